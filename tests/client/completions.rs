@@ -48,7 +48,7 @@ fn zsh_completes_verbs_and_options() {
         .type_line("autoload -Uz compinit && compinit -D -u")
         .type_line(&format!("source {script} && echo re''ady"))
         .expect("ready")
-        // What is completed is run, so that it is told by the program itself.
+        // Run the completed commands, and check the program's messages.
         .type_line("keywright get --mem\t")
         .expect("a value is required for '--member <")
         .type_line("keywright regen\t--absent")
@@ -68,7 +68,7 @@ fn script_of(shell: &Shell, name: &str) -> String {
 }
 
 #[test]
-fn each_shell_is_told_of_each_verb() {
+fn completions_of_each_shell_include_verbs_and_options() {
     let shell = Shell::new();
     for name in ["bash", "fish", "zsh"] {
         let script = shell.run(&["completions", name]).expect(0).output;

@@ -1,11 +1,11 @@
-//! Each example that the help of a verb shows does what it says.
+//! The examples in the help of all verbs work.
 
 use keywright_client::commands::{self, Example};
 use keywright_harness::{Application, Server, Shell};
 use serde_json::json;
 
 #[tokio::test]
-async fn every_example_of_every_verb_can_be_typed() {
+async fn every_example_of_every_verb_succeeds() {
     let application = Application::issued();
     let server = Server::start_with(&application.options()).await;
     for verb in commands::examples() {
@@ -20,7 +20,7 @@ async fn every_example_of_every_verb_can_be_typed() {
 }
 
 #[tokio::test]
-async fn every_verb_does_on_a_terminal_what_its_first_example_says_and_shows_no_json() {
+async fn first_examples_show_no_json_on_a_terminal() {
     let application = Application::issued();
     let server = Server::start_with(&application.options()).await;
     for verb in commands::examples() {
@@ -36,7 +36,7 @@ async fn every_verb_does_on_a_terminal_what_its_first_example_says_and_shows_no_
     }
 }
 
-/// Deletes what other examples have stored, and stores a few credentials below `/demo`, which examples take for granted.
+/// Deletes the credentials of other examples, and stores the credentials below `/demo` that examples require.
 async fn prepare(server: &Server) {
     let found = server.get("/api/v1/data?path=").await.expect(200).json();
     for credential in found["credentials"].as_array().unwrap() {
@@ -61,7 +61,7 @@ async fn prepare(server: &Server) {
     }
 }
 
-/// A shell in a fresh folder, in which there are `ca.pem`, `app.pem`, `app-key.pem`, and what an example needs.
+/// A shell in a new folder with `ca.pem`, `app.pem`, `app-key.pem`, and the requirements of an example.
 fn shell(server: &Server, application: &Application, example: &Example) -> Shell {
     let shell = Shell::of(server);
     application.equip(&shell);
@@ -76,5 +76,5 @@ fn line(server: &Server, line: &str) -> String {
     line.replace(SERVER, server.base_url())
 }
 
-/// The server that examples name.
+/// The server in the examples.
 const SERVER: &str = "https://keywright.example:8844";

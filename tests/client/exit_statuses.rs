@@ -1,4 +1,4 @@
-//! The statuses that scripts rely on.
+//! Exit statuses, on which scripts rely.
 
 use keywright_harness::{Server, Shell};
 use serde_json::json;
@@ -6,12 +6,12 @@ use serde_json::json;
 use crate::stub::{Reply, Stub, versions};
 
 #[tokio::test]
-async fn each_way_to_end_has_its_status() {
+async fn each_outcome_has_its_exit_status() {
     let server = Server::start().await;
     server.set("/a", "password", json!("x")).await.expect(200);
     let developer = || Shell::of(&server);
     let stranger = || developer().variable("KEYWRIGHT_CLIENT_SECRET", "wrong");
-    let nobody = || Shell::at(&server);
+    let anonymous = || Shell::at(&server);
     let away = || {
         developer()
             .variable("KEYWRIGHT_CLIENT_SERVER", "https://127.0.0.1:1")
@@ -50,11 +50,11 @@ async fn each_way_to_end_has_its_status() {
             "does not exist",
         ),
         (
-            "no such member",
+            "no such field",
             developer(),
             &["get", "/a", "--member", "x"],
             4,
-            "member x",
+            "field x",
         ),
         (
             "absent",
@@ -68,10 +68,10 @@ async fn each_way_to_end_has_its_status() {
             developer(),
             &["delete", "--path", "/none", "--yes"],
             4,
-            "nothing",
+            "no credentials below",
         ),
         ("wrong secret", stranger(), get, 5, "invalid_client"),
-        ("not logged in", nobody(), get, 5, "keywright login"),
+        ("not logged in", anonymous(), get, 5, "keywright login"),
         ("no server", Shell::new(), get, 1, "--server"),
         ("unreachable", away(), get, 6, "can't be reached"),
     ] {
@@ -83,7 +83,7 @@ async fn each_way_to_end_has_its_status() {
 }
 
 #[tokio::test]
-async fn who_may_not_write_is_told_so_by_status_5() {
+async fn missing_write_permission_has_status_5() {
     let server = Server::start().await;
     let app = server.as_client("app").await;
     let shell = Shell::at(&server).variable("KEYWRIGHT_CLIENT_TOKEN", app.token());
@@ -95,7 +95,7 @@ async fn who_may_not_write_is_told_so_by_status_5() {
 }
 
 #[test]
-fn a_server_that_is_no_keywright_is_a_failure_and_not_a_panic() {
+fn malformed_responses_fail_without_a_panic() {
     let cases = [
         (200, "<html>", 1),
         (200, "{\"data\":[]}", 1),
@@ -113,13 +113,13 @@ fn a_server_that_is_no_keywright_is_a_failure_and_not_a_panic() {
             !run.errors.contains('\u{1b}') && run.output.is_empty(),
             "{run:?}"
         );
-        // What stands where it should not may be a secret.
+        // Malformed content may be a secret.
         assert!(!run.errors.contains("hunter2"), "{run:?}");
     }
 }
 
 #[test]
-fn what_a_reader_has_not_waited_for_is_no_failure() {
+fn a_closed_output_pipe_is_not_a_failure() {
     let stub = Stub::start(|_, _, _| Reply::new(200, &versions()));
     let run = stub
         .shell()

@@ -1,9 +1,9 @@
-//! What tests of transfers start from.
+//! Fixtures for tests of exports and imports.
 
 use keywright_harness::{Server, Shell};
 use serde_json::{Value, json};
 
-/// Generates a certificate whose common name is its name, with a key that is made quickly.
+/// Generates a certificate with its name as common name and a key that is generated quickly.
 pub(crate) async fn certificate(server: &Server, name: &str, mut parameters: Value) -> Value {
     parameters["common_name"] = json!(name);
     parameters["key_type"] = json!("ecdsa-p256");
@@ -11,8 +11,8 @@ pub(crate) async fn certificate(server: &Server, name: &str, mut parameters: Val
     made.expect(200).json()
 }
 
-/// The version in use of each credential below a path, by its name: type, value and metadata, without what no import can
-/// bring.
+/// The type, value and metadata of the active version of each credential below a path, by name, without fields that the server
+/// computes.
 pub(crate) async fn stored(server: &Server, path: &str) -> Value {
     let found = server.get(&format!("/api/v1/data?path={path}")).await;
     let found = found.expect(200).json();

@@ -1,4 +1,4 @@
-//! What help says.
+//! Help texts.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use keywright_client::commands;
 use keywright_harness::Shell;
 
 #[test]
-fn the_help_of_each_verb_shows_the_examples_that_are_tested() {
+fn the_help_of_each_verb_shows_its_tested_examples() {
     let program = commands::Command::augment_subcommands(Command::new("keywright"));
     let mut verbs = Vec::new();
     gather(&program, "", &mut verbs);
@@ -29,7 +29,7 @@ fn the_help_of_each_verb_shows_the_examples_that_are_tested() {
 }
 
 #[test]
-fn verbs_stand_in_the_order_of_the_alphabet_with_what_the_statuses_mean() {
+fn help_lists_sorted_verbs_and_exit_statuses() {
     let help = Shell::new().run(&["--help"]).expect(0).output;
     let verbs: Vec<&str> = help
         .split("Commands:")
@@ -47,7 +47,7 @@ fn verbs_stand_in_the_order_of_the_alphabet_with_what_the_statuses_mean() {
     assert!(help.contains(commands::EXIT_STATUSES), "{help}");
 }
 
-/// The verbs below a command that have none below them.
+/// Collects the subcommands without subcommands of their own.
 fn gather(command: &Command, above: &str, verbs: &mut Vec<String>) {
     for verb in command.get_subcommands() {
         let name = format!("{above}{}", verb.get_name());

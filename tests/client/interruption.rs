@@ -1,4 +1,4 @@
-//! The signals that ask the program to end.
+//! Shutdown signals.
 
 use std::{io::Read, process::Child};
 
@@ -7,11 +7,11 @@ use rustix::io::ioctl_fionread;
 
 use crate::stub::{Reply, Stub, hold, listing, versions};
 
-/// The signals that ask a program to end.
+/// The shutdown signals.
 pub(crate) const SIGNALS: [&str; 3] = ["INT", "TERM", "HUP"];
 
 #[test]
-fn a_verb_that_waits_for_the_server_is_interrupted_by_each_signal() {
+fn each_signal_interrupts_a_verb_that_waits_for_the_server() {
     for name in SIGNALS {
         let (held, holder) = hold();
         let stub = Stub::start(move |_, _, _| {
@@ -28,7 +28,7 @@ fn a_verb_that_waits_for_the_server_is_interrupted_by_each_signal() {
 }
 
 #[test]
-fn what_writes_into_a_pipe_that_nobody_reads_ends_all_the_same() {
+fn a_verb_blocked_by_its_output_pipe_can_be_interrupted() {
     let names: Vec<_> = (0..5_000)
         .map(|index| format!("/some/{index:0>20}"))
         .collect();
@@ -41,10 +41,10 @@ fn what_writes_into_a_pipe_that_nobody_reads_ends_all_the_same() {
 }
 
 #[test]
-fn a_signal_that_is_ignored_from_the_start_stays_so() {
+fn a_signal_that_is_ignored_at_start_stays_ignored() {
     for name in SIGNALS {
         let (held, holder) = hold();
-        // That it was not obeyed is seen in that another request is sent, a while later.
+        // A retry shows that the signal was ignored.
         let stub = Stub::start(move |_, before, _| match before {
             0 => {
                 holder.hold();
@@ -67,10 +67,10 @@ fn a_signal_that_is_ignored_from_the_start_stays_so() {
     }
 }
 
-/// Waits until a program is in the middle of writing more at once than its pipe holds.
+/// Waits until a program blocks on a full output pipe.
 pub(crate) fn wait_until_stuck(child: &mut Child) {
     while ioctl_fionread(child.stdout.as_ref().unwrap()).unwrap() < STUCK_BYTES {
-        assert!(child.try_wait().unwrap().is_none(), "it has ended");
+        assert!(child.try_wait().unwrap().is_none(), "the program has ended");
         std::thread::sleep(std::time::Duration::from_millis(2));
     }
 }
@@ -81,5 +81,5 @@ pub(crate) fn read_of(pipe: Option<impl Read>) -> String {
     text
 }
 
-/// Half of what a pipe holds.
+/// Half the capacity of a pipe.
 const STUCK_BYTES: u64 = 32 * 1024;

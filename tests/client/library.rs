@@ -1,4 +1,4 @@
-//! The library, as programs of others use it.
+//! The library.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use keywright_harness::{Server, key_file};
 use serde_json::json;
 
 #[tokio::test]
-async fn the_example_of_its_documentation_works() -> Result<(), Box<dyn std::error::Error>> {
+async fn the_example_in_the_documentation_works() -> Result<(), Box<dyn std::error::Error>> {
     let server = Server::start().await;
     let client = Client::builder(server.base_url())
         .trusting_only(fs::read(key_file("ca.pem"))?)

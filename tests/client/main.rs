@@ -1,11 +1,11 @@
-//! The program as a client, run as people and scripts run it: the real binary, in a pipe and on a pseudo-terminal, against a
-//! real server. One file for each verb, in the folder of its noun.
+//! Tests of the command line: the real binary, in a pipe and on a pseudo-terminal, against a real server or a stub. One file per
+//! verb, in the folder of its noun.
 
 #![expect(
     clippy::indexing_slicing,
     clippy::panic,
     clippy::unwrap_used,
-    reason = "a test ends when what it needs is not there"
+    reason = "a panic fails the test"
 )]
 
 mod certificates;
@@ -32,7 +32,7 @@ mod types;
 use keywright_harness::Commanded;
 use serde_json::Value;
 
-/// The JSON that a run wrote, which must have gone well.
+/// The JSON output of a successful run.
 #[track_caller]
 fn json_of(run: Commanded) -> Value {
     serde_json::from_str(&run.expect(0).output).unwrap()

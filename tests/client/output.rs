@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::stub::{Reply, Stub};
 
 #[tokio::test]
-async fn a_pipe_gets_json_and_a_terminal_gets_a_table_unless_something_else_is_said() {
+async fn pipes_get_json_and_terminals_tables_by_default() {
     let server = Server::start().await;
     server
         .set("/a", "password", json!("secret"))
@@ -33,7 +33,7 @@ async fn a_pipe_gets_json_and_a_terminal_gets_a_table_unless_something_else_is_s
 }
 
 #[tokio::test]
-async fn only_a_terminal_that_wants_them_gets_colours() {
+async fn only_terminals_without_no_color_get_colors() {
     let server = Server::start().await;
     server.set("/a", "value", json!("v")).await.expect(200);
     for arguments in [["find", "-o", "table"], ["get", "/absent", "--raw"]] {
@@ -48,7 +48,7 @@ async fn only_a_terminal_that_wants_them_gets_colours() {
 }
 
 #[tokio::test]
-async fn a_value_can_t_steer_the_terminal_that_it_is_shown_on() {
+async fn values_with_terminal_control_characters_are_escaped() {
     let server = Server::start().await;
     let value = json!("\u{1b}]0;title\u{7}\u{1b}[2J");
     server.set("/a", "value", value).await.expect(200);
@@ -61,7 +61,7 @@ async fn a_value_can_t_steer_the_terminal_that_it_is_shown_on() {
 }
 
 #[tokio::test]
-async fn json_on_a_terminal_has_escapes_for_what_would_steer_it_and_in_a_pipe_is_as_it_was() {
+async fn json_is_escaped_on_terminals_but_not_in_pipes() {
     let steering = ['\u{7f}', '\u{85}', '\u{9b}', '\u{202e}', '\u{2066}'];
     let value: String = steering.iter().collect();
     let server = Server::start().await;
@@ -69,7 +69,7 @@ async fn json_on_a_terminal_has_escapes_for_what_would_steer_it_and_in_a_pipe_is
     let document = json!({"a": value});
     let shell = Shell::of(&server).variable("NO_COLOR", "1");
     std::fs::write(shell.file("document.json"), document.to_string()).unwrap();
-    for (arguments, place) in [
+    for (arguments, pointer) in [
         (&["get", "/a", "-o", "json"][..], "/value"),
         (
             &["get", "/a", "--versions", "1", "-o", "json"],
@@ -85,7 +85,7 @@ async fn json_on_a_terminal_has_escapes_for_what_would_steer_it_and_in_a_pipe_is
             "{arguments:?}: {screen:?}"
         );
         let shown: Value = serde_json::from_str(&screen).unwrap();
-        assert_eq!(shown.pointer(place), Some(&json!(value)), "{arguments:?}");
+        assert_eq!(shown.pointer(pointer), Some(&json!(value)), "{arguments:?}");
     }
     let piped = shell.run(&["get", "/a", "-o", "json"]).expect(0).output;
     assert!(piped.contains(&value), "{piped:?}");
@@ -94,7 +94,7 @@ async fn json_on_a_terminal_has_escapes_for_what_would_steer_it_and_in_a_pipe_is
 }
 
 #[test]
-fn the_name_of_a_member_can_t_steer_the_terminal_either() {
+fn field_names_with_control_characters_are_escaped() {
     let answer = r#"{"data":[{"type":"odd","version_created_at":"2026-01-01T00:00:00Z","name":"/a",
         "id":"8563075f-ca25-4adf-9acb-a4be6a9077fd","metadata":{"n":1.10},"value":{"\u001b[2J\u009b":"x","\u202eb\nc":"y"}}]}"#;
     let stub = Stub::start(move |_, _, _| Reply::new(200, answer));
@@ -126,6 +126,6 @@ async fn numbers_keep_their_digits() {
     );
     let yaml = ["get", "/a", "--output", "yaml"];
     let yaml = shell.run(&yaml).expect(0).output;
-    let members = "\nvalue:\n  large: 123456789012345678901234567890\n  small: 1.10\n";
-    assert!(yaml.contains(members), "{yaml}");
+    let fields = "\nvalue:\n  large: 123456789012345678901234567890\n  small: 1.10\n";
+    assert!(yaml.contains(fields), "{yaml}");
 }

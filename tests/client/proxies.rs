@@ -1,4 +1,4 @@
-//! Proxies, which the environment names.
+//! Proxies from the environment.
 
 use std::{
     io::{BufRead, BufReader, Write, copy},
@@ -11,7 +11,7 @@ use keywright_harness::{Server, Shell};
 use serde_json::json;
 
 #[tokio::test]
-async fn requests_go_through_the_proxy_that_the_environment_names() {
+async fn requests_use_the_proxy_in_the_environment() {
     let server = Server::start().await;
     server.set("/a", "value", json!("v")).await.expect(200);
     let proxy = Proxy::start();
@@ -32,7 +32,7 @@ async fn requests_go_through_the_proxy_that_the_environment_names() {
 }
 
 #[tokio::test]
-async fn a_proxy_that_is_away_makes_the_server_unreachable() {
+async fn an_unreachable_proxy_makes_the_server_unreachable() {
     let server = Server::start().await;
     let shell = Shell::of(&server)
         .variable("HTTPS_PROXY", "http://127.0.0.1:1")
@@ -40,7 +40,7 @@ async fn a_proxy_that_is_away_makes_the_server_unreachable() {
     shell.run(&["get", "/a"]).expect(6);
 }
 
-/// A proxy that opens tunnels and keeps for which addresses.
+/// A proxy that opens tunnels and records their addresses.
 struct Proxy {
     port: u16,
     asked: Arc<Mutex<Vec<String>>>,

@@ -1,4 +1,4 @@
-//! What is sent again: requests for which the server is not available now, a bounded number of times.
+//! Retries while the server is unavailable.
 
 use keywright_harness::{ReservedPort, Shell, key_file};
 
@@ -11,7 +11,7 @@ fn unavailable(seconds: &str) -> Reply {
 }
 
 #[test]
-fn a_request_is_sent_again_with_the_same_body_until_the_server_is_available() {
+fn requests_are_retried_until_the_server_is_available() {
     let stub = Stub::start(|_, before, _| match before {
         0..=1 => unavailable("0"),
         _ => Reply::new(200, VERSION),
@@ -20,11 +20,11 @@ fn a_request_is_sent_again_with_the_same_body_until_the_server_is_available() {
     let run = stub.shell().run(&arguments).expect(0);
     let bodies: Vec<_> = stub.asked().into_iter().map(|asked| asked.body).collect();
     assert_eq!(bodies, [r#"{"name":"/a","type":"value","value":"v"}"#; 3]);
-    assert_eq!(run.errors.matches("trying again in ").count(), 2, "{run:?}");
+    assert_eq!(run.errors.matches("retrying in ").count(), 2, "{run:?}");
 }
 
 #[test]
-fn it_ends_with_status_6_when_the_server_stays_unavailable() {
+fn an_unavailable_server_has_status_6_after_all_retries() {
     for (retries, requests) in [("0", 1), ("1", 2), ("3", 4)] {
         let stub = Stub::start(|_, _, _| unavailable("0"));
         let shell = stub.shell().variable("KEYWRIGHT_CLIENT_RETRIES", retries);
@@ -35,14 +35,14 @@ fn it_ends_with_status_6_when_the_server_stays_unavailable() {
 }
 
 #[test]
-fn more_patience_than_there_is_is_not_begun_with() {
+fn a_retry_after_of_more_than_a_minute_prevents_retries() {
     let stub = Stub::start(|_, _, _| unavailable("61"));
     stub.shell().run(&["get", "/a"]).expect(6);
     assert_eq!(stub.lines(), [GET]);
 }
 
 #[test]
-fn nothing_else_is_sent_again() {
+fn other_error_statuses_are_not_retried() {
     for status in [400, 409, 429, 500, 502, 504] {
         let stub = Stub::start(move |_, _, _| {
             Reply::new(status, "{\"error\":\"no\"}").header("retry-after", "0")
@@ -53,28 +53,28 @@ fn nothing_else_is_sent_again() {
 }
 
 #[test]
-fn without_a_header_it_is_sent_again_by_itself() {
+fn a_503_without_retry_after_is_retried() {
     let stub = Stub::start(|_, before, _| match before {
         0 => Reply::new(503, "{\"error\":\"read-only\"}"),
         _ => Reply::new(200, &versions()),
     });
     let run = stub.shell().run(&["get", "/a"]).expect(0);
-    assert!(run.errors.contains("trying again in 0."), "{run:?}");
+    assert!(run.errors.contains("retrying in 0."), "{run:?}");
 }
 
 #[test]
-fn what_only_reads_is_sent_again_when_its_connection_is_lost() {
+fn reads_are_retried_after_a_lost_connection() {
     let stub = Stub::start(|_, before, _| match before {
         0..=1 => Reply::lost(),
         _ => Reply::new(200, &versions()),
     });
     let run = stub.shell().run(&["get", "/a"]).expect(0);
     assert_eq!(stub.lines(), [GET; 3]);
-    assert_eq!(run.errors.matches("trying again in ").count(), 2, "{run:?}");
+    assert_eq!(run.errors.matches("retrying in ").count(), 2, "{run:?}");
 }
 
 #[test]
-fn what_writes_is_not_sent_again_when_its_connection_is_lost() {
+fn writes_are_not_retried_after_a_lost_connection() {
     let cases: [&[&str]; 4] = [
         &["set", "/a", "-t", "value", "--value", "v"],
         &["generate", "/a", "-t", "password"],
@@ -98,13 +98,13 @@ fn what_writes_is_not_sent_again_when_its_connection_is_lost() {
 }
 
 #[test]
-fn what_could_not_be_sent_is_sent_again_whatever_it_is() {
+fn all_requests_are_retried_after_a_failed_connection() {
     let set: &[&str] = &["set", "/a", "-t", "value", "--value", "v"];
     for (arguments, answer) in [(set, VERSION.to_owned()), (&["get", "/a"], versions())] {
         let stub = Stub::after_dropping(2, move |_, _, _| Reply::new(200, &answer));
         let run = stub.shell().run(arguments).expect(0);
         assert_eq!(stub.lines().len(), 1);
-        assert_eq!(run.errors.matches("trying again in ").count(), 2, "{run:?}");
+        assert_eq!(run.errors.matches("retrying in ").count(), 2, "{run:?}");
     }
     let stub = Stub::after_dropping(2, |_, _, _| Reply::new(200, VERSION));
     let shell = stub.shell().variable("KEYWRIGHT_CLIENT_RETRIES", "1");
@@ -112,8 +112,8 @@ fn what_could_not_be_sent_is_sent_again_whatever_it_is() {
 }
 
 #[test]
-fn where_a_login_comes_first_it_is_waited_for_as_often_as_for_the_request() {
-    // Nobody else gets it, and so nobody answers.
+fn a_login_has_as_many_retries_as_a_request() {
+    // The port is reserved, so no server listens there.
     let port = ReservedPort::any();
     let url = format!("https://127.0.0.1:{}", port.number());
     let caller = |variables: &[(&str, &str)]| {
@@ -130,15 +130,15 @@ fn where_a_login_comes_first_it_is_waited_for_as_often_as_for_the_request() {
     ];
     for who in [&[("KEYWRIGHT_CLIENT_TOKEN", "token")][..], &client] {
         let run = caller(who).run(&["get", "/a"]).expect(6);
-        assert_eq!(run.errors.matches("trying again in ").count(), 2, "{run:?}");
+        assert_eq!(run.errors.matches("retrying in ").count(), 2, "{run:?}");
     }
 }
 
 #[test]
-fn a_server_that_is_not_trusted_is_not_asked_again() {
+fn an_untrusted_server_is_not_retried() {
     let stub = Stub::start(|_, _, _| Reply::new(200, &versions()));
     let other = key_file("server.pem").display().to_string();
     let shell = stub.shell().variable("KEYWRIGHT_CLIENT_CA_CERT", &other);
     let run = shell.run(&["get", "/a"]).expect(6);
-    assert!(!run.errors.contains("trying again"), "{run:?}");
+    assert!(!run.errors.contains("retrying"), "{run:?}");
 }

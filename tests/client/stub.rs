@@ -1,4 +1,4 @@
-//! What servers answer that tests make up.
+//! Responses of stub servers.
 
 use std::{
     sync::{
@@ -11,7 +11,7 @@ use std::{
 pub(crate) use keywright_harness::{Asked, Reply, Stub};
 use serde_json::json;
 
-/// Has a server keep requests waiting for their answers until the test is done with them.
+/// Creates a gate: requests of a stub server block until the test drops its end.
 pub(crate) fn hold() -> (Held, Holder) {
     let (asked, is_asked) = channel();
     let (done, is_done) = channel();
@@ -28,7 +28,7 @@ pub(crate) fn hold() -> (Held, Holder) {
     )
 }
 
-/// The test's end: the requests are answered when it is dropped.
+/// The test's end. Dropping it releases the requests.
 pub(crate) struct Held {
     is_asked: Receiver<()>,
     _done: Sender<()>,
@@ -41,21 +41,21 @@ pub(crate) struct Holder {
 }
 
 impl Held {
-    /// Waits until a request has come, each time for another one.
+    /// Waits for the next request.
     pub(crate) fn wait(&self) {
-        self.is_asked.recv_timeout(PATIENCE).unwrap();
+        self.is_asked.recv_timeout(REQUEST_WAIT_MAX).unwrap();
     }
 }
 
 impl Holder {
-    /// Tells that a request has come, and waits until the test is done with it.
+    /// Signals a request, and blocks until the test drops its end.
     pub(crate) fn hold(&self) {
         let _ = self.asked.lock().unwrap().send(());
         let _ = self.is_done.lock().unwrap().recv();
     }
 }
 
-/// Credentials as a server lists them.
+/// The response with a list of credentials.
 pub(crate) fn listing<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     let listed = names
         .into_iter()
@@ -63,7 +63,7 @@ pub(crate) fn listing<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     json!({"credentials": listed.collect::<Vec<_>>()}).to_string()
 }
 
-/// The version in use of a password, as a server answers with it, for the name in the query of a request.
+/// The response with the active version of a password, for the name in the request's query.
 pub(crate) fn password_for(asked: &Asked, value: &str) -> String {
     let name = name_in(asked);
     json!({"data": [{
@@ -73,19 +73,19 @@ pub(crate) fn password_for(asked: &Asked, value: &str) -> String {
     .to_string()
 }
 
-/// The name in the query of a request.
+/// The name in a request's query.
 pub(crate) fn name_in(asked: &Asked) -> String {
     let (_, name) = asked.line.rsplit_once("name=").unwrap();
     name.replace("%2F", "/")
 }
 
-/// How long a request may take to come.
-const PATIENCE: Duration = Duration::from_mins(10);
+/// The maximum wait for a request.
+const REQUEST_WAIT_MAX: Duration = Duration::from_mins(10);
 
-/// A credential as a server answers with it.
+/// The response with a version.
 pub(crate) const VERSION: &str = r#"{"type":"value","version_created_at":"2026-01-01T00:00:00Z","id":"8563075f-ca25-4adf-9acb-a4be6a9077fd","name":"/a","metadata":null,"value":"v"}"#;
 
-/// The same as the only version in use.
+/// The response with this version as the only active one.
 pub(crate) fn versions() -> String {
     format!("{{\"data\":[{VERSION}]}}")
 }

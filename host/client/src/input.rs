@@ -1,4 +1,4 @@
-//! Texts that are read: from files, and from standard input.
+//! Reads texts from files and standard input.
 
 use std::{fmt::Display, io::Read};
 
@@ -6,10 +6,10 @@ use zeroize::Zeroizing;
 
 use crate::commands::Failure;
 
-/// Reads a text to its end. The name is for people.
+/// Reads a whole text. `name` is for error messages.
 ///
 /// # Errors
-/// When it can't be read, is not UTF-8, or is longer than [`BYTES_MAX`].
+/// When the text can't be read, is not UTF-8, or is longer than [`BYTES_MAX`].
 pub(crate) fn read_text(
     source: impl Read,
     name: &dyn Display,
@@ -33,14 +33,14 @@ fn read_at_most(
     Ok(text)
 }
 
-/// The text without the line end after it, which editors add.
+/// Removes one trailing newline, which editors add.
 pub(crate) fn without_line_end(text: &str) -> &str {
     let text = text.strip_suffix('\n').unwrap_or(text);
     text.strip_suffix('\r').unwrap_or(text)
 }
 
-/// The longest text that is read: the largest body that a server can be configured to take (`server.request_bytes_max`). What
-/// is too large for a server that takes less, that server says.
+/// The maximum length of a text: the largest value of a server's `server.request_bytes_max`. A server with a lower limit refuses
+/// texts above it.
 const BYTES_MAX: u64 = 256 * 1024 * 1024;
 
 #[cfg(test)]
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_may_be_as_long_as_the_bound_and_no_longer() {
+    fn texts_above_the_limit_are_refused() {
         let read = |text: &str| read_at_most(text.as_bytes(), &"it", 8);
         assert_eq!(read("12345678").unwrap().len(), 8);
         let refused = read("123456789").unwrap_err().to_string();
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bound_of_texts_is_that_of_the_largest_body() {
+    fn the_limit_of_texts_is_the_largest_request_body() {
         let read = |length: u64| read_text(io::repeat(b'x').take(length), &"it");
         assert_eq!(read(2 * 1024 * 1024).unwrap().len(), 2 * 1024 * 1024);
         let refused = read(256 * 1024 * 1024 + 1).unwrap_err().to_string();
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn one_line_end_is_left_out() {
+    fn one_trailing_newline_is_removed() {
         for (text, expected) in [("a\n", "a"), ("a\r\n", "a"), ("a\n\n", "a\n"), ("a", "a")] {
             assert_eq!(without_line_end(text), expected);
         }

@@ -1,11 +1,10 @@
-//! Keywright as a client: a typed library for the API, and the verbs of the command line on top of it.
+//! Keywright's client: a typed library for the API, and the verbs of the command line on top of it.
 //!
 //! # The library
 //!
-//! A [`Client`] speaks HTTPS with one server. It logs in by a [`Grant`] or presents a client certificate, renews its access
-//! token when the server says that it has expired, and tries again, a bounded number of times, while the server is not
-//! available (503), can't be connected to, or loses the connection of a request that only reads. It works with any server of
-//! this API.
+//! A [`Client`] connects to one server over HTTPS. It logs in with a [`Grant`] or presents a client certificate, and renews its
+//! access token when it has expired. It retries requests a limited number of times while the server is unavailable (503) or refuses
+//! connections; it also retries a read whose connection is lost. It works with any server of this API.
 //!
 //! ```no_run
 //! use keywright_client::{Client, Grant, Secret, SetCredential};
@@ -29,22 +28,22 @@
 //! # }
 //! ```
 //!
-//! The same example is run by `tests/client/library.rs`.
+//! `tests/client/library.rs` runs the same example.
 //!
-//! # Where is what
+//! # Modules
 //!
-//! - `client`: the connection, TLS, proxies, the login, what is tried again, and [`Error`].
-//! - `api`: one file a noun, with its requests, its answers and the methods of [`Client`] that send them. A new endpoint
-//!   begins there: see [`Client::current_version`] in `api/credentials.rs`.
-//! - [`session`]: what is kept between two runs of the command line, and the variables and files that configure it.
-//! - [`commands`]: the verbs, one file each. A new verb is a file there; `commands/mod.rs` says what it needs.
-//!   [`commands::EXIT_STATUSES`] says how the program ends. SIGINT, SIGTERM and SIGHUP are listened to in one place for all
-//!   verbs: the verb is dropped where it stands, and the program ends with 130.
-//! - `transfer`: what export and import do, see its own documentation.
-//! - `output`: JSON, YAML and tables, prompts, and what is asked before something is lost.
-//! - `input`, `new_file`: texts that are read, and files that are there whole or as they were.
+//! - `client`: the connection, TLS, proxies, the login, retries, and [`Error`].
+//! - `api`: one file per noun, with the requests, the responses and the methods of [`Client`] that send them. Add new endpoints
+//!   there; see [`Client::current_version`] in `api/credentials.rs`.
+//! - [`session`]: the state that the command line keeps between runs, and the variables and files that configure it.
+//! - [`commands`]: the verbs, one file each. `commands/mod.rs` describes how to add one. [`commands::EXIT_STATUSES`] lists the exit
+//!   statuses. One signal handler serves all verbs: SIGINT, SIGTERM and SIGHUP drop the verb's future, and the program exits
+//!   with 130.
+//! - `transfer`: export and import.
+//! - `output`: JSON, YAML, tables, prompts and confirmations.
+//! - `input`, `new_file`: reading texts, and writing files atomically.
 //!
-//! Nothing of the host is used here, so the library can be used without the server.
+//! The library depends on no crate of the host, so it can be used without the server.
 
 mod api;
 mod client;

@@ -1,4 +1,4 @@
-//! Files that are there whole, or as they were before.
+//! Atomic file writes.
 
 use std::{
     fs::{self, File, OpenOptions, Permissions},
@@ -12,46 +12,46 @@ use tokio::task::spawn_blocking;
 
 use crate::session::FileFailure;
 
-/// A file that is being written, beside its place and under another name. It vanishes when it is given up.
+/// A file that is written under a temporary name in the target's folder. Dropping it deletes it.
 ///
-/// Where a symbolic link has the name, what it leads to is replaced, and the link stays. Where nothing may be replaced, the
-/// link is refused: another user may have created it, to choose where the file goes. What is there and is no file, as a
-/// device or a pipe, has no place that another file could take: it is written to as it is.
+/// If the target is a symbolic link, the file that it points to is replaced, and the link stays. Without permission to replace,
+/// a link is refused: another user may have created it to redirect the file. A target that is not a regular file, such as a
+/// device or a pipe, is written to directly.
 pub(crate) struct NewFile {
     content: File,
-    /// The name that it has meanwhile; none where the target itself is written to.
+    /// The temporary name; `None` if the target is written to directly.
     name: Option<TempPath>,
     target: PathBuf,
     may_replace: bool,
 }
 
-/// Who may read a new file, whatever its mode was before.
+/// Who may read a new file, regardless of the mode of the replaced one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Readers {
-    /// Its owner alone.
+    /// The owner.
     Owner,
-    /// Everybody, as far as the process's own mask lets it be.
+    /// All users, subject to the process's umask.
     All,
 }
 
 /// Why a file was not written.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NotWritten {
-    /// There is a file of that name.
-    #[error("{} is there: it is replaced with --force", .0.display())]
+    /// The file exists.
+    #[error("{} already exists; use --force to overwrite it", .0.display())]
     Exists(PathBuf),
-    /// A symbolic link has that name.
-    #[error("{} is a symbolic link; use --force to write to the file that it leads to", .0.display())]
+    /// The path is a symbolic link.
+    #[error("{} is a symbolic link; use --force to overwrite its target", .0.display())]
     IsLink(PathBuf),
-    /// It can't be written.
+    /// The file can't be written.
     #[error(transparent)]
     Failed(#[from] FileFailure),
 }
 
-/// Writes a file that is there whole or as it was, in the place of what was there.
+/// Writes a file atomically, and replaces an existing one.
 ///
 /// # Errors
-/// When it can't be written; then nothing is left of it.
+/// When the file can't be written. An existing file stays unchanged.
 pub(crate) fn write_whole(
     target: &Path,
     bytes: &[u8],
@@ -70,10 +70,10 @@ pub(crate) fn write_whole(
 }
 
 impl NewFile {
-    /// Begins a file that its owner alone may read.
+    /// Starts a file that only its owner may read.
     ///
     /// # Errors
-    /// When it is there and may not be replaced, or its folder can't be written to.
+    /// When the file exists and may not be replaced, or its folder is not writable.
     pub(crate) fn begin(target: &Path, may_replace: bool) -> Result<Self, NotWritten> {
         let refused = |cause| not_written(target, cause);
         if !may_replace && is_link(target).map_err(refused)? {
@@ -82,41 +82,41 @@ impl NewFile {
         Self::begun(target, may_replace, Readers::Owner).map_err(refused)
     }
 
-    /// What is to be in it, for writing.
+    /// Returns a handle for writing the content.
     ///
     /// # Errors
-    /// When the process may have no more files.
+    /// When the process has too many open files.
     pub(crate) fn content(&self) -> Result<File, NotWritten> {
         let content = self.content.try_clone();
         content.map_err(|cause| not_written(&self.target, cause))
     }
 
-    /// Gives the file its name, when all of it is on the disk.
+    /// Flushes the file to disk, and then gives it its final name.
     ///
     /// # Errors
-    /// When it can't be written; then nothing is left of it.
+    /// When the file can't be written. The temporary file is deleted.
     pub(crate) async fn complete(self) -> Result<(), NotWritten> {
         let target = self.target.clone();
         if self.name.is_some() {
             let content = self.content()?;
-            // It may take long, and this must be there meanwhile to be dropped, so that the file vanishes.
-            let kept = spawn_blocking(move || content.sync_all()).await;
-            let kept = kept.map_err(io::Error::other).flatten();
-            kept.map_err(|cause| not_written(&target, cause))?;
+            // Flushing may take long. On a blocking thread, an interruption can still drop `self` and delete the file.
+            let synced = spawn_blocking(move || content.sync_all()).await;
+            let synced = synced.map_err(io::Error::other).flatten();
+            synced.map_err(|cause| not_written(&target, cause))?;
         }
         self.named().map_err(|cause| not_written(&target, cause))
     }
 
     fn begun(target: &Path, may_replace: bool, readers: Readers) -> io::Result<Self> {
-        let place = match place_of(target)? {
-            Place::Taken(_) if !may_replace => return Err(ErrorKind::AlreadyExists.into()),
-            // The link came after it was looked for.
-            Place::Free(path) if !may_replace && path != target => {
+        let path = match resolve(target)? {
+            Target::Existing(_) if !may_replace => return Err(ErrorKind::AlreadyExists.into()),
+            // The link was created after `begin` had checked for one.
+            Target::Absent(path) if !may_replace && path != target => {
                 return Err(ErrorKind::AlreadyExists.into());
             }
-            Place::Taken(path) | Place::Free(path) => path,
-            Place::Stream => {
-                // Never from its beginning: a stream that others write to as well would lose what they wrote.
+            Target::Existing(path) | Target::Absent(path) => path,
+            Target::Stream => {
+                // Append, so that output of other writers is not overwritten.
                 return Ok(Self {
                     content: OpenOptions::new().append(true).open(target)?,
                     name: None,
@@ -125,11 +125,11 @@ impl NewFile {
                 });
             }
         };
-        let (content, name) = beside(&place, readers)?.into_parts();
+        let (content, name) = temporary_file(&path, readers)?.into_parts();
         Ok(Self {
             content,
             name: Some(name),
-            target: place,
+            target: path,
             may_replace,
         })
     }
@@ -148,39 +148,39 @@ impl NewFile {
     }
 }
 
-/// What stands at a path.
-enum Place {
-    /// Nothing: a file can have this path, behind all links.
-    Free(PathBuf),
-    /// A file, which has this path behind all links.
-    Taken(PathBuf),
-    /// What is written to as it is.
+/// A target with symbolic links resolved.
+enum Target {
+    /// The path of a file that does not exist.
+    Absent(PathBuf),
+    /// The path of a regular file.
+    Existing(PathBuf),
+    /// A device, a pipe or an open file, to write to directly.
     Stream,
 }
 
-fn place_of(target: &Path) -> io::Result<Place> {
+fn resolve(target: &Path) -> io::Result<Target> {
     let mut path = target.to_owned();
     for _ in 0..LINKS_MAX {
         match fs::symlink_metadata(&path) {
             Ok(metadata) if metadata.is_symlink() => {
                 let folder = fs::canonicalize(folder_of(&path))?;
-                // A link of the kernel's own, as `/dev/stdout` leads to one, stands for what is open and not for a path.
+                // Links in `/proc`, such as the target of `/dev/stdout`, refer to open files instead of paths.
                 if folder.starts_with(KERNEL_FILES) {
-                    return Ok(Place::Stream);
+                    return Ok(Target::Stream);
                 }
                 path = folder.join(fs::read_link(&path)?);
             }
-            Ok(metadata) if metadata.is_file() => return Ok(Place::Taken(path)),
+            Ok(metadata) if metadata.is_file() => return Ok(Target::Existing(path)),
             Ok(metadata) if metadata.is_dir() => return Err(ErrorKind::IsADirectory.into()),
-            Ok(_) => return Ok(Place::Stream),
-            Err(cause) if cause.kind() == ErrorKind::NotFound => return Ok(Place::Free(path)),
+            Ok(_) => return Ok(Target::Stream),
+            Err(cause) if cause.kind() == ErrorKind::NotFound => return Ok(Target::Absent(path)),
             Err(cause) => return Err(cause),
         }
     }
     Err(io::Error::other("too many symbolic links"))
 }
 
-/// Whether a path is that of a symbolic link that another user could have created. Links of the system itself lead to open files.
+/// Whether the path is a symbolic link outside `/dev` and `/proc`, which another user could have created.
 fn is_link(path: &Path) -> io::Result<bool> {
     match fs::symlink_metadata(path) {
         Ok(metadata) if metadata.is_symlink() => {
@@ -193,7 +193,7 @@ fn is_link(path: &Path) -> io::Result<bool> {
     }
 }
 
-fn beside(target: &Path, readers: Readers) -> io::Result<NamedTempFile> {
+fn temporary_file(target: &Path, readers: Readers) -> io::Result<NamedTempFile> {
     let mode = match readers {
         Readers::Owner => 0o600,
         Readers::All => 0o644,
@@ -219,13 +219,13 @@ fn not_written(target: &Path, cause: io::Error) -> NotWritten {
     }
 }
 
-/// How many symbolic links are followed, one after the other: as many as Linux follows.
+/// The maximum number of symbolic links to follow, as in Linux.
 const LINKS_MAX: usize = 40;
 
-/// Where Linux has links that are none of a file system.
+/// The folder with links to open files.
 const KERNEL_FILES: &str = "/proc";
 
-/// Where the system has links to those: `/dev/stdout`.
+/// The folder with links such as `/dev/stdout`.
 const DEVICES: &str = "/dev";
 
 #[cfg(test)]
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_file_has_its_name_when_it_is_complete_and_is_its_owners_alone() {
+    async fn only_complete_files_get_their_name_and_mode_0600() {
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("export");
         let file = NewFile::begin(&target, false).unwrap();
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_left_of_a_file_that_is_given_up() {
+    fn a_dropped_file_is_deleted() {
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("export");
         let file = NewFile::begin(&target, false).unwrap();
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_there_is_replaced_only_when_that_is_wanted() {
+    async fn existing_files_are_replaced_only_on_request() {
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("export");
         let raced = NewFile::begin(&target, false).unwrap();
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_link_leads_to_is_replaced_and_the_link_stays() {
+    fn the_target_of_a_link_is_replaced_and_the_link_stays() {
         let folder = tempfile::tempdir().unwrap();
         let file = |name: &str| folder.path().join(name);
         fs::create_dir(file("far")).unwrap();
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_can_t_be_written_is_named() {
+    fn errors_name_the_file_that_can_t_be_written() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("absent/file");
         let failure = write_whole(&path, b"x", Readers::All).unwrap_err();

@@ -1,7 +1,7 @@
-//! Certificates as PEM (RFC 7468), as far as they are told apart here.
+//! Comparison of PEM certificates (RFC 7468).
 
-/// The first certificate of a text, without what stands between its lines: two are the same when these are. A server that is
-/// told to concatenate authorities appends a second one to the one that signed.
+/// Returns the first certificate of a PEM text without whitespace. Equal results mean equal certificates. The signing CA comes
+/// first: a server with `concatenate_cas` appends a second CA certificate.
 pub(crate) fn first_certificate(pem: &str) -> String {
     let first = pem.split_inclusive(END).next().unwrap_or_default();
     first.split_whitespace().collect()
@@ -14,7 +14,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_of_several_certificates_is_told_whatever_its_lines() {
+    fn certificates_are_compared_regardless_of_line_breaks() {
         let [old, new] = ["old", "new"]
             .map(|body| format!("-----BEGIN CERTIFICATE-----\n{body}\n-----END CERTIFICATE-----"));
         let cases = [

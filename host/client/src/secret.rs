@@ -1,4 +1,4 @@
-//! What must not be seen: texts, and values of credentials.
+//! Secret texts and values.
 
 use std::fmt;
 
@@ -8,8 +8,8 @@ use zeroize::Zeroizing;
 
 /// Secret text: zeroed when dropped, redacted in `Debug`, with neither `Display` nor `Serialize`.
 ///
-/// The host has a type like it in `keywright_core`. This one is read from answers (`Deserialize`), which that one must never
-/// be, and programs that use the client are to have no crate of the host with it; so the two share no crate.
+/// `keywright_core` has a similar type. They are separate because this one implements `Deserialize`, to be read from responses, and
+/// because the client must not depend on crates of the host.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Zeroizing<String>);
 
@@ -20,7 +20,7 @@ impl Secret {
         Self(Zeroizing::new(text))
     }
 
-    /// Lends the text. Each caller is a place where it could leak.
+    /// Exposes the secret. Every call is a potential leak.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
@@ -39,40 +39,39 @@ impl<'de> Deserialize<'de> for Secret {
     }
 }
 
-/// The value of a credential: JSON, kept as the text that it was sent as, so that no number loses digits. Zeroed when
-/// dropped, redacted in `Debug`.
+/// The value of a credential: verbatim JSON text, so that numbers keep all digits. Zeroed when dropped, redacted in `Debug`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SecretJson(Zeroizing<String>);
 
 impl SecretJson {
-    /// The JSON of anything.
+    /// Serializes a value.
     ///
     /// # Errors
-    /// When it has no form in JSON.
+    /// When the value can't be serialized as JSON.
     pub fn of(value: &(impl Serialize + ?Sized)) -> Result<Self, serde_json::Error> {
         Ok(Self(Zeroizing::new(serde_json::to_string(value)?)))
     }
 
-    /// Lends the JSON text. Each caller is a place where it could leak.
+    /// Exposes the JSON text. Every call is a potential leak.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
     }
 
-    /// The text, where the value is one.
+    /// Returns the text if the value is a string.
     #[must_use]
     pub fn text(&self) -> Option<Secret> {
         keywright_json::text(&self.0).ok().map(Secret::new)
     }
 
-    /// What is written where the value stands alone: a text as it is, anything else as JSON.
+    /// Returns a string as is, and any other value as JSON.
     pub(crate) fn plain(&self) -> Zeroizing<String> {
         let text = self.text();
         let plain = text.as_ref().map_or(self.expose(), Secret::expose);
         Zeroizing::new(plain.to_owned())
     }
 
-    /// A member of the value, where it is an object that has it.
+    /// Returns a field of the value, if it is an object with that field.
     #[must_use]
     pub fn member(&self, name: &str) -> Option<Self> {
         let mut members = self.members()?.into_iter();
@@ -81,7 +80,7 @@ impl SecretJson {
             .map(|(_, value)| value)
     }
 
-    /// The members of the value in their order, where it is an object.
+    /// Returns the fields of the value in order, if it is an object.
     #[must_use]
     pub fn members(&self) -> Option<Vec<(String, Self)>> {
         let fields = keywright_json::fields(&self.0).ok()?.into_iter();
@@ -89,7 +88,7 @@ impl SecretJson {
         Some(fields.map(|(key, value)| (key, own(value))).collect())
     }
 
-    /// The value with what serialization makes of it visible: for a request, or for the eyes of its owner.
+    /// Allows serialization of the value, for a request or for output.
     pub(crate) fn exposed(&self) -> Exposed<'_> {
         Exposed(self)
     }
@@ -108,7 +107,7 @@ impl<'de> Deserialize<'de> for SecretJson {
     }
 }
 
-/// A value that may be seen.
+/// A value that can be serialized.
 #[derive(Clone, Copy)]
 pub(crate) struct Exposed<'a>(&'a SecretJson);
 
@@ -131,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_keep_all_their_digits_and_members_their_order() {
+    fn numbers_keep_all_digits_and_fields_their_order() {
         let text = r#"{"z":123456789012345678901234567890,"a":1.10}"#;
         let value: SecretJson = serde_json::from_str(text).unwrap();
         assert_eq!(serde_json::to_string(&value.exposed()).unwrap(), text);
@@ -147,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_is_a_text_has_no_members() {
+    fn a_string_value_has_no_fields() {
         let value = SecretJson::of("secret").unwrap();
         assert_eq!(value.text().unwrap().expose(), "secret");
         assert_eq!(value.plain().as_str(), "secret");

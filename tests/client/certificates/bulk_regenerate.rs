@@ -7,7 +7,7 @@ use super::{authority, current, leaf};
 use crate::json_of;
 
 #[tokio::test]
-async fn everything_below_an_authority_is_regenerated_and_named() {
+async fn everything_below_a_ca_is_regenerated_and_listed() {
     let server = Server::start().await;
     authority(&server, "/root", None).await;
     authority(&server, "/inner", Some("/root")).await;
@@ -26,7 +26,7 @@ async fn everything_below_an_authority_is_regenerated_and_named() {
 }
 
 #[tokio::test]
-async fn what_signed_nothing_is_told_and_is_no_failure() {
+async fn a_ca_that_signed_nothing_is_reported_with_success() {
     let server = Server::start().await;
     authority(&server, "/root", None).await;
     let run = Shell::of(&server)
@@ -41,7 +41,7 @@ async fn what_signed_nothing_is_told_and_is_no_failure() {
 }
 
 #[tokio::test]
-async fn who_may_not_write_all_of_it_changes_nothing() {
+async fn missing_write_permission_on_one_changes_nothing() {
     let server = Server::start().await;
     authority(&server, "/root", None).await;
     leaf(&server, "/leaf", "/root").await;
@@ -55,7 +55,7 @@ async fn who_may_not_write_all_of_it_changes_nothing() {
 }
 
 #[tokio::test]
-async fn what_a_plugin_made_is_found_and_named_and_not_made_again_by_the_same() {
+async fn values_of_a_plugin_are_found_but_need_another_plugin() {
     let server = Server::start().await;
     for name in ["/a/one", "/a/two", "/b"] {
         server
@@ -85,7 +85,7 @@ async fn what_a_plugin_made_is_found_and_named_and_not_made_again_by_the_same() 
 }
 
 #[test]
-fn one_of_an_authority_and_a_plugin_is_asked_for() {
+fn either_a_ca_or_a_plugin_is_required() {
     let shell = Shell::new();
     for wrong in [
         &["bulk-regenerate"][..],

@@ -7,7 +7,7 @@ use super::{authority, leaf, regenerate_transitional, summary};
 use crate::json_of;
 
 #[tokio::test]
-async fn in_a_pipe_certificates_come_as_the_api_has_them() {
+async fn a_pipe_gets_the_certificates_of_the_api() {
     let server = Server::start().await;
     authority(&server, "/root", None).await;
     leaf(&server, "/leaf", "/root").await;
@@ -21,7 +21,7 @@ async fn in_a_pipe_certificates_come_as_the_api_has_them() {
 }
 
 #[tokio::test]
-async fn on_a_terminal_each_has_a_row() {
+async fn a_terminal_gets_a_row_per_certificate() {
     let server = Server::start().await;
     authority(&server, "/root", None).await;
     leaf(&server, "/leaf", "/root").await;
@@ -42,7 +42,7 @@ async fn on_a_terminal_each_has_a_row() {
 }
 
 #[tokio::test]
-async fn one_that_is_not_there_is_not_found() {
+async fn a_missing_certificate_is_not_found() {
     let server = Server::start().await;
     let run = Shell::of(&server).run(&["certificates", "list", "/absent"]);
     assert_eq!(run.expect(4).output, "");

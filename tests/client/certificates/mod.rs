@@ -13,14 +13,14 @@ mod versions;
 use keywright_harness::{SERVER_NAME, Server};
 use serde_json::{Value, json};
 
-/// Generates an authority that signs itself, or that another one signs.
+/// Generates a CA, self-signed or signed by another CA.
 async fn authority(server: &Server, name: &str, signed_by: Option<&str>) -> Value {
     let mut parameters = json!({"common_name": name, "is_ca": true, "key_type": QUICK_KEY});
     if let Some(signed_by) = signed_by {
         parameters["ca"] = json!(signed_by);
     }
-    let answer = server.generate(name, "certificate", parameters).await;
-    answer.expect(200).json()
+    let response = server.generate(name, "certificate", parameters).await;
+    response.expect(200).json()
 }
 
 /// Generates a certificate of a TLS server.
@@ -31,11 +31,11 @@ async fn leaf(server: &Server, name: &str, signed_by: &str) -> Value {
         "alternative_names": [SERVER_NAME],
         "key_type": QUICK_KEY,
     });
-    let answer = server.generate(name, "certificate", parameters).await;
-    answer.expect(200).json()
+    let response = server.generate(name, "certificate", parameters).await;
+    response.expect(200).json()
 }
 
-/// The versions of a certificate that are in use: the one that signs, and the transitional one.
+/// The active version of a certificate, followed by the transitional one.
 async fn current(server: &Server, name: &str) -> Vec<Value> {
     let path = format!("/api/v1/data?name={name}&current=true");
     let answer = server.get(&path).await.expect(200).json();
@@ -48,7 +48,7 @@ async fn summary(server: &Server, name: &str) -> Value {
     server.get(&path).await.expect(200).json()["certificates"][0].clone()
 }
 
-/// Sends a body to the address of a certificate.
+/// Adds a transitional version.
 async fn regenerate_transitional(server: &Server, name: &str) {
     let id = summary(server, name).await["id"]
         .as_str()
@@ -59,5 +59,5 @@ async fn regenerate_transitional(server: &Server, name: &str) {
     server.post(&path, body).await.expect(200);
 }
 
-/// A type of key that is made quickly.
+/// A key type that is generated quickly.
 const QUICK_KEY: &str = "ecdsa-p256";

@@ -7,7 +7,7 @@ use super::{authority, current, leaf, regenerate_transitional};
 use crate::json_of;
 
 #[tokio::test]
-async fn a_new_version_is_made_and_shown() {
+async fn a_new_version_is_generated_and_shown() {
     let server = Server::start().await;
     let root = authority(&server, "/root", None).await;
     let shell = Shell::of(&server);
@@ -20,12 +20,12 @@ async fn a_new_version_is_made_and_shown() {
     assert_eq!(status, Some(0), "{screen}");
     let id = current(&server, "/root").await[1]["id"].clone();
     assert!(screen.contains(id.as_str().unwrap()), "{screen}");
-    // There is a transitional version already.
+    // A transitional version already exists.
     shell.run(&arguments).expect(1);
 }
 
 #[tokio::test]
-async fn what_is_to_be_other_than_before_is_passed_on() {
+async fn options_change_key_length_and_duration() {
     let server = Server::start().await;
     let parameters = json!({"common_name": "root", "is_ca": true});
     server
@@ -47,7 +47,7 @@ async fn what_is_to_be_other_than_before_is_passed_on() {
 }
 
 #[tokio::test]
-async fn a_transitional_version_of_the_authority_signs_when_it_may() {
+async fn a_transitional_ca_version_signs_only_if_allowed() {
     let server = Server::start().await;
     authority(&server, "/root", None).await;
     leaf(&server, "/leaf", "/root").await;

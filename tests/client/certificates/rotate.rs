@@ -1,5 +1,5 @@
-//! `keywright certificates rotate`: the whole rotation, left between any two steps and gone on with, while a TLS server
-//! presents what the authority signed and clients trust what the verb says.
+//! `keywright certificates rotate`: whole rotations, interrupted between steps, with TLS handshakes between a server with the
+//! signed certificate and clients that trust the bundle.
 
 use std::fs;
 
@@ -9,14 +9,14 @@ use serde_json::{Value, json};
 use super::{authority, current, leaf};
 use crate::json_of;
 
-/// What is in the field at one moment: what a server presents, and what clients trust.
+/// The deployed state: the certificate that a server presents, and the bundle that clients trust.
 struct Field {
     presented: Value,
     trusted: String,
 }
 
 impl Field {
-    /// As it is when everybody has what there is: the certificate of `/leaf`, and the bundle of the rotation.
+    /// The state after a complete deployment: the certificate of `/leaf`, and the bundle of the rotation.
     async fn up_to_date(server: &Server, shell: &Shell) -> Self {
         Self {
             presented: current(server, "/leaf").await[0].clone(),
@@ -24,14 +24,14 @@ impl Field {
         }
     }
 
-    /// Asserts that everybody connects while some have what there is now, and others still what there was before.
+    /// Asserts that handshakes succeed during the deployment, with any mix of this state and the one before.
     #[track_caller]
     fn connects_with(&self, before: &Self, step: &str) {
         for (presented, server) in [("before", before), ("now", self)] {
             for (trusted, client) in [("before", before), ("now", self)] {
                 assert!(
                     connects(&server.presented, &client.trusted),
-                    "{step}: a server with what there was {presented}, a client with what there was {trusted}"
+                    "{step}: server with the state {presented}, client with the state {trusted}"
                 );
             }
         }
@@ -42,7 +42,7 @@ impl Field {
     }
 }
 
-/// A server with an authority and a certificate that it signed.
+/// A server with a CA and a certificate that it signed.
 async fn server_with_leaf(options: &Options) -> Server {
     let server = Server::start_with(options).await;
     authority(&server, "/root", None).await;
@@ -50,7 +50,7 @@ async fn server_with_leaf(options: &Options) -> Server {
     server
 }
 
-/// Where the rotation stands, as the verb tells it.
+/// The state of the rotation.
 fn status(shell: &Shell) -> Value {
     json_of(shell.run(&[
         "certificates",
@@ -63,7 +63,7 @@ fn status(shell: &Shell) -> Value {
 }
 
 #[tokio::test]
-async fn step_by_step_from_a_pipe_no_handshake_fails_and_nothing_but_the_server_remembers() {
+async fn no_handshake_fails_if_each_step_runs_in_a_new_shell() {
     let plain = Options::default();
     let concatenated = plain
         .clone()
@@ -80,7 +80,7 @@ async fn step_by_step_from_a_pipe_no_handshake_fails_and_nothing_but_the_server_
             ("renew", "renewed", json!("retire"), 2, false),
             ("retire", "not_begun", Value::Null, 1, false),
         ] {
-            // Each step is taken from another place, which has nothing from the one before.
+            // Each step runs in a new shell without state from the one before.
             let shell = Shell::of(&server);
             let arguments = [
                 "certificates",
@@ -90,18 +90,18 @@ async fn step_by_step_from_a_pipe_no_handshake_fails_and_nothing_but_the_server_
                 "--bundle",
                 "trusted.pem",
             ];
-            let told = json_of(shell.run(&arguments));
-            assert_eq!(told["steps_taken"], json!([step]));
-            assert_eq!(told["stage"], stage, "{told}");
-            assert_eq!(told["next"], next, "{told}");
+            let shown = json_of(shell.run(&arguments));
+            assert_eq!(shown["steps_taken"], json!([step]));
+            assert_eq!(shown["stage"], stage, "{shown}");
+            assert_eq!(shown["next"], next, "{shown}");
             let now = Field::up_to_date(&server, &shell).await;
             now.connects_with(&before, step);
             assert_eq!(now.trusted_count(), trusted_count, "{step}");
-            // Who trusts nothing but the old version is shut out only after what is to be given out in between.
+            // A client that only trusts the old version fails only after the next deployment.
             assert_eq!(connects(&now.presented, &start.trusted), by_start, "{step}");
-            let asked_again = status(&shell);
-            for member in ["stage", "next", "signing_version", "transitional_version"] {
-                assert_eq!(asked_again[member], told[member], "{step}");
+            let status = status(&shell);
+            for field in ["stage", "next", "signing_version", "transitional_version"] {
+                assert_eq!(status[field], shown[field], "{step}");
             }
             before = now;
         }
@@ -109,7 +109,7 @@ async fn step_by_step_from_a_pipe_no_handshake_fails_and_nothing_but_the_server_
 }
 
 #[tokio::test]
-async fn on_a_terminal_it_can_be_interrupted_before_each_step_and_goes_on_from_there() {
+async fn a_rotation_resumes_after_an_interruption_at_any_question() {
     let server = server_with_leaf(&Options::default()).await;
     let shell = Shell::of(&server);
     let arguments = ["certificates", "rotate", "/root", "--bundle", "trusted.pem"];
@@ -119,13 +119,13 @@ async fn on_a_terminal_it_can_be_interrupted_before_each_step_and_goes_on_from_t
     };
     for step in 1..=4 {
         let question = format!("Step {step} of 4: ");
-        let stood = status(&shell);
-        // It is left at the question: nothing is done.
+        let unchanged = status(&shell);
+        // Interrupted at the question, it changes nothing.
         let mut terminal = shell.on_terminal(&arguments);
         terminal.expect(&question).expect("[y/N]").signal("INT");
         assert_eq!(terminal.end().0, Some(130));
-        assert_eq!(status(&shell), stood);
-        // It is begun anew, takes the step, and is left at the next question.
+        assert_eq!(status(&shell), unchanged);
+        // Restarted, it takes the step and is interrupted at the next question.
         let mut terminal = shell.on_terminal(&arguments);
         terminal.expect(&question).expect("[y/N]").type_line("y");
         if step < 4 {
@@ -136,7 +136,7 @@ async fn on_a_terminal_it_can_be_interrupted_before_each_step_and_goes_on_from_t
             let (status, screen) = terminal.end();
             assert_eq!(status, Some(0), "{screen}");
             assert!(
-                screen.contains("The rotation of /root is at its end"),
+                screen.contains("The rotation of /root is complete"),
                 "{screen}"
             );
         }
@@ -151,29 +151,29 @@ async fn on_a_terminal_it_can_be_interrupted_before_each_step_and_goes_on_from_t
 }
 
 #[tokio::test]
-async fn on_a_terminal_all_steps_are_taken_one_after_the_other_with_what_to_do_in_between() {
+async fn a_terminal_asks_before_each_step_and_says_what_to_do() {
     let server = server_with_leaf(&Options::default()).await;
     let shell = Shell::of(&server);
     let mut terminal = shell.on_terminal(&["certificates", "rotate", "root"]);
-    for (told, question) in [
+    for (message, question) in [
         (
-            "No rotation of /root is under way.",
-            "Step 1 of 4: add a version that is transitional?",
+            "No rotation of /root is in progress.",
+            "Step 1 of 4: add a transitional version?",
         ),
         (
-            "Give the certificates of both versions to everyone",
-            "Step 2 of 4: let the new version sign?",
+            "Distribute the certificates of both versions to all clients",
+            "Step 2 of 4: sign with the new version?",
         ),
         (
-            "The old one signed 1 certificate",
+            "The old version signed 1 certificate",
             "Step 3 of 4: regenerate 1 certificate?",
         ),
         (
-            "Give the regenerated ones to everyone",
-            "Step 4 of 4: hand out the old version no more?",
+            "Deploy the regenerated certificates",
+            "Step 4 of 4: stop returning the old version?",
         ),
     ] {
-        terminal.expect(told).expect(question).type_line("yes");
+        terminal.expect(message).expect(question).type_line("yes");
     }
     let (status, screen) = terminal.end();
     assert_eq!(status, Some(0), "{screen}");
@@ -187,7 +187,7 @@ async fn on_a_terminal_all_steps_are_taken_one_after_the_other_with_what_to_do_i
 }
 
 #[tokio::test]
-async fn whoever_says_no_leaves_everything_as_it_is() {
+async fn declining_a_step_changes_nothing() {
     let server = server_with_leaf(&Options::default()).await;
     let shell = Shell::of(&server);
     let before = status(&shell);
@@ -197,7 +197,7 @@ async fn whoever_says_no_leaves_everything_as_it_is() {
         let (ended, screen) = terminal.end();
         assert_eq!(ended, Some(3), "{screen}");
         assert!(
-            screen.contains("The same command goes on from here."),
+            screen.contains("Run the same command to continue."),
             "{screen}"
         );
         assert_eq!(status(&shell), before);
@@ -205,7 +205,7 @@ async fn whoever_says_no_leaves_everything_as_it_is() {
 }
 
 #[tokio::test]
-async fn a_step_that_someone_else_took_while_a_person_thought_is_not_taken_again() {
+async fn a_step_taken_by_someone_else_at_the_prompt_is_not_repeated() {
     let server = server_with_leaf(&Options::default()).await;
     let shell = Shell::of(&server);
     let mut terminal = shell.on_terminal(&["certificates", "rotate", "/root"]);
@@ -213,7 +213,7 @@ async fn a_step_that_someone_else_took_while_a_person_thought_is_not_taken_again
     json_of(shell.run(&["certificates", "rotate", "/root", "--next"]));
     terminal.type_line("y");
     terminal
-        .expect("gone on meanwhile")
+        .expect("continued the rotation")
         .expect("Step 2 of 4")
         .type_line("n");
     assert_eq!(terminal.end().0, Some(3));
@@ -222,7 +222,7 @@ async fn a_step_that_someone_else_took_while_a_person_thought_is_not_taken_again
 }
 
 #[tokio::test]
-async fn it_can_be_interrupted_while_the_server_takes_its_time() {
+async fn an_interruption_during_a_slow_request_can_be_resumed() {
     let server = server_with_leaf(&Options::default()).await;
     let shell = Shell::of(&server);
     let mut terminal = shell.on_terminal(&["certificates", "rotate", "/root"]);

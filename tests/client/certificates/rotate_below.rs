@@ -1,4 +1,4 @@
-//! What `keywright certificates rotate` finds below an authority: by what the certificates in use are signed.
+//! Which credentials below a CA `keywright certificates rotate` regenerates.
 
 use keywright_harness::{Server, Shell};
 use serde_json::{Value, json};
@@ -20,19 +20,19 @@ async fn server_with_tree() -> Server {
     server
 }
 
-/// Regenerates a certificate alone, without what it signed.
+/// Regenerates a certificate without the ones that it signed.
 async fn regenerate(server: &Server, name: &str) {
     server.regenerate(name).await.expect(200);
 }
 
 #[tokio::test]
-async fn what_was_regenerated_alone_is_done_and_what_it_signed_before_is_not() {
+async fn certificates_below_a_regenerated_one_stay_outstanding() {
     let server = server_with_tree().await;
     let shell = Shell::of(&server);
     rotate(&shell, "/root", &["--next"]);
     rotate(&shell, "/root", &["--next"]);
     let outstanding = || rotate(&shell, "/root", &["--status"])["outstanding"].clone();
-    // What hangs below one that is outstanding is regenerated with it, and not told of its own.
+    // Certificates below an outstanding one are regenerated with it and not listed.
     assert_eq!(outstanding(), json!(["/inner", "/other"]));
     regenerate(&server, "/other").await;
     assert_eq!(outstanding(), json!(["/inner"]));
@@ -45,7 +45,7 @@ async fn what_was_regenerated_alone_is_done_and_what_it_signed_before_is_not() {
 }
 
 #[tokio::test]
-async fn three_deep_everything_is_signed_anew_up_to_the_new_version() {
+async fn a_chain_of_three_is_regenerated_up_to_the_new_version() {
     let server = server_with_tree().await;
     let told = rotate(&Shell::of(&server), "/root", &["--yes"]);
     let names = json!(["/inner", "/leaf", "/other"]);
@@ -62,7 +62,7 @@ async fn three_deep_everything_is_signed_anew_up_to_the_new_version() {
 }
 
 #[tokio::test]
-async fn an_authority_between_others_is_rotated_as_one_that_signs_itself() {
+async fn an_intermediate_ca_is_rotated_like_a_root_ca() {
     let server = server_with_tree().await;
     let root = current(&server, "/root").await;
     let shell = Shell::of(&server);
@@ -75,7 +75,7 @@ async fn an_authority_between_others_is_rotated_as_one_that_signs_itself() {
 }
 
 #[tokio::test]
-async fn a_certificate_that_has_gone_to_another_authority_is_not_waited_for() {
+async fn a_certificate_moved_to_another_ca_is_not_outstanding() {
     let server = server_with_tree().await;
     authority(&server, "/elsewhere", None).await;
     leaf(&server, "/other", "/elsewhere").await;
@@ -88,7 +88,7 @@ async fn a_certificate_that_has_gone_to_another_authority_is_not_waited_for() {
 }
 
 #[tokio::test]
-async fn a_certificate_that_the_caller_may_not_read_is_named() {
+async fn an_unreadable_certificate_below_the_ca_is_named() {
     let server = server_with_tree().await;
     let operations = ["read", "write"];
     for path in ["/root", "/inner", "/leaf"] {
@@ -102,8 +102,7 @@ async fn a_certificate_that_the_caller_may_not_read_is_named() {
     let run = shell.run(&["certificates", "rotate", "/root", "--next"]);
     let run = run.expect(4);
     assert!(
-        run.errors
-            .contains("/other, which /root signed, can't be read"),
+        run.errors.contains("can't read /other, which /root signed"),
         "{}",
         run.errors
     );

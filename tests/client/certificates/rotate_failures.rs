@@ -1,4 +1,4 @@
-//! What `keywright certificates rotate` does when a step does not go as it should: a server that a test makes up.
+//! Failures during `keywright certificates rotate`, with a stub server.
 
 use std::sync::{Arc, Mutex};
 
@@ -10,15 +10,15 @@ use crate::{
     stub::{Asked, Reply, Stub},
 };
 
-/// How a request for a step goes.
+/// The result of a request for a step.
 #[derive(Clone, Copy, Debug)]
 struct Step {
     is_done: bool,
-    /// The status of the answer; none where there is no answer.
+    /// The status of the response; `None` if the connection is lost.
     status: Option<u16>,
 }
 
-/// A server with one authority, `/root`, which signed nothing, and whose first step goes so.
+/// A server with one CA, `/root`, which signed nothing, and this result of the first step.
 fn server(first: Step) -> Stub {
     // Newest first: `t` is transitional, `s` is not.
     let versions = Arc::new(Mutex::new("s".to_owned()));
@@ -90,14 +90,14 @@ fn introductions(stub: &Stub) -> usize {
 }
 
 #[test]
-fn a_step_whose_answer_was_lost_is_taken_when_the_server_says_that_it_stands_behind_it() {
+fn a_step_with_a_lost_response_counts_if_the_state_changed() {
     for status in [None, Some(503), Some(500), Some(400)] {
         let stub = server(Step {
             is_done: true,
             status,
         });
         let run = rotate(&stub, "--next");
-        let words = "the step was taken all the same";
+        let words = "but the server took the step";
         assert!(run.errors.contains(words), "{status:?}: {run:?}");
         let told = json_of(run);
         assert_eq!(told["steps_taken"], json!(["introduce"]));
@@ -118,7 +118,7 @@ fn a_step_whose_answer_was_lost_is_taken_when_the_server_says_that_it_stands_beh
 }
 
 #[test]
-fn a_step_that_was_not_taken_fails_as_its_request_did() {
+fn a_step_without_effect_fails_with_the_status_of_its_request() {
     for (status, exit) in [(None, 6), (Some(503), 6), (Some(400), 1), (Some(403), 5)] {
         let stub = server(Step {
             is_done: false,
@@ -131,14 +131,14 @@ fn a_step_that_was_not_taken_fails_as_its_request_did() {
 }
 
 #[test]
-fn a_step_that_changes_nothing_ends_the_run_instead_of_being_taken_for_ever() {
+fn a_successful_step_without_effect_ends_the_run() {
     for pace in ["--yes", "--next"] {
         let stub = server(Step {
             is_done: false,
             status: Some(200),
         });
         let run = rotate(&stub, pace).expect(1);
-        let words = "step 1 of 4 was taken, and the rotation does not stand where it leads";
+        let words = "step 1 of 4 succeeded, but the rotation is in another state";
         assert!(run.errors.contains(words), "{run:?}");
         assert_eq!(introductions(&stub), 1);
     }

@@ -1,4 +1,4 @@
-//! How far `keywright certificates rotate` goes, and what it refuses.
+//! How many steps `keywright certificates rotate` takes, and what it refuses.
 
 use std::{
     fs,
@@ -23,7 +23,7 @@ fn rotate(shell: &Shell, arguments: &[&str]) -> Value {
 }
 
 #[tokio::test]
-async fn all_steps_that_are_left_are_taken_from_wherever_it_stands() {
+async fn yes_takes_all_remaining_steps_from_any_stage() {
     let server = server_with_leaf().await;
     let shell = Shell::of(&server);
     let steps = ["introduce", "switch", "renew", "retire"];
@@ -38,14 +38,14 @@ async fn all_steps_that_are_left_are_taken_from_wherever_it_stands() {
         let regenerated = told["regenerated_credentials"].as_array().unwrap();
         assert_eq!(!regenerated.is_empty(), renewed, "{told}");
     }
-    // A version of the authority and one of the leaf for each rotation, besides those that were there.
+    // Each rotation adds one version of the CA and one of the leaf.
     for name in ["/root", "/leaf"] {
         assert_eq!(server.versions(name).await.len(), 5);
     }
 }
 
 #[tokio::test]
-async fn resuming_goes_on_and_begins_nothing() {
+async fn resume_continues_a_rotation_but_starts_none() {
     let server = server_with_leaf().await;
     let shell = Shell::of(&server);
     for arguments in [&["--resume", "--yes"], &["--resume", "--next"]] {
@@ -53,7 +53,7 @@ async fn resuming_goes_on_and_begins_nothing() {
         assert_eq!(told["steps_taken"], json!([]));
     }
     let run = shell.run(&["certificates", "rotate", "/root", "--resume"]);
-    assert!(run.expect(0).errors.contains("none to go on with"));
+    assert!(run.expect(0).errors.contains("nothing to resume"));
     assert_eq!(server.versions("/root").await.len(), 1);
     rotate(&shell, &["--next"]);
     let told = rotate(&shell, &["--resume", "--yes"]);
@@ -61,7 +61,7 @@ async fn resuming_goes_on_and_begins_nothing() {
 }
 
 #[tokio::test]
-async fn where_nobody_can_be_asked_nothing_is_done_until_it_is_said_how_far_to_go() {
+async fn without_a_terminal_next_or_yes_is_required() {
     let server = server_with_leaf().await;
     let shell = Shell::of(&server);
     let run = shell.run(&["certificates", "rotate", "/root"]).expect(2);
@@ -89,23 +89,20 @@ async fn where_nobody_can_be_asked_nothing_is_done_until_it_is_said_how_far_to_g
 }
 
 #[tokio::test]
-async fn what_is_no_authority_and_what_is_not_there_is_refused() {
+async fn leaf_certificates_and_missing_names_are_refused() {
     let server = server_with_leaf().await;
     let shell = Shell::of(&server);
-    for (name, status, told) in [
-        ("/leaf", 1, "/leaf is no certificate authority"),
-        ("/absent", 4, ""),
-    ] {
+    for (name, status, message) in [("/leaf", 1, "/leaf is not a CA"), ("/absent", 4, "")] {
         let run = shell.run(&["certificates", "rotate", name, "--next"]);
         let run = run.expect(status);
-        assert!(run.errors.contains(told), "{}", run.errors);
+        assert!(run.errors.contains(message), "{}", run.errors);
         assert_eq!(run.output, "");
     }
     assert_eq!(server.versions("/leaf").await.len(), 1);
 }
 
 #[tokio::test]
-async fn an_authority_none_of_whose_versions_signs_is_refused_with_the_way_out() {
+async fn a_ca_without_a_signing_version_is_refused_with_a_remedy() {
     let server = Server::start().await;
     authority(&server, "/root", None).await;
     let shell = Shell::of(&server);
@@ -115,14 +112,14 @@ async fn an_authority_none_of_whose_versions_signs_is_refused_with_the_way_out()
     let run = shell
         .run(&["certificates", "rotate", "/root", "--next"])
         .expect(1);
-    let way_out = "certificates transitional /root --clear";
-    assert!(run.errors.contains(way_out), "{}", run.errors);
-    shell.bash(&format!("keywright {way_out}")).expect(0);
+    let remedy = "certificates transitional /root --clear";
+    assert!(run.errors.contains(remedy), "{}", run.errors);
+    shell.bash(&format!("keywright {remedy}")).expect(0);
     rotate(&shell, &["--next"]);
 }
 
 #[tokio::test]
-async fn an_authority_that_signed_nothing_needs_no_regeneration() {
+async fn a_ca_that_signed_nothing_skips_the_regeneration() {
     let server = Server::start().await;
     authority(&server, "/root", None).await;
     let told = rotate(&Shell::of(&server), &["--yes"]);
@@ -134,7 +131,7 @@ async fn an_authority_that_signed_nothing_needs_no_regeneration() {
 }
 
 #[tokio::test]
-async fn the_bundle_can_be_read_by_all_and_one_that_can_t_be_written_ends_it_before_a_step() {
+async fn an_unwritable_bundle_stops_the_run_before_a_step() {
     let server = server_with_leaf().await;
     regenerate_transitional(&server, "/root").await;
     let shell = Shell::of(&server);
@@ -158,7 +155,7 @@ async fn the_bundle_can_be_read_by_all_and_one_that_can_t_be_written_ends_it_bef
 }
 
 #[tokio::test]
-async fn a_bundle_that_a_link_leads_to_is_replaced_and_the_link_stays() {
+async fn a_bundle_behind_a_link_is_replaced_and_the_link_stays() {
     let server = server_with_leaf().await;
     let shell = Shell::of(&server);
     fs::create_dir(shell.file("far")).unwrap();

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::{authority, summary};
 use crate::json_of;
 
-/// The ids of the versions that carry the flag.
+/// The ids of the transitional versions.
 async fn flagged(server: &Server) -> Vec<Value> {
     let summary = summary(server, "/root").await;
     let versions = summary["versions"].as_array().unwrap().iter();
@@ -15,7 +15,7 @@ async fn flagged(server: &Server) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn the_flag_moves_to_a_version_to_the_newest_one_and_away() {
+async fn the_flag_moves_to_a_version_to_the_latest_and_is_cleared() {
     let server = Server::start().await;
     let old = authority(&server, "/root", None).await["id"].clone();
     let new = server.regenerate("/root").await.expect(200).json()["id"].clone();
@@ -46,7 +46,7 @@ async fn the_flag_moves_to_a_version_to_the_newest_one_and_away() {
 }
 
 #[tokio::test]
-async fn it_must_be_said_where_it_goes_and_only_once() {
+async fn exactly_one_valid_target_is_required() {
     let server = Server::start().await;
     authority(&server, "/root", None).await;
     let shell = Shell::of(&server);

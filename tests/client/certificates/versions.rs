@@ -14,7 +14,7 @@ fn ids(versions: &[Value]) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn all_are_listed_newest_first_or_those_in_use_the_one_that_signs_first() {
+async fn all_or_only_current_versions_are_listed_in_order() {
     let server = Server::start().await;
     authority(&server, "/root", None).await;
     server.regenerate("/root").await.expect(200);
@@ -32,7 +32,7 @@ async fn all_are_listed_newest_first_or_those_in_use_the_one_that_signs_first() 
 }
 
 #[tokio::test]
-async fn certificates_are_shown_and_private_keys_are_not() {
+async fn certificates_are_shown_without_private_keys() {
     let server = Server::start().await;
     let root = authority(&server, "/root", None).await;
     let shell = Shell::of(&server);
@@ -58,7 +58,7 @@ async fn certificates_are_shown_and_private_keys_are_not() {
 }
 
 #[tokio::test]
-async fn on_a_terminal_each_has_a_row_that_says_what_it_is() {
+async fn a_terminal_gets_a_row_with_flags_per_version() {
     let server = Server::start().await;
     authority(&server, "/root", None).await;
     regenerate_transitional(&server, "/root").await;

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::stub::{Reply, Stub, hold, listing, name_in};
 
-/// A server with two credentials below `/a`, and one beside.
+/// A server with two credentials below `/a`, and one outside.
 async fn server() -> Server {
     let server = Server::start().await;
     for name in ["/a/one", "/a/two", "/ab"] {
@@ -19,7 +19,7 @@ fn names(shell: &Shell) -> String {
 }
 
 #[tokio::test]
-async fn one_is_deleted_without_a_question() {
+async fn a_single_credential_is_deleted_without_confirmation() {
     let server = server().await;
     let shell = Shell::of(&server);
     let run = shell.run(&["delete", "/a/one"]).expect(0);
@@ -28,12 +28,14 @@ async fn one_is_deleted_without_a_question() {
 }
 
 #[tokio::test]
-async fn a_path_is_deleted_once_it_is_confirmed() {
+async fn a_path_is_deleted_after_confirmation() {
     let server = server().await;
     let shell = Shell::of(&server);
     for answer in ["n", "", "nonsense"] {
         let mut terminal = shell.on_terminal(&["delete", "--path", "/a"]);
-        terminal.expect("/a/one").expect("Delete 2 below \"/a\"");
+        terminal
+            .expect("/a/one")
+            .expect("Delete 2 credentials below \"/a\"");
         terminal.expect("[y/N]: ").type_line(answer);
         assert_eq!(terminal.end().0, Some(3), "{answer}");
         assert_eq!(names(&shell), "/ab\n/a/two\n/a/one\n");
@@ -45,7 +47,7 @@ async fn a_path_is_deleted_once_it_is_confirmed() {
 }
 
 #[tokio::test]
-async fn where_nobody_can_be_asked_nothing_is_deleted_unless_it_is_said() {
+async fn without_a_terminal_a_path_is_deleted_only_with_yes() {
     let server = server().await;
     let shell = Shell::of(&server);
     let run = shell.run_with(&["delete", "--path", "/a"], "y\n").expect(2);
@@ -56,7 +58,7 @@ async fn where_nobody_can_be_asked_nothing_is_deleted_unless_it_is_said() {
 }
 
 #[tokio::test]
-async fn it_goes_on_after_a_failure_and_names_it() {
+async fn deleting_continues_after_a_failure_and_reports_it() {
     let server = server().await;
     let app = server.as_client("app").await;
     for (path, operations) in [("/*", json!(["read"])), ("/a/two", json!(["delete"]))] {
@@ -74,7 +76,7 @@ async fn it_goes_on_after_a_failure_and_names_it() {
 }
 
 #[test]
-fn it_can_be_interrupted_after_it_was_confirmed_and_tells_how_far_it_came() {
+fn an_interrupted_deletion_reports_its_counts() {
     let (held, holder) = hold();
     let stub = Stub::start(move |asked, _, _| {
         if asked.line.starts_with("GET") {
@@ -93,13 +95,13 @@ fn it_can_be_interrupted_after_it_was_confirmed_and_tells_how_far_it_came() {
     let (status, screen) = terminal.end();
     assert_eq!(status, Some(130), "{screen}");
     assert!(
-        screen.contains("deleted: 1, failed: 0, not tried: 2"),
+        screen.contains("deleted: 1, failed: 0, not attempted: 2"),
         "{screen}"
     );
 }
 
 #[test]
-fn it_ends_when_nobody_is_let_in_any_more_and_tells_how_far_it_came() {
+fn a_401_ends_the_deletion_with_its_counts() {
     let stub = Stub::start(|asked, _, _| match asked.line.split_once('?').unwrap() {
         ("GET /api/v1/data", _) => Reply::new(200, &listing(["/a/1", "/a/2", "/a/3", "/a/4"])),
         _ if name_in(asked) == "/a/1" => Reply::new(204, ""),
@@ -108,14 +110,15 @@ fn it_ends_when_nobody_is_let_in_any_more_and_tells_how_far_it_came() {
     let arguments = ["delete", "--path", "/a", "--yes"];
     let run = stub.shell().run(&arguments).expect(5);
     assert!(
-        run.errors.contains("deleted: 1, failed: 1, not tried: 2"),
+        run.errors
+            .contains("deleted: 1, failed: 1, not attempted: 2"),
         "{run:?}"
     );
     assert_eq!(stub.lines().len(), 3);
 }
 
 #[test]
-fn what_somebody_else_has_deleted_meanwhile_is_no_failure_and_what_is_still_listed_is_one() {
+fn a_404_is_a_failure_only_if_the_name_is_still_listed() {
     for (listed_then, failed, status) in [(vec![], 0, 0), (vec!["/a/2"], 1, 3)] {
         let stub = Stub::start(move |asked, before, _| {
             if asked.line.starts_with("GET") {
@@ -131,13 +134,13 @@ fn what_somebody_else_has_deleted_meanwhile_is_no_failure_and_what_is_still_list
         });
         let arguments = ["delete", "--path", "/a", "--yes"];
         let run = stub.shell().run(&arguments).expect(status);
-        let told = format!(
-            "deleted: 0, failed: {failed}, deleted already: {}",
+        let counts = format!(
+            "deleted: 0, failed: {failed}, already deleted: {}",
             2 - failed
         );
-        assert!(run.errors.contains(&told), "{run:?}");
+        assert!(run.errors.contains(&counts), "{run:?}");
     }
-    // What is not the API's own answer says nothing.
+    // A 404 without the API's body is not evidence of a deletion.
     let stub = Stub::start(|asked, _, _| {
         if asked.line.starts_with("GET") {
             return Reply::new(200, &listing(["/a/1"]));
@@ -150,11 +153,11 @@ fn what_somebody_else_has_deleted_meanwhile_is_no_failure_and_what_is_still_list
 }
 
 #[test]
-fn it_goes_on_after_a_lost_connection_until_that_is_so_several_times_in_a_row() {
-    for (lost, status, told) in [
+fn three_consecutive_losses_end_the_deletion() {
+    for (lost, status, counts) in [
         (&[2][..], 3, "deleted: 5, failed: 1"),
         (&[1, 2, 4, 5], 3, "deleted: 2, failed: 4"),
-        (&[2, 3, 4], 6, "deleted: 1, failed: 3, not tried: 2"),
+        (&[2, 3, 4], 6, "deleted: 1, failed: 3, not attempted: 2"),
     ] {
         let stub = Stub::start(move |asked, _, _| {
             if asked.line.starts_with("GET") {
@@ -171,6 +174,6 @@ fn it_goes_on_after_a_lost_connection_until_that_is_so_several_times_in_a_row() 
         });
         let arguments = ["delete", "--path", "/a", "--yes"];
         let run = stub.shell().run(&arguments).expect(status);
-        assert!(run.errors.contains(told), "{run:?}");
+        assert!(run.errors.contains(counts), "{run:?}");
     }
 }

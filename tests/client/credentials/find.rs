@@ -6,7 +6,7 @@ use serde_json::json;
 use super::shown;
 
 #[tokio::test]
-async fn it_finds_by_a_path_by_a_part_of_the_name_and_everything() {
+async fn credentials_are_found_by_path_by_name_or_all() {
     let server = Server::start().await;
     for name in ["/a/one", "/a/two", "/b/ONE"] {
         server.set(name, "value", json!("v")).await.expect(200);
@@ -41,7 +41,7 @@ async fn it_finds_by_a_path_by_a_part_of_the_name_and_everything() {
 }
 
 #[tokio::test]
-async fn certificates_are_found_that_expire_or_whose_authority_does() {
+async fn certificates_are_found_by_their_own_or_their_cas_expiry() {
     let server = Server::start().await;
     let authority = json!({"common_name": "ca", "is_ca": true, "duration": 30});
     server

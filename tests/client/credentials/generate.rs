@@ -9,7 +9,7 @@ use super::shown;
 use crate::stub::{Reply, Stub, VERSION};
 
 #[tokio::test]
-async fn a_mode_says_what_becomes_of_what_is_there() {
+async fn the_mode_decides_about_an_existing_credential() {
     let server = Server::start().await;
     let shell = Shell::of(&server);
     let id = |more: &[&str]| {
@@ -85,25 +85,25 @@ async fn each_type_has_options_for_its_parameters() {
 }
 
 #[tokio::test]
-async fn on_a_terminal_it_is_a_table_with_the_value() {
+async fn a_terminal_gets_a_table_with_the_value() {
     let server = Server::start().await;
     let arguments = ["generate", "/a", "-t", "password", "--length", "20"];
     let shell = Shell::of(&server).variable("NO_COLOR", "1");
     let (status, screen) = shell.on_terminal(&arguments).end();
     assert_eq!(status, Some(0), "{screen}");
     let value = server.versions("/a").await[0]["value"].clone();
-    let member = |name: &str| {
+    let field = |name: &str| {
         let lines = screen.lines().map(|line| line.split_whitespace().collect());
         let mut lines = lines.filter(|line: &Vec<_>| line.first() == Some(&name));
         lines.next().and_then(|line| line.get(1).copied())
     };
-    assert_eq!(member("name"), Some("/a"), "{screen}");
-    assert_eq!(member("type"), Some("password"), "{screen}");
-    assert_eq!(member("value"), value.as_str(), "{screen}");
+    assert_eq!(field("name"), Some("/a"), "{screen}");
+    assert_eq!(field("type"), Some("password"), "{screen}");
+    assert_eq!(field("value"), value.as_str(), "{screen}");
 }
 
-/// A server that knows a type of its own.
-fn knowing_pins() -> Stub {
+/// A server with a type of a plugin.
+fn server_with_pins() -> Stub {
     Stub::start(|asked, _, _| match asked.line.as_str() {
         "GET /api/v1/types" => {
             let properties = json!({
@@ -125,8 +125,8 @@ fn knowing_pins() -> Stub {
 }
 
 #[test]
-fn parameters_by_name_are_of_the_type_that_the_server_expects() {
-    let stub = knowing_pins();
+fn parameters_by_name_have_the_type_in_the_servers_schema() {
+    let stub = server_with_pins();
     let shell = stub.shell();
     fs::write(
         shell.file("more.json"),
@@ -157,27 +157,30 @@ fn parameters_by_name_are_of_the_type_that_the_server_expects() {
 }
 
 #[test]
-fn parameters_that_break_a_rule_are_not_sent() {
+fn parameters_that_violate_the_schema_are_not_sent() {
     for (parameter, words) in [
-        ("digits=13", "digits: what is given is greater"),
+        ("digits=13", "digits: the value is greater"),
         ("digits=x", "digits: "),
         ("colour=red", "colour"),
     ] {
-        let stub = knowing_pins();
+        let stub = server_with_pins();
         let arguments = ["generate", "/a", "-t", "pin", "--param", parameter];
         let run = stub.shell().run(&arguments).expect(2);
         assert!(run.errors.contains(words), "{run:?}");
         assert!(run.errors.contains("digits, label, places"), "{run:?}");
         assert_eq!(stub.lines(), ["GET /api/v1/types"]);
     }
-    let stub = knowing_pins();
+    let stub = server_with_pins();
     let arguments = ["generate", "/a", "-t", "pim", "--param", "digits=6"];
     let run = stub.shell().run(&arguments).expect(2);
-    assert!(run.errors.contains("no type pim, but pin"), "{run:?}");
+    assert!(
+        run.errors.contains("unknown type pim; the server has pin"),
+        "{run:?}"
+    );
 }
 
 #[test]
-fn a_server_that_does_not_tell_of_its_types_checks_by_itself() {
+fn parameters_are_sent_unchecked_without_a_description() {
     let stub = Stub::start(|asked, _, _| match asked.line.as_str() {
         "GET /api/v1/types" => Reply::new(404, "{\"error\":\"no such path\"}"),
         _ => Reply::new(200, VERSION),

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::shown;
 
 #[tokio::test]
-async fn in_a_pipe_it_writes_the_version_in_use_as_json_and_nothing_else() {
+async fn a_pipe_gets_only_the_active_version_as_json() {
     let server = Server::start().await;
     server.set("/a", "password", json!("old")).await.expect(200);
     let set = server.set("/a", "password", json!("new")).await.expect(200);
@@ -18,15 +18,15 @@ async fn in_a_pipe_it_writes_the_version_in_use_as_json_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_certificate_has_all_that_the_api_tells_of_it() {
+async fn certificates_are_shown_with_all_fields_of_the_api() {
     let server = Server::start().await;
     let parameters = json!({"common_name": "root", "is_ca": true});
     let made = server.generate("/ca", "certificate", parameters).await;
     made.expect(200);
     let path = "/api/v1/data?name=/ca&current=true";
-    let told = server.get(path).await.expect(200).json()["data"][0].clone();
+    let expected = server.get(path).await.expect(200).json()["data"][0].clone();
     let shell = Shell::of(&server);
-    assert_eq!(shown(shell.run(&["get", "/ca"])), told);
+    assert_eq!(shown(shell.run(&["get", "/ca"])), expected);
     let table = shell.run(&["get", "/ca", "-o", "table"]).expect(0).output;
     for words in [
         "certificate authority  yes",
@@ -38,7 +38,7 @@ async fn a_certificate_has_all_that_the_api_tells_of_it() {
 }
 
 #[tokio::test]
-async fn a_version_is_had_by_its_id_and_so_many_by_a_count_or_all_without_one() {
+async fn versions_are_read_by_id_by_count_or_all() {
     let server = Server::start().await;
     let mut ids = Vec::new();
     for value in ["one", "two", "three"] {
@@ -68,7 +68,7 @@ async fn a_version_is_had_by_its_id_and_so_many_by_a_count_or_all_without_one() 
 }
 
 #[tokio::test]
-async fn the_bare_value_or_a_member_of_it_goes_to_a_pipe() {
+async fn a_pipe_gets_the_raw_value_or_one_field() {
     let server = Server::start().await;
     let user = json!({"username": "admin", "password": "s3cret"});
     server.set("/user", "user", user).await.expect(200);
@@ -100,7 +100,7 @@ async fn the_bare_value_or_a_member_of_it_goes_to_a_pipe() {
 }
 
 #[tokio::test]
-async fn a_file_is_for_its_owner_alone_and_holds_nothing_but_the_value() {
+async fn a_file_contains_only_the_value_and_has_mode_0600() {
     let server = Server::start().await;
     server
         .set("/a", "password", json!("s3cret"))
@@ -126,7 +126,7 @@ async fn a_file_is_for_its_owner_alone_and_holds_nothing_but_the_value() {
 }
 
 #[tokio::test]
-async fn what_is_no_file_is_written_to_as_it_is_and_stays_what_it_is() {
+async fn pipes_and_devices_are_written_to_directly() {
     let server = Server::start().await;
     server.set("/a", "value", json!("v1 ")).await.expect(200);
     let shell = Shell::of(&server);
@@ -148,7 +148,7 @@ async fn what_is_no_file_is_written_to_as_it_is_and_stays_what_it_is() {
 }
 
 #[tokio::test]
-async fn what_a_link_leads_to_is_replaced_and_the_link_stays() {
+async fn the_target_of_a_link_is_replaced_and_the_link_stays() {
     let server = Server::start().await;
     server.set("/a", "value", json!("v")).await.expect(200);
     let shell = Shell::of(&server);

@@ -10,7 +10,7 @@ mod set;
 use keywright_harness::Commanded;
 use serde_json::Value;
 
-/// The JSON that a run wrote, when it ended well.
+/// The JSON output of a successful run.
 #[track_caller]
 fn shown(run: Commanded) -> Value {
     let run = run.expect(0);

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::shown;
 
 #[tokio::test]
-async fn it_adds_a_version_of_the_same_form_with_the_metadata_that_is_said() {
+async fn a_version_with_the_same_parameters_and_metadata_is_added() {
     let server = Server::start().await;
     let parameters = json!({"length": 12});
     server
@@ -25,7 +25,7 @@ async fn it_adds_a_version_of_the_same_form_with_the_metadata_that_is_said() {
 }
 
 #[tokio::test]
-async fn what_was_not_generated_is_not_regenerated() {
+async fn a_credential_that_was_set_is_not_regenerated() {
     let server = Server::start().await;
     server.set("/a", "password", json!("x")).await.expect(200);
     Shell::of(&server).run(&["regenerate", "/a"]).expect(1);

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::shown;
 
 #[tokio::test]
-async fn on_a_terminal_the_value_is_asked_for_and_not_seen() {
+async fn a_terminal_prompts_for_the_value_without_echo() {
     let server = Server::start().await;
     let shell = Shell::of(&server);
     let mut terminal = shell.on_terminal(&["set", "/a", "--type", "password", "-o", "json"]);
@@ -22,7 +22,7 @@ async fn on_a_terminal_the_value_is_asked_for_and_not_seen() {
 }
 
 #[tokio::test]
-async fn on_a_terminal_a_user_has_a_name_that_is_seen_and_a_password_that_is_not() {
+async fn a_terminal_echoes_the_user_name_but_not_the_password() {
     let server = Server::start().await;
     let shell = Shell::of(&server);
     let mut terminal = shell.on_terminal(&["set", "/a", "-t", "user", "-o", "yaml"]);
@@ -43,7 +43,7 @@ async fn on_a_terminal_a_user_has_a_name_that_is_seen_and_a_password_that_is_not
 }
 
 #[tokio::test]
-async fn an_interruption_leaves_the_terminal_as_it_was_and_sets_nothing() {
+async fn an_interrupted_prompt_restores_the_echo_and_sets_nothing() {
     let server = Server::start().await;
     let shell = Shell::of(&server);
     let mut terminal = shell.on_terminal(&["set", "/a", "--type", "password"]);
@@ -56,7 +56,7 @@ async fn an_interruption_leaves_the_terminal_as_it_was_and_sets_nothing() {
 }
 
 #[tokio::test]
-async fn in_a_pipe_the_value_is_what_comes_but_for_a_line_end() {
+async fn a_pipe_provides_the_value_without_its_trailing_newline() {
     let server = Server::start().await;
     let shell = Shell::of(&server);
     let cases = [
@@ -82,7 +82,7 @@ async fn in_a_pipe_the_value_is_what_comes_but_for_a_line_end() {
 }
 
 #[tokio::test]
-async fn members_come_from_files_and_a_password_from_standard_input() {
+async fn fields_are_read_from_files_and_passwords_from_a_pipe() {
     let server = Server::start().await;
     let shell = Shell::of(&server);
     let user = ["set", "/user", "-t", "user", "--username", "admin"];
@@ -132,7 +132,7 @@ async fn members_come_from_files_and_a_password_from_standard_input() {
 }
 
 #[tokio::test]
-async fn standard_input_is_one_member_s_and_no_other_s() {
+async fn standard_input_is_accepted_for_one_field_only() {
     let server = Server::start().await;
     let shell = Shell::of(&server);
     for (members, named) in [
@@ -155,13 +155,13 @@ async fn standard_input_is_one_member_s_and_no_other_s() {
         assert!(run.errors.contains(named), "{run:?}");
     }
     assert!(server.versions("/a").await.is_empty());
-    // The same word is no file where it is a name.
+    // A user name `-` does not mean standard input.
     let user = ["set", "/user", "--type", "user", "--username", "-"];
     assert_eq!(shown(shell.run_with(&user, "p"))["value"]["username"], "-");
 }
 
 #[tokio::test]
-async fn metadata_is_kept_as_it_is_written_by_every_verb() {
+async fn every_verb_stores_metadata_verbatim() {
     let server = Server::start().await;
     let shell = Shell::of(&server);
     let metadata = r#"{"z":123456789012345678901234567890,"a":1.10}"#;
@@ -180,7 +180,7 @@ async fn metadata_is_kept_as_it_is_written_by_every_verb() {
 }
 
 #[tokio::test]
-async fn values_come_from_files_and_arguments_too_with_metadata() {
+async fn values_are_read_from_files_and_arguments() {
     let server = Server::start().await;
     let shell = Shell::of(&server);
     fs::write(shell.file("value"), "from a file\n").unwrap();

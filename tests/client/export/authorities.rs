@@ -1,10 +1,10 @@
-//! Which authority stands in a certificate's entry, and how.
+//! How exported certificates refer to their CA.
 
 use keywright_harness::{Server, Shell};
 use serde_json::{Value, json};
 
 #[tokio::test]
-async fn a_certificate_names_the_stored_authority_whose_version_in_use_signed_it() {
+async fn a_certificate_refers_to_a_stored_ca_by_name() {
     let server = server().await;
     let entries = exported(&server);
     let leaf = &entries["/leaf"];
@@ -16,8 +16,7 @@ async fn a_certificate_names_the_stored_authority_whose_version_in_use_signed_it
 }
 
 #[tokio::test]
-async fn a_certificate_of_an_earlier_version_or_of_an_authority_that_is_gone_keeps_the_certificate()
-{
+async fn certificates_of_an_old_or_deleted_ca_contain_the_ca() {
     let server = server().await;
     let before = exported(&server);
     server.regenerate("/ca").await.expect(200);
@@ -27,7 +26,7 @@ async fn a_certificate_of_an_earlier_version_or_of_an_authority_that_is_gone_kee
     let run = Shell::of(&server).run(&["export"]).expect(0);
     assert!(
         run.errors
-            .contains("/leaf was not signed by the version in use of /ca"),
+            .contains("/leaf was not signed by the active version of /ca"),
         "{run:?}"
     );
 
@@ -41,14 +40,14 @@ async fn a_certificate_of_an_earlier_version_or_of_an_authority_that_is_gone_kee
 }
 
 #[tokio::test]
-async fn of_an_authority_that_may_not_be_read_nothing_but_that_is_said() {
+async fn certificates_of_an_unreadable_ca_contain_the_ca() {
     let server = server().await;
     let app = server.as_client("app").await;
     server.grant("/leaf", app.actor(), &["read"]).await;
     let shell = Shell::at(&server).variable("KEYWRIGHT_CLIENT_TOKEN", app.token());
     let run = shell.run(&["export", "--format", "json"]).expect(0);
-    let told = "/leaf was signed by /ca, which is not there or may not be read";
-    assert!(run.errors.contains(told), "{run:?}");
+    let message = "/leaf was signed by /ca, which does not exist or is hidden from you";
+    assert!(run.errors.contains(message), "{run:?}");
     assert!(
         run.errors
             .contains("exported 1 credentials, 0 failed, 1 without ca_name"),
@@ -61,7 +60,7 @@ async fn of_an_authority_that_may_not_be_read_nothing_but_that_is_said() {
 }
 
 #[tokio::test]
-async fn while_an_authority_is_rotated_the_version_in_use_is_exported() {
+async fn the_active_version_is_exported_during_a_rotation() {
     let server = server().await;
     let before = exported(&server);
     let listed = server
@@ -77,7 +76,7 @@ async fn while_an_authority_is_rotated_the_version_in_use_is_exported() {
     assert_eq!(exported(&server), before);
 }
 
-/// The values in an export, by their names.
+/// The exported values by name.
 fn exported(server: &Server) -> Value {
     let run = Shell::of(server).run(&["export", "--format", "json"]);
     let json: Value = serde_json::from_str(&run.expect(0).output).unwrap();

@@ -9,11 +9,11 @@ use crate::{
 };
 
 #[tokio::test]
-async fn nothing_is_exported_when_a_credential_cannot_be_read() {
+async fn an_unreadable_credential_prevents_the_export() {
     let server = damaged().await;
     let shell = Shell::of(&server);
     let run = shell.run(&["export", "--file", "export.yml"]).expect(1);
-    assert!(run.errors.contains("/b can't be read"), "{run:?}");
+    assert!(run.errors.contains("can't read /b"), "{run:?}");
     assert!(!shell.file("export.yml").exists());
 
     let piped = shell.run(&["export"]).expect(1);
@@ -22,7 +22,7 @@ async fn nothing_is_exported_when_a_credential_cannot_be_read() {
 }
 
 #[tokio::test]
-async fn with_keep_going_the_rest_is_exported_and_what_failed_is_named() {
+async fn keep_going_exports_the_rest_and_reports_failures() {
     let server = damaged().await;
     let shell = Shell::of(&server);
     let run = shell
@@ -40,7 +40,7 @@ async fn with_keep_going_the_rest_is_exported_and_what_failed_is_named() {
 }
 
 #[tokio::test]
-async fn who_is_not_logged_in_or_reaches_no_server_is_told_by_the_status() {
+async fn exports_without_login_or_server_have_their_status() {
     let server = damaged().await;
     Shell::at(&server).run(&["export"]).expect(5);
     let stranger = Shell::of(&server).variable("KEYWRIGHT_CLIENT_SECRET", "wrong");
@@ -53,22 +53,22 @@ async fn who_is_not_logged_in_or_reaches_no_server_is_told_by_the_status() {
 }
 
 #[test]
-fn what_was_deleted_meanwhile_is_left_out_and_counted() {
+fn credentials_deleted_during_an_export_are_counted() {
     let stub = without_b(ABSENT, &["/a", "/c"]);
     let shell = stub.shell();
-    let told = json_of(shell.run(&["export", "--file", "export.yml"]));
-    assert_eq!(told["exported"], json!(2));
-    assert_eq!(told["deleted_meanwhile"], json!(1));
+    let summary = json_of(shell.run(&["export", "--file", "export.yml"]));
+    assert_eq!(summary["exported"], json!(2));
+    assert_eq!(summary["deleted_meanwhile"], json!(1));
     let file = std::fs::read_to_string(shell.file("export.yml")).unwrap();
     assert!(!file.contains("/b"), "{file}");
     let piped = without_b(ABSENT, &["/a", "/c"]).shell().run(&["export"]);
     let piped = piped.expect(0);
-    let counts = "exported 2 credentials, 0 failed, 1 deleted meanwhile";
+    let counts = "exported 2 credentials, 0 failed, 1 deleted during the export";
     assert!(piped.errors.contains(counts), "{piped:?}");
 }
 
 #[test]
-fn what_is_not_there_and_listed_all_the_same_is_a_failure() {
+fn a_404_for_a_listed_credential_is_a_failure() {
     let stub = without_b(ABSENT, &["/a", "/b", "/c"]);
     let run = stub.shell().run(&["export"]).expect(3);
     assert!(
@@ -78,7 +78,7 @@ fn what_is_not_there_and_listed_all_the_same_is_a_failure() {
 }
 
 #[test]
-fn a_404_that_is_not_the_servers_own_says_nothing_of_a_credential() {
+fn a_404_without_the_apis_body_is_a_failure() {
     for body in ["", "<html>not here</html>", "{\"message\":\"no route\"}"] {
         let stub = without_b(body, &["/a", "/c"]);
         let shell = stub.shell();
@@ -95,18 +95,18 @@ fn a_404_that_is_not_the_servers_own_says_nothing_of_a_credential() {
 }
 
 #[test]
-fn a_lost_connection_costs_nothing() {
+fn an_export_survives_a_lost_connection() {
     let stub = Stub::start(|asked, before, _| match (asked.line.as_str(), before) {
         (_, 0) => Reply::lost(),
         (LISTING, _) => Reply::new(200, &listing(["/a", "/b", "/c"])),
         _ => Reply::new(200, &password_for(asked, "secret")),
     });
     let shell = stub.shell();
-    let told = json_of(shell.run(&["export", "--file", "export.yml"]));
-    assert_eq!(told["exported"], json!(3));
+    let summary = json_of(shell.run(&["export", "--file", "export.yml"]));
+    assert_eq!(summary["exported"], json!(3));
 }
 
-/// A server of three credentials that answers for one with 404 and this body, and lists these names when it is asked again.
+/// A server with three credentials that responds for one with 404 and this body, and then lists these names.
 fn without_b(body: &'static str, listed_then: &'static [&str]) -> Stub {
     Stub::start(move |asked, before, _| match asked.line.as_str() {
         LISTING if before == 0 => Reply::new(200, &listing(["/a", "/b", "/c"])),
@@ -119,7 +119,7 @@ fn without_b(body: &'static str, listed_then: &'static [&str]) -> Stub {
 const LISTING: &str = "GET /api/v1/data?path=";
 const ABSENT: &str = "{\"error\":\"the credential does not exist\"}";
 
-/// A server of whose three credentials one is changed past it.
+/// A server with three credentials, one of which was corrupted in the database.
 async fn damaged() -> Server {
     let server = Server::start().await;
     for name in ["/a", "/b", "/c"] {

@@ -1,4 +1,4 @@
-//! The file appears when it is complete, and is for the eyes of its owner.
+//! Export files appear once complete, and only their owner can read them.
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
@@ -6,7 +6,7 @@ use keywright_harness::{Server, Shell};
 use serde_json::json;
 
 #[tokio::test]
-async fn the_file_has_mode_0600_and_nothing_else_is_left() {
+async fn export_files_have_mode_0600_without_temporary_files() {
     let server = server().await;
     let shell = Shell::of(&server);
     let before = names(shell.folder());
@@ -26,13 +26,13 @@ async fn the_file_has_mode_0600_and_nothing_else_is_left() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_there_is_replaced_with_force_alone() {
+async fn an_existing_file_is_overwritten_only_with_force() {
     let server = server().await;
     let shell = Shell::of(&server);
     fs::write(shell.file("export.yml"), "before").unwrap();
     let refused = shell.run(&["export", "--file", "export.yml"]).expect(1);
     assert!(
-        refused.errors.contains("export.yml is there"),
+        refused.errors.contains("export.yml already exists"),
         "{refused:?}"
     );
     assert_eq!(
@@ -50,7 +50,7 @@ async fn a_file_that_is_there_is_replaced_with_force_alone() {
 }
 
 #[tokio::test]
-async fn what_is_no_file_is_written_to_without_being_replaced() {
+async fn a_pipe_is_written_to_directly() {
     let server = server().await;
     let shell = Shell::of(&server);
     let line = "mkfifo pipe; cat pipe >seen & keywright export --file pipe >summary; wait; head --lines 1 seen; stat --format %F pipe";
@@ -59,7 +59,7 @@ async fn what_is_no_file_is_written_to_without_being_replaced() {
 }
 
 #[tokio::test]
-async fn on_a_terminal_a_bar_shows_how_far_it_is_and_a_table_the_end() {
+async fn a_terminal_shows_a_progress_bar_and_a_summary() {
     let server = server().await;
     let shell = Shell::of(&server);
     let (status, screen) = shell.on_terminal(&["export", "--file", "export.yml"]).end();

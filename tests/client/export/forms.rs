@@ -1,10 +1,10 @@
-//! The two forms, and what stands in them.
+//! The formats of an export.
 
 use keywright_harness::{Program, Server, Shell, python_program};
 use serde_json::{Value, json};
 
 #[tokio::test]
-async fn the_file_lists_name_type_and_value_and_metadata_where_there_is_some() {
+async fn entries_have_name_type_value_and_optional_metadata() {
     let server = server().await;
     let run = Shell::of(&server).run(&["export"]).expect(0);
     let expected = "credentials:
@@ -40,7 +40,7 @@ async fn the_file_lists_name_type_and_value_and_metadata_where_there_is_some() {
 }
 
 #[tokio::test]
-async fn json_is_the_second_form_by_argument_or_by_the_name_of_the_file() {
+async fn json_is_chosen_by_an_option_or_the_file_extension() {
     let server = server().await;
     let shell = Shell::of(&server);
     let by_format = shell.run(&["export", "--format", "json"]).expect(0);
@@ -60,7 +60,7 @@ async fn json_is_the_second_form_by_argument_or_by_the_name_of_the_file() {
 }
 
 #[tokio::test]
-async fn a_path_exports_what_is_below_it_alone() {
+async fn a_path_limits_the_export() {
     let server = server().await;
     let shell = Shell::of(&server);
     for path in ["/a", "a/", "/A"] {
@@ -73,13 +73,13 @@ async fn a_path_exports_what_is_below_it_alone() {
 }
 
 #[tokio::test]
-async fn other_readers_of_yaml_read_the_same() {
+async fn another_yaml_parser_reads_the_same_values() {
     let reader = "import json, sys, yaml; print(json.dumps(yaml.safe_load(sys.stdin)))";
     let Some(mut python) = python_program("python3") else {
         return;
     };
     let server = server().await;
-    for (index, text) in STRANGE_TEXTS.iter().enumerate() {
+    for (index, text) in AMBIGUOUS_TEXTS.iter().enumerate() {
         let name = format!("/c/{index}");
         server.set(&name, "value", json!(text)).await.expect(200);
         let object = json!({*text: [*text, {*text: 1}]});
@@ -95,8 +95,8 @@ async fn other_readers_of_yaml_read_the_same() {
     assert_eq!(read, expected);
 }
 
-/// Texts that some reader of YAML takes for something else when they are not quoted.
-const STRANGE_TEXTS: [&str; 28] = [
+/// Texts that some YAML parsers don't read as strings if unquoted.
+const AMBIGUOUS_TEXTS: [&str; 28] = [
     "yes",
     "No",
     "on",

@@ -1,4 +1,4 @@
-//! An export that is asked to end before it is at its end.
+//! Interrupted exports.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ use crate::{
 };
 
 #[test]
-fn what_is_on_standard_output_by_then_is_not_taken_for_all_of_it() {
+fn an_interrupted_export_to_a_pipe_is_invalid() {
     for (name, format) in SIGNALS.into_iter().zip(["yaml", "json", "yaml"]) {
         let (held, stub) = held_at("/c");
         let shell = stub.shell();
@@ -28,7 +28,7 @@ fn what_is_on_standard_output_by_then_is_not_taken_for_all_of_it() {
 }
 
 #[test]
-fn no_file_is_left_and_one_that_was_there_is_as_it_was() {
+fn an_interrupted_export_leaves_files_unchanged() {
     for name in SIGNALS {
         let (held, stub) = held_at("/c");
         let shell = stub.shell();
@@ -46,7 +46,7 @@ fn no_file_is_left_and_one_that_was_there_is_as_it_was() {
 }
 
 #[test]
-fn it_ends_also_when_nobody_reads_what_it_writes() {
+fn an_export_blocked_by_its_reader_can_be_interrupted() {
     let value = "v".repeat(256 * 1024);
     let stub = Stub::start(move |asked, _, _| match asked.line.as_str() {
         LISTING => Reply::new(200, &listing(["/a", "/b", "/c"])),
@@ -60,7 +60,7 @@ fn it_ends_also_when_nobody_reads_what_it_writes() {
     }
 }
 
-/// A server of three credentials that keeps the request for one waiting.
+/// A server with three credentials that blocks the request for one.
 fn held_at(name: &'static str) -> (Held, Stub) {
     let (held, holder) = hold();
     let stub = Stub::start(move |asked: &Asked, _, _| {

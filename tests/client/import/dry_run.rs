@@ -1,4 +1,4 @@
-//! What would fail, without anything being written.
+//! Dry runs of an import.
 
 use keywright_harness::{Server, Shell};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::given;
 
 #[tokio::test]
-async fn each_entry_is_checked_and_nothing_is_written() {
+async fn a_dry_run_checks_each_entry_and_sets_nothing() {
     let server = Server::start().await;
     server.set("/there", "value", json!("v")).await.expect(200);
     given::certificate(&server, "/ca", json!({"is_ca": true})).await;
@@ -17,23 +17,23 @@ async fn each_entry_is_checked_and_nothing_is_written() {
     let summary: Value = serde_json::from_str(&run.output).unwrap();
     assert_eq!(summary["dry_run"], json!(true));
     assert_eq!(summary["set"], json!(4));
-    let told = [
-        "/there (entry 2, line 3): there is a credential of type value by this name",
+    let failures = [
+        "/there (entry 2, line 3): a credential of type value with this name exists",
         "/user (entry 3, line 4): value has no password",
-        "/leaf-3 (entry 7, line 8): its authority /nowhere is neither in the file nor on the server",
+        "/leaf-3 (entry 7, line 8): its CA /nowhere is neither in the file nor on the server",
         "/leaf-4 (entry 8, line 9): /there is not a certificate",
         "/leaf-5 (entry 9, line 10): value has both ca and ca_name",
     ];
-    for told in told {
-        assert!(run.errors.contains(told), "{told}: {run:?}");
+    for failure in failures {
+        assert!(run.errors.contains(failure), "{failure}: {run:?}");
     }
-    assert_eq!(summary["failed"], json!(told.len()));
+    assert_eq!(summary["failed"], json!(failures.len()));
     assert_eq!(given::stored(&server, "").await, before);
     assert_eq!(server.versions("/there").await.len(), 1);
 }
 
 #[tokio::test]
-async fn what_is_fine_ends_with_0() {
+async fn a_dry_run_without_findings_succeeds() {
     let server = Server::start().await;
     let shell = Shell::of(&server);
     given::file(

@@ -1,4 +1,4 @@
-//! Entries that fail, and files that can't be read.
+//! Failed entries, and unreadable files.
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::given;
 
 #[tokio::test]
-async fn three_bad_entries_among_a_thousand_are_named_and_the_rest_is_set() {
+async fn failed_entries_are_reported_and_the_rest_is_set() {
     let server = Server::start().await;
     server
         .set("/many/500", "user", json!({"password": "p"}))
@@ -56,8 +56,8 @@ async fn three_bad_entries_among_a_thousand_are_named_and_the_rest_is_set() {
     for failure in failures {
         let (name, line) = (failure["name"].as_str().unwrap(), &failure["line"]);
         let (entry, reason) = (&failure["entry"], failure["reason"].as_str().unwrap());
-        let told = format!("failed: {name} (entry {entry}, line {line}): {reason}\n");
-        assert!(run.errors.contains(&told), "{told}: {run:?}");
+        let message = format!("failed: {name} (entry {entry}, line {line}): {reason}\n");
+        assert!(run.errors.contains(&message), "{message}: {run:?}");
     }
     assert!(!run.errors.contains("s3cret") && !run.output.contains("s3cret"));
     let stored = given::stored(&server, "/many").await;
@@ -66,36 +66,36 @@ async fn three_bad_entries_among_a_thousand_are_named_and_the_rest_is_set() {
 }
 
 #[tokio::test]
-async fn nothing_of_a_file_that_ends_in_its_middle_is_set() {
+async fn nothing_of_a_truncated_file_is_set() {
     let server = Server::start().await;
     let shell = Shell::of(&server);
-    for (file, told) in [
+    for (file, message) in [
         (
             "credentials:\n- {name: /a, type: value, value: s3cret}\n- {name: /b, value: \"s3cret",
             "file: line 3, column",
         ),
         (
             r#"{"credentials":[{"name":"/a","type":"value","value":"s3cret"},"#,
-            "file: line 1, column 62: the JSON ends before its end",
+            "file: line 1, column 62: unexpected end of file",
         ),
-        ("- name: /a\n", "it has no top-level list `credentials`"),
+        ("- name: /a\n", "no top-level list `credentials`"),
     ] {
         given::file(&shell, "file", file);
         let run = shell.run(&["import", "file"]).expect(1);
-        assert!(run.errors.contains(told), "{run:?}");
+        assert!(run.errors.contains(message), "{run:?}");
         assert!(!run.errors.contains("s3cret"), "{run:?}");
         shell.run_with(&["import", "-"], file).expect(1);
     }
     let absent = shell.run(&["import", "absent"]).expect(1);
     assert!(
-        absent.errors.contains("absent: it can't be read"),
+        absent.errors.contains("absent: can't be read"),
         "{absent:?}"
     );
     assert_eq!(given::stored(&server, "").await, json!({}));
 }
 
 #[tokio::test]
-async fn an_import_that_is_not_let_in_stops_and_says_how_many_were_not_tried() {
+async fn an_import_without_access_stops_and_counts_the_rest() {
     let server = Server::start().await;
     let stranger = Shell::of(&server).variable("KEYWRIGHT_CLIENT_SECRET", "wrong");
     let away = Shell::of(&server)
@@ -111,13 +111,13 @@ async fn an_import_that_is_not_let_in_stops_and_says_how_many_were_not_tried() {
         let run = run.expect(status);
         let summary: Value = serde_json::from_str(&run.output).unwrap();
         assert_eq!(summary["set"], json!(0));
-        // Those that were on their way each time that the server was out of reach.
+        // At most four concurrent requests fail in each of three attempts.
         assert!(summary["not_tried"].as_u64().unwrap() >= 28, "{run:?}");
     }
 }
 
 #[tokio::test]
-async fn on_a_terminal_a_bar_shows_how_far_it_is_and_failures_stand_above_it() {
+async fn a_terminal_shows_failures_above_the_progress_bar() {
     let server = Server::start().await;
     let shell = Shell::of(&server);
     let listing = "credentials:\n\

@@ -1,4 +1,4 @@
-//! Files that other clients of this API write, and people.
+//! Files written by people or by other clients of this API.
 
 use keywright_harness::{Server, Shell};
 use serde_json::{Value, json};
@@ -48,7 +48,7 @@ async fn a_file_of_another_client_is_imported() {
     );
 }
 
-/// The lines of a text, as a block of YAML below a member.
+/// A text as a YAML block scalar below a field.
 fn block(text: &Value) -> String {
     let lines = text.as_str().unwrap().lines();
     let lines: Vec<String> = lines.map(|line| format!("      {line}\n")).collect();

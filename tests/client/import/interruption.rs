@@ -1,4 +1,4 @@
-//! An import that is interrupted, loses its connection, or whose file changes under it.
+//! Imports that are interrupted, lose their connection, or whose file changes.
 
 use std::{fmt::Write as _, fs::OpenOptions, io::Write, thread, time::Duration};
 
@@ -13,7 +13,7 @@ use crate::{
 };
 
 #[test]
-fn it_tells_what_it_has_done_when_it_is_interrupted() {
+fn an_interrupted_import_reports_its_counts() {
     for name in SIGNALS {
         let (held, holder) = hold();
         let stub = Stub::start(move |asked, _, _| {
@@ -30,17 +30,17 @@ fn it_tells_what_it_has_done_when_it_is_interrupted() {
         assert_eq!(ended(&mut child).code(), Some(130), "{name}");
         let errors = read_of(child.stderr.take());
         assert!(
-            errors.contains("set: 3, failed: 0, not tried: 6"),
+            errors.contains("set: 3, failed: 0, not attempted: 6"),
             "{errors}"
         );
     }
 }
 
 #[test]
-fn it_can_be_interrupted_while_it_waits_for_what_is_to_come_through_a_pipe() {
+fn an_import_that_waits_for_a_pipe_can_be_interrupted() {
     let stub = Stub::start(|_, _, _| Reply::new(200, VERSION));
     let shell = stub.shell();
-    // Its open end is had by both ends at once, so that nobody waits for the other to come.
+    // Opened for reading and writing, the pipe blocks neither end.
     let made = shell.bash("mkfifo pipe");
     made.expect(0);
     let writer = OpenOptions::new()
@@ -51,17 +51,17 @@ fn it_can_be_interrupted_while_it_waits_for_what_is_to_come_through_a_pipe() {
     let mut child = shell.start(&["import", "pipe"]);
     writer.write_all(b"credentials:").unwrap();
     while ioctl_fionread(&writer).unwrap() > 0 {
-        assert!(child.try_wait().unwrap().is_none(), "it has ended");
+        assert!(child.try_wait().unwrap().is_none(), "the import has ended");
         thread::sleep(Duration::from_millis(2));
     }
-    // All that has come was read, and more may come.
+    // The import has read everything so far, and waits for more.
     signal(child.id(), "INT");
     assert_eq!(ended(&mut child).code(), Some(130));
     assert!(stub.lines().is_empty());
 }
 
 #[test]
-fn a_lost_connection_costs_the_entries_that_were_on_their_way() {
+fn a_lost_connection_fails_only_the_entries_in_progress() {
     let stub = Stub::start(|asked, _, _| {
         if is_for(asked, 4) || is_for(asked, 5) {
             Reply::lost()
@@ -79,7 +79,7 @@ fn a_lost_connection_costs_the_entries_that_were_on_their_way() {
 }
 
 #[test]
-fn it_ends_when_the_server_is_out_of_reach_several_times_in_a_row() {
+fn three_consecutive_losses_end_the_import() {
     let stub = Stub::start(|asked, _, _| {
         if (4..=6).any(|index| is_for(asked, index)) {
             Reply::lost()
@@ -97,7 +97,7 @@ fn it_ends_when_the_server_is_out_of_reach_several_times_in_a_row() {
 }
 
 #[test]
-fn that_the_file_is_changed_while_it_is_imported_is_told() {
+fn a_change_of_the_file_during_the_import_is_reported() {
     let (held, holder) = hold();
     let stub = Stub::start(move |asked, _, _| {
         if is_for(asked, 0) {
@@ -106,7 +106,7 @@ fn that_the_file_is_changed_while_it_is_imported_is_told() {
         Reply::new(200, VERSION)
     });
     let shell = stub.shell();
-    // More than is read ahead of what is set.
+    // More entries than are read ahead.
     given::file(&shell, "file", &entries(100));
     let mut child = shell.start(&["import", "file", "--parallel", "1"]);
     held.wait();
@@ -116,7 +116,7 @@ fn that_the_file_is_changed_while_it_is_imported_is_told() {
     assert_eq!(ended(&mut child).code(), Some(1));
     let errors = read_of(child.stderr.take());
     assert!(
-        errors.contains("file: it was changed while it was read"),
+        errors.contains("file: the file was modified during the import"),
         "{errors}"
     );
 }

@@ -1,4 +1,4 @@
-//! Files that are larger than the memory that an import or an export may have.
+//! Files larger than the memory of an import or an export.
 
 use std::{fmt::Write, fs};
 
@@ -6,9 +6,9 @@ use keywright_harness::{Server, Shell};
 
 use crate::given;
 
-/// How many there are is `KEYWRIGHT_TEST_TRANSFER_ENTRIES`, so that it can be tried with many; their values are smaller then.
+/// `KEYWRIGHT_TEST_TRANSFER_ENTRIES` sets the number of entries, for a test with many small ones.
 #[tokio::test]
-async fn what_is_imported_and_exported_is_not_in_memory() {
+async fn memory_does_not_grow_with_imports_and_exports() {
     let wanted = std::env::var("KEYWRIGHT_TEST_TRANSFER_ENTRIES").ok();
     let (entries, value_bytes) = wanted.map_or((MANY, VALUE_BYTES), |wanted| {
         (wanted.parse().unwrap(), SMALLER_VALUE_BYTES)
@@ -33,7 +33,7 @@ async fn what_is_imported_and_exported_is_not_in_memory() {
     }
 }
 
-/// The most of several runs: a busy machine may let a short one end before its memory is looked at for the last time.
+/// The maximum of several runs. On a busy machine, a short run may end before the last measurement.
 fn memory_of_several(shell: &Shell, arguments: &[&str]) -> u64 {
     (0..FEW_RUNS)
         .map(|_| shell.memory_of(arguments))
@@ -54,10 +54,10 @@ fn listing(count: usize, value_bytes: usize) -> String {
     listing
 }
 
-/// All values together are more than twice as large.
+/// Less than half the size of all values.
 const GROWTH_KIBIBYTES_MAX: u64 = 16 * 1_024;
 
-/// What a name may need beside it: it stands in the answer with all names, in their list, and as a hash.
+/// The additional memory per name: in the response with all names, in their list, and as a hash.
 const NAME_BYTES_MAX: u64 = 768;
 
 const VALUE_BYTES: usize = 60_000;

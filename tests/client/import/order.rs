@@ -1,4 +1,4 @@
-//! Certificates are set after the authorities that signed them, wherever the two stand.
+//! Certificates are set after their CAs, regardless of the order in the file.
 
 use keywright_harness::{Server, Shell};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::given;
 
 #[tokio::test]
-async fn a_chain_that_stands_the_wrong_way_round_is_imported() {
+async fn an_inverted_chain_is_imported() {
     let source = Server::start().await;
     given::certificate(&source, "/0", json!({"is_ca": true})).await;
     for depth in 1..DEPTH {
@@ -31,7 +31,7 @@ async fn a_chain_that_stands_the_wrong_way_round_is_imported() {
 }
 
 #[tokio::test]
-async fn an_authority_may_be_on_the_server_alone() {
+async fn the_ca_may_exist_only_on_the_server() {
     let server = Server::start().await;
     given::certificate(&server, "/ca", json!({"is_ca": true})).await;
     given::certificate(&server, "/leaf", json!({"ca": "/ca"})).await;
@@ -50,7 +50,7 @@ async fn an_authority_may_be_on_the_server_alone() {
 }
 
 #[tokio::test]
-async fn of_entries_with_one_name_the_last_is_in_use_afterwards() {
+async fn the_last_of_several_entries_with_one_name_is_active() {
     let server = Server::start().await;
     let entries: Vec<Value> = (0..60)
         .map(|index| json!({"name": format!("/{}", index % 3), "type": "value", "value": index.to_string()}))
@@ -63,7 +63,7 @@ async fn of_entries_with_one_name_the_last_is_in_use_afterwards() {
     }
 }
 
-/// What an export lists.
+/// The entries of an export.
 fn entries(server: &Server) -> Vec<Value> {
     let run = Shell::of(server).run(&["export", "--format", "json"]);
     let mut json: Value = serde_json::from_str(&run.expect(0).output).unwrap();
@@ -80,5 +80,5 @@ fn import(server: &Server, entries: &[Value], arguments: &[&str]) {
     shell.run(&arguments).expect(0);
 }
 
-/// How many certificates the chain has.
+/// The number of certificates in the chain.
 const DEPTH: usize = 12;

@@ -1,4 +1,4 @@
-//! An import that was killed is run again.
+//! Running an import again after it was killed.
 
 use std::{
     fmt::Write,
@@ -19,7 +19,7 @@ use crate::{
 };
 
 #[tokio::test(flavor = "multi_thread")]
-async fn killed_in_the_middle_and_run_again_it_ends_in_the_same_state() {
+async fn a_killed_import_that_runs_again_reaches_the_same_state() {
     let source = Server::start().await;
     given::certificate(&source, "/z/ca", json!({"is_ca": true})).await;
     given::certificate(&source, "/a/leaf", json!({"ca": "/z/ca"})).await;
@@ -69,7 +69,7 @@ async fn killed_in_the_middle_and_run_again_it_ends_in_the_same_state() {
 }
 
 #[tokio::test]
-async fn what_differs_in_any_part_is_set_again() {
+async fn skip_unchanged_sets_entries_that_differ_in_any_part() {
     let server = Server::start().await;
     let shell = Shell::of(&server);
     let mut versions = 0;
@@ -100,17 +100,17 @@ async fn what_differs_in_any_part_is_set_again() {
     }
 }
 
-/// What stands before a server, and hands on to it what it is asked. The last request that it hands on, and those after it,
-/// which the server does not get, wait until the test is done with them, and have no answer then.
+/// A proxy in front of a server. Forwards [`SET_BEFORE_IT_IS_KILLED`] requests. The last of these and all later ones block until
+/// the test drops its end, and then get no response.
 fn in_front_of(server: &Arc<Server>, holder: Holder) -> Stub {
-    // It is there for longer than the server, which ends with its test.
+    // The stub lives longer than the server, which is dropped with its test.
     let (server, runtime, count) = (
         Arc::downgrade(server),
         Handle::current(),
         AtomicUsize::new(0),
     );
     Stub::start(move |asked, _, _| {
-        let hand_on = || {
+        let forward = || {
             let server = server.upgrade().unwrap();
             let path = asked.line.strip_prefix("PUT ").unwrap();
             let request = server.authorized(Method::PUT, path);
@@ -119,10 +119,10 @@ fn in_front_of(server: &Arc<Server>, holder: Holder) -> Stub {
         };
         let number = count.fetch_add(1, Ordering::SeqCst) + 1;
         if number < SET_BEFORE_IT_IS_KILLED {
-            return Reply::new(200, &hand_on());
+            return Reply::new(200, &forward());
         }
         if number == SET_BEFORE_IT_IS_KILLED {
-            hand_on();
+            forward();
         }
         holder.hold();
         Reply::lost()
@@ -136,5 +136,5 @@ async fn count(server: &Server) -> usize {
 
 const ENTRIES: usize = 40;
 
-/// So many of the entries: of two that are on their way when it is killed, one is set, and the other is not.
+/// The number of entries that are set before the import is killed: one of the two requests in progress succeeds.
 const SET_BEFORE_IT_IS_KILLED: usize = 12;

@@ -1,4 +1,4 @@
-//! What is exported from one server and imported into another is the same there.
+//! Round trips from one server to another.
 
 use keywright_harness::{Server, Shell};
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use x509_parser::{certificate::X509Certificate, pem::Pem};
 use crate::given;
 
 #[tokio::test]
-async fn a_store_with_everything_comes_back_value_by_value() {
+async fn all_types_of_credentials_survive_a_round_trip() {
     let source = Server::start().await;
     fill(&source).await;
     let expected = given::stored(&source, "").await;
@@ -27,7 +27,7 @@ async fn a_store_with_everything_comes_back_value_by_value() {
 }
 
 #[tokio::test]
-async fn an_export_goes_through_a_pipe_into_another_server() {
+async fn an_export_can_be_piped_into_an_import() {
     let source = Server::start().await;
     fill(&source).await;
     let target = Server::start().await;
@@ -40,7 +40,7 @@ async fn an_export_goes_through_a_pipe_into_another_server() {
     );
 }
 
-/// Regenerates the leaf of the chain, and looks who signed it.
+/// Regenerates the leaf of the chain and checks its signer.
 async fn regenerates_below_the_imported_authority(server: &Server) {
     let issuer = &given::stored(server, "/chain").await["/chain/inner/2"][1];
     let before = &given::stored(server, "/chain").await["/chain/leaf"][1];
@@ -63,10 +63,10 @@ fn parsed(pem: &Pem) -> X509Certificate<'_> {
     pem.parse_x509().unwrap()
 }
 
-/// How many credentials [`fill`] stores.
+/// The number of credentials that [`fill`] stores.
 const STORED: usize = 24;
 
-/// Stores every type, set and generated, a chain three deep, metadata, and names and values that are easily spoilt.
+/// Stores every type, set and generated, a chain of certificates, metadata, and unusual names and values.
 async fn fill(server: &Server) {
     let long_name = format!("/{}", "n".repeat(254));
     let key = json!({"private_key": "-----BEGIN-----\nkey\n-----END-----\n"});

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::json_of;
 
-/// Bindings that refer to a credential, and a number that has more digits than a float.
+/// Bindings that refer to a credential, with a number of more digits than a float has.
 const DOCUMENT: &str = r#"{"services":[{"label":"db","big":123456789012345678901,"credentials":{"credhub-ref":"((/database))"}}]}"#;
 
 const FILLED: &str = r#"{"services":[{"label":"db","big":123456789012345678901,"credentials":{"port":5432,"host":"db.example"}}]}"#;
@@ -42,7 +42,7 @@ async fn a_document_is_read_from_a_file_or_from_standard_input() {
 }
 
 #[tokio::test]
-async fn on_a_terminal_it_says_that_it_reads_and_writes_json() {
+async fn a_terminal_prompts_for_the_document_and_gets_json() {
     let server = server().await;
     let shell = Shell::of(&server);
     let mut terminal = shell.on_terminal(&["interpolate"]);
@@ -56,7 +56,7 @@ async fn on_a_terminal_it_says_that_it_reads_and_writes_json() {
 }
 
 #[tokio::test]
-async fn what_is_filled_can_be_written_to_a_file_that_is_the_owners_alone() {
+async fn the_result_can_be_written_to_a_file_of_mode_0600() {
     let server = server().await;
     let shell = Shell::of(&server);
     let run = shell.run_with(&["interpolate", "--file", "filled.json"], DOCUMENT);
@@ -68,42 +68,42 @@ async fn what_is_filled_can_be_written_to_a_file_that_is_the_owners_alone() {
 }
 
 #[tokio::test]
-async fn what_is_no_document_and_what_it_refers_to_in_vain_is_told() {
+async fn invalid_documents_and_references_are_reported() {
     let server = server().await;
     server.set("/text", "value", json!("x")).await.expect(200);
     let shell = Shell::of(&server);
     let refers_to =
         |name: &str| json!({"services": [{"credentials": {"credhub-ref": name}}]}).to_string();
-    for (document, status, told) in [
-        ("{".to_owned(), 1, "the document can't be used"),
-        (String::new(), 1, "the document can't be used"),
+    for (document, status, message) in [
+        ("{".to_owned(), 1, "invalid document"),
+        (String::new(), 1, "invalid document"),
         ("[]".to_owned(), 1, ""),
         (refers_to("/absent"), 4, ""),
         (refers_to("/text"), 1, "/text"),
     ] {
         let run = shell.run_with(&["interpolate"], &document).expect(status);
         assert_eq!(run.output, "", "{document}");
-        assert!(run.errors.contains(told), "{document}: {}", run.errors);
+        assert!(run.errors.contains(message), "{document}: {}", run.errors);
     }
     let run = shell.run(&["interpolate", "absent.json"]).expect(1);
     assert!(run.errors.contains("absent.json"), "{}", run.errors);
 }
 
 #[tokio::test]
-async fn a_document_is_read_up_to_its_limit_and_no_further() {
+async fn documents_above_the_limit_are_refused() {
     let server = server().await;
     let shell = Shell::of(&server);
     let too_long = format!("\"{}\"", "a".repeat(1024 * 1024 - 1));
     let run = shell.run_with(&["interpolate"], &too_long).expect(1);
     assert!(run.errors.contains("1048576 bytes"), "{}", run.errors);
-    // As long as can be: the server, whose limit is lower, is the one that refuses it.
+    // The longest document that the client accepts. The server has a lower limit.
     let longest = &format!("\"{}\"", "a".repeat(1024 * 1024 - 2));
     let run = shell.run_with(&["interpolate"], longest).expect(1);
     assert!(!run.errors.contains("1048576 bytes"), "{}", run.errors);
 }
 
 #[tokio::test]
-async fn a_document_without_references_comes_back_as_it_is() {
+async fn a_document_without_references_is_unchanged() {
     let server = server().await;
     let document = json!({"services": [], "other": {"a": null}});
     let run = Shell::of(&server).run_with(&["interpolate"], &document.to_string());

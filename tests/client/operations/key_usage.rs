@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::json_of;
 
 #[tokio::test]
-async fn it_shows_how_many_versions_each_kind_of_key_encrypts() {
+async fn versions_are_counted_by_kind_of_key() {
     let server = Server::start().await;
     for _ in 0..3 {
         server.set("/a", "value", json!("x")).await.expect(200);

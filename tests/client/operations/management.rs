@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::json_of;
 
 #[tokio::test]
-async fn it_shows_and_switches_read_only_mode() {
+async fn read_only_mode_is_shown_and_switched() {
     let server = Server::start().await;
     let shell = Shell::of(&server);
     for (arguments, is_on) in [
@@ -25,7 +25,7 @@ async fn it_shows_and_switches_read_only_mode() {
 }
 
 #[tokio::test]
-async fn on_a_terminal_the_mode_is_told_in_words() {
+async fn a_terminal_shows_the_mode_as_on_or_off() {
     let server = Server::start().await;
     let shell = Shell::of(&server);
     for mode in ["on", "off"] {
@@ -41,7 +41,7 @@ async fn on_a_terminal_the_mode_is_told_in_words() {
 }
 
 #[tokio::test]
-async fn without_a_login_it_is_not_done() {
+async fn switching_the_mode_requires_a_login() {
     let server = Server::start().await;
     let run = Shell::at(&server).run(&["management", "--read-only", "on"]);
     assert_eq!(run.expect(5).output, "");

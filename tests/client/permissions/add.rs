@@ -24,7 +24,7 @@ async fn a_permission_is_added_and_shown() {
 }
 
 #[tokio::test]
-async fn on_a_terminal_its_members_stand_one_below_the_other() {
+async fn a_terminal_gets_one_field_per_line() {
     let server = Server::start().await;
     let arguments = [
         "permissions",
@@ -45,7 +45,7 @@ async fn on_a_terminal_its_members_stand_one_below_the_other() {
 }
 
 #[tokio::test]
-async fn one_that_is_there_is_not_changed_and_it_is_told_what_would_change_it() {
+async fn an_existing_permission_stays_and_update_is_suggested() {
     let server = Server::start().await;
     server.grant("/a/*", ACTOR, &["read"]).await;
     let arguments = [
@@ -64,7 +64,7 @@ async fn one_that_is_there_is_not_changed_and_it_is_told_what_would_change_it() 
 }
 
 #[tokio::test]
-async fn what_is_wrong_ends_with_the_status_of_its_kind() {
+async fn invalid_or_refused_permissions_have_their_exit_status() {
     let server = Server::start().await;
     let (developer, stranger) = (Shell::of(&server), stranger(&server).await);
     for (shell, path, operations, status) in [

@@ -6,7 +6,7 @@ use super::{ACTOR, stored, stranger};
 use crate::json_of;
 
 #[tokio::test]
-async fn a_permission_is_taken_away_and_shown_as_it_was() {
+async fn a_deleted_permission_is_shown() {
     let server = Server::start().await;
     let shell = Shell::of(&server);
     for by_id in [false, true] {
@@ -32,7 +32,7 @@ async fn a_permission_is_taken_away_and_shown_as_it_was() {
 }
 
 #[tokio::test]
-async fn one_that_is_not_the_callers_to_change_stays() {
+async fn a_permission_of_others_is_not_deleted() {
     let server = Server::start().await;
     let id = server.grant("/a/*", ACTOR, &["read"]).await;
     let stranger = stranger(&server).await;

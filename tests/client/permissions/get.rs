@@ -6,7 +6,7 @@ use super::{ACTOR, stored, stranger};
 use crate::json_of;
 
 #[tokio::test]
-async fn a_permission_is_found_by_its_path_and_actor_and_by_its_id() {
+async fn a_permission_is_found_by_path_and_actor_or_by_id() {
     let server = Server::start().await;
     let id = server.grant("/a/*", ACTOR, &["read", "write"]).await;
     let stored = stored(&server, "/a/*", ACTOR).await.unwrap();
@@ -26,7 +26,7 @@ async fn a_permission_is_found_by_its_path_and_actor_and_by_its_id() {
 }
 
 #[tokio::test]
-async fn one_that_is_not_there_or_not_shown_to_the_caller_is_not_found() {
+async fn missing_and_hidden_permissions_are_not_found() {
     let server = Server::start().await;
     server.grant("/a/*", ACTOR, &["read"]).await;
     let (developer, stranger) = (Shell::of(&server), stranger(&server).await);
@@ -37,7 +37,7 @@ async fn one_that_is_not_there_or_not_shown_to_the_caller_is_not_found() {
 }
 
 #[tokio::test]
-async fn a_path_needs_an_actor_and_an_id_neither() {
+async fn a_path_requires_an_actor_and_an_id_excludes_both() {
     let server = Server::start().await;
     let shell = Shell::of(&server);
     for arguments in [

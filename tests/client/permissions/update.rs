@@ -7,7 +7,7 @@ use super::{ACTOR, stored, stranger};
 use crate::json_of;
 
 #[tokio::test]
-async fn the_operations_are_replaced_and_all_else_stays() {
+async fn only_the_operations_are_replaced() {
     let server = Server::start().await;
     let id = server.grant("/a/*", ACTOR, &["read", "write"]).await;
     let shell = Shell::of(&server);
@@ -41,7 +41,7 @@ async fn the_operations_are_replaced_and_all_else_stays() {
 }
 
 #[tokio::test]
-async fn one_that_is_not_there_or_not_the_callers_to_change_is_not_found() {
+async fn missing_permissions_and_those_of_others_are_not_found() {
     let server = Server::start().await;
     let id = server.grant("/a/*", ACTOR, &["read"]).await;
     let (developer, stranger) = (Shell::of(&server), stranger(&server).await);

@@ -1,4 +1,4 @@
-//! Discovery documents as UAA, Keycloak, Auth0 and Entra ID publish them, as far as a login reads them.
+//! Discovery documents of UAA, Keycloak, Auth0 and Entra ID, reduced to the fields that a login reads.
 
 use serde_json::{Value, json};
 
@@ -91,7 +91,7 @@ const PROVIDERS: [Provider; 4] = [
 ];
 
 #[test]
-fn a_client_logs_in_where_each_provider_s_document_says() {
+fn clients_log_in_at_the_endpoint_of_each_provider() {
     for provider in PROVIDERS {
         let Provider {
             path,

@@ -11,7 +11,7 @@ use serde_json::json;
 use super::session;
 
 #[tokio::test]
-async fn a_client_logs_in_by_its_secret_on_standard_input() {
+async fn a_client_logs_in_with_a_secret_from_standard_input() {
     let server = Server::start().await;
     server.set("/a", "value", json!("v")).await.expect(200);
     let shell = Shell::new();
@@ -37,7 +37,7 @@ async fn a_client_logs_in_by_its_secret_on_standard_input() {
 }
 
 #[tokio::test]
-async fn what_others_may_read_is_told_and_is_its_owners_alone_when_it_is_written() {
+async fn a_session_readable_by_others_is_reported_and_repaired() {
     let server = Server::start().await;
     let shell = Shell::at(&server);
     let login = ["login", "--username", "developer"];
@@ -48,13 +48,16 @@ async fn what_others_may_read_is_told_and_is_its_owners_alone_when_it_is_written
     let file = folder.join("session.json");
     let mode = |path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&file), 0o600);
-    // What a person has made is left as it is.
+    // The mode of an existing folder is not changed.
     assert_eq!(mode(&folder), 0o755);
     assert_eq!(shell.run(&["find"]).expect(0).errors, "");
     for open in [0o640, 0o604, 0o660] {
         fs::set_permissions(&file, fs::Permissions::from_mode(open)).unwrap();
         let run = shell.run(&["find"]).expect(0);
-        assert!(run.errors.contains("lets others read"), "{run:?}");
+        assert!(
+            run.errors.contains("other users can read this login"),
+            "{run:?}"
+        );
         assert!(run.errors.contains("session.json"), "{run:?}");
     }
     shell.run_with(&login, "developer-password").expect(0);
@@ -63,7 +66,7 @@ async fn what_others_may_read_is_told_and_is_its_owners_alone_when_it_is_written
 }
 
 #[tokio::test]
-async fn a_login_that_is_kept_behind_a_link_stays_there_and_goes_with_the_logout() {
+async fn a_session_behind_a_link_is_written_and_deleted_there() {
     let server = Server::start().await;
     let shell = Shell::at(&server);
     let folder = shell.file(".config/keywright");
@@ -81,7 +84,7 @@ async fn a_login_that_is_kept_behind_a_link_stays_there_and_goes_with_the_logout
 }
 
 #[tokio::test]
-async fn a_user_logs_in_by_a_password_that_is_not_seen() {
+async fn a_user_logs_in_with_a_password_without_echo() {
     let server = Server::start().await;
     let shell = Shell::at(&server);
     let mut terminal = shell.on_terminal(&["login"]);
@@ -108,7 +111,7 @@ async fn a_user_logs_in_by_a_password_that_is_not_seen() {
 }
 
 #[tokio::test]
-async fn a_login_that_is_refused_leaves_what_was_there() {
+async fn a_refused_login_keeps_the_previous_session() {
     let server = Server::start().await;
     let shell = Shell::at(&server);
     let as_client = ["login", "--client-id", "developer"];
@@ -129,7 +132,7 @@ async fn a_login_that_is_refused_leaves_what_was_there() {
             "invalid_grant",
         ),
         (&as_client, "", 1, "standard input is empty"),
-        (&["login"], "", 2, "as who"),
+        (&["login"], "", 2, "missing identity"),
         (
             &["login", "--device", "--username", "b"],
             "",
@@ -145,11 +148,11 @@ async fn a_login_that_is_refused_leaves_what_was_there() {
 }
 
 #[test]
-fn what_never_ends_is_no_secret() {
+fn an_endless_secret_is_refused() {
     let line = "keywright login --server https://127.0.0.1:1 --client-id app </dev/zero";
     let run = Shell::new().bash(line).expect(1);
-    let told = "its first line is longer than 65536 bytes";
-    assert!(run.errors.contains(told), "{run:?}");
+    let message = "the first line is longer than 65536 bytes";
+    assert!(run.errors.contains(message), "{run:?}");
 }
 
 #[test]
@@ -160,13 +163,13 @@ fn an_address_with_a_password_is_refused_without_repeating_it() {
     ] {
         let login = ["login", "--server", address, "--client-id", "app"];
         let run = Shell::new().run_with(&login, "hunter2").expect(1);
-        assert!(run.errors.contains("no password"), "{run:?}");
+        assert!(run.errors.contains("must not contain"), "{run:?}");
         assert!(!run.errors.contains("hunter2"), "{run:?}");
     }
 }
 
 #[tokio::test]
-async fn a_server_without_an_identity_provider_says_that_it_has_none() {
+async fn a_server_without_an_identity_provider_is_reported() {
     let application = Application::issued();
     let options = application.options().without_tokens();
     let server = Server::start_with(&options).await;
@@ -175,7 +178,7 @@ async fn a_server_without_an_identity_provider_says_that_it_has_none() {
 }
 
 #[tokio::test]
-async fn a_server_of_an_authority_that_is_not_trusted_is_not_talked_to() {
+async fn a_server_with_an_untrusted_ca_is_refused() {
     let server = Server::start().await;
     let shell = Shell::at(&server);
     fs::write(shell.file("other.pem"), other_authority()).unwrap();

@@ -7,7 +7,7 @@ use super::{keep, keep_text, provider, session};
 use crate::stub::{Reply, Stub};
 
 #[tokio::test]
-async fn it_ends_the_login_at_the_identity_provider_too() {
+async fn a_logout_revokes_the_login_at_the_identity_provider() {
     let server = Server::start().await;
     let shell = Shell::at(&server);
     let login = ["login", "--username", "developer"];
@@ -20,27 +20,27 @@ async fn it_ends_the_login_at_the_identity_provider_too() {
     let again = ["login", "--refresh-token"];
     shell.run_with(&again, &refresh_token).expect(5);
     let run = shell.run(&["logout"]).expect(0);
-    assert!(run.errors.contains("no login"), "{run:?}");
+    assert!(run.errors.contains("not logged in"), "{run:?}");
 }
 
 #[tokio::test]
-async fn on_a_terminal_it_asks_nothing_and_says_where_the_login_was() {
+async fn a_logout_reports_the_server_without_a_prompt() {
     let server = Server::start().await;
     let shell = Shell::at(&server);
     let login = ["login", "--username", "developer"];
     shell.run_with(&login, "developer-password").expect(0);
     let shell = shell.variable("NO_COLOR", "1");
-    let told = format!("logged out of {}\n", server.base_url());
-    assert_eq!(shell.on_terminal(&["logout"]).end(), (Some(0), told));
+    let message = format!("logged out of {}\n", server.base_url());
+    assert_eq!(shell.on_terminal(&["logout"]).end(), (Some(0), message));
     assert!(session(&shell).is_none());
     shell.run(&["find"]).expect(5);
-    let none = "there is no login to be ended\n".to_owned();
+    let none = "not logged in\n".to_owned();
     assert_eq!(shell.on_terminal(&["logout"]).end(), (Some(0), none));
 }
 
 #[test]
-fn where_the_provider_is_away_the_login_is_forgotten_all_the_same() {
-    // Nobody else gets it, and so nobody answers.
+fn the_session_is_deleted_even_if_the_provider_is_down() {
+    // The port is reserved, so no server listens there.
     let port = ReservedPort::any();
     let shell = Shell::new();
     let kept = json!({
@@ -59,7 +59,7 @@ fn token(id: &str) -> String {
 }
 
 #[test]
-fn an_access_token_that_has_expired_is_renewed_once_to_end_the_login_by() {
+fn an_expired_token_is_renewed_once_for_the_logout() {
     for (refresh_token, renewed_id, status, expected) in [
         (
             Some("refresh"),
@@ -67,7 +67,7 @@ fn an_access_token_that_has_expired_is_renewed_once_to_end_the_login_by() {
             0,
             &["DELETE old", "POST", "DELETE fresh"][..],
         ),
-        // A provider that does not take the fresh one either is not asked a third time.
+        // The client renews the token only once.
         (
             Some("refresh"),
             Some("old"),
@@ -118,7 +118,7 @@ fn an_access_token_that_has_expired_is_renewed_once_to_end_the_login_by() {
 }
 
 #[tokio::test]
-async fn what_is_no_login_stops_neither_who_logs_out_nor_who_logs_in() {
+async fn a_malformed_session_prevents_neither_logout_nor_login() {
     let server = Server::start().await;
     for text in [
         &b""[..],
@@ -132,7 +132,7 @@ async fn what_is_no_login_stops_neither_who_logs_out_nor_who_logs_in() {
         assert!(run.errors.contains("log in again"), "{run:?}");
         assert!(!run.errors.contains("hunter2"), "{run:?}");
         let run = shell.run(&["logout"]).expect(3);
-        assert!(run.errors.contains("nothing could be ended"), "{run:?}");
+        assert!(run.errors.contains("could not be revoked"), "{run:?}");
         assert!(!shell.file(".config/keywright/session.json").exists());
         keep_text(&shell, text);
         let login = ["login", "--username", "developer"];

@@ -1,4 +1,4 @@
-//! Logging in and out, and what is kept between two runs.
+//! Logging in and out, and the state kept between runs.
 
 mod documents;
 mod login;
@@ -18,19 +18,19 @@ use serde_json::{Value, json};
 
 use crate::stub::{Asked, Reply};
 
-/// What is kept of a login.
+/// The stored session.
 fn session(shell: &Shell) -> Option<Value> {
     let file = shell.file(".config/keywright/session.json");
     let text = fs::read_to_string(file).ok()?;
     Some(serde_json::from_str(&text).unwrap())
 }
 
-/// Keeps a login as `keywright login` does.
+/// Stores a session, as `keywright login` does.
 fn keep(shell: &Shell, session: &Value) {
     keep_text(shell, session.to_string().as_bytes());
 }
 
-/// Puts a text in the place of what is kept of a login.
+/// Overwrites the stored session with a text.
 fn keep_text(shell: &Shell, text: &[u8]) {
     let folder = shell.file(".config/keywright");
     fs::create_dir_all(&folder).unwrap();
@@ -56,5 +56,5 @@ fn provider(asked: &Asked, before: usize, url: &str) -> Option<Reply> {
     Some(Reply::new(200, &body.to_string()))
 }
 
-/// How a server answers to an access token that has expired.
+/// The response to an expired access token.
 const EXPIRED: &str = "{\"error\":\"access_token_expired\",\"error_description\":\"it has\"}";

@@ -8,7 +8,7 @@ use super::session;
 const CERTIFICATE: [&str; 4] = ["--cert", "app.pem", "--key", "app-key.pem"];
 
 #[tokio::test]
-async fn an_application_logs_in_by_its_certificate_and_needs_no_token() {
+async fn an_application_logs_in_with_a_certificate_without_a_token() {
     let application = Application::issued();
     let options = application.options().without_tokens();
     let server = Server::start_with(&options).await;
@@ -27,7 +27,7 @@ async fn an_application_logs_in_by_its_certificate_and_needs_no_token() {
 }
 
 #[tokio::test]
-async fn a_certificate_that_the_server_does_not_know_logs_nobody_in() {
+async fn a_certificate_of_an_untrusted_ca_is_refused() {
     let application = Application::issued();
     let server = Server::start().await;
     server.set("/a", "value", json!("v")).await.expect(200);

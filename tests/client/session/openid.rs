@@ -39,7 +39,7 @@ pub(super) fn tokens() -> Reply {
     Reply::new(200, &tokens.to_string())
 }
 
-/// A shell that knows the server and has no login.
+/// A shell without a login.
 pub(super) fn shell(stub: &Stub) -> Shell {
     let shell = stub.shell().without("KEYWRIGHT_CLIENT_TOKEN");
     shell.variable("KEYWRIGHT_CLIENT_RETRIES", "0")
@@ -98,7 +98,7 @@ fn a_secret_is_sent_in_the_header_and_then_in_the_form() {
 }
 
 #[test]
-fn a_wrong_secret_is_refused_in_both_ways_and_not_printed() {
+fn a_wrong_secret_fails_with_both_methods_and_is_not_printed() {
     let changes = json!({
         "token_endpoint_auth_methods_supported": ["client_secret_basic", "client_secret_post"],
     });
@@ -159,7 +159,7 @@ fn a_document_at_the_host_is_found_too() {
 }
 
 #[test]
-fn tokens_that_are_no_bearer_tokens_are_refused() {
+fn tokens_other_than_bearer_tokens_are_refused() {
     let stub = Stub::start(|asked, _, url| {
         let bound = || Reply::new(200, r#"{"access_token":"hunter2","token_type":"DPoP"}"#);
         openid(asked, url, &json!({})).unwrap_or_else(bound)
@@ -171,7 +171,7 @@ fn tokens_that_are_no_bearer_tokens_are_refused() {
 }
 
 #[test]
-fn a_login_is_renewed_and_ended_with_its_client_and_resource() {
+fn renewal_and_logout_use_the_logins_client_and_resource() {
     let stub = Stub::start(|asked, before, url| {
         if asked.line.contains("/api/") && before == 0 {
             return Reply::new(401, super::EXPIRED);
@@ -197,7 +197,7 @@ fn a_login_is_renewed_and_ended_with_its_client_and_resource() {
 }
 
 #[test]
-fn a_provider_without_a_way_to_end_logins_is_said_to_have_none() {
+fn a_provider_without_revocation_is_reported() {
     let stub = Stub::start(|asked, _, url| {
         openid(asked, url, &json!({"revocation_endpoint": null})).unwrap_or_else(tokens)
     });

@@ -1,4 +1,4 @@
-//! Identity providers that are not available.
+//! Unavailable identity providers.
 
 use std::fs;
 
@@ -15,14 +15,14 @@ use crate::{
 
 const LOGIN: [&str; 3] = ["login", "--client-id", "app"];
 
-/// A shell that knows the server, and neither has a login nor can make one.
+/// A shell without a login or credentials.
 fn anonymous(stub: &Stub) -> Shell {
     let shell = stub.shell().without("KEYWRIGHT_CLIENT_TOKEN");
     shell.variable("KEYWRIGHT_CLIENT_RETRIES", "1")
 }
 
 #[test]
-fn a_provider_that_fails_is_asked_again_and_ends_with_status_6() {
+fn a_failing_provider_is_retried_and_has_status_6() {
     for (failing, status) in [
         ("GET /uaa/.well-known/openid-configuration", 503),
         ("POST /uaa/oauth/token", 500),
@@ -47,7 +47,7 @@ fn a_provider_that_fails_is_asked_again_and_ends_with_status_6() {
                 run.errors.contains("identity provider is not available"),
                 "{run:?}"
             );
-            assert_eq!(run.errors.matches("trying again").count(), 1, "{run:?}");
+            assert_eq!(run.errors.matches("retrying").count(), 1, "{run:?}");
         }
         let asked = stub.lines().into_iter().filter(|line| line == failing);
         assert_eq!(asked.count(), 4, "twice by each of two runs");
@@ -55,7 +55,7 @@ fn a_provider_that_fails_is_asked_again_and_ends_with_status_6() {
 }
 
 #[test]
-fn a_provider_that_is_back_soon_is_waited_for() {
+fn a_briefly_unavailable_provider_is_retried() {
     let stub = Stub::start(|asked, before, url| {
         let is_away = asked.line.contains("/uaa") && before == 0;
         if is_away {
@@ -69,7 +69,7 @@ fn a_provider_that_is_back_soon_is_waited_for() {
 }
 
 #[test]
-fn a_provider_that_nobody_can_connect_to_is_tried_again_and_ends_with_status_6() {
+fn an_unreachable_provider_is_retried_and_has_status_6() {
     let stub = Stub::start(|_, _, _| {
         Reply::new(
             200,
@@ -77,12 +77,12 @@ fn a_provider_that_nobody_can_connect_to_is_tried_again_and_ends_with_status_6()
         )
     });
     let run = anonymous(&stub).run_with(&LOGIN, "secret").expect(6);
-    assert!(run.errors.contains("trying again"), "{run:?}");
+    assert!(run.errors.contains("retrying"), "{run:?}");
     assert!(run.errors.contains("https://127.0.0.1:1/uaa"), "{run:?}");
 }
 
 #[test]
-fn a_login_that_can_t_be_renewed_now_has_not_expired() {
+fn a_failed_renewal_keeps_the_session() {
     let stub = Stub::start(|asked, before, url| {
         if asked.line.starts_with("POST") {
             return Reply::new(503, "").header("retry-after", "0");
@@ -101,7 +101,7 @@ fn a_login_that_can_t_be_renewed_now_has_not_expired() {
 }
 
 #[test]
-fn what_asks_for_many_things_ends_with_status_6_and_asks_no_more() {
+fn bulk_verbs_stop_with_status_6_if_the_provider_is_down() {
     for (arguments, answered, not_tried) in [
         (
             &["import", "file", "--parallel", "1"][..],
@@ -111,7 +111,7 @@ fn what_asks_for_many_things_ends_with_status_6_and_asks_no_more() {
         (
             &["delete", "--path", "/a", "--yes"],
             "DELETE",
-            "deleted: 1, failed: 1, not tried: 2",
+            "deleted: 1, failed: 1, not attempted: 2",
         ),
         (
             &[
@@ -125,10 +125,10 @@ fn what_asks_for_many_things_ends_with_status_6_and_asks_no_more() {
                 "export",
             ],
             "GET",
-            "/a/2 can't be read; nothing is exported",
+            "can't read /a/2; exported nothing",
         ),
     ] {
-        // The first token is good for a while; then the provider is away.
+        // The first token expires while the provider is unavailable.
         let stub = Stub::start(|asked, before, url| {
             if asked.line.starts_with("POST") && before > 0 {
                 return Reply::new(503, "{}").header("retry-after", "0");
@@ -150,8 +150,8 @@ fn what_asks_for_many_things_ends_with_status_6_and_asks_no_more() {
         let file = format!("credentials:\n{}", NAMES.map(entry).concat());
         given::file(&shell, "file", &file);
         let run = shell.run(arguments).expect(6);
-        let told = [&*run.errors, &*run.output].concat();
-        assert!(told.contains(not_tried), "{run:?}");
+        let output = [&*run.errors, &*run.output].concat();
+        assert!(output.contains(not_tried), "{run:?}");
         assert!(!shell.file("export").exists());
         let lines = stub.lines();
         let count = |begins: &str| {
@@ -164,7 +164,7 @@ fn what_asks_for_many_things_ends_with_status_6_and_asks_no_more() {
 }
 
 #[tokio::test]
-async fn requests_that_wait_for_the_same_token_are_told_together_that_nobody_gives_it() {
+async fn concurrent_requests_share_the_error_of_one_token_request() {
     let stub = Stub::start(|asked, before, url| {
         if asked.line.starts_with("POST") {
             return Reply::new(503, "{}").header("retry-after", "0");
@@ -196,7 +196,7 @@ async fn requests_that_wait_for_the_same_token_are_told_together_that_nobody_giv
 }
 
 #[test]
-fn a_provider_that_refuses_is_asked_once() {
+fn a_refused_token_request_is_not_retried() {
     for status in [400, 401, 403, 404, 429] {
         let stub = Stub::start(move |asked, before, url| {
             if asked.line.starts_with("POST") {
@@ -212,7 +212,7 @@ fn a_provider_that_refuses_is_asked_once() {
     }
 }
 
-/// What there is, as far as tests of many things go.
+/// The credentials of the server.
 const NAMES: [&str; 4] = ["/a/1", "/a/2", "/a/3", "/a/4"];
 
 const LISTING: &str = "GET /api/v1/data?path=%2Fa";

@@ -1,4 +1,4 @@
-//! Access tokens that have expired are renewed, once for each request.
+//! Renewal of expired access tokens, once per request.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ use super::{EXPIRED, keep, provider, session};
 use crate::stub::{Reply, Stub, versions};
 
 #[tokio::test]
-async fn a_session_goes_on_with_another_access_token_which_is_kept() {
+async fn a_renewed_access_token_is_stored_in_the_session() {
     let server = Server::start().await;
     server.set("/a", "value", json!("v")).await.expect(200);
     let shell = Shell::at(&server);
@@ -34,18 +34,18 @@ async fn a_session_goes_on_with_another_access_token_which_is_kept() {
 }
 
 #[test]
-fn a_renewed_token_takes_no_place_of_a_login_that_was_made_meanwhile_nor_of_none() {
-    let meanwhile: [fn(&str) -> Option<Value>; 3] = [
+fn a_renewed_token_does_not_overwrite_a_changed_session() {
+    let replacements: [fn(&str) -> Option<Value>; 3] = [
         |_| Some(json!({"server": "https://other.example", "ca_cert": [], "access_token": "x"})),
         |url| Some(json!({"server": url, "ca_cert": [], "access_token": "x"})),
         |_| None,
     ];
-    for made in meanwhile {
+    for replacement in replacements {
         let shell = Shell::new();
         let file = shell.file(".config/keywright/session.json");
         let stub = Stub::start(move |asked, before, url| {
             if asked.line.starts_with("POST") {
-                match made(url) {
+                match replacement(url) {
                     Some(session) => fs::write(&file, session.to_string()).unwrap(),
                     None => fs::remove_file(&file).unwrap(),
                 }
@@ -64,12 +64,12 @@ fn a_renewed_token_takes_no_place_of_a_login_that_was_made_meanwhile_nor_of_none
         });
         keep(&shell, &session_before);
         shell.run(&["get", "/a"]).expect(0);
-        assert_eq!(session(&shell), made(&stub.url()));
+        assert_eq!(session(&shell), replacement(&stub.url()));
     }
 }
 
 #[test]
-fn a_client_of_the_environment_asks_for_another_token_by_its_secret() {
+fn a_client_in_the_environment_renews_with_its_secret() {
     let stub = Stub::start(|asked, before, url| {
         provider(asked, before, url).unwrap_or_else(|| {
             if asked.head.contains("bearer token-1") {
@@ -101,7 +101,7 @@ fn a_client_of_the_environment_asks_for_another_token_by_its_secret() {
 }
 
 #[test]
-fn a_token_that_expires_at_once_is_renewed_once_and_no_more() {
+fn a_token_that_expires_at_once_is_renewed_only_once() {
     for status in [401, 400, 403] {
         let stub = Stub::start(move |asked, before, url| {
             provider(asked, before, url).unwrap_or_else(|| Reply::new(status, EXPIRED))
@@ -120,7 +120,7 @@ fn a_token_that_expires_at_once_is_renewed_once_and_no_more() {
 }
 
 #[test]
-fn without_anything_to_renew_it_by_it_says_to_log_in() {
+fn an_expired_token_without_renewal_suggests_a_login() {
     let stub = Stub::start(|_, _, _| Reply::new(401, EXPIRED));
     let run = stub.shell().run(&["get", "/a"]).expect(5);
     assert!(run.errors.contains("has expired") && run.errors.contains("keywright login"));
@@ -128,7 +128,7 @@ fn without_anything_to_renew_it_by_it_says_to_log_in() {
 }
 
 #[tokio::test]
-async fn requests_that_find_their_token_expired_together_renew_it_once() {
+async fn concurrent_requests_renew_an_expired_token_once() {
     let stub = Stub::start(|asked, before, url| {
         provider(asked, before, url).unwrap_or_else(|| {
             if asked.head.contains("bearer token-0") {

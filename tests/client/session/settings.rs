@@ -1,4 +1,4 @@
-//! Settings of a file and of the environment, beside those of servers.
+//! Settings from the file and the environment.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::stub::{Reply, Stub, versions};
 
 #[tokio::test]
-async fn a_file_says_what_the_environment_does_not() {
+async fn the_settings_file_complements_the_environment() {
     let server = Server::start().await;
     server.set("/a", "value", json!("v")).await.expect(200);
     let shell = Shell::new()
@@ -33,7 +33,7 @@ async fn a_file_says_what_the_environment_does_not() {
 }
 
 #[tokio::test]
-async fn the_folder_is_the_platform_s_unless_it_is_named() {
+async fn the_settings_folder_follows_the_platform_or_a_variable() {
     let server = Server::start().await;
     let login = ["login", "--username", "developer"];
     for (variable, folder) in [
@@ -50,7 +50,7 @@ async fn the_folder_is_the_platform_s_unless_it_is_named() {
 }
 
 #[test]
-fn a_token_is_never_sent_to_another_server_than_that_of_its_session() {
+fn a_token_is_only_sent_to_the_server_of_its_session() {
     let one = Stub::start(|_, _, _| Reply::new(200, &versions()));
     let other = Stub::start(|_, _, _| Reply::new(200, &versions()));
     let shell = Shell::new();
@@ -68,7 +68,7 @@ fn a_token_is_never_sent_to_another_server_than_that_of_its_session() {
 }
 
 #[tokio::test]
-async fn servers_leave_the_variables_of_clients_alone() {
+async fn servers_ignore_the_variables_of_clients() {
     let options = [
         "SERVER",
         "CA_CERT",
@@ -91,7 +91,7 @@ async fn servers_leave_the_variables_of_clients_alone() {
 }
 
 #[test]
-fn variables_of_servers_are_left_alone_and_unknown_ones_of_clients_are_named() {
+fn clients_ignore_server_variables_and_refuse_unknown_ones() {
     let stub = Stub::start(|_, _, _| Reply::new(200, &versions()));
     let shell = stub.shell().variable("KEYWRIGHT_SERVER__LISTEN", "x");
     shell.run(&["get", "/a"]).expect(0);

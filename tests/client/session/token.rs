@@ -1,4 +1,4 @@
-//! Access tokens that were issued elsewhere.
+//! Access tokens from a file or a variable.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use super::session;
 use crate::stub::{Reply, Stub, versions};
 
 #[tokio::test]
-async fn a_token_of_a_file_or_a_variable_needs_no_login() {
+async fn a_token_from_a_file_or_a_variable_replaces_a_login() {
     let server = Server::start().await;
     server.set("/a", "value", json!("v")).await.expect(200);
     let get = ["get", "/a", "--raw"];
@@ -20,7 +20,7 @@ async fn a_token_of_a_file_or_a_variable_needs_no_login() {
         fs::write(shell.file("token"), text).unwrap();
         assert_eq!(shell.run(&with_file).expect(0).output, "v");
     }
-    // It is read again by each run.
+    // Each run reads the file again.
     fs::write(shell.file("token"), "hunter2").unwrap();
     let run = shell.run(&with_file).expect(5);
     assert!(!run.errors.contains("hunter2"), "{run:?}");
@@ -34,7 +34,7 @@ async fn a_token_of_a_file_or_a_variable_needs_no_login() {
 }
 
 #[test]
-fn a_token_file_goes_before_everything_else() {
+fn a_token_file_overrides_everything_else() {
     let stub = Stub::start(|_, _, _| Reply::new(200, &versions()));
     let shell = stub
         .shell()
@@ -51,7 +51,7 @@ fn a_token_file_goes_before_everything_else() {
 }
 
 #[test]
-fn an_expired_token_of_a_file_is_not_renewed() {
+fn an_expired_token_from_a_file_is_not_renewed() {
     let stub = Stub::start(|_, _, _| Reply::new(401, super::EXPIRED));
     let shell = stub
         .shell()
@@ -69,7 +69,7 @@ fn a_malformed_token_is_refused_without_being_printed() {
     fs::write(shell.file("token"), "hunter2 hunter2\n").unwrap();
     let run = shell.run(&["find", "--token-file", "token"]).expect(1);
     assert!(
-        run.errors.contains("token must hold an access token"),
+        run.errors.contains("token must contain an access token"),
         "{run:?}"
     );
     assert!(!run.errors.contains("hunter2"), "{run:?}");
@@ -77,12 +77,15 @@ fn a_malformed_token_is_refused_without_being_printed() {
         .variable("KEYWRIGHT_TOKEN", "hunter2\nx")
         .run(&["find"]);
     let run = run.expect(1);
-    assert!(run.errors.contains("KEYWRIGHT_TOKEN must hold"), "{run:?}");
+    assert!(
+        run.errors.contains("KEYWRIGHT_TOKEN must contain"),
+        "{run:?}"
+    );
     assert!(!run.errors.contains("hunter2"), "{run:?}");
 }
 
 #[test]
-fn a_login_takes_no_token_file() {
+fn login_refuses_a_token_file() {
     let shell = Shell::new();
     fs::write(shell.file("token"), "token").unwrap();
     let run = shell.run(&["login", "--username", "a", "--token-file", "token"]);

@@ -1,4 +1,4 @@
-//! Logins of users on the provider's pages: with a code on any device, and with the browser on this machine.
+//! Logins on the provider's pages: with a code on any device, or with the browser on this machine.
 
 use std::{fs, os::unix::fs::PermissionsExt, time::Instant};
 
@@ -30,7 +30,7 @@ fn refused(code: &str) -> Reply {
 const DEVICE: [&str; 4] = ["login", "--device", "--client-id", "cli"];
 
 #[test]
-fn a_code_is_polled_for_at_the_provider_s_pace() {
+fn polling_respects_the_providers_interval() {
     let stub = Stub::start(|asked, before, url| {
         openid(asked, url, &json!({})).unwrap_or_else(|| match (asked.line.as_str(), before) {
             ("POST /device", _) => device(&json!({
@@ -45,7 +45,7 @@ fn a_code_is_polled_for_at_the_provider_s_pace() {
     let begun = Instant::now();
     let run = shell.run(&[&DEVICE[..], &["--scope", "x y"]].concat());
     let run = run.expect(0);
-    // Two pauses of at least one second, and one that is five seconds longer.
+    // Two intervals of at least one second, and one that is five seconds longer.
     assert!(begun.elapsed().as_secs() >= 8, "{:?}", begun.elapsed());
     for words in [
         "https://id.example/device ",
@@ -98,7 +98,7 @@ fn a_code_that_is_refused_or_expires_ends_with_status_5() {
 }
 
 #[tokio::test]
-async fn a_provider_without_such_a_login_is_named() {
+async fn a_provider_without_the_endpoint_is_reported() {
     let server = Server::start().await;
     for (option, endpoint) in [
         ("--device", "device_authorization_endpoint"),
@@ -109,8 +109,8 @@ async fn a_provider_without_such_a_login_is_named() {
     }
 }
 
-/// A browser that goes to the redirect URI with these parameters, in which `STATE` stands for the state. It tries another
-/// state before.
+/// A browser that requests the redirect URI, first with a forged state, then with these parameters. `STATE` is replaced by the
+/// state.
 fn browser(shell: &Shell, parameters: &str) -> String {
     let script = format!(
         r#"#!/bin/bash
@@ -145,7 +145,7 @@ fn page(shell: &Shell) -> Vec<(String, String)> {
 }
 
 #[test]
-fn the_browser_brings_a_code_that_only_this_run_can_exchange() {
+fn the_code_from_the_browser_requires_this_runs_verifier() {
     let stub = Stub::start(|asked, _, url| openid(asked, url, &json!({})).unwrap_or_else(tokens));
     let shell = shell(&stub);
     let iss = stub.url();

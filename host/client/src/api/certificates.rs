@@ -12,19 +12,18 @@ use crate::{Client, CredentialVersion, Error, client::Call};
 pub struct CertificateSummary {
     /// The credential's name.
     pub name: String,
-    /// The certificate's id, which is none of a version.
+    /// The certificate's id, which differs from its versions' ids.
     pub id: String,
-    /// Its versions, newest first.
+    /// The versions, newest first.
     pub versions: Vec<ListedVersion>,
-    /// The name of the authority that signed the newest version; its own where it signed itself, empty where that is
-    /// unknown.
+    /// The name of the CA that signed the latest version; its own if self-signed, empty if unknown.
     #[serde(default, deserialize_with = "null_as_default")]
     pub signed_by: String,
-    /// The names of the certificates that it signed.
+    /// The names of the certificates that this one signed.
     #[serde(default, deserialize_with = "null_as_default")]
     pub signs: Vec<String>,
-    /// The credentials of other types for which it signed a certificate. Only [`Client::certificate`] asks for them, and not
-    /// all servers know them.
+    /// The credentials of other types for which it signed a certificate. Only [`Client::certificate`] returns them, and not all
+    /// servers support them.
     #[serde(
         default,
         deserialize_with = "null_as_default",
@@ -33,31 +32,31 @@ pub struct CertificateSummary {
     pub issued: Vec<IssuedCredential>,
 }
 
-/// A credential of another type than certificate for which an authority signed a certificate.
+/// A credential of a type other than certificate for which a CA signed a certificate.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct IssuedCredential {
     /// The credential's name.
     pub name: String,
-    /// What the server recorded; `None` if the caller may not read the credential.
+    /// The server's record; `None` if the caller may not read the credential.
     #[serde(flatten)]
     pub record: Option<IssuedRecord>,
 }
 
-/// What a server recorded when an authority signed for a credential of another type than certificate.
+/// The record of a certificate that a CA signed for a credential of another type.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct IssuedRecord {
     /// The credential's type.
     #[serde(rename = "type")]
     pub credential_type: String,
-    /// The id of the credential's newest version.
+    /// The id of the credential's latest version.
     pub version_id: String,
-    /// The id of the authority's version that signed, where that is known. It need not exist any more.
+    /// The id of the CA version that signed, if known. The version may have been deleted.
     pub issuer_version_id: Option<String>,
-    /// The serial number of the certificate, in hexadecimal; empty where that is unknown.
+    /// The serial number of the certificate, in hexadecimal; empty if unknown.
     pub serial_number: String,
-    /// When the certificate expires: ISO 8601, UTC; empty where that is unknown.
+    /// The expiry of the certificate: ISO 8601, UTC; empty if unknown.
     pub expiry_date: String,
 }
 
@@ -65,52 +64,52 @@ pub struct IssuedRecord {
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ListedVersion {
-    /// The id of this version.
+    /// The version's id.
     pub id: String,
-    /// When it expires: ISO 8601, UTC; empty where that is unknown.
+    /// The expiry: ISO 8601, UTC; empty if unknown.
     #[serde(default, deserialize_with = "null_as_default")]
     pub expiry_date: String,
-    /// Whether it is handed out beside the version in use, and does not sign.
+    /// Whether the version is transitional: returned alongside the active version, but not used for signing.
     #[serde(default, deserialize_with = "null_as_default")]
     pub transitional: bool,
-    /// Whether it may sign.
+    /// Whether the version is a CA certificate.
     #[serde(default, deserialize_with = "null_as_default")]
     pub certificate_authority: bool,
-    /// Whether it is signed by itself.
+    /// Whether the version is self-signed.
     #[serde(default, deserialize_with = "null_as_default")]
     pub self_signed: bool,
-    /// Whether the server made it, where that is known.
+    /// Whether the server generated the version, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generated: Option<bool>,
 }
 
-/// How a certificate is regenerated. Nothing said: as it was made before.
+/// The options of a regeneration. By default, all parameters keep their values.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct RegenerateCertificate {
-    /// The new version is transitional.
+    /// Whether the new version is transitional.
     pub set_as_transitional: bool,
-    /// A transitional version of the authority may sign, where it is newer than the one that does.
+    /// Whether the CA's transitional version signs if it is newer than the active one.
     pub allow_transitional_parent_to_sign: bool,
-    /// Another length of the key, in bits.
+    /// A new key length, in bits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key_length: Option<u32>,
-    /// Another validity, in days.
+    /// A new validity period, in days.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duration: Option<u32>,
 }
 
-/// Where the transitional flag goes.
+/// The version to make transitional.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TransitionalVersion<'a> {
-    /// To the version with this id.
+    /// The version with this id.
     Id(&'a str),
-    /// To the newest version.
+    /// The latest version.
     Latest,
-    /// Nowhere: it is cleared.
+    /// No version: clears the flag.
     None,
 }
 
-/// What is to be regenerated together.
+/// The credentials to regenerate together.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct BulkRegenerate {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -124,28 +123,28 @@ pub struct BulkRegenerate {
 }
 
 impl Client {
-    /// All certificates that the caller may read.
+    /// Returns all certificates that the caller may read.
     ///
     /// # Errors
     /// As any request.
     pub async fn certificates(&self) -> Result<Vec<CertificateSummary>, Error> {
         let call = Call::new(Method::GET, CERTIFICATES);
-        self.ask::<Listed>(&call)
+        self.execute::<Listed>(&call)
             .await
-            .map(|answer| answer.certificates)
+            .map(|response| response.certificates)
     }
 
-    /// The certificate of this name.
+    /// Returns the certificate with this name.
     ///
     /// # Errors
-    /// When there is no such certificate, or the caller may not read it; and as any request.
+    /// When the certificate does not exist or the caller may not read it; and as any request.
     pub async fn certificate(&self, name: &str) -> Result<CertificateSummary, Error> {
         let call = Call::new(Method::GET, CERTIFICATES).query("name", name);
-        let found = self.ask::<Listed>(&call).await?.certificates;
+        let found = self.execute::<Listed>(&call).await?.certificates;
         found.into_iter().next().ok_or(Error::AnswerEmpty)
     }
 
-    /// The versions of a certificate, newest first.
+    /// Returns the versions of a certificate, newest first.
     ///
     /// # Errors
     /// As [`Client::certificate`].
@@ -153,11 +152,11 @@ impl Client {
         &self,
         certificate_id: &str,
     ) -> Result<Vec<CredentialVersion>, Error> {
-        self.ask(&Call::new(Method::GET, below(certificate_id, "versions")))
+        self.execute(&Call::new(Method::GET, below(certificate_id, "versions")))
             .await
     }
 
-    /// The version of a certificate that is in use, and after it the transitional one, where there is one.
+    /// Returns the active version of a certificate, followed by the transitional version, if any.
     ///
     /// # Errors
     /// As [`Client::certificate`].
@@ -166,7 +165,7 @@ impl Client {
         certificate_id: &str,
     ) -> Result<Vec<CredentialVersion>, Error> {
         let call = Call::new(Method::GET, below(certificate_id, "versions"));
-        self.ask(&call.query("current", "true")).await
+        self.execute(&call.query("current", "true")).await
     }
 
     /// Regenerates a certificate.
@@ -179,13 +178,13 @@ impl Client {
         how: &RegenerateCertificate,
     ) -> Result<CredentialVersion, Error> {
         let call = Call::new(Method::POST, below(certificate_id, "regenerate"));
-        self.ask(&call.body(how)?).await
+        self.execute(&call.body(how)?).await
     }
 
-    /// Moves the transitional flag. Returns the version that is then in use, and the transitional one, where there is one.
+    /// Moves the transitional flag. Returns the resulting active version, followed by the transitional version, if any.
     ///
     /// # Errors
-    /// When the version is none of this certificate, or the caller may not write it; and as any request.
+    /// When the version does not belong to this certificate, or the caller may not write it; and as any request.
     pub async fn move_transitional_version(
         &self,
         certificate_id: &str,
@@ -197,32 +196,32 @@ impl Client {
             TransitionalVersion::None => None,
         };
         let path = below(certificate_id, "update_transitional_version");
-        self.ask(&Call::new(Method::PUT, path).body(&MoveBody { version })?)
+        self.execute(&Call::new(Method::PUT, path).body(&MoveBody { version })?)
             .await
     }
 
-    /// Regenerates all certificates that an authority signed, and what those signed, and returns their names.
+    /// Regenerates everything below a CA and returns the names.
     ///
     /// # Errors
-    /// When the caller may not write one of them, in which case nothing is changed; and as any request.
+    /// When the caller may not write one of the credentials; then nothing changes. And as any request.
     pub async fn bulk_regenerate(&self, signed_by: &str) -> Result<Vec<String>, Error> {
         self.regenerate_all(&BulkRegenerate::signed_by(signed_by))
             .await
     }
 
-    /// Regenerates many credentials, all of them or none, and returns their names; in a dry run, the names of those that would be.
+    /// Regenerates many credentials atomically and returns their names. A dry run only returns the names.
     ///
     /// # Errors
-    /// When the caller may not write one of them, in which case nothing is changed; and as any request.
+    /// When the caller may not write one of the credentials; then nothing changes. And as any request.
     pub async fn regenerate_all(&self, which: &BulkRegenerate) -> Result<Vec<String>, Error> {
         let call = Call::new(Method::POST, "/api/v1/bulk-regenerate");
-        let answer: Regenerated = self.ask(&call.body(which)?).await?;
-        Ok(answer.regenerated_credentials)
+        let response: Regenerated = self.execute(&call.body(which)?).await?;
+        Ok(response.regenerated_credentials)
     }
 }
 
 impl BulkRegenerate {
-    /// All certificates that an authority signed, and what those signed.
+    /// Selects everything below a CA.
     #[must_use]
     pub fn signed_by(authority: impl Into<String>) -> Self {
         Self {
@@ -231,8 +230,7 @@ impl BulkRegenerate {
         }
     }
 
-    /// All credentials that the caller may read and whose newest version the plugin with this digest made. Not all servers know
-    /// it.
+    /// Selects all readable credentials whose latest version the plugin with this digest generated. Not all servers support it.
     #[must_use]
     pub fn generated_by(digest: impl Into<String>) -> Self {
         Self {
@@ -241,14 +239,14 @@ impl BulkRegenerate {
         }
     }
 
-    /// Of what a plugin made, only what is below a path.
+    /// Limits the plugin's credentials to those below a path.
     #[must_use]
     pub fn below(mut self, path: impl Into<String>) -> Self {
         self.path = Some(path.into());
         self
     }
 
-    /// Regenerates nothing, and only tells what would be. Not all servers know it.
+    /// Only lists the credentials to regenerate. Not all servers support it.
     #[must_use]
     pub fn dry_run(mut self) -> Self {
         self.dry_run = true;
@@ -257,8 +255,8 @@ impl BulkRegenerate {
 }
 
 impl CredentialVersion {
-    /// A member of a certificate's value that is no secret: `ca` or `certificate`.
-    pub(crate) fn public_member(&self, name: &str) -> Option<String> {
+    /// Returns a public field of a certificate's value: `ca` or `certificate`.
+    pub(crate) fn public_field(&self, name: &str) -> Option<String> {
         let text = self.value.member(name)?.text()?;
         Some(text.expose().to_owned())
     }
@@ -279,7 +277,7 @@ struct Regenerated {
     regenerated_credentials: Vec<String>,
 }
 
-/// Other servers may write null where nothing is known.
+/// Deserializes null as the default, because other servers may use null for unknown values.
 fn null_as_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
     deserializer: D,
 ) -> Result<T, D::Error> {
@@ -297,7 +295,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_summary_may_leave_out_what_is_not_known_or_say_null() {
+    fn unknown_fields_of_a_summary_may_be_missing_or_null() {
         for members in ["", r#","signed_by":null,"signs":null"#] {
             for of_version in [
                 "",

@@ -12,110 +12,110 @@ use crate::{Client, Error, SecretJson, client::Call};
 #[serde(try_from = "SecretJson")]
 #[non_exhaustive]
 pub struct CredentialVersion {
-    /// The id of this version.
+    /// The version's id.
     pub id: String,
-    /// The credential's name, with a slash before it.
+    /// The credential's name, with a leading slash.
     pub name: String,
     /// The credential's type.
     pub credential_type: String,
-    /// When the version was made: ISO 8601, UTC.
+    /// When the version was created: ISO 8601, UTC.
     pub version_created_at: String,
-    /// What the caller has told of it besides, where that is anything; an object, where the caller was a command line.
+    /// The metadata, if any.
     pub metadata: Option<SecretJson>,
     /// The value.
     pub value: SecretJson,
-    /// Whether a certificate's version is transitional; none of the following is there for other types.
+    /// Whether the version is transitional. This and the next four fields are only present for certificates.
     pub transitional: Option<bool>,
-    /// Whether it may sign.
+    /// Whether the version is a CA certificate.
     pub certificate_authority: Option<bool>,
-    /// Whether it is signed by itself.
+    /// Whether the version is self-signed.
     pub self_signed: Option<bool>,
-    /// Whether the server made it.
+    /// Whether the server generated the version.
     pub generated: Option<bool>,
-    /// When it expires: ISO 8601, UTC.
+    /// The expiry: ISO 8601, UTC.
     pub expiry_date: Option<String>,
-    /// All that the server has answered, this and more.
+    /// The complete response of the server.
     pub whole: SecretJson,
 }
 
-/// A credential that was found.
+/// A found credential.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct FoundCredential {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// When its newest version was made: ISO 8601, UTC.
+    /// When the latest version was created: ISO 8601, UTC.
     pub version_created_at: String,
-    /// When it expires, where credentials were asked for that do: ISO 8601, UTC.
+    /// The expiry, if the search is by expiry: ISO 8601, UTC.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expiry_date: Option<String>,
-    /// What of its chain expires first, where that was asked for.
+    /// The link of the chain that expires first, if requested by [`Find::effective`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expiring_link: Option<ExpiringLink>,
 }
 
-/// The link of a certificate's chain that expires before all others.
+/// The link of a certificate's chain that expires first.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct ExpiringLink {
     /// The name of the credential.
     pub name: String,
-    /// The id of its version.
+    /// The id of the version.
     pub version_id: String,
-    /// How far it is above the certificate: 0 is the certificate itself.
+    /// The distance above the certificate: 0 is the certificate itself.
     pub depth: u32,
 }
 
-/// Which credentials to find: all of them, unless more is said.
+/// The criteria of a search. The default finds all credentials.
 #[derive(Clone, Debug, Default)]
 pub struct Find {
-    place: Option<Place>,
+    name: Option<NameFilter>,
     expires_within_days: Option<u32>,
     is_effective: bool,
     generated_by: Option<String>,
 }
 
 #[derive(Clone, Debug)]
-enum Place {
+enum NameFilter {
     Below(String),
     Like(String),
 }
 
 impl Find {
-    /// Credentials below a path; all of them below an empty one.
+    /// Finds credentials below a path. An empty path finds all.
     #[must_use]
     pub fn below(path: impl Into<String>) -> Self {
         Self {
-            place: Some(Place::Below(path.into())),
+            name: Some(NameFilter::Below(path.into())),
             ..Self::default()
         }
     }
 
-    /// Credentials whose names hold a text, in whatever case.
+    /// Finds credentials whose names contain a text, ignoring case.
     #[must_use]
     pub fn name_like(text: impl Into<String>) -> Self {
         Self {
-            place: Some(Place::Like(text.into())),
+            name: Some(NameFilter::Like(text.into())),
             ..Self::default()
         }
     }
 
-    /// Of these, credentials with a certificate, whatever their type, that expires within so many days, or has.
+    /// Only finds credentials, of any type, whose certificate has expired or expires within this number of days.
     #[must_use]
     pub fn expires_within_days(mut self, days: u32) -> Self {
         self.expires_within_days = Some(days);
         self
     }
 
-    /// Certificates that are of no use any more by then, because anything above them has expired. Not all servers know it.
+    /// Also finds certificates that become unusable by then because a CA above them expires. Not all servers support it.
     #[must_use]
     pub fn effective(mut self) -> Self {
         self.is_effective = true;
         self
     }
 
-    /// Of these, credentials of which this plugin made a version that counts: the SHA-256 of its component. Not all servers know
-    /// it.
+    /// Only finds credentials with a current version generated by the plugin whose component has this SHA-256. Not all servers
+    /// support it.
     #[must_use]
     pub fn generated_by(mut self, digest: impl Into<String>) -> Self {
         self.generated_by = Some(digest.into());
@@ -123,7 +123,7 @@ impl Find {
     }
 }
 
-/// A credential to be set.
+/// A credential to set.
 #[derive(Clone, Debug)]
 pub struct SetCredential {
     name: String,
@@ -133,10 +133,10 @@ pub struct SetCredential {
 }
 
 impl SetCredential {
-    /// A credential of this name, type and value.
+    /// Creates a credential from a name, a type and a value.
     ///
     /// # Errors
-    /// When the value has no form in JSON.
+    /// When the value can't be serialized as JSON.
     pub fn new(
         name: impl Into<String>,
         credential_type: impl Into<String>,
@@ -151,7 +151,7 @@ impl SetCredential {
         })
     }
 
-    /// The same with metadata, an object. It is not encrypted.
+    /// Adds metadata, an object. It is not encrypted.
     #[must_use]
     pub fn metadata(mut self, metadata: SecretJson) -> Self {
         self.metadata = Some(metadata);
@@ -160,17 +160,17 @@ impl SetCredential {
 }
 
 impl Client {
-    /// The version of a credential that is in use: the newest one, and of a certificate the newest one that is not
+    /// Returns the active version of a credential: the latest version or, for a certificate, the latest one that is not
     /// transitional.
     ///
     /// # Errors
-    /// When there is no such credential, or the caller may not read it; and as any request.
+    /// When the credential does not exist or the caller may not read it; and as any request.
     pub async fn current_version(&self, name: &str) -> Result<CredentialVersion, Error> {
         let versions = self.current_versions(name).await?;
         versions.into_iter().next().ok_or(Error::AnswerEmpty)
     }
 
-    /// The version that is in use, and after it a certificate's transitional version, where there is one.
+    /// Returns the active version, followed by a certificate's transitional version, if any.
     ///
     /// # Errors
     /// As [`Client::current_version`].
@@ -178,10 +178,12 @@ impl Client {
         let call = Call::new(Method::GET, DATA)
             .query("current", "true")
             .query("name", name);
-        self.ask::<Versions>(&call).await.map(|answer| answer.data)
+        self.execute::<Versions>(&call)
+            .await
+            .map(|response| response.data)
     }
 
-    /// The versions of a credential, newest first: so many of them, or all.
+    /// Returns at most `versions_max` versions of a credential, or all, newest first.
     ///
     /// # Errors
     /// As [`Client::current_version`].
@@ -194,22 +196,24 @@ impl Client {
         let call = Call::new(Method::GET, DATA)
             .query("name", name)
             .query_if("versions", versions.as_deref());
-        self.ask::<Versions>(&call).await.map(|answer| answer.data)
+        self.execute::<Versions>(&call)
+            .await
+            .map(|response| response.data)
     }
 
-    /// One version by its id.
+    /// Returns the version with this id.
     ///
     /// # Errors
-    /// When there is no such version, or the caller may not read it; and as any request.
+    /// When the version does not exist or the caller may not read it; and as any request.
     pub async fn version_by_id(&self, id: &str) -> Result<CredentialVersion, Error> {
-        self.ask(&Call::new(Method::GET, format!("{DATA}/{}", segment(id))))
+        self.execute(&Call::new(Method::GET, format!("{DATA}/{}", segment(id))))
             .await
     }
 
-    /// Sets a credential, which adds a version to one that is there.
+    /// Sets a credential. Adds a version if the credential exists.
     ///
     /// # Errors
-    /// When the name or the value is refused, or the caller may not write it; and as any request.
+    /// When the server refuses the name or the value, or the caller may not write it; and as any request.
     pub async fn set_credential(
         &self,
         credential: &SetCredential,
@@ -226,36 +230,36 @@ impl Client {
             value: value.exposed(),
             metadata: metadata.as_ref().map(SecretJson::exposed),
         };
-        self.ask(&Call::new(Method::PUT, DATA).body(&body)?).await
+        self.execute(&Call::new(Method::PUT, DATA).body(&body)?)
+            .await
     }
 
-    /// Finds credentials that the caller may read, newest first. A certificate that has nothing but a transitional version
-    /// is not among them.
+    /// Finds credentials that the caller may read, newest first. Omits certificates whose only version is transitional.
     ///
     /// # Errors
     /// As any request.
     pub async fn find_credentials(&self, find: &Find) -> Result<Vec<FoundCredential>, Error> {
         let call = Call::new(Method::GET, DATA);
-        let call = match &find.place {
+        let call = match &find.name {
             None => call.query("path", ""),
-            Some(Place::Below(path)) => call.query("path", path),
-            Some(Place::Like(text)) => call.query("name-like", text),
+            Some(NameFilter::Below(path)) => call.query("path", path),
+            Some(NameFilter::Like(text)) => call.query("name-like", text),
         };
         let days = find.expires_within_days.map(|days| days.to_string());
         let call = call
             .query_if("expires-within-days", days.as_deref())
             .query_if("effective", find.is_effective.then_some("true"))
             .query_if("generated_by", find.generated_by.as_deref());
-        let found: Found = self.ask(&call).await?;
+        let found: Found = self.execute(&call).await?;
         Ok(found.credentials)
     }
 
     /// Deletes a credential with all its versions.
     ///
     /// # Errors
-    /// When there is no such credential, or the caller may not delete it; and as any request.
+    /// When the credential does not exist or the caller may not delete it; and as any request.
     pub async fn delete_credential(&self, name: &str) -> Result<(), Error> {
-        self.tell(&Call::new(Method::DELETE, DATA).query("name", name))
+        self.execute_without_result(&Call::new(Method::DELETE, DATA).query("name", name))
             .await
     }
 }
@@ -264,25 +268,25 @@ impl TryFrom<SecretJson> for CredentialVersion {
     type Error = serde_json::Error;
 
     fn try_from(whole: SecretJson) -> Result<Self, serde_json::Error> {
-        let members: VersionMembers = keywright_json::check_response(whole.expose())?.read()?;
+        let fields: VersionFields = keywright_json::check_response(whole.expose())?.read()?;
         Ok(Self {
-            id: members.id,
-            name: members.name,
-            credential_type: members.credential_type,
-            version_created_at: members.version_created_at,
-            metadata: members.metadata,
-            value: members.value,
-            transitional: members.transitional,
-            certificate_authority: members.certificate_authority,
-            self_signed: members.self_signed,
-            generated: members.generated,
-            expiry_date: members.expiry_date,
+            id: fields.id,
+            name: fields.name,
+            credential_type: fields.credential_type,
+            version_created_at: fields.version_created_at,
+            metadata: fields.metadata,
+            value: fields.value,
+            transitional: fields.transitional,
+            certificate_authority: fields.certificate_authority,
+            self_signed: fields.self_signed,
+            generated: fields.generated,
+            expiry_date: fields.expiry_date,
             whole,
         })
     }
 }
 
-/// Text as a segment of a path: what is neither a letter nor a digit nor one of `-._~` is encoded.
+/// Percent-encodes text as a path segment: all bytes except letters, digits and `-._~`.
 pub(crate) fn segment(text: &str) -> String {
     let mut encoded = String::new();
     for byte in text.bytes() {
@@ -297,7 +301,7 @@ pub(crate) fn segment(text: &str) -> String {
 }
 
 #[derive(Deserialize)]
-struct VersionMembers {
+struct VersionFields {
     id: String,
     name: String,
     #[serde(rename = "type")]
@@ -332,5 +336,5 @@ struct SetBody<'a> {
     metadata: Option<crate::secret::Exposed<'a>>,
 }
 
-/// The address of credentials.
+/// The path of credentials.
 pub(super) const DATA: &str = "/api/v1/data";

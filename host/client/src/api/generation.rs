@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::credentials::DATA;
 use crate::{Client, CredentialVersion, Error, SecretJson, client::Call, secret::Exposed};
 
-/// A credential to be generated.
+/// A credential to generate.
 #[derive(Clone, Debug)]
 pub struct GenerateCredential {
     name: String,
@@ -17,21 +17,21 @@ pub struct GenerateCredential {
     metadata: Option<SecretJson>,
 }
 
-/// What becomes of a credential that is there already.
+/// What to do if the credential exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum GenerateMode {
-    /// It gets a new version if it was made of other parameters. That is what servers do when nothing is said.
+    /// Add a version if the parameters differ. The default of servers.
     Converge,
-    /// It stays as it is.
+    /// Keep the credential.
     NoOverwrite,
-    /// It gets a new version.
+    /// Add a version.
     Overwrite,
 }
 
 impl GenerateCredential {
-    /// A credential of this name and type, made of the type's own defaults.
+    /// Creates a credential from a name and a type, with the type's default parameters.
     #[must_use]
     pub fn new(name: impl Into<String>, credential_type: impl Into<String>) -> Self {
         Self {
@@ -43,21 +43,21 @@ impl GenerateCredential {
         }
     }
 
-    /// The same made of these parameters.
+    /// Sets the parameters.
     #[must_use]
     pub fn parameters(mut self, parameters: Map<String, Value>) -> Self {
         self.parameters = parameters;
         self
     }
 
-    /// The same in this mode.
+    /// Sets the mode.
     #[must_use]
     pub fn mode(mut self, mode: GenerateMode) -> Self {
         self.mode = Some(mode);
         self
     }
 
-    /// The same with metadata, an object. It is not encrypted.
+    /// Adds metadata, an object. It is not encrypted.
     #[must_use]
     pub fn metadata(mut self, metadata: SecretJson) -> Self {
         self.metadata = Some(metadata);
@@ -66,10 +66,10 @@ impl GenerateCredential {
 }
 
 impl Client {
-    /// Generates a credential, or returns the version that is there already: see [`GenerateMode`].
+    /// Generates a credential, or returns the existing version: see [`GenerateMode`].
     ///
     /// # Errors
-    /// When the type can't be generated, the parameters are refused, or the caller may not write the credential; and as any
+    /// When the type has no generator, the server refuses the parameters, or the caller may not write the credential; and as any
     /// request.
     pub async fn generate_credential(
         &self,
@@ -82,13 +82,14 @@ impl Client {
             parameters: &credential.parameters,
             metadata: credential.metadata.as_ref().map(SecretJson::exposed),
         };
-        self.ask(&Call::new(Method::POST, DATA).body(&body)?).await
+        self.execute(&Call::new(Method::POST, DATA).body(&body)?)
+            .await
     }
 
-    /// Adds a version to a credential, made of what the newest was made of. Metadata is not inherited.
+    /// Adds a version, generated with the parameters of the latest version. Does not inherit metadata.
     ///
     /// # Errors
-    /// When there is no such credential, it was not generated, or the caller may not write it; and as any request.
+    /// When the credential does not exist, was not generated, or the caller may not write it; and as any request.
     pub async fn regenerate_credential(
         &self,
         name: &str,
@@ -97,7 +98,7 @@ impl Client {
         let metadata = metadata.map(SecretJson::exposed);
         let body = Regenerate { name, metadata };
         let call = Call::new(Method::POST, "/api/v1/regenerate").body(&body)?;
-        self.ask(&call).await
+        self.execute(&call).await
     }
 }
 

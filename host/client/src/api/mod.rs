@@ -1,5 +1,4 @@
-//! What the API can be asked for: one file a noun, with its requests, its answers and the methods of
-//! [`Client`](crate::Client) that send them.
+//! The API: one file per noun, with the requests, the responses and the methods of [`Client`](crate::Client) that send them.
 
 pub(crate) mod certificates;
 pub(crate) mod credentials;

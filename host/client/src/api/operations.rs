@@ -1,48 +1,49 @@
-//! What operators ask: `/api/v1/key-usage` and `/management`.
+//! Requests for operators: `/api/v1/key-usage` and `/management`.
 
 use reqwest::Method;
 use serde::{Deserialize, Serialize};
 
 use crate::{Client, Error, client::Call};
 
-/// How many versions are encrypted by which keys.
+/// The number of versions by encryption key.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct KeyUsage {
-    /// By the key that encrypts what is written.
+    /// Versions encrypted with the active key.
     pub active_key: u64,
-    /// By other keys that the server has.
+    /// Versions encrypted with other keys of the server.
     pub inactive_keys: u64,
-    /// By keys that the server does not have: these can't be read.
+    /// Versions encrypted with keys that the server does not have. They can't be read.
     pub unknown_keys: u64,
 }
 
-/// Whether a server takes writes.
+/// The mode of a server.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ServerMode {
-    /// It takes none.
+    /// Whether the server refuses writes.
     pub read_only_mode: bool,
 }
 
 impl Client {
-    /// How many versions are encrypted by which keys.
+    /// Counts the versions by encryption key.
     ///
     /// # Errors
     /// As any request.
     pub async fn key_usage(&self) -> Result<KeyUsage, Error> {
-        self.ask(&Call::new(Method::GET, "/api/v1/key-usage")).await
+        self.execute(&Call::new(Method::GET, "/api/v1/key-usage"))
+            .await
     }
 
-    /// Whether the server that answers takes writes.
+    /// Returns the mode of the server that handles the request.
     ///
     /// # Errors
-    /// When the caller may not manage it; and as any request.
+    /// When the caller may not manage the server; and as any request.
     pub async fn server_mode(&self) -> Result<ServerMode, Error> {
-        self.ask(&Call::new(Method::GET, MANAGEMENT)).await
+        self.execute(&Call::new(Method::GET, MANAGEMENT)).await
     }
 
-    /// Switches read-only mode on or off, in the one server that answers and until it ends.
+    /// Switches read-only mode on or off, only for the server that handles the request and until it stops.
     ///
     /// # Errors
     /// As [`Client::server_mode`].
@@ -50,7 +51,7 @@ impl Client {
         let body = ServerMode {
             read_only_mode: is_on,
         };
-        self.ask(&Call::new(Method::POST, MANAGEMENT).body(&body)?)
+        self.execute(&Call::new(Method::POST, MANAGEMENT).body(&body)?)
             .await
     }
 }

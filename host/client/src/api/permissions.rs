@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::credentials::segment;
 use crate::{Client, Error, client::Call};
 
-/// What an actor may do on a path.
+/// The operations that an actor may perform on a path.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Permission {
@@ -15,13 +15,13 @@ pub struct Permission {
     pub uuid: String,
     /// The name of one credential, or a path that ends in `/*`.
     pub path: String,
-    /// Who may do it.
+    /// The permitted actor.
     pub actor: String,
-    /// What may be done.
+    /// The permitted operations.
     pub operations: Vec<Operation>,
 }
 
-/// What a permission can allow.
+/// An operation that a permission allows.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "snake_case")]
 #[value(rename_all = "snake_case")]
@@ -39,7 +39,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// What the API calls it.
+    /// Returns the name in the API.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -52,66 +52,67 @@ impl Operation {
     }
 }
 
-/// A permission to be added.
+/// A permission to add.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AddPermission {
     /// The name of one credential, or a path that ends in `/*`.
     pub path: String,
-    /// Who may do it.
+    /// The permitted actor.
     pub actor: String,
-    /// What may be done.
+    /// The permitted operations.
     pub operations: Vec<Operation>,
 }
 
 impl Client {
-    /// The permission that an actor has on exactly this path, whatever stands on the paths that enclose it.
+    /// Returns the actor's permission on exactly this path, regardless of permissions on enclosing paths.
     ///
     /// # Errors
-    /// When there is none, or the caller may not read it; and as any request.
+    /// When the permission does not exist or the caller may not read it; and as any request.
     pub async fn permission_on(&self, path: &str, actor: &str) -> Result<Permission, Error> {
         let call = Call::new(Method::GET, PERMISSIONS)
             .query("path", path)
             .query("actor", actor);
-        self.ask(&call).await
+        self.execute(&call).await
     }
 
-    /// A permission by its id.
+    /// Returns the permission with this id.
     ///
     /// # Errors
     /// As [`Client::permission_on`].
     pub async fn permission_by_id(&self, uuid: &str) -> Result<Permission, Error> {
-        self.ask(&Call::new(Method::GET, address(uuid))).await
+        self.execute(&Call::new(Method::GET, address(uuid))).await
     }
 
     /// Adds a permission.
     ///
     /// # Errors
-    /// When the actor has one on that path already (409), or the caller may not add it; and as any request.
+    /// When the actor already has a permission on this path (409), or the caller may not add it; and as any request.
     pub async fn add_permission(&self, permission: &AddPermission) -> Result<Permission, Error> {
-        self.ask(&Call::new(Method::POST, PERMISSIONS).body(permission)?)
+        self.execute(&Call::new(Method::POST, PERMISSIONS).body(permission)?)
             .await
     }
 
     /// Replaces the operations of a permission.
     ///
     /// # Errors
-    /// When there is none, or the caller may not change it; and as any request.
+    /// When the permission does not exist or the caller may not change it; and as any request.
     pub async fn amend_permission(
         &self,
         uuid: &str,
         operations: &[Operation],
     ) -> Result<Permission, Error> {
         let body = AmendBody { operations };
-        self.ask(&Call::new(Method::PATCH, address(uuid)).body(&body)?)
+        self.execute(&Call::new(Method::PATCH, address(uuid)).body(&body)?)
             .await
     }
 
-    /// Deletes a permission and returns what it was.
+    /// Deletes a permission and returns it.
     ///
     /// # Errors
     /// As [`Client::amend_permission`].
     pub async fn delete_permission(&self, uuid: &str) -> Result<Permission, Error> {
-        self.ask(&Call::new(Method::DELETE, address(uuid))).await
+        self.execute(&Call::new(Method::DELETE, address(uuid)))
+            .await
     }
 }
 

@@ -1,4 +1,4 @@
-//! The types that a server knows: `/api/v1/types`, which is no part of the API that other servers have.
+//! The credential types of a server: `/api/v1/types`, an extension that other servers of this API don't have.
 
 use reqwest::Method;
 use serde::{Deserialize, Serialize};
@@ -10,40 +10,42 @@ use crate::{Client, Error, client::Call};
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct KnownType {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// What it is, in one line.
+    /// A one-line description.
     pub summary: String,
-    /// What makes its values; none where they can only be set.
+    /// The plugin that generates values; `None` if values can only be set.
     pub plugin: Option<Plugin>,
-    /// The JSON Schema of what a value is generated from; null where none can be.
+    /// The JSON Schema of the generation parameters; null if values can only be set.
     #[serde(default)]
     pub parameters: Value,
-    /// The JSON Schema of its values.
+    /// The JSON Schema of the values.
     #[serde(default)]
     pub value: Value,
 }
 
-/// What makes the values of a type.
+/// A plugin that generates values.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Plugin {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its version, as its author counts.
+    /// The version assigned by the author.
     pub version: String,
     /// The SHA-256 of the component, in hexadecimal digits.
     pub digest: String,
 }
 
 impl Client {
-    /// The types that the server knows.
+    /// Returns the credential types of the server.
     ///
     /// # Errors
-    /// When the server does not tell (404); and as any request.
+    /// When the server does not describe its types (404); and as any request.
     pub async fn types(&self) -> Result<Vec<KnownType>, Error> {
         let call = Call::new(Method::GET, "/api/v1/types");
-        self.ask::<Types>(&call).await.map(|answer| answer.types)
+        self.execute::<Types>(&call)
+            .await
+            .map(|response| response.types)
     }
 }
 

@@ -6,14 +6,13 @@ use serde::Deserialize;
 use crate::{Client, Error, client::Call};
 
 impl Client {
-    /// The level of the API that the server has, such as `2.15.0`. It is told only those
-    /// who have proved who they are.
+    /// Returns the server's level of the API, such as `2.15.0`. Requires authentication.
     ///
     /// # Errors
     /// As any request.
     pub async fn version(&self) -> Result<String, Error> {
-        let answer: Version = self.ask(&Call::new(Method::GET, "/version")).await?;
-        Ok(answer.version)
+        let response: Version = self.execute(&Call::new(Method::GET, "/version")).await?;
+        Ok(response.version)
     }
 }
 

@@ -1,4 +1,4 @@
-//! How a client is made.
+//! The builder of clients.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -13,7 +13,7 @@ use super::{
     wait::{Notice, RETRIES_DEFAULT, Waits},
 };
 
-/// A client that is not made yet.
+/// A builder of a [`Client`].
 #[must_use]
 pub struct ClientBuilder {
     server: String,
@@ -44,14 +44,14 @@ impl ClientBuilder {
         }
     }
 
-    /// Trusts these authorities, PEM, one certificate or more, and none of the system's. It can be called again with more.
-    /// They vouch for the server and for its identity provider.
+    /// Trusts these CA certificates (PEM) instead of the system's, for the server and its identity provider. Further calls add
+    /// more.
     pub fn trusting_only(mut self, authorities_pem: impl Into<Vec<u8>>) -> Self {
         self.authorities_pem.push(authorities_pem.into());
         self
     }
 
-    /// Presents a client certificate: its chain, its own first, and its private key, both PEM.
+    /// Presents a client certificate: its chain, leaf first, and its private key, both PEM.
     pub fn client_certificate(mut self, chain_pem: &[u8], private_key_pem: &[u8]) -> Self {
         let mut identity = Zeroizing::new(Vec::with_capacity(
             chain_pem.len() + private_key_pem.len() + 1,
@@ -63,7 +63,7 @@ impl ClientBuilder {
         self
     }
 
-    /// Logs in by this grant, with the first request and whenever the login has expired.
+    /// Logs in with this grant, before the first request and whenever the login has expired.
     pub fn grant(mut self, grant: Grant) -> Self {
         self.grant = Some(grant);
         self
@@ -75,47 +75,47 @@ impl ClientBuilder {
         self
     }
 
-    /// Reports the steps that a user must take to complete a login by [`Grant::DeviceCode`] or [`Grant::AuthorizationCode`].
+    /// Reports the steps that a user must take to complete a login with [`Grant::DeviceCode`] or [`Grant::AuthorizationCode`].
     pub fn on_user_action(mut self, report: impl Fn(&UserAction) + Send + Sync + 'static) -> Self {
         self.user_actions = Some(Box::new(report));
         self
     }
 
-    /// Begins with tokens that are there already.
+    /// Uses existing tokens.
     pub fn tokens(mut self, tokens: Tokens) -> Self {
         self.tokens = Some(tokens);
         self
     }
 
-    /// Is told of each new pair of tokens, so that they can be kept.
-    pub fn on_new_tokens(mut self, told: impl Fn(&Tokens) + Send + Sync + 'static) -> Self {
-        self.renewed = Some(Box::new(told));
+    /// Calls the function with new tokens, so that it can store them.
+    pub fn on_new_tokens(mut self, store: impl Fn(&Tokens) + Send + Sync + 'static) -> Self {
+        self.renewed = Some(Box::new(store));
         self
     }
 
-    /// Is told of each wait for a server that is not available.
-    pub fn on_wait(mut self, told: impl Fn(Wait) + Send + Sync + 'static) -> Self {
-        self.notice = Some(Box::new(told));
+    /// Calls the function before each wait for an unavailable server.
+    pub fn on_wait(mut self, report: impl Fn(Wait) + Send + Sync + 'static) -> Self {
+        self.notice = Some(Box::new(report));
         self
     }
 
-    /// Sends a request so often again at most while the server answers that it is not available (503), or no connection is
-    /// had; one that only reads, also when the connection is lost before the answer. Without this, 4 times.
+    /// Sets the maximum number of retries of a request; 4 by default, 0 for none. The client retries while the server responds with
+    /// 503 or can't be connected to. It also retries a read whose connection is lost.
     ///
-    /// A write that was answered by 503 may have been done all the same, when the server's database did not say. Done again,
-    /// it adds another version. With 0, nothing is sent again.
+    /// A write may have taken effect despite a 503, if the server lost its database before the result. A retry then adds another
+    /// version.
     pub fn retries_max(mut self, retries_max: u32) -> Self {
         self.retries_max = retries_max;
         self
     }
 
-    /// Makes the client. Nothing is sent yet.
+    /// Builds the client. Sends no request yet.
     ///
-    /// Connections go through the proxy that the variables `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` name, in either case.
-    /// Installs the process's TLS provider (aws-lc) if there is none so far.
+    /// The client uses the proxies in `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY`, in upper or lower case. It installs aws-lc as the
+    /// process's TLS provider if none is installed.
     ///
     /// # Errors
-    /// When the address, the authorities or the client certificate can't be used.
+    /// When the address, the CA certificates or the client certificate are malformed.
     pub fn build(self) -> Result<Client, Error> {
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         let mut http = reqwest::Client::builder()
@@ -124,7 +124,7 @@ impl ClientBuilder {
             .tls_version_min(tls::Version::TLS_1_2)
             .user_agent(concat!("keywright/", env!("CARGO_PKG_VERSION")))
             .connect_timeout(CONNECT_TIMEOUT)
-            .timeout(ANSWER_TIMEOUT);
+            .timeout(RESPONSE_TIMEOUT);
         if !self.authorities_pem.is_empty() {
             http = http.tls_certs_only(authorities(&self.authorities_pem)?);
         }
@@ -173,11 +173,10 @@ fn authorities(bundles: &[Vec<u8>]) -> Result<Vec<Certificate>, Error> {
     Ok(certificates)
 }
 
-/// How long it may take until a connection is there.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a whole answer may take. The regeneration of everything that an authority signed takes a while.
-const ANSWER_TIMEOUT: Duration = Duration::from_mins(5);
+/// The timeout of a whole response. Long, because regenerating everything below a CA takes a while.
+const RESPONSE_TIMEOUT: Duration = Duration::from_mins(5);
 
 #[cfg(test)]
 mod tests {

@@ -1,4 +1,4 @@
-//! A request of the API, before it is sent.
+//! API requests.
 
 use reqwest::Method;
 use serde::Serialize;
@@ -6,7 +6,7 @@ use zeroize::Zeroizing;
 
 use super::{Error, Loss};
 
-/// A request of the API. It can be sent more than once.
+/// An API request, which can be sent more than once.
 #[derive(Clone)]
 pub(crate) struct Call {
     pub(super) method: Method,
@@ -17,7 +17,7 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    /// A request to this path, which begins with a slash.
+    /// Creates a request for this path, which starts with a slash.
     pub(crate) fn new(method: Method, path: impl Into<String>) -> Self {
         Self {
             method,
@@ -28,13 +28,13 @@ impl Call {
         }
     }
 
-    /// A request that is answered without a login.
+    /// Marks the request as not requiring a login.
     pub(crate) fn without_login(mut self) -> Self {
         self.needs_login = false;
         self
     }
 
-    /// Adds a parameter to the query.
+    /// Adds a query parameter.
     pub(crate) fn query(mut self, name: &str, value: &str) -> Self {
         self.path.push(if self.has_query { '&' } else { '?' });
         self.has_query = true;
@@ -43,7 +43,7 @@ impl Call {
         self
     }
 
-    /// Adds a parameter to the query, where there is a value for it.
+    /// Adds a query parameter if it has a value.
     pub(crate) fn query_if(self, name: &str, value: Option<&str>) -> Self {
         match value {
             Some(value) => self.query(name, value),
@@ -51,7 +51,7 @@ impl Call {
         }
     }
 
-    /// Whether nothing is done twice when it is sent again after this error: it was not sent, or it only reads.
+    /// Whether a retry after this error has no side effects: the request was not sent, or it only reads.
     pub(super) fn may_be_sent_again_after(&self, error: &Error) -> bool {
         let Error::Unreachable { loss, .. } = error else {
             return false;
@@ -63,7 +63,7 @@ impl Call {
         }
     }
 
-    /// Sends this as the body.
+    /// Sets the body.
     pub(crate) fn body(mut self, body: &impl Serialize) -> Result<Self, Error> {
         let body = serde_json::to_vec(body).map_err(Error::RequestMalformed)?;
         self.body = Some(Zeroizing::new(body));
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parameters_of_the_query_are_encoded() {
+    fn query_parameters_are_encoded() {
         let call = Call::new(Method::GET, "/api/v1/data")
             .query("name", "/a b/[c]&d=é")
             .query_if("versions", None)

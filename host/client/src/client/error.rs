@@ -1,66 +1,64 @@
-//! What can go wrong when a server is asked.
+//! Errors of requests.
 
 use keywright_json::JsonError;
 use serde::Deserialize;
 
-/// Why there is no answer, or none that is of use.
+/// Why a request failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The server answered, and did not do it.
+    /// The server refused the request.
     #[error("{0}")]
     Refused(Refusal),
-    /// The identity provider answered, and gave no token.
+    /// The identity provider refused to issue a token.
     #[error("the identity provider refuses the login: {0}")]
     LoginRefused(Refusal),
-    /// The identity provider can't be reached, or fails, and was asked often enough.
+    /// The identity provider was unreachable or failed in every attempt.
     #[error("the identity provider is not available: {0}")]
     ProviderUnavailable(Box<Self>),
-    /// There is neither a token nor what one could be had by.
-    #[error("there is no login for this server")]
+    /// There is neither a token nor a grant.
+    #[error("you are not logged in to this server")]
     NotLoggedIn,
-    /// The access token has expired, and nothing is there that it could be renewed by.
+    /// The access token has expired and can't be renewed.
     #[error("the login has expired")]
     LoginExpired,
-    /// There was no answer.
+    /// The server did not respond.
     #[error("{server} can't be reached: {cause}")]
     Unreachable {
         /// The address of the server, or of the identity provider.
         server: String,
-        /// Why, with the causes of that.
+        /// The cause, with its own causes.
         cause: String,
-        /// How far the request came.
+        /// At which point the request failed.
         loss: Loss,
     },
-    /// The answer is larger than is taken.
-    #[error("the answer is larger than {0} bytes")]
+    /// The response exceeds this limit.
+    #[error("the response is larger than {0} bytes")]
     AnswerTooLarge(usize),
-    /// The answer is not what the API has.
-    #[error("the answer is not what the API describes: {0}")]
+    /// The response does not match the API.
+    #[error("malformed response: {0}")]
     AnswerMalformed(JsonError),
-    /// The answer to a request for something by its name holds nothing.
-    #[error("the answer of the server is empty")]
+    /// The response to a request by name is empty.
+    #[error("the server's response is empty")]
     AnswerEmpty,
-    /// What should be sent has no form in JSON.
+    /// The request can't be serialized as JSON.
     #[error("the request can't be written as JSON")]
     RequestMalformed(#[source] serde_json::Error),
-    /// The address of the server or of its identity provider is none.
-    #[error("{0:?} is no address of a server: https, a host and a port are needed")]
+    /// The address of the server or of its identity provider is malformed.
+    #[error("invalid server address {0:?}: must be https:// with a host and an optional port")]
     AddressMalformed(String),
-    /// The address holds an `@`: before it stand a user and a password, which are not repeated.
-    #[error(
-        "an address of a server has no user, no password and no `@`: log in to say who you are"
-    )]
+    /// The address contains an `@`. The message omits the address, because it may contain a password.
+    #[error("invalid server address: must not contain a user, a password or `@`; log in instead")]
     AddressNamesUser,
-    /// The server does not say who its identity provider is.
-    #[error("the server names no identity provider; callers need a client certificate")]
+    /// The server has no identity provider.
+    #[error("the server has no identity provider; use a client certificate")]
     NoIdentityProvider,
     /// A document or response of the identity provider can't be used.
     #[error("the identity provider's response can't be used: {url}: {reason}")]
     ProviderMalformed {
         /// The address of the document or endpoint.
         url: String,
-        /// What is wrong with it.
+        /// The cause.
         reason: String,
     },
     /// The identity provider does not support this kind of login.
@@ -72,36 +70,34 @@ pub enum Error {
     /// The user has not completed the login in time.
     #[error("the login was not completed in time; log in again")]
     LoginTimedOut,
-    /// The access token holds no id that it could be revoked by.
-    #[error("the access token has no id, so the login can't be ended at the identity provider")]
+    /// The access token has no id for its revocation.
+    #[error("the access token has no id, so the identity provider can't revoke it")]
     TokenWithoutId,
-    /// The certificates of trusted authorities can't be used.
-    #[error("the certificates of trusted authorities are not PEM certificates")]
+    /// The trusted CA certificates are malformed.
+    #[error("the trusted CA certificates are not PEM certificates")]
     AuthoritiesMalformed,
-    /// The client certificate or its key can't be used.
-    #[error(
-        "the client certificate and its private key are not a PEM certificate and the key of it"
-    )]
+    /// The client certificate or its key is malformed.
+    #[error("the client certificate and key are not a PEM certificate and its private key")]
     ClientCertificateMalformed,
-    /// The client could not be made.
-    #[error("the client can't be made: {0}")]
+    /// The client can't be created.
+    #[error("can't create the client: {0}")]
     Configuration(String),
 }
 
-/// How far a request came that there was no answer to.
+/// At which point a request without a response failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Loss {
-    /// There was no connection: it was not sent.
+    /// No connection: the request was not sent.
     NotConnected,
-    /// The connection was lost: it may have been done.
+    /// The connection was lost: the request may have taken effect.
     Lost,
-    /// The other side is not who it should be, or took longer than is waited for: to try again at once is of no use.
+    /// TLS failed or the request timed out: an immediate retry is useless.
     Lasting,
 }
 
 impl Error {
-    /// The status that the server or the identity provider answered with.
+    /// Returns the status of the server's or the identity provider's response.
     #[must_use]
     pub fn status(&self) -> Option<u16> {
         match self {
@@ -111,20 +107,20 @@ impl Error {
         }
     }
 
-    /// Whether what was asked for is not there, or the caller may not know of it.
+    /// Whether the requested object does not exist or is hidden from the caller.
     #[must_use]
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::Refused(refusal) if refusal.status == 404)
     }
 
-    /// Whether the API itself says that what was asked for is not there, or hidden from the caller: a 404 with the body that
-    /// it has for that. One without may come from anything between here and the server.
+    /// Whether the API itself reports that the object does not exist or is hidden: a 404 with the API's error body. Other 404s may
+    /// come from a proxy.
     #[must_use]
     pub fn is_told_not_found(&self) -> bool {
         matches!(self, Self::Refused(refusal) if refusal.status == 404 && !refusal.error.is_empty())
     }
 
-    /// Whether the caller did not prove who it is, or may not do this.
+    /// Whether the caller is not authenticated or not authorized.
     #[must_use]
     pub fn is_not_allowed(&self) -> bool {
         match self {
@@ -138,7 +134,7 @@ impl Error {
         }
     }
 
-    /// Whether there was no answer, or the server or the identity provider is not available now.
+    /// Whether the server or the identity provider is unreachable or unavailable.
     #[must_use]
     pub fn is_unavailable(&self) -> bool {
         match self {
@@ -148,7 +144,7 @@ impl Error {
         }
     }
 
-    /// The same error once more, where [`Error::is_unavailable`], for all that waited for one request.
+    /// Returns a copy of the error if [`Error::is_unavailable`], for callers that share one request.
     pub(super) fn outage(&self) -> Option<Self> {
         match self {
             Self::Refused(refusal) if refusal.status == 503 => Some(Self::Refused(refusal.clone())),
@@ -179,21 +175,21 @@ impl From<Refusal> for Error {
     }
 }
 
-/// An answer that is no success.
+/// An error response.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 #[error("{}", self.words())]
 pub struct Refusal {
     /// The status.
     pub status: u16,
-    /// What the server says, or a code of OAuth 2.0; empty when the body is none of the API's.
+    /// The server's message or an OAuth 2.0 error code; empty if the body does not match the API.
     pub error: String,
-    /// What the code means.
+    /// The description of the error code.
     pub description: Option<String>,
 }
 
 impl Refusal {
-    /// Reads the body of an answer with this status.
+    /// Parses the body of a response with this status.
     pub(crate) fn read(status: u16, body: &[u8]) -> Self {
         let Body { error, description } = keywright_json::read_bytes(body).unwrap_or_default();
         Self {
@@ -210,7 +206,7 @@ impl Refusal {
             description,
         } = self;
         match (error.as_str(), description) {
-            ("", _) => format!("the server answers with status {status}"),
+            ("", _) => format!("the server responded with status {status}"),
             (error, Some(description)) => format!("{description} ({error})"),
             (error, None) => error.to_owned(),
         }
@@ -229,9 +225,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_wrong_with_an_answer_is_told_without_repeating_it() {
+    fn errors_about_malformed_responses_omit_their_content() {
         #[derive(Debug, Deserialize)]
-        struct Answer {
+        struct Token {
             #[serde(rename = "token")]
             _token: u32,
         }
@@ -251,24 +247,24 @@ mod tests {
             ),
         ];
         for (text, words) in cases {
-            let error = keywright_json::read::<Answer>(text).unwrap_err();
+            let error = keywright_json::read::<Token>(text).unwrap_err();
             let error = Error::AnswerMalformed(error);
-            let expected = format!("the answer is not what the API describes: {words}");
+            let expected = format!("malformed response: {words}");
             assert_eq!(error.to_string(), expected, "{text}");
             assert!(!format!("{error:?}").contains("hunter2"));
         }
     }
 
     #[test]
-    fn a_refusal_says_what_the_server_says() {
+    fn refusals_show_the_servers_message() {
         let cases: [(&[u8], &str); 4] = [
             (br#"{"error":"no such thing"}"#, "no such thing"),
             (
                 br#"{"error":"invalid_token","error_description":"it is malformed"}"#,
                 "it is malformed (invalid_token)",
             ),
-            (b"<html>", "the server answers with status 404"),
-            (b"", "the server answers with status 404"),
+            (b"<html>", "the server responded with status 404"),
+            (b"", "the server responded with status 404"),
         ];
         for (body, words) in cases {
             assert_eq!(Refusal::read(404, body).to_string(), words);

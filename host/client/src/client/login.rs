@@ -1,4 +1,4 @@
-//! Who a client is, as far as tokens say it.
+//! The tokens of a client.
 
 use std::{
     fmt,
@@ -10,31 +10,31 @@ use tokio::sync::{Mutex, MutexGuard};
 use super::{Error, Grant, Tokens, identity::IdentityProvider};
 use crate::Secret;
 
-/// Who is told of new tokens.
+/// A receiver of new tokens.
 pub(super) type Renewed = Box<dyn Fn(&Tokens) + Send + Sync>;
 
-/// The tokens of a client, and what they are had by. A client without both sends no token: it has a client certificate, or
-/// asks for what is open to all.
+/// The tokens of a client, and the grant to request them. A client without both sends no token: it has a client certificate, or
+/// only sends requests that need no authentication.
 pub(super) struct Login {
     grant: Option<Grant>,
     renewed: Option<Renewed>,
-    /// Held while tokens are asked for, so that requests that find theirs expired together ask once.
-    held: Mutex<Held>,
-    /// How often they were asked for in vain, because nobody was there to give them.
+    /// Locked during a token request, so that concurrent requests with an expired token send only one.
+    state: Mutex<State>,
+    /// The number of token requests that failed because the provider was unavailable.
     outages: AtomicU64,
 }
 
-/// What is held of a login.
-struct Held {
+/// The state of a login.
+struct State {
     tokens: Option<Tokens>,
-    /// Why they could not be asked for the last time that nobody was there to give them.
+    /// The error of the last token request that failed because the provider was unavailable.
     outage: Option<Error>,
 }
 
-/// The turn of one request to look at the tokens and to ask for others.
-struct Turn<'a> {
-    held: MutexGuard<'a, Held>,
-    /// How many outages there were when it began to wait for its turn.
+/// Exclusive access of one request to the state.
+struct Access<'a> {
+    state: MutexGuard<'a, State>,
+    /// The number of outages before the request waited for access.
     outages_before: u64,
 }
 
@@ -47,7 +47,7 @@ impl Login {
         Self {
             grant,
             renewed,
-            held: Mutex::new(Held {
+            state: Mutex::new(State {
                 tokens,
                 outage: None,
             }),
@@ -55,20 +55,20 @@ impl Login {
         }
     }
 
-    /// Asks for tokens by the grant.
+    /// Requests tokens with the grant.
     pub(super) async fn log_in(&self, provider: &IdentityProvider<'_>) -> Result<Tokens, Error> {
-        let mut turn = self.turn().await;
+        let mut access = self.access().await;
         let grant = self.grant.as_ref().ok_or(Error::NotLoggedIn)?;
-        self.ask(provider, grant, &mut turn).await
+        self.request(provider, grant, &mut access).await
     }
 
-    /// Ends the login. Some providers take no access token for it that has expired: then one that is fresh ends it.
+    /// Revokes the login. If the provider refuses an expired access token, renews it once and tries again.
     pub(super) async fn log_out(&self, provider: &IdentityProvider<'_>) -> Result<(), Error> {
-        let mut turn = self.turn().await;
-        let tokens = turn.held.tokens.take().ok_or(Error::NotLoggedIn)?;
+        let mut access = self.access().await;
+        let tokens = access.state.tokens.take().ok_or(Error::NotLoggedIn)?;
         let refused = match provider.revoke(&tokens).await {
             Err(Error::LoginRefused(refusal)) if refusal.status == UNAUTHORIZED => refusal,
-            told => return told,
+            result => return result,
         };
         let Some(refresh_token) = tokens.refresh_token else {
             return Err(Error::LoginRefused(refused));
@@ -77,40 +77,39 @@ impl Login {
         provider.revoke(&fresh).await
     }
 
-    /// The access token, if requests are to show one.
+    /// Returns the access token, if requests need one.
     pub(super) async fn access_token(
         &self,
         provider: &IdentityProvider<'_>,
     ) -> Result<Option<Secret>, Error> {
-        let mut turn = self.turn().await;
-        match (&turn.held.tokens, &self.grant) {
+        let mut access = self.access().await;
+        match (&access.state.tokens, &self.grant) {
             (Some(tokens), _) => Ok(Some(tokens.access_token.clone())),
             (None, Some(grant)) => {
-                let tokens = self.ask(provider, grant, &mut turn).await?;
+                let tokens = self.request(provider, grant, &mut access).await?;
                 Ok(Some(tokens.access_token))
             }
             (None, None) => Ok(None),
         }
     }
 
-    /// An access token in the place of one that has expired, unless another request has fetched one already: by the refresh
-    /// token, or else by the grant.
+    /// Replaces an expired access token, using the refresh token or else the grant, unless another request already has.
     pub(super) async fn renewed(
         &self,
         provider: &IdentityProvider<'_>,
         expired: Option<&Secret>,
     ) -> Result<Option<Secret>, Error> {
-        let mut turn = self.turn().await;
-        if let Some(tokens) = &turn.held.tokens
+        let mut access = self.access().await;
+        if let Some(tokens) = &access.state.tokens
             && Some(&tokens.access_token) != expired
         {
             return Ok(Some(tokens.access_token.clone()));
         }
-        let tokens = turn.held.tokens.as_ref();
+        let tokens = access.state.tokens.as_ref();
         let refresh_token = tokens.and_then(|tokens| tokens.refresh_token.clone());
         if let Some(refresh_token) = refresh_token {
             let refresh = Grant::RefreshToken(refresh_token);
-            match self.ask(provider, &refresh, &mut turn).await {
+            match self.request(provider, &refresh, &mut access).await {
                 Ok(tokens) => return Ok(Some(tokens.access_token)),
                 Err(Error::LoginRefused(_)) => {}
                 Err(cause) => return Err(cause),
@@ -119,58 +118,60 @@ impl Login {
         match &self.grant {
             None | Some(Grant::RefreshToken(_)) => Err(Error::LoginExpired),
             Some(grant) => {
-                let tokens = self.ask(provider, grant, &mut turn).await?;
+                let tokens = self.request(provider, grant, &mut access).await?;
                 Ok(Some(tokens.access_token))
             }
         }
     }
 
-    /// Waits until nobody else asks for tokens.
-    async fn turn(&self) -> Turn<'_> {
+    /// Waits until no other request uses the state.
+    async fn access(&self) -> Access<'_> {
         let outages_before = self.outages.load(Ordering::Relaxed);
-        Turn {
-            held: self.held.lock().await,
+        Access {
+            state: self.state.lock().await,
             outages_before,
         }
     }
 
-    /// Asks for tokens and keeps them. Where nobody was there to give them to a request for which this one waited, this one is
-    /// told the same: otherwise those that came together would try for as long as the retries take, one after the other.
-    async fn ask(
+    /// Requests tokens and stores them.
+    ///
+    /// If the provider was unavailable for another request while this one was waiting for access, returns the same error. Otherwise,
+    /// concurrent requests would go through all retries one after the other.
+    async fn request(
         &self,
         provider: &IdentityProvider<'_>,
         grant: &Grant,
-        turn: &mut Turn<'_>,
+        access: &mut Access<'_>,
     ) -> Result<Tokens, Error> {
-        let outage = turn.held.outage.as_ref().and_then(Error::outage);
+        let outage = access.state.outage.as_ref().and_then(Error::outage);
         if let Some(outage) = outage
-            && self.outages.load(Ordering::Relaxed) != turn.outages_before
+            && self.outages.load(Ordering::Relaxed) != access.outages_before
         {
             return Err(outage);
         }
-        let mut given = match provider.tokens(grant).await {
-            Ok(given) => given,
+        let mut tokens = match provider.tokens(grant).await {
+            Ok(tokens) => tokens,
             Err(error) => {
                 if let Some(outage) = error.outage() {
-                    turn.held.outage = Some(outage);
+                    access.state.outage = Some(outage);
                     self.outages.fetch_add(1, Ordering::Relaxed);
                 }
                 return Err(error);
             }
         };
-        // A provider that gives no other refresh token means that the old one goes on (RFC 6749, section 6).
-        if let (None, Grant::RefreshToken(used)) = (&given.refresh_token, grant) {
-            given.refresh_token = Some(used.clone());
+        // Without a new refresh token in the response, the old one stays valid (RFC 6749, section 6).
+        if let (None, Grant::RefreshToken(used)) = (&tokens.refresh_token, grant) {
+            tokens.refresh_token = Some(used.clone());
         }
         if let Some(renewed) = &self.renewed {
-            renewed(&given);
+            renewed(&tokens);
         }
-        turn.held.tokens = Some(given.clone());
-        Ok(given)
+        access.state.tokens = Some(tokens.clone());
+        Ok(tokens)
     }
 }
 
-/// How a provider answers that does not take the access token (RFC 6750, section 3.1).
+/// The status for an access token that the provider does not accept (RFC 6750, section 3.1).
 const UNAUTHORIZED: u16 = 401;
 
 impl fmt::Debug for Login {

@@ -1,4 +1,4 @@
-//! The client of one server.
+//! The client of a server.
 
 mod builder;
 mod call;
@@ -23,16 +23,16 @@ pub use wait::Wait;
 use identity::{IdentityProvider, UserActions};
 use login::Login;
 pub(crate) use transport::address;
-use transport::{Answer, Transport};
+use transport::{Response, Transport};
 use wait::Waits;
 
-/// A client of one server. It is cheap to clone, and all clones share connections and login.
+/// A client of one server. Cloning is cheap; clones share connections and login.
 #[derive(Clone, Debug)]
 pub struct Client {
     shared: Arc<Shared>,
 }
 
-/// What all clones of a client share.
+/// The state shared by all clones of a client.
 struct Shared {
     transport: Transport,
     login: Login,
@@ -42,36 +42,36 @@ struct Shared {
 }
 
 impl Client {
-    /// Begins to make a client of the server at an address: `https`, a host, and a port where it is not 443.
+    /// Returns a builder for the server at this address: `https`, a host, and an optional port.
     pub fn builder(server: &str) -> ClientBuilder {
         ClientBuilder::new(server)
     }
 
-    /// The server's address, without a slash at its end.
+    /// Returns the server's address without a trailing slash.
     #[must_use]
     pub fn server(&self) -> &str {
         self.shared.transport.server()
     }
 
-    /// Logs in now rather than with the first request.
+    /// Logs in now instead of before the first request.
     ///
     /// # Errors
-    /// When the identity provider refuses, or it or the server can't be reached.
+    /// When the identity provider refuses the login, or the provider or the server is unreachable.
     pub async fn log_in(&self) -> Result<Tokens, Error> {
         self.shared.login.log_in(&self.shared.provider()).await
     }
 
-    /// Ends the login at the identity provider, so that its refresh token is of no use any more. An access token that has
-    /// expired is renewed for it once.
+    /// Revokes the login at the identity provider, so that its refresh token becomes invalid. Renews an expired access token once,
+    /// if the provider requires a valid one.
     ///
     /// # Errors
-    /// When there is no login, or the provider refuses or has no way to end one.
+    /// When there is no login, or the provider refuses or does not support the revocation.
     pub async fn log_out(&self) -> Result<(), Error> {
         self.shared.login.log_out(&self.shared.provider()).await
     }
 
-    /// Sends a request of the API and reads the answer.
-    pub(crate) async fn ask<T: DeserializeOwned>(&self, call: &Call) -> Result<T, Error> {
+    /// Sends a request and parses the response.
+    pub(crate) async fn execute<T: DeserializeOwned>(&self, call: &Call) -> Result<T, Error> {
         let body = self.send(call).await?;
         keywright_json::utf8(&body)
             .and_then(keywright_json::check_response)
@@ -79,22 +79,22 @@ impl Client {
             .map_err(Error::AnswerMalformed)
     }
 
-    /// Sends a request of the API whose answer says no more than that it was done.
-    pub(crate) async fn tell(&self, call: &Call) -> Result<(), Error> {
+    /// Sends a request and ignores the body of the response.
+    pub(crate) async fn execute_without_result(&self, call: &Call) -> Result<(), Error> {
         self.send(call).await.map(|_| ())
     }
 
-    /// Sends a request of the API, and sends it again after a while when the server was not available for it.
+    /// Sends a request, and retries it with backoff while the server is unavailable.
     async fn send(&self, call: &Call) -> Result<Zeroizing<Vec<u8>>, Error> {
         let mut retries = 0;
         loop {
             let (error, retry_after) = match self.send_once(call).await? {
-                Ok(answer) if answer.is_success() => return Ok(answer.body),
-                Ok(answer) if answer.is_unavailable() => {
-                    let retry_after = answer.retry_after;
-                    (Error::from(Refusal::from(answer)), retry_after)
+                Ok(response) if response.is_success() => return Ok(response.body),
+                Ok(response) if response.is_unavailable() => {
+                    let retry_after = response.retry_after;
+                    (Error::from(Refusal::from(response)), retry_after)
                 }
-                Ok(answer) => return Err(Refusal::from(answer).into()),
+                Ok(response) => return Err(Refusal::from(response).into()),
                 Err(error) if call.may_be_sent_again_after(&error) => (error, None),
                 Err(error) => return Err(error),
             };
@@ -105,20 +105,20 @@ impl Client {
         }
     }
 
-    /// Sends a request of the API, and once more with another token when it had expired.
+    /// Sends a request, and a second time with a new token if the token had expired.
     ///
     /// # Errors
-    /// When there is no token to be had, for which was waited already; the inner one, when there is no answer.
-    async fn send_once(&self, call: &Call) -> Result<Result<Answer, Error>, Error> {
+    /// The outer error if no token is available, after the retries for it; the inner one if the server does not respond.
+    async fn send_once(&self, call: &Call) -> Result<Result<Response, Error>, Error> {
         let Shared {
             transport, login, ..
         } = &*self.shared;
         let provider = self.shared.provider();
         let token = login.access_token(&provider).await?;
-        let answer = transport.send(call, token.as_ref()).await;
-        let is_expired = Answer::says_that_the_token_has_expired;
-        if !answer.as_ref().is_ok_and(is_expired) {
-            return Ok(answer);
+        let response = transport.send(call, token.as_ref()).await;
+        let is_expired = Response::reports_expired_token;
+        if !response.as_ref().is_ok_and(is_expired) {
+            return Ok(response);
         }
         let renewed = login.renewed(&provider, token.as_ref()).await?;
         Ok(transport.send(call, renewed.as_ref()).await)
@@ -147,8 +147,8 @@ impl fmt::Debug for Shared {
     }
 }
 
-impl From<Answer> for Refusal {
-    fn from(answer: Answer) -> Self {
-        Self::read(answer.status, &answer.body)
+impl From<Response> for Refusal {
+    fn from(response: Response) -> Self {
+        Self::read(response.status, &response.body)
     }
 }

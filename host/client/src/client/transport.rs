@@ -1,4 +1,4 @@
-//! Sends requests and reads answers, and knows nothing of what they mean.
+//! Sends requests and receives responses, without interpreting them.
 
 use std::{
     error::Error as StdError,
@@ -8,7 +8,7 @@ use std::{
 
 use form_urlencoded::byte_serialize;
 use reqwest::{
-    Method, Response, StatusCode, Url,
+    Method, StatusCode, Url,
     header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER},
 };
 use zeroize::Zeroizing;
@@ -23,30 +23,34 @@ pub(super) struct Transport {
     server: String,
 }
 
-/// An answer, read whole.
-pub(super) struct Answer {
+/// A complete response.
+pub(super) struct Response {
     pub(super) status: u16,
     pub(super) retry_after: Option<Duration>,
     pub(super) body: Zeroizing<Vec<u8>>,
 }
 
 impl Transport {
-    /// A transport to the server at an address.
+    /// Creates a transport to the server at this address.
     ///
     /// # Errors
-    /// When it is no address, or not one of https.
+    /// When the address is malformed or not https.
     pub(super) fn new(http: reqwest::Client, server: &str) -> Result<Self, Error> {
         let server = address(server)?;
         Ok(Self { http, server })
     }
 
-    /// The server's address, without a slash at its end.
+    /// Returns the server's address without a trailing slash.
     pub(super) fn server(&self) -> &str {
         &self.server
     }
 
-    /// Sends a request of the API.
-    pub(super) async fn send(&self, call: &Call, token: Option<&Secret>) -> Result<Answer, Error> {
+    /// Sends an API request.
+    pub(super) async fn send(
+        &self,
+        call: &Call,
+        token: Option<&Secret>,
+    ) -> Result<Response, Error> {
         let mut request = self
             .http
             .request(call.method.clone(), format!("{}{}", self.server, call.path))
@@ -60,22 +64,22 @@ impl Transport {
         if let Some(body) = &call.body {
             request = request.body(body.to_vec());
         }
-        answer(request, &self.server, ANSWER_BYTES_MAX).await
+        receive(request, &self.server, RESPONSE_BYTES_MAX).await
     }
 
-    /// Asks the identity provider for a document.
-    pub(super) async fn get(&self, url: &str) -> Result<Answer, Error> {
+    /// Fetches a document from the identity provider.
+    pub(super) async fn get(&self, url: &str) -> Result<Response, Error> {
         let request = self.http.get(url).header(ACCEPT, JSON);
-        provider_answer(request, url).await
+        receive_from_provider(request, url).await
     }
 
-    /// Sends a form to the identity provider, with a client's id and secret in the `Authorization` header if they are given.
+    /// Sends a form to the identity provider, with the client's id and secret, if any, in the `Authorization` header.
     pub(super) async fn post_form(
         &self,
         url: &str,
         form: &[(&str, &str)],
         basic: Option<(&str, &Secret)>,
-    ) -> Result<Answer, Error> {
+    ) -> Result<Response, Error> {
         let body = form_urlencoded::Serializer::new(String::new())
             .extend_pairs(form)
             .finish();
@@ -86,22 +90,22 @@ impl Transport {
             .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
             .body(body);
         if let Some((id, secret)) = basic {
-            // Both are encoded, so that an id can have a colon (RFC 6749, section 2.3.1).
+            // Both are encoded, so that an id can contain a colon (RFC 6749, section 2.3.1).
             let encoded = |text: &str| byte_serialize(text.as_bytes()).collect::<String>();
             request = request.basic_auth(encoded(id), Some(encoded(secret.expose())));
         }
-        provider_answer(request, url).await
+        receive_from_provider(request, url).await
     }
 
-    /// Has the identity provider delete something.
-    pub(super) async fn delete(&self, url: &str, token: &Secret) -> Result<Answer, Error> {
+    /// Sends a `DELETE` request to the identity provider.
+    pub(super) async fn delete(&self, url: &str, token: &Secret) -> Result<Response, Error> {
         let request = self.http.request(Method::DELETE, url);
         let request = request.bearer_auth(token.expose());
-        provider_answer(request, url).await
+        receive_from_provider(request, url).await
     }
 }
 
-impl Answer {
+impl Response {
     pub(super) fn is_success(&self) -> bool {
         (200..300).contains(&self.status)
     }
@@ -110,15 +114,15 @@ impl Answer {
         self.status == StatusCode::SERVICE_UNAVAILABLE.as_u16()
     }
 
-    /// Whether a client should renew its token: whatever the status, the code says it.
-    pub(super) fn says_that_the_token_has_expired(&self) -> bool {
+    /// Whether the access token has expired, according to the error code. The status does not matter.
+    pub(super) fn reports_expired_token(&self) -> bool {
         self.status >= 400 && Refusal::read(self.status, &self.body).error == "access_token_expired"
     }
 }
 
-/// An address as it is used: of https, without a slash at its end, in the one form that addresses of the same server have.
+/// Validates and normalizes an https address, without a trailing slash.
 pub(crate) fn address(text: &str) -> Result<String, Error> {
-    // Also where the rest of it is malformed, so that nothing could tell a password from a host.
+    // Checked first: the error about a malformed address repeats it, with any password.
     if text.contains('@') {
         return Err(Error::AddressNamesUser);
     }
@@ -132,16 +136,19 @@ pub(crate) fn address(text: &str) -> Result<String, Error> {
 }
 
 /// Sends a request to the identity provider.
-async fn provider_answer(request: reqwest::RequestBuilder, url: &str) -> Result<Answer, Error> {
+async fn receive_from_provider(
+    request: reqwest::RequestBuilder,
+    url: &str,
+) -> Result<Response, Error> {
     let request = request.timeout(PROVIDER_TIMEOUT);
-    answer(request, url, PROVIDER_ANSWER_BYTES_MAX).await
+    receive(request, url, PROVIDER_RESPONSE_BYTES_MAX).await
 }
 
-async fn answer(
+async fn receive(
     request: reqwest::RequestBuilder,
     server: &str,
     bytes_max: usize,
-) -> Result<Answer, Error> {
+) -> Result<Response, Error> {
     let unreachable = |cause: reqwest::Error| Error::Unreachable {
         server: server.to_owned(),
         loss: loss(&cause),
@@ -149,7 +156,7 @@ async fn answer(
     };
     let mut response = request.send().await.map_err(unreachable)?;
     let status = response.status().as_u16();
-    let retry_after = asked_patience(&response);
+    let retry_after = retry_after(&response);
     let mut body = Zeroizing::new(Vec::new());
     while let Some(chunk) = response.chunk().await.map_err(unreachable)? {
         if body.len() + chunk.len() > bytes_max {
@@ -157,20 +164,20 @@ async fn answer(
         }
         body.extend_from_slice(&chunk);
     }
-    Ok(Answer {
+    Ok(Response {
         status,
         retry_after,
         body,
     })
 }
 
-fn asked_patience(response: &Response) -> Option<Duration> {
+fn retry_after(response: &reqwest::Response) -> Option<Duration> {
     let header = response.headers().get(RETRY_AFTER)?.to_str().ok()?;
     wait::retry_after(header, SystemTime::now())
 }
 
 fn loss(cause: &reqwest::Error) -> Loss {
-    if is_of_tls(cause) {
+    if is_tls_error(cause) {
         Loss::Lasting
     } else if cause.is_connect() {
         Loss::NotConnected
@@ -181,24 +188,24 @@ fn loss(cause: &reqwest::Error) -> Loss {
     }
 }
 
-/// Whether TLS itself refused the other side, or was refused by it.
-fn is_of_tls(error: &(dyn StdError + 'static)) -> bool {
+/// Whether the TLS handshake or session failed on either side.
+fn is_tls_error(error: &(dyn StdError + 'static)) -> bool {
     let mut cause = Some(error);
     while let Some(error) = cause {
         if error.is::<rustls::Error>() {
             return true;
         }
-        // The error that one of input and output was made of is not its source.
-        let made_of = error.downcast_ref().and_then(io::Error::get_ref);
-        cause = made_of.map_or_else(
+        // `source` skips the error that an `io::Error` wraps.
+        let inner = error.downcast_ref().and_then(io::Error::get_ref);
+        cause = inner.map_or_else(
             || error.source(),
-            |made_of| Some(made_of as &(dyn StdError + 'static)),
+            |inner| Some(inner as &(dyn StdError + 'static)),
         );
     }
     false
 }
 
-/// What an error says, and what each of its causes says, without what was said already.
+/// Joins the messages of an error and its causes, without repetitions.
 fn causes(error: &dyn StdError) -> String {
     let mut words = error.to_string();
     let mut cause = error.source();
@@ -214,14 +221,14 @@ fn causes(error: &dyn StdError) -> String {
 
 const JSON: &str = "application/json";
 
-/// How long a whole answer of the identity provider may take.
+/// The timeout of a whole response of the identity provider.
 const PROVIDER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The largest response of an identity provider, in bytes.
-const PROVIDER_ANSWER_BYTES_MAX: usize = 1024 * 1024;
+const PROVIDER_RESPONSE_BYTES_MAX: usize = 1024 * 1024;
 
-/// The largest answer that is taken: the names of a million credentials, of 255 bytes each.
-const ANSWER_BYTES_MAX: usize = 512 * 1024 * 1024;
+/// The largest response, in bytes: enough for the names of a million credentials of 255 bytes each.
+const RESPONSE_BYTES_MAX: usize = 512 * 1024 * 1024;
 
 #[cfg(test)]
 mod tests {
@@ -229,7 +236,7 @@ mod tests {
     use crate::Client;
 
     #[test]
-    fn addresses_are_of_https_and_lose_the_slash_at_their_end() {
+    fn addresses_are_https_and_lose_their_trailing_slash() {
         for (text, expected) in [
             ("https://a.example:8844", Some("https://a.example:8844")),
             (" https://a.example/ ", Some("https://a.example")),
@@ -245,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_address_says_of_a_user_is_not_repeated() {
+    fn errors_omit_addresses_with_user_information() {
         for text in [
             "https://user:hunter2@a.example",
             "https://hunter2@a.example",

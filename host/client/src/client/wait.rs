@@ -1,33 +1,32 @@
-//! How long is waited before a request is sent again that the server was not available for.
+//! The backoff between retries.
 
 use std::{
     fmt,
     time::{Duration, SystemTime},
 };
 
-/// A wait that begins now.
+/// A wait before a retry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Wait {
-    /// How long it is.
+    /// The duration of the wait.
     pub duration: Duration,
-    /// How many waits come after it at most.
+    /// The maximum number of further waits.
     pub left: u32,
 }
 
-/// What is told of waits.
+/// A receiver of waits.
 pub(super) type Notice = Box<dyn Fn(Wait) + Send + Sync>;
 
 /// The waits of a client.
 pub(super) struct Waits {
-    /// How often a request is sent again at most.
+    /// The maximum number of retries of a request.
     pub(super) retries_max: u32,
-    /// Who is told.
     pub(super) notice: Option<Notice>,
 }
 
 impl Waits {
-    /// Waits before a request is sent again that was sent so often again already. False when it is not to be.
+    /// Waits before the next retry, after this number of retries. Returns `false` if there must be no further retry.
     pub(super) async fn wait(&self, retries: u32, retry_after: Option<Duration>) -> bool {
         let Some(duration) = self.duration(retries, retry_after, fastrand::f64()) else {
             return false;
@@ -40,25 +39,24 @@ impl Waits {
         true
     }
 
-    /// Twice as long each time, and never less than the server asks for. None when it was tried often enough, or the server
-    /// asks for more patience than there is.
+    /// Returns the next wait: exponential backoff, at least `Retry-After`. `None` after the last retry, or if `Retry-After` exceeds
+    /// [`RETRY_AFTER_MAX`].
     ///
-    /// `chance`, from 0 to 1, makes it up to half as long again: those that were turned away together don't come back
-    /// together.
+    /// `chance`, from 0 to 1, lengthens the wait by up to [`SPREAD_MAX`], so that clients don't retry simultaneously.
     fn duration(
         &self,
         retries: u32,
         retry_after: Option<Duration>,
         chance: f64,
     ) -> Option<Duration> {
-        let asked = retry_after.unwrap_or_default();
-        if retries >= self.retries_max || asked > RETRY_AFTER_MAX {
+        let requested = retry_after.unwrap_or_default();
+        if retries >= self.retries_max || requested > RETRY_AFTER_MAX {
             return None;
         }
         let backed_off = BACK_OFF_FIRST
             .saturating_mul(2_u32.saturating_pow(retries))
             .min(BACK_OFF_MAX);
-        let least = asked.max(backed_off);
+        let least = requested.max(backed_off);
         Some(least + least.mul_f64(chance * SPREAD_MAX))
     }
 }
@@ -72,7 +70,7 @@ impl fmt::Debug for Waits {
     }
 }
 
-/// What a `Retry-After` asks for: seconds, or a date (RFC 9110, section 10.2.3).
+/// Parses a `Retry-After` header: seconds, or a date (RFC 9110, section 10.2.3).
 pub(super) fn retry_after(header: &str, now: SystemTime) -> Option<Duration> {
     let header = header.trim();
     if let Ok(seconds) = header.parse() {
@@ -82,19 +80,19 @@ pub(super) fn retry_after(header: &str, now: SystemTime) -> Option<Duration> {
     Some(date.duration_since(now).unwrap_or_default())
 }
 
-/// How often a request is sent again at most, unless the client is told otherwise.
+/// The default maximum number of retries.
 pub(super) const RETRIES_DEFAULT: u32 = 4;
 
-/// The first wait, unless the server asks for a longer one.
+/// The first wait, without `Retry-After`.
 const BACK_OFF_FIRST: Duration = Duration::from_millis(500);
 
-/// The longest wait, unless the server asks for a longer one.
+/// The longest wait, without `Retry-After`.
 const BACK_OFF_MAX: Duration = Duration::from_secs(8);
 
-/// By which part of itself a wait is longer at most, as chance has it.
+/// The maximum jitter, as a fraction of the wait.
 const SPREAD_MAX: f64 = 0.5;
 
-/// The longest wait that the server may ask for. One that asks for more is not waited for at all.
+/// The longest `Retry-After` to respect. The client does not retry after a longer one.
 const RETRY_AFTER_MAX: Duration = Duration::from_mins(1);
 
 #[cfg(test)]
@@ -109,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_double_up_to_a_bound_and_end() {
+    fn waits_double_up_to_a_limit() {
         let waits = waits(7);
         let millis: Vec<_> = (0..8)
             .map(|retries| {
@@ -123,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_server_asks_for_is_waited_for_up_to_a_minute_and_never_less_than_without_it() {
+    fn retry_after_lengthens_waits_up_to_a_minute() {
         let waits = waits(3);
         let cases = [
             (0, 0, Some(500)),
@@ -140,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn chance_makes_a_wait_up_to_half_as_long_again_and_never_shorter() {
+    fn jitter_lengthens_a_wait_by_at_most_half() {
         let waits = waits(1);
         for (asked, chance, waited) in [
             (None, 0.5, 625),
@@ -155,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn the_header_holds_seconds_or_a_date() {
+    fn retry_after_is_seconds_or_a_date() {
         let now = httpdate::parse_http_date("Sun, 06 Nov 1994 08:49:37 GMT").unwrap();
         let cases = [
             ("3", Some(3)),

@@ -7,21 +7,23 @@ use serde_json::value::{RawValue, to_raw_value};
 use super::{Context, Example, Failure, Outcome, Verb, help};
 use crate::output::{self, Shown, Table};
 
-/// Regenerate everything that an authority signed, of any type, and what those signed, or everything that a plugin made:
-/// all of it or, where one can't be, nothing.
+/// Regenerate all credentials of a CA or a plugin.
+///
+/// Regenerates everything that a CA signed, of any type, and everything below that; or everything that a plugin generated. If
+/// one of the credentials can't be regenerated, nothing changes.
 #[derive(Debug, Args)]
 #[command(after_help = help(EXAMPLES))]
 pub struct BulkRegenerate {
-    /// The authority's name.
-    #[arg(required_unless_present = "generated_by")]
+    /// Name of the CA.
+    #[arg(value_name = "CA", required_unless_present = "generated_by")]
     authority: Option<String>,
-    /// Regenerate what a plugin made: the SHA-256 of its component, as `types` and `sha256sum` show it.
+    /// SHA-256 of a plugin's component, as shown by `types` and `sha256sum`.
     #[arg(long, value_name = "DIGEST", conflicts_with = "authority")]
     generated_by: Option<String>,
-    /// Of what a plugin made, regenerate what is below this path.
+    /// Path to limit the plugin's credentials to.
     #[arg(long, value_name = "PATH", conflicts_with = "authority")]
     path: Option<String>,
-    /// Regenerate nothing, and only name what would be.
+    /// Only list the credentials to regenerate.
     #[arg(long)]
     dry_run: bool,
 }
@@ -61,14 +63,14 @@ impl BulkRegenerate {
         match (&self.authority, &self.path) {
             (Some(authority), _) => format!("{authority} signed nothing"),
             (None, Some(path)) => {
-                format!("the plugin made nothing below {path} that is to be regenerated")
+                format!("the plugin generated nothing below {path}")
             }
-            (None, None) => "the plugin made nothing that is to be regenerated".to_owned(),
+            (None, None) => "the plugin generated nothing".to_owned(),
         }
     }
 }
 
-/// As the API has it.
+/// The response of the API.
 #[derive(Serialize)]
 struct Regenerated {
     regenerated_credentials: Vec<String>,
@@ -95,15 +97,14 @@ impl Shown for Regenerated {
     }
 }
 
-/// What help shows.
 pub(super) const EXAMPLES: &[Example] = &[
     Example {
-        does: "Have everything below an authority signed anew",
+        does: "Regenerate everything below a CA",
         line: "keywright bulk-regenerate /demo/root",
         before: super::certificates::AUTHORITY_AND_LEAF,
     },
     Example {
-        does: "See what a plugin made that is to be made anew",
+        does: "List what a plugin generated",
         line: "keywright bulk-regenerate --dry-run --generated-by sha256:6e340b9cffb37a989ca544e6bb780a2c78901d3fb33738768511a30617afa01d",
         before: &[],
     },

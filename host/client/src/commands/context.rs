@@ -1,4 +1,4 @@
-//! What every verb has: settings, a client, and where to write.
+//! The settings, the client and the output that all verbs share.
 
 use std::{
     path::PathBuf,
@@ -14,40 +14,37 @@ use crate::{
     session::{Arguments, OutputFormat, Settings, SettingsRefused, StoredSession},
 };
 
-/// The arguments that all verbs have.
+// The arguments of all verbs. A doc comment here would replace the help of the verb.
 #[derive(Debug, Args)]
 pub(crate) struct CommonArguments {
-    /// The server's address, such as `https://keywright.example:8844`.
+    /// Server address, such as `https://keywright.example:8844`.
     #[arg(long, global = true, value_name = "ADDRESS", help_heading = HEADING, value_hint = ValueHint::Url)]
     server: Option<String>,
-    /// A file with authorities, PEM: they alone are trusted. It can be said more than once.
+    /// PEM file with the CAs to trust instead of the system's; may be repeated.
     #[arg(long, global = true, value_name = "FILE", help_heading = HEADING, value_hint = ValueHint::FilePath)]
     ca_cert: Vec<PathBuf>,
-    /// The file with a client certificate, PEM.
+    /// PEM file with the client certificate.
     #[arg(long, global = true, value_name = "FILE", help_heading = HEADING, value_hint = ValueHint::FilePath)]
     cert: Option<PathBuf>,
-    /// The file with the private key of the client certificate, PEM.
+    /// PEM file with the private key of the client certificate.
     #[arg(long, global = true, value_name = "FILE", help_heading = HEADING, value_hint = ValueHint::FilePath)]
     key: Option<PathBuf>,
-    /// The file with an access token, which is read by each command. It goes before `KEYWRIGHT_TOKEN`, a client's id and
-    /// secret in the environment, and the login.
+    /// File with an access token, read by each command. Overrides the environment and the login.
     #[arg(long, global = true, value_name = "FILE", help_heading = HEADING, value_hint = ValueHint::FilePath)]
     token_file: Option<PathBuf>,
-    /// How the answer is written: a table on a terminal and JSON elsewhere, unless this says otherwise.
-    #[arg(long, short, global = true, value_enum, value_name = "FORM", help_heading = HEADING)]
+    /// Output format. Default: a table on a terminal, JSON otherwise.
+    #[arg(long, short, global = true, value_enum, value_name = "FORMAT", help_heading = HEADING)]
     output: Option<OutputFormat>,
 }
 
-/// What every verb has.
+/// The settings and the output of a verb.
 pub(crate) struct Context {
-    /// Where it writes.
     pub(crate) output: Output,
-    /// What it is configured by.
     pub(crate) settings: Settings,
 }
 
 impl Context {
-    /// Gathers what the arguments and the rest of the world say.
+    /// Combines the arguments with the environment, the session and the settings file.
     pub(crate) fn new(arguments: CommonArguments) -> Result<Self, Failure> {
         let settings = Settings::gather(Arguments {
             server: arguments.server,
@@ -59,7 +56,7 @@ impl Context {
         })?;
         if let Some(file) = StoredSession::open_to_others(&settings.directory) {
             output::note(&format!(
-                "{}: its mode lets others read the login that it holds; `chmod 600` it",
+                "{0}: other users can read this login; run `chmod 600 {0}`",
                 file.display()
             ));
         }
@@ -69,15 +66,15 @@ impl Context {
         })
     }
 
-    /// A client of the configured server, as who the settings say.
+    /// Returns a client of the configured server with the configured identity.
     ///
-    /// New tokens of a session are kept at once, so that what follows can use them even if this run fails.
+    /// The client stores new tokens of a session at once, so that later runs can use them even if this run fails.
     pub(crate) fn client(&self) -> Result<Client, Failure> {
         let settings = &self.settings;
         if let Some(file) = &settings.malformed_session {
             return Err(SettingsRefused::SessionMalformed(file.clone()).into());
         }
-        let mut builder = telling_of_waits(settings.anonymous_client()?);
+        let mut builder = reporting_retries(settings.anonymous_client()?);
         if !settings.has_identity() {
             return Err(Error::NotLoggedIn.into());
         }
@@ -95,7 +92,7 @@ impl Context {
             builder = builder.on_new_tokens(move |tokens| {
                 let mut session = session.lock().unwrap_or_else(PoisonError::into_inner);
                 if let Err(cause) = session.keep(tokens, &directory) {
-                    output::note(&format!("the renewed login is not kept: {cause}"));
+                    output::note(&format!("can't store the renewed login: {cause}"));
                 }
             });
         }
@@ -103,14 +100,14 @@ impl Context {
     }
 }
 
-/// The same client, which tells people when it waits.
-pub(super) fn telling_of_waits(builder: ClientBuilder) -> ClientBuilder {
+/// Makes the client report each wait before a retry.
+pub(super) fn reporting_retries(builder: ClientBuilder) -> ClientBuilder {
     builder.on_wait(|wait| {
         let seconds = wait.duration.as_secs_f32();
         output::note(&format!(
-            "the server, or its identity provider, is not available now; trying again in {seconds:.1} s"
+            "the server or its identity provider is unavailable; retrying in {seconds:.1} s"
         ));
     })
 }
 
-const HEADING: &str = "Options of all verbs";
+const HEADING: &str = "Global options";

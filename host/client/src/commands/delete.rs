@@ -10,19 +10,20 @@ use crate::{
     transfer::{Endings, names_below},
 };
 
-/// Delete a credential with all its versions, or all credentials below a path.
+/// Delete a credential, or all credentials below a path.
 ///
-/// Below a path, what fails is named, and it goes on. It ends with 3 when any failed, or when you said that you don't mean it.
+/// Deletes all versions. With `--path`, asks for confirmation, continues after a failure, and reports each one. The exit status
+/// is 3 if a deletion failed or you did not confirm.
 #[derive(Debug, Args)]
 #[command(after_help = help(EXAMPLES))]
 pub struct Delete {
-    /// The credential's name.
+    /// Name of the credential.
     #[arg(required_unless_present = "path", conflicts_with = "path")]
     name: Option<String>,
-    /// Delete everything below this path that `find` finds there, once you have said that you mean it.
+    /// Path below which to delete everything that `find` lists.
     #[arg(long, value_name = "PATH")]
     path: Option<String>,
-    /// Don't ask.
+    /// Skip the confirmation.
     #[arg(long, short, requires = "path")]
     yes: bool,
 }
@@ -37,19 +38,19 @@ impl Verb for Delete {
                 Ok(Outcome::Done)
             }
             (None, Some(path)) => below(&client, &path, self.yes).await,
-            (None, None) => Err(Failure::Usage("a name or --path is needed".to_owned())),
+            (None, None) => Err(Failure::Usage("missing name or --path".to_owned())),
         }
     }
 }
 
-/// Deletes what is below a path. It goes on after a failure, and names each.
-async fn below(client: &Client, path: &str, is_meant: bool) -> Result<Outcome, Failure> {
+/// Deletes everything below a path. Continues after a failure, and reports each one.
+async fn below(client: &Client, path: &str, is_confirmed: bool) -> Result<Outcome, Failure> {
     let names = names_below(client, path).await?;
     if names.is_empty() {
-        return Err(Failure::NotFound(format!("nothing is below {path:?}")));
+        return Err(Failure::NotFound(format!("no credentials below {path:?}")));
     }
-    if !is_meant && !confirm(path, &names).await? {
-        output::note("nothing was deleted");
+    if !is_confirmed && !confirm(path, &names).await? {
+        output::note("deleted nothing");
         return Ok(Outcome::InPart);
     }
     let endings = Endings::default();
@@ -75,7 +76,7 @@ async fn below(client: &Client, path: &str, is_meant: bool) -> Result<Outcome, F
         }
     }
     if !tally.absent.is_empty() {
-        tally.judge_absent(&names_below(client, path).await?);
+        tally.resolve_absent(&names_below(client, path).await?);
     }
     Ok(if tally.failed == 0 {
         Outcome::Done
@@ -92,18 +93,18 @@ async fn confirm(path: &str, names: &[String]) -> Result<bool, Failure> {
     if count > NAMES_SHOWN_MAX {
         output::note(&format!("  and {} more", count - NAMES_SHOWN_MAX));
     }
-    let question = format!("Delete {count} below {path:?} with all their versions?");
+    let question = format!("Delete {count} credentials below {path:?} with all versions?");
     output::confirm(&question, "--yes").await
 }
 
-/// What became of what was to be deleted. It is told when this goes, however it ended.
+/// Counts the deletions by result, and reports the counts when dropped, even after an error.
 struct Tally {
     total: usize,
     deleted: usize,
-    /// Those that somebody else deleted meanwhile.
+    /// Credentials that someone else deleted during the run.
     gone: usize,
     failed: usize,
-    /// What the server said is not there, or hidden: either somebody else has deleted it, or the caller may not.
+    /// Names for which the server responded with 404: someone else deleted the credential, or the caller may not delete it.
     absent: Vec<String>,
 }
 
@@ -118,14 +119,12 @@ impl Tally {
         }
     }
 
-    /// What is still listed is there.
-    fn judge_absent(&mut self, listed: &[String]) {
+    /// Counts absent names that the server still lists as failed, and the others as gone.
+    fn resolve_absent(&mut self, listed: &[String]) {
         for name in mem::take(&mut self.absent) {
             if listed.binary_search(&name).is_ok() {
                 self.failed += 1;
-                output::note(&format!(
-                    "{name}: it is there, and the caller may not delete it"
-                ));
+                output::note(&format!("{name}: you are not allowed to delete it"));
             } else {
                 self.gone += 1;
             }
@@ -136,25 +135,24 @@ impl Tally {
 impl Drop for Tally {
     fn drop(&mut self) {
         let failed = self.failed + self.absent.len();
-        let mut told = format!("deleted: {}, failed: {failed}", self.deleted);
+        let mut counts = format!("deleted: {}, failed: {failed}", self.deleted);
         let tried = self.deleted + self.gone + failed;
         for (count, what) in [
-            (self.gone, "deleted already"),
-            (self.total.saturating_sub(tried), "not tried"),
+            (self.gone, "already deleted"),
+            (self.total.saturating_sub(tried), "not attempted"),
         ] {
             if count > 0 {
-                // Writing to a text does not fail.
-                let _ = write!(told, ", {what}: {count}");
+                // Writing to a string does not fail.
+                let _ = write!(counts, ", {what}: {count}");
             }
         }
-        output::note(&told);
+        output::note(&counts);
     }
 }
 
-/// How many names are shown before it is asked whether they are to be deleted.
+/// The number of names shown before the confirmation.
 const NAMES_SHOWN_MAX: usize = 10;
 
-/// What help shows.
 pub(super) const EXAMPLES: &[Example] = &[
     Example {
         does: "Delete one credential",
@@ -162,7 +160,7 @@ pub(super) const EXAMPLES: &[Example] = &[
         before: &[],
     },
     Example {
-        does: "Delete everything below a path, without being asked",
+        does: "Delete everything below a path without confirmation",
         line: "keywright delete --path /demo --yes",
         before: &[],
     },

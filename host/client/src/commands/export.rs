@@ -19,19 +19,19 @@ use crate::{
     },
 };
 
-/// Write the credentials below a path, with their values, to a file that `import` reads.
+/// Export credentials with their values to a file.
 ///
-/// The file is YAML or JSON with a list `credentials` of name, type, value, and metadata where there is some: of each
-/// credential the version in use. A certificate names the authority in `ca_name` when that is stored and signed it with its
-/// version in use; otherwise the authority's certificate stands in `ca`. The values are not encrypted.
+/// The file is YAML or JSON that `import` reads: a list `credentials` with the name, type and value of each active version, and
+/// its metadata if any. A certificate refers to its CA by `ca_name` if the CA is stored and its active version signed the
+/// certificate; otherwise `ca` contains the CA certificate. The values are not encrypted.
 ///
-/// The credentials are read one after the other: what is changed meanwhile may be in the file as it was before or after. What
-/// is deleted meanwhile is left out, and counted. A certificate whose only version is transitional is not exported, since `find`
-/// does not list it either, and is not told. It ends with 3 when something else is not in the file.
+/// An export is not a snapshot: a credential that changes during the export may be exported before or after its change, and a
+/// credential that is deleted is omitted and counted. Like `find`, an export silently omits certificates whose only version is
+/// transitional. The exit status is 3 if any other credential is missing from the file.
 #[derive(Debug, Args)]
 #[command(after_help = help(EXAMPLES))]
 pub struct Export {
-    /// Export what is below this path alone.
+    /// Path to export; default: everything.
     #[arg(
         long,
         value_name = "PATH",
@@ -39,19 +39,19 @@ pub struct Export {
         hide_default_value = true
     )]
     path: String,
-    /// Write to a file of mode 0600, which is there when it is complete and not before. Otherwise, standard output.
+    /// File to write, with mode 0600; it appears once complete. Default: standard output.
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
     file: Option<PathBuf>,
-    /// Replace the file when it is there, and follow symbolic links.
+    /// Overwrite the file if it exists, and follow symbolic links.
     #[arg(long, requires = "file")]
     force: bool,
-    /// The form: YAML, unless this, `--output` or the end of the file's name says JSON.
-    #[arg(long, value_enum, value_name = "FORM")]
+    /// Format of the file. Default: by `--output` or the file's extension, otherwise YAML.
+    #[arg(long, value_enum, value_name = "FORMAT")]
     format: Option<Format>,
-    /// Go on after a credential that can't be read, name it, and end with 3. Otherwise nothing is exported then.
+    /// Report and skip credentials that can't be read, with exit status 3. Default: export nothing.
     #[arg(long)]
     keep_going: bool,
-    /// How many requests are on their way at once.
+    /// Number of concurrent requests.
     #[arg(long, value_name = "COUNT", default_value_t = 8, value_parser = clap::value_parser!(u8).range(1..=64))]
     parallel: u8,
 }
@@ -64,7 +64,7 @@ impl Verb for Export {
         let is_whole = summary.failed == 0;
         match self.file {
             Some(_) => context.output.show(&summary)?,
-            None => summary.tell(),
+            None => summary.report(),
         }
         Ok(if is_whole {
             Outcome::Done
@@ -89,7 +89,7 @@ impl Export {
         }
     }
 
-    /// Dropped before it is at its end, it leaves no file, and on standard output nothing that could be taken for all.
+    /// Dropped before it completes, it leaves no file, and truncated output that no parser accepts as a complete export.
     async fn export(&self, client: &Client, format: Format) -> Result<Summary, Failure> {
         let begin_file = |file: &PathBuf| NewFile::begin(file, self.force);
         let file = self.file.as_ref().map(begin_file).transpose()?;
@@ -112,13 +112,13 @@ impl Export {
         let authorities = Authorities::default();
         let mut credentials = read_all(client, &authorities, &endings, names, self.parallel.into());
         while let Some(read) = credentials.next().await {
-            if let Some(written) = reading.judge(read)? {
+            if let Some(written) = reading.handle(read)? {
                 writer.write(written).map_err(not_written)?;
-                writer.output().hand_on().await.map_err(not_written)?;
+                writer.output().pass_on().await.map_err(not_written)?;
             }
         }
         if !reading.absent.is_empty() {
-            reading.judge_absent(names_below(client, &self.path).await);
+            reading.resolve_absent(names_below(client, &self.path).await);
         }
         let output = writer.finish().map_err(not_written)?;
         output.finish().await.map_err(not_written)?;
@@ -129,19 +129,19 @@ impl Export {
     }
 }
 
-/// An export while it is under way.
+/// An export in progress.
 struct Reading<'a> {
     keep_going: bool,
     progress: Progress,
     endings: &'a Endings,
-    /// What the server said is not there, though it had listed it.
+    /// Names that the server listed, but then responded to with 404.
     absent: Vec<String>,
     summary: Summary,
 }
 
 impl Reading<'_> {
-    /// What is written of a credential that was read, if anything.
-    fn judge(&mut self, read: Read) -> Result<Option<Written>, Failure> {
+    /// Returns the entry to write for a credential, if any.
+    fn handle(&mut self, read: Read) -> Result<Option<Written>, Failure> {
         let Read {
             name,
             stored,
@@ -156,7 +156,7 @@ impl Reading<'_> {
                 self.summary.exported += 1;
                 if let Some(signer) = stored.not_named {
                     self.summary.without_ca_name += 1;
-                    self.tell_not_named(&name, &signer);
+                    self.note_not_named(&name, &signer);
                 }
                 Ok(Some(stored.written))
             }
@@ -167,7 +167,7 @@ impl Reading<'_> {
             Err(NotRead::Refused(error))
                 if self.endings.ends_all(begun, &error) || !self.keep_going =>
             {
-                self.tell(&format!("{name} can't be read; nothing is exported"));
+                self.note(&format!("can't read {name}; exported nothing"));
                 Err(error.into())
             }
             Err(not_read) if self.keep_going => {
@@ -178,53 +178,55 @@ impl Reading<'_> {
         }
     }
 
-    /// Tells what became of those that were not there when it was their turn. They are known to have been deleted when the
-    /// server does not list them any more either.
-    fn judge_absent(&mut self, listed: Result<Vec<String>, Error>) {
+    /// Reports the absent names: as deleted if the server no longer lists them, as failed otherwise.
+    fn resolve_absent(&mut self, listed: Result<Vec<String>, Error>) {
         let is_listed = |name: &String| match &listed {
             Ok(listed) => listed.binary_search(name).is_ok(),
             Err(_) => true,
         };
         for name in mem::take(&mut self.absent) {
             if is_listed(&name) {
-                self.fail(&name, "the server lists it, and says that it is not there");
+                self.fail(
+                    &name,
+                    "the server lists it, but responds that it does not exist",
+                );
             } else {
                 self.summary.deleted_meanwhile += 1;
-                self.tell(&format!("{name} was deleted meanwhile, and is left out"));
+                self.note(&format!("skipped {name}: deleted during the export"));
             }
         }
         if let Err(error) = listed {
-            self.tell(&format!(
-                "it can't be told what of this was deleted meanwhile: {error}"
+            self.note(&format!(
+                "can't determine which of these were deleted during the export: {error}"
             ));
         }
     }
 
     fn fail(&mut self, name: &str, reason: &str) {
         self.summary.failed += 1;
-        self.tell(&format!("failed: {name}: {reason}"));
+        self.note(&format!("failed: {name}: {reason}"));
     }
 
-    fn tell_not_named(&self, name: &str, signer: &Signer) {
+    fn note_not_named(&self, name: &str, signer: &Signer) {
         let reason = match signer {
             Signer::Before(authority) => {
-                format!("was not signed by the version in use of {authority}")
+                format!("was not signed by the active version of {authority}")
             }
             Signer::Hidden(authority) => {
-                format!("was signed by {authority}, which is not there or may not be read")
+                format!("was signed by {authority}, which does not exist or is hidden from you")
             }
         };
-        self.tell(&format!(
-            "{name} {reason}: it is written with `ca` instead of `ca_name`, and can't be regenerated where it is imported"
+        self.note(&format!(
+            "{name} {reason}: exported with `ca` instead of `ca_name`; it can't be regenerated after an import"
         ));
     }
 
-    fn tell(&self, text: &str) {
+    fn note(&self, text: &str) {
         self.progress.above(|| output::note(text));
     }
 }
 
-/// What was exported.
+/// The counts of an export.
 #[derive(Default, Serialize)]
 struct Summary {
     exported: usize,
@@ -234,24 +236,24 @@ struct Summary {
 }
 
 impl Summary {
-    fn tell(&self) {
+    fn report(&self) {
         let Self {
             exported,
             failed,
             deleted_meanwhile,
             without_ca_name,
         } = self;
-        let mut told = format!("exported {exported} credentials, {failed} failed");
+        let mut counts = format!("exported {exported} credentials, {failed} failed");
         for (count, what) in [
-            (deleted_meanwhile, "deleted meanwhile"),
+            (deleted_meanwhile, "deleted during the export"),
             (without_ca_name, "without ca_name"),
         ] {
             if *count > 0 {
-                // Writing to a text does not fail.
-                let _ = write!(told, ", {count} {what}");
+                // Writing to a string does not fail.
+                let _ = write!(counts, ", {count} {what}");
             }
         }
-        output::note(&told);
+        output::note(&counts);
     }
 }
 
@@ -264,14 +266,14 @@ impl Shown for Summary {
         let counts = [
             ("exported", self.exported, true),
             ("failed", self.failed, true),
-            ("deleted meanwhile", self.deleted_meanwhile, false),
+            ("deleted during export", self.deleted_meanwhile, false),
             ("without ca_name", self.without_ca_name, false),
         ];
         let shown = counts
             .into_iter()
             .filter(|(_, count, is_shown)| *is_shown || *count > 0);
-        let members = shown.map(|(name, count, _)| (name.to_owned(), count.to_string()));
-        Table::Members(members.collect())
+        let fields = shown.map(|(name, count, _)| (name.to_owned(), count.to_string()));
+        Table::Fields(fields.collect())
     }
 }
 
@@ -289,10 +291,9 @@ impl From<NotWritten> for Failure {
     reason = "it maps the error of a result"
 )]
 fn not_written(cause: io::Error) -> Failure {
-    Failure::Other(format!("the export can't be written: {cause}"))
+    Failure::Other(format!("can't write the export: {cause}"))
 }
 
-/// What help shows.
 pub(super) const EXAMPLES: &[Example] = &[
     Example {
         does: "Export everything to a file",
@@ -300,12 +301,12 @@ pub(super) const EXAMPLES: &[Example] = &[
         before: &[],
     },
     Example {
-        does: "Export what is below a path as JSON",
+        does: "Export credentials below a path as JSON",
         line: "keywright export --path /demo --format json --file demo.json",
         before: &[],
     },
     Example {
-        does: "Hand the export to another program",
+        does: "Compress an export",
         line: "keywright export --path /demo | gzip >demo.yml.gz",
         before: &[],
     },

@@ -1,4 +1,4 @@
-//! How a verb ends.
+//! The outcomes and failures of verbs, and their exit statuses.
 
 use std::process::ExitCode;
 
@@ -7,38 +7,38 @@ use crate::{
     session::{FileFailure, SettingsRefused},
 };
 
-/// How a verb ended that did what it was told.
+/// How a verb ended without a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// All of it is done.
+    /// Everything was done.
     Done,
-    /// Some of it is done, and it was said what is not.
+    /// Something was not done, and was reported.
     InPart,
 }
 
-/// Why a verb did not do what it was told.
+/// Why a verb failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Failure {
-    /// The server or the way to it.
+    /// A request failed.
     #[error(transparent)]
     Client(#[from] Error),
-    /// The settings.
+    /// The settings are invalid.
     #[error(transparent)]
     Settings(#[from] SettingsRefused),
-    /// A file.
+    /// A file can't be read or written.
     #[error(transparent)]
     File(#[from] FileFailure),
-    /// The arguments don't fit together, or what they name.
+    /// The arguments are invalid.
     #[error("{0}")]
     Usage(String),
-    /// What was asked for is not there.
+    /// The requested object does not exist.
     #[error("{0}")]
     NotFound(String),
-    /// A signal has asked it to end.
+    /// A signal interrupted the verb.
     #[error("interrupted")]
     Interrupted,
-    /// What was made of the answer is no JSON.
+    /// The output can't be serialized as JSON.
     #[error("writing JSON: {0}")]
     Json(#[from] serde_json::Error),
     /// Anything else.
@@ -47,7 +47,7 @@ pub enum Failure {
 }
 
 impl Outcome {
-    /// The status that the program ends with.
+    /// Returns the exit status.
     pub(crate) fn status(self) -> ExitCode {
         match self {
             Self::Done => ExitCode::SUCCESS,
@@ -57,7 +57,7 @@ impl Outcome {
 }
 
 impl Failure {
-    /// The status that the program ends with.
+    /// Returns the exit status.
     pub(crate) fn status(&self) -> ExitCode {
         ExitCode::from(match self {
             Self::Client(error) if error.is_not_found() => NOT_FOUND,
@@ -74,11 +74,11 @@ impl Failure {
         })
     }
 
-    /// What can be done about it, where that is not plain.
+    /// Returns what the user can do, unless it is obvious.
     pub(crate) fn advice(&self) -> Option<&'static str> {
         match self {
             Self::Client(Error::NotLoggedIn | Error::LoginExpired) => Some(
-                "Log in by `keywright login`, set KEYWRIGHT_CLIENT_ID and KEYWRIGHT_CLIENT_SECRET, or provide a token.",
+                "Run `keywright login`, set KEYWRIGHT_CLIENT_ID and KEYWRIGHT_CLIENT_SECRET, or provide a token.",
             ),
             _ => None,
         }
@@ -91,5 +91,5 @@ const IN_PART: u8 = 3;
 const NOT_FOUND: u8 = 4;
 const NOT_ALLOWED: u8 = 5;
 const UNAVAILABLE: u8 = 6;
-/// As shells have it of a program that SIGINT ended; also for the other signals that ask it to end.
+/// The exit status that shells report after SIGINT; also used for SIGTERM and SIGHUP.
 pub(super) const INTERRUPTED: u8 = 130;

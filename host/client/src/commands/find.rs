@@ -5,26 +5,28 @@ use clap::Args;
 use super::{Context, Example, Failure, Outcome, Verb, help, shown::ShownFound};
 use crate::output::{Output, printable};
 
-/// Find credentials by a path or by a part of their names. Without either, all that you may read are found.
+/// Find credentials by path, name, expiry or plugin.
+///
+/// Without a path or a name, finds all credentials that you can read.
 #[derive(Debug, Args)]
 #[command(after_help = help(EXAMPLES))]
 pub struct Find {
-    /// Find what is below this path.
+    /// Path below which to search.
     #[arg(long, value_name = "PATH", conflicts_with = "name_like")]
     path: Option<String>,
-    /// Find names that hold this text, in whatever case.
+    /// Text that the name contains, ignoring case.
     #[arg(long, value_name = "TEXT")]
     name_like: Option<String>,
-    /// Find credentials with a certificate, whatever their type, that expires within so many days, or has.
+    /// Find credentials of any type whose certificate has expired or expires within this number of days.
     #[arg(long, value_name = "DAYS")]
     expires_within_days: Option<u32>,
-    /// Look at what signed a certificate too: it is of no use any more when anything above it has expired.
+    /// Check the whole chain: a certificate is unusable once any CA above it has expired.
     #[arg(long, requires = "expires_within_days")]
     effective: bool,
-    /// Find what a plugin made: the SHA-256 of its component, as `types` and `sha256sum` show it.
+    /// SHA-256 of the component of the plugin that generated the value, as shown by `types` and `sha256sum`.
     #[arg(long, value_name = "DIGEST", conflicts_with = "expires_within_days")]
     generated_by: Option<String>,
-    /// Write nothing but the names, one a line.
+    /// Print only the names, one per line.
     #[arg(long)]
     names: bool,
 }
@@ -60,7 +62,6 @@ impl Verb for Find {
     }
 }
 
-/// What help shows.
 pub(super) const EXAMPLES: &[Example] = &[
     Example {
         does: "Find everything below a path",
@@ -68,12 +69,12 @@ pub(super) const EXAMPLES: &[Example] = &[
         before: &[],
     },
     Example {
-        does: "Find the certificates that expire within 30 days, or what signed them",
+        does: "Find certificates that expire within 30 days, or whose CA does",
         line: "keywright find --expires-within-days 30 --effective",
         before: &[],
     },
     Example {
-        does: "Read each credential whose name holds a text",
+        does: "Read each credential whose name contains a text",
         line: "keywright find --name-like pass --names | xargs -n 1 keywright get",
         before: &[],
     },

@@ -23,22 +23,22 @@ use crate::{
 #[derive(Debug, Args)]
 #[command(after_help = help(EXAMPLES))]
 pub struct Get {
-    /// The credential's name.
+    /// Name of the credential.
     #[arg(required_unless_present = "id", conflicts_with = "id")]
     name: Option<String>,
-    /// Read one version by its id.
+    /// Id of the version to read.
     #[arg(long)]
     id: Option<String>,
-    /// Read so many versions, the newest first, instead of the one in use; all of them with `all`, or where no count follows.
+    /// Number of versions to read, newest first, instead of the active one. Without a count: all.
     #[arg(long, value_name = "COUNT", num_args = 0..=1, default_missing_value = ALL, conflicts_with = "id", value_parser = count)]
     versions: Option<Count>,
-    /// Write nothing but one member of the value, such as `private_key`.
+    /// Field of the value to print, such as `private_key`.
     #[arg(long, short, value_name = "NAME", conflicts_with = "versions")]
     member: Option<String>,
-    /// Write nothing but the value: a text as it is, anything else as JSON.
+    /// Print only the value: a string as is, anything else as JSON.
     #[arg(long, conflicts_with_all = ["versions", "member"])]
     raw: bool,
-    /// Write to a file of mode 0600 instead of standard output. It says the bare value, or the member, as `--raw` does.
+    /// File to write, with mode 0600, instead of standard output. Contains only the value or the field, as with `--raw`.
     #[arg(long, short, value_name = "FILE", conflicts_with = "versions", value_hint = ValueHint::FilePath)]
     file: Option<PathBuf>,
 }
@@ -59,7 +59,7 @@ impl Verb for Get {
         let bare =
             match &self.member {
                 Some(member) => Some(version.value.member(member).ok_or_else(|| {
-                    Failure::NotFound(format!("the value has no member {member}"))
+                    Failure::NotFound(format!("the value has no field {member}"))
                 })?),
                 None if self.raw || self.file.is_some() => Some(version.value.clone()),
                 None => None,
@@ -75,7 +75,7 @@ impl Verb for Get {
     }
 }
 
-/// How many versions are read; all of them where there is no number.
+/// The number of versions to read; `None` for all.
 #[derive(Clone, Copy, Debug)]
 struct Count(Option<NonZeroU32>);
 
@@ -84,14 +84,13 @@ fn count(text: &str) -> Result<Count, String> {
         return Ok(Count(None));
     }
     let number = text.parse::<NonZeroU32>();
-    let number = number.map_err(|_| format!("a count, or {ALL}"))?;
+    let number = number.map_err(|_| format!("must be a positive number or `{ALL}`"))?;
     Ok(Count(Some(number)))
 }
 
-/// How it is said that all versions are to be read.
 const ALL: &str = "all";
 
-/// What is written to standard output: on a terminal with a line end, so that what follows begins on a line.
+/// Returns the text for standard output. On a terminal it ends with a newline, so that the prompt starts on a line of its own.
 fn for_output(value: &SecretJson) -> Zeroizing<String> {
     let mut text = value.plain();
     if io::stdout().is_terminal() && !text.ends_with('\n') {
@@ -100,20 +99,19 @@ fn for_output(value: &SecretJson) -> Zeroizing<String> {
     text
 }
 
-/// What help shows.
 pub(super) const EXAMPLES: &[Example] = &[
     Example {
-        does: "Read the version in use",
+        does: "Read the active version",
         line: "keywright get /demo/password",
         before: &[],
     },
     Example {
-        does: "Put the bare value into a variable",
+        does: "Assign the value to a variable",
         line: "PASSWORD=$(keywright get /demo/password --raw)",
         before: &[],
     },
     Example {
-        does: "Write one member of the value to a file of mode 0600",
+        does: "Write one field of the value to a file of mode 0600",
         line: "keywright get /demo/user --member password --file password.txt",
         before: &[],
     },
@@ -128,7 +126,7 @@ pub(super) const EXAMPLES: &[Example] = &[
         before: &[],
     },
     Example {
-        does: "Read the value with a token that the platform provides in a file",
+        does: "Read the value with an access token from a file",
         line: "keywright get /demo/password --raw --token-file token",
         before: &[
             "keywright login",

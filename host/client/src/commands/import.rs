@@ -7,35 +7,34 @@ use clap::{Args, ValueHint};
 use super::{Context, Example, Failure, Outcome, Verb, help};
 use crate::transfer::{Format, ImportEnded, Plan, Report, import, look_through};
 
-/// Set every credential that a file lists.
+/// Set all credentials listed in a file.
 ///
-/// The file is YAML or JSON with a list `credentials` of name, type, value, and metadata where there is some, as `export` and
-/// other clients of this API write it. It is read to its end before anything is set. A certificate with `ca_name` is set
-/// after its authority, wherever the two stand.
+/// The file is YAML or JSON with a list `credentials` of name, type, value, and optional metadata, as `export` and other clients
+/// of this API write it. It is read completely before any credential is set. A certificate with `ca_name` is set after its CA,
+/// regardless of their order in the file.
 ///
-/// What fails is named, and the import goes on, also when a connection is lost, until the server is out of reach several times
-/// in a row. It ends with 3 when any failed, and may be run again: credentials are then set to the same values, or left alone
-/// with `--skip-unchanged`.
+/// The import reports each failure and continues, even after a lost connection. It stops when the server is unreachable several
+/// times in a row. The exit status is 3 if an entry failed. You can run an import again: it sets credentials to the same values,
+/// or skips them with `--skip-unchanged`.
 ///
-/// Unquoted scalars are texts wherever a text is needed (`007`, `yes` and `2026-11-22` too), and what the core schema of YAML
-/// 1.2 says in values of type json. `password_hash` and `public_key_fingerprint` are left out: the server makes them.
+/// Where a string is required, an unquoted scalar such as `007`, `yes` or `2026-11-22` is a string. In values of type json, the
+/// YAML 1.2 core schema applies. `password_hash` and `public_key_fingerprint` are omitted: the server computes them.
 #[derive(Debug, Args)]
 #[command(after_help = help(EXAMPLES))]
 pub struct Import {
-    /// The file; `-` is standard input.
+    /// File to import; `-` for standard input.
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     source: PathBuf,
-    /// Write nothing, and check each entry as far as that is possible: its members, whether the server has a credential of
-    /// another type by its name, and whether its authority is there.
+    /// Only check the entries: their fields, conflicting types of existing credentials, and missing CAs.
     #[arg(long)]
     dry_run: bool,
-    /// Leave alone what the server has already with the same type, value and metadata, instead of adding a version of it.
+    /// Skip credentials that exist with the same type, value and metadata.
     #[arg(long)]
     skip_unchanged: bool,
-    /// The form of the file. Otherwise it is JSON when it begins with a brace, and YAML when not.
-    #[arg(long, value_enum, value_name = "FORM")]
+    /// Format of the file. Default: JSON if it starts with a brace, YAML otherwise.
+    #[arg(long, value_enum, value_name = "FORMAT")]
     format: Option<Format>,
-    /// How many requests are on their way at once.
+    /// Number of concurrent requests.
     #[arg(long, value_name = "COUNT", default_value_t = 8, value_parser = clap::value_parser!(u8).range(1..=64))]
     parallel: u8,
 }
@@ -78,20 +77,19 @@ fn refused(source: &Path, ended: ImportEnded) -> Failure {
     }
 }
 
-/// What help shows.
 pub(super) const EXAMPLES: &[Example] = &[
     Example {
-        does: "Set what a file lists",
+        does: "Import a file",
         line: "keywright import credentials.yml",
         before: &["keywright export --file credentials.yml"],
     },
     Example {
-        does: "See first what would fail",
+        does: "Check a file without importing it",
         line: "keywright import credentials.yml --dry-run",
         before: &["keywright export --file credentials.yml"],
     },
     Example {
-        does: "Go on with an import that was interrupted",
+        does: "Continue an interrupted import",
         line: "keywright import credentials.yml --skip-unchanged",
         before: &["keywright export --file credentials.yml"],
     },

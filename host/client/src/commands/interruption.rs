@@ -1,4 +1,4 @@
-//! The signals that ask the program to end: SIGINT, SIGTERM and SIGHUP.
+//! Shutdown signals: SIGINT, SIGTERM and SIGHUP.
 
 use std::{fs, io, process, thread, time::Duration};
 
@@ -12,19 +12,18 @@ use tokio::{
 
 use super::failure::INTERRUPTED;
 
-/// Whether the program was asked to end.
+/// A listener for shutdown signals.
 pub(super) struct Interruption {
     came: oneshot::Receiver<()>,
 }
 
 impl Interruption {
-    /// Listens from now on. Whoever is told then gives up what it does, and the program ends.
+    /// Starts listening. After the first signal, the program has [`GIVING_UP_MAX`] to stop before it is forced to exit.
     ///
-    /// That is waited for on a thread of its own, and not for ever: who waits for a file or a pipe that nobody writes, or
-    /// for one that nobody reads, is not told of anything.
+    /// A separate thread enforces this, because the main thread may be blocked on a file or a pipe.
     ///
     /// # Errors
-    /// When the system does not let it.
+    /// When a signal handler or the thread can't be created.
     pub(super) fn listen() -> io::Result<Self> {
         let runtime = runtime::Builder::new_current_thread()
             .enable_all()
@@ -47,7 +46,7 @@ impl Interruption {
         Ok(Self { came })
     }
 
-    /// Waits until the program is asked to end.
+    /// Waits for the first signal.
     pub(super) async fn came(self) {
         if self.came.await.is_err() {
             // All signals are ignored.
@@ -66,25 +65,24 @@ async fn watch(mut signals: Vec<Signal>, interrupted: oneshot::Sender<()>) {
     process::exit(INTERRUPTED.into());
 }
 
-/// Whether the process was started with a signal ignored, as `nohup` does. Then it stays so. Linux tells it.
+/// Whether the process was started with this signal ignored, as by `nohup`. Such signals stay ignored.
 fn is_ignored(kind: SignalKind) -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    is_ignored_as_told(&status, kind)
+    is_ignored_in(&status, kind)
 }
 
-fn is_ignored_as_told(status: &str, kind: SignalKind) -> bool {
+fn is_ignored_in(status: &str, kind: SignalKind) -> bool {
     let mask = status
         .lines()
         .find_map(|line| line.strip_prefix("SigIgn:"))
         .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
-    // The lowest bit is that of signal 1.
+    // The lowest bit belongs to signal 1.
     let bit = u32::try_from(kind.as_raw_value() - 1).ok();
     let bit = bit.and_then(|shift| 1_u64.checked_shl(shift));
     mask.unwrap_or_default() & bit.unwrap_or_default() != 0
 }
 
-/// How long a verb may take to give up before the program ends without it. It is more than an export's patience with who
-/// reads it.
+/// The time a verb has to stop before the program exits. Longer than an export waits for the reader of its output.
 const GIVING_UP_MAX: Duration = Duration::from_secs(4);
 
 #[cfg(test)]
@@ -92,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_mask_of_ignored_signals_says_which_stay_ignored() {
+    fn signals_in_the_mask_of_ignored_signals_stay_ignored() {
         let status = |mask: &str| format!("Name:\tkeywright\nSigBlk:\tffff\nSigIgn:\t{mask}\n");
         let [interrupt, terminate, hang_up] = [
             SignalKind::interrupt(),
@@ -107,8 +105,8 @@ mod tests {
             ("0000000000001000", terminate, false),
             ("nonsense", terminate, false),
         ] {
-            assert_eq!(is_ignored_as_told(&status(mask), kind), expected, "{mask}");
+            assert_eq!(is_ignored_in(&status(mask), kind), expected, "{mask}");
         }
-        assert!(!is_ignored_as_told("", hang_up));
+        assert!(!is_ignored_in("", hang_up));
     }
 }

@@ -9,7 +9,9 @@ use crate::{
     output::{Shown, Table},
 };
 
-/// Show how many versions are encrypted by the active key, by other keys of the server, and by keys that it does not have.
+/// Count versions by encryption key.
+///
+/// Counts the versions encrypted by the active key, by other keys of the server, and by keys that the server does not have.
 #[derive(Debug, Args)]
 #[command(after_help = help(EXAMPLES))]
 pub struct KeyUsage {}
@@ -28,19 +30,18 @@ impl Shown for Usage {
     }
 
     fn table(&self) -> Table {
-        let members = [
+        let fields = [
             ("active key", self.active_key),
             ("inactive keys", self.inactive_keys),
             ("unknown keys", self.unknown_keys),
         ];
-        let member = |(name, count): (&str, u64)| (name.to_owned(), count.to_string());
-        Table::Members(members.into_iter().map(member).collect())
+        let field = |(name, count): (&str, u64)| (name.to_owned(), count.to_string());
+        Table::Fields(fields.into_iter().map(field).collect())
     }
 }
 
-/// What help shows.
 pub(super) const EXAMPLES: &[Example] = &[Example {
-    does: "See how far a rotation of encryption keys has come",
+    does: "Show the progress of an encryption key rotation",
     line: "keywright key-usage",
     before: &[],
 }];

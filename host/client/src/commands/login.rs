@@ -7,7 +7,7 @@ use std::{
 
 use clap::Args;
 
-use super::{Context, Example, Failure, Outcome, Verb, browser, context::telling_of_waits, help};
+use super::{Context, Example, Failure, Outcome, Verb, browser, context::reporting_retries, help};
 use crate::{
     Client, Grant, LoginOptions, Tokens, UserAction, output,
     session::{FileFailure, Settings, StoredSession},
@@ -16,34 +16,33 @@ use crate::{
 /// Log in at the server's identity provider.
 ///
 /// Choose one of `--username`, `--device`, `--browser`, and `--refresh-token` to log in as a user. Use `--client-id` alone to
-/// log in as a client with a secret. With a client certificate (`--cert` and `--key`) and no other option, the certificate
-/// identifies you.
+/// log in as a client with a secret. With a client certificate (`--cert` and `--key`) alone, the certificate identifies you.
 ///
 /// Keywright stores the tokens, the server's address, and the paths of the given files in your settings folder, readable by you
 /// alone. It reads passwords and secrets from a prompt, or from standard input if that is no terminal, and does not store them.
 ///
 /// A client's access token can't be renewed without its secret. If you set `KEYWRIGHT_CLIENT_ID` and
-/// `KEYWRIGHT_CLIENT_SECRET`, or provide a token (`--token-file`, `KEYWRIGHT_TOKEN`), you need no login.
+/// `KEYWRIGHT_CLIENT_SECRET`, or provide a token (`--token-file`, `KEYWRIGHT_TOKEN`), you don't need to log in.
 #[derive(Debug, Args)]
 #[command(after_help = help(EXAMPLES))]
 pub struct Login {
     #[command(flatten)]
     who: Who,
-    /// The client's id. With an option for users, the public client through which the user logs in; default `credhub_cli`.
+    /// Id of the client. With an option for users, the public client through which the user logs in; default `credhub_cli`.
     #[arg(long, value_name = "ID")]
     client_id: Option<String>,
-    /// The scopes to request, separated by spaces. Default: the provider decides.
+    /// Scopes to request, separated by spaces. Default: the provider decides.
     #[arg(long, value_name = "SCOPES")]
     scope: Option<String>,
-    /// The audience to request, which Auth0 requires.
+    /// Audience to request, which Auth0 requires.
     #[arg(long, value_name = "AUDIENCE")]
     audience: Option<String>,
-    /// The resource to request (RFC 8707).
+    /// Resource to request (RFC 8707).
     #[arg(long, value_name = "URI")]
     resource: Option<String>,
 }
 
-/// How a user logs in.
+/// The options for logging in as a user.
 #[derive(Debug, Args)]
 #[group(multiple = false)]
 struct Who {
@@ -72,10 +71,10 @@ impl Verb for Login {
         let options = self.options(&settings);
         let grant = self.grant(&settings).await?;
         if grant.is_some() && settings.is_certificate_of_session {
-            // It was of the login that ends now.
+            // It belongs to the previous login.
             settings.client_certificate = None;
         }
-        let builder = telling_of_waits(settings.anonymous_client()?);
+        let builder = reporting_retries(settings.anonymous_client()?);
         let (client, tokens) = if let Some(grant) = grant {
             let builder = builder.grant(grant).login_options(options.clone());
             let client = builder.on_user_action(show).build()?;
@@ -83,7 +82,7 @@ impl Verb for Login {
             (client, Some(tokens))
         } else {
             let client = builder.build()?;
-            // Whether the server takes the certificate is known once it says what it does not tell everybody.
+            // The version requires authentication, so this checks that the server accepts the certificate.
             client.version().await?;
             (client, None)
         };
@@ -94,7 +93,7 @@ impl Verb for Login {
 }
 
 impl Login {
-    /// Returns the parameters of the login. Arguments go before the environment and the settings file.
+    /// Returns the parameters of the login. Arguments override the environment and the settings file.
     fn options(&self, settings: &Settings) -> LoginOptions {
         let mut options = settings.login_options.clone();
         for (option, argument) in [
@@ -139,7 +138,7 @@ impl Login {
             None if io::stdin().is_terminal() => output::line("Username").await?,
             None => {
                 return Err(Failure::Usage(
-                    "as who? use --client-id, --username, --device, --browser, --refresh-token, or --cert and --key"
+                    "missing identity; use --client-id, --username, --device, --browser, --refresh-token, or --cert and --key"
                         .to_owned(),
                 ));
             }
@@ -149,7 +148,7 @@ impl Login {
     }
 }
 
-/// What is kept: with whole paths, since the next run may be in another folder.
+/// Returns the session to store. Its paths are absolute, because the next run may be in another folder.
 fn session(
     settings: &Settings,
     client: &Client,
@@ -194,26 +193,25 @@ fn show(action: &UserAction) {
         UserAction::OpenPage { page } => {
             output::note(&format!("Log in on this page:\n{page}"));
             if !browser::open(page) {
-                output::note("No browser could be started: open the page yourself.");
+                output::note("Could not start a browser; open the page yourself.");
             }
         }
     }
 }
 
-/// What help shows.
 pub(super) const EXAMPLES: &[Example] = &[
     Example {
-        does: "Log in as a client, whose secret another program writes",
+        does: "Log in as a client with a secret from a pipe",
         line: "echo developer-secret | keywright login --server https://keywright.example:8844 --ca-cert ca.pem --client-id developer",
         before: &[],
     },
     Example {
-        does: "Log in as a user, whose password stands in a file; on a terminal, it is asked for",
+        does: "Log in as a user with a password from a file; a terminal prompts for it",
         line: "keywright login --server https://keywright.example:8844 --ca-cert ca.pem --username developer <password.txt",
         before: &["echo developer-password >password.txt"],
     },
     Example {
-        does: "Log in by a client certificate",
+        does: "Log in with a client certificate",
         line: "keywright login --server https://keywright.example:8844 --ca-cert ca.pem --cert app.pem --key app-key.pem",
         before: &[],
     },

@@ -2,16 +2,17 @@
 
 use clap::Args;
 
-use super::{Context, Example, Failure, Outcome, Verb, context::telling_of_waits, help};
+use super::{Context, Example, Failure, Outcome, Verb, context::reporting_retries, help};
 use crate::{
     Client, Error, output,
     session::{Settings, StoredSession},
 };
 
-/// End the login: at the identity provider, and here.
+/// Log out.
 ///
-/// What is kept here is deleted in any case. Where the identity provider can't be told, the exit status is 3, and its tokens
-/// are good until they expire. An access token that has expired is renewed once more to end the login by.
+/// Revokes the login at the identity provider and deletes the stored session. If the provider can't revoke it, the session is
+/// still deleted, the tokens stay valid until they expire, and the exit status is 3. To revoke a login whose access token has
+/// expired, the client renews the token once.
 #[derive(Debug, Args)]
 #[command(after_help = help(EXAMPLES))]
 pub struct Logout {}
@@ -22,25 +23,24 @@ impl Verb for Logout {
         if settings.malformed_session.is_some() {
             StoredSession::delete(&settings.directory)?;
             output::note(
-                "what was kept here of a login is deleted; it was not readable, so nothing could be ended at the identity \
-                 provider",
+                "deleted a malformed session; its login could not be revoked at the identity provider",
             );
             return Ok(Outcome::InPart);
         }
         let Some(session) = &settings.session else {
-            output::note("there is no login to be ended");
+            output::note("not logged in");
             return Ok(Outcome::Done);
         };
-        let told = revoke(settings, session).await;
+        let revoked = revoke(settings, session).await;
         session.end(&settings.directory)?;
-        match told {
+        match revoked {
             Ok(()) => {
                 output::note(&format!("logged out of {}", session.server));
                 Ok(Outcome::Done)
             }
             Err(cause) => {
                 output::note(&format!(
-                    "the login is forgotten here, and could not be ended at the identity provider: {cause}"
+                    "deleted the stored session, but could not revoke the login: {cause}"
                 ));
                 Ok(Outcome::InPart)
             }
@@ -52,20 +52,17 @@ async fn revoke(settings: &Settings, session: &StoredSession) -> Result<(), Fail
     let Some(tokens) = &session.tokens else {
         return Ok(());
     };
-    let builder = telling_of_waits(settings.anonymous_client()?);
+    let builder = reporting_retries(settings.anonymous_client()?);
     let builder = builder.login_options(session.login_options.clone());
     let client: Client = builder.tokens(tokens.clone()).build()?;
     match client.log_out().await {
-        Err(Error::TokenWithoutId) => Err(Failure::Other(
-            "its access token has no id to name it by".to_owned(),
-        )),
-        told => Ok(told?),
+        Err(Error::TokenWithoutId) => Err(Failure::Other("its access token has no id".to_owned())),
+        revoked => Ok(revoked?),
     }
 }
 
-/// What help shows.
 pub(super) const EXAMPLES: &[Example] = &[Example {
-    does: "End the login",
+    does: "Log out",
     line: "keywright logout",
     before: &["keywright login"],
 }];

@@ -9,23 +9,23 @@ use crate::{
     output::{Shown, Table},
 };
 
-/// Show whether the server takes writes, or switch its read-only mode.
+/// Show or switch the server's read-only mode.
 ///
-/// The mode is a matter of the one server that answers, and is off when it starts. Who may manage a server is a matter of its
-/// configuration.
+/// The mode applies only to the server that handles the request, and is off after a start. The server's configuration lists who
+/// may switch it.
 #[derive(Debug, Args)]
 #[command(after_help = help(EXAMPLES))]
 pub struct Management {
-    /// Switch read-only mode.
+    /// New read-only mode.
     #[arg(long, value_enum, value_name = "MODE")]
     read_only: Option<Switch>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Switch {
-    /// Nothing can be changed.
+    /// Refuse writes.
     On,
-    /// The server takes writes again.
+    /// Accept writes.
     Off,
 }
 
@@ -48,19 +48,18 @@ impl Shown for ServerMode {
 
     fn table(&self) -> Table {
         let mode = if self.read_only_mode { "on" } else { "off" };
-        Table::Members(vec![("read-only mode".to_owned(), mode.to_owned())])
+        Table::Fields(vec![("read-only mode".to_owned(), mode.to_owned())])
     }
 }
 
-/// What help shows.
 pub(super) const EXAMPLES: &[Example] = &[
     Example {
-        does: "See whether the server takes writes",
+        does: "Show whether the server accepts writes",
         line: "keywright management",
         before: &[],
     },
     Example {
-        does: "Take writes again",
+        does: "Accept writes again",
         line: "keywright management --read-only off",
         before: &["keywright management --read-only on"],
     },

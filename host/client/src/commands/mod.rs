@@ -1,13 +1,13 @@
-//! The verbs of the command line, one file each: its arguments, what it does, and its examples.
+//! The verbs of the command line, one file each, with the arguments, the implementation and the examples of the verb.
 //!
-//! A new verb needs:
+//! To add a verb:
 //!
-//! 1. a file with a struct of arguments ([`clap::Args`]), an `impl` of [`Verb`], and `EXAMPLES`, which its help shows
-//!    (`#[command(after_help = help(EXAMPLES))]`) and a test runs;
-//! 2. a variant of [`Command`], a line in `Command::run`, both in the order of the alphabet, and one in [`examples()`];
-//! 3. tests in `tests/client/<noun>/<verb>.rs`.
+//! 1. Add a file with a struct of arguments ([`clap::Args`]), whose doc comment is the verb's help; an `impl` of [`Verb`]; and
+//!    `EXAMPLES`, which the help shows (`#[command(after_help = help(EXAMPLES))]`) and a test runs.
+//! 2. Add a variant to [`Command`] and a line to `Command::run`, both in alphabetical order, and a line to [`examples()`].
+//! 3. Add tests in `tests/client/<noun>/<verb>.rs`.
 //!
-//! A noun with several verbs, as `certificates`, is a folder: its `mod.rs` has the enum of its verbs and passes on to them.
+//! A noun with several verbs, such as `certificates`, is a folder. Its `mod.rs` has the enum of the verbs and dispatches to them.
 
 mod browser;
 mod bulk_regenerate;
@@ -47,47 +47,38 @@ pub use failure::Failure;
 pub(crate) use failure::Outcome;
 use interruption::Interruption;
 
-/// What the program can be told to do as a client.
+/// The verbs of the client.
 #[derive(Debug, Subcommand)]
+#[expect(
+    missing_docs,
+    reason = "a doc comment on a variant would replace the help of the verb"
+)]
 pub enum Command {
-    /// Regenerate all certificates that an authority signed.
     BulkRegenerate(Invocation<bulk_regenerate::BulkRegenerate>),
-    /// Work with certificates: their versions, and the rotation of what signs them.
     Certificates(Invocation<certificates::Certificates>),
-    /// Delete a credential, or all below a path.
     Delete(Invocation<delete::Delete>),
-    /// Write the credentials below a path, with their values, to a file that `import` reads.
     Export(Invocation<export::Export>),
-    /// Find credentials by a path or by a part of their names.
     Find(Invocation<find::Find>),
-    /// Have the server make a credential.
     Generate(Box<Invocation<generate::Generate>>),
-    /// Read a credential.
     Get(Invocation<get::Get>),
-    /// Set every credential that a file lists.
     Import(Invocation<import::Import>),
-    /// Fill the references in a document with the credentials that they name.
     Interpolate(Invocation<interpolate::Interpolate>),
-    /// Show how many versions are encrypted by which keys.
     KeyUsage(Invocation<key_usage::KeyUsage>),
-    /// Log in at the server's identity provider.
     Login(Invocation<login::Login>),
-    /// End the login.
     Logout(Invocation<logout::Logout>),
-    /// Show whether the server takes writes, or switch its read-only mode.
     Management(Invocation<management::Management>),
-    /// Work with permissions: which actor may do what on which path.
     Permissions(Invocation<permissions::Permissions>),
-    /// Add a version to a credential, made of what the newest was made of.
     Regenerate(Invocation<regenerate::Regenerate>),
-    /// Store a value of your own.
     Set(Invocation<set::Set>),
-    /// Show the credential types that the server knows, and their parameters.
     Types(Invocation<types::Types>),
 }
 
-/// A verb's own arguments, and those that all verbs have.
+// The arguments of a verb, and those of all verbs.
 #[derive(Debug, Args)]
+#[expect(
+    missing_docs,
+    reason = "a doc comment would replace the help of the verb"
+)]
 pub struct Invocation<Own: Args> {
     #[command(flatten)]
     own: Own,
@@ -95,14 +86,14 @@ pub struct Invocation<Own: Args> {
     common: context::CommonArguments,
 }
 
-/// What a verb does with its arguments.
+/// A verb with its arguments.
 pub(crate) trait Verb {
-    /// Does it. It is dropped in the middle when a signal asks the program to end.
+    /// Runs the verb. A shutdown signal drops the future before it completes.
     async fn run(self, context: &Context) -> Result<Outcome, Failure>;
 }
 
 impl Command {
-    /// Does what the arguments say, tells what went wrong on standard error, and says by which status the program is to end.
+    /// Runs the verb, prints a failure to standard error, and returns the exit status.
     #[must_use]
     pub fn execute(self) -> ExitCode {
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -111,7 +102,7 @@ impl Command {
         let outcome = match runtime {
             Ok(runtime) => {
                 let outcome = runtime.block_on(self.run());
-                // A prompt's thread may still wait for a line that nobody needs.
+                // The thread of a prompt may still be reading a line.
                 runtime.shutdown_background();
                 outcome
             }
@@ -152,8 +143,8 @@ impl Command {
     }
 }
 
-/// Has a verb do what it does, unless and until a signal asks the program to end. Then it is dropped where it stands: what it
-/// must not leave as it is then, such as a hidden prompt or a file by half, is seen to by a `Drop`.
+/// Runs a verb until it completes or a shutdown signal arrives. A signal drops the verb's future; `Drop` implementations restore
+/// a hidden prompt and remove incomplete files.
 async fn invoke<Own: Args + Verb>(invocation: Invocation<Own>) -> Result<Outcome, Failure> {
     let interruption = Interruption::listen()
         .map_err(|cause| Failure::Other(format!("listening for signals: {cause}")))?;
@@ -165,7 +156,7 @@ async fn invoke<Own: Args + Verb>(invocation: Invocation<Own>) -> Result<Outcome
     }
 }
 
-/// The examples of all verbs, as their help shows them.
+/// Returns the examples in the help of all verbs.
 #[must_use]
 pub fn examples() -> Vec<VerbExamples> {
     let mut examples = vec![
@@ -190,18 +181,18 @@ pub fn examples() -> Vec<VerbExamples> {
     examples
 }
 
-/// The statuses that the program ends with, and what it does before it ends with 6, for its help.
+/// The sections of the help on exit statuses and retries.
 pub const EXIT_STATUSES: &str = "\
 Exit statuses:
-    0  done
-    1  could not be done
-    2  wrong usage
-    3  done in part, left at a question, or something was found
-    4  not found, or not known to the caller
+    0  success
+    1  failure
+    2  usage error
+    3  partial success, declined confirmation, or findings
+    4  not found, or not visible to you
     5  not logged in, or not allowed
-    6  the server can't be reached, or is not available now
-  130  interrupted, by SIGINT, SIGTERM or SIGHUP: what was on its way may have been done
+    6  server unreachable or unavailable
+  130  interrupted by SIGINT, SIGTERM or SIGHUP; requests in progress may have taken effect
 
-A request is sent again, a few times, while the server answers that it is not available (503) or can't be connected to. A
-write that was answered so may have been done all the same, and is then done twice, which adds another version;
-KEYWRIGHT_CLIENT_RETRIES=0 sends nothing again.";
+Retries:
+  The client retries a request a few times while it can't connect to the server or the server responds with 503. A write may
+  have taken effect despite a 503; the retry then adds another version. KEYWRIGHT_CLIENT_RETRIES=0 disables retries.";

@@ -5,13 +5,15 @@ use clap::Args;
 use super::{Context, Example, Failure, Outcome, Verb, help, input::metadata, shown::ShownVersion};
 use crate::SecretJson;
 
-/// Add a version to a credential, made of what the newest was made of.
+/// Regenerate a credential with its stored parameters.
+///
+/// Adds a version, generated with the parameters of the latest version.
 #[derive(Debug, Args)]
 #[command(after_help = help(EXAMPLES))]
 pub struct Regenerate {
-    /// The credential's name.
+    /// Name of the credential.
     name: String,
-    /// What to keep besides, as a JSON object. It is not encrypted.
+    /// Metadata to store: a JSON object. It is not encrypted.
     #[arg(long, value_name = "JSON", value_parser = metadata)]
     metadata: Option<SecretJson>,
 }
@@ -27,9 +29,8 @@ impl Verb for Regenerate {
     }
 }
 
-/// What help shows.
 pub(super) const EXAMPLES: &[Example] = &[Example {
-    does: "Replace a password by another one of the same form",
+    does: "Replace a password with a new one of the same form",
     line: "keywright regenerate /demo/generated",
     before: &["keywright generate /demo/generated --type password --length 40"],
 }];

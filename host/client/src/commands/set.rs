@@ -16,66 +16,66 @@ use super::{
 };
 use crate::{SecretJson, SetCredential, output};
 
-/// Store a value of your own.
+/// Set a credential to a given value.
 ///
-/// The value comes from a prompt on a terminal, and from standard input otherwise, so that it stands neither in the shell's
-/// history nor in the list of processes. One line end after it is left out. A value that has members, of any type but
-/// `value` and `password`, is a JSON object, unless its members are said one by one.
+/// By default, the value is read from a prompt on a terminal and from standard input otherwise, so that it appears neither in the
+/// shell's history nor in the process list. One trailing newline is removed. Values of types other than `value` and `password` are
+/// JSON objects; options set their fields one by one.
 #[derive(Debug, Args)]
 #[command(after_help = help(EXAMPLES))]
 pub struct Set {
-    /// The credential's name.
+    /// Name of the credential.
     name: String,
-    /// The credential's type.
+    /// Type of the credential.
     #[arg(long = "type", short = 't', value_name = "TYPE")]
     credential_type: String,
-    /// Read the value from a file; `-` is standard input.
+    /// File to read the value from; `-` for standard input.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     value_file: Option<PathBuf>,
-    /// The value itself. Others on this machine can see it, and the shell keeps it: for what is no secret.
+    /// The value. Not for secrets: other users of this machine can see it, and the shell's history keeps it.
     #[arg(long, value_name = "VALUE", conflicts_with = "value_file")]
     value: Option<String>,
     #[command(flatten)]
-    members: Members,
-    /// What to keep besides, as a JSON object. It is not encrypted.
+    fields: Fields,
+    /// Metadata to store: a JSON object. It is not encrypted.
     #[arg(long, value_name = "JSON", value_parser = metadata)]
     metadata: Option<SecretJson>,
 }
 
-/// The members of a value, one by one.
+/// The fields of a value, one by one.
 #[derive(Debug, Args)]
 #[group(multiple = true, conflicts_with_all = ["value", "value_file"])]
-struct Members {
-    /// The name of a user, whose password comes from a prompt or from standard input.
+struct Fields {
+    /// Name of a user; the password is read from a prompt or standard input.
     #[arg(long, value_name = "NAME")]
     username: Option<String>,
-    /// The file with a certificate, PEM. `-` is standard input, here as for the other members, of which one can have it.
+    /// PEM file with a certificate. `-` for standard input, for at most one field.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     certificate: Option<PathBuf>,
-    /// The file with a private key.
+    /// File with a private key.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     private_key: Option<PathBuf>,
-    /// The file with a public key.
+    /// File with a public key.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     public_key: Option<PathBuf>,
-    /// The file with the certificate of the authority that signed the certificate, PEM.
+    /// PEM file with the certificate of the signing CA.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     ca: Option<PathBuf>,
-    /// The name of the stored authority that signed the certificate, instead of its certificate.
+    /// Name of the stored signing CA, instead of its certificate.
     #[arg(long, value_name = "NAME", conflicts_with = "ca")]
     ca_name: Option<String>,
 }
 
 impl Verb for Set {
     async fn run(self, context: &Context) -> Result<Outcome, Failure> {
-        self.members.refuse_two_readers_of_standard_input()?;
+        self.fields.refuse_two_readers_of_standard_input()?;
         let client = context.client()?;
         let value = match (&self.value, &self.value_file) {
             (Some(value), _) => parsed(&self.credential_type, value)?,
             (None, Some(file)) => parsed(&self.credential_type, without_line_end(&text_of(file)?))?,
-            (None, None) => match self.members.gathered().await? {
+            (None, None) => match self.fields.read().await? {
                 Some(value) => value,
-                None => asked(&self.credential_type).await?,
+                None => prompted(&self.credential_type).await?,
             },
         };
         let mut credential =
@@ -89,8 +89,8 @@ impl Verb for Set {
     }
 }
 
-impl Members {
-    /// The members that files hold.
+impl Fields {
+    /// Returns the fields to read from files.
     fn files(&self) -> impl Iterator<Item = (&'static str, &Path)> {
         let files = [
             ("ca", &self.ca),
@@ -103,7 +103,7 @@ impl Members {
             .filter_map(|(name, file)| Some((name, file.as_deref()?)))
     }
 
-    /// What one member has read of standard input, another one can't: it would be empty.
+    /// Refuses two fields from standard input, because the second would be empty.
     fn refuse_two_readers_of_standard_input(&self) -> Result<(), Failure> {
         let files = self.files().filter(|(_, file)| *file == Path::new("-"));
         let password = self.username.as_ref().map(|_| "password");
@@ -112,54 +112,54 @@ impl Members {
             return Ok(());
         }
         Err(Failure::Usage(format!(
-            "only one member can be read from standard input, and these would be: {}",
+            "only one field can be read from standard input, not {}",
             readers.join(", ")
         )))
     }
 
-    /// The value that the members make, if any was said.
-    async fn gathered(&self) -> Result<Option<SecretJson>, Failure> {
-        let mut members: Vec<(&str, Zeroizing<String>)> = Vec::new();
+    /// Reads the value from the given fields. `None` if no field is given.
+    async fn read(&self) -> Result<Option<SecretJson>, Failure> {
+        let mut fields: Vec<(&str, Zeroizing<String>)> = Vec::new();
         for (name, file) in self.files() {
-            members.push((name, text_of(file)?));
+            fields.push((name, text_of(file)?));
         }
         if let Some(name) = &self.ca_name {
-            members.push(("ca_name", Zeroizing::new(name.clone())));
+            fields.push(("ca_name", Zeroizing::new(name.clone())));
         }
         if let Some(username) = &self.username {
             let password = output::secret_of_input("Password").await?;
-            members.push(("username", Zeroizing::new(username.clone())));
-            members.push(("password", Zeroizing::new(password.expose().to_owned())));
+            fields.push(("username", Zeroizing::new(username.clone())));
+            fields.push(("password", Zeroizing::new(password.expose().to_owned())));
         }
-        if members.is_empty() {
+        if fields.is_empty() {
             return Ok(None);
         }
-        let members: BTreeMap<&str, &str> = members
+        let fields: BTreeMap<&str, &str> = fields
             .iter()
             .map(|(name, text)| (*name, text.as_str()))
             .collect();
-        Ok(Some(SecretJson::of(&members)?))
+        Ok(Some(SecretJson::of(&fields)?))
     }
 }
 
-/// The value that is typed, or that stands on standard input.
-async fn asked(credential_type: &str) -> Result<SecretJson, Failure> {
+/// Reads the value from a prompt or standard input.
+async fn prompted(credential_type: &str) -> Result<SecretJson, Failure> {
     let is_user = credential_type.eq_ignore_ascii_case("user");
     if is_user && io::stdin().is_terminal() {
         let username = output::line("Username").await?;
         let password = output::secret_of_input("Password").await?;
-        let members = BTreeMap::from([
+        let fields = BTreeMap::from([
             ("username", username.as_str()),
             ("password", password.expose()),
         ]);
-        return Ok(SecretJson::of(&members)?);
+        return Ok(SecretJson::of(&fields)?);
     }
     let text = output::secret_of_input("Value").await?;
     parsed(credential_type, text.expose())
 }
 
-/// The value that a text means: the text itself for `value` and `password`, JSON for the other types of the API, and for
-/// types of a server's own what it looks like.
+/// Parses a value: a string for `value` and `password`, JSON for the other types of the API. For types of plugins, a JSON object
+/// is parsed and everything else is a string.
 fn parsed(credential_type: &str, text: &str) -> Result<SecretJson, Failure> {
     let credential_type = credential_type.to_ascii_lowercase();
     if TYPES_OF_TEXT.contains(&credential_type.as_str()) {
@@ -178,20 +178,19 @@ const TYPES_OF_TEXT: [&str; 2] = ["password", "value"];
 
 const TYPES_OF_OBJECTS: [&str; 5] = ["certificate", "json", "rsa", "ssh", "user"];
 
-/// What help shows.
 pub(super) const EXAMPLES: &[Example] = &[
     Example {
-        does: "Store a password that another program writes",
+        does: "Store a password from a pipe",
         line: "openssl rand -base64 24 | keywright set /demo/token --type password",
         before: &[],
     },
     Example {
-        does: "Store free JSON",
+        does: "Store a JSON object",
         line: r#"keywright set /demo/database --type json --value '{"host": "db.example", "port": 5432}'"#,
         before: &[],
     },
     Example {
-        does: "Store a user, whose password stands in a file",
+        does: "Store a user with a password from a file",
         line: "keywright set /demo/admin --type user --username admin <password.txt",
         before: &["printf secret >password.txt"],
     },
@@ -207,7 +206,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_text_means_depends_on_the_type() {
+    fn the_type_decides_how_a_value_is_parsed() {
         let cases = [
             ("password", r#"{"a":1}"#, Some(r#""{\"a\":1}""#)),
             ("VALUE", "x", Some(r#""x""#)),

@@ -1,4 +1,4 @@
-//! How credentials are shown.
+//! Output of credentials.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ pub(super) struct ShownVersion<'a>(pub(super) &'a CredentialVersion);
 /// Several versions of one credential, with their values.
 pub(super) struct ShownVersions<'a>(pub(super) &'a [CredentialVersion]);
 
-/// Credentials that were found.
+/// Found credentials.
 pub(super) struct ShownFound<'a>(pub(super) &'a [FoundCredential]);
 
 impl Shown for ShownVersion<'_> {
@@ -24,7 +24,7 @@ impl Shown for ShownVersion<'_> {
     }
 
     fn table(&self) -> Table {
-        Table::Members(members(self.0))
+        Table::Fields(fields(self.0))
     }
 }
 
@@ -83,15 +83,15 @@ impl Shown for ShownFound<'_> {
     }
 }
 
-fn members(version: &CredentialVersion) -> Vec<(String, String)> {
-    let mut members = vec![
+fn fields(version: &CredentialVersion) -> Vec<(String, String)> {
+    let mut fields = vec![
         ("name", version.name.clone()),
         ("type", version.credential_type.clone()),
         ("id", version.id.clone()),
         ("created", version.version_created_at.clone()),
     ];
     if let Some(date) = &version.expiry_date {
-        members.push(("expires", date.clone()));
+        fields.push(("expires", date.clone()));
     }
     let facts = [
         ("transitional", version.transitional),
@@ -99,27 +99,27 @@ fn members(version: &CredentialVersion) -> Vec<(String, String)> {
         ("self-signed", version.self_signed),
         ("generated", version.generated),
     ];
-    members.extend(facts.into_iter().filter_map(|(name, fact)| {
+    fields.extend(facts.into_iter().filter_map(|(name, fact)| {
         let word = if fact? { "yes" } else { "no" };
         Some((name, word.to_owned()))
     }));
     if let Some(metadata) = &version.metadata {
-        members.push(("metadata", metadata.expose().to_owned()));
+        fields.push(("metadata", metadata.expose().to_owned()));
     }
-    let mut members: Vec<_> = members
+    let mut fields: Vec<_> = fields
         .into_iter()
         .map(|(name, text)| (name.to_owned(), text))
         .collect();
     match version.value.members() {
-        // What a free JSON value is made of may be called anything, so it is not mixed with the facts.
+        // The keys of a json value are arbitrary and could collide with the fields above.
         Some(parts) if version.credential_type != "json" => {
-            members.extend(
+            fields.extend(
                 parts
                     .iter()
                     .map(|(name, part)| (name.clone(), part.plain().to_string())),
             );
         }
-        _ => members.push(("value".to_owned(), version.value.plain().to_string())),
+        _ => fields.push(("value".to_owned(), version.value.plain().to_string())),
     }
-    members
+    fields
 }

@@ -1,4 +1,4 @@
-//! What people and programs read: data on standard output, all else on standard error.
+//! Output: data on standard output, messages on standard error.
 
 mod pretty;
 mod printable;
@@ -21,23 +21,23 @@ use printable::printable_json;
 pub(crate) use prompt::{confirm, line, secret_line, secret_of_input};
 pub(crate) use table::Table;
 
-/// What can be written in each form.
+/// Data that can be written in each output format.
 pub(crate) trait Shown {
-    /// As JSON, which YAML is made of too.
+    /// Returns the data as JSON, from which YAML is derived.
     fn json(&self) -> Result<Box<RawValue>, serde_json::Error>;
 
-    /// For people.
+    /// Returns the data as a table.
     fn table(&self) -> Table;
 }
 
-/// Where and how a verb writes.
+/// The standard output of a verb.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Output {
     format: OutputFormat,
 }
 
 impl Output {
-    /// Writes in this form; or else as a table on a terminal, and as JSON elsewhere.
+    /// Creates an output with this format. The default is a table on a terminal, JSON otherwise.
     pub(crate) fn new(format: Option<OutputFormat>) -> Self {
         let usual = if io::stdout().is_terminal() {
             OutputFormat::Table
@@ -57,7 +57,7 @@ impl Output {
         }
     }
 
-    /// Writes a document to standard output, which is JSON where no other form was asked for, also on a terminal.
+    /// Writes a document to standard output: as YAML if requested, otherwise as JSON, even on a terminal.
     pub(crate) fn show_document(self, json: &RawValue) -> Result<(), Failure> {
         if self.format == OutputFormat::Yaml {
             let yaml = transfer::yaml(json.get())
@@ -65,7 +65,7 @@ impl Output {
             return self.write(yaml.as_bytes());
         }
         let pretty = pretty(json);
-        // Where a program reads it, not a terminal, it has the bytes that it always had.
+        // Programs get the bytes unescaped.
         let shown = if self.format == OutputFormat::Table || io::stdout().is_terminal() {
             printable_json(&pretty)
         } else {
@@ -75,9 +75,9 @@ impl Output {
         self.write(b"\n")
     }
 
-    /// Writes bytes to standard output as they are, but for colours where there is no terminal.
+    /// Writes bytes to standard output. Strips colors from tables if standard output is not a terminal.
     ///
-    /// A reader that has gone, as `head` does, has what it wanted.
+    /// A closed pipe is not an error: readers such as `head` stop early.
     pub(crate) fn write(self, bytes: &[u8]) -> Result<(), Failure> {
         let mut stdout = anstream::stdout().lock();
         let written = match self.format {
@@ -95,7 +95,7 @@ impl Output {
         })
     }
 
-    /// Writes bytes to standard output exactly.
+    /// Writes bytes to standard output unchanged.
     pub(crate) fn write_raw(bytes: &[u8]) -> Result<(), Failure> {
         let raw = Self {
             format: OutputFormat::Json,
@@ -104,12 +104,12 @@ impl Output {
     }
 }
 
-/// Tells people something, on standard error.
+/// Prints a message to standard error.
 pub(crate) fn note(text: &str) {
     let _ = writeln!(anstream::stderr().lock(), "{}", printable(text));
 }
 
-/// Tells people what went wrong, on standard error.
+/// Prints an error to standard error.
 pub(crate) fn error(text: &str) {
     let style = Style::new().fg_color(Some(AnsiColor::Red.into())).bold();
     let text = printable(text);

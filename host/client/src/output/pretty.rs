@@ -1,9 +1,9 @@
-//! JSON on several lines.
+//! Indents JSON.
 
 use serde_json::value::RawValue;
 use zeroize::Zeroizing;
 
-/// The same JSON on several lines. It is not parsed into numbers and back, so that none of them loses digits.
+/// Indents JSON. Numbers are not parsed, so that they keep all digits.
 pub(super) fn pretty(json: &RawValue) -> Zeroizing<String> {
     let mut writer = Writer::default();
     let mut rest = json.get().chars().peekable();
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_what_a_json_library_writes_but_for_numbers_which_stay_as_they_are() {
+    fn output_equals_a_json_librarys_but_numbers_stay_verbatim() {
         for json in [
             "1",
             "\"a\"",

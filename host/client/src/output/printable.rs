@@ -1,15 +1,15 @@
-//! What a terminal may be sent.
+//! Escapes text for terminals.
 
 use std::{borrow::Cow, fmt::Write};
 
-/// The text with everything escaped by which it could do more to a terminal than be read. Line ends and tabs stay.
+/// Escapes characters that could control a terminal, except newlines and tabs.
 pub(crate) fn printable(text: &str) -> Cow<'_, str> {
     escaped(text, |escaped, character| {
         escaped.extend(character.escape_unicode());
     })
 }
 
-/// The same of a JSON text, which stays the same JSON: what is to be escaped can only stand in texts there.
+/// Escapes the same characters in JSON. The JSON value is unchanged, because such characters only occur in strings.
 pub(super) fn printable_json(json: &str) -> Cow<'_, str> {
     escaped(json, |escaped, character| {
         // Writing to a string does not fail.
@@ -36,7 +36,7 @@ fn is_harmless(character: char) -> bool {
     matches!(character, '\n' | '\t') || !(character.is_control() || turns_text(character))
 }
 
-/// Whether it makes what follows be read in another direction (Unicode Standard Annex #9).
+/// Whether the character controls the text direction (Unicode Standard Annex #9).
 fn turns_text(character: char) -> bool {
     matches!(
         character,
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_would_steer_a_terminal_is_escaped() {
+    fn terminal_control_characters_are_escaped() {
         for (text, expected) in [
             ("a é\n\tb", "a é\n\tb"),
             ("\u{1b}[31mred", "\\u{1b}[31mred"),
@@ -60,7 +60,7 @@ mod tests {
         }
     }
     #[test]
-    fn json_stays_the_same_json() {
+    fn escaped_json_has_the_same_value() {
         let texts = [
             "a é\n\t\"\\",
             "\u{1b}\r\u{7f}\u{80}\u{9b}",

@@ -1,4 +1,4 @@
-//! What people are asked.
+//! Prompts.
 
 use std::{
     io::{self, BufRead, IsTerminal, Write},
@@ -15,13 +15,13 @@ use crate::{
     input::{read_text, without_line_end},
 };
 
-/// A text on one line, typed on a terminal. Without one, nobody can be asked.
+/// Prompts for a line of text. Requires a terminal.
 pub(crate) async fn line(question: &str) -> Result<String, Failure> {
     let line = ask(question, Echo::On).await?;
     Ok(line.expose().to_owned())
 }
 
-/// A secret on one line: typed without being seen on a terminal, and else the first line of standard input.
+/// Reads a secret: from a prompt without echo on a terminal, otherwise from the first line of standard input.
 pub(crate) async fn secret_line(question: &str) -> Result<Secret, Failure> {
     if !io::stdin().is_terminal() {
         let line = first_line(io::stdin().lock())
@@ -36,8 +36,8 @@ pub(crate) async fn secret_line(question: &str) -> Result<Secret, Failure> {
     ask(question, Echo::Off).await
 }
 
-/// A secret of any length: typed on one line without being seen on a terminal, and else all of standard input but for the
-/// line end after it.
+/// Reads a secret of any length: from a prompt without echo on a terminal, otherwise from the whole standard input without its
+/// trailing newline.
 pub(crate) async fn secret_of_input(question: &str) -> Result<Secret, Failure> {
     if io::stdin().is_terminal() {
         return ask(question, Echo::Off).await;
@@ -46,17 +46,16 @@ pub(crate) async fn secret_of_input(question: &str) -> Result<Secret, Failure> {
     Ok(secret(&text))
 }
 
-/// Whether the person at the terminal means it. Without a terminal nobody can be asked, and it is not done: the way out is
-/// an argument, which is named.
+/// Asks for confirmation on the terminal. Without a terminal, fails and suggests the argument to use instead.
 pub(crate) async fn confirm(question: &str, argument: &str) -> Result<bool, Failure> {
     if !io::stdin().is_terminal() {
         return Err(Failure::Usage(format!(
-            "{question} There is no terminal to ask on: say {argument} if you mean it"
+            "{question} Can't ask without a terminal; use {argument}"
         )));
     }
-    let answer = ask(&format!("{question} [y/N]"), Echo::On).await?;
-    let answer = answer.expose().trim().to_ascii_lowercase();
-    Ok(answer == "y" || answer == "yes")
+    let line = ask(&format!("{question} [y/N]"), Echo::On).await?;
+    let line = line.expose().trim().to_ascii_lowercase();
+    Ok(line == "y" || line == "yes")
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -65,9 +64,9 @@ enum Echo {
     Off,
 }
 
-/// Asks on the terminal. Dropped, it leaves it as it was, with what is typed visible again, on a new line.
+/// Prompts on the terminal. Dropping the future restores the echo and starts a new line.
 async fn ask(question: &str, echo: Echo) -> Result<Secret, Failure> {
-    let failed = |cause: io::Error| Failure::Other(format!("asking on the terminal: {cause}"));
+    let failed = |cause: io::Error| Failure::Other(format!("prompting on the terminal: {cause}"));
     let mut line_begun = LineBegun { is_ended: false };
     let hidden = match echo {
         Echo::Off => Some(Hidden::begin().map_err(failed)?),
@@ -78,25 +77,25 @@ async fn ask(question: &str, echo: Echo) -> Result<Secret, Failure> {
         .and_then(|()| stderr.flush())
         .map_err(failed)?;
     let (sender, receiver) = oneshot::channel();
-    // A thread of its own: it can't be interrupted, and nothing waits for it when the program ends.
+    // The read can't be interrupted. On its own thread, it doesn't delay the end of the program.
     thread::spawn(move || {
         let _ = sender.send(first_line(io::stdin().lock()));
     });
-    let answer = receiver.await;
+    let line = receiver.await;
     drop(hidden);
-    // Whoever sees what is typed has seen the end of the line.
+    // The terminal has echoed the newline.
     line_begun.is_ended = echo == Echo::On;
     drop(line_begun);
-    let line = answer
+    let line = line
         .map_err(|_| failed(io::ErrorKind::UnexpectedEof.into()))?
         .map_err(failed)?;
     if line.is_empty() {
-        return Err(Failure::Other(format!("{question}: no answer")));
+        return Err(Failure::Other(format!("{question}: no input")));
     }
     Ok(secret(&line))
 }
 
-/// A line on the terminal that ends when this goes, unless it has ended.
+/// A line on the terminal. Dropping it ends the line, unless it has ended.
 struct LineBegun {
     is_ended: bool,
 }
@@ -109,7 +108,7 @@ impl Drop for LineBegun {
     }
 }
 
-/// The terminal while what is typed is not shown.
+/// A terminal without echo. Dropping it restores the terminal.
 struct Hidden {
     before: Termios,
 }
@@ -132,24 +131,24 @@ impl Drop for Hidden {
     }
 }
 
-/// A line with its end, or what there is where none ends.
+/// Reads a line including its newline, if any.
 fn first_line(source: impl BufRead) -> io::Result<Zeroizing<String>> {
     let mut line = Zeroizing::new(String::new());
     source.take(LINE_BYTES_MAX + 1).read_line(&mut line)?;
     if line.len() as u64 > LINE_BYTES_MAX {
         return Err(io::Error::other(format!(
-            "its first line is longer than {LINE_BYTES_MAX} bytes"
+            "the first line is longer than {LINE_BYTES_MAX} bytes"
         )));
     }
     Ok(line)
 }
 
-/// What was typed or read, without the line end after it.
+/// Returns the secret without its trailing newline.
 fn secret(text: &str) -> Secret {
     Secret::new(without_line_end(text).to_owned())
 }
 
-/// The longest line that is read, with its end: more than the longest token that fits into the head of a request.
+/// The maximum length of a line, including its newline: longer than any token that fits into a request header.
 const LINE_BYTES_MAX: u64 = 64 * 1024;
 
 #[cfg(test)]
@@ -157,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_may_have_64_kibibytes_and_no_more() {
+    fn lines_of_more_than_64_kib_are_refused() {
         for (text, length) in [
             ("x".repeat(64 * 1024), Some(64 * 1024)),
             (format!("{}\n", "x".repeat(64 * 1024 - 1)), Some(64 * 1024)),
@@ -170,7 +169,7 @@ mod tests {
             assert_eq!(line.ok().map(|line| line.len()), length);
         }
         let refused = first_line("x".repeat(64 * 1024 + 1).as_bytes()).unwrap_err();
-        let expected = "its first line is longer than 65536 bytes";
+        let expected = "the first line is longer than 65536 bytes";
         assert_eq!(refused.to_string(), expected);
     }
 }

@@ -1,4 +1,4 @@
-//! Tables for people.
+//! Tables.
 
 use std::fmt;
 
@@ -7,25 +7,25 @@ use unicode_width::UnicodeWidthStr;
 
 use super::printable;
 
-/// What people read.
+/// A table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Table {
-    /// Many of one kind: a row each.
+    /// Several objects, one per row.
     Rows {
-        /// What stands above the columns.
+        /// The column headings.
         heads: Vec<&'static str>,
-        /// The rows, of as many cells as there are heads.
+        /// The rows, with one cell per heading.
         rows: Vec<Vec<String>>,
     },
-    /// The members of one: a line each, or a block below its name where it has more than one line.
-    Members(Vec<(String, String)>),
+    /// One object with one field per line. A field with several lines is a block below its name.
+    Fields(Vec<(String, String)>),
 }
 
 impl fmt::Display for Table {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Rows { heads, rows } => write_rows(formatter, heads, rows),
-            Self::Members(members) => write_members(formatter, members),
+            Self::Fields(fields) => write_fields(formatter, fields),
         }
     }
 }
@@ -67,11 +67,11 @@ fn write_row(
     writeln!(formatter)
 }
 
-fn write_members(formatter: &mut fmt::Formatter<'_>, members: &[(String, String)]) -> fmt::Result {
-    let names: Vec<String> = members.iter().map(|(name, _)| on_one_line(name)).collect();
+fn write_fields(formatter: &mut fmt::Formatter<'_>, fields: &[(String, String)]) -> fmt::Result {
+    let names: Vec<String> = fields.iter().map(|(name, _)| on_one_line(name)).collect();
     let width = names.iter().map(|name| name.width()).max();
     let width = width.unwrap_or_default() + GAP;
-    for (name, (_, text)) in names.iter().zip(members) {
+    for (name, (_, text)) in names.iter().zip(fields) {
         let text = printable(text);
         let blanks = width.saturating_sub(name.width());
         if text.contains('\n') {
@@ -92,7 +92,7 @@ fn on_one_line(cell: &str) -> String {
 
 const BOLD: Style = Style::new().bold();
 
-/// The blanks between two columns.
+/// The number of spaces between two columns.
 const GAP: usize = 2;
 
 #[cfg(test)]
@@ -119,12 +119,12 @@ mod tests {
     }
 
     #[test]
-    fn a_member_of_several_lines_is_a_block() {
-        let member = |name: &str, text: &str| (name.to_owned(), text.to_owned());
-        let table = Table::Members(vec![
-            member("name", "/a"),
-            member("certificate", "one\ntwo\n"),
-            member("type", "x"),
+    fn a_field_of_several_lines_is_a_block() {
+        let field = |name: &str, text: &str| (name.to_owned(), text.to_owned());
+        let table = Table::Fields(vec![
+            field("name", "/a"),
+            field("certificate", "one\ntwo\n"),
+            field("type", "x"),
         ]);
         assert_eq!(
             plain(&table),
@@ -133,9 +133,9 @@ mod tests {
     }
 
     #[test]
-    fn the_name_of_a_member_is_one_word_on_one_line_that_does_nothing_to_a_terminal() {
-        let member = |name: &str| (name.to_owned(), "x".to_owned());
-        let table = Table::Members(vec![member("a\u{1b}[2J"), member("b\nc\u{9b}")]);
+    fn field_names_are_escaped_and_fit_on_one_line() {
+        let field = |name: &str| (name.to_owned(), "x".to_owned());
+        let table = Table::Fields(vec![field("a\u{1b}[2J"), field("b\nc\u{9b}")]);
         assert_eq!(plain(&table), "a\\u{1b}[2J  x\nb c\\u{9b}   x\n");
     }
 }

@@ -1,11 +1,11 @@
-//! The variables of the environment.
+//! Environment variables.
 
 use std::{ffi::OsString, path::PathBuf};
 
 use super::SettingsRefused;
 use crate::Secret;
 
-/// What the environment says. A variable that is empty is as good as absent.
+/// The settings from environment variables. Empty variables are ignored.
 #[derive(Debug, Default)]
 pub(super) struct Environment {
     pub(super) server: Option<String>,
@@ -19,15 +19,15 @@ pub(super) struct Environment {
     pub(super) scope: Option<String>,
     pub(super) audience: Option<String>,
     pub(super) resource: Option<String>,
-    /// The access token, and the variable that holds it.
+    /// The access token, and the variable that contains it.
     pub(super) token: Option<(&'static str, Secret)>,
 }
 
 impl Environment {
-    /// Reads the environment through this function.
+    /// Reads the settings from these variables.
     ///
     /// # Errors
-    /// When a variable is not UTF-8, or begins as ours do and is none of them.
+    /// When a variable of the client is not UTF-8 or is unknown.
     pub(super) fn read(
         variables: impl IntoIterator<Item = (OsString, OsString)>,
     ) -> Result<Self, SettingsRefused> {
@@ -81,10 +81,10 @@ impl Environment {
 /// The variable with an access token.
 const TOKEN: &str = "KEYWRIGHT_TOKEN";
 
-/// Another name of it. If both are set, this one is ignored.
+/// An alias of [`TOKEN`], ignored if both are set.
 const CLIENT_TOKEN: &str = "KEYWRIGHT_CLIENT_TOKEN";
 
-/// How the names of the variables begin.
+/// The prefix of the client's variables.
 const PREFIX: &str = "KEYWRIGHT_CLIENT_";
 
 #[cfg(test)]
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_of_others_and_empty_ones_are_left_alone() {
+    fn empty_variables_and_those_of_the_server_are_ignored() {
         let read = read(&[
             ("KEYWRIGHT_SERVER__LISTEN", "x"),
             ("KEYWRIGHT_CLIENT_SERVER", ""),
@@ -112,13 +112,13 @@ mod tests {
     }
 
     #[test]
-    fn a_variable_that_looks_like_ours_and_is_not_is_named() {
+    fn unknown_variables_with_the_prefix_are_refused_by_name() {
         let refused = read(&[("KEYWRIGHT_CLIENT_SERVR", "x")]).unwrap_err();
         assert!(refused.to_string().contains("KEYWRIGHT_CLIENT_SERVR"));
     }
 
     #[test]
-    fn the_token_s_short_variable_goes_first() {
+    fn keywright_token_overrides_keywright_client_token() {
         let short = ("KEYWRIGHT_TOKEN", "short");
         let long = ("KEYWRIGHT_CLIENT_TOKEN", "long");
         for (variables, name, value) in [
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_not_in_what_is_printed() {
+    fn debug_output_contains_no_secrets() {
         for name in [
             "KEYWRIGHT_CLIENT_SECRET",
             "KEYWRIGHT_CLIENT_TOKEN",

@@ -1,4 +1,4 @@
-//! Files that are for the eyes of their owner.
+//! Files that only their owner can read.
 
 use std::{
     fs::{self, DirBuilder, File},
@@ -16,18 +16,18 @@ use crate::new_file::{Readers, write_whole};
 #[derive(Clone, Debug)]
 pub struct Directory(PathBuf);
 
-/// A file could not be read or written.
+/// A file can't be read or written.
 #[derive(Debug, thiserror::Error)]
 #[error("{} can't be {doing}: {cause}", path.display())]
 pub struct FileFailure {
-    /// Which file.
+    /// The path of the file.
     pub path: PathBuf,
     doing: &'static str,
     cause: io::Error,
 }
 
 impl Directory {
-    /// The folder that the environment names, or else the platform's.
+    /// Returns the folder named by `KEYWRIGHT_CLIENT_DIRECTORY`, or the platform's default.
     #[must_use]
     pub fn of_environment() -> Option<Self> {
         if let Some(named) = std::env::var_os("KEYWRIGHT_CLIENT_DIRECTORY")
@@ -39,19 +39,19 @@ impl Directory {
         Some(Self(platform.config_dir().join("keywright")))
     }
 
-    /// This folder.
+    /// Uses this folder.
     #[must_use]
     pub fn at(path: PathBuf) -> Self {
         Self(path)
     }
 
-    /// The path of a file in it.
+    /// Returns the path of a file in the folder.
     #[must_use]
     pub fn file(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
 
-    /// Reads a file in it, when it is there.
+    /// Reads a file in the folder. `None` if it does not exist.
     pub(super) fn read(&self, name: &str) -> Result<Option<Zeroizing<String>>, FileFailure> {
         let path = self.file(name);
         match fs::read_to_string(&path) {
@@ -61,33 +61,33 @@ impl Directory {
         }
     }
 
-    /// Makes the folder, where there is none.
-    pub(super) fn make(&self) -> Result<(), FileFailure> {
-        let failed = |cause| FileFailure::new(&self.0, "made", cause);
+    /// Creates the folder if it does not exist.
+    pub(super) fn create(&self) -> Result<(), FileFailure> {
+        let failed = |cause| FileFailure::new(&self.0, "created", cause);
         let mut folder = DirBuilder::new();
         folder.recursive(true).mode(0o700);
         folder.create(&self.0).map_err(failed)
     }
 
-    /// Writes a file in it, which is there whole or not at all, and which its owner alone may read.
+    /// Writes a file in the folder atomically. Only its owner may read it.
     pub(super) fn write(&self, name: &str, bytes: &[u8]) -> Result<(), FileFailure> {
         write_whole(&self.file(name), bytes, Readers::Owner)
     }
 
-    /// Whether the mode of a file in it gives others than its owner any right.
+    /// Whether group or others have any permission on a file in the folder.
     pub(super) fn is_open_to_others(&self, name: &str) -> bool {
         let metadata = fs::metadata(self.file(name));
         metadata.is_ok_and(|metadata| metadata.permissions().mode() & OTHERS != 0)
     }
 
-    /// Waits until no other run of the program changes what is in it, and keeps them waiting until what is returned is
-    /// dropped. Where the file system has no locks, nobody waits.
-    pub(super) fn turn(&self) -> Option<File> {
+    /// Locks the folder against other runs of the program until the returned file is dropped. `None` if the file system does not
+    /// support locks.
+    pub(super) fn lock(&self) -> Option<File> {
         let folder = File::open(&self.0).ok()?;
         folder.lock().ok().map(|()| folder)
     }
 
-    /// Deletes a file in it, or what a link in it leads to. False when there is none.
+    /// Deletes a file in the folder, or the target of a link. `false` if it does not exist.
     pub(super) fn delete(&self, name: &str) -> Result<bool, FileFailure> {
         let path = self.file(name);
         match fs::canonicalize(&path).and_then(fs::remove_file) {
@@ -99,7 +99,7 @@ impl Directory {
 }
 
 impl FileFailure {
-    /// Whether what is there is no text.
+    /// Whether the file is not UTF-8.
     pub(super) fn is_not_text(&self) -> bool {
         self.cause.kind() == io::ErrorKind::InvalidData
     }
@@ -113,7 +113,7 @@ impl FileFailure {
     }
 }
 
-/// What group and others may do.
+/// The permission bits of group and others.
 const OTHERS: u32 = 0o077;
 
 #[cfg(test)]
@@ -121,11 +121,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_are_for_their_owner_alone_even_where_others_could_read_what_was_there() {
+    fn written_files_have_mode_0600_even_if_replaced_ones_had_not() {
         let folder = tempfile::tempdir().unwrap();
         let directory = Directory::at(folder.path().join("a/keywright"));
         assert!(directory.read("session.json").unwrap().is_none());
-        directory.make().unwrap();
+        directory.create().unwrap();
         directory.write("session.json", b"one").unwrap();
         let path = directory.file("session.json");
         assert!(!directory.is_open_to_others("session.json"));

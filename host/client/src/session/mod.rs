@@ -1,39 +1,38 @@
-//! What configures the command line, and what it keeps between two runs.
+//! The settings of the command line, and the state that it keeps between runs.
 //!
 //! # The folder
 //!
-//! `keywright` in the platform's folder for configurations: `$XDG_CONFIG_HOME/keywright`, or `~/.config/keywright`; another
-//! one by `KEYWRIGHT_CLIENT_DIRECTORY`. It is made with mode 0700; one that is there already is taken as it is.
+//! `keywright` in the platform's configuration folder (`$XDG_CONFIG_HOME/keywright` or `~/.config/keywright`), unless
+//! `KEYWRIGHT_CLIENT_DIRECTORY` names another folder. It is created with mode 0700; the mode of an existing folder is not changed.
 //!
-//! - `settings.toml`, which you write: see [`SettingsFile`]. No secret can stand in it, so nobody looks at its mode.
-//! - `session.json`, which `keywright login` writes, and `keywright logout` deletes. It holds the server's address and tokens,
-//!   never a password or the secret of a client. Tokens are sent to that server alone. Each time that it is written it has
-//!   mode 0600, whatever it had before; each run that finds it with a mode that lets others read it says so, and goes on.
+//! - `settings.toml`, written by you: see [`SettingsFile`]. It contains no secrets, so its mode is not checked.
+//! - `session.json`, written by `keywright login` and deleted by `keywright logout`. It contains the server's address and tokens,
+//!   never a password or a client secret. The tokens are only sent to that server. Every write sets mode 0600. If others can read
+//!   the file, each run prints a warning and continues.
 //!
-//! Several runs may use the folder at once: what one of them changes in the session, it changes while the others wait. A run
-//! that has renewed its tokens keeps them only where it still finds the login that it began with.
+//! Several runs may use the folder concurrently: a lock serializes changes of the session. A run that has renewed its tokens only
+//! stores them if the stored login is still the one it started with.
 //!
-//! # What goes before what
+//! # Precedence
 //!
-//! An argument goes before a variable, a variable before the session, the session before `settings.toml`.
+//! Arguments override variables, variables override the session, and the session overrides `settings.toml`.
 //!
 //! | Variable | Argument | In `settings.toml` | Meaning |
 //! |---|---|---|---|
 //! | `KEYWRIGHT_CLIENT_SERVER` | `--server` | `server` | the server's address |
-//! | `KEYWRIGHT_CLIENT_CA_CERT` | `--ca-cert` | `ca_cert` | the file with the authorities that alone are trusted, PEM |
+//! | `KEYWRIGHT_CLIENT_CA_CERT` | `--ca-cert` | `ca_cert` | the PEM file with the CAs to trust instead of the system's |
 //! | `KEYWRIGHT_CLIENT_CERT` | `--cert` | `cert` | the file with the client certificate, PEM |
 //! | `KEYWRIGHT_CLIENT_KEY` | `--key` | `key` | the file with its private key, PEM |
 //! | `KEYWRIGHT_CLIENT_OUTPUT` | `--output` | `output` | `json`, `yaml` or `table` |
-//! | `KEYWRIGHT_CLIENT_RETRIES` | none | `retries` | how often a request is sent again while the server is not available, 0 to 20 |
-//! | `KEYWRIGHT_CLIENT_ID`, `KEYWRIGHT_CLIENT_SECRET` | none | none | a client's id and secret: each run logs in by them |
+//! | `KEYWRIGHT_CLIENT_RETRIES` | none | `retries` | the maximum number of retries while the server is unavailable, 0 to 20 |
+//! | `KEYWRIGHT_CLIENT_ID`, `KEYWRIGHT_CLIENT_SECRET` | none | none | a client's id and secret, with which each run logs in |
 //! | `KEYWRIGHT_CLIENT_SCOPE`, `_AUDIENCE`, `_RESOURCE` | `--scope`, `--audience`, `--resource` of `login` | `scope`, `audience`, `resource` | parameters of a login |
 //! | none | `--client-id` of `login` | `client_id` | the public client through which users log in |
-//! | `KEYWRIGHT_TOKEN` | `--token-file` | none | an access token, or the file with it; `KEYWRIGHT_CLIENT_TOKEN` is another name of the variable |
+//! | `KEYWRIGHT_TOKEN` | `--token-file` | none | an access token, or the file with it; `KEYWRIGHT_CLIENT_TOKEN` is an alias of the variable |
 //! | `KEYWRIGHT_CLIENT_DIRECTORY` | none | none | the folder |
 //!
-//! The server's own settings are overridden by `KEYWRIGHT_SECTION__NAME`. No section is called `client_…`, and servers leave
-//! variables alone whose names begin with `KEYWRIGHT_CLIENT_`. Proxies are taken from `HTTPS_PROXY`, `ALL_PROXY` and
-//! `NO_PROXY`.
+//! `KEYWRIGHT_SECTION__NAME` overrides a setting of the server. No section is called `client_…`, and servers ignore variables that
+//! begin with `KEYWRIGHT_CLIENT_`. The client uses the proxies in `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY`.
 
 mod environment;
 mod files;

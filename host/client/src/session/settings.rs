@@ -1,4 +1,4 @@
-//! What a run of the command line is configured by: arguments, environment, session and file, in this order.
+//! Combines settings from arguments, environment, session and file, in this order of precedence.
 
 use std::{fs, path::PathBuf};
 
@@ -9,15 +9,15 @@ use zeroize::Zeroizing;
 use super::{Directory, FileFailure, StoredSession, environment::Environment, token};
 use crate::{Client, ClientBuilder, Error, Grant, LoginOptions, Secret, Tokens, client::address};
 
-/// How what was asked for is written.
+/// The output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum OutputFormat {
-    /// JSON, which is the default where standard output is no terminal.
+    /// JSON.
     Json,
     /// YAML.
     Yaml,
-    /// For people, which is the default on a terminal.
+    /// Table.
     Table,
 }
 
@@ -27,15 +27,15 @@ pub enum OutputFormat {
 pub struct SettingsFile {
     /// The server's address.
     pub server: Option<String>,
-    /// The file with the authorities that alone are trusted, PEM.
+    /// The PEM file with the CAs to trust instead of the system's.
     pub ca_cert: Option<PathBuf>,
     /// The file with the client certificate, PEM.
     pub cert: Option<PathBuf>,
     /// The file with its private key, PEM.
     pub key: Option<PathBuf>,
-    /// How what was asked for is written.
+    /// The output format.
     pub output: Option<OutputFormat>,
-    /// How often a request is sent again while the server is not available, 0 to 20.
+    /// The maximum number of retries while the server is unavailable, 0 to 20.
     pub retries: Option<u32>,
     /// The public client through which users log in.
     pub client_id: Option<String>,
@@ -47,12 +47,12 @@ pub struct SettingsFile {
     pub resource: Option<String>,
 }
 
-/// What the arguments say.
+/// The settings from arguments.
 #[derive(Clone, Debug, Default)]
 pub struct Arguments {
     /// The server's address.
     pub server: Option<String>,
-    /// The files with the authorities that alone are trusted, PEM.
+    /// The PEM files with the CAs to trust instead of the system's.
     pub ca_cert: Vec<PathBuf>,
     /// The file with the client certificate, PEM.
     pub cert: Option<PathBuf>,
@@ -60,98 +60,98 @@ pub struct Arguments {
     pub key: Option<PathBuf>,
     /// The file with an access token.
     pub token_file: Option<PathBuf>,
-    /// How what was asked for is written.
+    /// The output format.
     pub output: Option<OutputFormat>,
 }
 
-/// What a run is configured by.
+/// The settings of a run.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The server's address.
     pub server: Option<String>,
-    /// The files with the authorities that alone are trusted; the system's where there are none.
+    /// The files with the trusted CAs; if empty, the system's CAs are trusted.
     pub ca_cert: Vec<PathBuf>,
     /// The files with the client certificate and its private key.
     pub client_certificate: Option<(PathBuf, PathBuf)>,
-    /// Whether it is the session that names these two files, and nothing else does.
+    /// Whether the client certificate comes from the session.
     pub is_certificate_of_session: bool,
-    /// How what was asked for is written, if it was said.
+    /// The output format, if set.
     pub output: Option<OutputFormat>,
-    /// How often a request is sent again while the server is not available, if it was said.
+    /// The maximum number of retries while the server is unavailable, if set.
     pub retries_max: Option<u32>,
-    /// What each run logs in by, of the environment.
+    /// The grant from the environment, with which each run logs in.
     pub grant: Option<Grant>,
-    /// The parameters of a login, of the environment and the file.
+    /// The parameters of a login, from the environment and the file.
     pub login_options: LoginOptions,
-    /// The tokens that are there: of the token file, of the environment, or of the session when it is for this server.
+    /// The tokens of the token file, of the environment, or of the session if it is for this server.
     pub tokens: Option<Tokens>,
-    /// Whether the tokens are of a token file.
+    /// Whether the tokens come from a token file.
     pub is_token_of_file: bool,
-    /// The session, when it is for this server.
+    /// The session, if it is for this server.
     pub session: Option<StoredSession>,
-    /// The session's file, when it holds none. Who logs in replaces it, and who logs out deletes it.
+    /// The path of the session file, if it is malformed. A login replaces it, and a logout deletes it.
     pub malformed_session: Option<PathBuf>,
-    /// Where the session is kept.
+    /// The folder with the session.
     pub directory: Directory,
 }
 
-/// The settings can't be used.
+/// Why settings are refused.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SettingsRefused {
     /// A file can't be read.
     #[error(transparent)]
     File(#[from] FileFailure),
-    /// The session is none.
-    #[error("{} is not what `keywright login` writes; log in again", .0.display())]
+    /// The session file is malformed.
+    #[error("{} is malformed; log in again", .0.display())]
     SessionMalformed(PathBuf),
-    /// The settings are none.
+    /// The settings file is malformed.
     #[error("{}: {cause}", path.display())]
     FileMalformed {
-        /// Which file.
+        /// The path of the file.
         path: PathBuf,
-        /// What is wrong.
+        /// The cause.
         cause: String,
     },
     /// A variable is not UTF-8.
-    #[error("the variable {0} is not UTF-8")]
+    #[error("environment variable {0} is not UTF-8")]
     NotUnicode(String),
-    /// A variable begins as the client's do, and is none of them.
-    #[error("the variable {0} is none of the client's")]
+    /// A variable has the client's prefix, but is unknown.
+    #[error("unknown environment variable {0}")]
     VariableUnknown(String),
-    /// A variable holds what it can't.
-    #[error("the variable {name} must be {expected}")]
+    /// A variable has an invalid value.
+    #[error("environment variable {name} must be {expected}")]
     VariableMalformed {
-        /// Which one.
+        /// The name of the variable.
         name: &'static str,
-        /// What it must be.
+        /// The expected value.
         expected: &'static str,
     },
-    /// A file or a variable should hold an access token and does not.
+    /// A file or a variable does not contain an access token.
     #[error(
-        "{0} must hold an access token: 1 to {max} bytes of visible ASCII on one line",
+        "{0} must contain an access token: 1 to {max} bytes of visible ASCII on one line",
         max = token::BYTES_MAX
     )]
     TokenMalformed(String),
-    /// More retries than there may be.
-    #[error("retries: at most {RETRIES_MAX}")]
+    /// `retries` is too large.
+    #[error("retries must be at most {RETRIES_MAX}")]
     TooManyRetries,
-    /// One of the two without the other.
-    #[error("{0} is needed besides {1}")]
+    /// The first setting is missing, which the second one requires.
+    #[error("missing {0}, which {1} requires")]
     Incomplete(&'static str, &'static str),
-    /// There is no home folder.
-    #[error("there is no folder for the settings: set KEYWRIGHT_CLIENT_DIRECTORY")]
+    /// The platform has no configuration folder.
+    #[error("no settings folder; set KEYWRIGHT_CLIENT_DIRECTORY")]
     NoDirectory,
-    /// There is no server.
-    #[error("there is no server: log in, or name it by --server or KEYWRIGHT_CLIENT_SERVER")]
+    /// No server is set.
+    #[error("no server; log in, or set --server or KEYWRIGHT_CLIENT_SERVER")]
     NoServer,
 }
 
 impl Settings {
-    /// Gathers what arguments, environment, session and file say.
+    /// Combines arguments, environment, session and file.
     ///
     /// # Errors
-    /// When one of them can't be used.
+    /// When one of them is malformed or can't be read.
     pub fn gather(arguments: Arguments) -> Result<Self, SettingsRefused> {
         let directory = Directory::of_environment().ok_or(SettingsRefused::NoDirectory)?;
         let environment = Environment::read(std::env::vars_os())?;
@@ -171,9 +171,9 @@ impl Settings {
         };
         let login_options = login_options(&environment, &file);
         let named = arguments.server.or(environment.server);
-        // In the form that the session has it. What is no address is told when it is to be used.
+        // Normalized as in the session. A malformed address is reported when it is used.
         let named = named.map(|server| address(&server).unwrap_or(server));
-        // A session is good for its own server and for no other.
+        // A session is only valid for its own server.
         let session =
             stored.filter(|stored| named.as_ref().is_none_or(|named| *named == stored.server));
         let of_session = session.as_ref();
@@ -196,7 +196,7 @@ impl Settings {
             of_session.and_then(|session| session.client_certificate.clone());
         let is_token_of_file = arguments.token_file.is_some();
         let grant = client_of(environment.client_id, environment.client_secret)?;
-        // An argument goes before all variables, and so a token file before a client of the environment.
+        // Arguments override variables, so a token file overrides a client in the environment.
         let grant = grant.filter(|_| !is_token_of_file);
         let token = token::gather(arguments.token_file.as_deref(), environment.token.as_ref())?;
         let tokens = match (token, &grant) {
@@ -227,10 +227,10 @@ impl Settings {
         })
     }
 
-    /// A client as it is configured, without what says who the caller is but for the client certificate.
+    /// Returns a configured client without an identity other than the client certificate.
     ///
     /// # Errors
-    /// When there is no server, or a file can't be read.
+    /// When no server is set, or a file can't be read.
     pub fn anonymous_client(&self) -> Result<ClientBuilder, SettingsRefused> {
         let server = self.server.as_deref().ok_or(SettingsRefused::NoServer)?;
         let mut builder = Client::builder(server);
@@ -246,7 +246,7 @@ impl Settings {
         Ok(builder)
     }
 
-    /// Whether anything says who the caller is.
+    /// Whether the caller has an identity: a grant, tokens or a client certificate.
     #[must_use]
     pub fn has_identity(&self) -> bool {
         self.grant.is_some() || self.tokens.is_some() || self.client_certificate.is_some()
@@ -288,7 +288,7 @@ fn first_of<const COUNT: usize>(lists: [Vec<PathBuf>; COUNT]) -> Vec<PathBuf> {
     lists.find(|list| !list.is_empty()).unwrap_or_default()
 }
 
-/// Both or none.
+/// Returns both settings, or `None` if neither is set.
 fn pair<One, Other>(
     both: (Option<One>, Option<Other>),
     names: (&'static str, &'static str),
@@ -356,7 +356,7 @@ fn login_options(environment: &Environment, file: &SettingsFile) -> LoginOptions
 
 const FILE: &str = "settings.toml";
 
-/// How often a request may be sent again at most.
+/// The largest configurable number of retries.
 const RETRIES_MAX: u32 = 20;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The session: what `login` leaves for the runs that follow.
+//! The session that `login` stores for later runs.
 
 use std::path::PathBuf;
 
@@ -8,26 +8,26 @@ use zeroize::Zeroizing;
 use super::{Directory, FileFailure, SettingsRefused};
 use crate::{LoginOptions, Secret, Tokens};
 
-/// What `login` leaves for the runs that follow.
+/// The session that `login` stores for later runs.
 #[derive(Clone, Debug)]
 pub struct StoredSession {
     /// The server's address.
     pub server: String,
-    /// The files with the authorities that are trusted for it.
+    /// The files with the CAs trusted for this server.
     pub ca_cert: Vec<PathBuf>,
     /// The files with the client certificate and its private key.
     pub client_certificate: Option<(PathBuf, PathBuf)>,
-    /// The tokens, unless it is the client certificate alone that says who the caller is.
+    /// The tokens; `None` if only the client certificate identifies the caller.
     pub tokens: Option<Tokens>,
-    /// The client and the resource of the tokens, with which they are renewed.
+    /// The client and the resource for renewing the tokens.
     pub login_options: LoginOptions,
 }
 
 impl StoredSession {
-    /// Reads the session, if there is one.
+    /// Reads the session. `None` if there is none.
     ///
     /// # Errors
-    /// When the file can't be read or is none of ours.
+    /// When the file can't be read or is malformed.
     pub fn read(directory: &Directory) -> Result<Option<Self>, SettingsRefused> {
         let malformed = || SettingsRefused::SessionMalformed(directory.file(FILE));
         let text = match directory.read(FILE) {
@@ -56,32 +56,31 @@ impl StoredSession {
         }))
     }
 
-    /// The file, where a session is and others than its owner may read it.
+    /// Returns the path of the session file if users other than its owner have access to it.
     #[must_use]
     pub fn open_to_others(directory: &Directory) -> Option<PathBuf> {
         let is_open = directory.is_open_to_others(FILE);
         is_open.then(|| directory.file(FILE))
     }
 
-    /// Writes the session in the place of another one.
+    /// Writes the session, and replaces an existing one.
     ///
     /// # Errors
     /// When the file can't be written.
     pub fn write(&self, directory: &Directory) -> Result<(), FileFailure> {
-        directory.make()?;
-        let _turn = directory.turn();
+        directory.create()?;
+        let _lock = directory.lock();
         self.put(directory)
     }
 
-    /// Keeps new tokens of this session, when it is the one that is there. Another run may have logged in elsewhere
-    /// meanwhile, or have ended the login: then nothing is changed.
+    /// Stores new tokens of this session. Does nothing if another run has changed the stored login in the meantime.
     ///
     /// # Errors
     /// When the file can't be read or written.
     pub fn keep(&mut self, tokens: &Tokens, directory: &Directory) -> Result<(), SettingsRefused> {
-        let _turn = directory.turn();
-        let is_there = Self::read(directory)?.is_some_and(|there| there.is_same_login(self));
-        if !is_there {
+        let _lock = directory.lock();
+        let is_current = Self::read(directory)?.is_some_and(|stored| stored.is_same_login(self));
+        if !is_current {
             return Ok(());
         }
         self.tokens = Some(tokens.clone());
@@ -118,25 +117,25 @@ impl StoredSession {
         directory.write(FILE, &text)
     }
 
-    /// Deletes the session, unless another run has logged in at another server meanwhile.
+    /// Deletes the session, unless another run has logged in at another server in the meantime.
     ///
     /// # Errors
     /// When the file can't be deleted.
     pub fn end(&self, directory: &Directory) -> Result<(), FileFailure> {
-        let _turn = directory.turn();
-        let there = Self::read(directory).ok().flatten();
-        if there.is_none_or(|there| there.server == self.server) {
+        let _lock = directory.lock();
+        let stored = Self::read(directory).ok().flatten();
+        if stored.is_none_or(|stored| stored.server == self.server) {
             directory.delete(FILE)?;
         }
         Ok(())
     }
 
-    /// Deletes whatever session there is. False when there is none.
+    /// Deletes any session. `false` if there is none.
     ///
     /// # Errors
     /// When the file can't be deleted.
     pub fn delete(directory: &Directory) -> Result<bool, FileFailure> {
-        let _turn = directory.turn();
+        let _lock = directory.lock();
         directory.delete(FILE)
     }
 }
@@ -166,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_session_is_read_as_it_was_written() {
+    fn sessions_survive_a_round_trip() {
         let folder = tempfile::tempdir().unwrap();
         let directory = Directory::at(folder.path().to_owned());
         assert!(StoredSession::read(&directory).unwrap().is_none());
@@ -198,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_session_is_refused_without_being_repeated() {
+    fn malformed_sessions_are_refused_without_their_content() {
         let folder = tempfile::tempdir().unwrap();
         let directory = Directory::at(folder.path().to_owned());
         for text in [
@@ -218,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn new_tokens_are_kept_for_the_login_that_they_are_of_and_no_other() {
+    fn new_tokens_are_stored_only_for_their_own_login() {
         let folder = tempfile::tempdir().unwrap();
         let directory = Directory::at(folder.path().to_owned());
         let tokens = |access: &str, refresh: Option<&str>| {
@@ -233,7 +232,7 @@ mod tests {
             login_options: LoginOptions::default(),
         };
         let one = || session("https://one", tokens("a", Some("r")));
-        for (there, is_kept) in [
+        for (stored, is_stored) in [
             (Some(one()), true),
             (Some(session("https://two", tokens("a", Some("r")))), false),
             (Some(session("https://one", tokens("b", Some("r")))), false),
@@ -241,19 +240,19 @@ mod tests {
             (None, false),
         ] {
             StoredSession::delete(&directory).unwrap();
-            if let Some(there) = &there {
-                there.write(&directory).unwrap();
+            if let Some(stored) = &stored {
+                stored.write(&directory).unwrap();
             }
             let mut renewed = one();
-            // Once more in the same run, after the first time.
+            // Tokens may be renewed twice in one run.
             for access in ["new", "newer"] {
                 let fresh = tokens(access, Some("r"));
                 renewed.keep(&fresh, &directory).unwrap();
-                let kept = StoredSession::read(&directory).unwrap();
-                assert_eq!(kept.is_some(), there.is_some());
-                let kept = kept.and_then(|kept| kept.tokens);
-                let is_new = kept.is_some_and(|kept| kept.access_token == fresh.access_token);
-                assert_eq!(is_new, is_kept, "{there:?}");
+                let read = StoredSession::read(&directory).unwrap();
+                assert_eq!(read.is_some(), stored.is_some());
+                let tokens = read.and_then(|read| read.tokens);
+                let is_new = tokens.is_some_and(|tokens| tokens.access_token == fresh.access_token);
+                assert_eq!(is_new, is_stored, "{stored:?}");
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Access tokens that were issued elsewhere: of a file, or of a variable.
+//! Access tokens from a file or a variable.
 
 use std::{fs::File, io::Read, path::Path};
 
@@ -7,7 +7,7 @@ use zeroize::Zeroizing;
 use super::{FileFailure, SettingsRefused};
 use crate::{Secret, input::without_line_end};
 
-/// Returns the access token of a file, or else of a variable.
+/// Returns the access token of the file or, without a file, of the variable.
 pub(super) fn gather(
     file: Option<&Path>,
     variable: Option<&(&'static str, Secret)>,
@@ -24,7 +24,7 @@ fn token_of_file(path: &Path) -> Result<Secret, SettingsRefused> {
     let failed = |cause| FileFailure::new(path, "read", cause);
     let file = File::open(path).map_err(failed)?;
     let mut bytes = Zeroizing::new(Vec::with_capacity(BYTES_MAX + 3));
-    // With its line end, and one byte more.
+    // Room for a line end and one excess byte.
     let bytes_max = BYTES_MAX as u64 + 3;
     file.take(bytes_max)
         .read_to_end(&mut bytes)
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_is_one_line_of_visible_ascii_of_bounded_length() {
+    fn tokens_are_one_line_of_visible_ascii_of_limited_length() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("token");
         let longest = "x".repeat(16 * 1024);

@@ -1,20 +1,20 @@
-//! What can be known of an entry without a server: the rules of the API that hold for any.
+//! Validates entries by the rules of the API that every server shares.
 
 use super::node::{Node, Reason};
 
-/// The longest credential name, in characters, its leading slash included.
+/// The longest credential name, in characters, including the leading slash.
 pub(crate) const NAME_CHARACTERS_MAX: usize = 255;
 
-/// The largest value: bytes of the text itself where it is one, of its JSON otherwise.
+/// The largest value, in bytes: of the text for a string, of the JSON otherwise.
 pub(crate) const VALUE_BYTES_MAX: usize = 65_536;
 
 /// The longest metadata, in characters of JSON.
 pub(crate) const METADATA_CHARACTERS_MAX: usize = 7_000;
 
-/// Checks a name that has its leading slash.
+/// Checks a name with a leading slash.
 ///
 /// # Errors
-/// Which rule it breaks.
+/// The violated rule.
 pub(crate) fn name(name: &str) -> Result<(), Reason> {
     if name == "/" {
         return Err(NO_NAME);
@@ -31,12 +31,12 @@ pub(crate) fn name(name: &str) -> Result<(), Reason> {
     Ok(())
 }
 
-/// Checks that what a type needs is there. Types that plugins add have rules of their own, which the server knows.
+/// Checks the fields required by a type. Only the server can check the types of plugins.
 ///
 /// # Errors
-/// What is missing, or must not stand together.
+/// The missing or conflicting fields.
 pub(crate) fn value(credential_type: &str, value: &Node) -> Result<(), Reason> {
-    let has = |name| member(value, name).is_some();
+    let has = |name| field(value, name).is_some();
     match credential_type {
         "value" | "password" if value.text().is_none_or(str::is_empty) => Err(EMPTY_TEXT),
         "json" if !matches!(value, Node::Mapping(_)) => Err(NOT_AN_OBJECT),
@@ -46,8 +46,8 @@ pub(crate) fn value(credential_type: &str, value: &Node) -> Result<(), Reason> {
             if has("ca") && has("ca_name") {
                 return Err(CA_TWICE);
             }
-            let members = ["ca", "ca_name", "certificate", "private_key"];
-            if members.into_iter().any(has) {
+            let fields = ["ca", "ca_name", "certificate", "private_key"];
+            if fields.into_iter().any(has) {
                 Ok(())
             } else {
                 Err(NO_CERTIFICATE)
@@ -60,7 +60,7 @@ pub(crate) fn value(credential_type: &str, value: &Node) -> Result<(), Reason> {
 /// Checks the size of a value.
 ///
 /// # Errors
-/// When it is larger than [`VALUE_BYTES_MAX`].
+/// When the value is larger than [`VALUE_BYTES_MAX`].
 pub(crate) fn size(value: &Node, json: &str) -> Result<(), Reason> {
     let bytes = match value {
         Node::Scalar(scalar) if scalar.is_quoted => scalar.text.len(),
@@ -75,7 +75,7 @@ pub(crate) fn size(value: &Node, json: &str) -> Result<(), Reason> {
 /// Checks the length of metadata.
 ///
 /// # Errors
-/// When it is longer than [`METADATA_CHARACTERS_MAX`].
+/// When the metadata is longer than [`METADATA_CHARACTERS_MAX`].
 pub(crate) fn metadata(json: &str) -> Result<(), Reason> {
     if json.chars().count() > METADATA_CHARACTERS_MAX {
         return Err(METADATA_TOO_LONG);
@@ -83,12 +83,12 @@ pub(crate) fn metadata(json: &str) -> Result<(), Reason> {
     Ok(())
 }
 
-/// The text of a value's member; an empty one is none, as in requests.
-pub(crate) fn member<'a>(value: &'a Node, name: &str) -> Option<&'a str> {
-    let Node::Mapping(members) = value else {
+/// Returns the text of a value's field. An empty text counts as missing, as in requests.
+pub(crate) fn field<'a>(value: &'a Node, name: &str) -> Option<&'a str> {
+    let Node::Mapping(fields) = value else {
         return None;
     };
-    let (_, node) = members.iter().find(|(have, _)| have == name)?;
+    let (_, node) = fields.iter().find(|(have, _)| have == name)?;
     node.text().filter(|text| !text.is_empty())
 }
 
@@ -96,19 +96,18 @@ fn is_name_character(character: char) -> bool {
     character.is_ascii_alphanumeric() || "_-/.:()[]".contains(character)
 }
 
-const NO_NAME: Reason = "its name is empty";
-const NAME_CHARACTER: Reason =
-    "its name has a character other than letters, digits, and _ - / . : ( ) [ ]";
-const NAME_SLASHES: Reason = "its name ends with a slash, or has two that follow each other";
-const NAME_TOO_LONG: Reason = "its name is longer than 255 characters";
-const EMPTY_TEXT: Reason = "value must be a text that is not empty";
+const NO_NAME: Reason = "name is empty";
+const NAME_CHARACTER: Reason = "name may only contain letters, digits and _ - / . : ( ) [ ]";
+const NAME_SLASHES: Reason = "name must not end with a slash or contain two slashes in a row";
+const NAME_TOO_LONG: Reason = "name must have at most 255 characters";
+const EMPTY_TEXT: Reason = "value must be a non-empty string";
 const NOT_AN_OBJECT: Reason = "value must be a mapping";
 const NO_PASSWORD: Reason = "value has no password";
 const NO_KEY: Reason = "value has neither public_key nor private_key";
 const CA_TWICE: Reason = "value has both ca and ca_name";
-const NO_CERTIFICATE: Reason = "value has none of ca, ca_name, certificate and private_key";
-const VALUE_TOO_LARGE: Reason = "value is larger than 65,536 bytes";
-const METADATA_TOO_LONG: Reason = "metadata is longer than 7,000 characters";
+const NO_CERTIFICATE: Reason = "value must have a ca, ca_name, certificate or private_key";
+const VALUE_TOO_LARGE: Reason = "value must have at most 65,536 bytes";
+const METADATA_TOO_LONG: Reason = "metadata must have at most 7,000 characters";
 
 #[cfg(test)]
 mod tests {
@@ -135,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn each_type_needs_its_members() {
+    fn each_type_requires_its_fields() {
         for (credential_type, json, result) in [
             ("password", r#""x""#, Ok(())),
             ("password", r#""""#, Err(EMPTY_TEXT)),
@@ -158,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_may_have_64_kib_and_not_one_byte_more() {
+    fn values_above_64_kib_are_refused() {
         let text = |bytes: usize| Node::quoted("\"".repeat(bytes));
         for (node, result) in [
             (text(VALUE_BYTES_MAX), Ok(())),
@@ -177,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn metadata_may_have_7000_characters_and_not_one_more() {
+    fn metadata_above_7000_characters_is_refused() {
         assert_eq!(metadata(&"ä".repeat(METADATA_CHARACTERS_MAX)), Ok(()));
         assert_eq!(
             metadata(&"ä".repeat(METADATA_CHARACTERS_MAX + 1)),

@@ -1,13 +1,13 @@
-//! What scalars that are not quoted stand for: the core schema of YAML 1.2.2, section 10.3.2.
+//! Resolves unquoted scalars by the core schema of YAML 1.2.2, section 10.3.2.
 //!
-//! Of YAML 1.1, nothing is read: `yes`, `on`, `1_000`, `12:30` and dates are texts.
+//! YAML 1.1 is not supported: `yes`, `on`, `1_000`, `12:30` and dates are strings.
 
 use super::node::Reason;
 
-/// The JSON of a scalar that is not quoted; none when it is text.
+/// Returns the JSON of an unquoted scalar; `None` if it is a string.
 ///
 /// # Errors
-/// When it is a number that JSON does not know.
+/// When the scalar is a number that JSON can't represent.
 pub(crate) fn resolve(text: &str) -> Result<Option<String>, Reason> {
     if is_null(text) {
         return Ok(Some("null".to_owned()));
@@ -30,7 +30,7 @@ pub(crate) fn resolve(text: &str) -> Result<Option<String>, Reason> {
     Ok(decimal(text.starts_with('-'), unsigned))
 }
 
-/// Whether a scalar that is not quoted stands for nothing.
+/// Whether an unquoted scalar is null.
 pub(crate) fn is_null(text: &str) -> bool {
     matches!(text, "" | "~" | "null" | "Null" | "NULL")
 }
@@ -43,7 +43,7 @@ fn in_base(digits: &str, base: u32) -> Result<Option<String>, Reason> {
     Ok(Some(number.to_string()))
 }
 
-/// A decimal number in JSON's form, every digit kept; none when it is not one.
+/// Returns a decimal number in JSON syntax with all digits; `None` if it is not a number.
 fn decimal(is_negative: bool, unsigned: &str) -> Option<String> {
     let (mantissa, exponent) = match unsigned.split_once(['e', 'E']) {
         Some((mantissa, _)) => (mantissa, unsigned.get(mantissa.len()..)?),
@@ -85,15 +85,15 @@ fn is_digits(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-const NOT_FINITE: Reason = "it holds an infinity or a number that is none, which JSON has not";
-const TOO_LARGE: Reason = "it holds a hexadecimal or octal number of more than 128 bits";
+const NOT_FINITE: Reason = "infinity and NaN are not allowed";
+const TOO_LARGE: Reason = "a hexadecimal or octal number has more than 128 bits";
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn scalars_stand_for_what_the_core_schema_says() {
+    fn unquoted_scalars_follow_the_core_schema() {
         for (text, json) in [
             ("", Some("null")),
             ("~", Some("null")),
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_json_has_not_are_refused() {
+    fn numbers_that_json_can_t_represent_are_refused() {
         for text in [".inf", "-.INF", "+.Inf", ".nan", ".NaN"] {
             assert_eq!(resolve(text), Err(NOT_FINITE), "{text}");
         }

@@ -1,43 +1,42 @@
-//! When many requests are to end because of one that failed.
+//! Decides whether a failed request ends the whole run.
 
 use std::cell::Cell;
 
 use crate::Error;
 
-/// The failures of a run that asks for many things, as far as they tell whether it is of use to go on.
+/// The connection losses of a run of many requests.
 #[derive(Default)]
 pub(crate) struct Endings {
-    /// How often the connection was lost.
+    /// The total number of losses.
     losses: Cell<u64>,
-    /// How often that was since the server answered last.
+    /// The number of losses since the last response.
     in_a_row: Cell<u32>,
 }
 
-/// When a request was begun.
+/// The point at which a request was started.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Begun {
     after_losses: u64,
 }
 
 impl Endings {
-    /// A request is begun now.
+    /// Marks the start of a request.
     pub(crate) fn begin(&self) -> Begun {
         Begun {
             after_losses: self.losses.get(),
         }
     }
 
-    /// The server has answered.
+    /// Records a response of the server.
     pub(crate) fn answered(&self) {
         self.in_a_row.set(0);
     }
 
-    /// Whether no other request would fare better than this one, which was begun then. What one path does not allow, another
-    /// may; and a connection that was lost may be had again.
+    /// Whether the error of this request ends the run, because all other requests would fail as well.
     pub(crate) fn ends_all(&self, begun: Begun, error: &Error) -> bool {
         match error {
             Error::Unreachable { .. } => {
-                // What was on its way at once was lost at once.
+                // Concurrent requests are lost together, so they count as one loss.
                 if begun.after_losses == self.losses.get() {
                     self.losses.set(self.losses.get() + 1);
                     self.in_a_row.set(self.in_a_row.get() + 1);
@@ -48,7 +47,7 @@ impl Endings {
                 self.answered();
                 matches!(refusal.status, 401 | 503)
             }
-            // It was asked as often as the client's retries say, and each request needs what it did not give.
+            // All retries failed, and every request needs a token.
             Error::ProviderUnavailable(_)
             | Error::LoginRefused(_)
             | Error::NotLoggedIn
@@ -58,8 +57,7 @@ impl Endings {
     }
 }
 
-/// How often the server may be out of reach, one time after the other, before nothing more is asked of it. Before each time
-/// but the first, connections were tried as often as the client's retries say.
+/// The number of consecutive losses that ends a run. Each loss comes after all retries of its request.
 pub(crate) const LOSSES_IN_A_ROW_MAX: u32 = 3;
 
 #[cfg(test)]
@@ -80,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lost_together_counts_once_and_an_answer_begins_anew() {
+    fn simultaneous_losses_count_once_and_a_response_resets() {
         let endings = Endings::default();
         for _ in 0..2 {
             for _ in 1..LOSSES_IN_A_ROW_MAX {
@@ -98,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_not_let_in_needs_ask_no_more_and_who_may_not_do_one_thing_may_do_another() {
+    fn only_errors_that_affect_every_request_end_the_run() {
         let endings = Endings::default();
         for (error, expected) in [
             (refused(400), false),

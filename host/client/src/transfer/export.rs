@@ -1,4 +1,4 @@
-//! Reading what is to be exported.
+//! Reads the credentials to export.
 
 use futures_util::{Stream, StreamExt, stream};
 
@@ -8,17 +8,17 @@ use super::{
 };
 use crate::Client;
 
-/// One of the credentials to be exported.
+/// The result of reading a credential.
 pub(crate) struct Read {
-    /// Its name.
+    /// The name.
     pub(crate) name: String,
-    /// What the server has of it; none when it says that it is not there, though it was listed.
+    /// The credential; `None` if the server listed it but then responded with 404.
     pub(crate) stored: Result<Option<Stored>, NotRead>,
-    /// When it was asked for.
+    /// The start of the request.
     pub(crate) begun: Begun,
 }
 
-/// Reads credentials, `parallel` at a time, in their order. No more of them are in memory than that.
+/// Reads credentials in order, `parallel` at a time. Keeps at most that many in memory.
 pub(crate) fn read_all(
     client: &Client,
     authorities: &Authorities,

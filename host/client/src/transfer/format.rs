@@ -1,13 +1,13 @@
-//! The two forms of an export.
+//! The formats of an export.
 
 use clap::ValueEnum;
 
-/// The form of an export.
+/// The format of an export.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// A JSON object with a member `credentials`.
+    /// JSON object with a field `credentials`.
     Json,
-    /// A YAML mapping with a top-level key `credentials`.
+    /// YAML mapping with a key `credentials`.
     #[default]
     Yaml,
 }

@@ -1,4 +1,4 @@
-//! Setting what a file lists.
+//! Sets the credentials of a file.
 
 use std::{collections::HashSet, ops::ControlFlow, path::PathBuf, sync::Arc};
 
@@ -9,44 +9,41 @@ use tokio::{
 
 use super::{
     ending::{Begun, Endings},
-    entry::{Entry, EntryRefused, Place},
+    entry::{Entry, EntryRefused, Position},
     format::Format,
-    order::{NameHash, Order, Turn},
+    order::{Decision, NameHash, Order},
     read::{FileRefused, Source},
     report::Report,
     stored::{Authorities, NotRead, Stored},
 };
 use crate::{Client, Error};
 
-/// How an import goes about it.
+/// The options of an import.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
-    /// Write nothing, and check what can be checked.
+    /// Whether to check the entries without setting them.
     pub(crate) is_dry_run: bool,
-    /// Leave alone what the server has already.
+    /// Whether to skip unchanged credentials.
     pub(crate) skips_unchanged: bool,
-    /// How many requests are on their way at once.
+    /// The maximum number of concurrent requests.
     pub(crate) parallel: usize,
 }
 
-/// Why an import did not come to the end of its file.
+/// Why an import stopped before the end of its file.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ImportEnded {
-    /// The file can't be read to its end.
+    /// The file can't be read.
     #[error(transparent)]
     File(#[from] FileRefused),
-    /// The server can't be asked any more, so that no other entry would fare better.
+    /// A request failed in a way that affects all other entries.
     #[error(transparent)]
     Client(Error),
-    /// A part of this program failed.
-    #[error("a part of the import failed: {0}")]
+    /// A task panicked.
+    #[error("an import task failed: {0}")]
     Broken(#[from] JoinError),
 }
 
-/// Reads the file to its end before anything is set, so that of one that is malformed nothing is; `-` is standard input.
-///
-/// # Errors
-/// Why it can't be read.
+/// Reads the whole file, or standard input for `-`, before any credential is set, so that nothing of a malformed file is set.
 pub(crate) async fn look_through(
     file: PathBuf,
     format: Option<Format>,
@@ -71,18 +68,18 @@ pub(crate) async fn look_through(
     listing.await?
 }
 
-/// A file that can be imported.
+/// A well-formed file.
 pub(crate) struct Listing {
     source: Source,
     order: Order,
-    /// How many entries it has.
+    /// The number of entries.
     pub(crate) total: usize,
 }
 
-/// Sets everything that a file lists, and goes on after what fails.
+/// Sets all credentials of a file. Continues after failed entries.
 ///
 /// # Errors
-/// Why it could not go on.
+/// Why the import stopped.
 pub(crate) async fn import(
     client: Client,
     listing: Listing,
@@ -96,7 +93,7 @@ pub(crate) async fn import(
         plan,
         order: listing.order,
         attempts: JoinSet::new(),
-        names_on_their_way: HashSet::new(),
+        names_in_progress: HashSet::new(),
         endings: Endings::default(),
         report,
     };
@@ -127,22 +124,21 @@ struct Importer<'a> {
     plan: Plan,
     order: Order,
     attempts: JoinSet<Attempt>,
-    names_on_their_way: HashSet<NameHash>,
+    names_in_progress: HashSet<NameHash>,
     endings: Endings,
     report: &'a mut Report,
 }
 
-/// What became of an entry.
+/// The result of an entry.
 struct Attempt {
     name_hash: NameHash,
     name: String,
-    place: Place,
+    position: Position,
     begun: Begun,
-    result: Result<Tried, NotSet>,
+    result: Result<Success, NotSet>,
 }
 
-/// What was done about an entry.
-enum Tried {
+enum Success {
     Set,
     Unchanged,
 }
@@ -157,7 +153,7 @@ enum NotSet {
 }
 
 impl Importer<'_> {
-    /// Takes the entries of one pass, and waits until all that were begun are done, whatever happens.
+    /// Processes the entries of one pass. Waits for all started requests, even after an error.
     async fn take_all(
         &mut self,
         entries: &mut mpsc::Receiver<Result<Entry, EntryRefused>>,
@@ -170,7 +166,7 @@ impl Importer<'_> {
             }
         }
         while self.settle_one().await.unwrap_or_else(|ended| {
-            // The first cause is told.
+            // Report the first error.
             if taken.is_ok() {
                 taken = Err(ended);
             }
@@ -184,17 +180,17 @@ impl Importer<'_> {
             Ok(entry) => entry,
             Err(refused) => {
                 let EntryRefused {
-                    place,
+                    position,
                     name,
                     reason,
                 } = refused;
-                if !self.order.mark_done(place.position) {
-                    self.report.failed(place, name, reason);
+                if !self.order.mark_done(position.entry) {
+                    self.report.failed(position, name, reason);
                 }
                 return Ok(());
             }
         };
-        let Turn::Now { is_repeated } = self.order.turn(&entry) else {
+        let Decision::Now { is_repeated } = self.order.decide(&entry) else {
             return Ok(());
         };
         if is_repeated {
@@ -202,7 +198,7 @@ impl Importer<'_> {
         }
         let authority = entry.ca_name.as_ref().map(|name| self.order.hash(name));
         while self.attempts.len() >= self.plan.parallel
-            || authority.is_some_and(|authority| self.names_on_their_way.contains(&authority))
+            || authority.is_some_and(|authority| self.names_in_progress.contains(&authority))
         {
             self.settle_one().await?;
         }
@@ -212,7 +208,7 @@ impl Importer<'_> {
 
     fn begin(&mut self, entry: Entry) {
         let name_hash = self.order.hash(&entry.name);
-        self.names_on_their_way.insert(name_hash);
+        self.names_in_progress.insert(name_hash);
         let begun = self.endings.begin();
         let task = Task {
             client: self.client.clone(),
@@ -229,14 +225,14 @@ impl Importer<'_> {
             Attempt {
                 name_hash,
                 name: task.entry.name,
-                place: task.entry.place,
+                position: task.entry.position,
                 begun,
                 result,
             }
         });
     }
 
-    /// Waits for one of those on their way. False when there is none.
+    /// Waits for one request. `false` if none is in progress.
     async fn settle_one(&mut self) -> Result<bool, ImportEnded> {
         let Some(attempt) = self.attempts.join_next().await else {
             return Ok(false);
@@ -244,19 +240,20 @@ impl Importer<'_> {
         let Attempt {
             name_hash,
             name,
-            place,
+            position,
             begun,
             result,
         } = attempt?;
-        self.names_on_their_way.remove(&name_hash);
+        self.names_in_progress.remove(&name_hash);
         if !matches!(result, Err(NotSet::Refused(_))) {
             self.endings.answered();
         }
         match result {
-            Ok(Tried::Set) => self.report.set(),
-            Ok(Tried::Unchanged) => self.report.unchanged(),
+            Ok(Success::Set) => self.report.set(),
+            Ok(Success::Unchanged) => self.report.unchanged(),
             Err(not_set) => {
-                self.report.failed(place, Some(name), not_set.to_string());
+                let reason = not_set.to_string();
+                self.report.failed(position, Some(name), reason);
                 if let NotSet::Refused(error) = not_set
                     && self.endings.ends_all(begun, &error)
                 {
@@ -268,7 +265,7 @@ impl Importer<'_> {
     }
 }
 
-/// An entry on its way.
+/// The request for an entry.
 struct Task {
     client: Client,
     authorities: Arc<Authorities>,
@@ -278,9 +275,9 @@ struct Task {
 }
 
 impl Task {
-    async fn run(&self) -> Result<Tried, NotSet> {
+    async fn run(&self) -> Result<Success, NotSet> {
         if self.plan.skips_unchanged && self.is_unchanged().await? {
-            return Ok(Tried::Unchanged);
+            return Ok(Success::Unchanged);
         }
         if self.plan.is_dry_run {
             self.check().await?;
@@ -289,10 +286,10 @@ impl Task {
                 .set_credential(&self.entry.to_request()?)
                 .await?;
         }
-        Ok(Tried::Set)
+        Ok(Success::Set)
     }
 
-    /// Whether the server has what the file lists: an export would write the same.
+    /// Whether an export of the stored credential would contain the same entry.
     async fn is_unchanged(&self) -> Result<bool, NotSet> {
         let stored = Stored::read(&self.client, &self.authorities, &self.entry.name).await;
         let written = match stored {
@@ -301,17 +298,17 @@ impl Task {
             Err(NotRead::Refused(error)) => return Err(error.into()),
             Err(NotRead::Malformed(_)) => return Ok(false),
         };
-        let stored = Entry::of(self.entry.place, written.into_node());
+        let stored = Entry::of(self.entry.position, written.into_node());
         Ok(stored.is_ok_and(|stored| stored.is_same_as(&self.entry)))
     }
 
-    /// Checks what only the server knows.
+    /// Checks the entry against the credentials on the server.
     async fn check(&self) -> Result<(), NotSet> {
         if let Some(credential_type) = self.type_of(&self.entry.name).await?
             && credential_type != self.entry.credential_type
         {
             return Err(NotSet::Other(format!(
-                "there is a credential of type {credential_type} by this name"
+                "a credential of type {credential_type} with this name exists"
             )));
         }
         let Some(ca_name) = &self.entry.ca_name else {
@@ -324,7 +321,7 @@ impl Task {
             Some("certificate") => Ok(()),
             Some(_) => Err(NotSet::Other(format!("{ca_name} is not a certificate"))),
             None => Err(NotSet::Other(format!(
-                "its authority {ca_name} is neither in the file nor on the server"
+                "its CA {ca_name} is neither in the file nor on the server"
             ))),
         }
     }
@@ -338,6 +335,5 @@ impl Task {
     }
 }
 
-/// How many entries are read ahead of those on their way: each has at most as many bytes as
-/// [`super::read::ENTRY_BYTES_MAX`].
+/// The number of entries to read ahead, of at most [`super::read::ENTRY_BYTES_MAX`] bytes each.
 const READ_AHEAD_ENTRIES: usize = 16;

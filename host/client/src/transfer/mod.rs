@@ -1,20 +1,20 @@
-//! Bulk export and import, which the API leaves to its clients.
+//! Export and import in bulk, for which the API has no endpoints.
 //!
-//! | Module | What it does |
+//! | Module | Purpose |
 //! |---|---|
-//! | `entry` | one credential of a file: name, type, value, metadata |
-//! | `node`, `core_schema` | what stands in a file, in either form, and what unquoted scalars stand for |
-//! | `check` | what can be known of an entry without a server |
+//! | `entry` | a credential of a file: name, type, value, metadata |
+//! | `node`, `core_schema` | the content of a file in either format, and the meaning of unquoted scalars |
+//! | `check` | validation of entries without a server |
 //! | `read` | reading entry by entry: YAML and JSON |
 //! | `write` | writing entry by entry |
-//! | `order` | authorities before what they signed, in bounded memory |
-//! | `stored` | what the server has of a credential, as a file has it |
-//! | `export`, `import` | the two ways, with several requests at once |
-//! | `ending` | which failures end all of it |
-//! | `report`, `progress` | what people are told meanwhile, and at the end |
+//! | `order` | setting CAs before the certificates that they signed, in bounded memory |
+//! | `stored` | credentials of the server as entries |
+//! | `export`, `import` | the two directions, with concurrent requests |
+//! | `ending` | failures that end the whole run |
+//! | `report`, `progress` | output during and after a run |
 //!
-//! However large a file is, what is in memory are the names of an export, hashes of the names of an import, and the
-//! values of those entries that are on their way.
+//! Regardless of the size of a file, memory only contains the names of an export, hashes of the names of an import, and the values
+//! of entries in progress.
 
 mod check;
 mod core_schema;

@@ -1,4 +1,4 @@
-//! What stands in an export, whatever its form: scalars as they were written, lists and mappings.
+//! The content of an export in either format: verbatim scalars, lists and mappings.
 
 use std::collections::HashMap;
 
@@ -10,10 +10,10 @@ use super::core_schema;
 /// The deepest nesting of lists and mappings in an entry.
 pub(crate) const DEPTH_MAX: usize = 128;
 
-/// A scalar, a list or a mapping. It has no `Debug`: most of what it holds is secret.
+/// A scalar, a list or a mapping. It has no `Debug`, because its content is mostly secret.
 #[derive(Clone)]
 pub(crate) enum Node {
-    /// One text, which may stand for a number, a truth value or nothing when it was not quoted.
+    /// A string or, if unquoted, possibly a number, a boolean or null.
     Scalar(Scalar),
     /// A list.
     List(Vec<Node>),
@@ -21,20 +21,20 @@ pub(crate) enum Node {
     Mapping(Vec<(String, Node)>),
 }
 
-/// A scalar as it was written.
+/// A verbatim scalar.
 #[derive(Clone)]
 pub(crate) struct Scalar {
-    /// Its text, without quotes and escapes.
+    /// The text, without quotes and escapes.
     pub(crate) text: Zeroizing<String>,
-    /// Whether it was quoted, or is text by its tag or its style: then it stands for nothing but itself.
+    /// Whether the scalar is a string because of quotes, its tag or its style.
     pub(crate) is_quoted: bool,
 }
 
-/// Why a node can't be made or used. It never holds any of the content.
+/// Why a node is invalid. Never contains content of the file.
 pub(crate) type Reason = &'static str;
 
 impl Node {
-    /// A text that stands for itself.
+    /// Creates a string.
     pub(crate) fn quoted(text: String) -> Self {
         Self::Scalar(Scalar {
             text: Zeroizing::new(text),
@@ -42,7 +42,7 @@ impl Node {
         })
     }
 
-    /// What stands for nothing.
+    /// Creates a null.
     pub(crate) fn null() -> Self {
         Self::Scalar(Scalar {
             text: Zeroizing::new("null".to_owned()),
@@ -50,7 +50,7 @@ impl Node {
         })
     }
 
-    /// The node of a JSON text. Numbers keep their digits as they are.
+    /// Parses JSON. Numbers keep all digits.
     ///
     /// # Errors
     /// When the text is not JSON, has duplicate or reserved keys, or is nested deeper than [`DEPTH_MAX`].
@@ -89,10 +89,10 @@ impl Node {
         }
     }
 
-    /// The node as JSON: what is not quoted is read by YAML's core schema.
+    /// Converts the node to JSON. Resolves unquoted scalars by YAML's core schema.
     ///
     /// # Errors
-    /// When it holds a number that JSON does not know: infinity, or none at all.
+    /// When the node contains infinity or NaN, or a hexadecimal or octal number of more than 128 bits.
     pub(crate) fn to_json(&self) -> Result<Zeroizing<String>, Reason> {
         let mut json = Zeroizing::new(String::new());
         self.write_json(&mut json)?;
@@ -116,9 +116,9 @@ impl Node {
                 }
                 json.push(']');
             }
-            Self::Mapping(members) => {
+            Self::Mapping(fields) => {
                 json.push('{');
-                for (index, (key, node)) in members.iter().enumerate() {
+                for (index, (key, node)) in fields.iter().enumerate() {
                     if index > 0 {
                         json.push(',');
                     }
@@ -132,8 +132,7 @@ impl Node {
         Ok(())
     }
 
-    /// The text of a scalar exactly as it is written, whatever it would stand for: `007`, `yes` and `2026-11-22` are
-    /// texts here. None where there is a list, a mapping or nothing.
+    /// Returns the verbatim text of a scalar, such as `007`, `yes` or `2026-11-22`. `None` for lists, mappings and null.
     pub(crate) fn text(&self) -> Option<&str> {
         match self {
             Self::Scalar(scalar) if !self.is_null() => Some(&scalar.text),
@@ -141,7 +140,7 @@ impl Node {
         }
     }
 
-    /// Whether it stands for nothing.
+    /// Whether the node is null.
     pub(crate) fn is_null(&self) -> bool {
         let Self::Scalar(scalar) = self else {
             return false;
@@ -149,7 +148,7 @@ impl Node {
         !scalar.is_quoted && core_schema::is_null(&scalar.text)
     }
 
-    /// Whether it is the same as another one, whatever the order of members. Numbers are the same when all their digits are.
+    /// Whether two nodes are equal, regardless of the order of keys. Numbers are compared verbatim.
     pub(crate) fn is_same_as(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Scalar(one), Self::Scalar(other)) => {
@@ -173,24 +172,24 @@ impl Node {
         }
     }
 
-    /// How many lists and mappings stand in each other.
+    /// Returns the nesting depth of lists and mappings.
     pub(crate) fn depth(&self) -> usize {
         let inner = match self {
             Self::Scalar(_) => return 0,
             Self::List(nodes) => nodes.iter().map(Self::depth).max(),
-            Self::Mapping(members) => members.iter().map(|(_, node)| node.depth()).max(),
+            Self::Mapping(fields) => fields.iter().map(|(_, node)| node.depth()).max(),
         };
         inner.unwrap_or_default() + 1
     }
 
-    /// How much memory the node has, about.
+    /// Returns the approximate size in memory.
     pub(crate) fn bytes(&self) -> usize {
         size_of::<Self>()
             + match self {
                 Self::Scalar(scalar) => scalar.text.len(),
                 Self::List(nodes) => nodes.iter().map(Self::bytes).sum(),
-                Self::Mapping(members) => {
-                    let sizes = members
+                Self::Mapping(fields) => {
+                    let sizes = fields
                         .iter()
                         .map(|(key, node)| size_of::<String>() + key.len() + node.bytes());
                     sizes.sum()
@@ -199,7 +198,7 @@ impl Node {
     }
 }
 
-/// A text as a JSON string.
+/// Returns a text as a JSON string.
 pub(crate) fn json_text(text: &str) -> Zeroizing<String> {
     Zeroizing::new(serde_json::Value::from(text).to_string())
 }
@@ -213,17 +212,17 @@ fn reason(error: JsonError) -> Reason {
     }
 }
 
-pub(crate) const TOO_DEEP: Reason = "lists and mappings are nested deeper than 128 times";
+pub(crate) const TOO_DEEP: Reason = "lists and mappings are nested deeper than 128 levels";
 const KEY_DUPLICATE: Reason = "an object has a duplicate key";
 const KEY_RESERVED: Reason = "a key starts with $serde_json::private::, which is reserved";
-const NOT_JSON: Reason = "it is not JSON";
+const NOT_JSON: Reason = "invalid JSON";
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn json_comes_back_with_every_digit_in_its_order() {
+    fn json_round_trips_with_all_digits_in_order() {
         for json in [
             r#"{"z":1,"a":[true,false,null,"x\n\"ä\u0001"],"":{}}"#,
             "[1.10,1e300,-0,-0.0,123456789012345678901234567890,1E+2]",
@@ -236,14 +235,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_json_is_refused() {
+    fn invalid_json_is_refused() {
         for json in ["", "nul", "{", "01", "'a'", "1 2"] {
             assert_eq!(Node::from_json(json).err(), Some(NOT_JSON), "{json}");
         }
     }
 
     #[test]
-    fn nesting_has_a_limit() {
+    fn nesting_above_the_limit_is_refused() {
         let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
         assert!(Node::from_json(&nested(DEPTH_MAX + 1)).is_ok());
         assert_eq!(

@@ -1,10 +1,8 @@
-//! In which order entries are set: a certificate after the authority that signed it, everything else as it stands in
-//! the file.
+//! The order of setting entries: a certificate after its signing CA, everything else in file order.
 //!
-//! The file is read as often as it takes. In each pass, an entry whose authority is listed but was not yet tried is put
-//! off to the next; so there are at most as many passes as the longest chain has links that stand the wrong way round,
-//! and one when authorities stand before what they signed. What is kept in memory between passes are hashes of names and
-//! one bit of each entry, never a value.
+//! The file is read in several passes. Each pass defers entries whose CA is listed but not yet attempted. If every CA precedes the
+//! certificates that it signed, one pass is enough; otherwise the length of the longest inverted chain bounds the number of passes.
+//! Between passes, only hashes of names and one flag per entry stay in memory, never a value.
 
 use std::{
     collections::{HashSet, hash_map::RandomState},
@@ -13,36 +11,36 @@ use std::{
 
 use super::entry::Entry;
 
-/// What has been tried, and what waits.
+/// The attempted and the deferred entries.
 #[derive(Default)]
 pub(crate) struct Order {
     names: RandomState,
-    /// Certificates that the file lists.
+    /// The certificates in the file.
     listed: HashSet<NameHash>,
-    /// Names that were tried.
+    /// The attempted names.
     tried: HashSet<NameHash>,
-    /// Names that were put off in this pass.
-    put_off: HashSet<NameHash>,
-    /// Which entries were tried, by their position from 1.
+    /// The names deferred in this pass.
+    deferred: HashSet<NameHash>,
+    /// Whether each entry was attempted, by its number from 1.
     done: Vec<bool>,
     has_progressed: bool,
-    /// Nothing can be waited for any more: what is left waits for itself.
+    /// Whether this is the last pass: the remaining entries wait for each other.
     is_last: bool,
 }
 
-/// A name, its case folded, as a number. That two names share one has a chance of some 10⁻¹⁰ among 100,000, and would
-/// have one credential wait for another.
+/// A hash of a name, ignoring case. The chance of a collision among 100,000 names is about 10⁻¹⁰; a collision would delay an
+/// entry until another one is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct NameHash(u64);
 
 /// What to do with an entry in this pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Turn {
-    /// It was tried in an earlier pass.
+pub(crate) enum Decision {
+    /// Skip it: it was attempted in an earlier pass.
     Done,
-    /// It waits for the next pass.
-    PutOff,
-    /// Try it, after all others that were begun when it `is_repeated`: its name was listed before.
+    /// Defer it to the next pass.
+    Deferred,
+    /// Attempt it now. If it `is_repeated`, wait for all requests in progress first.
     Now {
         /// Whether an earlier entry has the same name.
         is_repeated: bool,
@@ -50,12 +48,12 @@ pub(crate) enum Turn {
 }
 
 impl Order {
-    /// The number that stands for a name.
+    /// Hashes a name.
     pub(crate) fn hash(&self, name: &str) -> NameHash {
         NameHash(self.names.hash_one(name.to_ascii_lowercase()))
     }
 
-    /// Learns of an entry, in a first reading of the whole file.
+    /// Registers an entry during the first reading of the file.
     pub(crate) fn list(&mut self, entry: &Entry) {
         if entry.is_certificate() {
             let name = self.hash(&entry.name);
@@ -63,42 +61,42 @@ impl Order {
         }
     }
 
-    /// Whether the file lists a certificate of this name.
+    /// Whether the file contains a certificate with this name.
     pub(crate) fn lists(&self, certificate: &str) -> bool {
         self.listed.contains(&self.hash(certificate))
     }
 
-    /// Decides on an entry. One that may be tried counts as tried from here on.
-    pub(crate) fn turn(&mut self, entry: &Entry) -> Turn {
-        let position = entry.place.position;
-        if self.done.get(position).is_some_and(|done| *done) {
-            return Turn::Done;
+    /// Decides on an entry. An entry to attempt counts as attempted from then on.
+    pub(crate) fn decide(&mut self, entry: &Entry) -> Decision {
+        let number = entry.position.entry;
+        if self.done.get(number).is_some_and(|done| *done) {
+            return Decision::Done;
         }
         let name = self.hash(&entry.name);
-        if self.put_off.contains(&name) || self.waits_for_authority(entry, name) {
-            self.put_off.insert(name);
-            return Turn::PutOff;
+        if self.deferred.contains(&name) || self.waits_for_authority(entry, name) {
+            self.deferred.insert(name);
+            return Decision::Deferred;
         }
-        self.mark_done(position);
+        self.mark_done(number);
         self.has_progressed = true;
         let is_repeated = !self.tried.insert(name);
-        Turn::Now { is_repeated }
+        Decision::Now { is_repeated }
     }
 
-    /// Marks an entry that can't be tried at all, and says whether it was marked before.
-    pub(crate) fn mark_done(&mut self, position: usize) -> bool {
-        if self.done.len() <= position {
-            self.done.resize(position + 1, false);
+    /// Marks an entry as done, and returns whether it already was.
+    pub(crate) fn mark_done(&mut self, entry: usize) -> bool {
+        if self.done.len() <= entry {
+            self.done.resize(entry + 1, false);
         }
         self.done
-            .get_mut(position)
+            .get_mut(entry)
             .is_some_and(|done| std::mem::replace(done, true))
     }
 
-    /// Ends a pass, and says whether there must be another.
+    /// Ends a pass, and returns whether another one is needed.
     pub(crate) fn end_pass(&mut self) -> bool {
-        let is_another = !self.put_off.is_empty();
-        self.put_off.clear();
+        let is_another = !self.deferred.is_empty();
+        self.deferred.clear();
         self.is_last = !self.has_progressed;
         self.has_progressed = false;
         is_another
@@ -109,8 +107,8 @@ impl Order {
             return false;
         };
         let authority = self.hash(ca_name);
-        let is_to_come = self.listed.contains(&authority) && !self.tried.contains(&authority);
-        authority != name && !self.is_last && (is_to_come || self.put_off.contains(&authority))
+        let is_pending = self.listed.contains(&authority) && !self.tried.contains(&authority);
+        authority != name && !self.is_last && (is_pending || self.deferred.contains(&authority))
     }
 }
 
@@ -119,17 +117,14 @@ mod tests {
     use zeroize::Zeroizing;
 
     use super::*;
-    use crate::transfer::entry::Place;
+    use crate::transfer::entry::Position;
 
-    /// The order in which entries are tried, each given as its name and its authority's.
+    /// Returns the order of attempts and the number of passes for entries given by name and CA.
     fn tried(listed: &[(&str, Option<&str>)]) -> (Vec<usize>, usize) {
         let entries: Vec<Entry> = (1..)
             .zip(listed)
-            .map(|(position, (name, ca_name))| Entry {
-                place: Place {
-                    position,
-                    line: None,
-                },
+            .map(|(entry, (name, ca_name))| Entry {
+                position: Position { entry, line: None },
                 name: (*name).to_owned(),
                 credential_type: "certificate".to_owned(),
                 value: Zeroizing::default(),
@@ -146,8 +141,8 @@ mod tests {
         loop {
             passes += 1;
             for entry in &entries {
-                if let Turn::Now { .. } = order.turn(entry) {
-                    tried.push(entry.place.position);
+                if let Decision::Now { .. } = order.decide(entry) {
+                    tried.push(entry.position.entry);
                 }
             }
             if !order.end_pass() {
@@ -157,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_in_order_is_tried_in_one_pass() {
+    fn one_pass_is_enough_if_cas_come_first() {
         let listed = [
             ("/root", None),
             ("/inner", Some("/ROOT")),
@@ -168,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_the_wrong_way_round_is_tried_from_its_root() {
+    fn an_inverted_chain_is_attempted_from_its_root() {
         let names: Vec<String> = (0..50).map(|depth| format!("/{depth}")).collect();
         let listed: Vec<_> = names
             .iter()
@@ -186,15 +181,15 @@ mod tests {
     }
 
     #[test]
-    fn those_that_sign_each_other_are_tried_all_the_same() {
+    fn entries_that_sign_each_other_are_attempted_too() {
         let listed = [("/a", Some("/b")), ("/b", Some("/a")), ("/c", Some("/c"))];
-        let (mut positions, _) = tried(&listed);
-        positions.sort_unstable();
-        assert_eq!(positions, [1, 2, 3]);
+        let (mut entries, _) = tried(&listed);
+        entries.sort_unstable();
+        assert_eq!(entries, [1, 2, 3]);
     }
 
     #[test]
-    fn a_name_that_is_listed_twice_is_tried_in_the_order_of_the_file() {
+    fn entries_with_the_same_name_are_attempted_in_file_order() {
         let listed = [
             ("/leaf", Some("/ca")),
             ("/leaf", None),

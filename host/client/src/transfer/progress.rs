@@ -1,4 +1,4 @@
-//! How far a transfer has come: a bar where standard error is a terminal, and nothing elsewhere.
+//! A progress bar on standard error, if it is a terminal.
 
 use std::{
     io::{self, IsTerminal},
@@ -7,13 +7,13 @@ use std::{
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// How far a transfer has come.
+/// The progress of a transfer.
 pub(crate) struct Progress {
     bar: Option<ProgressBar>,
 }
 
 impl Progress {
-    /// Begins to show how many of `total` are done. `what` says what of.
+    /// Starts a progress bar with this label.
     pub(crate) fn begin(what: &'static str, total: usize) -> Self {
         let bar = io::stderr().is_terminal().then(|| {
             let style = ProgressStyle::with_template(TEMPLATE);
@@ -26,14 +26,14 @@ impl Progress {
         Self { bar }
     }
 
-    /// One more is done.
+    /// Advances by one.
     pub(crate) fn advance(&self) {
         if let Some(bar) = &self.bar {
             bar.inc(1);
         }
     }
 
-    /// Writes something else, above the bar where there is one.
+    /// Writes other output above the bar.
     pub(crate) fn above<T>(&self, write: impl FnOnce() -> T) -> T {
         match &self.bar {
             Some(bar) => bar.suspend(write),
@@ -43,7 +43,7 @@ impl Progress {
 }
 
 impl Drop for Progress {
-    /// The last state stays.
+    /// Leaves the bar at its last state.
     fn drop(&mut self) {
         if let Some(bar) = &self.bar {
             bar.abandon();
@@ -53,5 +53,5 @@ impl Drop for Progress {
 
 const TEMPLATE: &str = "{msg} {wide_bar} {human_pos} of {human_len}, {per_sec}, {eta} left";
 
-/// How often the bar is drawn also when nothing is done.
+/// The interval of redrawing without progress.
 const TICK: Duration = Duration::from_millis(250);

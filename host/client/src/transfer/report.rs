@@ -1,38 +1,37 @@
-//! What an import has done, and what failed.
+//! The report of an import.
 
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::{entry::Place, progress::Progress};
+use super::{entry::Position, progress::Progress};
 use crate::output::{self, Shown, Table};
 
-/// What an import has done so far. Each failure is told on standard error when it comes, and so is what was done when it is
-/// dropped before it is finished.
+/// The running report of an import. Prints each failure at once and, if dropped unfinished, the counts.
 pub(crate) struct Report {
-    /// What it did; none once it is finished.
+    /// `None` once finished.
     summary: Option<Summary>,
     total: usize,
     progress: Progress,
 }
 
-/// What an import has done.
+/// The summary of an import.
 #[derive(Default, Serialize)]
 pub(crate) struct Summary {
-    /// Whether nothing was written, and `set` are those that could be.
+    /// Whether this is a dry run; then `set` counts entries that could be set.
     pub(crate) dry_run: bool,
-    /// How many were set.
+    /// The number of entries that were set.
     pub(crate) set: usize,
-    /// How many the server had already, where those are left alone.
+    /// The number of entries that were skipped as unchanged.
     pub(crate) unchanged: usize,
-    /// How many were not set.
+    /// The number of entries that failed.
     pub(crate) failed: usize,
-    /// How many were not tried, as the import could not go on.
+    /// The number of entries that were not attempted, because the import stopped.
     pub(crate) not_tried: usize,
-    /// Which were not set: the first [`FAILURES_LISTED_MAX`].
+    /// The first [`FAILURES_LISTED_MAX`] failures.
     failures: Vec<FailedEntry>,
 }
 
-/// One that was not set.
+/// An entry that failed.
 #[derive(Serialize)]
 struct FailedEntry {
     name: Option<String>,
@@ -43,7 +42,7 @@ struct FailedEntry {
 }
 
 impl Report {
-    /// Begins to report on so many entries.
+    /// Starts a report on this number of entries.
     pub(crate) fn begin(total: usize, is_dry_run: bool) -> Self {
         let what = if is_dry_run { "checked" } else { "imported" };
         Self {
@@ -56,35 +55,35 @@ impl Report {
         }
     }
 
-    /// One was set, or could be.
+    /// Counts an entry that was set or, in a dry run, could be set.
     pub(crate) fn set(&mut self) {
         self.count(|summary| summary.set += 1);
     }
 
-    /// One was there already.
+    /// Counts an unchanged entry.
     pub(crate) fn unchanged(&mut self) {
         self.count(|summary| summary.unchanged += 1);
     }
 
-    /// One was not set.
-    pub(crate) fn failed(&mut self, place: Place, name: Option<String>, reason: String) {
+    /// Counts and prints a failure.
+    pub(crate) fn failed(&mut self, position: Position, name: Option<String>, reason: String) {
         let shown = name.as_deref().map_or("without a name", shortened);
         self.progress
-            .above(|| output::note(&format!("failed: {shown} ({place}): {reason}")));
+            .above(|| output::note(&format!("failed: {shown} ({position}): {reason}")));
         self.count(|summary| {
             summary.failed += 1;
             if summary.failures.len() < FAILURES_LISTED_MAX {
                 summary.failures.push(FailedEntry {
                     name: name.map(|name| shortened(&name).to_owned()),
-                    entry: place.position,
-                    line: place.line,
+                    entry: position.entry,
+                    line: position.line,
                     reason,
                 });
             }
         });
     }
 
-    /// Ends the report.
+    /// Returns the summary.
     pub(crate) fn finish(mut self) -> Summary {
         self.end().unwrap_or_default()
     }
@@ -108,22 +107,22 @@ impl Drop for Report {
     fn drop(&mut self) {
         if let Some(summary) = self.end() {
             let counts = summary.counts();
-            let told = counts.map(|(name, count)| format!("{name}: {count}"));
-            let told = told.collect::<Vec<_>>().join(", ");
-            self.progress.above(|| output::note(&told));
+            let counts = counts.map(|(name, count)| format!("{name}: {count}"));
+            let counts = counts.collect::<Vec<_>>().join(", ");
+            self.progress.above(|| output::note(&counts));
         }
     }
 }
 
 impl Summary {
-    /// What is shown of it: how many of what.
+    /// Returns the counts to show.
     fn counts(&self) -> impl Iterator<Item = (&'static str, usize)> {
         let set = if self.dry_run { "could be set" } else { "set" };
         let counts = [
             (set, self.set, true),
             ("unchanged", self.unchanged, self.unchanged > 0),
             ("failed", self.failed, true),
-            ("not tried", self.not_tried, self.not_tried > 0),
+            ("not attempted", self.not_tried, self.not_tried > 0),
         ];
         let shown = counts.into_iter().filter(|(_, _, is_shown)| *is_shown);
         shown.map(|(name, count, _)| (name, count))
@@ -137,12 +136,12 @@ impl Shown for Summary {
 
     fn table(&self) -> Table {
         let counts = self.counts();
-        let members = counts.map(|(name, count)| (name.to_owned(), count.to_string()));
-        Table::Members(members.collect())
+        let fields = counts.map(|(name, count)| (name.to_owned(), count.to_string()));
+        Table::Fields(fields.collect())
     }
 }
 
-/// What is shown of a name, which may be anything where it was refused.
+/// Truncates a name for output, because a refused name can be arbitrarily long.
 fn shortened(name: &str) -> &str {
     match name.char_indices().nth(SHOWN_CHARACTERS_MAX) {
         Some((end, _)) => name.get(..end).unwrap_or_default(),
@@ -150,8 +149,8 @@ fn shortened(name: &str) -> &str {
     }
 }
 
-/// How many failures the summary names. All are told on standard error.
+/// The maximum number of failures in the summary. Standard error has all of them.
 const FAILURES_LISTED_MAX: usize = 1_000;
 
-/// A name may have 255 characters; of one that has more, its beginning tells which it is.
+/// The maximum length of a shown name. Valid names have at most 255 characters.
 const SHOWN_CHARACTERS_MAX: usize = 300;

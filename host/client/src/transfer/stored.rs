@@ -1,4 +1,4 @@
-//! What the server has of a credential, as an export writes it.
+//! Reads credentials from the server in the form of an export.
 
 use std::{
     collections::HashMap,
@@ -11,53 +11,53 @@ use super::{
 };
 use crate::{Client, CredentialVersion, Error, Find, pem::first_certificate};
 
-/// A credential that the server has.
+/// A stored credential.
 pub(crate) struct Stored {
-    /// What is written of it.
+    /// The entry to write.
     pub(crate) written: Written,
-    /// Who signed it, where it is a certificate that names a stored authority, and that one's name is not written.
+    /// The stored CA of a certificate that is written with `ca` instead of `ca_name`.
     pub(crate) not_named: Option<Signer>,
 }
 
-/// An authority whose name can't stand in an export: the certificate has its own copy of that one's certificate then.
+/// A CA that an export can't refer to by name. The certificate contains a copy of the CA certificate instead.
 #[derive(Debug)]
 pub(crate) enum Signer {
-    /// The version of it that is in use is another one.
+    /// The CA's active version is not the one that signed.
     Before(String),
-    /// The server says that it is not there, or hidden from the caller.
+    /// The CA does not exist or is hidden from the caller.
     Hidden(String),
 }
 
 /// Why a credential can't be read.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NotRead {
-    /// The server does not give it.
+    /// The request failed.
     #[error(transparent)]
     Refused(#[from] Error),
-    /// What it gives is not understood.
-    #[error("the answer of the server is not understood: {0}")]
+    /// The response is malformed.
+    #[error("malformed response: {0}")]
     Malformed(Reason),
 }
 
-/// The authorities whose certificates were looked at, so that each is read once for all that it signed.
+/// A cache of the CAs' certificates, so that each CA is read only once.
 #[derive(Default)]
 pub(crate) struct Authorities {
     known: Mutex<HashMap<String, InUse>>,
 }
 
-/// What is known of an authority's version in use.
+/// The active version of a CA.
 #[derive(Clone, PartialEq, Eq)]
 enum InUse {
-    /// Its certificate, in the form of [`first_certificate`].
+    /// The certificate, as returned by [`first_certificate`].
     Certificate(String),
-    /// It has none.
+    /// The version has no certificate.
     NoCertificate,
-    /// The authority is not there, or hidden from the caller.
+    /// The CA does not exist or is hidden from the caller.
     Hidden,
 }
 
 impl Stored {
-    /// Reads the version in use.
+    /// Reads the active version.
     pub(crate) async fn read(
         client: &Client,
         authorities: &Authorities,
@@ -125,7 +125,7 @@ impl Authorities {
     }
 }
 
-/// The names of all credentials below a path that the caller may read, in order.
+/// Returns the sorted names of all readable credentials below a path.
 ///
 /// # Errors
 /// As any request.
@@ -136,7 +136,7 @@ pub(crate) async fn names_below(client: &Client, path: &str) -> Result<Vec<Strin
     Ok(names)
 }
 
-/// The stored authority that signed a certificate, as the server remembers it, unless it signed itself.
+/// Returns the name of the stored CA that signed a certificate, unless it is self-signed.
 async fn signed_by(client: &Client, version: &CredentialVersion) -> Result<Option<String>, Error> {
     let signer = match client.certificate(&version.name).await {
         Ok(summary) => summary.signed_by,
@@ -147,17 +147,17 @@ async fn signed_by(client: &Client, version: &CredentialVersion) -> Result<Optio
     Ok(is_other.then_some(signer))
 }
 
-/// The value with the name of its authority in the place of that one's certificate.
+/// Replaces the CA certificate in a value with the name of the CA.
 fn with_ca_name(value: Node, ca_name: String) -> Node {
-    let Node::Mapping(members) = value else {
+    let Node::Mapping(fields) = value else {
         return value;
     };
-    let others = members.into_iter().filter(|(member, _)| member != "ca");
+    let others = fields.into_iter().filter(|(field, _)| field != "ca");
     let first = ("ca_name".to_owned(), Node::quoted(ca_name));
     Node::Mapping(std::iter::once(first).chain(others).collect())
 }
 
 const CERTIFICATE: &str = "certificate";
 
-/// How many authorities are remembered: they have a few KiB each.
+/// The maximum number of cached CAs, of a few KiB each.
 const AUTHORITIES_MAX: usize = 1_024;

@@ -1,18 +1,16 @@
-//! The rotation of a certificate authority without a connection that fails: four steps, and where a rotation stands.
+//! Rotation of a CA without downtime, in four steps.
 //!
-//! Nothing is remembered between two steps: which versions there are, which of them is transitional, and by which of them
-//! the certificates below are signed, say everything. So whoever comes next, from wherever, goes on where the last one
-//! stopped.
+//! No state is stored between steps. The stage follows from the CA's versions, the transitional flag, and the signers of the
+//! certificates below. Any client can therefore continue a rotation.
 //!
-//! | Stage | The authority's versions | What comes next |
+//! | Stage | The CA's versions | Next step |
 //! |---|---|---|
-//! | [`NotBegun`](Stage::NotBegun) | none is transitional | [`Introduce`](Step::Introduce) |
-//! | [`Introduced`](Stage::Introduced) | the newest is transitional, so an older one signs | [`Switch`](Step::Switch) |
-//! | [`Switched`](Stage::Switched) | one that is older than the one that signs is transitional; it signed some certificates that are in use | [`Renew`](Step::Renew) |
-//! | [`Renewed`](Stage::Renewed) | the same, and no certificate that is in use is left that it signed | [`Retire`](Step::Retire) |
+//! | [`NotBegun`](Stage::NotBegun) | no version is transitional | [`Introduce`](Step::Introduce) |
+//! | [`Introduced`](Stage::Introduced) | the latest is transitional, so an older one signs | [`Switch`](Step::Switch) |
+//! | [`Switched`](Stage::Switched) | a version older than the signing one is transitional; it signed certificates that are in use | [`Renew`](Step::Renew) |
+//! | [`Renewed`](Stage::Renewed) | the same, but it signed no certificate in use | [`Retire`](Step::Retire) |
 //!
-//! After the last step none is transitional, as before the first: that a rotation has ended can't be told from that none
-//! was begun.
+//! After the last step no version is transitional. A completed rotation therefore looks like one that has not started.
 
 mod outstanding;
 
@@ -24,22 +22,22 @@ use super::certificates::{
 use crate::{Client, CredentialVersion, Error};
 use outstanding::outstanding;
 
-/// Where the rotation of an authority stands.
+/// The stage of a rotation.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
-    /// None is under way.
+    /// No rotation is in progress.
     NotBegun,
-    /// There is a new version that does not sign yet. It is being given to whoever trusts the authority.
+    /// A new version exists, but does not sign yet. Its certificate is being distributed to clients.
     Introduced,
-    /// The new version signs. Some certificates that are in use are still signed by the old one.
+    /// The new version signs. The old version signed some certificates in use.
     Switched,
-    /// No certificate that is in use is signed by the old version. The renewed ones are being given to who presents them.
+    /// The old version signed no certificate in use. The regenerated certificates are being deployed.
     Renewed,
 }
 
 impl Stage {
-    /// The step that leads on.
+    /// Returns the next step.
     #[must_use]
     pub fn next(self) -> Step {
         match self {
@@ -50,7 +48,7 @@ impl Stage {
         }
     }
 
-    /// Whether a rotation that stands here has a step behind it. After the last one, none is under way.
+    /// Whether a rotation at this stage has completed the step.
     #[must_use]
     pub fn is_behind(self, step: Step) -> bool {
         match step {
@@ -60,25 +58,25 @@ impl Stage {
     }
 }
 
-/// What leads from one stage to the next.
+/// A step from one stage to the next.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Step {
-    /// Add a version that is transitional, which others can learn to trust before it signs anything.
+    /// Add a transitional version, so that clients can trust it before it signs.
     Introduce,
     /// Move the transitional flag to the old version, so that the new one signs.
     Switch,
-    /// Regenerate everything that the authority signed.
+    /// Regenerate everything that the CA signed.
     Renew,
-    /// Clear the flag, so that the old version is no longer handed out.
+    /// Clear the flag, so that the server no longer returns the old version.
     Retire,
 }
 
 impl Step {
-    /// All steps, in their order.
+    /// All steps in order.
     pub const ALL: [Self; 4] = [Self::Introduce, Self::Switch, Self::Renew, Self::Retire];
 
-    /// Its place among the steps, from 1 on.
+    /// Returns the number of the step, from 1.
     #[must_use]
     pub fn number(self) -> usize {
         match self {
@@ -90,31 +88,30 @@ impl Step {
     }
 }
 
-/// The rotation of one authority, as the server tells at one moment.
+/// The observed state of a CA's rotation.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Rotation {
-    /// The credential's name, in the case in which it is stored.
+    /// The credential's name, in its stored case.
     pub name: String,
-    /// Where it stands.
+    /// The stage.
     pub stage: Stage,
-    /// The id of the version that signs.
+    /// The id of the signing version.
     pub signing_version: String,
-    /// The id of the version that is transitional.
+    /// The id of the transitional version.
     pub transitional_version: Option<String>,
-    /// The certificates in use, and the credentials of other types with a certificate, that don't come from the version that
-    /// signs, directly or through another authority.
-    /// Looked for only once the flag has moved.
+    /// The names of certificates in use, and of other credentials with a certificate, that the signing version did not sign,
+    /// directly or through another CA. Only determined after [`Step::Switch`].
     pub outstanding: Vec<String>,
-    /// The certificates that the versions in use and in transition have, PEM: what must be trusted at this stage.
+    /// The PEM certificates of the active and the transitional version, which clients must trust at this stage.
     pub trusted: String,
     certificate_id: String,
 }
 
 impl Rotation {
-    /// Finds out where the rotation of an authority stands.
+    /// Determines the state of a CA's rotation.
     ///
     /// # Errors
-    /// When the credential can't be rotated, when one that it signed can't be read, and when a request fails.
+    /// When the credential can't be rotated, when a credential that it signed can't be read, or when a request fails.
     pub async fn observe(client: &Client, name: &str) -> Result<Self, RotationFailed> {
         let summary = client.certificate(name).await?;
         let versions = Versions::of(&summary)?;
@@ -139,15 +136,14 @@ impl Rotation {
         Ok(rotation)
     }
 
-    /// Takes the next step, and tells which certificates were regenerated in it.
+    /// Takes the next step and returns the names of the regenerated credentials.
     ///
-    /// The step is that of what was observed, and the server is given no condition: observe shortly before. When someone else
-    /// has gone on since then, the server refuses a second transitional version and moves the flag where it is already, but
-    /// it regenerates everything once more, and clears the flag of whichever version has it: also that of a new rotation,
-    /// whose version then signs before anybody trusts it.
+    /// The step follows from the observed state, and the request is unconditional, so observe immediately before. If someone else
+    /// has continued the rotation since then: [`Step::Introduce`] is refused; [`Step::Switch`] has no effect; [`Step::Renew`]
+    /// regenerates everything again; [`Step::Retire`] clears any transitional flag, even that of a new rotation, whose version then
+    /// signs before clients trust it.
     ///
-    /// After an error the step may have been taken all the same, when the answer was lost or the server's database did not
-    /// say (503): observe anew.
+    /// The step may have been taken despite an error, if the response was lost or the server lost its database (503): observe again.
     ///
     /// # Errors
     /// When the request fails.
@@ -175,28 +171,26 @@ impl Rotation {
     }
 }
 
-/// Why nothing can be told of a rotation.
+/// Why the state of a rotation can't be determined.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RotationFailed {
-    /// Not the certificate of an authority.
-    #[error("{0} is no certificate authority, so there is nothing to rotate: regenerate it")]
+    /// The certificate is not a CA certificate.
+    #[error("{0} is not a CA; regenerate it instead")]
     NoAuthority(String),
-    /// It has nothing but a transitional version.
+    /// The only version is transitional.
     #[error(
-        "{0} has no version but a transitional one, so none signs: clear the flag first, with `certificates transitional \
-         {0} --clear`"
+        "{0} has only a transitional version, which does not sign; run `keywright certificates transitional {0} --clear` first"
     )]
     NothingSigns(String),
-    /// A certificate below the authority is hidden from the caller, and with it by what it is signed.
+    /// The caller may not read a certificate below the CA, so its signer is unknown.
     #[error(
-        "{name}, which {authority} signed, can't be read, so it can't be told whether it was regenerated: the operation \
-         read on it is needed"
+        "can't read {name}, which {authority} signed, to check whether it was regenerated; the operation `read` is required"
     )]
     Unreadable {
         /// The certificate.
         name: String,
-        /// The authority above it.
+        /// The CA above it.
         authority: String,
     },
     /// A request failed.
@@ -204,7 +198,7 @@ pub enum RotationFailed {
     Request(#[from] Error),
 }
 
-/// The versions of an authority that matter.
+/// The signing and the transitional version of a CA.
 struct Versions<'a> {
     signing: &'a ListedVersion,
     transitional: Option<&'a ListedVersion>,
@@ -225,12 +219,12 @@ impl<'a> Versions<'a> {
         Ok(Self {
             signing: signing_version,
             transitional: transitional.and_then(|index| versions.get(index)),
-            // They stand newest first.
+            // Versions are listed newest first.
             is_newest_transitional: transitional < signing,
         })
     }
 
-    /// The stage, without looking at what the authority signed.
+    /// Returns the stage without checking the signed certificates.
     fn stage_before_renewal(&self) -> Stage {
         match self.transitional {
             None => Stage::NotBegun,
@@ -240,9 +234,9 @@ impl<'a> Versions<'a> {
     }
 }
 
-/// The certificate of a version, PEM with a line feed at its end.
+/// Returns the PEM certificate of a version, with a trailing newline.
 fn certificate(version: &CredentialVersion) -> String {
-    let certificate = version.public_member("certificate").unwrap_or_default();
+    let certificate = version.public_field("certificate").unwrap_or_default();
     format!("{}\n", certificate.trim())
 }
 
@@ -269,14 +263,14 @@ mod tests {
     }
 
     #[test]
-    fn the_order_of_the_versions_and_the_flag_tell_the_stage() {
+    fn the_stage_follows_from_the_order_of_versions_and_the_flag() {
         let cases = [
             ("s", Stage::NotBegun, "0", None),
             ("sss", Stage::NotBegun, "0", None),
             ("ts", Stage::Introduced, "1", Some("0")),
             ("tss", Stage::Introduced, "1", Some("0")),
             ("st", Stage::Switched, "0", Some("1")),
-            // It was regenerated once more since the flag moved, or before it was.
+            // The CA was regenerated again after or before the flag moved.
             ("sst", Stage::Switched, "0", Some("2")),
             ("sts", Stage::Switched, "0", Some("1")),
         ];
@@ -291,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn what_signs_nothing_can_t_be_rotated() {
+    fn certificates_without_a_signing_version_are_refused() {
         let leaf = summary("s", false);
         let refused = Versions::of(&leaf).err().unwrap();
         assert!(matches!(refused, RotationFailed::NoAuthority(_)));
@@ -301,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn the_steps_lead_through_all_stages_in_their_order() {
+    fn the_steps_pass_through_all_stages_in_order() {
         let stages = [
             Stage::NotBegun,
             Stage::Introduced,

@@ -1,4 +1,4 @@
-//! What still comes from another version of an authority than the one that signs.
+//! Finds credentials that the signing version of a CA did not sign.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,8 +9,8 @@ use crate::{
     pem::first_certificate,
 };
 
-/// The names below an authority whose certificate in use was not made by the version of their own authority that is in
-/// use. Everything below such a one is left out: it is regenerated with it.
+/// Returns the credentials below a CA whose active certificate the active version of their own CA did not sign. Omits everything
+/// below such a credential, because it is regenerated together with it.
 pub(super) async fn outstanding(
     client: &Client,
     root: CertificateSummary,
@@ -27,7 +27,7 @@ pub(super) async fn outstanding(
                 continue;
             }
             let child = readable(client.certificate(name).await, name, &authority)?;
-            // An older version may be what ties it to this authority; the newest says where it belongs.
+            // The certificate may be listed because of an older version. The signer of the latest version counts.
             if !child.signed_by.eq_ignore_ascii_case(&authority.name) {
                 continue;
             }
@@ -36,8 +36,8 @@ pub(super) async fn outstanding(
             let Some(in_use) = current.first() else {
                 continue;
             };
-            // The authority that signed stands first.
-            let authorities_of_child = in_use.public_member("ca").unwrap_or_default();
+            // The signing CA comes first.
+            let authorities_of_child = in_use.public_field("ca").unwrap_or_default();
             if first_certificate(&authorities_of_child) != first_certificate(&signing) {
                 found.push(child.name);
             } else if !child.signs.is_empty() || !child.issued.is_empty() {
@@ -50,7 +50,7 @@ pub(super) async fn outstanding(
     Ok(found)
 }
 
-/// The names of the credentials of other types for which another version of an authority signed than the one in use.
+/// Returns the credentials of other types whose certificate the active version of the CA did not sign.
 async fn outstanding_issued(
     client: &Client,
     authority: &CertificateSummary,
@@ -79,7 +79,7 @@ async fn outstanding_issued(
     Ok(found)
 }
 
-/// Whether the version that signed has this certificate. `known` keeps the versions that were looked up.
+/// Whether the recorded issuer has this certificate. `known` caches the results by version.
 async fn is_issued_by(
     client: &Client,
     record: &IssuedRecord,
@@ -94,7 +94,7 @@ async fn is_issued_by(
     }
     let has_certificate = match client.version_by_id(id).await {
         Ok(version) => {
-            let certificate = version.public_member("certificate").unwrap_or_default();
+            let certificate = version.public_field("certificate").unwrap_or_default();
             first_certificate(&certificate) == first_certificate(signing)
         }
         Err(failed) if failed.is_not_found() => false,
@@ -105,11 +105,11 @@ async fn is_issued_by(
 }
 
 fn readable<T>(
-    answer: Result<T, Error>,
+    response: Result<T, Error>,
     name: &str,
     authority: &CertificateSummary,
 ) -> Result<T, RotationFailed> {
-    answer.map_err(|failed| {
+    response.map_err(|failed| {
         if failed.is_not_found() {
             RotationFailed::Unreadable {
                 name: name.to_owned(),

@@ -13,10 +13,10 @@ use super::{IdentityProvider, Tokens, UserAction, discovery::Endpoints, redirect
 use crate::{Secret, client::Error};
 
 impl IdentityProvider<'_> {
-    /// Shows the login page and exchanges the code that the browser brings back.
+    /// Shows the login page and exchanges the code from the browser's redirection for tokens.
     ///
     /// # Errors
-    /// When the provider has no such endpoint or refuses, or the browser does not come back in time.
+    /// When the provider has no authorization endpoint or refuses the login, or no redirection arrives in time.
     pub(super) async fn tokens_by_browser(&self, endpoints: &Endpoints) -> Result<Tokens, Error> {
         let page = endpoints.authorization.as_ref();
         let page = page.ok_or(Error::GrantUnsupported("authorization_endpoint"))?;
@@ -65,7 +65,7 @@ impl IdentityProvider<'_> {
     }
 }
 
-/// Checks which issuer the response names, so that the code is sent to the provider that issued it (RFC 9207).
+/// Checks the issuer in the response, so that the code is only sent to the provider that issued it (RFC 9207).
 fn check_issuer(endpoints: &Endpoints, named: Option<&str>) -> Result<(), Error> {
     let is_checked = match named {
         Some(named) => endpoints.issuer.as_deref() == Some(named),
@@ -89,5 +89,5 @@ fn random() -> Result<Secret, Error> {
     Ok(Secret::new(URL_SAFE_NO_PAD.encode(bytes)))
 }
 
-/// The longest time for which the browser is waited for.
+/// The longest wait for the browser.
 const WAIT_MAX: Duration = Duration::from_mins(10);

@@ -27,15 +27,15 @@ impl IdentityProvider<'_> {
     /// Requests a code, shows it, and polls until the user has entered it.
     ///
     /// # Errors
-    /// When the provider has no such endpoint, or the user refuses, or the code expires.
+    /// When the provider has no device authorization endpoint, the user refuses, or the code expires.
     pub(super) async fn tokens_by_device(&self, endpoints: &Endpoints) -> Result<Tokens, Error> {
         let url = endpoints.device_authorization.as_ref();
         let url = url.ok_or(Error::GrantUnsupported("device_authorization_endpoint"))?;
         let client = self.public_client();
         let form = self.options.requested();
-        let answer = self.post(endpoints, url, client, &form).await?;
-        let authorization: DeviceAuthorization =
-            keywright_json::read_bytes(&answer.body).map_err(|cause| Error::ProviderMalformed {
+        let response = self.post(endpoints, url, client, &form).await?;
+        let authorization: DeviceAuthorization = keywright_json::read_bytes(&response.body)
+            .map_err(|cause| Error::ProviderMalformed {
                 url: url.clone(),
                 reason: cause.to_string(),
             })?;
@@ -78,20 +78,20 @@ impl IdentityProvider<'_> {
                     "expired_token" => return Err(Error::LoginTimedOut),
                     _ => return Err(Error::LoginRefused(refusal)),
                 },
-                answer => return answer,
+                response => return response,
             }
         }
     }
 }
 
-/// The pause between two polls when the provider names none (RFC 8628, section 3.2).
+/// The default interval between polls (RFC 8628, section 3.2).
 const INTERVAL: Duration = Duration::from_secs(5);
 
-/// The shortest pause between two polls, whatever the provider names.
+/// The shortest interval between polls, regardless of the provider's.
 const INTERVAL_MIN: Duration = Duration::from_secs(1);
 
-/// The addition to each further pause after `slow_down` (RFC 8628, section 3.5).
+/// The increase of the interval after `slow_down` (RFC 8628, section 3.5).
 const SLOWER_BY: Duration = Duration::from_secs(5);
 
-/// The longest time for which a code is waited for, whatever its expiry.
+/// The longest wait for a code, regardless of its expiry.
 const WAIT_MAX: Duration = Duration::from_mins(30);

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use super::IdentityProvider;
 use crate::client::{Error, transport};
 
-/// The endpoints of an identity provider, and how it expects to be asked.
+/// The endpoints of an identity provider, and the variants of the protocol that it supports.
 pub(super) struct Endpoints {
     /// The issuer, if the provider publishes a discovery document.
     pub(super) issuer: Option<String>,
@@ -14,13 +14,13 @@ pub(super) struct Endpoints {
     pub(super) authorization: Option<String>,
     pub(super) device_authorization: Option<String>,
     pub(super) revocation: Revocation,
-    /// The ways to send a client's secret, in the order in which they are tried.
+    /// The methods to send a client's secret, in the order of attempts.
     pub(super) secret_methods: Vec<SecretMethod>,
     /// Whether the provider speaks UAA's form of OAuth 2.0: public clients send an empty secret.
     pub(super) is_uaa: bool,
     /// Whether each authorization response names the issuer (RFC 9207).
     pub(super) names_issuer: bool,
-    /// Whether the provider lists challenge methods of PKCE and S256 is not among them.
+    /// Whether the provider's list of PKCE challenge methods lacks S256.
     pub(super) lacks_s256: bool,
 }
 
@@ -33,29 +33,29 @@ pub(super) enum SecretMethod {
     Post,
 }
 
-/// How a login is ended.
+/// How to revoke a login.
 pub(super) enum Revocation {
-    /// By `DELETE` on this address followed by the token's id, as with UAA.
+    /// By `DELETE` on this address followed by the token's id, as in UAA.
     ByTokenId(String),
     /// By sending the token to this endpoint (RFC 7009).
     ByToken(String),
-    /// The provider can't end a login.
+    /// The provider does not support revocation.
     Unsupported,
 }
 
 impl IdentityProvider<'_> {
     /// Finds the endpoints below the address that the server names.
     ///
-    /// The discovery document is fetched first in the form of OIDC, then in the form of RFC 8414. A provider that
-    /// answers both with 404 is taken for a UAA.
+    /// Fetches the discovery document of OIDC, then that of RFC 8414. A provider that responds to both with 404 is treated as a
+    /// UAA.
     ///
     /// # Errors
-    /// When the provider does not answer, or its document is malformed or of another issuer.
+    /// When the provider is unavailable, or its document is malformed or names another issuer.
     pub(super) async fn endpoints(&self) -> Result<Endpoints, Error> {
         let url = self.url().await?;
         for document_url in document_urls(&url) {
-            let answer = match self.answer(|| self.transport.get(&document_url)).await {
-                Ok(answer) => answer,
+            let response = match self.send(|| self.transport.get(&document_url)).await {
+                Ok(response) => response,
                 Err(Error::LoginRefused(refusal)) if refusal.status == NOT_FOUND => continue,
                 Err(error) => return Err(error),
             };
@@ -63,7 +63,7 @@ impl IdentityProvider<'_> {
                 url: document_url.clone(),
                 reason,
             };
-            let document: Document = keywright_json::read_bytes(&answer.body)
+            let document: Document = keywright_json::read_bytes(&response.body)
                 .map_err(|cause| malformed(cause.to_string()))?;
             return document.endpoints(&url).map_err(malformed);
         }

@@ -1,4 +1,4 @@
-//! Tokens of an identity provider: requests by each grant, and their revocation (OAuth 2.0, RFC 6749).
+//! Requests and revokes tokens of an identity provider (OAuth 2.0, RFC 6749).
 
 mod browser;
 mod device;
@@ -15,7 +15,7 @@ use serde::Deserialize;
 use self::{discovery::Revocation, token_request::ClientIdentity};
 use super::{
     Call, Error, Loss, Refusal,
-    transport::{self, Answer, Transport},
+    transport::{self, Response, Transport},
     wait::Waits,
 };
 use crate::Secret;
@@ -96,7 +96,7 @@ pub struct Tokens {
 }
 
 impl LoginOptions {
-    /// The parameters of a request that begins a login.
+    /// Returns the parameters of the first request of a login.
     fn requested(&self) -> Vec<(&str, &str)> {
         let scope = self.scope.as_deref().map(|scope| ("scope", scope));
         let audience = self.audience.as_deref();
@@ -105,7 +105,7 @@ impl LoginOptions {
         parameters.chain(self.resource()).collect()
     }
 
-    /// The parameter that goes with each request of the same login (RFC 8707, section 2.2).
+    /// Returns the parameter of all requests of a login (RFC 8707, section 2.2).
     fn resource(&self) -> Vec<(&str, &str)> {
         let resource = self.resource.as_deref();
         resource
@@ -125,7 +125,7 @@ impl Tokens {
         }
     }
 
-    /// The id by which the login can be ended.
+    /// Returns the id for the revocation of the login.
     fn id(&self) -> Option<String> {
         #[derive(Deserialize)]
         struct Claims {
@@ -134,7 +134,7 @@ impl Tokens {
         let claims = self.access_token.expose().split('.').nth(1)?;
         let claims = URL_SAFE_NO_PAD.decode(claims).ok()?;
         let claims: Claims = keywright_json::read_bytes(&claims).ok()?;
-        // It becomes a part of an address.
+        // The id is inserted into a URL.
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
         (!claims.jti.is_empty() && claims.jti.bytes().all(is_plain)).then_some(claims.jti)
     }
@@ -188,7 +188,7 @@ impl IdentityProvider<'_> {
         self.request_tokens(&endpoints, client, form).await
     }
 
-    /// Ends a login.
+    /// Revokes a login.
     pub(super) async fn revoke(&self, tokens: &Tokens) -> Result<(), Error> {
         let endpoints = self.endpoints().await?;
         match &endpoints.revocation {
@@ -196,7 +196,7 @@ impl IdentityProvider<'_> {
                 let id = tokens.id().ok_or(Error::TokenWithoutId)?;
                 let url = format!("{url}/{id}");
                 let send = || self.transport.delete(&url, &tokens.access_token);
-                self.answer(send).await.map(|_| ())
+                self.send(send).await.map(|_| ())
             }
             Revocation::ByToken(url) => {
                 let (token, hint) = match &tokens.refresh_token {
@@ -226,16 +226,16 @@ impl IdentityProvider<'_> {
         }
     }
 
-    /// The provider's address, as the server names it.
+    /// Returns the provider's address, as published by the server.
     async fn url(&self) -> Result<String, Error> {
         let call = Call::new(Method::GET, "/info").without_login();
         let mut retries = 0;
-        let answer = loop {
+        let response = loop {
             let (error, retry_after) = match self.transport.send(&call, None).await {
-                Ok(answer) if !answer.is_unavailable() => break answer,
-                Ok(answer) => {
-                    let retry_after = answer.retry_after;
-                    (Error::from(Refusal::from(answer)), retry_after)
+                Ok(response) if !response.is_unavailable() => break response,
+                Ok(response) => {
+                    let retry_after = response.retry_after;
+                    (Error::from(Refusal::from(response)), retry_after)
                 }
                 Err(error) if call.may_be_sent_again_after(&error) => (error, None),
                 Err(error) => return Err(error),
@@ -245,34 +245,34 @@ impl IdentityProvider<'_> {
             }
             retries += 1;
         };
-        if !answer.is_success() {
-            return Err(Error::from(Refusal::from(answer)));
+        if !response.is_success() {
+            return Err(Error::from(Refusal::from(response)));
         }
         let info: Info =
-            keywright_json::read_bytes(&answer.body).map_err(Error::AnswerMalformed)?;
+            keywright_json::read_bytes(&response.body).map_err(Error::AnswerMalformed)?;
         if info.auth_server.url.is_empty() {
             return Err(Error::NoIdentityProvider);
         }
         transport::address(&info.auth_server.url)
     }
 
-    /// What the provider answers, when it does what it is asked for.
+    /// Sends a request and returns the provider's response if it succeeds.
     ///
-    /// It is asked again, a bounded number of times, while it can't be reached or fails (5xx): a login that is done twice
-    /// gives another token, and one that is ended twice is ended.
-    async fn answer<Sent: Future<Output = Result<Answer, Error>>>(
+    /// Retries a limited number of times while the provider is unreachable or fails (5xx). That is safe: a repeated login returns
+    /// another token, and a repeated revocation changes nothing.
+    async fn send<Sent: Future<Output = Result<Response, Error>>>(
         &self,
         send: impl Fn() -> Sent,
-    ) -> Result<Answer, Error> {
+    ) -> Result<Response, Error> {
         let mut retries = 0;
         loop {
             let (error, retry_after) = match send().await {
-                Ok(answer) if answer.is_success() => return Ok(answer),
-                Ok(answer) if answer.status >= 500 => {
-                    let retry_after = answer.retry_after;
-                    (Error::Refused(answer.into()), retry_after)
+                Ok(response) if response.is_success() => return Ok(response),
+                Ok(response) if response.status >= 500 => {
+                    let retry_after = response.retry_after;
+                    (Error::Refused(response.into()), retry_after)
                 }
-                Ok(answer) => return Err(Error::LoginRefused(answer.into())),
+                Ok(response) => return Err(Error::LoginRefused(response.into())),
                 Err(error @ Error::Unreachable { loss, .. }) if loss != Loss::Lasting => {
                     (error, None)
                 }
@@ -300,7 +300,7 @@ struct AuthServer {
     url: String,
 }
 
-/// The default client through which users log in: UAA's for command lines.
+/// The default client through which users log in: UAA's client for command lines.
 const COMMAND_LINE: &str = "credhub_cli";
 
 #[cfg(test)]
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn the_id_of_a_token_is_one_that_an_address_can_hold() {
+    fn token_ids_that_are_unsafe_in_a_url_are_ignored() {
         for (claims, id) in [
             (r#"{"jti":"9c0e-_A"}"#, Some("9c0e-_A")),
             (r#"{"jti":""}"#, None),

@@ -25,7 +25,7 @@ use tokio::{
     time::timeout,
 };
 
-/// A listener for the redirection that answers one authorization request.
+/// A listener for the redirection of one authorization request.
 pub(super) struct Redirect {
     listener: TcpListener,
     state: Arc<str>,
@@ -52,7 +52,7 @@ impl Redirect {
 
     /// Waits for the redirection, and returns its parameters once the browser has its page. `None` after `wait_max`.
     ///
-    /// Requests without the right `state` get 404 and end nothing: any local program can send them.
+    /// Requests without the right `state` get 404 and don't end the wait: any local program can send them.
     pub(super) async fn response(self, wait_max: Duration) -> io::Result<Option<RedirectResponse>> {
         let received = async {
             let mut connections = JoinSet::new();
@@ -108,7 +108,7 @@ async fn serve(stream: TcpStream, state: Arc<str>) -> Option<RedirectResponse> {
         }
         std::future::ready(Ok::<_, Infallible>(page))
     });
-    // A browser that goes away before it has the page has brought the code all the same.
+    // The code is valid even if the browser disconnects before it has received the page.
     let _ = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIME_MAX)
@@ -134,7 +134,7 @@ fn page(is_redirection: bool) -> Response<Full<Bytes>> {
             "You can close this page and return to the terminal.",
         )
     } else {
-        (StatusCode::NOT_FOUND, "There is nothing here.")
+        (StatusCode::NOT_FOUND, "Not found.")
     };
     let html = format!(
         "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Keywright</title><p>{text}</p></html>\n"
@@ -177,10 +177,10 @@ mod tests {
         let (authority, _) = authority.split_once('/').unwrap();
         let mut stream = TcpStream::connect(authority).await.unwrap();
         stream.write_all(request.as_bytes()).await.unwrap();
-        let mut answer = Vec::new();
+        let mut response = Vec::new();
         // A server that refuses a head that is too long may reset the connection.
-        let _ = stream.read_to_end(&mut answer).await;
-        String::from_utf8(answer).unwrap()
+        let _ = stream.read_to_end(&mut response).await;
+        String::from_utf8(response).unwrap()
     }
 
     fn get(target: &str) -> String {
@@ -210,9 +210,9 @@ mod tests {
             (get(&too_long), "431"),
             (get("/callback?code=c%20d&state=s&iss=x"), "200"),
         ] {
-            let answer = ask(&uri, &request).await;
-            let line = answer.lines().next().unwrap_or_default();
-            assert!(line.contains(status), "{request}: {answer}");
+            let response = ask(&uri, &request).await;
+            let line = response.lines().next().unwrap_or_default();
+            assert!(line.contains(status), "{request}: {response}");
         }
         let response = waiting.await.unwrap().unwrap().unwrap();
         assert_eq!(response.get("code"), Some("c d"));
@@ -225,10 +225,10 @@ mod tests {
         let redirect = Redirect::listen("s".to_owned()).await.unwrap();
         let uri = redirect.uri().unwrap();
         let waiting = tokio::spawn(redirect.response(Duration::from_mins(1)));
-        let answer = ask(&uri, &get("/callback?error=access_denied&state=s")).await;
-        assert!(answer.contains("return to the terminal"), "{answer}");
-        assert!(answer.contains("default-src 'none'"), "{answer}");
-        assert!(answer.contains("no-store"), "{answer}");
+        let response = ask(&uri, &get("/callback?error=access_denied&state=s")).await;
+        assert!(response.contains("return to the terminal"), "{response}");
+        assert!(response.contains("default-src 'none'"), "{response}");
+        assert!(response.contains("no-store"), "{response}");
         let response = waiting.await.unwrap().unwrap().unwrap();
         assert_eq!(response.get("error"), Some("access_denied"));
     }

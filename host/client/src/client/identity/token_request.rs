@@ -6,7 +6,7 @@ use super::{
     IdentityProvider, Tokens,
     discovery::{Endpoints, SecretMethod},
 };
-use crate::{Secret, client::Error, client::transport::Answer};
+use crate::{Secret, client::Error, client::transport::Response};
 
 /// A form that is sent to an endpoint.
 pub(super) type Form<'a> = Vec<(&'a str, &'a str)>;
@@ -42,14 +42,14 @@ impl IdentityProvider<'_> {
         if endpoints.is_uaa {
             form.push(("response_type", "token"));
         }
-        let answer = self
+        let response = self
             .post(endpoints, &endpoints.token, client, &form)
             .await?;
         let malformed = |reason: String| Error::ProviderMalformed {
             url: endpoints.token.clone(),
             reason,
         };
-        let response: TokenResponse = keywright_json::read_bytes(&answer.body)
+        let response: TokenResponse = keywright_json::read_bytes(&response.body)
             .map_err(|cause| malformed(cause.to_string()))?;
         let is_bearer = response
             .token_type
@@ -62,22 +62,22 @@ impl IdentityProvider<'_> {
 
     /// Sends a form to an endpoint that authenticates clients.
     ///
-    /// A provider lists the ways to send a secret that it supports, and may expect one of them from each client. When the
-    /// first is refused with `invalid_client`, the next is tried.
+    /// A provider lists the supported methods to send a secret, but may require a specific one from each client. If it refuses one
+    /// with `invalid_client`, the client tries the next.
     pub(super) async fn post(
         &self,
         endpoints: &Endpoints,
         url: &str,
         client: ClientIdentity<'_>,
         form: &[(&str, &str)],
-    ) -> Result<Answer, Error> {
+    ) -> Result<Response, Error> {
         let Some(secret) = client.secret else {
             let mut form = [form, &[("client_id", client.id)]].concat();
             if endpoints.is_uaa {
                 form.push(("client_secret", ""));
             }
             return self
-                .answer(|| self.transport.post_form(url, &form, None))
+                .send(|| self.transport.post_form(url, &form, None))
                 .await;
         };
         let mut refused = Error::ProviderMalformed {
@@ -85,24 +85,24 @@ impl IdentityProvider<'_> {
             reason: "it supports neither client_secret_basic nor client_secret_post".to_owned(),
         };
         for method in &endpoints.secret_methods {
-            let answer = match method {
+            let response = match method {
                 SecretMethod::Basic => {
                     let basic = Some((client.id, secret));
-                    self.answer(|| self.transport.post_form(url, form, basic))
+                    self.send(|| self.transport.post_form(url, form, basic))
                         .await
                 }
                 SecretMethod::Post => {
                     let own = [("client_id", client.id), ("client_secret", secret.expose())];
                     let form = [form, &own].concat();
-                    self.answer(|| self.transport.post_form(url, &form, None))
+                    self.send(|| self.transport.post_form(url, &form, None))
                         .await
                 }
             };
-            match answer {
+            match response {
                 Err(Error::LoginRefused(refusal)) if refusal.error == "invalid_client" => {
                     refused = Error::LoginRefused(refusal);
                 }
-                answer => return answer,
+                response => return response,
             }
         }
         Err(refused)

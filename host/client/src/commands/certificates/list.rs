@@ -5,11 +5,11 @@ use clap::Args;
 use super::shown::ShownSummaries;
 use crate::commands::{Context, Example, Failure, Outcome, Verb, help};
 
-/// List certificates, what signed them and what they signed.
+/// List certificates with their signing CA and what they signed.
 #[derive(Debug, Args)]
 #[command(after_help = help(EXAMPLES))]
 pub(super) struct List {
-    /// The name of one certificate. Without it, all that the caller may read are listed.
+    /// Name of one certificate. Default: all certificates that you can read.
     name: Option<String>,
 }
 
@@ -25,7 +25,6 @@ impl Verb for List {
     }
 }
 
-/// What help shows.
 pub(super) const EXAMPLES: &[Example] = &[
     Example {
         does: "List all certificates",
@@ -33,7 +32,7 @@ pub(super) const EXAMPLES: &[Example] = &[
         before: super::AUTHORITY_AND_LEAF,
     },
     Example {
-        does: "See what an authority signed",
+        does: "Show what a CA signed",
         line: "keywright certificates list /demo/root --output yaml",
         before: super::AUTHORITY_AND_LEAF,
     },

@@ -11,7 +11,7 @@ use clap::{Args, Subcommand};
 
 use super::{Context, Failure, Outcome, Verb, VerbExamples};
 
-/// Work with certificates: their versions, and the rotation of what signs them.
+/// Manage certificate versions and rotate CAs.
 #[derive(Debug, Args)]
 pub struct Certificates {
     #[command(subcommand)]
@@ -20,15 +20,10 @@ pub struct Certificates {
 
 #[derive(Debug, Subcommand)]
 enum CertificatesVerb {
-    /// List certificates, what signed them and what they signed.
     List(list::List),
-    /// Regenerate a certificate, perhaps as a transitional version.
     Regenerate(regenerate::Regenerate),
-    /// Rotate an authority without a connection that fails.
     Rotate(rotate::Rotate),
-    /// Move the transitional flag of a certificate, or clear it.
     Transitional(transitional::Transitional),
-    /// List the versions of a certificate.
     Versions(versions::Versions),
 }
 
@@ -44,7 +39,6 @@ impl Verb for Certificates {
     }
 }
 
-/// The examples of the verbs.
 pub(super) const EXAMPLES: [VerbExamples; 5] = [
     VerbExamples::new("certificates list", list::EXAMPLES),
     VerbExamples::new("certificates regenerate", regenerate::EXAMPLES),
@@ -53,7 +47,7 @@ pub(super) const EXAMPLES: [VerbExamples; 5] = [
     VerbExamples::new("certificates versions", versions::EXAMPLES),
 ];
 
-/// What examples need: an authority and a certificate that it signed.
+/// Commands that generate a CA and a certificate that it signs.
 pub(super) const AUTHORITY_AND_LEAF: &[&str] = &[
     AUTHORITY,
     "keywright generate /demo/web --type certificate --common-name web --ca /demo/root",

@@ -7,22 +7,24 @@ use crate::{
     commands::{Context, Example, Failure, Outcome, Verb, help, shown::ShownVersion},
 };
 
-/// Regenerate a certificate, perhaps as a transitional version. What is not said stays as it was.
+/// Regenerate a certificate, optionally as a transitional version.
+///
+/// Parameters without an option keep their values.
 #[derive(Debug, Args)]
 #[command(after_help = help(EXAMPLES))]
 pub(super) struct Regenerate {
-    /// The certificate's name.
+    /// Name of the certificate.
     name: String,
-    /// The new version is transitional: it is handed out beside the one in use, and does not sign.
+    /// Make the new version transitional: returned alongside the active version, but not used for signing.
     #[arg(long)]
     transitional: bool,
-    /// Let a transitional version of the authority sign, where it is newer than the one that does.
+    /// Sign with the CA's transitional version if it is newer than the active one.
     #[arg(long)]
     allow_transitional_parent_to_sign: bool,
-    /// Another length of the key: 2048, 3072 or 4096.
+    /// New key length: 2048, 3072 or 4096.
     #[arg(long, value_name = "BITS")]
     key_length: Option<u32>,
-    /// Another validity.
+    /// New validity period.
     #[arg(long, value_name = "DAYS")]
     duration: Option<u32>,
 }
@@ -43,7 +45,6 @@ impl Verb for Regenerate {
     }
 }
 
-/// What help shows.
 pub(super) const EXAMPLES: &[Example] = &[
     Example {
         does: "Renew a certificate for another 90 days",
@@ -51,7 +52,7 @@ pub(super) const EXAMPLES: &[Example] = &[
         before: super::AUTHORITY_AND_LEAF,
     },
     Example {
-        does: "Add a version of an authority that does not sign yet",
+        does: "Add a version of a CA that does not sign yet",
         line: "keywright certificates regenerate /demo/root --transitional",
         before: super::AUTHORITY_AND_LEAF,
     },

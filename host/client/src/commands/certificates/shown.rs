@@ -1,4 +1,4 @@
-//! How certificates and their versions are shown: without private keys.
+//! Output of certificates and their versions, without private keys.
 
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
@@ -71,7 +71,7 @@ impl Shown for ShownVersions<'_> {
                 "CREATED",
                 "EXPIRES",
                 "TRANSITIONAL",
-                "AUTHORITY",
+                "CA",
                 "SELF-SIGNED",
             ],
             rows: self.0.iter().map(row).collect(),
@@ -79,7 +79,7 @@ impl Shown for ShownVersions<'_> {
     }
 }
 
-/// A version as the API has it, with what of its value is no secret.
+/// A version in the API's format, without the secret fields of its value.
 #[derive(Serialize)]
 struct PublicVersion<'a> {
     version_created_at: &'a str,
@@ -109,8 +109,8 @@ impl<'a> PublicVersion<'a> {
             name: &version.name,
             metadata: version.metadata.as_ref().map(SecretJson::exposed),
             value: PublicValue {
-                ca: version.public_member("ca"),
-                certificate: version.public_member("certificate"),
+                ca: version.public_field("ca"),
+                certificate: version.public_field("certificate"),
             },
             transitional: version.transitional,
             certificate_authority: version.certificate_authority,

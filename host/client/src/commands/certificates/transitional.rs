@@ -8,27 +8,29 @@ use crate::{
     commands::{Context, Example, Failure, Outcome, Verb, help},
 };
 
-/// Move the transitional flag of a certificate to one of its versions, or clear it. Shows the versions that are then in use.
+/// Move or clear the transitional flag of a certificate.
+///
+/// Shows the active version and the transitional version after the change.
 #[derive(Debug, Args)]
 #[command(after_help = help(EXAMPLES))]
 pub(super) struct Transitional {
-    /// The certificate's name.
+    /// Name of the certificate.
     name: String,
     #[command(flatten)]
     to: To,
 }
 
-/// Where the flag goes.
+/// The new transitional version.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 struct To {
-    /// To the version with this id.
+    /// Id of the version to make transitional.
     #[arg(long, value_name = "ID")]
     version: Option<String>,
-    /// To the newest version.
+    /// Make the latest version transitional.
     #[arg(long)]
     latest: bool,
-    /// Nowhere: no version is transitional any more.
+    /// Clear the flag, so that no version is transitional.
     #[arg(long)]
     clear: bool,
 }
@@ -48,15 +50,14 @@ impl Verb for Transitional {
     }
 }
 
-/// What help shows.
 pub(super) const EXAMPLES: &[Example] = &[
     Example {
-        does: "Hand out the newest version beside the one before it, which signs",
+        does: "Return the latest version, but sign with the one before it",
         line: "keywright certificates transitional /demo/root --latest",
         before: TWO_VERSIONS,
     },
     Example {
-        does: "Hand out nothing but the version in use",
+        does: "Return only the active version",
         line: "keywright certificates transitional /demo/root --clear",
         before: TWO_VERSIONS,
     },

@@ -5,13 +5,15 @@ use clap::Args;
 use super::shown::ShownVersions;
 use crate::commands::{Context, Example, Failure, Outcome, Verb, help};
 
-/// List the versions of a certificate, newest first. Private keys are left out: `keywright get` has them.
+/// List the versions of a certificate, newest first.
+///
+/// Omits private keys; `keywright get` prints them.
 #[derive(Debug, Args)]
 #[command(after_help = help(EXAMPLES))]
 pub(super) struct Versions {
-    /// The certificate's name.
+    /// Name of the certificate.
     name: String,
-    /// List the version in use and the transitional one alone.
+    /// Only list the active and the transitional version.
     #[arg(long)]
     current: bool,
 }
@@ -30,7 +32,6 @@ impl Verb for Versions {
     }
 }
 
-/// What help shows.
 pub(super) const EXAMPLES: &[Example] = &[
     Example {
         does: "List all versions of a certificate",
@@ -38,7 +39,7 @@ pub(super) const EXAMPLES: &[Example] = &[
         before: super::AUTHORITY_AND_LEAF,
     },
     Example {
-        does: "See which version signs, and which is in transition",
+        does: "Show which version signs and which is transitional",
         line: "keywright certificates versions /demo/root --current",
         before: super::AUTHORITY_AND_LEAF,
     },

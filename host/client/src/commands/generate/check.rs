@@ -1,4 +1,4 @@
-//! Checks parameters before they are sent, by what the server says of its types.
+//! Validates parameters against the server's schemas before they are sent.
 
 use std::collections::BTreeSet;
 
@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 
 use crate::{Client, Error, KnownType, commands::Failure};
 
-/// What the server says of a type. None when it says nothing of its types at all, or nothing of what this one is made of:
-/// then it is the server itself that checks.
+/// Returns a type's description. `None` if the server does not describe its types or the parameters of this one; then only the
+/// server validates.
 pub(super) async fn known_type(
     client: &Client,
     credential_type: &str,
@@ -23,20 +23,19 @@ pub(super) async fn known_type(
     match types.into_iter().find(is_named) {
         Some(known) => Ok(Some(known).filter(|known| known.parameters.is_object())),
         None => Err(Failure::Usage(format!(
-            "the server knows no type {credential_type}, but {}",
+            "unknown type {credential_type}; the server has {}",
             names.join(", ")
         ))),
     }
 }
 
-/// Checks parameters. Scalars of another type than the schema declares are left to the server if it may convert them.
+/// Validates parameters. Leaves scalars of the wrong type to the server if it may convert them.
 ///
 /// # Errors
-/// The rules that are broken, and which parameters there are. What was given is not repeated: with `--parameters-file` it may be
-/// meant for nobody's eyes.
+/// The violated rules and the parameters of the type, without the given values: they may be secret.
 pub(super) fn check(known: &KnownType, parameters: &Map<String, Value>) -> Result<(), Failure> {
     let Ok(validator) = validator(&known.parameters) else {
-        // A schema that this program can't read: the server checks by it.
+        // The client can't read the schema; only the server validates.
         return Ok(());
     };
     let parameters = Value::Object(parameters.clone());
@@ -46,21 +45,21 @@ pub(super) fn check(known: &KnownType, parameters: &Map<String, Value>) -> Resul
         .filter(|error| may_be_converted(error))
         .map(|error| error.instance_path().to_string())
         .collect();
-    let broken: Vec<String> = errors
+    let violations: Vec<String> = errors
         .iter()
         .filter(|error| !left_to_server.contains(&error.instance_path().to_string()))
-        .map(|broken| {
-            let place = broken.instance_path().to_string();
-            let place = place.trim_start_matches('/');
-            let rule = broken.masked_with(MASK);
-            if place.is_empty() {
+        .map(|error| {
+            let path = error.instance_path().to_string();
+            let path = path.trim_start_matches('/');
+            let rule = error.masked_with(MASK);
+            if path.is_empty() {
                 rule.to_string()
             } else {
-                format!("{place}: {rule}")
+                format!("{path}: {rule}")
             }
         })
         .collect();
-    if broken.is_empty() {
+    if violations.is_empty() {
         return Ok(());
     }
     let known_names = known
@@ -74,13 +73,13 @@ pub(super) fn check(known: &KnownType, parameters: &Map<String, Value>) -> Resul
         .collect();
     Err(Failure::Usage(format!(
         "{}\nparameters of type {}: {}",
-        broken.join("\n"),
+        violations.join("\n"),
         known.name,
         names.join(", ")
     )))
 }
 
-/// Whether the only mistake may be the type of a scalar: a number or a boolean, or a string that has one.
+/// Whether the server may accept the value after a conversion: a number, a boolean, or a string that contains one.
 fn may_be_converted(error: &ValidationError<'_>) -> bool {
     let is_scalar = match error.instance().as_ref() {
         Value::Bool(_) | Value::Number(_) => true,
@@ -101,8 +100,8 @@ fn validator(schema: &Value) -> Result<Validator, Failure> {
         .map_err(|cause| Failure::Other(cause.to_string()))
 }
 
-/// What stands in the place of what was given.
-const MASK: &str = "what is given";
+/// Replaces given values in messages.
+const MASK: &str = "the value";
 
 #[cfg(test)]
 mod tests {
@@ -132,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_breaks_a_rule_is_named_with_what_there_is() {
+    fn refusals_name_the_violated_rule_and_the_parameters() {
         for parameters in [
             json!({"digits": 12}),
             json!({"digits": "12", "seed": 5}),
@@ -143,7 +142,7 @@ mod tests {
         for (parameters, words) in [
             (
                 json!({"digits": 13}),
-                "digits: what is given is greater than the maximum of 12",
+                "digits: the value is greater than the maximum of 12",
             ),
             (json!({"digits": "x"}), "integer"),
             (json!({"digits": 4, "length": 1}), "length"),
@@ -159,14 +158,14 @@ mod tests {
     }
 
     #[test]
-    fn what_was_given_is_not_repeated() {
+    fn refusals_do_not_repeat_given_values() {
         for parameters in [
             json!({"digits": "hunter2"}),
             json!({"digits": 4, "seed": "hunter2"}),
             json!({"digits": 4, "seed": ["hunter2"]}),
             json!({"digits": 4, "length": "hunter2"}),
             json!({"digits": {"hunter2": "hunter2"}, "seed": "none"}),
-            // None of the alternatives.
+            // Matches no branch of `anyOf`.
             json!({"length": "hunter2"}),
         ] {
             let refused = pin(&parameters).unwrap_err().to_string();

@@ -9,41 +9,42 @@ use super::{Context, Example, Failure, Outcome, Verb, help, input::metadata, sho
 use crate::{GenerateCredential, GenerateMode, SecretJson};
 use parameters::Parameters;
 
-/// Have the server make a credential.
+/// Generate a credential.
 ///
-/// A parameter that has no option of its own, such as one of a generator that only this server has, is said by `--param`.
-/// Where the server tells what its types are made of, as `keywright types` shows it, parameters are checked before they are
-/// sent.
+/// Pass parameters without an option of their own, such as those of custom generators, with `--param`. If the server describes the
+/// parameters of its types (see `keywright types`), the client validates `--param` and `--parameters-file` before it sends them.
 #[derive(Debug, Args)]
 #[command(after_help = help(EXAMPLES))]
 pub struct Generate {
-    /// The credential's name.
+    /// Name of the credential.
     name: String,
-    /// The credential's type.
+    /// Type of the credential.
     #[arg(long = "type", short = 't', value_name = "TYPE")]
     credential_type: String,
-    /// What becomes of a credential that is there already: a new version if it was made of other parameters, which the
-    /// server does when nothing is said; nothing; or a new version in any case.
+    /// What to do if the credential exists. Default: the server decides (converge).
     #[arg(long, value_enum, value_name = "MODE")]
     mode: Option<Mode>,
     #[command(flatten)]
     parameters: Parameters,
-    /// What to keep besides, as a JSON object. It is not encrypted.
+    /// Metadata to store: a JSON object. It is not encrypted.
     #[arg(long, value_name = "JSON", value_parser = metadata)]
     metadata: Option<SecretJson>,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Mode {
+    /// Add a version if the parameters differ.
     Converge,
+    /// Keep the credential.
     NoOverwrite,
+    /// Add a version.
     Overwrite,
 }
 
 impl Verb for Generate {
     async fn run(self, context: &Context) -> Result<Outcome, Failure> {
         let client = context.client()?;
-        let known = if self.parameters.are_to_be_checked() {
+        let known = if self.parameters.need_description() {
             check::known_type(&client, &self.credential_type).await?
         } else {
             None
@@ -76,25 +77,24 @@ impl From<Mode> for GenerateMode {
     }
 }
 
-/// What help shows.
 pub(super) const EXAMPLES: &[Example] = &[
     Example {
-        does: "Make a password of 40 characters",
+        does: "Generate a password of 40 characters",
         line: "keywright generate /demo/token --type password --length 40",
         before: &[],
     },
     Example {
-        does: "Make an authority",
+        does: "Generate a CA",
         line: "keywright generate /demo/root --type certificate --common-name root --is-ca",
         before: &[],
     },
     Example {
-        does: "Make a certificate that the authority signs",
+        does: "Generate a certificate signed by the CA",
         line: "keywright generate /demo/web --type certificate --common-name web --ca /demo/root --alternative-name web.example",
         before: &["keywright generate /demo/root --type certificate --common-name root --is-ca"],
     },
     Example {
-        does: "Say a parameter by its name, as for the types of a server's own generators",
+        does: "Pass parameters by name, as for custom generators",
         line: "keywright generate /demo/pin --type password --param length=6 --param exclude_lower=true",
         before: &[],
     },

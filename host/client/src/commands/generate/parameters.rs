@@ -1,4 +1,4 @@
-//! What a credential is made of, as the arguments say it.
+//! The parameters of a generation, from arguments.
 
 use std::path::PathBuf;
 
@@ -13,91 +13,88 @@ use crate::{
     },
 };
 
-/// What a credential is made of.
+/// The parameters of a generation.
 #[derive(Debug, Args)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is a parameter that is said or not, on its own"
-)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an independent flag")]
 pub(super) struct Parameters {
-    /// A parameter by its name. One that is a list can be said more than once, or with commas.
+    /// Parameter by name. For a list, repeat the option or separate items by commas.
     #[arg(long, value_name = "NAME=VALUE", value_parser = named)]
     param: Vec<(String, String)>,
-    /// Read parameters from a file with a JSON object; `-` is standard input. What is said besides goes before it.
+    /// JSON file with parameters; `-` for standard input. Other options override it.
     #[arg(long = "parameters-file", value_name = "FILE", value_hint = ValueHint::FilePath)]
     file: Option<PathBuf>,
-    /// The number of characters.
+    /// Number of characters.
     #[arg(long, value_name = "COUNT", help_heading = PASSWORDS)]
     length: Option<u64>,
-    /// Leave out the letters A-Z.
+    /// Exclude the letters A-Z.
     #[arg(long, help_heading = PASSWORDS)]
     exclude_upper: bool,
-    /// Leave out the letters a-z.
+    /// Exclude the letters a-z.
     #[arg(long, help_heading = PASSWORDS)]
     exclude_lower: bool,
-    /// Leave out the digits.
+    /// Exclude digits.
     #[arg(long, help_heading = PASSWORDS)]
     exclude_number: bool,
-    /// Use special characters too.
+    /// Include special characters.
     #[arg(long, help_heading = PASSWORDS)]
     include_special: bool,
-    /// The user's name, instead of one that is made.
+    /// Name of the user. Default: generated.
     #[arg(long, value_name = "NAME", help_heading = PASSWORDS)]
     username: Option<String>,
-    /// The length of an RSA key in bits.
+    /// Length of an RSA key in bits.
     #[arg(long, value_name = "BITS", help_heading = KEYS)]
     key_length: Option<u64>,
-    /// The comment of an SSH key.
+    /// Comment of an SSH key.
     #[arg(long, value_name = "TEXT", help_heading = KEYS)]
     ssh_comment: Option<String>,
-    /// The subject's common name.
+    /// Common name of the subject.
     #[arg(long, value_name = "TEXT", help_heading = CERTIFICATES)]
     common_name: Option<String>,
-    /// The subject's organization.
+    /// Organization of the subject.
     #[arg(long, value_name = "TEXT", help_heading = CERTIFICATES)]
     organization: Option<String>,
-    /// The subject's organizational unit.
+    /// Organizational unit of the subject.
     #[arg(long, value_name = "TEXT", help_heading = CERTIFICATES)]
     organization_unit: Option<String>,
-    /// The subject's city.
+    /// City of the subject.
     #[arg(long, value_name = "TEXT", help_heading = CERTIFICATES)]
     locality: Option<String>,
-    /// The subject's state or province.
+    /// State or province of the subject.
     #[arg(long, value_name = "TEXT", help_heading = CERTIFICATES)]
     state: Option<String>,
-    /// The subject's country, two letters.
+    /// Two-letter country code of the subject.
     #[arg(long, value_name = "CODE", help_heading = CERTIFICATES)]
     country: Option<String>,
-    /// A name or an address that the certificate is for. It can be said more than once.
+    /// Subject alternative name: a host name or an address; may be repeated.
     #[arg(long = "alternative-name", value_name = "NAME", help_heading = CERTIFICATES)]
     alternative_names: Vec<String>,
-    /// What the key is for, such as `digital_signature`. It can be said more than once.
+    /// Key usage, such as `digital_signature`; may be repeated.
     #[arg(long, value_name = "USAGE", help_heading = CERTIFICATES)]
     key_usage: Vec<String>,
-    /// What the certificate is for, such as `server_auth`. It can be said more than once.
+    /// Extended key usage, such as `server_auth`; may be repeated.
     #[arg(long, value_name = "USAGE", help_heading = CERTIFICATES)]
     extended_key_usage: Vec<String>,
-    /// For how many days it is valid.
+    /// Validity period.
     #[arg(long, value_name = "DAYS", help_heading = CERTIFICATES)]
     duration: Option<u64>,
-    /// The name of the stored authority that signs it.
+    /// Name of the stored CA that signs the certificate.
     #[arg(long, value_name = "NAME", help_heading = CERTIFICATES)]
     ca: Option<String>,
-    /// Make an authority.
+    /// Generate a CA.
     #[arg(long, help_heading = CERTIFICATES)]
     is_ca: bool,
-    /// Have it signed by itself.
+    /// Generate a self-signed certificate.
     #[arg(long, help_heading = CERTIFICATES)]
     self_sign: bool,
 }
 
 impl Parameters {
-    /// Whether anything is said that the server's description of its types is of use for.
-    pub(super) fn are_to_be_checked(&self) -> bool {
+    /// Whether the server's description of the type is needed to parse or validate the parameters.
+    pub(super) fn need_description(&self) -> bool {
         !self.param.is_empty() || self.file.is_some()
     }
 
-    /// All that is said. What is said by name is of the type that the server expects, where it is known.
+    /// Merges the parameters of all options. Values of `--param` have the type that the server expects, if it is known.
     pub(super) fn gathered(
         &self,
         known: Option<&KnownType>,
@@ -132,7 +129,7 @@ impl Parameters {
     }
 
     fn by_options(&self) -> impl Iterator<Item = (&'static str, Value)> {
-        let flag = |is_said: bool| is_said.then_some(Value::Bool(true));
+        let flag = |is_set: bool| is_set.then_some(Value::Bool(true));
         let text = |text: &Option<String>| text.as_ref().map(|text| json!(text));
         let number = |number: Option<u64>| number.map(|number| json!(number));
         let list = |list: &Vec<String>| (!list.is_empty()).then(|| json!(list));
@@ -167,12 +164,12 @@ impl Parameters {
 fn named(argument: &str) -> Result<(String, String), String> {
     match argument.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        _ => Err("it must be NAME=VALUE".to_owned()),
+        _ => Err("must be NAME=VALUE".to_owned()),
     }
 }
 
-/// The value that a text means: by the schema of the parameter, or else, as JSON if it is a number, a list or the like, and
-/// as a text if not. What does not fit stays a text, so that the check, or the server, says what is wrong.
+/// Converts a text by the parameter's schema. Without a schema, parses JSON other than strings, and keeps everything else as a
+/// string. A text that does not match the schema stays a string, so that validation reports it.
 fn typed(text: &str, schema: Option<&Value>) -> Value {
     let as_text = || Value::String(text.to_owned());
     let as_json = || keywright_json::read::<Value>(text).ok();
@@ -215,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_means_what_the_schema_of_its_parameter_says() {
+    fn parameters_are_converted_by_their_schema() {
         let texts = json!({"type": "array", "items": {"type": "string"}});
         let cases = [
             ("40", Some(json!({"type": "integer"})), json!(40)),
@@ -239,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_parameter_has_a_name_and_a_value() {
+    fn a_parameter_needs_a_name_and_a_value() {
         assert_eq!(named("a=b=c"), Ok(("a".to_owned(), "b=c".to_owned())));
         assert_eq!(named("a="), Ok(("a".to_owned(), String::new())));
         assert!(named("a").is_err());

@@ -8,15 +8,15 @@ use crate::{
     commands::{Context, Example, Failure, Outcome, Verb, help},
 };
 
-/// Let an actor do something on one credential, or on everything below a path.
+/// Add a permission on a credential or a path.
 ///
-/// Permissions add up. Where the actor has one on this very path already, `permissions update` changes it.
+/// Permissions add up. If the actor already has a permission on exactly this path, change it with `permissions update`.
 #[derive(Debug, Args)]
 #[command(after_help = help(EXAMPLES))]
 pub(super) struct Add {
-    /// The name of one credential, which need not be there yet, or a path that ends in `/*`.
+    /// Name of a credential, which need not exist yet, or a path that ends in `/*`.
     path: String,
-    /// Who may do it: `uaa-client:` and a client's id, `uaa-user:` and a user's id, or `mtls-app:` and an app's.
+    /// Actor to permit: `uaa-client:` and a client id, `uaa-user:` and a user id, or `mtls-app:` and an app id.
     #[arg(long)]
     actor: String,
     #[command(flatten)]
@@ -32,9 +32,9 @@ impl Verb for Add {
         };
         let added = context.client()?.add_permission(&new).await;
         let permission = added.map_err(|error| match error.status() {
-            Some(CONFLICT) => Failure::Other(format!(
-                "{error}; `permissions update` replaces what it allows"
-            )),
+            Some(CONFLICT) => {
+                Failure::Other(format!("{error}; use `permissions update` to change it"))
+            }
             _ => error.into(),
         })?;
         context.output.show(&permission)?;
@@ -42,10 +42,9 @@ impl Verb for Add {
     }
 }
 
-/// The status that says that the actor has a permission on that path.
+/// The status if the actor already has a permission on the path.
 const CONFLICT: u16 = 409;
 
-/// What help shows.
 pub(super) const EXAMPLES: &[Example] = &[
     Example {
         does: "Let an app read everything below a path",
@@ -53,7 +52,7 @@ pub(super) const EXAMPLES: &[Example] = &[
         before: &[],
     },
     Example {
-        does: "Let a user look after one credential and its permissions",
+        does: "Let a user manage one credential and its permissions",
         line: "keywright permissions add /demo/database --actor uaa-user:3f0b6a3c-5f0e-4a9b-9d0e-6d1c4a1f2b11 --operations read,write,delete,read_acl,write_acl",
         before: &[],
     },

@@ -5,7 +5,7 @@ use clap::Args;
 use super::Selection;
 use crate::commands::{Context, Example, Failure, Outcome, Verb, help};
 
-/// Take a permission away, and show what it was.
+/// Delete a permission and show it.
 #[derive(Debug, Args)]
 #[command(after_help = help(EXAMPLES))]
 pub(super) struct Delete {
@@ -23,9 +23,8 @@ impl Verb for Delete {
     }
 }
 
-/// What help shows.
 pub(super) const EXAMPLES: &[Example] = &[Example {
-    does: "Take away what an app may do below a path",
+    does: "Delete an app's permission on a path",
     line: "keywright permissions delete '/demo/*' --actor uaa-client:deleting",
     before: &["keywright permissions add '/demo/*' --actor uaa-client:deleting --operations read"],
 }];

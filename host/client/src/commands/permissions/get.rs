@@ -22,9 +22,8 @@ impl Verb for Get {
     }
 }
 
-/// What help shows.
 pub(super) const EXAMPLES: &[Example] = &[Example {
-    does: "See what an app may do below a path",
+    does: "Show an app's permission on a path",
     line: "keywright permissions get '/demo/*' --actor uaa-client:getting",
     before: &["keywright permissions add '/demo/*' --actor uaa-client:getting --operations read"],
 }];

@@ -14,7 +14,7 @@ use crate::{
     output::{Shown, Table},
 };
 
-/// Work with permissions: which actor may do what on which path.
+/// Manage the permissions of actors on paths.
 #[derive(Debug, Args)]
 pub struct Permissions {
     #[command(subcommand)]
@@ -23,13 +23,9 @@ pub struct Permissions {
 
 #[derive(Debug, Subcommand)]
 enum PermissionsVerb {
-    /// Let an actor do something.
     Add(add::Add),
-    /// Take a permission away.
     Delete(delete::Delete),
-    /// Show a permission.
     Get(get::Get),
-    /// Replace the operations of a permission.
     Update(update::Update),
 }
 
@@ -44,26 +40,26 @@ impl Verb for Permissions {
     }
 }
 
-/// Which permission.
+/// The permission to select.
 #[derive(Debug, Args)]
 struct Selection {
-    /// The path that the permission stands on: a credential's name, or a path that ends in `/*`.
+    /// Path of the permission: a credential's name, or a path that ends in `/*`.
     #[arg(
         required_unless_present = "id",
         conflicts_with = "id",
         requires = "actor"
     )]
     path: Option<String>,
-    /// The actor whose permission it is, such as `uaa-client:app`.
+    /// Actor of the permission, such as `uaa-client:app`.
     #[arg(long, conflicts_with = "id")]
     actor: Option<String>,
-    /// The permission's id, instead of its path and its actor.
+    /// Id of the permission, instead of its path and actor.
     #[arg(long)]
     id: Option<String>,
 }
 
 impl Selection {
-    /// The permission that is selected.
+    /// Returns the selected permission.
     async fn permission(&self, client: &Client) -> Result<Permission, Failure> {
         let path = self.path.as_deref().unwrap_or_default();
         let actor = self.actor.as_deref().unwrap_or_default();
@@ -73,7 +69,7 @@ impl Selection {
         })
     }
 
-    /// The id of the permission that is selected.
+    /// Returns the id of the selected permission.
     async fn id(self, client: &Client) -> Result<String, Failure> {
         match self.id {
             Some(id) => Ok(id),
@@ -82,10 +78,10 @@ impl Selection {
     }
 }
 
-/// What may be done.
+/// The operations that a permission allows.
 #[derive(Debug, Args)]
 struct Operations {
-    /// What the actor may do there, separated by commas.
+    /// Operations that the actor may perform, separated by commas.
     #[arg(long, value_enum, value_delimiter = ',', required = true)]
     operations: Vec<Operation>,
 }
@@ -97,17 +93,16 @@ impl Shown for Permission {
 
     fn table(&self) -> Table {
         let operations: Vec<_> = self.operations.iter().map(|one| one.name()).collect();
-        let member = |name: &str, text: &str| (name.to_owned(), text.to_owned());
-        Table::Members(vec![
-            member("id", &self.uuid),
-            member("path", &self.path),
-            member("actor", &self.actor),
-            member("operations", &operations.join(", ")),
+        let field = |name: &str, text: &str| (name.to_owned(), text.to_owned());
+        Table::Fields(vec![
+            field("id", &self.uuid),
+            field("path", &self.path),
+            field("actor", &self.actor),
+            field("operations", &operations.join(", ")),
         ])
     }
 }
 
-/// The examples of the verbs.
 pub(super) const EXAMPLES: [VerbExamples; 4] = [
     VerbExamples::new("permissions add", add::EXAMPLES),
     VerbExamples::new("permissions delete", delete::EXAMPLES),

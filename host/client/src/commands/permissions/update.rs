@@ -5,7 +5,7 @@ use clap::Args;
 use super::{Operations, Selection};
 use crate::commands::{Context, Example, Failure, Outcome, Verb, help};
 
-/// Replace what a permission allows.
+/// Replace the operations of a permission.
 #[derive(Debug, Args)]
 #[command(after_help = help(EXAMPLES))]
 pub(super) struct Update {
@@ -26,9 +26,8 @@ impl Verb for Update {
     }
 }
 
-/// What help shows.
 pub(super) const EXAMPLES: &[Example] = &[Example {
-    does: "Let an app write, too, what it may read",
+    does: "Let an app read and write everything below a path",
     line: "keywright permissions update '/demo/*' --actor uaa-client:updating --operations read,write",
     before: &["keywright permissions add '/demo/*' --actor uaa-client:updating --operations read"],
 }];

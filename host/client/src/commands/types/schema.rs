@@ -1,8 +1,8 @@
-//! JSON Schemas in words: what people need to know to fill in a parameter.
+//! Describes JSON Schemas in a few words.
 
 use serde_json::Value;
 
-/// The parameters that callers can give, each with what it takes, in the order of the schema.
+/// Returns the parameters that callers can pass, each with a description, in the order of the schema.
 pub(super) fn parameters(schema: &Value) -> Vec<(&str, String)> {
     let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
         return Vec::new();
@@ -23,14 +23,14 @@ pub(super) fn parameters(schema: &Value) -> Vec<(&str, String)> {
         .collect()
 }
 
-/// What a schema takes: its kind, its bounds, its default, and its description.
+/// Describes a schema by its kind, bounds, default and description.
 pub(super) fn described(schema: &Value) -> String {
     let mut text = kind(schema);
     if let Some(bounds) = bounds(schema) {
         text = format!("{text}, {bounds}");
     }
     if let Some(default) = schema.get("default") {
-        text = format!("{text}, by default {}", plain(default));
+        text = format!("{text}, default {}", plain(default));
     }
     match schema.get("description").and_then(Value::as_str) {
         Some(description) => format!("{text}. {description}"),
@@ -56,15 +56,15 @@ fn kind(schema: &Value) -> String {
     };
     match (kinds.as_str(), schema.get("items")) {
         ("array", Some(items)) => format!("array of {}", kind(items)),
-        ("object", _) => match members(schema) {
-            Some(members) => format!("object of {members}"),
+        ("object", _) => match fields(schema) {
+            Some(fields) => format!("object of {fields}"),
             None => kinds,
         },
         _ => kinds,
     }
 }
 
-fn members(schema: &Value) -> Option<String> {
+fn fields(schema: &Value) -> Option<String> {
     let properties = schema.get("properties")?.as_object()?;
     let names: Vec<_> = properties.keys().map(String::as_str).collect();
     (!names.is_empty()).then(|| names.join(", "))
@@ -87,7 +87,7 @@ fn is_true(schema: &Value, annotation: &str) -> bool {
     schema.get(annotation).and_then(Value::as_bool) == Some(true)
 }
 
-/// A text as it is, anything else as JSON.
+/// Returns a string as is, and anything else as JSON.
 fn plain(value: &Value) -> String {
     value
         .as_str()
@@ -101,15 +101,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_schema_is_told_by_its_kind_its_bounds_its_default_and_its_description() {
+    fn schemas_are_described_by_kind_bounds_and_default() {
         for (schema, expected) in [
             (
                 json!({"type": "boolean", "default": false}),
-                "boolean, by default false",
+                "boolean, default false",
             ),
             (
                 json!({"type": "integer", "minimum": 1, "maximum": 9, "default": 3, "description": "How many."}),
-                "integer, 1 to 9, by default 3. How many.",
+                "integer, 1 to 9, default 3. How many.",
             ),
             (
                 json!({"type": ["string", "null"], "maxLength": 64}),
@@ -121,7 +121,7 @@ mod tests {
             ),
             (
                 json!({"enum": ["rsa", "ed25519"], "default": "rsa"}),
-                "rsa | ed25519, by default rsa",
+                "rsa | ed25519, default rsa",
             ),
             (
                 json!({"type": "integer", "enum": [2048, 3072]}),
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_that_callers_can_t_give_are_left_out_and_those_they_must_give_are_marked() {
+    fn read_only_parameters_are_omitted_and_required_ones_marked() {
         let schema = json!({
             "properties": {
                 "z": {"type": "string"},

@@ -3,7 +3,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::Secret;
 
-/// A folder with these settings and this session.
+/// A folder with these settings and a session for this server.
 fn folder(settings: &str, session: Option<&str>) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join(FILE), settings).unwrap();
@@ -42,7 +42,7 @@ fn named(server: &str) -> Arguments {
 }
 
 #[test]
-fn a_session_is_found_by_each_way_to_write_its_servers_address() {
+fn sessions_match_every_spelling_of_the_server_address() {
     let folder = folder("", Some("https://session"));
     for (server, is_found) in [
         ("https://session", true),
@@ -61,7 +61,7 @@ fn a_session_is_found_by_each_way_to_write_its_servers_address() {
 }
 
 #[test]
-fn arguments_go_before_variables_before_the_session_before_the_file() {
+fn arguments_override_variables_then_session_then_file() {
     let settings = "server = \"https://file\"\nca_cert = \"file.pem\"\noutput = \"yaml\"";
     let variables = || Environment {
         server: Some("https://variable".to_owned()),
@@ -109,7 +109,7 @@ fn arguments_go_before_variables_before_the_session_before_the_file() {
 }
 
 #[test]
-fn tokens_are_for_the_server_of_the_session_alone() {
+fn stored_tokens_are_only_used_for_their_server() {
     let folder = folder("", Some("https://session"));
     let tokens = |arguments| {
         let settings = of(&folder, arguments, Environment::default()).unwrap();
@@ -122,7 +122,7 @@ fn tokens_are_for_the_server_of_the_session_alone() {
 }
 
 #[test]
-fn what_the_environment_says_of_the_caller_goes_before_the_session() {
+fn a_client_in_the_environment_overrides_the_session() {
     let folder = folder("", Some("https://session"));
     let environment = Environment {
         client_id: Some("app".to_owned()),
@@ -134,7 +134,7 @@ fn what_the_environment_says_of_the_caller_goes_before_the_session() {
 }
 
 #[test]
-fn a_token_file_goes_before_variables_before_the_session() {
+fn a_token_file_overrides_variables_then_the_session() {
     let folder = folder("", Some("https://session"));
     let file = folder.path().join("token");
     fs::write(&file, "of-file\n").unwrap();
@@ -175,7 +175,7 @@ fn a_token_file_goes_before_variables_before_the_session() {
 }
 
 #[test]
-fn variables_go_before_the_file_for_what_a_login_requests() {
+fn variables_override_the_file_for_login_parameters() {
     let folder = folder(
         "client_id = \"cli\"\nscope = \"of-file\"\naudience = \"of-file\"\nresource = \"of-file\"",
         None,
@@ -193,7 +193,7 @@ fn variables_go_before_the_file_for_what_a_login_requests() {
 }
 
 #[test]
-fn what_can_t_be_used_is_refused_by_its_name() {
+fn invalid_settings_are_refused_by_name() {
     let plain = folder("", None);
     let environment = |set: fn(&mut Environment)| {
         let mut environment = Environment::default();
@@ -211,11 +211,11 @@ fn what_can_t_be_used_is_refused_by_its_name() {
         ),
         (
             environment(|variables| variables.client_id = Some("app".to_owned())),
-            "KEYWRIGHT_CLIENT_SECRET is needed",
+            "missing KEYWRIGHT_CLIENT_SECRET",
         ),
         (
             environment(|variables| variables.cert = Some("/cert.pem".into())),
-            "KEYWRIGHT_CLIENT_KEY is needed",
+            "missing KEYWRIGHT_CLIENT_KEY",
         ),
     ];
     for (environment, words) in cases {
@@ -229,7 +229,7 @@ fn what_can_t_be_used_is_refused_by_its_name() {
     for (text, words) in [
         ("servr = \"x\"", "servr"),
         ("retries = 21", "at most 20"),
-        ("cert = \"cert.pem\"", "key is needed"),
+        ("cert = \"cert.pem\"", "missing key"),
         ("server = ", "settings.toml"),
     ] {
         let folder = folder(text, None);
@@ -239,7 +239,7 @@ fn what_can_t_be_used_is_refused_by_its_name() {
 }
 
 #[test]
-fn without_a_server_it_says_how_to_name_one() {
+fn a_missing_server_is_reported_with_the_options_to_set_it() {
     let settings = of(
         &folder("", None),
         Arguments::default(),

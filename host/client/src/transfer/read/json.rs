@@ -1,4 +1,4 @@
-//! Reading the JSON form.
+//! Reads the JSON format.
 
 use std::{
     cell::RefCell,
@@ -18,7 +18,7 @@ use super::{
     window::{Window, Windowed},
 };
 use crate::transfer::{
-    entry::{Entry, EntryRefused, Place},
+    entry::{Entry, EntryRefused, Position},
     node::Node,
 };
 
@@ -44,7 +44,7 @@ pub(super) fn read(input: impl Read, take: Take<'_>) -> Result<(), FileRefused> 
     }
 }
 
-/// The cause in words of this program: those of the parser may hold some of the content.
+/// Converts a parser error. The parser's own message may contain content of the file.
 fn refused(cause: serde_json::Error, window: &Window) -> FileRefused {
     if window.is_exceeded() {
         return FileRefused::EntryTooLong;
@@ -52,8 +52,8 @@ fn refused(cause: serde_json::Error, window: &Window) -> FileRefused {
     let what = match cause.classify() {
         Category::Io => return FileRefused::Unreadable(io::Error::from(cause)),
         Category::Data => return FileRefused::NoCredentials,
-        Category::Eof => "the JSON ends before its end",
-        Category::Syntax => "this is not JSON",
+        Category::Eof => "unexpected end of file",
+        Category::Syntax => "invalid JSON",
     };
     FileRefused::Malformed {
         line: cause.line(),
@@ -75,7 +75,7 @@ struct Shared<'a, 't> {
     take: RefCell<Take<'t>>,
 }
 
-/// The whole document: all members but `credentials` are passed over.
+/// The whole document. Keys other than `credentials` are ignored.
 struct Document<'a, 't>(Shared<'a, 't>);
 
 impl<'de> Visitor<'de> for Document<'_, '_> {
@@ -85,15 +85,15 @@ impl<'de> Visitor<'de> for Document<'_, '_> {
         formatter.write_str("an object")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
-        while let Some(member) = members.next_key::<String>()? {
-            if member != "credentials" {
-                let IgnoredAny = members.next_value()?;
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<(), A::Error> {
+        while let Some(field) = fields.next_key::<String>()? {
+            if field != "credentials" {
+                let IgnoredAny = fields.next_value()?;
             } else if self.0.progress.borrow().has_credentials {
-                return Err(A::Error::custom("credentials is there twice"));
+                return Err(A::Error::custom("duplicate key credentials"));
             } else {
                 self.0.progress.borrow_mut().has_credentials = true;
-                members.next_value_seed(Credentials(&self.0))?;
+                fields.next_value_seed(Credentials(&self.0))?;
             }
             self.0.window.reset();
         }
@@ -128,30 +128,30 @@ impl<'de> Visitor<'de> for Credentials<'_, '_, '_> {
         shared.window.reset();
         while let Some(item) = items.next_element::<Box<RawValue>>()? {
             shared.window.reset();
-            let place = {
+            let position = {
                 let mut progress = shared.progress.borrow_mut();
                 progress.entries += 1;
-                Place {
-                    position: progress.entries,
+                Position {
+                    entry: progress.entries,
                     line: None,
                 }
             };
-            let entry = entry_of(place, &item);
+            let entry = entry_of(position, &item);
             let take = &mut *shared.take.borrow_mut();
             if let ControlFlow::Break(()) = take(entry) {
                 shared.progress.borrow_mut().was_broken_off = true;
-                return Err(A::Error::custom("no more is wanted"));
+                return Err(A::Error::custom("stopped by the caller"));
             }
         }
         Ok(())
     }
 }
 
-fn entry_of(place: Place, json: &RawValue) -> Result<Entry, EntryRefused> {
+fn entry_of(position: Position, json: &RawValue) -> Result<Entry, EntryRefused> {
     let node = Node::from_json(json.get()).map_err(|reason| EntryRefused {
-        place,
+        position,
         name: None,
         reason: reason.to_owned(),
     })?;
-    Entry::of(place, node)
+    Entry::of(position, node)
 }

@@ -1,14 +1,13 @@
-//! Reading exports entry by entry, in memory that does not grow with the file.
+//! Reads exports entry by entry, in memory that does not grow with the file.
 //!
-//! A file is read from its beginning as often as an import needs it, see [`super::order`]. What can't be read twice, as a
-//! pipe, is first kept: in memory, or in a temporary file without a name when there is much of it.
+//! An import reads a file from its beginning once per pass; see [`super::order`]. Input that can't be read twice, such as a pipe, is
+//! first copied to memory or, if large, to an unnamed temporary file.
 //!
-//! Each reading begins and ends by looking whether the file's length and the time of its last write are those from when it was
-//! opened. So a write to it is noticed that comes between two readings or during one, at the latest when the reading is at its
-//! end; what was set by then stays set. Not noticed is what leaves both as they were: a write that keeps the length and comes
-//! within the same tick of the file system's clock (some milliseconds) or is followed by one who puts the time back, and one
-//! on a network's file system whose server has not told of it yet. That the name leads to another file meanwhile, as after an
-//! editor has saved, changes nothing: what was opened is read to its end.
+//! Each pass checks, at its start and at its end, that the file's length and modification time are the same as when it was opened.
+//! This detects writes between and during passes, at the latest at the end of a pass; credentials set by then stay set. It does not
+//! detect a write that keeps the length and either happens within one tick of the file system's clock (some milliseconds) or restores
+//! the modification time, nor a write on a network file system before its server reports it. Replacing the file, as editors do, has no
+//! effect: the opened file is read to its end.
 
 mod json;
 mod window;
@@ -30,16 +29,16 @@ use super::{
     format::Format,
 };
 
-/// The longest an entry may be in the file, and with all its aliases put in. It bounds the memory that reading needs.
+/// The largest entry, in the file and with all aliases expanded. It bounds the memory for reading.
 pub(crate) const ENTRY_BYTES_MAX: usize = 1024 * 1024;
 
-/// The most memory that what aliases refer to may have in all.
+/// The maximum total size of all anchored nodes in memory.
 pub(crate) const ANCHORS_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// What is done with an entry that was read. To break off ends the reading.
+/// A receiver of entries. It can stop the reading.
 pub(crate) type Take<'a> = &'a mut dyn FnMut(Result<Entry, EntryRefused>) -> ControlFlow<()>;
 
-/// A file that can be read as often as is wanted.
+/// A file that can be read repeatedly.
 pub(crate) struct Source {
     content: Content,
     format: Format,
@@ -47,60 +46,60 @@ pub(crate) struct Source {
 
 enum Content {
     File { file: File, state: FileState },
-    Kept(SpooledTempFile),
+    Copied(SpooledTempFile),
 }
 
-/// What tells whether a file was changed: its length, and when it was written to last.
+/// The length and the modification time of a file.
 type FileState = (u64, Option<SystemTime>);
 
-/// Why a file can't be read to its end.
+/// Why a file can't be read.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FileRefused {
-    /// It can't be read.
-    #[error("it can't be read")]
+    /// An I/O error occurred.
+    #[error("can't be read")]
     Unreadable(#[from] io::Error),
-    /// It was changed between two readings or during one.
-    #[error("it was changed while it was read")]
+    /// The file was modified between or during passes.
+    #[error("the file was modified during the import")]
     Changed,
-    /// It is not of its form.
+    /// The syntax is invalid.
     #[error("line {line}, column {column}: {what}")]
     Malformed {
         /// The line, from 1.
         line: usize,
         /// The column, from 1.
         column: usize,
-        /// What is wrong, without any of the content.
+        /// The cause, without content of the file.
         what: String,
     },
-    /// It has no list of credentials.
-    #[error("it has no top-level list `credentials`")]
+    /// The file has no list of credentials.
+    #[error("no top-level list `credentials`")]
     NoCredentials,
-    /// There is more than one document in it.
-    #[error("it has more than one YAML document")]
+    /// The file has several YAML documents.
+    #[error("more than one YAML document")]
     SeveralDocuments,
-    /// One entry is too long.
-    #[error("an entry is longer than {} KiB, aliases included", ENTRY_BYTES_MAX / 1024)]
+    /// An entry is too long.
+    #[error("an entry is longer than {} KiB, including aliases", ENTRY_BYTES_MAX / 1024)]
     EntryTooLong,
-    /// There is too much that has an anchor.
-    #[error("what has anchors is larger than {} MiB", ANCHORS_BYTES_MAX / 1024 / 1024)]
+    /// The anchored nodes are too large.
+    #[error("the anchored nodes are larger than {} MiB", ANCHORS_BYTES_MAX / 1024 / 1024)]
     AnchorsTooLarge,
 }
 
 impl Source {
-    /// Opens a file, `-` being standard input.
+    /// Opens a file, or standard input for `-`.
     ///
     /// # Errors
-    /// When it can't be opened or kept.
+    /// When the file can't be opened or copied.
     pub(crate) fn open(path: &Path, format: Option<Format>) -> Result<Self, FileRefused> {
         let mut content = if path == Path::new("-") {
-            Content::keep(io::stdin().lock())?
+            Content::copy(io::stdin().lock())?
         } else {
             let file = File::open(path)?;
             if file.metadata()?.is_file() {
                 let state = state_of(&file)?;
                 Content::File { file, state }
             } else {
-                Content::keep(file)?
+                Content::copy(file)?
             }
         };
         let format = match format {
@@ -110,24 +109,24 @@ impl Source {
         Ok(Self { content, format })
     }
 
-    /// Reads all entries in their order.
+    /// Passes all entries to `take`, in order.
     ///
     /// # Errors
-    /// Why it can't be read to its end; what was taken before that stays taken.
+    /// When the file can't be read completely. Entries before the error were passed.
     pub(crate) fn read(&mut self, take: Take<'_>) -> Result<(), FileRefused> {
         self.content.check_unchanged()?;
         let read = read_entries(self.content.rewound()?, self.format, take);
-        // What is half of one file and half of another is likely to be malformed, and that it was changed is why.
+        // A modification explains a syntax error, so it takes precedence.
         self.content.check_unchanged()?;
         read
     }
 }
 
 impl Content {
-    fn keep(mut input: impl Read) -> io::Result<Self> {
-        let mut kept = SpooledTempFile::new(KEPT_BYTES_MAX);
-        io::copy(&mut input, &mut kept)?;
-        Ok(Self::Kept(kept))
+    fn copy(mut input: impl Read) -> io::Result<Self> {
+        let mut copied = SpooledTempFile::new(MEMORY_BYTES_MAX);
+        io::copy(&mut input, &mut copied)?;
+        Ok(Self::Copied(copied))
     }
 
     fn check_unchanged(&self) -> Result<(), FileRefused> {
@@ -143,14 +142,14 @@ impl Content {
                 file.seek(SeekFrom::Start(0))?;
                 Ok(Box::new(file))
             }
-            Self::Kept(kept) => {
-                kept.seek(SeekFrom::Start(0))?;
-                Ok(Box::new(kept))
+            Self::Copied(copied) => {
+                copied.seek(SeekFrom::Start(0))?;
+                Ok(Box::new(copied))
             }
         }
     }
 
-    /// A file that begins with a brace is JSON.
+    /// Detects the format: a file that starts with a brace is JSON.
     fn guess(&mut self) -> io::Result<Format> {
         let mut reader = BufReader::new(self.rewound()?);
         loop {
@@ -168,9 +167,6 @@ impl Content {
 }
 
 /// Reads all entries of a stream.
-///
-/// # Errors
-/// Why it can't be read to its end.
 pub(crate) fn read_entries(
     input: impl Read,
     format: Format,
@@ -187,8 +183,8 @@ fn state_of(file: &File) -> io::Result<FileState> {
     Ok((metadata.len(), metadata.modified().ok()))
 }
 
-/// How much of what can't be read twice is kept in memory.
-const KEPT_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// The largest copy of an input in memory; larger copies go to a temporary file.
+const MEMORY_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 #[cfg(test)]
 mod tests;

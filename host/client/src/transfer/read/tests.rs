@@ -1,10 +1,10 @@
-//! Files as people and other clients write them, and those that nobody should.
+//! Valid files, as written by people and other clients, and invalid ones.
 
 use std::{fmt::Write, fs, ops::ControlFlow, time::UNIX_EPOCH};
 
 use super::*;
 
-/// What was read: of each entry its name, type, value and metadata, or why it was refused.
+/// Returns each entry's name, type, value and metadata, or the reason of its refusal.
 fn read(format: Format, file: &str) -> (Vec<Result<String, String>>, Result<(), FileRefused>) {
     let mut entries = Vec::new();
     let done = read_entries(file.as_bytes(), format, &mut |entry| {
@@ -21,7 +21,7 @@ fn read(format: Format, file: &str) -> (Vec<Result<String, String>>, Result<(), 
             }
             Err(refused) => Err(format!(
                 "{} {}: {}",
-                refused.place,
+                refused.position,
                 refused.name.unwrap_or_default(),
                 refused.reason
             )),
@@ -51,7 +51,7 @@ fn refusal(format: Format, file: &str) -> String {
 }
 
 #[test]
-fn what_other_clients_write_is_read() {
+fn files_of_other_clients_are_read() {
     let file = r#"
 credentials:
 - name: /test/user
@@ -99,7 +99,7 @@ credentials:
 }
 
 #[test]
-fn unquoted_scalars_are_texts_where_texts_are_needed_and_keep_every_character() {
+fn unquoted_scalars_are_verbatim_where_strings_are_required() {
     for (written, text) in [
         ("yes", "yes"),
         ("true", "true"),
@@ -155,7 +155,7 @@ credentials:
 }
 
 #[test]
-fn json_is_read_with_every_digit() {
+fn json_numbers_keep_all_digits() {
     let file = "\u{20}{\"about\": [1], \"credentials\": [\n\
         {\"name\": \"/a\", \"type\": \"json\", \"value\": {\"n\": 1.10, \"e\": 1e300}},\n\
         {\"name\": \"b\", \"type\": \"value\", \"value\": 007.0e1},\n";
@@ -163,7 +163,7 @@ fn json_is_read_with_every_digit() {
     assert_eq!(entries.len(), 1);
     assert_eq!(
         done.unwrap_err().to_string(),
-        "line 3, column 42: this is not JSON"
+        "line 3, column 42: invalid JSON"
     );
     let file = "{\"credentials\": [\
         {\"name\": \"/a\", \"type\": \"json\", \"value\": {\"n\": 1.10, \"e\": 1e300}},\
@@ -175,7 +175,7 @@ fn json_is_read_with_every_digit() {
 }
 
 #[test]
-fn entries_that_are_wrong_are_told_by_place_and_name_and_the_rest_is_read() {
+fn invalid_entries_are_reported_and_the_others_are_read() {
     let file = "credentials:
 - name: /a
   value: s3cret
@@ -201,27 +201,27 @@ fn entries_that_are_wrong_are_told_by_place_and_name_and_the_rest_is_read() {
     assert_eq!(entries.last(), Some(&Ok("/o value \"ok\"".to_owned())));
     let reasons: Vec<String> = entries.into_iter().filter_map(Result::err).collect();
     let expected = [
-        "entry 1, line 2 /a: it has no type",
-        "entry 2, line 4 /b c: its name has a character other than letters, digits, and _ - / . : ( ) [ ]",
-        "entry 3, line 7 : it is not a mapping with name, type and value",
-        "entry 4, line 8 /d: a member of value is not a text",
-        "entry 5, line 9 /e: it has an alias of what is not well defined before it; quote a text that begins with an asterisk",
-        "entry 6, line 10 /f: value must be a text",
-        "entry 7, line 11 /g: it has a key twice in one mapping",
-        "entry 8, line 12 /h: it has a tag that is not of YAML's core schema",
-        "entry 9, line 13 /i: it has a member that is not one of name, type, value and metadata",
-        "entry 10, line 14 /j: it holds an infinity or a number that is none, which JSON has not",
-        "entry 11, line 15 /k: it has a key that is not a text",
-        "entry 12, line 16 : it has no name",
-        "entry 13, line 17 /m: it has no value",
-        "entry 14, line 18 /n: a merge key stands before something that is not a mapping",
+        "entry 1, line 2 /a: missing type",
+        "entry 2, line 4 /b c: name may only contain letters, digits and _ - / . : ( ) [ ]",
+        "entry 3, line 7 : entry must be a mapping with name, type and value",
+        "entry 4, line 8 /d: the fields of value must be strings",
+        "entry 5, line 9 /e: an alias refers to an undefined or invalid anchor; quote strings that start with an asterisk",
+        "entry 6, line 10 /f: value must be a string",
+        "entry 7, line 11 /g: a mapping has a duplicate key",
+        "entry 8, line 12 /h: a tag is not in YAML's core schema",
+        "entry 9, line 13 /i: unknown field; allowed fields are name, type, value and metadata",
+        "entry 10, line 14 /j: infinity and NaN are not allowed",
+        "entry 11, line 15 /k: a key is not a string",
+        "entry 12, line 16 : missing name",
+        "entry 13, line 17 /m: missing value",
+        "entry 14, line 18 /n: a merge key has a value that is not a mapping",
     ];
     assert_eq!(reasons, expected);
     assert!(!reasons.concat().contains("s3cret"));
 }
 
 #[test]
-fn files_that_are_not_of_their_form_are_refused_without_their_content() {
+fn malformed_files_are_refused_without_their_content() {
     for (format, file, expected) in [
         (Format::Yaml, "", NO_LIST),
         (Format::Yaml, "- a\n", NO_LIST),
@@ -233,27 +233,27 @@ fn files_that_are_not_of_their_form_are_refused_without_their_content() {
         (
             Format::Json,
             r#"{"credentials": ["#,
-            "line 1, column 17: the JSON ends before its end",
+            "line 1, column 17: unexpected end of file",
         ),
         (
             Format::Json,
             r#"{"credentials": []} s3cret"#,
-            "line 1, column 21: this is not JSON",
+            "line 1, column 21: invalid JSON",
         ),
         (
             Format::Yaml,
             "credentials: []\n---\ncredentials: []\n",
-            "it has more than one YAML document",
+            "more than one YAML document",
         ),
         (
             Format::Yaml,
             "credentials: []\ncredentials: []\n",
-            "line 2, column 14: the key `credentials` is there twice",
+            "line 2, column 14: duplicate key `credentials`",
         ),
         (
             Format::Yaml,
             "credentials:\n- {name: /a, value: @s3cret}\n",
-            "line 2, column 21: a character that can't begin a value: quote the value",
+            "line 2, column 21: a value can't start with this character; quote the value",
         ),
     ] {
         assert_eq!(refusal(format, file), expected, "{file}");
@@ -269,7 +269,7 @@ fn files_that_are_not_of_their_form_are_refused_without_their_content() {
 }
 
 #[test]
-fn an_entry_may_be_1_mib_long_and_hardly_more() {
+fn entries_above_1_mib_are_refused() {
     let yaml = |bytes: usize| {
         let value = "v".repeat(bytes);
         format!("credentials:\n- {{name: /a, type: value, value: {value}}}\n")
@@ -293,7 +293,7 @@ fn an_entry_may_be_1_mib_long_and_hardly_more() {
 }
 
 #[test]
-fn aliases_that_multiply_are_refused() {
+fn exponentially_growing_aliases_are_refused() {
     let mut file = "a0: &a0 0123456789\n".to_owned();
     for level in 1..9 {
         let below = format!("*a{}", level - 1);
@@ -309,24 +309,24 @@ fn aliases_that_multiply_are_refused() {
     let file = format!(
         "a: &a {large}\ncredentials:\n- {{name: /a, type: json, value: {{a: [*a, *a, *a, *a]}}}}\n"
     );
-    let expected = "entry 1, line 3 /a: its aliases stand for more than 1 MiB";
+    let expected = "entry 1, line 3 /a: aliases expand to more than 1 MiB";
     assert_eq!(reasons(&file), [expected]);
 }
 
 #[test]
-fn what_has_anchors_may_be_16_mib_and_hardly_more() {
+fn anchored_nodes_above_16_mib_are_refused() {
     let text = "v".repeat(ENTRY_BYTES_MAX / 2);
     let file = |count: usize| {
         let anchored = (0..count).map(|index| format!("a{index}: &a{index} {text}\n"));
         format!("{}credentials: []\n", anchored.collect::<String>())
     };
     assert!(values(Format::Yaml, &file(31)).is_empty());
-    let expected = "what has anchors is larger than 16 MiB";
+    let expected = "the anchored nodes are larger than 16 MiB";
     assert_eq!(refusal(Format::Yaml, &file(32)), expected);
 }
 
 #[test]
-fn nodes_may_be_nested_128_times_and_not_more_by_aliases_either() {
+fn nesting_above_128_levels_is_refused_with_aliases_too() {
     let mut file = format!("a0: &a0 {}{}\n", "[".repeat(100), "]".repeat(100));
     for level in 1..100 {
         writeln!(file, "a{level}: &a{level} [[*a{}]]", level - 1).unwrap();
@@ -346,7 +346,7 @@ fn nodes_may_be_nested_128_times_and_not_more_by_aliases_either() {
 }
 
 #[test]
-fn reading_ends_when_no_more_is_wanted() {
+fn the_receiver_can_stop_the_reading() {
     for (format, file) in [
         (Format::Yaml, "credentials: [1, 2, 3, @"),
         (Format::Json, "{\"credentials\": [1, 2, 3, @"),
@@ -365,10 +365,10 @@ fn reading_ends_when_no_more_is_wanted() {
     }
 }
 
-const NO_LIST: &str = "it has no top-level list `credentials`";
+const NO_LIST: &str = "no top-level list `credentials`";
 
 #[test]
-fn a_write_during_a_reading_is_noticed_at_its_end_and_a_file_in_its_place_is_not_read() {
+fn writes_during_a_pass_are_detected_but_not_a_replacement() {
     let longer = format!("{LISTED}# more");
     for (written, is_noticed) in [
         (Some(longer.as_str()), true),
@@ -378,7 +378,7 @@ fn a_write_during_a_reading_is_noticed_at_its_end_and_a_file_in_its_place_is_not
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         fs::write(&path, LISTED).unwrap();
-        // Long before, so that no clock is too coarse to tell the two writes apart.
+        // Far in the past, so that a coarse clock distinguishes the two writes.
         let file = File::options().write(true).open(&path).unwrap();
         file.set_modified(UNIX_EPOCH).unwrap();
         let mut source = Source::open(&path, None).unwrap();

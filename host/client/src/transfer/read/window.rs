@@ -1,4 +1,4 @@
-//! A reader that ends when an entry is too long.
+//! A reader that fails if an entry is too long.
 
 use std::{
     cell::Cell,
@@ -6,25 +6,25 @@ use std::{
     rc::Rc,
 };
 
-/// How much was read since the last entry ended.
+/// The number of bytes read since the last entry ended.
 #[derive(Clone, Default)]
 pub(super) struct Window {
     bytes: Rc<Cell<usize>>,
 }
 
 impl Window {
-    /// An entry begins or ends here.
+    /// Marks the start or the end of an entry.
     pub(super) fn reset(&self) {
         self.bytes.set(0);
     }
 
-    /// Whether more was read than is allowed.
+    /// Whether the current entry is too long.
     pub(super) fn is_exceeded(&self) -> bool {
         self.bytes.get() > super::ENTRY_BYTES_MAX
     }
 }
 
-/// Reads until an entry is too long.
+/// A reader that fails if an entry is too long.
 pub(super) struct Windowed<R> {
     reader: BufReader<R>,
     window: Window,

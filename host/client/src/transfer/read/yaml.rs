@@ -1,7 +1,7 @@
-//! Reading the YAML form: the document's events are put together to one entry at a time.
+//! Reads the YAML format, building one entry at a time from parser events.
 //!
-//! YAML 1.2 is read, with two things of YAML 1.1 that files have: merge keys (`<<`) in block and flow mappings, and
-//! anchors that are defined anew.
+//! Supports YAML 1.2 and two features of YAML 1.1 that files use: merge keys (`<<`) in block and flow mappings, and redefined
+//! anchors.
 
 use std::{
     io::{self, BufRead, Read},
@@ -16,7 +16,7 @@ use super::{
     yaml_node::Builder,
 };
 use crate::transfer::{
-    entry::{Entry, EntryRefused, Place},
+    entry::{Entry, EntryRefused, Position},
     node::{DEPTH_MAX, Node},
 };
 
@@ -40,7 +40,7 @@ pub(super) fn read(input: impl Read, take: Take<'_>) -> Result<(), FileRefused> 
         }
         let is_credentials =
             matches!(&key, Event::Scalar(text, ..) if text.as_ref() == "credentials");
-        // What else stands at the top matters for its anchors alone.
+        // Other top-level keys only matter for their anchors.
         let _ = builder.build(&mut events, key)?;
         let (value, span) = events.next()?;
         if !is_credentials {
@@ -48,7 +48,7 @@ pub(super) fn read(input: impl Read, take: Take<'_>) -> Result<(), FileRefused> 
             continue;
         }
         if has_credentials {
-            return Err(malformed(span, "the key `credentials` is there twice"));
+            return Err(malformed(span, "duplicate key `credentials`"));
         }
         has_credentials = true;
         match value {
@@ -83,20 +83,20 @@ fn read_list<R: Read>(
     window: &Window,
     take: Take<'_>,
 ) -> Result<ControlFlow<()>, FileRefused> {
-    for position in 1.. {
+    for entry in 1.. {
         window.reset();
         let (event, span) = events.next()?;
         if matches!(event, Event::SequenceEnd) {
             break;
         }
-        let place = Place {
-            position,
+        let position = Position {
+            entry,
             line: Some(span.start.line()),
         };
         let entry = match builder.build(events, event)? {
-            Ok(node) => Entry::of(place, node),
+            Ok(node) => Entry::of(position, node),
             Err(refused) => Err(EntryRefused {
-                place,
+                position,
                 name: refused.node.as_ref().and_then(name_of),
                 reason: refused.reason.to_owned(),
             }),
@@ -109,14 +109,14 @@ fn read_list<R: Read>(
 }
 
 fn name_of(node: &Node) -> Option<String> {
-    let Node::Mapping(members) = node else {
+    let Node::Mapping(fields) = node else {
         return None;
     };
-    let (_, name) = members.iter().find(|(member, _)| member == "name")?;
+    let (_, name) = fields.iter().find(|(field, _)| field == "name")?;
     name.text().map(crate::transfer::entry::with_leading_slash)
 }
 
-/// The events of a document, as they are read.
+/// The parser events of a file.
 pub(super) struct Events<R: Read> {
     parser: Parser<'static, FallibleBufferedInput<Characters<R>>>,
     window: Window,
@@ -137,7 +137,6 @@ impl<R: Read> Events<R> {
         }
     }
 
-    /// The next event.
     pub(super) fn next(&mut self) -> Result<(Event<'static>, Span), FileRefused> {
         match self.parser.next_event() {
             Some(Ok(event)) => Ok(event),
@@ -146,12 +145,12 @@ impl<R: Read> Events<R> {
                 let mark = *cause.marker();
                 Err(refused(mark.line(), mark.col() + 1, cause.kind()))
             }
-            // Nothing asks for more after the end of the stream; a parser that ended early must not be asked forever.
-            None => Err(malformed(Span::default(), "the YAML ends before its end")),
+            // No caller reads past the end of the stream, so the parser ended early. Failing avoids an endless loop.
+            None => Err(malformed(Span::default(), "unexpected end of file")),
         }
     }
 
-    /// Goes to where the next document begins, if there is one.
+    /// Skips to the start of the next document, if any.
     fn next_of_document(&mut self) -> Result<Option<()>, FileRefused> {
         loop {
             match self.next()?.0 {
@@ -171,21 +170,21 @@ fn malformed(span: Span, what: &str) -> FileRefused {
     }
 }
 
-/// The cause, without any of the content.
+/// Converts a parser error, without content of the file.
 fn refused(line: usize, column: usize, kind: &ErrorKind) -> FileRefused {
     let what = match kind {
         ErrorKind::InputIo { error } => {
             return FileRefused::Unreadable(io::Error::other(error.message().to_owned()));
         }
         ErrorKind::UnexpectedCharacter { .. } => {
-            "a character that can't begin a value: quote the value".to_owned()
+            "a value can't start with this character; quote the value".to_owned()
         }
         kind => kind.to_string(),
     };
     FileRefused::Malformed { line, column, what }
 }
 
-/// The characters of a file that is UTF-8.
+/// Decodes UTF-8.
 struct Characters<R> {
     reader: Windowed<R>,
 }
@@ -234,7 +233,7 @@ impl<R: Read> Iterator for Characters<R> {
 }
 
 fn not_utf8() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8")
+    io::Error::new(io::ErrorKind::InvalidData, "not UTF-8")
 }
 
 /// The depth of the document, the list of credentials and an entry, with one to spare.

@@ -1,4 +1,4 @@
-//! Putting the events of YAML together to nodes, with aliases and merge keys put in.
+//! Builds nodes from YAML events, and expands aliases and merge keys.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -11,37 +11,36 @@ use zeroize::Zeroizing;
 use super::{ANCHORS_BYTES_MAX, ENTRY_BYTES_MAX, FileRefused, yaml::Events};
 use crate::transfer::node::{DEPTH_MAX, Node, Reason, Scalar, TOO_DEEP};
 
-/// Builds nodes, and knows what aliases refer to.
+/// Builds nodes, and stores anchored nodes.
 #[derive(Default)]
 pub(super) struct Builder {
     anchors: HashMap<usize, Anchored>,
     anchors_bytes: usize,
-    /// How much aliases have put into the node that is being built.
+    /// The size of all expanded aliases in the current node.
     aliased_bytes: usize,
-    /// The first thing that is wrong with the node that is being built, while the rest of it is read.
+    /// The first error in the current node. The rest of the node is still read.
     reason: Option<Reason>,
 }
 
-/// A node that aliases may stand for.
+/// A node with an anchor.
 struct Anchored {
     node: Node,
     bytes: usize,
     depth: usize,
 }
 
-/// A node that can't be used. The file can be read on behind it.
+/// An invalid node. Reading can continue after it.
 pub(super) struct NodeRefused {
-    /// What of it could be read.
+    /// The readable part of the node.
     pub(super) node: Option<Node>,
-    /// What is wrong.
     pub(super) reason: Reason,
 }
 
-/// What is refused about a whole file, or about a node alone.
+/// The outer error concerns the whole file, the inner one only the node.
 pub(super) type Built = Result<Result<Node, NodeRefused>, FileRefused>;
 
 impl Builder {
-    /// Builds the node that begins with an event.
+    /// Builds the node that starts with this event.
     pub(super) fn build<R: Read>(
         &mut self,
         events: &mut Events<R>,
@@ -88,13 +87,13 @@ impl Builder {
             }
         };
         if anchor != NO_ANCHOR {
-            self.keep(anchor, &node)?;
+            self.store(anchor, &node)?;
         }
         Ok(node)
     }
 
-    /// Keeps what an anchor stands before. What is wrong is not kept, so that its aliases are refused too.
-    fn keep(&mut self, anchor: usize, node: &Node) -> Result<(), FileRefused> {
+    /// Stores an anchored node. Skips invalid nodes, so that aliases of them are refused as well.
+    fn store(&mut self, anchor: usize, node: &Node) -> Result<(), FileRefused> {
         if self.reason.is_some() {
             return Ok(());
         }
@@ -134,7 +133,7 @@ impl Builder {
         }
     }
 
-    /// What an alias refers to. Nodes that hold themselves are not there yet when their alias is.
+    /// Returns the node of an alias. An alias inside its own anchored node is refused, because that node is not stored yet.
     fn aliased(&mut self, anchor: usize, depth: usize) -> Node {
         let reason = match self.anchors.get(&anchor) {
             None => ALIAS_UNKNOWN,
@@ -166,7 +165,7 @@ impl Builder {
         events: &mut Events<R>,
         depth: usize,
     ) -> Result<Node, FileRefused> {
-        let mut members = Vec::new();
+        let mut entries = Vec::new();
         let mut keys = HashSet::new();
         let mut merged = Vec::new();
         loop {
@@ -185,21 +184,21 @@ impl Builder {
                 continue;
             }
             if !keys.insert(key.text.to_string()) {
-                self.refuse(KEY_TWICE);
+                self.refuse(KEY_DUPLICATE);
             }
-            members.push((key.text.to_string(), value));
+            entries.push((key.text.to_string(), value));
         }
         for value in merged {
-            self.merge(value, &mut members, &mut keys);
+            self.merge(value, &mut entries, &mut keys);
         }
-        Ok(Node::Mapping(members))
+        Ok(Node::Mapping(entries))
     }
 
-    /// Adds the members of a mapping, or of each in a list, that are not there yet.
+    /// Adds the missing keys from a mapping or a list of mappings.
     fn merge(
         &mut self,
         value: Node,
-        members: &mut Vec<(String, Node)>,
+        entries: &mut Vec<(String, Node)>,
         keys: &mut HashSet<String>,
     ) {
         let mappings = match value {
@@ -213,7 +212,7 @@ impl Builder {
             };
             for (key, node) in added {
                 if keys.insert(key.clone()) {
-                    members.push((key, node));
+                    entries.push((key, node));
                 }
             }
         }
@@ -224,12 +223,13 @@ impl Builder {
     }
 }
 
-/// The id of no anchor.
+/// The id of nodes without an anchor.
 const NO_ANCHOR: usize = 0;
 
-const ALIAS_UNKNOWN: Reason = "it has an alias of what is not well defined before it; quote a text that begins with an asterisk";
-const ALIASES_TOO_LARGE: Reason = "its aliases stand for more than 1 MiB";
-const TAG_UNKNOWN: Reason = "it has a tag that is not of YAML's core schema";
-const KEY_NOT_A_TEXT: Reason = "it has a key that is not a text";
-const KEY_TWICE: Reason = "it has a key twice in one mapping";
-const MERGE_NOT_A_MAPPING: Reason = "a merge key stands before something that is not a mapping";
+const ALIAS_UNKNOWN: Reason =
+    "an alias refers to an undefined or invalid anchor; quote strings that start with an asterisk";
+const ALIASES_TOO_LARGE: Reason = "aliases expand to more than 1 MiB";
+const TAG_UNKNOWN: Reason = "a tag is not in YAML's core schema";
+const KEY_NOT_A_TEXT: Reason = "a key is not a string";
+const KEY_DUPLICATE: Reason = "a mapping has a duplicate key";
+const MERGE_NOT_A_MAPPING: Reason = "a merge key has a value that is not a mapping";

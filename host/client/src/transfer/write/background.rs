@@ -1,4 +1,4 @@
-//! Writing on a thread of its own: a pipe that nobody reads, or a disk that does not answer, holds up that one alone.
+//! Writes on a separate thread, so that a blocked pipe or disk blocks only that thread.
 
 use std::{
     io::{self, Write},
@@ -13,14 +13,14 @@ use zeroize::Zeroizing;
 
 use super::GIVEN_UP;
 
-/// What an export is written to. Dropped before it is finished, it ends so that no reader takes it for a whole one.
+/// The output of an export. Dropped unfinished, it appends [`GIVEN_UP`], so that no parser accepts the incomplete export.
 pub(crate) struct BackgroundWriter {
-    gathered: Zeroizing<Vec<u8>>,
-    /// None once all is written.
+    buffer: Zeroizing<Vec<u8>>,
+    /// `None` once everything is written.
     chunks: Option<mpsc::Sender<Chunk>>,
-    /// What became of the writing.
+    /// The result of the thread.
     written: oneshot::Receiver<io::Result<()>>,
-    /// Is told, by being dropped, that the thread is at its end.
+    /// Disconnects when the thread ends.
     ended: std_mpsc::Receiver<()>,
 }
 
@@ -30,43 +30,43 @@ struct Chunk {
 }
 
 impl BackgroundWriter {
-    /// Writes to this from now on.
+    /// Starts a thread that writes to `output`.
     ///
     /// # Errors
-    /// When there can't be another thread.
+    /// When the thread can't be started.
     pub(crate) fn begin(output: impl Write + Send + 'static) -> io::Result<Self> {
         let (chunks, arriving) = mpsc::channel(CHUNKS_WAITING_MAX);
-        let (told, written) = oneshot::channel();
-        let (at_work, ended) = std_mpsc::channel();
+        let (result, written) = oneshot::channel();
+        let (running, ended) = std_mpsc::channel();
         thread::Builder::new()
             .name("export".to_owned())
             .spawn(move || {
-                let _ = told.send(write_all(output, arriving));
-                drop(at_work);
+                let _ = result.send(write_all(output, arriving));
+                drop(running);
             })?;
         Ok(Self {
-            gathered: Zeroizing::default(),
+            buffer: Zeroizing::default(),
             chunks: Some(chunks),
             written,
             ended,
         })
     }
 
-    /// Hands on what was gathered, when it is enough, as soon as what was handed on before is being written.
+    /// Passes a full buffer to the thread. Waits while the previous chunk is queued.
     ///
     /// # Errors
-    /// When something can't be written.
-    pub(crate) async fn hand_on(&mut self) -> io::Result<()> {
-        if self.gathered.len() < CHUNK_BYTES {
+    /// When a previous write failed.
+    pub(crate) async fn pass_on(&mut self) -> io::Result<()> {
+        if self.buffer.len() < CHUNK_BYTES {
             return Ok(());
         }
         self.send(false).await
     }
 
-    /// Waits until all is written.
+    /// Waits until everything is written.
     ///
     /// # Errors
-    /// When something can't be written.
+    /// When a write failed.
     pub(crate) async fn finish(mut self) -> io::Result<()> {
         self.send(true).await?;
         self.outcome().await?;
@@ -75,7 +75,7 @@ impl BackgroundWriter {
     }
 
     async fn send(&mut self, is_last: bool) -> io::Result<()> {
-        let bytes = mem::take(&mut self.gathered);
+        let bytes = mem::take(&mut self.buffer);
         let chunk = Chunk { bytes, is_last };
         if let Some(chunks) = &self.chunks
             && chunks.send(chunk).await.is_err()
@@ -87,13 +87,13 @@ impl BackgroundWriter {
 
     async fn outcome(&mut self) -> io::Result<()> {
         let written = (&mut self.written).await;
-        written.unwrap_or_else(|_| Err(io::Error::other("the thread that writes has failed")))
+        written.unwrap_or_else(|_| Err(io::Error::other("the writer thread failed")))
     }
 }
 
 impl Write for BackgroundWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.gathered.extend_from_slice(bytes);
+        self.buffer.extend_from_slice(bytes);
         Ok(bytes.len())
     }
 
@@ -107,8 +107,8 @@ impl Drop for BackgroundWriter {
         let Some(chunks) = self.chunks.take() else {
             return;
         };
-        let bytes = mem::take(&mut self.gathered);
-        // Where there is no place for it, it is not needed: nobody is to make use of a part.
+        let bytes = mem::take(&mut self.buffer);
+        // If the queue is full, the chunk can be lost: the export is incomplete anyway.
         let _ = chunks.try_send(Chunk {
             bytes,
             is_last: false,
@@ -129,13 +129,13 @@ fn write_all(mut output: impl Write, mut chunks: mpsc::Receiver<Chunk>) -> io::R
     output.flush()
 }
 
-/// How much is gathered before it is written.
+/// The buffer size from which a chunk is written.
 const CHUNK_BYTES: usize = 64 * 1024;
 
-/// How many chunks may wait for being written.
+/// The maximum number of queued chunks.
 const CHUNKS_WAITING_MAX: usize = 1;
 
-/// How long whoever reads an export that is given up may take to have its end.
+/// How long a dropped export waits for its reader to read the rest.
 const GIVING_UP_MAX: Duration = Duration::from_secs(2);
 
 #[cfg(test)]
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn all_is_written_in_its_order_when_it_is_finished() {
+    async fn a_finished_output_has_all_bytes_in_order() {
         let (reader, writer) = pipe().unwrap();
         let mut output = BackgroundWriter::begin(writer).unwrap();
         let reading = thread::spawn(move || read(reader));
@@ -159,7 +159,7 @@ mod tests {
         for index in 0..50_000 {
             let line = format!("{index}\n");
             output.write_all(line.as_bytes()).unwrap();
-            output.hand_on().await.unwrap();
+            output.pass_on().await.unwrap();
             expected.push_str(&line);
         }
         output.finish().await.unwrap();
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_dropped_has_the_end_that_nobody_takes_for_one() {
+    fn a_dropped_output_ends_with_invalid_syntax() {
         let (reader, writer) = pipe().unwrap();
         let mut output = BackgroundWriter::begin(writer).unwrap();
         output.write_all(b"part").unwrap();
@@ -176,21 +176,21 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_does_not_read_is_not_waited_for_when_it_is_dropped() {
+    async fn dropping_does_not_wait_forever_for_a_stuck_reader() {
         let (reader, writer) = pipe().unwrap();
         let mut output = BackgroundWriter::begin(writer).unwrap();
-        // More than a pipe holds is being written, and as much waits.
+        // The first text exceeds the capacity of a pipe, and the second one is queued.
         let text = "x".repeat(1024 * 1024);
         for _ in 0..2 {
             output.write_all(text.as_bytes()).unwrap();
-            output.hand_on().await.unwrap();
+            output.pass_on().await.unwrap();
         }
         drop(output);
         drop(reader);
     }
 
     #[tokio::test]
-    async fn that_nobody_is_left_to_read_is_told() {
+    async fn a_closed_pipe_is_an_error() {
         let (reader, writer) = pipe().unwrap();
         drop(reader);
         let mut output = BackgroundWriter::begin(writer).unwrap();

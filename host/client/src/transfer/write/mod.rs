@@ -1,4 +1,4 @@
-//! Writing exports entry by entry.
+//! Writes exports entry by entry.
 
 mod background;
 mod yaml;
@@ -14,40 +14,36 @@ use super::{
     node::{Node, Reason},
 };
 
-/// One credential as it is written.
+/// The fields of a credential in an export.
 pub(crate) struct Written {
-    /// Its name.
     pub(crate) name: String,
-    /// Its type.
     pub(crate) credential_type: String,
-    /// Its value.
     pub(crate) value: Node,
-    /// What is kept beside it.
     pub(crate) metadata: Option<Node>,
 }
 
 impl Written {
-    /// The entry as it stands in a file.
+    /// Returns the entry of the file.
     pub(crate) fn into_node(self) -> Node {
-        let mut members = vec![
+        let mut fields = vec![
             ("name".to_owned(), Node::quoted(self.name)),
             ("type".to_owned(), Node::quoted(self.credential_type)),
             ("value".to_owned(), self.value),
         ];
         if let Some(metadata) = self.metadata {
-            members.push(("metadata".to_owned(), metadata));
+            fields.push(("metadata".to_owned(), metadata));
         }
-        Node::Mapping(members)
+        Node::Mapping(fields)
     }
 }
 
-/// A JSON text as YAML, with a line end behind it. Numbers keep their digits, and members their order.
+/// Converts JSON to YAML with a trailing newline. Numbers keep all digits, and keys their order.
 ///
 /// # Errors
-/// When the text is not JSON, or nested too deep.
+/// When the text is not JSON or nested too deep.
 pub(crate) fn yaml(json: &str) -> Result<Zeroizing<String>, Reason> {
     let node = Node::from_json(json)?;
-    // The lines of a text are indented, also where it is all there is.
+    // The lines of a block scalar must be indented, even at the top level.
     let indent = usize::from(matches!(node, Node::Scalar(_)));
     let mut written = Zeroizing::new(Vec::new());
     yaml::write(&mut *written, &node, indent).map_err(|_| NOT_WRITTEN)?;
@@ -56,8 +52,8 @@ pub(crate) fn yaml(json: &str) -> Result<Zeroizing<String>, Reason> {
     Ok(Zeroizing::new(written))
 }
 
-/// What does not happen: memory takes what is written to it, and what is written is text.
-const NOT_WRITTEN: Reason = "it can't be written as YAML";
+/// Unreachable: writing to memory does not fail, and the output is UTF-8.
+const NOT_WRITTEN: Reason = "can't be written as YAML";
 
 /// Writes a list of credentials.
 pub(crate) struct EntryWriter<W> {
@@ -67,10 +63,10 @@ pub(crate) struct EntryWriter<W> {
 }
 
 impl<W: Write> EntryWriter<W> {
-    /// Begins the list.
+    /// Writes the start of the list.
     ///
     /// # Errors
-    /// When it can't be written.
+    /// When the write fails.
     pub(crate) fn begin(mut output: W, format: Format) -> io::Result<Self> {
         output.write_all(match format {
             Format::Json => b"{\"credentials\":[",
@@ -86,7 +82,7 @@ impl<W: Write> EntryWriter<W> {
     /// Writes one credential.
     ///
     /// # Errors
-    /// When it can't be written.
+    /// When the write fails, or the credential can't be represented as JSON.
     pub(crate) fn write(&mut self, written: Written) -> io::Result<()> {
         let node = written.into_node();
         match self.format {
@@ -105,10 +101,10 @@ impl<W: Write> EntryWriter<W> {
         Ok(())
     }
 
-    /// Ends the list, and gives back what it was written to.
+    /// Writes the end of the list, and returns the output.
     ///
     /// # Errors
-    /// When it can't be written.
+    /// When the write fails.
     pub(crate) fn finish(mut self) -> io::Result<W> {
         self.output.write_all(match (self.format, self.entries) {
             (Format::Json, _) => b"\n]}\n",
@@ -119,17 +115,15 @@ impl<W: Write> EntryWriter<W> {
         Ok(self.output)
     }
 
-    /// What it is written to.
     pub(crate) fn output(&mut self) -> &mut W {
         &mut self.output
     }
 }
 
-/// What stands at the end of an export that did not come to its end, so that no reader takes it for a whole one.
+/// The end of an incomplete export, which makes it invalid.
 ///
-/// YAML has no character that must stand at its end. But none of its readers takes a value that begins with an at sign,
-/// and none of JSON's takes this either.
-const GIVEN_UP: &str = "\n@ the export ended before its end\n";
+/// A truncated YAML file can be valid, but no YAML or JSON parser accepts a value that starts with an at sign.
+const GIVEN_UP: &str = "\n@ incomplete export\n";
 
 #[cfg(test)]
 mod tests;

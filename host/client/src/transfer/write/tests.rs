@@ -1,4 +1,4 @@
-//! What is written is what is read.
+//! Round trips of writing and reading.
 
 use std::ops::ControlFlow;
 
@@ -39,7 +39,7 @@ fn read(format: Format, file: &str) -> Vec<Value> {
 }
 
 #[test]
-fn yaml_is_written_for_people() {
+fn yaml_is_human_readable() {
     let value = json!({
         "text": "plain", "word": "yes", "number": "12", "count": 12, "empty": "", "none": null,
         "key": "-----BEGIN-----\nabc\n\n-----END-----\n", "cut": "a\nb", "odd": " a\nb",
@@ -80,7 +80,7 @@ fn yaml_is_written_for_people() {
 }
 
 #[test]
-fn an_export_that_is_given_up_is_read_by_nobody() {
+fn no_parser_accepts_an_incomplete_export() {
     for format in [Format::Json, Format::Yaml] {
         for count in 0..2 {
             let mut output = Vec::new();
@@ -109,7 +109,7 @@ fn an_export_that_is_given_up_is_read_by_nobody() {
 }
 
 #[test]
-fn long_and_strange_keys_come_back() {
+fn long_and_unusual_keys_survive_a_round_trip() {
     let long = "k".repeat(1_500);
     let value = json!({
         long.as_str(): {"a": 1}, format!("{long} \u{1}").as_str(): [1], "": "", "<<": {"x": 1}, "null": null,
@@ -147,7 +147,7 @@ fn any_json() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn whatever_is_written_is_read_again(values in prop::collection::vec(any_json(), 1..4)) {
+    fn any_json_survives_a_round_trip(values in prop::collection::vec(any_json(), 1..4)) {
         for format in [Format::Json, Format::Yaml] {
             let file = written(format, &values);
             prop_assert_eq!(&read(format, &file), &values, "{}", file);

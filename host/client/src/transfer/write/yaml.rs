@@ -1,5 +1,4 @@
-//! Writing YAML that every reader understands alike, those of YAML 1.1 too: a text is only left unquoted when it can't be
-//! taken for anything else.
+//! Writes YAML that parsers of YAML 1.1 and 1.2 read the same way: a string is only unquoted if it is unambiguous.
 
 use std::{
     fmt::Write as _,
@@ -10,12 +9,12 @@ use zeroize::Zeroizing;
 
 use crate::transfer::node::{Node, Scalar};
 
-/// Writes a node behind the indicator that introduces it, without a line break at its end.
+/// Writes a node after its indicator, without a trailing newline.
 pub(super) fn write(output: &mut impl Write, node: &Node, indent: usize) -> io::Result<()> {
     match node {
         Node::Scalar(scalar) => write_scalar(output, scalar, indent),
         Node::List(nodes) if nodes.is_empty() => output.write_all(b"[]"),
-        Node::Mapping(members) if members.is_empty() => output.write_all(b"{}"),
+        Node::Mapping(fields) if fields.is_empty() => output.write_all(b"{}"),
         Node::List(nodes) => {
             for (index, node) in nodes.iter().enumerate() {
                 if index > 0 {
@@ -26,20 +25,20 @@ pub(super) fn write(output: &mut impl Write, node: &Node, indent: usize) -> io::
             }
             Ok(())
         }
-        Node::Mapping(members) => {
-            for (index, (key, node)) in members.iter().enumerate() {
+        Node::Mapping(fields) => {
+            for (index, (key, node)) in fields.iter().enumerate() {
                 if index > 0 {
                     break_line(output, indent)?;
                 }
                 write_key(output, key, indent)?;
-                write_member(output, node, indent)?;
+                write_field(output, node, indent)?;
             }
             Ok(())
         }
     }
 }
 
-/// A key that is long must be introduced, as readers look for its colon but 1,024 characters far.
+/// Writes a key. Long keys need a `?`, because parsers search for the colon only within 1,024 characters.
 fn write_key(output: &mut impl Write, key: &str, indent: usize) -> io::Result<()> {
     let text = single_line(key);
     if text.chars().count() <= SIMPLE_KEY_CHARACTERS_MAX {
@@ -50,11 +49,11 @@ fn write_key(output: &mut impl Write, key: &str, indent: usize) -> io::Result<()
     output.write_all(b":")
 }
 
-fn write_member(output: &mut impl Write, node: &Node, indent: usize) -> io::Result<()> {
+fn write_field(output: &mut impl Write, node: &Node, indent: usize) -> io::Result<()> {
     let is_nested = match node {
         Node::Scalar(_) => false,
         Node::List(nodes) => !nodes.is_empty(),
-        Node::Mapping(members) => !members.is_empty(),
+        Node::Mapping(fields) => !fields.is_empty(),
     };
     if is_nested {
         break_line(output, indent + 1)?;
@@ -96,8 +95,8 @@ fn break_line(output: &mut impl Write, indent: usize) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether a text can stand as a block of lines, as keys and certificates do: lines of printable ASCII that don't begin
-/// with a space, of which the first is not empty, and one line break at the end or none.
+/// Whether a text can be a literal block, such as a key or a certificate: several lines of printable ASCII that don't start with a
+/// space, a first line that is not empty, and at most one trailing newline.
 fn is_literal(text: &str) -> bool {
     let lines = text.strip_suffix('\n').unwrap_or(text);
     lines.contains('\n')
@@ -108,7 +107,7 @@ fn is_literal(text: &str) -> bool {
         })
 }
 
-/// A text on one line: as it is when that is safe, in double quotes otherwise.
+/// Returns a text on one line, in double quotes unless it is safe without.
 fn single_line(text: &str) -> Zeroizing<String> {
     if is_plain(text) {
         return Zeroizing::new(text.to_owned());
@@ -130,15 +129,15 @@ fn single_line(text: &str) -> Zeroizing<String> {
     quoted
 }
 
-/// Letters of any script stand for themselves; what is not seen, breaks lines in some reader, or is not printable in
-/// YAML's sense is escaped.
+/// Appends a character. Letters and digits of any script are verbatim. Everything else is escaped, because it may be invisible, a
+/// line break in some parsers, or not printable by YAML's definition.
 fn push_beyond_ascii(quoted: &mut String, character: char) {
     let code = u32::from(character);
     if character.is_alphanumeric() {
         quoted.push(character);
         return;
     }
-    // Writing to a text does not fail.
+    // Writing to a string does not fail.
     let _ = match code {
         0..=0xff => write!(quoted, "\\x{code:02x}"),
         0x100..=0xffff => write!(quoted, "\\u{code:04x}"),
@@ -146,8 +145,8 @@ fn push_beyond_ascii(quoted: &mut String, character: char) {
     };
 }
 
-/// Whether a text means itself without quotes: it begins with a letter, a slash or an underscore, has nothing but those,
-/// digits, dots and hyphens, and is no word that YAML 1.1 or 1.2 takes for something else.
+/// Whether a text is safe without quotes: it starts with a letter, a slash or an underscore, contains only those, digits, dots and
+/// hyphens, and is not a word with a special meaning in YAML 1.1 or 1.2.
 fn is_plain(text: &str) -> bool {
     let is_word = text
         .starts_with(|first: char| first.is_ascii_alphabetic() || "/_".contains(first))
@@ -157,7 +156,7 @@ fn is_plain(text: &str) -> bool {
     is_word && !WORDS.iter().any(|word| word.eq_ignore_ascii_case(text))
 }
 
-/// What a reader may take for a truth value or for nothing, in any casing.
+/// The words that parsers may read as a boolean or null, in any case.
 const WORDS: [&str; 9] = ["true", "false", "yes", "no", "on", "off", "y", "n", "null"];
 
 const INDENTATION: &[u8] = b"  ";

@@ -15,42 +15,44 @@ use crate::{
 };
 use shown::ShownRotation;
 
-/// Rotate an authority without a connection that fails, in four steps.
+/// Rotate a CA without downtime.
 ///
-/// 1. Add a version that is transitional: it is handed out beside the old one, and does not sign yet.
-/// 2. Move the flag to the old version: the new one signs.
+/// A rotation has four steps:
+///
+/// 1. Add a transitional version. The server returns it alongside the old version; it does not sign yet.
+/// 2. Move the transitional flag to the old version. From now on the new version signs.
 /// 3. Regenerate everything that the old version signed.
-/// 4. Clear the flag: the old version is handed out no more.
+/// 4. Clear the flag. The server no longer returns the old version.
 ///
-/// After steps 1 and 3, what they made must reach everyone who needs it before the next one is taken. On a terminal each
-/// step says what, and is taken when you say so. Where a rotation stands is read from the server, so it can be left at any
-/// point, and the same command goes on from there.
+/// Distribute the new certificates after steps 1 and 3. On a terminal, the command says what to distribute and asks before each
+/// step. It reads the state of the rotation from the server, so you can stop at any point and run the same command to continue.
 #[derive(Debug, Args)]
 #[command(after_help = help(EXAMPLES), verbatim_doc_comment)]
 pub(super) struct Rotate {
-    /// The authority's name.
+    /// Name of the CA.
+    #[arg(value_name = "CA")]
     authority: String,
     #[command(flatten)]
     pace: Pace,
-    /// Go on with a rotation that is under way, and begin none. For scripts that are run again.
+    /// Continue a rotation, but never start one. For scripts that may run repeatedly.
     #[arg(long)]
     resume: bool,
-    /// Keep the certificates that must be trusted at this point in a file, PEM: before the first step, and after each.
+    /// PEM file for the certificates to trust; written before the first step and after each step.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     bundle: Option<PathBuf>,
 }
 
-/// How far to go.
+/// How many steps to take.
 #[derive(Debug, Args)]
 #[group(multiple = false)]
 struct Pace {
-    /// Take no step, and show where the rotation stands.
+    /// Only show the state of the rotation.
     #[arg(long)]
     status: bool,
-    /// Take one step without asking.
+    /// Take one step without confirmation.
     #[arg(long)]
     next: bool,
-    /// Take all steps that are left without asking. For where nothing need be given out between them.
+    /// Take all remaining steps without confirmation. Use it only if nothing needs to be distributed between them.
     #[arg(long)]
     yes: bool,
 }
@@ -79,17 +81,17 @@ struct Walk {
     rotate: Rotate,
     /// The steps that this run took.
     taken: Vec<Step>,
-    /// What it regenerated.
+    /// The credentials that this run regenerated.
     regenerated: Vec<String>,
 }
 
 impl Walk {
-    /// Takes steps as far as it is told, and returns where the rotation stands then.
+    /// Takes as many steps as the options and the user allow, and returns the resulting state.
     async fn go(&mut self) -> Result<(Rotation, Outcome), Failure> {
         loop {
             let rotation = self.observe().await?;
             if let Some(file) = &self.rotate.bundle {
-                // Certificates are no secret.
+                // Certificates are public.
                 write_whole(file, rotation.trusted.as_bytes(), Readers::All)?;
             }
             if let Some(step) = self.taken.last()
@@ -97,25 +99,25 @@ impl Walk {
             {
                 return Err(Failure::Other(words::stuck(*step, &rotation)));
             }
-            if self.is_at_end(&rotation) {
+            if self.is_finished(&rotation) {
                 return Ok((rotation, Outcome::Done));
             }
             output::note(&words::state(&rotation));
             if !self.may_take(&rotation).await? {
-                output::note("Nothing more is done. The same command goes on from here.");
+                output::note("Stopped. Run the same command to continue.");
                 return Ok((rotation, Outcome::InPart));
             }
-            // Time has passed while a person thought.
+            // The state may have changed while the user was deciding.
             if self.asks() && self.observe().await? != rotation {
-                output::note("The rotation has gone on meanwhile, by someone else.");
+                output::note("Someone else has continued the rotation.");
                 continue;
             }
             self.take(&rotation).await?;
         }
     }
 
-    /// Takes the next step. When that fails, where the rotation stands then decides whether it was taken all the same: the
-    /// answer may have been lost.
+    /// Takes the next step. If the request fails, the state of the rotation decides whether the step was taken: the response may
+    /// have been lost.
     async fn take(&mut self, rotation: &Rotation) -> Result<(), Failure> {
         let step = rotation.stage.next();
         match rotation.advance(&self.client).await {
@@ -131,7 +133,7 @@ impl Walk {
                 output::note(&words::lost(step, &error));
             }
         }
-        output::note(&format!("Step {} of 4 is done.", step.number()));
+        output::note(&format!("Completed step {} of 4.", step.number()));
         self.taken.push(step);
         Ok(())
     }
@@ -145,8 +147,8 @@ impl Walk {
         })
     }
 
-    /// Whether nothing is left to do, and says so where that is not plain.
-    fn is_at_end(&self, rotation: &Rotation) -> bool {
+    /// Whether this run has nothing left to do. Reports why, unless it is obvious.
+    fn is_finished(&self, rotation: &Rotation) -> bool {
         let Rotate { pace, resume, .. } = &self.rotate;
         let has_taken = !self.taken.is_empty();
         if pace.status {
@@ -164,7 +166,7 @@ impl Walk {
         false
     }
 
-    /// Whether the next step is to be taken.
+    /// Whether to take the next step.
     async fn may_take(&self, rotation: &Rotation) -> Result<bool, Failure> {
         if self.asks() {
             confirm(&words::question(rotation), WITHOUT_ASKING).await
@@ -178,23 +180,22 @@ impl Walk {
     }
 }
 
-/// The way out where nobody can be asked.
-const WITHOUT_ASKING: &str = "--next for one step, or --yes for all that are left,";
+/// The options to suggest if there is no terminal.
+const WITHOUT_ASKING: &str = "--next for one step or --yes for all remaining steps";
 
-/// What help shows.
 pub(super) const EXAMPLES: &[Example] = &[
     Example {
-        does: "See where a rotation stands",
+        does: "Show the state of a rotation",
         line: "keywright certificates rotate /demo/root --status",
         before: super::AUTHORITY_AND_LEAF,
     },
     Example {
-        does: "Take the next step from a script, and have what must be trusted then in a file",
+        does: "Take the next step and write the certificates to trust to a file",
         line: "keywright certificates rotate /demo/root --next --bundle trusted.pem",
         before: super::AUTHORITY_AND_LEAF,
     },
     Example {
-        does: "Take the steps that are left of a rotation that was left",
+        does: "Take the remaining steps of an interrupted rotation",
         line: "keywright certificates rotate /demo/root --resume --yes",
         before: &[
             super::AUTHORITY,

@@ -1,4 +1,4 @@
-//! How a rotation is shown.
+//! Output of a rotation.
 
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
@@ -8,7 +8,7 @@ use crate::{
     output::{Shown, Table},
 };
 
-/// Where a rotation stands, and what was done about it just now.
+/// The state of a rotation, and what this run did.
 pub(super) struct ShownRotation<'a> {
     pub(super) rotation: &'a Rotation,
     pub(super) taken: &'a [Step],
@@ -19,7 +19,7 @@ pub(super) struct ShownRotation<'a> {
 struct Body<'a> {
     name: &'a str,
     stage: Stage,
-    /// None while no rotation is under way.
+    /// `None` if no rotation is in progress.
     next: Option<Step>,
     signing_version: &'a str,
     transitional_version: Option<&'a str>,
@@ -52,29 +52,29 @@ impl Shown for ShownRotation<'_> {
     fn table(&self) -> Table {
         let rotation = self.rotation;
         let stage = match rotation.stage {
-            Stage::NotBegun => "none is under way",
+            Stage::NotBegun => "none in progress",
             Stage::Introduced => "the new version does not sign yet",
             Stage::Switched => "the new version signs",
-            Stage::Renewed => "the new version signed everything",
+            Stage::Renewed => "everything is regenerated",
         };
-        let mut members = vec![
+        let mut fields = vec![
             ("name", rotation.name.clone()),
             ("rotation", stage.to_owned()),
             ("signing version", rotation.signing_version.clone()),
         ];
         if let Some(id) = &rotation.transitional_version {
-            members.push(("transitional version", id.clone()));
+            fields.push(("transitional version", id.clone()));
         }
         for name in &rotation.outstanding {
-            members.push(("still to be regenerated", name.clone()));
+            fields.push(("outstanding", name.clone()));
         }
         for name in self.regenerated {
-            members.push(("regenerated", name.clone()));
+            fields.push(("regenerated", name.clone()));
         }
         if let Some(step) = self.next() {
-            members.push(("next step", format!("{} of 4", step.number())));
+            fields.push(("next step", format!("{} of 4", step.number())));
         }
         let named = |(name, text): (&str, String)| (name.to_owned(), text);
-        Table::Members(members.into_iter().map(named).collect())
+        Table::Fields(fields.into_iter().map(named).collect())
     }
 }

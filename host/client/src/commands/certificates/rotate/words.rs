@@ -1,59 +1,57 @@
-//! What people are told while an authority is rotated.
+//! Messages during a rotation.
 
 use crate::{Error, Rotation, Stage, Step};
 
-/// Where it stands, and what must be so before the next step.
+/// Describes the state of a rotation and the requirements of the next step.
 pub(super) fn state(rotation: &Rotation) -> String {
     let name = &rotation.name;
     match rotation.stage {
-        Stage::NotBegun => format!("No rotation of {name} is under way."),
+        Stage::NotBegun => format!("No rotation of {name} is in progress."),
         Stage::Introduced => format!(
-            "{name} has a new version that does not sign yet. Give the certificates of both versions to everyone that trusts \
-             {name}, and go on when all of them have both."
+            "{name} has a new version that does not sign yet. Distribute the certificates of both versions to all clients that \
+             trust {name}. Continue when all of them trust both."
         ),
         Stage::Switched => format!(
-            "The new version of {name} signs. The old one signed {} in use: {}.",
+            "The new version of {name} signs. The old version signed {} in use: {}.",
             count(rotation.outstanding.len()),
             some(&rotation.outstanding),
         ),
         Stage::Renewed => format!(
-            "No certificate in use is left that the old version of {name} signed. Give the regenerated ones to everyone that \
-             presents them, and go on when nobody presents an older one."
+            "No certificate in use is signed by the old version of {name}. Deploy the regenerated certificates. Continue when no \
+             old certificate is presented any more."
         ),
     }
 }
 
-/// That nothing is left to do.
+/// Reports that no step is left.
 pub(super) fn end(rotation: &Rotation, is_just_done: bool) -> String {
     let name = &rotation.name;
     if is_just_done {
-        format!(
-            "The rotation of {name} is at its end. The old version need not be trusted any more."
-        )
+        format!("The rotation of {name} is complete. You can stop trusting the old version.")
     } else {
-        format!("No rotation of {name} is under way, so there is none to go on with.")
+        format!("No rotation of {name} is in progress, so there is nothing to resume.")
     }
 }
 
-/// That the request for a step failed, and that it was taken all the same.
+/// Reports that the request for a step failed, although the step was taken.
 pub(super) fn lost(step: Step, error: &Error) -> String {
     format!(
-        "The request for step {} failed ({error}), and the step was taken all the same.",
+        "The request for step {} failed ({error}), but the server took the step.",
         step.number()
     )
 }
 
-/// That a step was taken, and the rotation does not stand behind it.
+/// Reports that a step succeeded without the expected change of state.
 pub(super) fn stuck(step: Step, rotation: &Rotation) -> String {
     format!(
-        "step {} of 4 was taken, and the rotation does not stand where it leads; someone else may be at it. {} The same \
-         command goes on from here.",
+        "step {} of 4 succeeded, but the rotation is in another state; someone else may be rotating the CA. {} Run the same \
+         command to continue.",
         step.number(),
         state(rotation)
     )
 }
 
-/// Whether the next step is to be taken.
+/// Asks whether to take the next step.
 pub(super) fn question(rotation: &Rotation) -> String {
     let step = rotation.stage.next();
     format!("Step {} of 4: {}?", step.number(), step_of(rotation))
@@ -61,10 +59,10 @@ pub(super) fn question(rotation: &Rotation) -> String {
 
 fn step_of(rotation: &Rotation) -> String {
     match rotation.stage.next() {
-        Step::Introduce => "add a version that is transitional".to_owned(),
-        Step::Switch => "let the new version sign".to_owned(),
+        Step::Introduce => "add a transitional version".to_owned(),
+        Step::Switch => "sign with the new version".to_owned(),
         Step::Renew => format!("regenerate {}", count(rotation.outstanding.len())),
-        Step::Retire => "hand out the old version no more".to_owned(),
+        Step::Retire => "stop returning the old version".to_owned(),
     }
 }
 
@@ -75,7 +73,7 @@ fn count(certificates: usize) -> String {
     }
 }
 
-/// The first few of some names.
+/// Lists the first [`NAMES_MAX`] names, and counts the others.
 fn some(names: &[String]) -> String {
     let shown = names.iter().take(NAMES_MAX).map(String::as_str);
     let mut text = shown.collect::<Vec<_>>().join(", ");
@@ -85,7 +83,7 @@ fn some(names: &[String]) -> String {
     text
 }
 
-/// How many certificates are told by their names.
+/// The maximum number of listed names.
 const NAMES_MAX: usize = 10;
 
 #[cfg(test)]
@@ -93,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_many_names_the_first_ten_are_told() {
+    fn at_most_ten_names_are_listed() {
         let names: Vec<_> = (0..12).map(|number| format!("/{number}")).collect();
         assert_eq!(some(&names[..2]), "/0, /1");
         assert_eq!(some(&names[..10]), "/0, /1, /2, /3, /4, /5, /6, /7, /8, /9");
