@@ -1,6 +1,6 @@
-//! Holding a guest to what was asked for. What an issuer is lent for comes from the caller, or from a certificate that the
-//! host reads itself: a guest's parameters may name no other authority, nor say more than that of an authority, a
-//! duration, or what the key may sign for its issuer.
+//! Checking a plugin's normalized parameters against the request. The limits of an issuer come from the caller, or from a
+//! certificate that the host reads itself. A guest's parameters must not name another CA, and must not exceed these limits
+//! for CA certificates, duration and signing usages.
 
 use serde_json::Value;
 
@@ -11,13 +11,13 @@ use crate::{
     ports::{Generator, PluginFailure, PluginFault},
 };
 
-/// Whether the certificate is to be an authority.
+/// The parameter that requests a CA certificate.
 pub(super) const IS_CA: &str = "is_ca";
 
-/// How long the certificate is to last, in days.
+/// The parameter for the duration of the certificate, in days.
 pub(super) const DURATION: &str = "duration";
 
-/// The common name of the subject.
+/// The parameter for the common name of the subject.
 pub(super) const COMMON_NAME: &str = "common_name";
 
 /// The parameters of the subject.
@@ -30,22 +30,21 @@ pub(super) const SUBJECT: [&str; 6] = [
     "country",
 ];
 
-/// For what the key may be used, and for which purposes.
 const KEY_USAGE: &str = "key_usage";
 const EXTENDED_KEY_USAGE: &str = "extended_key_usage";
 
-/// What the host knows of a certificate that was set.
+/// The host's facts about a certificate that was set.
 pub(super) struct SetCertificate<'a> {
-    /// The credential that signed it, unless it signed itself.
+    /// The credential that signed it, unless it is self-signed.
     pub(super) signer: Option<&'a CredentialName>,
     pub(super) is_authority: bool,
     pub(super) issuance: IssuanceFacts,
 }
 
-/// The canonical form of what was asked for.
+/// Returns the canonical form of requested parameters.
 ///
 /// # Errors
-/// When the plugin refuses or fails, which it also does when it makes more of it than was asked for.
+/// If the plugin refuses or fails, or its parameters exceed the request.
 pub(super) async fn normalize(
     generator: &dyn Generator,
     asked: &Parameters,
@@ -67,7 +66,7 @@ pub(super) async fn normalize(
     }
 }
 
-/// What was recovered, with what the issuer goes by as it was stored.
+/// Returns recovered parameters, with the parameters that limit the issuer as they were stored.
 pub(super) fn as_stored(
     mut recovered: Parameters,
     stored: &Parameters,
@@ -89,11 +88,10 @@ pub(super) fn as_stored(
     recovered
 }
 
-/// What was recovered from a certificate that was set, with the name of the authority that signed it.
+/// Returns the parameters recovered from a certificate that was set, with the name of the CA that signed it.
 ///
 /// # Errors
-/// When the plugin makes more of the certificate than it is; or when it can't be made anew, since nobody knows who signed
-/// it.
+/// If the parameters exceed the certificate, or the signer is unknown, so that the certificate can't be regenerated.
 pub(super) fn as_set(
     mut recovered: Parameters,
     set: &SetCertificate<'_>,
@@ -110,7 +108,7 @@ pub(super) fn as_set(
     }
     if let Some(signer) = set.signer {
         recovered.insert(issuer_parameter, Value::String(signer.to_string()));
-        // A plugin can't verify every signature that there is; the host knows who signed.
+        // A plugin can't verify every kind of signature, but the host knows the signer.
         if recovered.is_true(SELF_SIGN) {
             recovered.insert(SELF_SIGN, Value::Bool(false));
         }
@@ -126,7 +124,7 @@ pub(super) fn as_set(
     Ok(recovered)
 }
 
-/// What the parameters say that the certificate's key may sign for its issuer.
+/// Returns the signing usages that the parameters request.
 pub(super) fn signing_usages(parameters: &Parameters) -> SigningUsages {
     let names = |parameter, usage| {
         let usages = parameters.member(parameter).and_then(Value::as_array);
@@ -139,7 +137,7 @@ pub(super) fn signing_usages(parameters: &Parameters) -> SigningUsages {
     }
 }
 
-/// The most that parameters of a guest may say.
+/// The limits of a guest's parameters.
 struct Limits {
     may_be_authority: bool,
     signing_usages: SigningUsages,
@@ -156,12 +154,12 @@ impl Limits {
     }
 }
 
-/// A caller may send a flag as text. It still is one if the plugin's schema declares no type for it.
+/// A caller may send a flag as text, which is only converted if the plugin's schema declares a type.
 fn asks_for_authority(asked: &Parameters) -> bool {
     asked.is_true(IS_CA) || asked.text(IS_CA) == Some("true")
 }
 
-/// The days that an issuer would go by; none for what it takes for no number.
+/// Returns the days that an issuer would apply; 0 if the duration is not a number.
 fn days(parameters: &Parameters) -> u64 {
     let duration = parameters.member(DURATION).and_then(Value::as_u64);
     duration.unwrap_or_default()

@@ -1,4 +1,4 @@
-//! Looking up the authority that signs, and the certificate that is trusted beside its own.
+//! Looking up the signing CA and its other trusted certificate.
 
 use crate::{
     Failure, Secret,
@@ -11,25 +11,25 @@ use crate::{
     ports::{CertificateRefused, NOT_AN_AUTHORITY, ReadVersions},
 };
 
-/// The version of an authority that signs, decrypted.
+/// The decrypted CA version that signs.
 pub(super) struct Authority {
-    /// The authority's name, in the casing of its first writer.
+    /// The CA's name, in the casing of its first writer.
     pub(super) name: CredentialName,
-    /// The version that signs.
+    /// The signing version.
     pub(super) issuer: Option<IssuerVersion>,
-    /// The certificate of the version that signs, PEM.
+    /// The certificate of the signing version, PEM.
     pub(super) certificate: String,
     /// Its private key, PEM.
     pub(super) private_key: Secret,
-    /// The certificate of the other version in rotation, PEM: of the transitional one, or, where that one signs, of the
-    /// newest that is not. Absent when the authority has no other.
+    /// The certificate of the other version in rotation, PEM: of the transitional version, or of the active version if the
+    /// transitional version signs. `None` if the CA has no other version in rotation.
     pub(super) trusted_certificate: Option<String>,
-    /// What was read to find it.
+    /// The versions that were read to find the CA.
     pub(super) read: ReadVersions,
 }
 
 impl Authority {
-    /// An authority out of the certificate that signs and of the one that is trusted beside it.
+    /// Creates an authority from the signing certificate and the other trusted certificate.
     pub(super) fn new(
         name: CredentialName,
         issuer: Option<IssuerVersion>,
@@ -48,20 +48,20 @@ impl Authority {
     }
 }
 
-/// Whether the transitional version of an authority may sign when it is newer than the one in use.
+/// Whether the transitional version of a CA signs if it is newer than the active version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TransitionalParent {
-    /// It signs when it is newer.
+    /// The transitional version signs if it is newer.
     MaySign,
-    /// The newest version that is not transitional signs.
+    /// The active version signs.
     MayNotSign,
 }
 
 impl Credentials {
-    /// Lets a caller use an authority.
+    /// Permits a caller to use a CA.
     ///
     /// # Errors
-    /// [`Failure::IssuerNotFound`] when the caller may not read it.
+    /// [`Failure::IssuerNotFound`] if the caller may not read it.
     pub(super) async fn permit_issuer<'a>(
         &self,
         caller: &'a Caller,
@@ -74,10 +74,10 @@ impl Credentials {
         })
     }
 
-    /// The stored authority that the permit is about, ready to sign.
+    /// Returns the permit's CA, ready to sign.
     ///
-    /// Its newest version that is not transitional signs, and there must be one; with [`TransitionalParent::MaySign`] a
-    /// newer transitional one does.
+    /// Its active version signs, and must exist. With [`TransitionalParent::MaySign`], a newer transitional version signs
+    /// instead.
     pub(super) async fn authority_in_use(
         &self,
         permit: &Permit<'_>,
@@ -88,10 +88,10 @@ impl Credentials {
             .await
     }
 
-    /// Checks that the permit is about a certificate authority. Whether it can sign, it shows when it does.
+    /// Checks that the permit's credential is a CA, but not that it can sign.
     ///
     /// # Errors
-    /// [`Failure::IssuerNotFound`] when it does not exist, [`Failure::IssuerUnusable`] when it is no authority.
+    /// [`Failure::IssuerNotFound`] if it does not exist, [`Failure::IssuerUnusable`] if it is not a CA.
     pub(super) async fn check_authority(&self, permit: &Permit<'_>) -> Result<(), Failure> {
         let in_use = self.current_versions(permit.name()).await?.in_use;
         let in_use = in_use
@@ -113,7 +113,7 @@ impl Credentials {
         }
     }
 
-    /// As [`Credentials::authority_in_use`], out of its versions.
+    /// Like [`Credentials::authority_in_use`], from the CA's current versions.
     pub(super) async fn authority_of(
         &self,
         permit: &Permit<'_>,
@@ -145,7 +145,7 @@ impl Credentials {
         Authority::new(name, issuer, signing, trusted, read)
     }
 
-    /// The members of a stored certificate, decrypted.
+    /// Decrypts the fields of a stored certificate.
     pub(super) async fn certificate_of(
         &self,
         permit: &Permit<'_>,
@@ -156,7 +156,7 @@ impl Credentials {
     }
 }
 
-/// An authority can't sign because a member of its value is absent.
+/// Returns the error for a CA that can't sign because a field of its value is missing.
 pub(super) fn member_absent(member: &'static str) -> Failure {
     Failure::IssuerUnusable(CertificateRefused {
         member,

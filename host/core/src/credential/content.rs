@@ -1,5 +1,6 @@
-//! What is sealed of a version: its value, its parameters, its metadata and its trusted authority, as one JSON text. It
-//! also holds the name and the type of the credential, so that `keywright check` finds a change of either.
+//! The encrypted content of a version as one JSON text: its value, its parameters, its metadata and the other trusted CA
+//! certificate. It also contains the name and the type of the credential, so that `keywright check` detects a change of
+//! either.
 
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -9,21 +10,21 @@ use crate::{
     credential::{CredentialName, CredentialType, Metadata, Parameters},
 };
 
-/// Everything of a version that is stored encrypted.
+/// The content of a version that is stored encrypted.
 pub(crate) struct Content {
     /// The value, as JSON text.
     pub(crate) value: Secret,
     /// The canonical parameters of a generated version.
     pub(crate) parameters: Option<Parameters>,
-    /// What the caller keeps beside it.
+    /// The caller's metadata.
     pub(crate) metadata: Option<Metadata>,
-    /// The certificate, PEM, that the signing authority had beside the one that signed: its transitional one, or the one
-    /// in use where the transitional one signed. It is kept so that both can be handed out during a rotation.
+    /// The other trusted certificate of the CA, PEM: the transitional one, or the active one if the transitional one signed.
+    /// Stored so that responses can contain both during a rotation.
     pub(crate) trusted_ca: Option<String>,
 }
 
 impl Content {
-    /// The text to seal for a credential of this name, in its casing, and this type.
+    /// Returns the text to encrypt for a credential with this name, including its casing, and this type.
     pub(crate) fn to_plaintext(
         &self,
         name: &CredentialName,
@@ -47,7 +48,7 @@ impl Content {
             .map_err(|_| Failure::StoredValueMalformed)
     }
 
-    /// Reads what was sealed.
+    /// Parses decrypted content.
     pub(crate) fn from_plaintext(plaintext: &Secret) -> Result<Self, Failure> {
         let malformed = |_| Failure::StoredValueMalformed;
         let fields = keywright_json::fields(plaintext.expose()).map_err(malformed)?;
@@ -55,7 +56,7 @@ impl Content {
             let found = fields.iter().find(|(key, _)| key == name);
             found.map(|(_, text)| text.get())
         };
-        // A plugin's value may be null; another field that is null is absent.
+        // A plugin's value may be null. Other fields that are null count as missing.
         let value = field("value").ok_or(Failure::StoredValueMalformed)?;
         let field = |name| field(name).filter(|text| *text != "null");
         let parameters = field("parameters")
@@ -76,16 +77,17 @@ impl Content {
     }
 }
 
-/// For which credential a version was sealed. Either is `None` for a version of a release that did not seal it.
+/// The credential that a version was encrypted for. Fields are `None` for versions of older releases that did not encrypt
+/// them.
 pub(crate) struct SealedFor {
-    /// The name of the credential, in its casing.
+    /// The name of the credential, including its casing.
     pub(crate) name: Option<String>,
     /// Its type.
     pub(crate) credential_type: Option<String>,
 }
 
 impl SealedFor {
-    /// Reads it of what was sealed.
+    /// Parses the fields from decrypted content.
     pub(crate) fn from_plaintext(plaintext: &Secret) -> Result<Self, Failure> {
         let malformed = |_| Failure::StoredValueMalformed;
         let fields = keywright_json::fields(plaintext.expose()).map_err(malformed)?;
@@ -100,7 +102,7 @@ impl SealedFor {
     }
 }
 
-/// The sealed JSON. Its members are raw, so that reading a version does not parse its value.
+/// The JSON to encrypt. Its fields are raw, so that values are not parsed.
 #[derive(Serialize)]
 struct Plaintext<'a> {
     value: &'a RawValue,
@@ -124,9 +126,9 @@ mod tests {
 
     use super::*;
 
-    /// Versions of earlier releases can hold keys that are refused today.
+    /// Versions of earlier releases can contain keys that are rejected now.
     #[test]
-    fn a_reserved_key_in_a_stored_value_is_read_as_text_and_in_parameters_refused() {
+    fn reserved_keys_are_allowed_in_values_but_not_in_parameters() {
         let smuggled = r#"{"$serde_json::private::RawValue":"1"}"#;
         let value = format!(r#"{{"value":{smuggled},"metadata":{smuggled}}}"#);
         let content = Content::from_plaintext(&Secret::new(value)).unwrap();
@@ -138,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sealed_comes_back_as_it_was() {
+    fn content_survives_a_round_trip() {
         let Value::Object(members) = json!({"length": 30}) else {
             panic!("not an object")
         };

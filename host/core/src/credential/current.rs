@@ -1,4 +1,4 @@
-//! The versions of a credential that count now.
+//! The active and the transitional version of a credential.
 
 use crate::{
     Failure,
@@ -6,17 +6,17 @@ use crate::{
     ports::{ReadVersions, VersionSelection},
 };
 
-/// What [`VersionSelection::Current`] chooses.
+/// The versions that [`VersionSelection::Current`] chooses.
 #[derive(Default)]
 pub(super) struct CurrentVersions {
-    /// The newest one that is not transitional.
+    /// The active version: the newest that is not transitional.
     pub(super) in_use: Option<StoredVersion>,
-    /// The transitional one.
+    /// The transitional version.
     pub(super) transitional: Option<StoredVersion>,
 }
 
 impl CurrentVersions {
-    /// Tells chosen versions apart.
+    /// Classifies the chosen versions.
     pub(super) fn new(chosen: Vec<StoredVersion>) -> Self {
         let mut current = Self::default();
         for version in chosen {
@@ -29,7 +29,7 @@ impl CurrentVersions {
         current
     }
 
-    /// What was read, so that it can be read again when something that was made from it is written.
+    /// Returns a record of the read versions, to check that they are unchanged when a dependent version is written.
     pub(super) fn as_read(&self, name: &LookupName) -> ReadVersions {
         let versions = self.in_use.iter().chain(&self.transitional);
         ReadVersions {
@@ -41,7 +41,7 @@ impl CurrentVersions {
 }
 
 impl Credentials {
-    /// The versions of a credential that count now; none when there is no such credential.
+    /// Returns the current versions of a credential; empty if it does not exist.
     pub(super) async fn current_versions(
         &self,
         name: &LookupName,
@@ -53,7 +53,7 @@ impl Credentials {
         Ok(CurrentVersions::new(chosen))
     }
 
-    /// Whether all is still read as it was.
+    /// Returns whether all these versions are unchanged.
     pub(super) async fn are_unchanged(&self, unchanged: &[ReadVersions]) -> Result<bool, Failure> {
         for read in unchanged {
             let versions = self

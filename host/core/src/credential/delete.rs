@@ -11,7 +11,7 @@ impl Credentials {
     /// Deletes a credential with all its versions. Permissions on its name stay.
     ///
     /// # Errors
-    /// [`Failure::NotFound`] when there is none.
+    /// [`Failure::NotFound`] if it does not exist.
     pub async fn delete(&self, caller: &Caller, name: &LookupName) -> Result<(), Failure> {
         let permit = self
             .authorization

@@ -1,4 +1,4 @@
-//! Generating a credential: the three modes, and the race between writers of one name.
+//! Generating a credential: the three modes, and concurrent writers of one name.
 
 use std::sync::Arc;
 
@@ -30,33 +30,34 @@ pub struct Generate {
     pub name: CredentialName,
     /// Its type.
     pub credential_type: CredentialType,
-    /// What to do when it exists.
+    /// The handling of an existing credential.
     pub mode: WriteMode,
-    /// What the caller sent as parameters, if anything.
+    /// The caller's parameters.
     pub parameters: Option<RequestedParameters>,
-    /// What to keep beside it.
+    /// The caller's metadata.
     pub metadata: Option<Metadata>,
 }
 
-/// What a generate does with a credential that exists.
+/// The handling of an existing credential by a generate request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteMode {
-    /// Add a version when the existing one was made from other parameters.
+    /// Add a version if the existing version was generated from other parameters.
     Converge,
-    /// Keep it.
+    /// Keep the existing version.
     NoOverwrite,
     /// Add a version.
     Overwrite,
 }
 
 impl Credentials {
-    /// Generates a credential, or answers with the existing version where the mode says to keep it.
+    /// Generates a credential, or returns the existing version if the mode keeps it.
     ///
-    /// The value is made outside any transaction; the transaction that adds it looks at the state once more, and where
-    /// another writer came first, the mode decides anew.
+    /// The value is generated outside of any transaction. The transaction that adds it checks the state again. If another
+    /// writer came first, the mode is evaluated again.
     ///
     /// # Errors
-    /// When the type can't be generated or is not the credential's, the parameters break a rule, or the plugin fails.
+    /// If the type can't be generated or differs from the credential's type, the parameters break a rule, or the plugin
+    /// fails.
     pub async fn generate(&self, caller: &Caller, generate: Generate) -> Result<Written, Failure> {
         if generate.credential_type.is_set_only() {
             return Err(Failure::TypeNotGeneratable(generate.credential_type));
@@ -91,7 +92,7 @@ impl Credentials {
         Err(Failure::Contended)
     }
 
-    /// None: another writer came first. What is made, and can still be used, stays in `made`.
+    /// `None` if another writer came first. A value that can still be used stays in `made`.
     async fn try_to_generate(
         &self,
         permitted: &Permitted<'_>,
@@ -141,13 +142,13 @@ impl Credentials {
                 let version = self.seal(permit, &draft).await?;
                 *made = Some((draft, version));
             }
-            // Others have changed the authority meanwhile: what it signed is made anew.
+            // The CA was changed concurrently, so the value is generated again.
             Appended::Outdated => {}
         }
         Ok(None)
     }
 
-    /// Makes a value and everything that is stored with it.
+    /// Generates a value and the data to store with it.
     async fn make(&self, permitted: &Permitted<'_>) -> Result<(Draft, NewVersion), Failure> {
         let generate = &permitted.generate;
         let mut draft = self
@@ -164,7 +165,7 @@ impl Credentials {
         Ok((draft, version))
     }
 
-    /// What there is of a credential, when it is of the type asked for.
+    /// Returns the existing versions of a credential if it has the requested type.
     async fn existing(
         &self,
         name: &LookupName,
@@ -190,7 +191,7 @@ impl Credentials {
         })
     }
 
-    /// The existing version, when the mode says to keep it.
+    /// Returns the existing version if the mode keeps it.
     async fn kept(
         &self,
         permitted: &Permitted<'_>,
@@ -221,30 +222,29 @@ impl Credentials {
     }
 }
 
-/// How often the mode decides until something can be written, when other writers of the same name, or of its authority,
-/// come first.
+/// Maximum attempts when concurrent writers of the same name, or of its CA, come first.
 const DECISIONS_MAX: usize = 16;
 
-/// What was asked for, checked and permitted.
+/// A checked and authorized request.
 struct Permitted<'a> {
     generate: Generate,
     effective: EffectiveParameters,
     generator: Arc<dyn Generator>,
-    /// To write the credential.
+    /// The permit to write the credential.
     permit: Permit<'a>,
-    /// To use the authority that the parameters name.
+    /// The permit to use the CA that the parameters name.
     issuer_permit: Option<Permit<'a>>,
 }
 
-/// What there is of a credential.
+/// The existing versions of a credential.
 struct Existing {
-    /// The newest version that is not transitional; with none, the transitional one.
+    /// The active version, or else the transitional version.
     in_use: Option<StoredVersion>,
-    /// The newest version of any kind.
+    /// The newest version, transitional or not.
     newest: Option<StoredVersion>,
 }
 
-/// What the caller sent, with the issuer's name brought into its canonical form.
+/// Returns the caller's parameters, with the issuer's name in canonical form.
 fn requested_parameters(
     generate: &Generate,
     generator: &dyn Generator,
@@ -280,7 +280,7 @@ fn requested_parameters(
     Ok(parameters)
 }
 
-/// Whether a version was made from these parameters, or, if it was set, could have been.
+/// Returns whether a version was generated from these parameters or, if it was set, could have been.
 async fn is_made_from(
     version: &OpenVersion,
     parameters: &Parameters,
@@ -294,9 +294,10 @@ async fn is_made_from(
     let is_satisfied =
         |stored: &Parameters| stored.satisfies(parameters, generator.issuer_parameter(), folded);
     let read_only = generator.read_only_parameters();
-    let is_told = |stored: &Parameters| read_only.iter().all(|name| stored.member(name).is_none());
+    let is_comparable =
+        |stored: &Parameters| read_only.iter().all(|name| stored.member(name).is_none());
     if let Some(stored) = version.content.parameters.as_ref()
-        && is_told(stored)
+        && is_comparable(stored)
     {
         if is_satisfied(stored) {
             return Ok(true);
@@ -307,9 +308,9 @@ async fn is_made_from(
     }
     let stored = comparable_parameters(version, generator).await?;
     match &stored {
-        // The plugin refuses them now: they are no form of any request.
+        // The current plugin refuses them, so they match no request.
         None if version.content.parameters.is_some() => return Ok(false),
-        Some(stored) if is_told(stored) => return Ok(is_satisfied(stored)),
+        Some(stored) if is_comparable(stored) => return Ok(is_satisfied(stored)),
         _ => {}
     }
     match generator
@@ -336,7 +337,7 @@ fn kept_answer(version: CredentialVersion) -> Written {
     Written { version, issuance }
 }
 
-/// The answer about a version that was made from these parameters.
+/// Returns the response for a version that was generated from these parameters.
 pub(super) fn written_answer(
     version: CredentialVersion,
     effective: &EffectiveParameters,

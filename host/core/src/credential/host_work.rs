@@ -1,22 +1,22 @@
-//! Running computations of the host on the threads of plugins, so that they do not delay other requests.
+//! Running computations of the host on plugin threads, so that they don't delay other requests.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::ports::{Generator, PluginFailure, PluginFault};
 
-/// Runs a computation on one of the threads of short calls, and returns its result.
+/// Runs a computation on one of the threads for short calls and returns its result.
 ///
 /// # Errors
-/// When the queue is full, or the computation panicked.
+/// If the queue is full, or the computation panicked.
 pub(super) async fn computed<T: Send + 'static>(
     generator: &dyn Generator,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, PluginFailure> {
-    let place = Arc::new(Mutex::new(None));
-    let result = Arc::clone(&place);
+    let sender = Arc::new(Mutex::new(None));
+    let result = Arc::clone(&sender);
     let work = Box::new(move || {
         let computed = work();
-        *place.lock().unwrap_or_else(PoisonError::into_inner) = Some(computed);
+        *sender.lock().unwrap_or_else(PoisonError::into_inner) = Some(computed);
     });
     generator.run_for_host(work).await?;
     let computed = result.lock().unwrap_or_else(PoisonError::into_inner).take();

@@ -1,27 +1,27 @@
-//! Which types a server knows, and what each takes and holds.
+//! The credential types of a server, with their schemas.
 
 use crate::{
     credential::{CredentialType, Credentials, PluginIdentity},
     ports::{Generator, GeneratorDescription},
 };
 
-/// A type that a server knows.
+/// A credential type of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KnownType {
     /// Its name.
     pub name: String,
-    /// What it is, in one line.
+    /// A one-line summary.
     pub summary: String,
-    /// What makes its values; none where they can only be set.
+    /// The plugin that generates its values; `None` if values can only be set.
     pub plugin: Option<PluginIdentity>,
-    /// The JSON Schema of the parameters from which a value is generated, JSON text; none where none can be.
+    /// The JSON Schema of the parameters, JSON text; `None` if values can only be set.
     pub parameters_schema: Option<String>,
-    /// The JSON Schema of its values as they are read, JSON text. What is `writeOnly` in it is secret.
+    /// The JSON Schema of its values in responses, JSON text. `writeOnly` properties are secret.
     pub value_schema: String,
 }
 
 impl Credentials {
-    /// The types that this server knows: those that are set only, then those that have a generator, in alphabetical order.
+    /// Returns the types of this server: set-only types, then types with a generator in alphabetical order.
     #[must_use]
     pub fn types(&self) -> Vec<KnownType> {
         let names = self.generators.credential_types();
@@ -34,7 +34,7 @@ impl Credentials {
 }
 
 impl KnownType {
-    /// The types that no plugin makes.
+    /// Returns the types whose values can only be set.
     #[must_use]
     pub fn set_only() -> [Self; 2] {
         [

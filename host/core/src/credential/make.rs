@@ -1,4 +1,4 @@
-//! Making a value: lending the issuer, calling the generator, and checking what came out.
+//! Generating a value: creating the issuer, calling the generator, and checking the result.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::{
     ports::{CertificateIssuer, Generator},
 };
 
-/// The name of the authority that parameters name, if they name one.
+/// Returns the name of the CA in the parameters, if there is one.
 pub(super) fn named_issuer(
     parameters: &Parameters,
     generator: &dyn Generator,
@@ -32,8 +32,8 @@ pub(super) fn named_issuer(
 }
 
 impl Credentials {
-    /// Makes a value from canonical parameters, with everything that is stored with it but metadata. The authority that
-    /// the parameters name, and `issuer_permit` is about, is looked up, and signs with its version in use.
+    /// Generates a value from canonical parameters, with the data to store with it except metadata. Looks up the CA of
+    /// `issuer_permit`, which the parameters name. Its active version signs.
     pub(super) async fn make_draft(
         &self,
         name: &CredentialName,
@@ -59,7 +59,7 @@ impl Credentials {
         .await
     }
 
-    /// As [`Credentials::make_draft`], with the authority that the parameters name already looked up.
+    /// Like [`Credentials::make_draft`], with the CA that the parameters name already looked up.
     pub(super) async fn make_draft_signed_by(
         &self,
         name: &CredentialName,
@@ -70,7 +70,7 @@ impl Credentials {
     ) -> Result<Draft, Failure> {
         let now = self.now_in_seconds();
         let issuer = match authority {
-            Some(authority) => Some(self.lend_issuer(authority, parameters, generator).await?),
+            Some(authority) => Some(self.issuer_of(authority, parameters, generator).await?),
             None => None,
         };
         let value = generator.generate(parameters, now, issuer.clone()).await?;
@@ -106,8 +106,8 @@ impl Credentials {
         })
     }
 
-    /// An issuer for one call, out of an authority.
-    async fn lend_issuer(
+    /// Creates an issuer for one call from a CA.
+    async fn issuer_of(
         &self,
         authority: &Authority,
         parameters: &Parameters,

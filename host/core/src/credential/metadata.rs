@@ -1,8 +1,8 @@
-//! Free JSON that a caller keeps beside one version.
+//! Metadata: arbitrary JSON that a caller stores with a version.
 
 use crate::Secret;
 
-/// The longest metadata, in characters of JSON text.
+/// The maximum length of metadata, in characters of JSON text.
 pub const METADATA_CHARACTERS_MAX: usize = 7_000;
 
 /// The metadata of one version: JSON text within the limit.
@@ -10,11 +10,11 @@ pub const METADATA_CHARACTERS_MAX: usize = 7_000;
 pub struct Metadata(Secret);
 
 impl Metadata {
-    /// Takes metadata that a caller sent, as its JSON text without blanks. It is kept as it is written, so that no number
-    /// loses a digit.
+    /// Wraps a caller's metadata, JSON text without insignificant whitespace. It is stored as written, so that numbers keep
+    /// all their digits.
     ///
     /// # Errors
-    /// When the text is longer than [`METADATA_CHARACTERS_MAX`].
+    /// If the text is longer than [`METADATA_CHARACTERS_MAX`].
     pub fn parse(json: Secret) -> Result<Self, MetadataTooLong> {
         if json.expose().chars().count() > METADATA_CHARACTERS_MAX {
             return Err(MetadataTooLong);
@@ -26,7 +26,7 @@ impl Metadata {
         Self(text)
     }
 
-    /// The metadata as JSON text.
+    /// Returns the metadata as JSON text.
     #[must_use]
     pub fn json(&self) -> &Secret {
         &self.0
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_longest_metadata_is_kept_and_one_more_character_is_refused() {
+    fn metadata_past_the_maximum_length_is_rejected() {
         let around = 2;
         let longest = "ä".repeat(METADATA_CHARACTERS_MAX - around);
         let quoted = |text: &str| Secret::new(format!("\"{text}\""));

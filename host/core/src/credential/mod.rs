@@ -1,4 +1,4 @@
-//! Credentials: their names, types and versions, and one file for each thing that can be done with them.
+//! Credentials: their names, types and versions, and one file per use case.
 
 mod asked;
 mod authority;

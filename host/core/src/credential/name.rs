@@ -1,19 +1,19 @@
-//! Credential names: what may be stored, what may be looked up, and paths.
+//! Credential names for storing and for lookups, and path prefixes.
 
 use std::fmt;
 
-/// The longest credential name, in characters, its leading slash included.
+/// The maximum length of a credential name, in characters, including its leading slash.
 pub const NAME_CHARACTERS_MAX: usize = 255;
 
-/// A well-formed credential name: it begins with a slash, and keeps the casing it was given.
+/// A well-formed credential name, with a leading slash and its original casing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CredentialName(String);
 
 impl CredentialName {
-    /// Parses a name that is to be stored; a leading slash is prepended when it is absent.
+    /// Parses a name to store. Prepends a missing leading slash.
     ///
     /// # Errors
-    /// Which rule of a name the text breaks.
+    /// If the text breaks a rule for names.
     pub fn parse(text: &str) -> Result<Self, NameMalformed> {
         if text.is_empty() || text == "/" {
             return Err(NameMalformed::Missing);
@@ -31,19 +31,19 @@ impl CredentialName {
         Ok(Self(name))
     }
 
-    /// A name that is already stored and was parsed when it was.
+    /// Wraps a stored name without checking it.
     #[must_use]
     pub fn from_stored(name: String) -> Self {
         Self(name)
     }
 
-    /// The name, with its leading slash, in the casing of its first writer.
+    /// Returns the name with its leading slash, in the casing of its first writer.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The form under which the name is looked up.
+    /// Returns the lookup form of the name.
     #[must_use]
     pub fn lookup(&self) -> LookupName {
         LookupName::new(&self.0)
@@ -56,8 +56,7 @@ impl fmt::Display for CredentialName {
     }
 }
 
-/// A name as a caller asks for it: with its leading slash, but not checked, since a malformed name is simply one that is
-/// not there.
+/// A requested name with its leading slash. It is not checked, because no credential has a malformed name.
 #[derive(Clone, Debug)]
 pub struct LookupName {
     asked: String,
@@ -65,7 +64,7 @@ pub struct LookupName {
 }
 
 impl LookupName {
-    /// Prepends the slash when it is absent, and folds case.
+    /// Prepends a missing slash and folds case.
     #[must_use]
     pub fn new(text: &str) -> Self {
         let asked = with_leading_slash(text);
@@ -73,13 +72,13 @@ impl LookupName {
         Self { asked, folded }
     }
 
-    /// The name in the caller's casing.
+    /// Returns the name in the caller's casing.
     #[must_use]
     pub fn asked(&self) -> &str {
         &self.asked
     }
 
-    /// The name with its case folded: two names are the same credential when these are equal.
+    /// Returns the name in lower case. Two names refer to the same credential if these are equal.
     #[must_use]
     pub fn folded(&self) -> &str {
         &self.folded
@@ -94,12 +93,12 @@ impl PartialEq for LookupName {
 
 impl Eq for LookupName {}
 
-/// The beginning that all names under a path have in common: folded, with a slash at both ends.
+/// The common prefix of all names below a path: in lower case, with a slash at both ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathPrefix(String);
 
 impl PathPrefix {
-    /// Adds the slashes that are absent. The empty path is the prefix of every name.
+    /// Adds missing slashes. The empty path is the prefix of every name.
     #[must_use]
     pub fn new(text: &str) -> Self {
         let mut prefix = with_leading_slash(text).to_ascii_lowercase();
@@ -109,30 +108,30 @@ impl PathPrefix {
         Self(prefix)
     }
 
-    /// The folded prefix, beginning and ending with a slash.
+    /// Returns the prefix, in lower case, with a slash at both ends.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// Which rule of a credential name a text breaks.
+/// The rule for credential names that a text breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NameMalformed {
-    /// It has a character outside the allowed set.
+    /// The name has a character outside the allowed set.
     #[error(
         "a credential name may contain only letters, digits and the characters _ - / . : ( ) [ ]"
     )]
     Character,
-    /// There is no name.
+    /// The name is empty.
     #[error("a credential name is required")]
     Missing,
-    /// It has a doubled or a trailing slash.
+    /// The name has a doubled or a trailing slash.
     #[error("a credential name must not end with a slash or contain two in a row")]
     Slashes,
-    /// It is longer than [`NAME_CHARACTERS_MAX`].
+    /// The name is longer than [`NAME_CHARACTERS_MAX`].
     #[error(
-        "a credential name may have at most {NAME_CHARACTERS_MAX} characters, its leading slash included"
+        "a credential name may have at most {NAME_CHARACTERS_MAX} characters, including its leading slash"
     )]
     TooLong,
 }
@@ -165,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn each_malformed_name_says_which_rule_it_breaks() {
+    fn each_malformed_name_reports_the_rule_that_it_breaks() {
         for (text, rule) in [
             ("", NameMalformed::Missing),
             ("/", NameMalformed::Missing),
@@ -199,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn look_up_folds_case_and_keeps_what_was_asked() {
+    fn lookup_names_ignore_case_and_keep_the_requested_casing() {
         assert_eq!(LookupName::new("A/b"), LookupName::new("/a/B"));
         assert_eq!(LookupName::new("A/b").asked(), "/A/b");
     }

@@ -1,4 +1,4 @@
-//! Whether the authority that signed a version has another certificate in use by now.
+//! Detecting that the CA of a version has a new active certificate.
 
 use crate::{
     Failure,
@@ -11,7 +11,7 @@ use crate::{
 };
 
 impl Credentials {
-    /// Whether the authority that signed a certificate has another certificate in use by now.
+    /// Returns whether the CA that signed a version now has another active certificate.
     pub(super) async fn has_new_issuer(
         &self,
         permit: &Permit<'_>,
@@ -27,7 +27,7 @@ impl Credentials {
         let Some(issuer) = self.current_versions(&signer).await?.in_use else {
             return Ok(false);
         };
-        // That the authority has changed is all that the caller learns.
+        // The caller only learns that the CA has changed.
         let permit = permit.extended_to(Operation::Read, &signer);
         if !version.stored.credential_type.is_certificate() {
             return self
@@ -44,8 +44,8 @@ impl Credentials {
         })
     }
 
-    /// Whether the version of an authority that signed for a credential of another type than certificate has another
-    /// certificate than the one in use. Where it is not known which version signed, it has not.
+    /// Returns whether the CA version that signed for a credential of a type other than certificate has another certificate
+    /// than the active version. `false` if the CA version is unknown.
     async fn is_issuer_replaced(
         &self,
         permit: &Permit<'_>,

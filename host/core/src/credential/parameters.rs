@@ -1,10 +1,10 @@
-//! Generation parameters in their canonical form.
+//! Generation parameters in canonical form.
 
 use serde_json::{Map, Value};
 
 use crate::credential::LookupName;
 
-/// The canonical parameters of a generated version: what its generator made of what the caller sent.
+/// The canonical parameters of a generated version, as normalized by its generator.
 #[derive(Clone, PartialEq)]
 pub struct Parameters(Map<String, Value>);
 
@@ -15,25 +15,25 @@ impl Parameters {
         Self(members)
     }
 
-    /// The parameters as JSON text.
+    /// Returns the parameters as JSON text.
     #[must_use]
     pub fn to_json(&self) -> String {
         Value::Object(self.0.clone()).to_string()
     }
 
-    /// The named parameter, when it is there and not null.
+    /// Returns the named parameter, or `None` if it is missing or null.
     #[must_use]
     pub fn member(&self, name: &str) -> Option<&Value> {
         self.0.get(name).filter(|value| !value.is_null())
     }
 
-    /// The named parameter when it is a text.
+    /// Returns the named parameter if it is a string.
     #[must_use]
     pub fn text(&self, name: &str) -> Option<&str> {
         self.member(name).and_then(Value::as_str)
     }
 
-    /// Whether the named parameter is `true`.
+    /// Returns whether the named parameter is `true`.
     #[must_use]
     pub fn is_true(&self, name: &str) -> bool {
         self.member(name) == Some(&Value::Bool(true))
@@ -47,23 +47,23 @@ impl Parameters {
         self.0.remove(name)
     }
 
-    /// Returns the parameters whose names are kept.
+    /// Returns the parameters whose names satisfy the predicate.
     #[must_use]
     pub fn retain(mut self, is_kept: impl Fn(&str) -> bool) -> Self {
         self.0.retain(|name, _| is_kept(name));
         self
     }
 
-    /// The parameters without those of these names.
+    /// Returns the parameters except those with these names.
     pub(crate) fn without(self, names: &[String]) -> Self {
         self.retain(|name| !names.iter().any(|without| without == name))
     }
 
-    /// Whether a value made with `self` is what `requested` asks for.
+    /// Returns whether a value generated with `self` satisfies `requested`.
     ///
-    /// Members compare by value, and one that is absent is equal to null. The issuer's name compares as names do,
-    /// without case, and a side that has none is equal to any: a certificate that was set may not say who signed it. The
-    /// texts of the parameters in `folded` compare without case and without blanks at either end.
+    /// Parameters compare by value. A missing parameter equals null. The issuer's name compares case-insensitively, and a
+    /// missing name equals any, because a certificate that was set may not name its signer. Strings of the parameters in
+    /// `folded` compare case-insensitively and without leading and trailing whitespace.
     #[must_use]
     pub fn satisfies(
         &self,
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_members_satisfy_in_any_order_and_null_is_absent() {
+    fn parameters_compare_in_any_order_and_null_equals_missing() {
         let stored = parameters(json!({"length": 30, "name": null, "upper": true}));
         assert!(stored.satisfies(&parameters(json!({"upper": true, "length": 30})), None, &[]));
         assert!(!stored.satisfies(&parameters(json!({"upper": true, "length": 31})), None, &[]));
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn issuer_names_compare_without_case_and_an_absent_one_equals_any() {
+    fn issuer_names_ignore_case_and_a_missing_name_equals_any() {
         let stored = parameters(json!({"ca": "/Root"}));
         for (requested, satisfied) in [
             (json!({"ca": "/root"}), true),
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn folded_texts_compare_without_case_and_outer_blanks() {
+    fn folded_strings_ignore_case_and_outer_whitespace() {
         let stored = parameters(json!({"o": "Straße AG", "other": "x"}));
         for (requested, satisfied) in [
             (json!({"o": " STRAßE ag\t", "other": "x"}), true),

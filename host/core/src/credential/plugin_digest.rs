@@ -1,16 +1,16 @@
-//! What identifies a plugin to the byte.
+//! The digest of a plugin.
 
 /// SHA-256 of a plugin's component, in lower-case hexadecimal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PluginDigest(String);
 
-/// A text that is no digest.
+/// A text is not a digest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a digest must be {EXPECTED}")]
 pub struct DigestMalformed;
 
 impl PluginDigest {
-    /// Reads a digest, with or without the name of the hash before it: `sha256:` and 64 hexadecimal digits in whatever case.
+    /// Parses 64 hexadecimal digits in any case, with or without the prefix `sha256:`.
     ///
     /// # Errors
     /// [`DigestMalformed`].
@@ -22,7 +22,7 @@ impl PluginDigest {
         Ok(Self(digits.to_ascii_lowercase()))
     }
 
-    /// The digits, as they are stored beside what the plugin made.
+    /// Returns the digits in lower case, their stored form.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -30,7 +30,7 @@ impl PluginDigest {
 }
 
 impl DigestMalformed {
-    /// What is expected instead.
+    /// The expected form, for error messages.
     pub const EXPECTED: &str = EXPECTED;
 }
 
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_digest_is_read_with_and_without_the_hash_and_in_any_case() {
+    fn a_digest_is_parsed_with_and_without_prefix_in_any_case() {
         let digits = "0123456789abcdef".repeat(4);
         for text in [
             digits.clone(),
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_no_digest() {
+    fn malformed_digests_are_rejected() {
         let digits = "0".repeat(64);
         for text in [
             "",

@@ -1,4 +1,4 @@
-//! What callers get of a certificate while its authority is being replaced: both certificates of the authority, in `ca`.
+//! Adding the other trusted CA certificate to `ca` in responses while a CA is being rotated.
 
 use std::collections::BTreeMap;
 
@@ -11,14 +11,13 @@ use crate::{
 };
 
 impl Credentials {
-    /// What callers get of a version that they read or had generated. Where the settings say so, `ca` holds the certificate
-    /// that is trusted beside the one that signed, too.
+    /// Returns a version for a response. If the settings require it, `ca` also contains the other trusted CA certificate.
     pub(super) fn presented(
         &self,
         permit: &Permit<'_>,
         mut open: OpenVersion,
     ) -> Result<CredentialVersion, Failure> {
-        // Only of certificates the host knows that `ca` is the authority's certificate.
+        // The host only knows of certificates that `ca` is the CA certificate.
         if self.certificate_settings.concatenates_authorities
             && open.stored.credential_type.is_certificate()
             && let Some(trusted) = &open.content.trusted_ca
@@ -29,8 +28,8 @@ impl Credentials {
     }
 }
 
-/// The value with a second certificate in `ca`: the one that signed comes first, and each ends with a line break. What has
-/// no `ca` stays as it is. No other member is copied but as a part of the whole.
+/// Returns the value with a second certificate in `ca`, after the issuing certificate. Each ends with a line break. A value
+/// without `ca` stays unchanged.
 fn with_trusted(value: &Secret, trusted: &str) -> Result<Secret, Failure> {
     let malformed = |_| Failure::StoredValueMalformed;
     let unwritable = |_| Failure::StoredValueMalformed;
@@ -62,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn both_are_trimmed_and_each_ends_with_a_line_break() {
+    fn both_certificates_are_trimmed_and_end_with_a_line_break() {
         assert_eq!(
             concatenated(r#"{"ca":"one \n","certificate":"c\n","private_key":null}"#),
             r#"{"ca":"one\ntwo\n","certificate":"c\n","private_key":null}"#
@@ -70,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_authority_stays_as_it_is() {
+    fn a_value_without_ca_stays_unchanged() {
         for value in [r#"{"ca":null,"certificate":"c"}"#, r#"{"certificate":"c"}"#] {
             assert_eq!(concatenated(value), value);
         }

@@ -1,4 +1,4 @@
-//! Lists of what a caller may read, in the memory that is reserved for the response.
+//! Lists of the items that a caller may read, within the memory reserved for the response.
 
 use std::ops::ControlFlow;
 
@@ -9,16 +9,16 @@ use crate::{
     permission::Operation,
 };
 
-/// What is listed.
+/// An item of a list.
 pub(super) trait Listed {
-    /// The name that the caller must be allowed to read.
+    /// Returns the name that the caller must be allowed to read.
     fn name(&self) -> &CredentialName;
 
-    /// How large it is in a response, in bytes.
+    /// Returns its size in a response, in bytes.
     fn rendered_bytes(&self) -> usize;
 }
 
-/// What a caller may read of what a query finds. Memory is reserved as the list grows.
+/// The items of a query result that a caller may read. Reserves memory as it grows.
 pub(super) struct ReadableList<'a, T> {
     caller: &'a Caller,
     rules: &'a Rules,
@@ -38,7 +38,7 @@ impl<'a, T: Listed> ReadableList<'a, T> {
         }
     }
 
-    /// Adds what the caller may read; breaks off when there is no memory for it.
+    /// Adds an item if the caller may read it. Breaks if its memory can't be reserved.
     pub(super) fn add(&mut self, item: T) -> ControlFlow<()> {
         if !self.rules.allow(Operation::Read, item.name().as_str()) {
             return ControlFlow::Continue(());
@@ -54,7 +54,7 @@ impl<'a, T: Listed> ReadableList<'a, T> {
         ControlFlow::Continue(())
     }
 
-    /// The list.
+    /// Returns the list.
     ///
     /// # Errors
     /// As for [`Caller::reserve`].
@@ -103,7 +103,7 @@ impl Listed for ListedCertificate {
         &self.name
     }
 
-    /// Its name may stand twice, for itself and among what its authority signs, and so may that of its authority.
+    /// Counts its name twice, because it may also be listed among the certificates that its CA signed.
     fn rendered_bytes(&self) -> usize {
         let signers = self.versions.iter().map(|version| {
             let signer = version.signed_by.as_ref();
@@ -117,11 +117,11 @@ impl Listed for ListedCertificate {
     }
 }
 
-/// How much is added to a list before memory is reserved for it, in bytes.
+/// The size of the steps in which memory is reserved, in bytes.
 const RESERVED_AT_ONCE_BYTES: usize = 64 * 1024;
 
-/// The bytes of a search result, not counting its name.
+/// The size of a search result without its name, in bytes.
 const FOUND_FRAME_BYTES: usize = 96;
 
-/// The bytes of a certificate in a list, not counting names, and the bytes of each of its versions.
+/// The size of a listed certificate without names, and of each of its versions, in bytes.
 const LISTED_FRAME_BYTES: usize = 224;

@@ -23,16 +23,16 @@ use crate::{
 pub struct Regenerate {
     /// The credential's name.
     pub name: LookupName,
-    /// What to keep beside the new version; nothing is inherited.
+    /// The metadata of the new version. It is not inherited.
     pub metadata: Option<Metadata>,
 }
 
 impl Credentials {
-    /// Regenerates a credential: adds a version made from the parameters of the newest one, transitional or not.
+    /// Regenerates a credential: adds a version generated from the parameters of the newest version, transitional or not.
     ///
     /// # Errors
-    /// [`Failure::NotFound`]; [`Failure::NotRegeneratable`] when the value was set and says too little, or its type is
-    /// set only; or when the plugin fails.
+    /// [`Failure::NotFound`]; [`Failure::NotRegeneratable`] if the value was set and lacks required information, or its type
+    /// can only be set; or if the plugin fails.
     pub async fn regenerate(
         &self,
         caller: &Caller,
@@ -51,7 +51,7 @@ impl Credentials {
         Err(Failure::Contended)
     }
 
-    /// None: others have changed the authority meanwhile.
+    /// `None` if the CA was changed concurrently.
     async fn try_to_regenerate(
         &self,
         caller: &Caller,
@@ -78,7 +78,7 @@ impl Credentials {
             .effective_parameters_of(&base, generator.as_ref())
             .await?;
         let issuer_permit = match named_issuer(&effective.parameters, generator.as_ref()) {
-            // One that may not be read leaves the credential as unknown as one that is not there.
+            // If the caller may not read the CA, the error is the same as for a missing credential.
             Some(name) => Some(
                 self.authorization
                     .permit(caller, Operation::Read, &name)
@@ -103,7 +103,7 @@ impl Credentials {
             .transpose()
     }
 
-    /// The parameters with which to make a stored version anew: its own, under the settings of today.
+    /// Returns the parameters to regenerate a stored version, with the current settings applied.
     pub(super) async fn effective_parameters_of(
         &self,
         base: &OpenVersion,
@@ -115,7 +115,7 @@ impl Credentials {
             .apply(&base.stored.credential_type, parameters))
     }
 
-    /// The canonical parameters with which to make a stored version anew.
+    /// Returns the canonical parameters to regenerate a stored version.
     pub(super) async fn parameters_of(
         &self,
         base: &OpenVersion,
@@ -154,7 +154,7 @@ impl Credentials {
         }
     }
 
-    /// What the host itself reads in a certificate that was set; of another type it knows nothing.
+    /// Returns the host's facts about a certificate that was set. It has none about other types.
     fn set_certificate_of<'a>(&self, base: &'a OpenVersion) -> Result<SetCertificate<'a>, Failure> {
         let facts = base.stored.certificate.as_ref();
         let issuance = match facts {
@@ -178,7 +178,7 @@ impl Credentials {
     }
 }
 
-/// The configured plugin does not accept what another release of it stored.
+/// Returns the error for stored parameters of another plugin release that the configured plugin does not accept.
 fn parameters_outdated(generator: &dyn Generator, violation: &Violation) -> Failure {
     let PluginIdentity { name, version, .. } = generator.identity();
     Failure::NotRegeneratable(format!(
@@ -187,9 +187,9 @@ fn parameters_outdated(generator: &dyn Generator, violation: &Violation) -> Fail
     ))
 }
 
-/// The name of the credential that signed a version; none for a version that signed itself.
+/// Returns the name of the credential that signed a version, or `None` if the version is self-signed.
 ///
-/// It is the version's own name where an older version of the same credential signed.
+/// If an older version of the same credential signed, this is the version's own name.
 pub(super) fn signer_of(version: &StoredVersion) -> Option<&CredentialName> {
     let signer = version.signed_by.as_ref()?;
     let has_signed_itself = version

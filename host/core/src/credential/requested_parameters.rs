@@ -1,4 +1,4 @@
-//! Parameters before a generator has read them.
+//! Unparsed parameters of a request.
 
 use std::collections::BTreeMap;
 
@@ -6,17 +6,17 @@ use serde_json::{Map, Value};
 
 /// The parameters of a request: each is JSON text, as the caller wrote it.
 ///
-/// Only the generator knows whether `1.50` is a number or the text of a string, so nothing is parsed before it has decided.
+/// Only the generator knows whether `1.50` is a number or the text of a string, so it parses them.
 #[derive(Clone, Default)]
 pub struct RequestedParameters(BTreeMap<String, String>);
 
 impl RequestedParameters {
-    /// Adds a parameter, or replaces the one of this name.
+    /// Adds a parameter, or replaces the parameter of this name.
     pub fn insert(&mut self, name: &str, json: String) {
         self.0.insert(name.to_owned(), json);
     }
 
-    /// The name and the JSON text of each parameter.
+    /// Returns the name and the JSON text of each parameter.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         let parameters = self.0.iter();
         parameters.map(|(name, json)| (name.as_str(), json.as_str()))

@@ -1,4 +1,4 @@
-//! Setting a credential to a value that the caller brings.
+//! Setting a credential to a value from the caller.
 
 use zeroize::Zeroizing;
 
@@ -23,15 +23,15 @@ pub struct Set {
     pub credential_type: CredentialType,
     /// The value, as JSON text.
     pub value: Secret,
-    /// What to keep beside it.
+    /// The caller's metadata.
     pub metadata: Option<Metadata>,
 }
 
 impl Credentials {
-    /// Sets a credential: always adds a version.
+    /// Sets a credential. Always adds a version.
     ///
     /// # Errors
-    /// When the type is unknown or another than the credential's, or the value breaks a rule of its type.
+    /// If the type is unknown or differs from the credential's type, or the value breaks a rule of its type.
     pub async fn set(&self, caller: &Caller, set: Set) -> Result<CredentialVersion, Failure> {
         if set.credential_type.is_certificate() {
             return self.set_certificate(caller, set).await;
@@ -42,7 +42,7 @@ impl Credentials {
             CredentialType::JSON => accept_object(set.value)?,
             _ => {
                 let generator = self.generator(caller, &set.credential_type)?;
-                // Looked at here, so that no guest works on what is too large, and again when what it made is sealed.
+                // Checked here so that no guest gets a value that is too large, and again when its result is encrypted.
                 value::check_size(&set.value)?;
                 let value = generator.accept(&set.value).await?;
                 if set.credential_type.as_str() == CredentialType::RSA {
@@ -78,7 +78,7 @@ impl Credentials {
         Ok(version.into_version(&permit))
     }
 
-    /// Checks the length of each key of an RSA key pair, and returns the shortest, in bits. What is no RSA key is not checked.
+    /// Checks the length of each key of an RSA key pair and returns the shortest, in bits. Other fields are not checked.
     fn shortest_rsa_key(&self, value: &Secret) -> Result<Option<u32>, Failure> {
         let mut shortest: Option<u32> = None;
         for (name, key) in keywright_json::fields(value.expose()).unwrap_or_default() {

@@ -1,5 +1,5 @@
-//! Setting a certificate. The host checks it itself: it must read certificates anyway, and the private key of an
-//! authority must not enter a guest.
+//! Setting a certificate. The host checks it without a guest, because it reads certificates anyway, and the private key of a
+//! CA must not enter a guest.
 
 use std::sync::Arc;
 
@@ -24,8 +24,8 @@ use crate::{
     ports::{AppendCondition, CertificateMembers, Generator, ReadVersions},
 };
 
-/// Members that clients echo back from responses. They say what the host itself knows better, and are ignored.
-const IGNORED_MEMBERS: [&str; 4] = [
+/// Fields that clients send back from responses. They are ignored, because the host determines them itself.
+const IGNORED_FIELDS: [&str; 4] = [
     "transitional",
     "certificate_authority",
     "self_signed",
@@ -67,8 +67,7 @@ impl Credentials {
         Err(Failure::Contended)
     }
 
-    /// Checks what a caller brings, with the certificate of the stored authority that it names, or, without one, as far as
-    /// it can be checked by itself.
+    /// Checks a caller's value, against the certificate of the stored CA if the caller names one.
     pub(super) async fn check(
         &self,
         generator: &dyn Generator,
@@ -99,7 +98,7 @@ impl Credentials {
         checked.await?
     }
 
-    /// Lets the caller use the authority that it names, if it names one.
+    /// Permits the caller to use the CA in `ca_name`, if it names one.
     pub(super) async fn permit_ca_name<'a>(
         &self,
         caller: &'a Caller,
@@ -114,7 +113,7 @@ impl Credentials {
         }
     }
 
-    /// Completes what was checked with the certificate of the authority that the caller names, if it names one.
+    /// Creates a draft from a checked value, completed with the certificate of the CA that the caller names, if any.
     pub(super) async fn draft_of(
         &self,
         name: CredentialName,
@@ -139,7 +138,7 @@ impl Credentials {
         {
             signed_by = Some(name.clone());
         } else {
-            // All that is known of the issuer is its certificate.
+            // Only the certificate of the issuer is known.
             issuer = checked.ca_expires_at.map(|expires_at| IssuerVersion {
                 version_id: None,
                 expires_at,
@@ -164,8 +163,8 @@ impl Credentials {
         })
     }
 
-    /// A stored authority: its newest version that is not transitional must have signed, and the transitional one is
-    /// trusted beside it. Nothing is signed now, so it needs no private key.
+    /// Returns a stored CA, whose active version must have signed the certificate and whose transitional version is also
+    /// trusted. It needs no private key, because it signs nothing.
     async fn stored_authority(&self, permit: &Permit<'_>) -> Result<StoredAuthority, Failure> {
         let current = self.current_versions(permit.name()).await?;
         let read = current.as_read(permit.name());
@@ -191,29 +190,29 @@ impl Credentials {
     }
 }
 
-/// The authority that `ca_name` names.
+/// The CA that `ca_name` names.
 struct StoredAuthority {
     name: CredentialName,
     issuer: Option<IssuerVersion>,
-    /// The certificate of its version in use, PEM.
+    /// The certificate of its active version, PEM.
     certificate: String,
     /// The certificate of its transitional version, PEM.
     trusted_certificate: Option<String>,
-    /// What was read to find it.
+    /// The versions that were read to find it.
     read: ReadVersions,
 }
 
-/// What a caller sets, checked, with the members as they are to be stored.
+/// A checked value with the fields to store.
 #[derive(Clone)]
 pub(super) struct CheckedSet {
     pub(super) members: Members,
     ca_expires_at: Option<DateTime<Utc>>,
     facts: Option<CertificateFacts>,
-    /// The length of the shortest RSA key that was set.
+    /// The length of the shortest RSA key, in bits.
     pub(super) rsa_bits: Option<u32>,
 }
 
-/// Logs a warning when a caller has set an RSA key that is shorter than recommended.
+/// Logs a warning if a caller has set an RSA key that is shorter than recommended.
 pub(super) fn warn_of_short_key(name: &CredentialName, rsa_bits: Option<u32>) {
     if let Some(bits) = rsa_bits.filter(|bits| *bits < RSA_BITS_RECOMMENDED) {
         tracing::warn!(
@@ -224,7 +223,7 @@ pub(super) fn warn_of_short_key(name: &CredentialName, rsa_bits: Option<u32>) {
     }
 }
 
-/// What a caller sets, with empty strings already absent.
+/// A caller's value, without empty strings.
 #[derive(Clone)]
 pub(super) struct Members {
     ca: Option<String>,
@@ -243,7 +242,7 @@ impl Members {
             certificate: take_text(&mut members, "certificate")?,
             private_key: take_text(&mut members, "private_key")?.map(Secret::new),
         };
-        members.retain(|name, _| !IGNORED_MEMBERS.contains(&name.as_str()));
+        members.retain(|name, _| !IGNORED_FIELDS.contains(&name.as_str()));
         if let Some((unknown, _)) = members.into_iter().next() {
             return Err(Failure::ValueMemberUnknown(unknown));
         }
@@ -261,12 +260,12 @@ impl Members {
                 "at least one of ca, ca_name, certificate and private_key is required".to_owned(),
             ));
         }
-        // Before any of it is read more closely.
+        // Checked before the fields are parsed.
         value::check_bytes(parsed.bytes())?;
         Ok(parsed)
     }
 
-    /// How many bytes the fields have together: the value has more, and how many more depends on how it is written.
+    /// Returns the total size of the fields, a lower bound of the size of the value.
     fn bytes(&self) -> usize {
         let texts = [&self.ca, &self.ca_name, &self.certificate];
         let texts = texts.into_iter().flatten().map(String::len);

@@ -1,4 +1,4 @@
-//! Reading the value of a stored certificate.
+//! Parsing the value of a stored certificate.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use crate::{Failure, Secret, ports::CertificateMembers};
 
-/// The members of a stored certificate's value.
+/// The fields of a stored certificate's value.
 #[derive(Clone)]
 pub(crate) struct StoredCertificate {
     pub(crate) ca: Option<String>,
@@ -27,7 +27,7 @@ impl StoredCertificate {
         })
     }
 
-    /// The members as the checks take them.
+    /// Returns the fields for a check.
     pub(crate) fn members(&self) -> CertificateMembers<'_> {
         CertificateMembers {
             ca: self.ca.as_deref(),
@@ -38,10 +38,10 @@ impl StoredCertificate {
     }
 }
 
-/// The fields of a certificate's value, each as the JSON that it is written as.
+/// The fields of a certificate's value as JSON texts.
 pub(super) type Fields<'a> = BTreeMap<String, &'a RawValue>;
 
-/// Takes the value of a certificate apart.
+/// Parses the value of a certificate into its fields.
 ///
 /// # Errors
 /// If it is not an object.
@@ -51,7 +51,7 @@ pub(super) fn members(value: &Secret) -> Result<Fields<'_>, JsonError> {
         .collect())
 }
 
-/// Takes a member that is a text; the empty string and null are absent.
+/// Removes a string field. An empty string and null count as missing.
 pub(super) fn take_text(members: &mut Fields<'_>, name: &str) -> Result<Option<String>, Failure> {
     let Some(member) = members.remove(name).filter(|member| member.get() != "null") else {
         return Ok(None);

@@ -1,7 +1,7 @@
-//! Bringing stored parameters into the canonical form of the plugin that is configured now.
+//! Converting stored parameters to the canonical form of the configured plugin.
 //!
-//! A release of a plugin may add a parameter with a default, or remove one. So parameters that another release stored are
-//! normalized again before they are compared with a request, and before a value is made from them.
+//! A release of a plugin may add a parameter with a default, or remove a parameter. So stored parameters of another release
+//! are normalized again before they are compared with a request or used to generate a value.
 
 use crate::{
     credential::{
@@ -12,12 +12,12 @@ use crate::{
     ports::{Generator, PluginFailure},
 };
 
-/// Returns the stored parameters of a version, as the configured plugin would store them; `None` if the value was set.
+/// Returns the stored parameters of a version as the configured plugin would store them; `None` if the value was set.
 ///
-/// The guest is called only if another component made the version.
+/// Calls the guest only if another component generated the version.
 ///
 /// # Errors
-/// [`PluginFailure::ParametersRefused`] if the configured plugin does not accept one of them; or when the guest fails.
+/// [`PluginFailure::ParametersRefused`] if the configured plugin does not accept one of them; or if the guest fails.
 pub(super) async fn current_parameters(
     version: &OpenVersion,
     generator: &dyn Generator,
@@ -34,11 +34,11 @@ pub(super) async fn current_parameters(
         .map(Some)
 }
 
-/// As [`current_parameters`], for a comparison: a parameter that the configured plugin does not know any more is left out,
-/// since no request can name it. `None` also if the plugin refuses the others.
+/// Like [`current_parameters`], for comparisons: omits parameters that the configured plugin does not know, since no request
+/// can name them. Also returns `None` if the plugin refuses the others.
 ///
 /// # Errors
-/// When the guest fails.
+/// If the guest fails.
 pub(super) async fn comparable_parameters(
     version: &OpenVersion,
     generator: &dyn Generator,
@@ -62,13 +62,13 @@ pub(super) async fn comparable_parameters(
     }
 }
 
-/// Whether the configured component made a version.
+/// Returns whether the configured component generated a version.
 pub(super) fn is_made_by(version: &OpenVersion, generator: &dyn Generator) -> bool {
     let provenance = version.stored.provenance.as_ref();
     provenance.is_some_and(|plugin| plugin.digest == generator.identity().digest)
 }
 
-/// Normalizes stored parameters. The issuer, and what it goes by, stay as they were stored.
+/// Normalizes stored parameters. The issuer, and the parameters that limit it, stay as they were stored.
 async fn normalized(
     stored: &Parameters,
     credential_type: &CredentialType,
@@ -76,7 +76,7 @@ async fn normalized(
 ) -> Result<Parameters, PluginFailure> {
     let mut given = stored.clone();
     if credential_type.is_certificate() {
-        // A certificate that was set may have had a duration that no request may name.
+        // A certificate that was set may have a duration that no request may have.
         given.remove(DURATION);
     }
     let normalized = generator.normalize(&given).await?;

@@ -1,33 +1,31 @@
-//! Credential types: two that the host knows by itself, and as many more as there are generators configured.
+//! Credential types: two types of the host, and one type per configured generator.
 
 use std::fmt;
 
-/// The longest name of a credential type, in characters.
+/// The maximum length of a type name, in characters.
 const TYPE_CHARACTERS_MAX: usize = 63;
 
-/// The name of a credential type, in lower case.
-///
-/// It exists for any well-formed name; whether a server has such a type is for its configuration to say.
+/// The name of a credential type, in lower case. A server need not have a type with this name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CredentialType(String);
 
 impl CredentialType {
-    /// The type whose value is one string that callers set.
+    /// The type whose value is a string set by callers.
     pub const VALUE: &str = "value";
-    /// The type whose value is a free JSON object that callers set.
+    /// The type whose value is an arbitrary JSON object set by callers.
     pub const JSON: &str = "json";
     /// The type whose value is a password.
     pub const PASSWORD: &str = "password";
     /// The type of a user name with its password.
     pub const USER: &str = "user";
-    /// The type of X.509 certificates, authorities included.
+    /// The type of X.509 certificates, including CA certificates.
     pub const CERTIFICATE: &str = "certificate";
     /// The type of RSA key pairs.
     pub const RSA: &str = "rsa";
     /// The type of SSH key pairs.
     pub const SSH: &str = "ssh";
 
-    /// The types of the specification, in its order: every one of them is settable.
+    /// The types of the specification, in its order. Values of all of them can be set.
     pub const SPECIFIED: [&str; 7] = [
         Self::VALUE,
         Self::JSON,
@@ -38,10 +36,10 @@ impl CredentialType {
         Self::SSH,
     ];
 
-    /// Parses a type name of any casing.
+    /// Parses a type name in any casing.
     ///
     /// # Errors
-    /// When it is not 1 to 63 of `a-z`, `0-9` and `-` that begin with a letter.
+    /// If it does not have 1 to 63 characters of `a-z`, `0-9` and `-`, or does not start with a letter.
     pub fn parse(text: &str) -> Result<Self, TypeMalformed> {
         let name = text.to_ascii_lowercase();
         let well_formed = name.starts_with(|first: char| first.is_ascii_lowercase())
@@ -56,25 +54,25 @@ impl CredentialType {
         }
     }
 
-    /// The type of X.509 certificates.
+    /// Returns the type of X.509 certificates.
     #[must_use]
     pub fn certificate() -> Self {
         Self(Self::CERTIFICATE.to_owned())
     }
 
-    /// The type's name, in lower case.
+    /// Returns the type's name, in lower case.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether values of this type are X.509 certificates, of which the host itself reads expiry, flags and signer.
+    /// Returns whether values of this type are X.509 certificates, whose expiry, flags and signer the host reads.
     #[must_use]
     pub fn is_certificate(&self) -> bool {
         self.0 == Self::CERTIFICATE
     }
 
-    /// Whether values of this type can only be set, because no generator may make them.
+    /// Returns whether values of this type can only be set, not generated.
     #[must_use]
     pub fn is_set_only(&self) -> bool {
         self.0 == Self::VALUE || self.0 == Self::JSON
@@ -87,7 +85,7 @@ impl fmt::Display for CredentialType {
     }
 }
 
-/// A text that is no name of a credential type.
+/// A text is not the name of a credential type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "a credential type must have 1 to {TYPE_CHARACTERS_MAX} characters of a-z, 0-9 and -, and start with a letter"
@@ -99,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn any_casing_is_accepted_and_lowered() {
+    fn type_names_are_converted_to_lower_case() {
         assert_eq!(
             CredentialType::parse("PassWord").unwrap().as_str(),
             "password"
@@ -107,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn malformed_names_are_refused() {
+    fn malformed_type_names_are_rejected() {
         let longest = "a".repeat(TYPE_CHARACTERS_MAX);
         assert!(CredentialType::parse(&longest).is_ok());
         let too_long = "a".repeat(TYPE_CHARACTERS_MAX + 1);

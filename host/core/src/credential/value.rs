@@ -1,22 +1,22 @@
-//! What holds for a value of any type before it is stored.
+//! The size limits for values of all types.
 
 use serde_json::value::RawValue;
 use zeroize::Zeroizing;
 
 use crate::{Failure, Secret};
 
-/// The largest value: bytes of the text itself where the value is a string, of its JSON otherwise.
+/// The maximum size of a value, in bytes: of the text if the value is a string, otherwise of its JSON.
 pub const VALUE_BYTES_MAX: usize = 65_536;
 
-/// The longest `public_key` or `username` of a value, in characters.
+/// The maximum length of `public_key` and `username` in a value, in characters.
 pub const LONG_MEMBER_CHARACTERS_MAX: usize = 7_000;
 
 const LONG_MEMBERS: [&str; 2] = ["public_key", "username"];
 
-/// Checks the size of a value and of its members.
+/// Checks the size of a value and of its fields.
 ///
 /// # Errors
-/// [`Failure::ValueTooLarge`], naming what is too large.
+/// [`Failure::ValueTooLarge`], with the name of the part that is too large.
 pub(crate) fn check_size(value: &Secret) -> Result<(), Failure> {
     let json = value.expose();
     let string = keywright_json::text(json).map(Zeroizing::new).ok();
@@ -37,7 +37,7 @@ pub(crate) fn check_size(value: &Secret) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Checks a number of bytes that a value has at least.
+/// Checks a lower bound of the size of a value.
 ///
 /// # Errors
 /// [`Failure::ValueTooLarge`].
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn long_members_have_a_limit_of_their_own() {
+    fn long_fields_have_their_own_limit() {
         for name in LONG_MEMBERS {
             let longest = "ä".repeat(LONG_MEMBER_CHARACTERS_MAX);
             assert!(check_size(&Secret::new(json!({name: longest}).to_string())).is_ok());

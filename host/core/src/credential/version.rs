@@ -1,4 +1,4 @@
-//! One immutable stored value, as the database has it and as a caller gets it.
+//! Versions: immutable stored values, encrypted and decrypted.
 
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
@@ -10,95 +10,95 @@ use crate::{
     ports::Envelope,
 };
 
-/// A credential version as callers get it: decrypted.
+/// A decrypted credential version, for responses.
 #[derive(Clone, Debug)]
 pub struct CredentialVersion {
-    /// Identifies this version.
+    /// The id of the version.
     pub id: Uuid,
     /// The credential's name, in the casing of its first writer.
     pub name: CredentialName,
     /// The credential's type.
     pub credential_type: CredentialType,
-    /// When the version was made. For people: order is by sequence.
+    /// The time of its creation. Informational; versions are ordered by sequence.
     pub created_at: DateTime<Utc>,
-    /// What the caller keeps beside it.
+    /// The caller's metadata.
     pub metadata: Option<Metadata>,
     /// The value, as JSON text.
     pub value: Secret,
-    /// What the host knows of it besides, when it is a certificate.
+    /// The host's data about it, if it is a certificate.
     pub certificate: Option<CertificateMarks>,
 }
 
-/// What stands beside a certificate's value.
+/// The host's data about a certificate version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CertificateMarks {
-    /// Whether the version carries the transitional flag.
+    /// Whether the version has the transitional flag.
     pub is_transitional: bool,
-    /// Whether the service made it; unknown for versions that were added as they are.
+    /// Whether the server generated it; `None` if unknown, for versions that a caller added by the certificate's id.
     pub is_generated: Option<bool>,
-    /// What the certificate says of itself; absent when the version has none.
+    /// The facts of the certificate; `None` if the version has no certificate.
     pub facts: Option<CertificateFacts>,
 }
 
-/// What a generate or a regenerate answers.
+/// The result of generating or regenerating a credential.
 #[derive(Clone, Debug)]
 pub struct Written {
-    /// The version that is now in use: the new one, or the one that was kept.
+    /// The new version, or the version that was kept.
     pub version: CredentialVersion,
-    /// How it was issued, when it is a certificate.
+    /// The details of the issuance, if it is a certificate.
     pub issuance: Option<Issuance>,
 }
 
-/// How a certificate was issued.
+/// The details of a certificate's issuance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Issuance {
     /// Whether a server-wide minimum raised the duration.
     pub is_duration_overridden: bool,
-    /// The duration that was used, in days; 0 when nothing was issued.
+    /// The duration that was used, in days; 0 if no certificate was issued.
     pub duration_used_days: u32,
-    /// The length of the certificate's key, in bits; 0 when it is not known.
+    /// The length of the certificate's key, in bits; 0 if unknown.
     pub key_length_bits: u32,
 }
 
-/// A version as the database has it: encrypted.
+/// An encrypted version, as stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredVersion {
-    /// Identifies this version.
+    /// The id of the version.
     pub id: Uuid,
-    /// Its place in the order of all versions of all credentials: a newer one has a greater number.
+    /// Its position in the order of all versions of all credentials. Newer versions have greater numbers.
     pub sequence: i64,
-    /// Identifies the credential whose version it is.
+    /// The id of the credential.
     pub credential_id: Uuid,
     /// The credential's name, in the casing of its first writer.
     pub name: CredentialName,
     /// The credential's type.
     pub credential_type: CredentialType,
-    /// When the version was made.
+    /// The time of its creation.
     pub created_at: DateTime<Utc>,
-    /// Whether the version carries the transitional flag.
+    /// Whether the version has the transitional flag.
     pub is_transitional: bool,
-    /// Whether the service made it; unknown for versions that were added as they are.
+    /// Whether the server generated it; `None` if unknown, for versions that a caller added by the certificate's id.
     pub is_generated: Option<bool>,
-    /// The facts of the certificate in its value; for another type, of the certificate that its issuer signed for it.
+    /// The facts of the certificate in its value; for another type, of the certificate that its issuer signed.
     pub certificate: Option<CertificateFacts>,
-    /// The name of the credential whose certificate signed it, as far as that is known. A self-signed one names itself. For
-    /// another type than certificate, the name of its issuer.
+    /// The name of the credential that signed it, if known. A self-signed certificate names itself. For types other than
+    /// certificate, the name of its issuer.
     pub signed_by: Option<CredentialName>,
-    /// The version that signed it, when another did and that is known.
+    /// The issuer; `None` if the version is self-signed or its issuer is unknown.
     pub issuer: Option<IssuerVersion>,
-    /// Which plugin made it; absent when it was set.
+    /// The plugin that generated it; `None` if it was set.
     pub provenance: Option<PluginIdentity>,
     /// Value, parameters and metadata, encrypted.
     pub envelope: Envelope,
 }
 
 impl StoredVersion {
-    /// Whether it may sign others: a certificate may, if its basic constraints say so.
+    /// Returns whether it is a CA certificate according to its basic constraints.
     pub(crate) fn is_authority(&self) -> bool {
         is_authority(&self.credential_type, self.certificate.as_ref())
     }
 
-    /// What it is to those that it signs.
+    /// Returns the record of this version as an issuer.
     pub(super) fn as_issuer(&self) -> Option<IssuerVersion> {
         self.certificate.as_ref().map(|facts| IssuerVersion {
             version_id: Some(self.id),
@@ -107,7 +107,7 @@ impl StoredVersion {
     }
 }
 
-/// Whether a version with these facts may sign others.
+/// Returns whether a version with these facts is a CA certificate.
 pub(crate) fn is_authority(
     credential_type: &CredentialType,
     facts: Option<&CertificateFacts>,
@@ -115,19 +115,19 @@ pub(crate) fn is_authority(
     credential_type.is_certificate() && facts.is_some_and(|facts| facts.is_certificate_authority)
 }
 
-/// What signed a certificate, as it was when the certificate's version was added.
+/// The issuer of a certificate at the time when the certificate's version was added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IssuerVersion {
-    /// The authority's version, where it was a stored one. It need not exist any more.
+    /// The CA version, if it was stored. It may be deleted.
     pub version_id: Option<Uuid>,
-    /// The end of the validity of its certificate.
+    /// The end of the CA certificate's validity.
     pub expires_at: DateTime<Utc>,
 }
 
-/// Which plugin, exactly, made a value.
+/// The exact identity of the plugin that generated a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PluginIdentity {
-    /// The name under which the operator configured it.
+    /// Its configured name.
     pub name: String,
     /// Its own version.
     pub version: String,

@@ -294,7 +294,7 @@ pub struct NewVersion {
     pub certificate: Option<CertificateFacts>,
     /// The name of the credential whose certificate signed it.
     pub signed_by: Option<CredentialName>,
-    /// The CA version that signed it; `None` if it is self-signed or the CA version is unknown.
+    /// The issuer; `None` if the version is self-signed or its issuer is unknown.
     pub issuer: Option<IssuerVersion>,
     /// The plugin that generated it.
     pub provenance: Option<PluginIdentity>,

@@ -1,4 +1,4 @@
-//! Walking from an authority down to the leaves: level by level, each credential once.
+//! Finding all credentials below a CA, level by level, each once.
 
 use std::collections::HashSet;
 
@@ -10,8 +10,8 @@ use crate::{
 };
 
 impl Credentials {
-    /// The newest version of each credential below an authority, one query a level, each credential once; and what the
-    /// queries answered.
+    /// Returns the newest version of each credential below a CA, each once, and the query results. Sends one query per
+    /// level.
     pub(super) async fn all_signed_by(
         &self,
         signed_by: &LookupName,
@@ -29,7 +29,7 @@ impl Credentials {
         Ok((levels.found, read))
     }
 
-    /// As [`Credentials::all_signed_by`], the names alone.
+    /// Like [`Credentials::all_signed_by`], but returns only the names.
     pub(super) async fn names_signed_by(
         &self,
         signed_by: &LookupName,
@@ -46,11 +46,11 @@ impl Credentials {
     }
 }
 
-/// What a level consists of.
+/// A credential of a level.
 pub(super) trait Signed {
     fn name(&self) -> LookupName;
 
-    /// Whether there may be a level below it.
+    /// Returns whether it may have signed a next level.
     fn is_authority(&self) -> bool;
 }
 
@@ -74,12 +74,12 @@ impl Signed for SignedName {
     }
 }
 
-/// What was found on the levels so far.
+/// The credentials found so far.
 struct Levels<T> {
-    /// Folded names, the first authority's included.
+    /// Folded names, including the first CA's.
     seen: HashSet<String>,
     found: Vec<T>,
-    /// The authorities of the last level.
+    /// The CAs of the last level.
     signers: Vec<LookupName>,
 }
 
@@ -92,12 +92,12 @@ impl<T: Signed> Levels<T> {
         }
     }
 
-    /// Those that signed the next level; none when there is no other.
+    /// Returns the signers of the next level, or `None` after the last level.
     fn next_signers(&mut self) -> Option<Vec<LookupName>> {
         Some(std::mem::take(&mut self.signers)).filter(|signers| !signers.is_empty())
     }
 
-    /// Adds what was found below the last signers, but for what was found before.
+    /// Adds the credentials below the last signers, except those already found.
     fn add(&mut self, level: Vec<T>) -> Result<(), Failure> {
         for signed in level {
             let name = signed.name();
@@ -116,5 +116,5 @@ impl<T: Signed> Levels<T> {
     }
 }
 
-/// The most rows of a level: one past the limit, and the authority itself.
+/// The maximum number of rows per level: one past the limit, and the CA itself.
 const ROWS_MAX: u32 = BULK_CERTIFICATES_MAX + 2;

@@ -1,4 +1,4 @@
-//! Regenerating everything that an authority signed, down to the leaves, or that a plugin made: all of it, or nothing.
+//! Atomically regenerating all credentials below a CA, or all credentials that a plugin generated.
 
 mod levels;
 mod order;
@@ -32,33 +32,34 @@ use signers::{Signer, SignerVersions, Signers};
 pub use selection::BulkRegenerate;
 pub use under_way::{BULK_REGENERATIONS_MAX, BulkRegenerations};
 
-/// The most credentials that are regenerated together, and the most certificates that get a version with a step of their authority's rotation.
+/// The maximum number of credentials in one bulk regeneration, and of certificates that get a version with a step of their
+/// CA's rotation.
 pub const BULK_CERTIFICATES_MAX: u32 = 10_000;
 
 impl Credentials {
-    /// Regenerates many credentials and returns their names, in alphabetical order without case.
+    /// Regenerates many credentials and returns their names, in case-insensitive alphabetical order.
     ///
-    /// Each is made from the parameters of its newest version; a certificate is signed by the authority that this version
-    /// names: by the new version of that authority where it is regenerated too. What is made is written in one transaction,
-    /// which looks at all the versions once more that it was made from and signed by. Where one of them has changed, everything
-    /// is decided anew, and only what is touched by the change is made anew.
+    /// Each is generated from the parameters of its newest version. A certificate is signed by the CA that this version
+    /// names, with the new version of the CA if that is regenerated, too. One transaction writes all versions, after
+    /// checking that the versions that they were made from and signed by are unchanged. If one has changed, the selection
+    /// is repeated, and only the affected values are generated again.
     ///
-    /// The caller must be permitted to write everything that is regenerated, and of what an authority signed, to read it and
-    /// the authorities below it.
+    /// The caller needs permission to write every regenerated credential and, with [`BulkRegenerate::SignedBy`], to read the
+    /// CA and the CAs below it.
     ///
     /// # Errors
-    /// [`Failure::NotAllRegenerated`] with the first that could not be regenerated; [`Failure::TooManySigned`] and
-    /// [`Failure::TooManyGenerated`]; [`Failure::PluginInUse`]; [`Failure::Contended`] when others kept changing them;
-    /// [`Failure::TooManyBulkRegenerations`]. Nothing was written then.
+    /// [`Failure::NotAllRegenerated`] with the first credential that failed; [`Failure::TooManySigned`];
+    /// [`Failure::TooManyGenerated`]; [`Failure::PluginInUse`]; [`Failure::Contended`] if concurrent changes continued;
+    /// [`Failure::TooManyBulkRegenerations`]. Nothing is written then.
     pub async fn bulk_regenerate(
         &self,
         caller: &Caller,
         of: &BulkRegenerate,
     ) -> Result<Vec<CredentialName>, Failure> {
         let rules = self.authorization.rules_of(caller).await?;
-        // By the names alone at first: who may not regenerate them neither takes a place nor has anything else read.
+        // Authorizes by name first, so that an unauthorized caller occupies no slot and causes no further reads.
         self.permitted_names(caller, &rules, of).await?;
-        let _under_way = self
+        let _in_progress = self
             .bulk_regenerations
             .begin()
             .ok_or(Failure::TooManyBulkRegenerations)?;
@@ -98,10 +99,11 @@ impl Credentials {
         Err(Failure::Contended)
     }
 
-    /// What [`Credentials::bulk_regenerate`] would regenerate at this moment. Nothing is made, nothing is written.
+    /// Returns the names of the credentials that [`Credentials::bulk_regenerate`] would regenerate, without generating or
+    /// writing anything.
     ///
     /// # Errors
-    /// When the caller may not regenerate all of it; [`Failure::TooManySigned`] and [`Failure::TooManyGenerated`].
+    /// If the caller may not regenerate all of them; [`Failure::TooManySigned`]; [`Failure::TooManyGenerated`].
     pub async fn to_be_bulk_regenerated(
         &self,
         caller: &Caller,
@@ -111,19 +113,19 @@ impl Credentials {
         self.permitted_names(caller, &rules, of).await.map(in_order)
     }
 
-    /// What is to be made anew, type by type.
+    /// Groups the credentials by type.
     fn by_type(
         &self,
         caller: &Caller,
         bases: Vec<StoredVersion>,
         refused: Option<&PluginDigest>,
     ) -> Result<Vec<OfOneType>, Failure> {
-        // Certificates come first: they may sign what comes after.
+        // Certificates come first, because they may sign credentials of other types.
         let mut by_type: BTreeMap<(bool, CredentialType), Vec<StoredVersion>> = BTreeMap::new();
         for base in bases {
             let credential_type = base.credential_type.clone();
-            let place = (!credential_type.is_certificate(), credential_type);
-            by_type.entry(place).or_default().push(base);
+            let key = (!credential_type.is_certificate(), credential_type);
+            by_type.entry(key).or_default().push(base);
         }
         let types = by_type.into_iter().map(|((_, credential_type), bases)| {
             let generator =
@@ -141,7 +143,7 @@ impl Credentials {
         types.collect()
     }
 
-    /// Makes all of them anew, as many at a time as the generator can, each after the one that signs it.
+    /// Regenerates all credentials of a type, as many concurrently as the generator allows, each after its signer.
     async fn remake_all(
         &self,
         of_type: OfOneType,
@@ -151,10 +153,10 @@ impl Credentials {
     ) -> Result<Vec<Remade>, Failure> {
         let OfOneType { generator, bases } = of_type;
         let mut order = Order::new(bases);
-        let mut under_way = FuturesUnordered::new();
+        let mut in_progress = FuturesUnordered::new();
         let mut all = Vec::new();
         loop {
-            while under_way.len() < generator.generations_at_once().max(1) {
+            while in_progress.len() < generator.generations_at_once().max(1) {
                 let Some(base) = order.next() else { break };
                 let signer = signers
                     .of(&base)
@@ -162,9 +164,9 @@ impl Credentials {
                     .map_err(|failure| not_regenerated(base.name.clone(), failure))?;
                 let before = made_before.remove(&base.id);
                 let permit = permits.to_write(&base.name)?;
-                under_way.push(self.remake(permit, base, signer, before, generator.as_ref()));
+                in_progress.push(self.remake(permit, base, signer, before, generator.as_ref()));
             }
-            let Some(remade) = under_way.next().await else {
+            let Some(remade) = in_progress.next().await else {
                 return Ok(all);
             };
             let remade = remade?;
@@ -177,7 +179,7 @@ impl Credentials {
         }
     }
 
-    /// Makes one anew, unless that was done before, from the same version and with the same signer.
+    /// Regenerates a credential, unless an earlier attempt did so from the same version and with the same signer.
     async fn remake(
         &self,
         permit: &Permit<'_>,
@@ -231,26 +233,26 @@ impl Credentials {
     }
 }
 
-/// What is to be made anew, and what makes it.
+/// The credentials of one type to regenerate, and their generator.
 struct OfOneType {
     generator: Arc<dyn Generator>,
     /// The newest version of each credential.
     bases: Vec<StoredVersion>,
 }
 
-/// A credential that was made anew.
+/// A regenerated credential.
 struct Remade {
     made: Made,
     version: NewVersion,
 }
 
-/// How a credential was made anew.
+/// The inputs and the result of a regeneration.
 struct Made {
-    /// The version whose parameters it has.
+    /// The version whose parameters were used.
     base_id: Uuid,
-    /// What signed it; nothing else did when it signed itself.
+    /// The CA versions that signed it; `None` if it is self-signed.
     signed_by: Option<SignerVersions>,
-    /// What it signs with, when it is an authority.
+    /// Its value, if it is a CA.
     authority: Option<Arc<StoredCertificate>>,
 }
 
@@ -266,7 +268,7 @@ fn in_order(mut names: Vec<CredentialName>) -> Vec<CredentialName> {
     names
 }
 
-/// There are more than [`BULK_CERTIFICATES_MAX`].
+/// Returns the error for more than [`BULK_CERTIFICATES_MAX`] credentials.
 pub(super) fn too_many_signed() -> Failure {
     Failure::TooManySigned {
         limit: "10,000 credentials",

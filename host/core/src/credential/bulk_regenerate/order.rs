@@ -1,4 +1,4 @@
-//! In which order certificates are regenerated: each after the one that signs it.
+//! The order in which certificates are regenerated: each after its signer.
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 
@@ -6,19 +6,18 @@ use crate::credential::{CredentialName, LookupName, StoredVersion, regenerate::s
 
 /// The certificates that are still to be regenerated.
 ///
-/// Some are ready; the others wait until the one that signs them is finished. Where certificates wait for each other in a
-/// circle, because each was once signed by the next, the one of them that was found first goes first, and is signed by what
-/// is stored.
+/// Some are ready. The others wait until their signer is finished. If certificates wait for each other in a cycle, because
+/// each was once signed by the next, the certificate that was found first goes first and is signed by its stored signer.
 pub(super) struct Order {
     ready: VecDeque<StoredVersion>,
-    /// By the folded name of the certificate that they wait for.
+    /// By the folded name of the signer.
     waiting: BTreeMap<String, Vec<Waiting>>,
-    under_way: usize,
+    in_progress: usize,
 }
 
 struct Waiting {
-    /// Its place among all that were found.
-    place: usize,
+    /// Its index among all certificates that were found.
+    index: usize,
     version: StoredVersion,
 }
 
@@ -28,13 +27,13 @@ impl Order {
         let mut order = Self {
             ready: VecDeque::new(),
             waiting: BTreeMap::new(),
-            under_way: 0,
+            in_progress: 0,
         };
-        for (place, version) in found.into_iter().enumerate() {
+        for (index, version) in found.into_iter().enumerate() {
             match folded_signer(&version).filter(|signer| names.contains(signer)) {
                 Some(signer) => {
                     let waiting = order.waiting.entry(signer).or_default();
-                    waiting.push(Waiting { place, version });
+                    waiting.push(Waiting { index, version });
                 }
                 None => order.ready.push_back(version),
             }
@@ -42,46 +41,46 @@ impl Order {
         order
     }
 
-    /// Begins one that is ready. None: there are no more, or those that are left wait for one that is under way.
+    /// Starts a certificate that is ready. `None` if there are no more, or the others wait for certificates in progress.
     pub(super) fn next(&mut self) -> Option<StoredVersion> {
-        if self.ready.is_empty() && self.under_way == 0 {
-            let first = self.take_from_circle();
+        if self.ready.is_empty() && self.in_progress == 0 {
+            let first = self.take_from_cycle();
             self.ready.extend(first);
         }
         let next = self.ready.pop_front()?;
-        self.under_way += 1;
+        self.in_progress += 1;
         Some(next)
     }
 
-    /// Makes those ready that waited for this one.
+    /// Finishes a certificate. The certificates that waited for it are ready then.
     pub(super) fn finish(&mut self, name: &LookupName) {
-        self.under_way = self.under_way.saturating_sub(1);
+        self.in_progress = self.in_progress.saturating_sub(1);
         let released = self.waiting.remove(name.folded()).unwrap_or_default();
         self.ready
             .extend(released.into_iter().map(|waiting| waiting.version));
     }
 
-    /// When all that are left wait, each of them leads into a circle.
-    fn take_from_circle(&mut self) -> Option<StoredVersion> {
-        let circle = self.circle();
-        let (signer, place) = self
+    /// Takes the first certificate of a cycle. If all remaining certificates wait, each of them leads into a cycle.
+    fn take_from_cycle(&mut self) -> Option<StoredVersion> {
+        let cycle = self.cycle();
+        let (signer, index) = self
             .waiting
             .iter()
             .flat_map(|(signer, all)| all.iter().map(move |waiting| (signer, waiting)))
-            .filter(|(_, waiting)| circle.contains(&folded_name(&waiting.version)))
-            .map(|(signer, waiting)| (signer.clone(), waiting.place))
-            .min_by_key(|(_, place)| *place)?;
+            .filter(|(_, waiting)| cycle.contains(&folded_name(&waiting.version)))
+            .map(|(signer, waiting)| (signer.clone(), waiting.index))
+            .min_by_key(|(_, index)| *index)?;
         let all = self.waiting.get_mut(&signer)?;
-        let index = all.iter().position(|waiting| waiting.place == place)?;
-        let taken = all.remove(index).version;
+        let position = all.iter().position(|waiting| waiting.index == index)?;
+        let taken = all.remove(position).version;
         if all.is_empty() {
             self.waiting.remove(&signer);
         }
         Some(taken)
     }
 
-    /// The folded names of one circle.
-    fn circle(&self) -> HashSet<String> {
+    /// Returns the folded names of one cycle.
+    fn cycle(&self) -> HashSet<String> {
         let signers: BTreeMap<String, &String> = self
             .waiting
             .iter()
@@ -97,12 +96,12 @@ impl Order {
             at = step(&name);
             passed.insert(name);
         }
-        let mut circle = HashSet::new();
-        while let Some(name) = at.clone().filter(|name| !circle.contains(name)) {
+        let mut cycle = HashSet::new();
+        while let Some(name) = at.clone().filter(|name| !cycle.contains(name)) {
             at = step(&name);
-            circle.insert(name);
+            cycle.insert(name);
         }
-        circle
+        cycle
     }
 }
 
@@ -110,7 +109,7 @@ fn folded_name(version: &StoredVersion) -> String {
     version.name.lookup().folded().to_owned()
 }
 
-/// Nothing waits for itself.
+/// Returns the folded name of another credential that signed the version, or `None`.
 fn folded_signer(version: &StoredVersion) -> Option<String> {
     signer_of(version)
         .map(CredentialName::lookup)
@@ -153,20 +152,20 @@ mod tests {
         Order::new(found.collect())
     }
 
-    /// Everything in the order in which it is begun when each is finished before the next one.
+    /// Returns all names in the order in which they are started, if each is finished before the next one is started.
     fn one_by_one(found: &[(&str, &str)]) -> Vec<String> {
         let mut order = order(found);
-        let mut begun = Vec::new();
+        let mut started = Vec::new();
         while let Some(next) = order.next() {
             order.finish(&next.name.lookup());
-            begun.push(next.name.to_string());
+            started.push(next.name.to_string());
         }
-        begun
+        started
     }
 
     #[test]
-    fn each_comes_after_its_signer_wherever_it_was_found() {
-        for (found, begun) in [
+    fn each_certificate_comes_after_its_signer() {
+        for (found, started) in [
             (
                 vec![("/a", "/root"), ("/b", "/a"), ("/c", "/b")],
                 ["/a", "/b", "/c"],
@@ -180,13 +179,13 @@ mod tests {
                 ["/own", "/a", "/b"],
             ),
         ] {
-            assert_eq!(one_by_one(&found), begun);
+            assert_eq!(one_by_one(&found), started);
         }
     }
 
     #[test]
-    fn a_circle_ends_and_what_hangs_on_it_comes_after_it() {
-        for (found, begun) in [
+    fn a_cycle_is_broken_and_certificates_below_it_follow() {
+        for (found, started) in [
             (vec![("/b", "/a"), ("/a", "/b")], vec!["/b", "/a"]),
             (
                 vec![("/leaf", "/x"), ("/y", "/x"), ("/x", "/y")],
@@ -197,12 +196,12 @@ mod tests {
                 vec!["/a", "/b", "/c", "/d"],
             ),
         ] {
-            assert_eq!(one_by_one(&found), begun);
+            assert_eq!(one_by_one(&found), started);
         }
     }
 
     #[test]
-    fn what_waits_for_one_under_way_is_not_begun() {
+    fn a_certificate_waits_while_its_signer_is_in_progress() {
         let mut order = order(&[("/a", "/root"), ("/b", "/root"), ("/c", "/a")]);
         let first = order.next().unwrap();
         assert_eq!(order.next().unwrap().name.as_str(), "/b");

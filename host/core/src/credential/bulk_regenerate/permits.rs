@@ -1,4 +1,4 @@
-//! What the caller of a bulk regeneration must be permitted: all of it, before anything is made.
+//! Authorizing a bulk regeneration completely before it generates the first value.
 
 use std::collections::HashMap;
 
@@ -14,15 +14,15 @@ use crate::{
 pub(super) struct Permits<'a> {
     caller: &'a Caller,
     rules: &'a Rules,
-    /// To write what is regenerated, by folded name.
+    /// The permits to write the regenerated credentials, by folded name.
     write: HashMap<String, Permit<'a>>,
 }
 
 impl<'a> Permits<'a> {
-    /// Lets a caller regenerate all of these: write each of them, and read those that are authorities.
+    /// Permits a caller to regenerate all of these: to write each credential, and to read the CAs among them.
     ///
     /// # Errors
-    /// [`Failure::WriteNotPermitted`], or [`Failure::NotFound`] for an authority.
+    /// [`Failure::WriteNotPermitted`], or [`Failure::NotFound`] for a CA.
     pub(super) fn ask(
         caller: &'a Caller,
         rules: &'a Rules,
@@ -44,24 +44,24 @@ impl<'a> Permits<'a> {
         })
     }
 
-    /// The permit to write one of them.
+    /// Returns the permit to write one of the credentials.
     pub(super) fn to_write(&self, name: &CredentialName) -> Result<&Permit<'a>, Failure> {
         self.write
             .get(name.lookup().folded())
             .ok_or(Failure::WriteNotPermitted)
     }
 
-    /// Lets the caller use an authority, which need not be among them.
+    /// Permits the caller to use a CA, which need not be one of the credentials.
     ///
     /// # Errors
-    /// [`Failure::IssuerNotFound`] when the caller may not read it.
+    /// [`Failure::IssuerNotFound`] if the caller may not read it.
     pub(super) fn to_sign_with(&self, name: &LookupName) -> Result<Permit<'a>, Failure> {
         self.rules
             .permit(self.caller, Operation::Read, name)
             .map_err(|_| Failure::IssuerNotFound)
     }
 
-    /// Says in the trail which versions were written.
+    /// Records the written versions in the trail.
     pub(super) fn written(&self, versions: &[StoredVersion]) {
         for version in versions {
             if let Ok(permit) = self.to_write(&version.name) {

@@ -1,4 +1,4 @@
-//! The authorities that sign in a bulk regeneration: stored ones, and those that it has just made.
+//! The CAs that sign in a bulk regeneration: stored CAs, and CAs that it has just regenerated.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -17,22 +17,22 @@ use crate::{
     ports::{NewVersion, ReadVersions},
 };
 
-/// An authority that signs.
+/// A signing CA.
 pub(super) struct Signer {
-    /// Which versions it consists of.
+    /// The versions of the CA that are used.
     pub(super) versions: SignerVersions,
-    /// What signs.
+    /// The CA, ready to sign.
     pub(super) authority: Authority,
 }
 
-/// The versions of an authority that made a difference to what it signed.
+/// The versions of a CA that affect the certificates that it signs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct SignerVersions {
     signing_id: Uuid,
     transitional_id: Option<Uuid>,
 }
 
-/// An authority's version that is made, and not written yet.
+/// A regenerated CA version that is not written yet.
 struct Remade {
     name: CredentialName,
     version_id: Uuid,
@@ -40,7 +40,7 @@ struct Remade {
     certificate: Arc<StoredCertificate>,
 }
 
-/// The authorities that have signed so far, and those that are made and ready to sign, by folded name.
+/// The CAs that have signed so far, and the regenerated CAs that are ready to sign, by folded name.
 pub(super) struct Signers<'a> {
     credentials: &'a Credentials,
     permits: &'a Permits<'a>,
@@ -60,7 +60,7 @@ impl<'a> Signers<'a> {
         }
     }
 
-    /// Lets the new version of an authority sign from now on.
+    /// Makes the new version of a CA sign from now on.
     pub(super) fn add(&mut self, version: &NewVersion, certificate: Arc<StoredCertificate>) {
         let folded = version.name.lookup().folded().to_owned();
         self.ready.remove(&folded);
@@ -73,8 +73,8 @@ impl<'a> Signers<'a> {
         self.remade.insert(folded, remade);
     }
 
-    /// What signs a version anew: the new version of the authority that it names, where there is one, or else the one in
-    /// use; nothing for a version that signs itself.
+    /// Returns the signer of the new version of a credential: the regenerated CA version if there is one, otherwise the
+    /// active version of the CA. `None` for a self-signed version.
     pub(super) async fn of(
         &mut self,
         base: &StoredVersion,
@@ -91,7 +91,7 @@ impl<'a> Signers<'a> {
         Ok(Some(signer))
     }
 
-    /// The versions that were read, which must be the same when what they signed is written.
+    /// Returns the CA versions that must be unchanged when the new versions are written.
     pub(super) fn into_read_versions(self) -> Vec<ReadVersions> {
         self.read
     }

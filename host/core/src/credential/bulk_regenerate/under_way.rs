@@ -1,22 +1,22 @@
-//! How many bulk regenerations are under way.
+//! Limiting concurrent bulk regenerations.
 
 use std::sync::{
     Arc,
     atomic::{AtomicUsize, Ordering},
 };
 
-/// The most bulk regenerations that are under way at once: each keeps all that it has made until it is written.
+/// The maximum number of concurrent bulk regenerations. Each keeps all new versions in memory until it writes them.
 pub const BULK_REGENERATIONS_MAX: usize = 2;
 
-/// The bulk regenerations that are under way.
+/// The bulk regenerations in progress.
 #[derive(Clone, Debug, Default)]
 pub struct BulkRegenerations(Arc<AtomicUsize>);
 
-/// One of them, until it is dropped.
+/// A bulk regeneration in progress, until it is dropped.
 pub(super) struct UnderWay(Arc<AtomicUsize>);
 
 impl BulkRegenerations {
-    /// Begins one, unless there are as many as there may be.
+    /// Starts a bulk regeneration, unless the maximum number is in progress.
     pub(super) fn begin(&self) -> Option<UnderWay> {
         let one_more = |count| (count < BULK_REGENERATIONS_MAX).then_some(count + 1);
         self.0
@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn as_many_as_the_most_begin_and_the_next_when_one_has_ended() {
+    fn the_next_one_starts_when_one_of_the_maximum_has_ended() {
         let regenerations = BulkRegenerations::default();
         let mut under_way: Vec<_> = (0..BULK_REGENERATIONS_MAX)
             .map(|_| regenerations.begin().unwrap())

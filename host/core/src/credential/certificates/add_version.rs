@@ -1,4 +1,4 @@
-//! Adding a version that the caller brings to a certificate.
+//! Adding a version with a value from the caller to a certificate.
 
 use uuid::Uuid;
 
@@ -21,16 +21,16 @@ pub struct NewCertificateVersion {
     pub certificate_id: Uuid,
     /// The value, as JSON text.
     pub value: Secret,
-    /// Whether the version carries the transitional flag.
+    /// Whether the version gets the transitional flag.
     pub is_transitional: bool,
 }
 
 impl Credentials {
-    /// Adds a version with a value that the caller brings. Whether a service made it is not known of such a version.
+    /// Adds a version with a value from the caller. It is unknown whether a server generated such a version.
     ///
     /// # Errors
-    /// [`Failure::NotFound`]; [`Failure::TransitionalExists`]; or when the value breaks a rule of certificates, of which
-    /// one more holds here: there must be a certificate.
+    /// [`Failure::NotFound`]; [`Failure::TransitionalExists`]; or if the value breaks a rule for certificates, or has no
+    /// `certificate`.
     pub async fn add_certificate_version(
         &self,
         caller: &Caller,

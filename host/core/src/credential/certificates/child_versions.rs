@@ -1,9 +1,8 @@
-//! The versions that certificates get when the rotation of their authority goes a step further.
+//! The versions that certificates get with each step of their CA's rotation.
 //!
-//! While an authority is being replaced, those who check certificates must trust both of its certificates. With
-//! `concatenates_authorities`, each step therefore adds a version to every certificate that the authority signed: the same
-//! certificate and key, with the authority's other certificate beside the one that signed. Step and versions are one
-//! transaction.
+//! While a CA is being replaced, clients must trust both of its certificates. With `concatenates_authorities`, each step
+//! therefore adds a version to every certificate that the CA signed: the same certificate and key, with the CA's other
+//! certificate after the issuing one. The step and the versions are one transaction.
 
 use uuid::Uuid;
 
@@ -25,7 +24,7 @@ use crate::{
     },
 };
 
-/// What is about to happen to the versions of a certificate.
+/// A change of a CA's versions.
 #[derive(Clone, Copy)]
 pub(super) enum RotationStep<'a> {
     /// A version is added.
@@ -37,8 +36,8 @@ pub(super) enum RotationStep<'a> {
 }
 
 impl Credentials {
-    /// Adds a version to the certificate with this id and, when it is transitional, to those that the certificate signed;
-    /// none when something that it was made from has changed.
+    /// Adds a version to the certificate with this id. If it is transitional, also adds versions to the certificates that
+    /// this CA signed. `None` if data that it was made from has changed.
     pub(super) async fn append_to_certificate(
         &self,
         permit: &Permit<'_>,
@@ -68,7 +67,7 @@ impl Credentials {
         Err(Failure::Contended)
     }
 
-    /// The versions to add with a step, and what they were made from; nothing where the settings do not ask for them.
+    /// Returns the versions to add with a step, and the data that they depend on. Empty if the settings don't require them.
     pub(super) async fn child_versions(
         &self,
         permit: &Permit<'_>,
@@ -100,7 +99,7 @@ impl Credentials {
         Ok(additions)
     }
 
-    /// All versions of the certificate with this id, without their values: of the many that it may have, two are needed.
+    /// Returns all versions of the certificate with this id, without their values, because only two values are needed.
     async fn listed(&self, certificate_id: Uuid) -> Result<ListedCertificate, Failure> {
         let name = self.repository.name_of_certificate(certificate_id).await?;
         let name = name.ok_or(Failure::NotFound)?;
@@ -118,7 +117,7 @@ impl Credentials {
         may_bring && self.certificate_settings.concatenates_authorities
     }
 
-    /// The certificates of the authority after the step; none when the step changes nothing for those it signed.
+    /// Returns the CA's certificates after the step, or `None` if the step does not affect the certificates that it signed.
     async fn after(
         &self,
         permit: &Permit<'_>,
@@ -158,7 +157,7 @@ impl Credentials {
         }))
     }
 
-    /// The certificate of a version, PEM; none when it is gone by now, which keeps the step from being taken.
+    /// Returns the certificate of a version, PEM. `None` if it was deleted concurrently, which makes the step fail.
     async fn certificate_by_id(
         &self,
         permit: &Permit<'_>,
@@ -170,16 +169,16 @@ impl Credentials {
         }
     }
 
-    /// The newest version of every certificate that an authority has ever signed, itself left out.
+    /// Returns the newest version of every certificate that a CA has ever signed, except itself.
     async fn children_of(
         &self,
         authority: &LookupName,
         additions: &mut Additions,
     ) -> Result<Vec<StoredVersion>, Failure> {
-        // One past the limit, and the authority itself.
         let signers = vec![authority.clone()];
-        // Only certificates have a `ca` that the host knows.
+        // The host only knows the `ca` of certificates.
         let types = SignedTypes::Certificates;
+        // The count allows for one certificate past the limit, and for the CA itself.
         let mut children = self
             .repository
             .newest_signed_by(&signers, types, BULK_CERTIFICATES_MAX + 2)
@@ -194,7 +193,7 @@ impl Credentials {
         Ok(children)
     }
 
-    /// The version of a child that is in use, when the authority signed it.
+    /// Returns the active version of a child if the CA signed it.
     async fn child_in_use(
         &self,
         newest: StoredVersion,
@@ -221,7 +220,7 @@ impl Credentials {
         in_use: StoredVersion,
         after: &CurrentCertificates,
     ) -> Result<NewVersion, Failure> {
-        // Its `ca` alone changes, as it must with every step of its authority's rotation.
+        // Only `ca` changes, as it must with every step of the CA's rotation.
         let permit = permit.extended_to(Operation::Write, &in_use.name.lookup());
         let OpenVersion { stored, content } = self.open(&permit, in_use).await?;
         permit.touched(stored.credential_id);
@@ -246,7 +245,7 @@ impl Credentials {
         self.seal(&permit, &child).await
     }
 
-    /// Of an authority's two certificates, the one that did not sign; none when it has but one.
+    /// Returns the CA certificate that did not sign, or `None` if the CA has only one certificate.
     fn trusted_beside(&self, ca: &str, after: &CurrentCertificates) -> Option<String> {
         let (in_use, transitional) = (after.in_use.as_ref()?, after.transitional.as_ref()?);
         let trusted = if self.certificates.is_same_certificate(ca, in_use) {
@@ -258,7 +257,7 @@ impl Credentials {
     }
 }
 
-/// The certificates of an authority, PEM: of its newest version that is not transitional, and of the transitional one.
+/// The certificates of a CA's active and transitional versions, PEM.
 struct CurrentCertificates {
     in_use: Option<String>,
     transitional: Option<String>,

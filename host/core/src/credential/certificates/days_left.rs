@@ -1,4 +1,4 @@
-//! How many certificates expire when, for those who watch a server from outside: numbers, and no names.
+//! Counting certificates by expiry, for monitoring.
 
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -7,23 +7,23 @@ use crate::{
     ports::{CredentialRepository, EXPIRY_MOMENTS},
 };
 
-/// How many certificates have how many days left until they expire, each counted once, by its newest version, as a search
-/// by expiry finds it.
+/// The numbers of certificates by days left until they expire. Each certificate counts once, by its newest version, as in a
+/// search by expiry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CertificatesByDaysLeft {
-    /// Those that have expired.
+    /// The expired certificates.
     pub expired: u64,
-    /// Those that have at most so many days left, and more than the ones before; see [`DAYS_LEFT`].
+    /// The certificates by maximum days left, each excluding those of the entry before; see [`DAYS_LEFT`].
     pub within: [(u32, u64); DAYS_LEFT.len()],
-    /// Those that have more than the last of these.
+    /// The certificates with more days left than the last entry.
     pub more: u64,
 }
 
-/// Where the days that certificates have left are divided, in days, ascending.
+/// The upper bounds of the ranges of days left, ascending.
 pub const DAYS_LEFT: [u32; EXPIRY_MOMENTS - 1] = [7, 30, 90, 365];
 
 impl CertificatesByDaysLeft {
-    /// Counts all certificates, also those in credentials of other types, by one query.
+    /// Counts all certificates, including those in credentials of other types, with one query.
     ///
     /// # Errors
     /// If the query fails.

@@ -12,11 +12,11 @@ use crate::{
 };
 
 impl Credentials {
-    /// Deletes one version of a certificate and answers with it.
+    /// Deletes one version of a certificate and returns it.
     ///
     /// # Errors
-    /// [`Failure::NotFound`] when the certificate has no such version; [`Failure::OnlyVersion`] when it has no other; or
-    /// when the version can't be decrypted: then it is not deleted.
+    /// [`Failure::NotFound`] if the certificate has no such version; [`Failure::OnlyVersion`] if it has no other; or if the
+    /// version can't be decrypted. The version is not deleted then.
     pub async fn delete_certificate_version(
         &self,
         caller: &Caller,

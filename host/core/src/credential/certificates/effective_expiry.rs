@@ -1,4 +1,4 @@
-//! Which certificates stop being valid, and because of which certificate in their chain.
+//! Finding certificates by the earliest expiry in their chain.
 
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
@@ -10,40 +10,39 @@ use crate::{
     permission::Operation,
 };
 
-/// The depth of the farthest link of a chain that is looked at. OpenSSL looks no farther either, unless it is told to.
+/// The maximum depth of a chain, the default of OpenSSL. Deeper links are ignored.
 pub const CHAIN_DEPTH_MAX: u32 = 100;
 
-/// When the version in use of a certificate stops being valid: when the first certificate of its chain expires.
+/// The effective expiry of a certificate's active version: the earliest expiry in its chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EffectiveExpiry {
     /// The certificate's name, in the casing of its first writer.
     pub name: CredentialName,
-    /// When its version in use was made: its newest that is not transitional.
+    /// The time when its active version was created.
     pub version_created_at: DateTime<Utc>,
-    /// The link of its chain that expires first; of several, the nearest to the certificate.
+    /// The link of its chain that expires first; of several, the link nearest to the certificate.
     pub link: ChainLink,
 }
 
 /// One certificate of a chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChainLink {
-    /// Its place: 0 is the certificate itself, 1 what signed it, and so on.
+    /// Its depth: 0 is the certificate itself, 1 its issuer, and so on.
     pub depth: u32,
-    /// The credential that it belongs to, as far as that is known: a certificate may have been set with an issuer that was
-    /// never stored, or with one that the caller may not read.
+    /// The credential that it belongs to. `None` if the issuer was never stored, or the caller may not read it.
     pub name: Option<CredentialName>,
-    /// The version that it is, as long as that exists.
+    /// Its version, while that exists.
     pub version_id: Option<Uuid>,
     /// The end of its validity.
     pub expires_at: DateTime<Utc>,
 }
 
 impl Credentials {
-    /// The certificates that the caller may read whose version in use stops being valid within so many times 24 hours, or
-    /// already has, the first to do so before the others. Where it may read nothing, nothing is searched.
+    /// Returns the certificates that the caller may read and whose active version effectively expires within this many times
+    /// 24 hours, or already has, ordered by expiry. Sends no query if the caller may read no credential.
     ///
-    /// A version's chain is what actually signed it, link by link, whatever versions those authorities have got since. It
-    /// ends at a self-signed certificate, where no more is known, or at [`CHAIN_DEPTH_MAX`].
+    /// A version's chain consists of the CA versions that actually signed, even if the CAs have newer versions. It ends at a
+    /// self-signed certificate, at an unknown issuer, or at [`CHAIN_DEPTH_MAX`].
     ///
     /// # Errors
     /// If the query fails.

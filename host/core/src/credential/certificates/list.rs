@@ -1,4 +1,4 @@
-//! Listing certificates, with who signed them and what they sign.
+//! Listing certificates with their signers and the credentials that they signed.
 
 use std::collections::HashMap;
 
@@ -13,10 +13,10 @@ use crate::{
     permission::Operation,
 };
 
-/// A certificate with all its versions, without what is encrypted of them.
+/// A certificate with all its versions, without their encrypted parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedCertificate {
-    /// Identifies the credential.
+    /// The id of the credential.
     pub id: Uuid,
     /// Its name, in the casing of its first writer.
     pub name: CredentialName,
@@ -27,58 +27,58 @@ pub struct ListedCertificate {
 /// One version of a [`ListedCertificate`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedVersion {
-    /// Identifies the version.
+    /// The id of the version.
     pub id: Uuid,
-    /// Whether it carries the transitional flag.
+    /// Whether it has the transitional flag.
     pub is_transitional: bool,
-    /// Whether the service made it; unknown for versions that were added as they are.
+    /// Whether the server generated it; `None` if unknown, for versions that a caller added by the certificate's id.
     pub is_generated: Option<bool>,
-    /// What the certificate says of itself, when the version has one.
+    /// The facts of the certificate, if the version has one.
     pub facts: Option<CertificateFacts>,
-    /// The name of the credential whose certificate signed it, as far as that is known. A self-signed one names itself.
+    /// The name of the credential that signed it, if known. A self-signed certificate names itself.
     pub signed_by: Option<CredentialName>,
 }
 
-/// A credential of another type than certificate whose newest version was made with an issuer.
+/// A credential of a type other than certificate whose newest version was generated with an issuer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IssuedCredential {
     /// Its name, in the casing of its first writer.
     pub name: CredentialName,
-    /// What was recorded; `None` if the caller may not read the credential.
+    /// The record; `None` if the caller may not read the credential.
     pub record: Option<IssuedRecord>,
 }
 
-/// What the host recorded when an issuer signed for a credential of another type than certificate.
+/// The host's record of an issuer that signed for a credential of a type other than certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IssuedRecord {
     /// The credential's type.
     pub credential_type: CredentialType,
     /// The credential's newest version.
     pub version_id: Uuid,
-    /// The version of the authority that signed. It need not exist any more.
+    /// The CA version that signed. It may be deleted.
     pub issuer_version_id: Option<Uuid>,
-    /// The serial number of the certificate; unknown if nothing was signed, or an older release stored the version.
+    /// The serial number of the certificate; `None` if no certificate was signed, or an older release stored the version.
     pub serial_number: Option<SerialNumber>,
-    /// The end of the certificate's validity; unknown in the same cases.
+    /// The end of the certificate's validity; `None` in the same cases.
     pub expires_at: Option<DateTime<Utc>>,
 }
 
-/// A certificate, and its place among the others.
+/// A certificate with its relations to other credentials.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CertificateSummary {
     /// The certificate.
     pub certificate: ListedCertificate,
-    /// Who signed its newest version, as far as that is known; itself, when that one is self-signed.
+    /// The signer of its newest version, if known; itself if that version is self-signed.
     pub signed_by: Option<CredentialName>,
-    /// The certificates that it signs, without itself, in alphabetical order without regard to case.
+    /// The certificates that it signed, except itself, in case-insensitive alphabetical order.
     pub signs: Vec<CredentialName>,
-    /// The credentials of other types for which it signed, by name; looked for only if one certificate is asked for.
+    /// The credentials of other types for which it signed, by name. Only filled for requests of one certificate.
     pub issued: Vec<IssuedCredential>,
 }
 
 impl Credentials {
-    /// All certificates that the caller may read, the one with the newest version first. Each signs those of them whose
-    /// newest version has a certificate that it signed. Where the caller may read nothing, nothing is looked for.
+    /// Returns all certificates that the caller may read, ordered from the newest version. `signs` contains those of them
+    /// whose newest version it signed. Sends no query if the caller may read no credential.
     ///
     /// # Errors
     /// If the query fails.
@@ -116,17 +116,18 @@ impl Credentials {
             .collect())
     }
 
-    /// One certificate. It signs those of which it signed any version, and it issued the credentials of other types whose
-    /// newest version it signed. Of the latter, those that the caller may not read are named alone.
+    /// Returns one certificate. `signs` contains the certificates with any version that it signed, and `issued` the
+    /// credentials of other types whose newest version it signed. Credentials in `issued` that the caller may not read have
+    /// no record.
     ///
     /// # Errors
-    /// [`Failure::NotFound`] when there is no such credential, or it is no certificate.
+    /// [`Failure::NotFound`] if there is no such credential, or it is not a certificate.
     pub async fn certificate(
         &self,
         caller: &Caller,
         name: &LookupName,
     ) -> Result<CertificateSummary, Failure> {
-        // One after the other: how long it takes to read what the caller may not would tell that it is there.
+        // Sequential: otherwise the response time would reveal whether a certificate exists that the caller may not read.
         let permit = self
             .authorization
             .permit(caller, Operation::Read, name)

@@ -1,8 +1,8 @@
-//! What can be done with certificates alone: listing them with who signed whom, and handling their versions one by one, so
-//! that an authority can be replaced while its certificates stay in use.
+//! The use cases of certificates: listing them with their signers, and managing single versions, so that a CA can be rotated
+//! while its certificates stay in use.
 //!
-//! A certificate is named by the id of its credential here. That id ends with the credential: one that is made anew under
-//! the same name has another.
+//! These use cases address a certificate by the id of its credential. A credential that is deleted and recreated under the
+//! same name gets a new id.
 
 mod add_version;
 mod child_versions;

@@ -1,5 +1,5 @@
-//! Regenerating a certificate by its id: with the transitional flag, signed by a transitional authority, or with another key
-//! length or duration.
+//! Regenerating a certificate by its id: with the transitional flag, signed by a transitional CA version, or with another
+//! key length or duration.
 
 use uuid::Uuid;
 
@@ -24,21 +24,21 @@ use crate::{
 pub struct RegenerateCertificate {
     /// The id of its credential.
     pub certificate_id: Uuid,
-    /// Whether the new version carries the transitional flag.
+    /// Whether the new version gets the transitional flag.
     pub is_transitional: bool,
-    /// Whether a transitional version of its authority may sign.
+    /// Whether a transitional version of its CA may sign.
     pub transitional_parent: TransitionalParent,
-    /// Another length for its key, in bits.
+    /// The new key length, in bits.
     pub key_length: Option<i64>,
-    /// Another duration, in days.
+    /// The new duration, in days.
     pub duration: Option<i64>,
-    /// What to keep beside the new version; nothing is inherited.
+    /// The metadata of the new version. It is not inherited.
     pub metadata: Option<Metadata>,
 }
 
 impl RegenerateCertificate {
-    /// Checks what the caller changes as far as it can be checked without a look at what is stored. Which lengths a key may
-    /// have depends on its type, which is, and is left to the plugin.
+    /// Checks the caller's changes without the stored certificate. The plugin checks the key length, because the allowed
+    /// lengths depend on the stored key's type.
     fn check_alone(&self) -> Result<(), Failure> {
         for (member, value, max, rule) in [
             (
@@ -66,11 +66,11 @@ impl RegenerateCertificate {
 }
 
 impl Credentials {
-    /// Regenerates a certificate: adds a version made from the parameters of the newest one that is not transitional.
+    /// Regenerates a certificate: adds a version generated from the parameters of the active version.
     ///
     /// # Errors
-    /// [`Failure::NotFound`]; [`Failure::NotRegeneratable`] when its only version is transitional, or was set and says too
-    /// little; [`Failure::TransitionalExists`]; or when the plugin refuses what the caller changes, or fails.
+    /// [`Failure::NotFound`]; [`Failure::NotRegeneratable`] if its only version is transitional, or was set and lacks
+    /// required information; [`Failure::TransitionalExists`]; or if the plugin refuses the caller's changes, or fails.
     pub async fn regenerate_certificate(
         &self,
         caller: &Caller,
@@ -88,7 +88,7 @@ impl Credentials {
         Err(Failure::Contended)
     }
 
-    /// None: others have changed the authority meanwhile.
+    /// `None` if the CA was changed concurrently.
     async fn try_to_regenerate_certificate(
         &self,
         caller: &Caller,
@@ -103,7 +103,7 @@ impl Credentials {
         let base = current.in_use.ok_or_else(|| {
             Failure::NotRegeneratable("its only version is transitional".to_owned())
         })?;
-        // Looked at here, so that no key is made in vain, and again when the version is added.
+        // Checked here to avoid generating an unused key, and again when the version is added.
         if regenerate.is_transitional && current.transitional.is_some() {
             return Err(Failure::TransitionalExists);
         }
@@ -115,7 +115,7 @@ impl Credentials {
             .certificate_settings
             .apply(&base.stored.credential_type, parameters);
         let authority = match named_issuer(&effective.parameters, generator.as_ref()) {
-            // Here, the authority that signed before signs again without a permission of its own.
+            // In this use case, the CA that signed before signs again without a permission on it.
             Some(name) => {
                 let permit = permit.extended_to(Operation::Read, &name);
                 let transitional_parent = regenerate.transitional_parent;
@@ -148,7 +148,7 @@ impl Credentials {
     }
 }
 
-/// The parameters with what the caller changes. The plugin judges the changes, as it does when generating.
+/// Applies the caller's changes to the parameters. The plugin checks them as for a generate request.
 async fn changed(
     mut parameters: Parameters,
     regenerate: &RegenerateCertificate,
@@ -160,7 +160,7 @@ async fn changed(
     if let Some(key_length) = regenerate.key_length {
         parameters.insert(KEY_LENGTH, key_length.into());
     }
-    // A certificate that was set may have a duration that nobody may ask for. It keeps it, so the plugin must not see it.
+    // A certificate that was set keeps its duration, even if no request may have it. So the plugin must not see it.
     let kept_duration = match regenerate.duration {
         Some(duration) => {
             parameters.insert(DURATION, duration.into());

@@ -12,12 +12,12 @@ use crate::{
 };
 
 impl Credentials {
-    /// Moves the transitional flag of a certificate to a version, or takes it away, and answers with its newest version that
-    /// is not transitional and the transitional one; either may be absent.
+    /// Moves the transitional flag of a certificate to a version, or clears it. Returns the active and the transitional
+    /// version, if there are any.
     ///
     /// # Errors
-    /// [`Failure::NotFound`]; [`Failure::TransitionalVersionRefused`] when the certificate has no such version: then
-    /// nothing is changed.
+    /// [`Failure::NotFound`]; [`Failure::TransitionalVersionRefused`] if the certificate has no such version. Nothing is
+    /// changed then.
     pub async fn move_transitional_version(
         &self,
         caller: &Caller,

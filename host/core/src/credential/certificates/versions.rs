@@ -11,11 +11,10 @@ use crate::{
 };
 
 impl Credentials {
-    /// Versions of a certificate, in the order of the selection.
+    /// Returns versions of a certificate, in the order of the selection.
     ///
     /// # Errors
-    /// [`Failure::NotFound`] when nothing has this id, or what has it is no certificate; or when a version can't be read or
-    /// decrypted.
+    /// [`Failure::NotFound`] if no certificate has this id; or if a version can't be read or decrypted.
     pub async fn certificate_versions(
         &self,
         caller: &Caller,
@@ -32,8 +31,8 @@ impl Credentials {
             .await
     }
 
-    /// Lets a caller do one thing with the certificate of this id, and chooses versions of it, still encrypted. There is
-    /// at least one.
+    /// Permits a caller to perform an operation on the certificate with this id, and returns the chosen versions of it,
+    /// still encrypted, at least one.
     pub(super) async fn permitted_certificate_versions<'a>(
         &self,
         caller: &'a Caller,
@@ -50,8 +49,8 @@ impl Credentials {
         Ok((permit, versions))
     }
 
-    /// Lets a caller do one thing with the certificate of this id. Its name alone is read: how long it takes to read what
-    /// the caller may not would tell that it is there.
+    /// Permits a caller to perform an operation on the certificate with this id. Reads only its name: otherwise the response
+    /// time would reveal whether a certificate exists that the caller may not read.
     pub(super) async fn permit_certificate<'a>(
         &self,
         caller: &'a Caller,
@@ -64,7 +63,7 @@ impl Credentials {
             .await
     }
 
-    /// Versions of a certificate, still encrypted. There is at least one.
+    /// Returns versions of a certificate, still encrypted, at least one.
     pub(super) async fn stored_certificate_versions(
         &self,
         certificate_id: Uuid,
@@ -78,7 +77,7 @@ impl Credentials {
     }
 }
 
-/// The versions of a certificate, of which there must be one.
+/// Returns the versions if they are a certificate's and there is at least one.
 fn certificates_alone(versions: Vec<StoredVersion>) -> Result<Vec<StoredVersion>, Failure> {
     match versions.first() {
         Some(version) if version.credential_type.is_certificate() => Ok(versions),
