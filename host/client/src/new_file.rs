@@ -36,7 +36,7 @@ pub(crate) enum Readers {
 
 /// Why a file was not written.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum NotWritten {
+pub(crate) enum WriteError {
     /// The file exists.
     #[error("{} already exists; use --force to overwrite it", .0.display())]
     Exists(PathBuf),
@@ -74,10 +74,10 @@ impl NewFile {
     ///
     /// # Errors
     /// When the file exists and may not be replaced, or its folder is not writable.
-    pub(crate) fn begin(target: &Path, may_replace: bool) -> Result<Self, NotWritten> {
+    pub(crate) fn begin(target: &Path, may_replace: bool) -> Result<Self, WriteError> {
         let refused = |cause| not_written(target, cause);
         if !may_replace && is_link(target).map_err(refused)? {
-            return Err(NotWritten::IsLink(target.to_owned()));
+            return Err(WriteError::IsLink(target.to_owned()));
         }
         Self::begun(target, may_replace, Readers::Owner).map_err(refused)
     }
@@ -86,7 +86,7 @@ impl NewFile {
     ///
     /// # Errors
     /// When the process has too many open files.
-    pub(crate) fn content(&self) -> Result<File, NotWritten> {
+    pub(crate) fn content(&self) -> Result<File, WriteError> {
         let content = self.content.try_clone();
         content.map_err(|cause| not_written(&self.target, cause))
     }
@@ -95,7 +95,7 @@ impl NewFile {
     ///
     /// # Errors
     /// When the file can't be written. The temporary file is deleted.
-    pub(crate) async fn complete(self) -> Result<(), NotWritten> {
+    pub(crate) async fn complete(self) -> Result<(), WriteError> {
         let target = self.target.clone();
         if self.name.is_some() {
             let content = self.content()?;
@@ -211,9 +211,9 @@ fn folder_of(target: &Path) -> &Path {
     }
 }
 
-fn not_written(target: &Path, cause: io::Error) -> NotWritten {
+fn not_written(target: &Path, cause: io::Error) -> WriteError {
     if cause.kind() == ErrorKind::AlreadyExists {
-        NotWritten::Exists(target.to_owned())
+        WriteError::Exists(target.to_owned())
     } else {
         FileFailure::new(target, "written", cause).into()
     }
@@ -278,9 +278,9 @@ mod tests {
         fs::write(&target, "before").unwrap();
         fs::set_permissions(&target, Permissions::from_mode(0o644)).unwrap();
         let refused = raced.complete().await;
-        assert!(matches!(refused, Err(NotWritten::Exists(_))));
+        assert!(matches!(refused, Err(WriteError::Exists(_))));
         let refused = NewFile::begin(&target, false);
-        assert!(matches!(refused.err(), Some(NotWritten::Exists(_))));
+        assert!(matches!(refused.err(), Some(WriteError::Exists(_))));
         assert_eq!(fs::read(&target).unwrap(), b"before");
         let replacing = NewFile::begin(&target, true).unwrap();
         replacing.complete().await.unwrap();
@@ -308,7 +308,7 @@ mod tests {
         symlink("absent", file("dangling")).unwrap();
         for link in ["first", "dangling"] {
             let refused = NewFile::begin(&file(link), false);
-            assert!(matches!(refused.err(), Some(NotWritten::IsLink(_))));
+            assert!(matches!(refused.err(), Some(WriteError::IsLink(_))));
         }
         symlink("circle", file("circle")).unwrap();
         let refused = write_whole(&file("circle"), b"", Readers::Owner).unwrap_err();

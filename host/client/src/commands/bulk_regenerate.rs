@@ -4,7 +4,7 @@ use clap::Args;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::{Context, Example, Failure, Outcome, Verb, help};
+use super::{Completion, Context, Example, Failure, Verb, help};
 use crate::output::{self, Shown, Table};
 
 /// Regenerate all credentials of a CA or a plugin.
@@ -29,7 +29,7 @@ pub struct BulkRegenerate {
 }
 
 impl Verb for BulkRegenerate {
-    async fn run(self, context: &Context) -> Result<Outcome, Failure> {
+    async fn run(self, context: &Context) -> Result<Completion, Failure> {
         let names = context.client()?.regenerate_all(&self.request()).await?;
         if names.is_empty() {
             output::note(&self.none_found());
@@ -38,7 +38,7 @@ impl Verb for BulkRegenerate {
             regenerated_credentials: names,
             dry_run: self.dry_run,
         })?;
-        Ok(Outcome::Done)
+        Ok(Completion::Full)
     }
 }
 

@@ -4,10 +4,10 @@ use std::{fmt::Write, mem};
 
 use clap::Args;
 
-use super::{Context, Example, Failure, Outcome, Verb, help};
+use super::{Completion, Context, Example, Failure, Verb, help};
 use crate::{
     Client, output,
-    transfer::{Endings, names_below},
+    transfer::{Losses, names_below},
 };
 
 /// Delete a credential, or all credentials below a path.
@@ -29,13 +29,13 @@ pub struct Delete {
 }
 
 impl Verb for Delete {
-    async fn run(self, context: &Context) -> Result<Outcome, Failure> {
+    async fn run(self, context: &Context) -> Result<Completion, Failure> {
         let client = context.client()?;
         match (self.name, self.path) {
             (Some(name), _) => {
                 client.delete_credential(&name).await?;
                 output::note(&format!("deleted {name}"));
-                Ok(Outcome::Done)
+                Ok(Completion::Full)
             }
             (None, Some(path)) => below(&client, &path, self.yes).await,
             (None, None) => Err(Failure::Usage("missing name or --path".to_owned())),
@@ -44,32 +44,32 @@ impl Verb for Delete {
 }
 
 /// Deletes everything below a path. Continues after a failure, and reports each one.
-async fn below(client: &Client, path: &str, is_confirmed: bool) -> Result<Outcome, Failure> {
+async fn below(client: &Client, path: &str, is_confirmed: bool) -> Result<Completion, Failure> {
     let names = names_below(client, path).await?;
     if names.is_empty() {
         return Err(Failure::NotFound(format!("no credentials below {path:?}")));
     }
     if !is_confirmed && !confirm(path, &names).await? {
         output::note("deleted nothing");
-        return Ok(Outcome::InPart);
+        return Ok(Completion::Partial);
     }
-    let endings = Endings::default();
+    let losses = Losses::default();
     let mut tally = Tally::of(names.len());
     for name in names {
-        let begun = endings.begin();
+        let started = losses.begin();
         match client.delete_credential(&name).await {
             Ok(()) => {
-                endings.answered();
+                losses.responded();
                 tally.deleted += 1;
             }
             Err(cause) if cause.is_told_not_found() => {
-                endings.answered();
+                losses.responded();
                 tally.absent.push(name);
             }
             Err(cause) => {
                 tally.failed += 1;
                 output::note(&format!("{name}: {cause}"));
-                if endings.ends_all(begun, &cause) {
+                if losses.ends_run(started, &cause) {
                     return Err(cause.into());
                 }
             }
@@ -79,9 +79,9 @@ async fn below(client: &Client, path: &str, is_confirmed: bool) -> Result<Outcom
         tally.resolve_absent(&names_below(client, path).await?);
     }
     Ok(if tally.failed == 0 {
-        Outcome::Done
+        Completion::Full
     } else {
-        Outcome::InPart
+        Completion::Partial
     })
 }
 

@@ -7,15 +7,15 @@ use futures_util::StreamExt;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::{Context, Example, Failure, Outcome, Verb, help};
+use super::{Completion, Context, Example, Failure, Verb, help};
 use crate::{
     Client, Error,
-    new_file::{NewFile, NotWritten},
+    new_file::{NewFile, WriteError},
     output::{self, Shown, Table},
     session::OutputFormat,
     transfer::{
-        Authorities, BackgroundWriter, Endings, EntryWriter, Format, NotRead, Progress, Read,
-        Signer, Written, names_below, read_all,
+        Authorities, BackgroundWriter, EntryWriter, ExportEntry, Format, Losses, Progress, Read,
+        ReadError, Signer, names_below, read_all,
     },
 };
 
@@ -57,7 +57,7 @@ pub struct Export {
 }
 
 impl Verb for Export {
-    async fn run(self, context: &Context) -> Result<Outcome, Failure> {
+    async fn run(self, context: &Context) -> Result<Completion, Failure> {
         let client = context.client()?;
         let format = self.format(context.settings.output);
         let summary = self.export(&client, format).await?;
@@ -67,9 +67,9 @@ impl Verb for Export {
             None => summary.report(),
         }
         Ok(if is_whole {
-            Outcome::Done
+            Completion::Full
         } else {
-            Outcome::InPart
+            Completion::Partial
         })
     }
 }
@@ -101,16 +101,16 @@ impl Export {
         let mut writer = output
             .and_then(|output| EntryWriter::begin(output, format))
             .map_err(not_written)?;
-        let endings = Endings::default();
+        let losses = Losses::default();
         let mut reading = Reading {
             keep_going: self.keep_going,
             progress: Progress::begin("exported", names.len()),
-            endings: &endings,
+            losses: &losses,
             absent: Vec::new(),
             summary: Summary::default(),
         };
         let authorities = Authorities::default();
-        let mut credentials = read_all(client, &authorities, &endings, names, self.parallel.into());
+        let mut credentials = read_all(client, &authorities, &losses, names, self.parallel.into());
         while let Some(read) = credentials.next().await {
             if let Some(written) = reading.handle(read)? {
                 writer.write(written).map_err(not_written)?;
@@ -133,7 +133,7 @@ impl Export {
 struct Reading<'a> {
     keep_going: bool,
     progress: Progress,
-    endings: &'a Endings,
+    losses: &'a Losses,
     /// Names that the server listed, but then responded to with 404.
     absent: Vec<String>,
     summary: Summary,
@@ -141,15 +141,15 @@ struct Reading<'a> {
 
 impl Reading<'_> {
     /// Returns the entry to write for a credential, if any.
-    fn handle(&mut self, read: Read) -> Result<Option<Written>, Failure> {
+    fn handle(&mut self, read: Read) -> Result<Option<ExportEntry>, Failure> {
         let Read {
             name,
             stored,
-            begun,
+            started,
         } = read;
         self.progress.advance();
-        if !matches!(stored, Err(NotRead::Refused(_))) {
-            self.endings.answered();
+        if !matches!(stored, Err(ReadError::Refused(_))) {
+            self.losses.responded();
         }
         match stored {
             Ok(Some(stored)) => {
@@ -164,8 +164,8 @@ impl Reading<'_> {
                 self.absent.push(name);
                 Ok(None)
             }
-            Err(NotRead::Refused(error))
-                if self.endings.ends_all(begun, &error) || !self.keep_going =>
+            Err(ReadError::Refused(error))
+                if self.losses.ends_run(started, &error) || !self.keep_going =>
             {
                 self.note(&format!("can't read {name}; exported nothing"));
                 Err(error.into())
@@ -277,11 +277,11 @@ impl Shown for Summary {
     }
 }
 
-impl From<NotWritten> for Failure {
-    fn from(not_written: NotWritten) -> Self {
+impl From<WriteError> for Failure {
+    fn from(not_written: WriteError) -> Self {
         match not_written {
-            NotWritten::Failed(failure) => failure.into(),
-            NotWritten::Exists(_) | NotWritten::IsLink(_) => Self::Other(not_written.to_string()),
+            WriteError::Failed(failure) => failure.into(),
+            WriteError::Exists(_) | WriteError::IsLink(_) => Self::Other(not_written.to_string()),
         }
     }
 }

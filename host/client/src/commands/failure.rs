@@ -9,11 +9,11 @@ use crate::{
 
 /// How a verb ended without a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum Completion {
     /// Everything was done.
-    Done,
+    Full,
     /// Something was not done, and was reported.
-    InPart,
+    Partial,
 }
 
 /// Why a verb failed.
@@ -46,12 +46,12 @@ pub enum Failure {
     Other(String),
 }
 
-impl Outcome {
+impl Completion {
     /// Returns the exit status.
     pub(crate) fn status(self) -> ExitCode {
         match self {
-            Self::Done => ExitCode::SUCCESS,
-            Self::InPart => ExitCode::from(IN_PART),
+            Self::Full => ExitCode::SUCCESS,
+            Self::Partial => ExitCode::from(PARTIAL),
         }
     }
 }
@@ -87,7 +87,7 @@ impl Failure {
 
 const OTHER: u8 = 1;
 const USAGE: u8 = 2;
-const IN_PART: u8 = 3;
+const PARTIAL: u8 = 3;
 const NOT_FOUND: u8 = 4;
 const NOT_ALLOWED: u8 = 5;
 const UNAVAILABLE: u8 = 6;

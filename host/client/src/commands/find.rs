@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::{Context, Example, Failure, Outcome, Verb, help, shown::ShownFound};
+use super::{Completion, Context, Example, Failure, Verb, help, shown::ShownFound};
 use crate::output::{Output, printable};
 
 /// Find credentials by path, name, expiry or plugin.
@@ -32,7 +32,7 @@ pub struct Find {
 }
 
 impl Verb for Find {
-    async fn run(self, context: &Context) -> Result<Outcome, Failure> {
+    async fn run(self, context: &Context) -> Result<Completion, Failure> {
         let mut find = match (self.path, self.name_like) {
             (Some(path), _) => crate::Find::below(path),
             (None, Some(text)) => crate::Find::name_like(text),
@@ -58,7 +58,7 @@ impl Verb for Find {
         } else {
             context.output.show(&ShownFound(&found))?;
         }
-        Ok(Outcome::Done)
+        Ok(Completion::Full)
     }
 }
 

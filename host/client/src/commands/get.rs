@@ -10,7 +10,7 @@ use clap::{Args, ValueHint};
 use zeroize::Zeroizing;
 
 use super::{
-    Context, Example, Failure, Outcome, Verb, help,
+    Completion, Context, Example, Failure, Verb, help,
     shown::{ShownVersion, ShownVersions},
 };
 use crate::{
@@ -44,13 +44,13 @@ pub struct Get {
 }
 
 impl Verb for Get {
-    async fn run(self, context: &Context) -> Result<Outcome, Failure> {
+    async fn run(self, context: &Context) -> Result<Completion, Failure> {
         let client = context.client()?;
         let name = self.name.unwrap_or_default();
         if let Some(count) = self.versions {
             let versions = client.versions(&name, count.0.map(NonZeroU32::get)).await?;
             context.output.show(&ShownVersions(&versions))?;
-            return Ok(Outcome::Done);
+            return Ok(Completion::Full);
         }
         let version = match &self.id {
             Some(id) => client.version_by_id(id).await?,
@@ -71,7 +71,7 @@ impl Verb for Get {
             (Some(bare), None) => Output::write_raw(for_output(&bare).as_bytes())?,
             (None, _) => context.output.show(&ShownVersion(&version))?,
         }
-        Ok(Outcome::Done)
+        Ok(Completion::Full)
     }
 }
 

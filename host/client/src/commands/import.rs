@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
 
-use super::{Context, Example, Failure, Outcome, Verb, help};
-use crate::transfer::{Format, ImportEnded, Plan, Report, import, look_through};
+use super::{Completion, Context, Example, Failure, Verb, help};
+use crate::transfer::{Format, ImportError, Plan, Report, import, look_through};
 
 /// Set all credentials listed in a file.
 ///
@@ -40,7 +40,7 @@ pub struct Import {
 }
 
 impl Verb for Import {
-    async fn run(self, context: &Context) -> Result<Outcome, Failure> {
+    async fn run(self, context: &Context) -> Result<Completion, Failure> {
         let client = context.client()?;
         let refused = |cause| refused(&self.source, cause);
         let listing = look_through(self.source.clone(), self.format).await;
@@ -56,18 +56,18 @@ impl Verb for Import {
         context.output.show(&summary)?;
         ended.map_err(refused)?;
         Ok(if summary.failed > 0 {
-            Outcome::InPart
+            Completion::Partial
         } else {
-            Outcome::Done
+            Completion::Full
         })
     }
 }
 
-fn refused(source: &Path, ended: ImportEnded) -> Failure {
+fn refused(source: &Path, ended: ImportError) -> Failure {
     match ended {
-        ImportEnded::Client(error) => error.into(),
-        ImportEnded::Broken(_) => Failure::Other(ended.to_string()),
-        ImportEnded::File(cause) => {
+        ImportError::Client(error) => error.into(),
+        ImportError::Broken(_) => Failure::Other(ended.to_string()),
+        ImportError::File(cause) => {
             let deeper = std::error::Error::source(&cause);
             let deeper = deeper
                 .map(|deeper| format!(": {deeper}"))

@@ -7,7 +7,7 @@ use std::{
 
 use clap::{Args, ValueHint};
 
-use super::{Context, Example, Failure, Outcome, Verb, help, input::text_of};
+use super::{Completion, Context, Example, Failure, Verb, help, input::text_of};
 use crate::{
     new_file::{Readers, write_whole},
     output,
@@ -30,7 +30,7 @@ pub struct Interpolate {
 }
 
 impl Verb for Interpolate {
-    async fn run(self, context: &Context) -> Result<Outcome, Failure> {
+    async fn run(self, context: &Context) -> Result<Completion, Failure> {
         let path = self.document.as_deref().unwrap_or(STANDARD_INPUT.as_ref());
         let is_typed = path == Path::new(STANDARD_INPUT) && io::stdin().is_terminal();
         if is_typed {
@@ -46,7 +46,7 @@ impl Verb for Interpolate {
                 keywright_json::raw(filled.expose()).map_err(serde_json::Error::from)?,
             )?,
         }
-        Ok(Outcome::Done)
+        Ok(Completion::Full)
     }
 }
 

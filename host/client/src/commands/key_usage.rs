@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::{Context, Example, Failure, Outcome, Verb, help};
+use super::{Completion, Context, Example, Failure, Verb, help};
 use crate::{
     KeyUsage as Usage,
     output::{Shown, Table},
@@ -17,10 +17,10 @@ use crate::{
 pub struct KeyUsage {}
 
 impl Verb for KeyUsage {
-    async fn run(self, context: &Context) -> Result<Outcome, Failure> {
+    async fn run(self, context: &Context) -> Result<Completion, Failure> {
         let usage = context.client()?.key_usage().await?;
         context.output.show(&usage)?;
-        Ok(Outcome::Done)
+        Ok(Completion::Full)
     }
 }
 

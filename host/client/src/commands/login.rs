@@ -7,7 +7,9 @@ use std::{
 
 use clap::Args;
 
-use super::{Context, Example, Failure, Outcome, Verb, browser, context::reporting_retries, help};
+use super::{
+    Completion, Context, Example, Failure, Verb, browser, context::reporting_retries, help,
+};
 use crate::{
     Client, Grant, LoginOptions, Tokens, UserAction, output,
     session::{FileFailure, Settings, StoredSession},
@@ -61,7 +63,7 @@ struct Who {
 }
 
 impl Verb for Login {
-    async fn run(self, context: &Context) -> Result<Outcome, Failure> {
+    async fn run(self, context: &Context) -> Result<Completion, Failure> {
         let mut settings = context.settings.clone();
         if settings.is_token_of_file {
             return Err(Failure::Usage(
@@ -88,7 +90,7 @@ impl Verb for Login {
         };
         session(&settings, &client, tokens, options)?.write(&settings.directory)?;
         output::note(&format!("logged in to {}", client.server()));
-        Ok(Outcome::Done)
+        Ok(Completion::Full)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::{Context, Example, Failure, Outcome, Verb, context::reporting_retries, help};
+use super::{Completion, Context, Example, Failure, Verb, context::reporting_retries, help};
 use crate::{
     Client, Error, output,
     session::{Settings, StoredSession},
@@ -18,31 +18,31 @@ use crate::{
 pub struct Logout {}
 
 impl Verb for Logout {
-    async fn run(self, context: &Context) -> Result<Outcome, Failure> {
+    async fn run(self, context: &Context) -> Result<Completion, Failure> {
         let settings = &context.settings;
         if settings.malformed_session.is_some() {
             StoredSession::delete(&settings.directory)?;
             output::note(
                 "deleted a malformed session; its login could not be revoked at the identity provider",
             );
-            return Ok(Outcome::InPart);
+            return Ok(Completion::Partial);
         }
         let Some(session) = &settings.session else {
             output::note("not logged in");
-            return Ok(Outcome::Done);
+            return Ok(Completion::Full);
         };
         let revoked = revoke(settings, session).await;
         session.end(&settings.directory)?;
         match revoked {
             Ok(()) => {
                 output::note(&format!("logged out of {}", session.server));
-                Ok(Outcome::Done)
+                Ok(Completion::Full)
             }
             Err(cause) => {
                 output::note(&format!(
                     "deleted the stored session, but could not revoke the login: {cause}"
                 ));
-                Ok(Outcome::InPart)
+                Ok(Completion::Partial)
             }
         }
     }

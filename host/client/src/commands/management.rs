@@ -3,7 +3,7 @@
 use clap::{Args, ValueEnum};
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::{Context, Example, Failure, Outcome, Verb, help};
+use super::{Completion, Context, Example, Failure, Verb, help};
 use crate::{
     ServerMode,
     output::{Shown, Table},
@@ -30,14 +30,14 @@ enum Switch {
 }
 
 impl Verb for Management {
-    async fn run(self, context: &Context) -> Result<Outcome, Failure> {
+    async fn run(self, context: &Context) -> Result<Completion, Failure> {
         let client = context.client()?;
         let mode = match self.read_only {
             Some(switch) => client.switch_read_only_mode(switch == Switch::On).await?,
             None => client.server_mode().await?,
         };
         context.output.show(&mode)?;
-        Ok(Outcome::Done)
+        Ok(Completion::Full)
     }
 }
 

@@ -43,8 +43,8 @@ use crate::output;
 pub(crate) use context::Context;
 pub(crate) use examples::help;
 pub use examples::{Example, VerbExamples};
+pub(crate) use failure::Completion;
 pub use failure::Failure;
-pub(crate) use failure::Outcome;
 use interruption::Interruption;
 
 /// The verbs of the client.
@@ -89,7 +89,7 @@ pub struct Invocation<Own: Args> {
 /// A verb with its arguments.
 pub(crate) trait Verb {
     /// Runs the verb. A shutdown signal drops the future before it completes.
-    async fn run(self, context: &Context) -> Result<Outcome, Failure>;
+    async fn run(self, context: &Context) -> Result<Completion, Failure>;
 }
 
 impl Command {
@@ -120,7 +120,7 @@ impl Command {
         }
     }
 
-    async fn run(self) -> Result<Outcome, Failure> {
+    async fn run(self) -> Result<Completion, Failure> {
         match self {
             Self::BulkRegenerate(verb) => invoke(verb).await,
             Self::Certificates(verb) => invoke(verb).await,
@@ -145,7 +145,7 @@ impl Command {
 
 /// Runs a verb until it completes or a shutdown signal arrives. A signal drops the verb's future; `Drop` implementations restore
 /// a hidden prompt and remove incomplete files.
-async fn invoke<Own: Args + Verb>(invocation: Invocation<Own>) -> Result<Outcome, Failure> {
+async fn invoke<Own: Args + Verb>(invocation: Invocation<Own>) -> Result<Completion, Failure> {
     let interruption = Interruption::listen()
         .map_err(|cause| Failure::Other(format!("listening for signals: {cause}")))?;
     let context = Context::new(invocation.common)?;

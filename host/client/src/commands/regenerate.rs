@@ -2,7 +2,9 @@
 
 use clap::Args;
 
-use super::{Context, Example, Failure, Outcome, Verb, help, input::metadata, shown::ShownVersion};
+use super::{
+    Completion, Context, Example, Failure, Verb, help, input::metadata, shown::ShownVersion,
+};
 use crate::SecretJson;
 
 /// Regenerate a credential with its stored parameters.
@@ -19,13 +21,13 @@ pub struct Regenerate {
 }
 
 impl Verb for Regenerate {
-    async fn run(self, context: &Context) -> Result<Outcome, Failure> {
+    async fn run(self, context: &Context) -> Result<Completion, Failure> {
         let client = context.client()?;
         let version = client
             .regenerate_credential(&self.name, self.metadata.as_ref())
             .await?;
         context.output.show(&ShownVersion(&version))?;
-        Ok(Outcome::Done)
+        Ok(Completion::Full)
     }
 }
 

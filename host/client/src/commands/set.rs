@@ -10,7 +10,7 @@ use clap::{Args, ValueHint};
 use zeroize::Zeroizing;
 
 use super::{
-    Context, Example, Failure, Outcome, Verb, help,
+    Completion, Context, Example, Failure, Verb, help,
     input::{metadata, text_of, without_line_end},
     shown::ShownVersion,
 };
@@ -67,7 +67,7 @@ struct Fields {
 }
 
 impl Verb for Set {
-    async fn run(self, context: &Context) -> Result<Outcome, Failure> {
+    async fn run(self, context: &Context) -> Result<Completion, Failure> {
         self.fields.refuse_two_readers_of_standard_input()?;
         let client = context.client()?;
         let value = match (&self.value, &self.value_file) {
@@ -85,7 +85,7 @@ impl Verb for Set {
         }
         let version = client.set_credential(&credential).await?;
         context.output.show(&ShownVersion(&version))?;
-        Ok(Outcome::Done)
+        Ok(Completion::Full)
     }
 }
 

@@ -6,45 +6,45 @@ use crate::Error;
 
 /// The connection losses of a run of many requests.
 #[derive(Default)]
-pub(crate) struct Endings {
+pub(crate) struct Losses {
     /// The total number of losses.
-    losses: Cell<u64>,
+    total: Cell<u64>,
     /// The number of losses since the last response.
     in_a_row: Cell<u32>,
 }
 
 /// The point at which a request was started.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Begun {
+pub(crate) struct RequestStart {
     after_losses: u64,
 }
 
-impl Endings {
+impl Losses {
     /// Marks the start of a request.
-    pub(crate) fn begin(&self) -> Begun {
-        Begun {
-            after_losses: self.losses.get(),
+    pub(crate) fn begin(&self) -> RequestStart {
+        RequestStart {
+            after_losses: self.total.get(),
         }
     }
 
     /// Records a response of the server.
-    pub(crate) fn answered(&self) {
+    pub(crate) fn responded(&self) {
         self.in_a_row.set(0);
     }
 
     /// Whether the error of this request ends the run, because all other requests would fail as well.
-    pub(crate) fn ends_all(&self, begun: Begun, error: &Error) -> bool {
+    pub(crate) fn ends_run(&self, started: RequestStart, error: &Error) -> bool {
         match error {
             Error::Unreachable { .. } => {
                 // Concurrent requests are lost together, so they count as one loss.
-                if begun.after_losses == self.losses.get() {
-                    self.losses.set(self.losses.get() + 1);
+                if started.after_losses == self.total.get() {
+                    self.total.set(self.total.get() + 1);
                     self.in_a_row.set(self.in_a_row.get() + 1);
                 }
                 self.in_a_row.get() >= LOSSES_IN_A_ROW_MAX
             }
             Error::Refused(refusal) => {
-                self.answered();
+                self.responded();
                 matches!(refusal.status, 401 | 503)
             }
             // All retries failed, and every request needs a token.
@@ -79,25 +79,25 @@ mod tests {
 
     #[test]
     fn simultaneous_losses_count_once_and_a_response_resets() {
-        let endings = Endings::default();
+        let losses = Losses::default();
         for _ in 0..2 {
             for _ in 1..LOSSES_IN_A_ROW_MAX {
-                let together = [endings.begin(); 8];
-                for begun in together {
-                    assert!(!endings.ends_all(begun, &lost()));
+                let together = [losses.begin(); 8];
+                for started in together {
+                    assert!(!losses.ends_run(started, &lost()));
                 }
             }
-            endings.answered();
+            losses.responded();
         }
         for _ in 1..LOSSES_IN_A_ROW_MAX {
-            assert!(!endings.ends_all(endings.begin(), &lost()));
+            assert!(!losses.ends_run(losses.begin(), &lost()));
         }
-        assert!(endings.ends_all(endings.begin(), &lost()));
+        assert!(losses.ends_run(losses.begin(), &lost()));
     }
 
     #[test]
     fn only_errors_that_affect_every_request_end_the_run() {
-        let endings = Endings::default();
+        let losses = Losses::default();
         for (error, expected) in [
             (refused(400), false),
             (refused(401), true),
@@ -110,11 +110,7 @@ mod tests {
             (Error::ProviderUnavailable(Box::new(refused(500))), true),
             (Error::AnswerEmpty, false),
         ] {
-            assert_eq!(
-                endings.ends_all(endings.begin(), &error),
-                expected,
-                "{error}"
-            );
+            assert_eq!(losses.ends_run(losses.begin(), &error), expected, "{error}");
         }
     }
 }

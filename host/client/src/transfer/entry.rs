@@ -38,7 +38,7 @@ pub(crate) struct Position {
 
 /// An invalid entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct EntryRefused {
+pub(crate) struct EntryError {
     pub(crate) position: Position,
     /// The name, if known.
     pub(crate) name: Option<String>,
@@ -48,10 +48,10 @@ pub(crate) struct EntryRefused {
 
 impl Entry {
     /// Parses an entry and checks it as far as possible without a server.
-    pub(crate) fn of(position: Position, node: Node) -> Result<Self, EntryRefused> {
+    pub(crate) fn of(position: Position, node: Node) -> Result<Self, EntryError> {
         let mut name = None;
         let entry = Self::read(position, node, &mut name);
-        entry.map_err(|reason| EntryRefused {
+        entry.map_err(|reason| EntryError {
             position,
             name,
             reason: reason.to_owned(),

@@ -3,8 +3,8 @@
 use futures_util::{Stream, StreamExt, stream};
 
 use super::{
-    ending::{Begun, Endings},
-    stored::{Authorities, NotRead, Stored},
+    ending::{Losses, RequestStart},
+    stored::{Authorities, ReadError, Stored},
 };
 use crate::Client;
 
@@ -13,31 +13,31 @@ pub(crate) struct Read {
     /// The name.
     pub(crate) name: String,
     /// The credential; `None` if the server listed it but then responded with 404.
-    pub(crate) stored: Result<Option<Stored>, NotRead>,
+    pub(crate) stored: Result<Option<Stored>, ReadError>,
     /// The start of the request.
-    pub(crate) begun: Begun,
+    pub(crate) started: RequestStart,
 }
 
 /// Reads credentials in order, `parallel` at a time. Keeps at most that many in memory.
 pub(crate) fn read_all(
     client: &Client,
     authorities: &Authorities,
-    endings: &Endings,
+    losses: &Losses,
     names: Vec<String>,
     parallel: usize,
 ) -> impl Stream<Item = Read> {
     let read = move |name: String| {
-        let begun = endings.begin();
+        let started = losses.begin();
         async move {
             let stored = match Stored::read(client, authorities, &name).await {
                 Ok(stored) => Ok(Some(stored)),
-                Err(NotRead::Refused(error)) if error.is_told_not_found() => Ok(None),
+                Err(ReadError::Refused(error)) if error.is_told_not_found() => Ok(None),
                 Err(not_read) => Err(not_read),
             };
             Read {
                 name,
                 stored,
-                begun,
+                started,
             }
         }
     };

@@ -8,13 +8,13 @@ use tokio::{
 };
 
 use super::{
-    ending::{Begun, Endings},
-    entry::{Entry, EntryRefused, Position},
+    ending::{Losses, RequestStart},
+    entry::{Entry, EntryError, Position},
     format::Format,
     order::{Decision, NameHash, Order},
-    read::{FileRefused, Source},
+    read::{FileError, Source},
     report::Report,
-    stored::{Authorities, NotRead, Stored},
+    stored::{Authorities, ReadError, Stored},
 };
 use crate::{Client, Error};
 
@@ -31,10 +31,10 @@ pub(crate) struct Plan {
 
 /// Why an import stopped before the end of its file.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum ImportEnded {
+pub(crate) enum ImportError {
     /// The file can't be read.
     #[error(transparent)]
-    File(#[from] FileRefused),
+    File(#[from] FileError),
     /// A request failed in a way that affects all other entries.
     #[error(transparent)]
     Client(Error),
@@ -47,7 +47,7 @@ pub(crate) enum ImportEnded {
 pub(crate) async fn look_through(
     file: PathBuf,
     format: Option<Format>,
-) -> Result<Listing, ImportEnded> {
+) -> Result<Listing, ImportError> {
     let listing = spawn_blocking(move || {
         let mut source = Source::open(&file, format)?;
         let mut order = Order::default();
@@ -85,7 +85,7 @@ pub(crate) async fn import(
     listing: Listing,
     plan: Plan,
     report: &mut Report,
-) -> Result<(), ImportEnded> {
+) -> Result<(), ImportError> {
     let mut source = listing.source;
     let mut importer = Importer {
         client,
@@ -94,7 +94,7 @@ pub(crate) async fn import(
         order: listing.order,
         attempts: JoinSet::new(),
         names_in_progress: HashSet::new(),
-        endings: Endings::default(),
+        losses: Losses::default(),
         report,
     };
     loop {
@@ -125,7 +125,7 @@ struct Importer<'a> {
     order: Order,
     attempts: JoinSet<Attempt>,
     names_in_progress: HashSet<NameHash>,
-    endings: Endings,
+    losses: Losses,
     report: &'a mut Report,
 }
 
@@ -134,8 +134,8 @@ struct Attempt {
     name_hash: NameHash,
     name: String,
     position: Position,
-    begun: Begun,
-    result: Result<Success, NotSet>,
+    started: RequestStart,
+    result: Result<Success, SetError>,
 }
 
 enum Success {
@@ -145,7 +145,7 @@ enum Success {
 
 /// Why an entry was not set.
 #[derive(Debug, thiserror::Error)]
-enum NotSet {
+enum SetError {
     #[error(transparent)]
     Refused(#[from] Error),
     #[error("{0}")]
@@ -156,8 +156,8 @@ impl Importer<'_> {
     /// Processes the entries of one pass. Waits for all started requests, even after an error.
     async fn take_all(
         &mut self,
-        entries: &mut mpsc::Receiver<Result<Entry, EntryRefused>>,
-    ) -> Result<(), ImportEnded> {
+        entries: &mut mpsc::Receiver<Result<Entry, EntryError>>,
+    ) -> Result<(), ImportError> {
         let mut taken = Ok(());
         while let Some(entry) = entries.recv().await {
             taken = self.take(entry).await;
@@ -175,11 +175,11 @@ impl Importer<'_> {
         taken
     }
 
-    async fn take(&mut self, read: Result<Entry, EntryRefused>) -> Result<(), ImportEnded> {
+    async fn take(&mut self, read: Result<Entry, EntryError>) -> Result<(), ImportError> {
         let entry = match read {
             Ok(entry) => entry,
             Err(refused) => {
-                let EntryRefused {
+                let EntryError {
                     position,
                     name,
                     reason,
@@ -209,7 +209,7 @@ impl Importer<'_> {
     fn begin(&mut self, entry: Entry) {
         let name_hash = self.order.hash(&entry.name);
         self.names_in_progress.insert(name_hash);
-        let begun = self.endings.begin();
+        let started = self.losses.begin();
         let task = Task {
             client: self.client.clone(),
             authorities: Arc::clone(&self.authorities),
@@ -226,14 +226,14 @@ impl Importer<'_> {
                 name_hash,
                 name: task.entry.name,
                 position: task.entry.position,
-                begun,
+                started,
                 result,
             }
         });
     }
 
     /// Waits for one request. `false` if none is in progress.
-    async fn settle_one(&mut self) -> Result<bool, ImportEnded> {
+    async fn settle_one(&mut self) -> Result<bool, ImportError> {
         let Some(attempt) = self.attempts.join_next().await else {
             return Ok(false);
         };
@@ -241,12 +241,12 @@ impl Importer<'_> {
             name_hash,
             name,
             position,
-            begun,
+            started,
             result,
         } = attempt?;
         self.names_in_progress.remove(&name_hash);
-        if !matches!(result, Err(NotSet::Refused(_))) {
-            self.endings.answered();
+        if !matches!(result, Err(SetError::Refused(_))) {
+            self.losses.responded();
         }
         match result {
             Ok(Success::Set) => self.report.set(),
@@ -254,10 +254,10 @@ impl Importer<'_> {
             Err(not_set) => {
                 let reason = not_set.to_string();
                 self.report.failed(position, Some(name), reason);
-                if let NotSet::Refused(error) = not_set
-                    && self.endings.ends_all(begun, &error)
+                if let SetError::Refused(error) = not_set
+                    && self.losses.ends_run(started, &error)
                 {
-                    return Err(ImportEnded::Client(error));
+                    return Err(ImportError::Client(error));
                 }
             }
         }
@@ -275,7 +275,7 @@ struct Task {
 }
 
 impl Task {
-    async fn run(&self) -> Result<Success, NotSet> {
+    async fn run(&self) -> Result<Success, SetError> {
         if self.plan.skips_unchanged && self.is_unchanged().await? {
             return Ok(Success::Unchanged);
         }
@@ -290,24 +290,24 @@ impl Task {
     }
 
     /// Whether an export of the stored credential would contain the same entry.
-    async fn is_unchanged(&self) -> Result<bool, NotSet> {
+    async fn is_unchanged(&self) -> Result<bool, SetError> {
         let stored = Stored::read(&self.client, &self.authorities, &self.entry.name).await;
         let written = match stored {
             Ok(stored) => stored.written,
-            Err(NotRead::Refused(error)) if error.is_told_not_found() => return Ok(false),
-            Err(NotRead::Refused(error)) => return Err(error.into()),
-            Err(NotRead::Malformed(_)) => return Ok(false),
+            Err(ReadError::Refused(error)) if error.is_told_not_found() => return Ok(false),
+            Err(ReadError::Refused(error)) => return Err(error.into()),
+            Err(ReadError::Malformed(_)) => return Ok(false),
         };
         let stored = Entry::of(self.entry.position, written.into_node());
         Ok(stored.is_ok_and(|stored| stored.is_same_as(&self.entry)))
     }
 
     /// Checks the entry against the credentials on the server.
-    async fn check(&self) -> Result<(), NotSet> {
+    async fn check(&self) -> Result<(), SetError> {
         if let Some(credential_type) = self.type_of(&self.entry.name).await?
             && credential_type != self.entry.credential_type
         {
-            return Err(NotSet::Other(format!(
+            return Err(SetError::Other(format!(
                 "a credential of type {credential_type} with this name exists"
             )));
         }
@@ -319,14 +319,14 @@ impl Task {
         }
         match self.type_of(ca_name).await?.as_deref() {
             Some("certificate") => Ok(()),
-            Some(_) => Err(NotSet::Other(format!("{ca_name} is not a certificate"))),
-            None => Err(NotSet::Other(format!(
+            Some(_) => Err(SetError::Other(format!("{ca_name} is not a certificate"))),
+            None => Err(SetError::Other(format!(
                 "its CA {ca_name} is neither in the file nor on the server"
             ))),
         }
     }
 
-    async fn type_of(&self, name: &str) -> Result<Option<String>, NotSet> {
+    async fn type_of(&self, name: &str) -> Result<Option<String>, SetError> {
         match self.client.current_version(name).await {
             Ok(version) => Ok(Some(version.credential_type)),
             Err(error) if error.is_told_not_found() => Ok(None),

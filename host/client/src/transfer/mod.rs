@@ -31,11 +31,11 @@ mod report;
 mod stored;
 mod write;
 
-pub(crate) use ending::Endings;
+pub(crate) use ending::Losses;
 pub(crate) use export::{Read, read_all};
 pub(crate) use format::Format;
-pub(crate) use import::{ImportEnded, Plan, import, look_through};
+pub(crate) use import::{ImportError, Plan, import, look_through};
 pub(crate) use progress::Progress;
 pub(crate) use report::Report;
-pub(crate) use stored::{Authorities, NotRead, Signer, names_below};
-pub(crate) use write::{BackgroundWriter, EntryWriter, Written, yaml};
+pub(crate) use stored::{Authorities, ReadError, Signer, names_below};
+pub(crate) use write::{BackgroundWriter, EntryWriter, ExportEntry, yaml};

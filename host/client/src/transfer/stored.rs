@@ -7,14 +7,14 @@ use std::{
 
 use super::{
     node::{Node, Reason},
-    write::Written,
+    write::ExportEntry,
 };
 use crate::{Client, CredentialVersion, Error, Find, pem::first_certificate};
 
 /// A stored credential.
 pub(crate) struct Stored {
     /// The entry to write.
-    pub(crate) written: Written,
+    pub(crate) written: ExportEntry,
     /// The stored CA of a certificate that is written with `ca` instead of `ca_name`.
     pub(crate) not_named: Option<Signer>,
 }
@@ -30,7 +30,7 @@ pub(crate) enum Signer {
 
 /// Why a credential can't be read.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum NotRead {
+pub(crate) enum ReadError {
     /// The request failed.
     #[error(transparent)]
     Refused(#[from] Error),
@@ -62,9 +62,9 @@ impl Stored {
         client: &Client,
         authorities: &Authorities,
         name: &str,
-    ) -> Result<Self, NotRead> {
+    ) -> Result<Self, ReadError> {
         let version = client.current_version(name).await?;
-        let mut value = Node::from_json(version.value.expose()).map_err(NotRead::Malformed)?;
+        let mut value = Node::from_json(version.value.expose()).map_err(ReadError::Malformed)?;
         let mut not_named = None;
         if version.credential_type == CERTIFICATE
             && let Some(ca_name) = signed_by(client, &version).await?
@@ -85,11 +85,11 @@ impl Stored {
             .map(|json| Node::from_json(json.expose()))
             .transpose();
         Ok(Self {
-            written: Written {
+            written: ExportEntry {
                 name: version.name,
                 credential_type: version.credential_type,
                 value,
-                metadata: metadata.map_err(NotRead::Malformed)?,
+                metadata: metadata.map_err(ReadError::Malformed)?,
             },
             not_named,
         })

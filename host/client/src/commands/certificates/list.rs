@@ -3,7 +3,7 @@
 use clap::Args;
 
 use super::shown::ShownSummaries;
-use crate::commands::{Context, Example, Failure, Outcome, Verb, help};
+use crate::commands::{Completion, Context, Example, Failure, Verb, help};
 
 /// List certificates with their signing CA and what they signed.
 #[derive(Debug, Args)]
@@ -14,14 +14,14 @@ pub(super) struct List {
 }
 
 impl Verb for List {
-    async fn run(self, context: &Context) -> Result<Outcome, Failure> {
+    async fn run(self, context: &Context) -> Result<Completion, Failure> {
         let client = context.client()?;
         let certificates = match &self.name {
             Some(name) => vec![client.certificate(name).await?],
             None => client.certificates().await?,
         };
         context.output.show(&ShownSummaries(&certificates))?;
-        Ok(Outcome::Done)
+        Ok(Completion::Full)
     }
 }
 

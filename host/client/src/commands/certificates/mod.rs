@@ -9,7 +9,7 @@ mod versions;
 
 use clap::{Args, Subcommand};
 
-use super::{Context, Failure, Outcome, Verb, VerbExamples};
+use super::{Completion, Context, Failure, Verb, VerbExamples};
 
 /// Manage certificate versions and rotate CAs.
 #[derive(Debug, Args)]
@@ -28,7 +28,7 @@ enum CertificatesVerb {
 }
 
 impl Verb for Certificates {
-    async fn run(self, context: &Context) -> Result<Outcome, Failure> {
+    async fn run(self, context: &Context) -> Result<Completion, Failure> {
         match self.verb {
             CertificatesVerb::List(verb) => verb.run(context).await,
             CertificatesVerb::Regenerate(verb) => verb.run(context).await,

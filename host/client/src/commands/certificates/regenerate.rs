@@ -4,7 +4,7 @@ use clap::Args;
 
 use crate::{
     RegenerateCertificate,
-    commands::{Context, Example, Failure, Outcome, Verb, help, shown::ShownVersion},
+    commands::{Completion, Context, Example, Failure, Verb, help, shown::ShownVersion},
 };
 
 /// Regenerate a certificate, optionally as a transitional version.
@@ -30,7 +30,7 @@ pub(super) struct Regenerate {
 }
 
 impl Verb for Regenerate {
-    async fn run(self, context: &Context) -> Result<Outcome, Failure> {
+    async fn run(self, context: &Context) -> Result<Completion, Failure> {
         let client = context.client()?;
         let id = client.certificate(&self.name).await?.id;
         let how = RegenerateCertificate {
@@ -41,7 +41,7 @@ impl Verb for Regenerate {
         };
         let version = client.regenerate_certificate(&id, &how).await?;
         context.output.show(&ShownVersion(&version))?;
-        Ok(Outcome::Done)
+        Ok(Completion::Full)
     }
 }
 

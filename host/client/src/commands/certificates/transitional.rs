@@ -5,7 +5,7 @@ use clap::Args;
 use super::shown::ShownVersions;
 use crate::{
     TransitionalVersion,
-    commands::{Context, Example, Failure, Outcome, Verb, help},
+    commands::{Completion, Context, Example, Failure, Verb, help},
 };
 
 /// Move or clear the transitional flag of a certificate.
@@ -36,7 +36,7 @@ struct To {
 }
 
 impl Verb for Transitional {
-    async fn run(self, context: &Context) -> Result<Outcome, Failure> {
+    async fn run(self, context: &Context) -> Result<Completion, Failure> {
         let client = context.client()?;
         let id = client.certificate(&self.name).await?.id;
         let to = match &self.to.version {
@@ -46,7 +46,7 @@ impl Verb for Transitional {
         };
         let versions = client.move_transitional_version(&id, to).await?;
         context.output.show(&ShownVersions(&versions))?;
-        Ok(Outcome::Done)
+        Ok(Completion::Full)
     }
 }
 

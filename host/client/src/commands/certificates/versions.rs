@@ -3,7 +3,7 @@
 use clap::Args;
 
 use super::shown::ShownVersions;
-use crate::commands::{Context, Example, Failure, Outcome, Verb, help};
+use crate::commands::{Completion, Context, Example, Failure, Verb, help};
 
 /// List the versions of a certificate, newest first.
 ///
@@ -19,7 +19,7 @@ pub(super) struct Versions {
 }
 
 impl Verb for Versions {
-    async fn run(self, context: &Context) -> Result<Outcome, Failure> {
+    async fn run(self, context: &Context) -> Result<Completion, Failure> {
         let client = context.client()?;
         let id = client.certificate(&self.name).await?.id;
         let versions = if self.current {
@@ -28,7 +28,7 @@ impl Verb for Versions {
             client.certificate_versions(&id).await?
         };
         context.output.show(&ShownVersions(&versions))?;
-        Ok(Outcome::Done)
+        Ok(Completion::Full)
     }
 }
 

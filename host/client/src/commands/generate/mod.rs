@@ -5,7 +5,9 @@ mod parameters;
 
 use clap::{Args, ValueEnum};
 
-use super::{Context, Example, Failure, Outcome, Verb, help, input::metadata, shown::ShownVersion};
+use super::{
+    Completion, Context, Example, Failure, Verb, help, input::metadata, shown::ShownVersion,
+};
 use crate::{GenerateCredential, GenerateMode, SecretJson};
 use parameters::Parameters;
 
@@ -42,7 +44,7 @@ enum Mode {
 }
 
 impl Verb for Generate {
-    async fn run(self, context: &Context) -> Result<Outcome, Failure> {
+    async fn run(self, context: &Context) -> Result<Completion, Failure> {
         let client = context.client()?;
         let known = if self.parameters.need_description() {
             check::known_type(&client, &self.credential_type).await?
@@ -63,7 +65,7 @@ impl Verb for Generate {
         }
         let version = client.generate_credential(&credential).await?;
         context.output.show(&ShownVersion(&version))?;
-        Ok(Outcome::Done)
+        Ok(Completion::Full)
     }
 }
 

@@ -5,7 +5,7 @@ use clap::Args;
 use super::Operations;
 use crate::{
     AddPermission,
-    commands::{Context, Example, Failure, Outcome, Verb, help},
+    commands::{Completion, Context, Example, Failure, Verb, help},
 };
 
 /// Add a permission on a credential or a path.
@@ -24,7 +24,7 @@ pub(super) struct Add {
 }
 
 impl Verb for Add {
-    async fn run(self, context: &Context) -> Result<Outcome, Failure> {
+    async fn run(self, context: &Context) -> Result<Completion, Failure> {
         let new = AddPermission {
             path: self.path,
             actor: self.actor,
@@ -38,7 +38,7 @@ impl Verb for Add {
             _ => error.into(),
         })?;
         context.output.show(&permission)?;
-        Ok(Outcome::Done)
+        Ok(Completion::Full)
     }
 }
 

@@ -3,7 +3,7 @@
 use clap::Args;
 
 use super::Selection;
-use crate::commands::{Context, Example, Failure, Outcome, Verb, help};
+use crate::commands::{Completion, Context, Example, Failure, Verb, help};
 
 /// Delete a permission and show it.
 #[derive(Debug, Args)]
@@ -14,12 +14,12 @@ pub(super) struct Delete {
 }
 
 impl Verb for Delete {
-    async fn run(self, context: &Context) -> Result<Outcome, Failure> {
+    async fn run(self, context: &Context) -> Result<Completion, Failure> {
         let client = context.client()?;
         let id = self.selection.id(&client).await?;
         let permission = client.delete_permission(&id).await?;
         context.output.show(&permission)?;
-        Ok(Outcome::Done)
+        Ok(Completion::Full)
     }
 }
 

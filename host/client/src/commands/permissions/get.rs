@@ -3,7 +3,7 @@
 use clap::Args;
 
 use super::Selection;
-use crate::commands::{Context, Example, Failure, Outcome, Verb, help};
+use crate::commands::{Completion, Context, Example, Failure, Verb, help};
 
 /// Show a permission.
 #[derive(Debug, Args)]
@@ -14,11 +14,11 @@ pub(super) struct Get {
 }
 
 impl Verb for Get {
-    async fn run(self, context: &Context) -> Result<Outcome, Failure> {
+    async fn run(self, context: &Context) -> Result<Completion, Failure> {
         let client = context.client()?;
         let permission = self.selection.permission(&client).await?;
         context.output.show(&permission)?;
-        Ok(Outcome::Done)
+        Ok(Completion::Full)
     }
 }
 

@@ -8,7 +8,7 @@ mod update;
 use clap::{Args, Subcommand};
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::{Context, Failure, Outcome, Verb, VerbExamples};
+use super::{Completion, Context, Failure, Verb, VerbExamples};
 use crate::{
     Client, Operation, Permission,
     output::{Shown, Table},
@@ -30,7 +30,7 @@ enum PermissionsVerb {
 }
 
 impl Verb for Permissions {
-    async fn run(self, context: &Context) -> Result<Outcome, Failure> {
+    async fn run(self, context: &Context) -> Result<Completion, Failure> {
         match self.verb {
             PermissionsVerb::Add(verb) => verb.run(context).await,
             PermissionsVerb::Delete(verb) => verb.run(context).await,

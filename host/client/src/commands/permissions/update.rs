@@ -3,7 +3,7 @@
 use clap::Args;
 
 use super::{Operations, Selection};
-use crate::commands::{Context, Example, Failure, Outcome, Verb, help};
+use crate::commands::{Completion, Context, Example, Failure, Verb, help};
 
 /// Replace the operations of a permission.
 #[derive(Debug, Args)]
@@ -16,13 +16,13 @@ pub(super) struct Update {
 }
 
 impl Verb for Update {
-    async fn run(self, context: &Context) -> Result<Outcome, Failure> {
+    async fn run(self, context: &Context) -> Result<Completion, Failure> {
         let client = context.client()?;
         let id = self.selection.id(&client).await?;
         let operations = &self.operations.operations;
         let permission = client.amend_permission(&id, operations).await?;
         context.output.show(&permission)?;
-        Ok(Outcome::Done)
+        Ok(Completion::Full)
     }
 }
 

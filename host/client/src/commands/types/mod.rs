@@ -5,7 +5,7 @@ mod schema;
 use clap::Args;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::{Context, Example, Failure, Outcome, Verb, help};
+use super::{Completion, Context, Example, Failure, Verb, help};
 use crate::{
     KnownType, Plugin,
     output::{Shown, Table},
@@ -23,7 +23,7 @@ pub struct Types {
 }
 
 impl Verb for Types {
-    async fn run(self, context: &Context) -> Result<Outcome, Failure> {
+    async fn run(self, context: &Context) -> Result<Completion, Failure> {
         let types = context.client()?.types().await;
         let types = types.map_err(|error| {
             if error.is_not_found() {
@@ -34,13 +34,13 @@ impl Verb for Types {
         })?;
         let Some(name) = &self.name else {
             context.output.show(&ShownTypes(&types))?;
-            return Ok(Outcome::Done);
+            return Ok(Completion::Full);
         };
         let is_named = |known: &&KnownType| known.name.eq_ignore_ascii_case(name);
         let named = types.iter().find(is_named);
         let named = named.ok_or_else(|| Failure::NotFound(format!("unknown type {name}")))?;
         context.output.show(&ShownType(named))?;
-        Ok(Outcome::Done)
+        Ok(Completion::Full)
     }
 }
 

@@ -14,15 +14,15 @@ use serde::{
 use serde_json::{error::Category, value::RawValue};
 
 use super::{
-    FileRefused, Take,
+    FileError, Take,
     window::{Window, Windowed},
 };
 use crate::transfer::{
-    entry::{Entry, EntryRefused, Position},
+    entry::{Entry, EntryError, Position},
     node::Node,
 };
 
-pub(super) fn read(input: impl Read, take: Take<'_>) -> Result<(), FileRefused> {
+pub(super) fn read(input: impl Read, take: Take<'_>) -> Result<(), FileError> {
     let window = Window::default();
     let mut deserializer =
         serde_json::Deserializer::from_reader(Windowed::new(input, window.clone()));
@@ -40,22 +40,22 @@ pub(super) fn read(input: impl Read, take: Take<'_>) -> Result<(), FileRefused> 
         _ if progress.was_broken_off => Ok(()),
         Err(cause) => Err(refused(cause, &window)),
         Ok(()) if progress.has_credentials => Ok(()),
-        Ok(()) => Err(FileRefused::NoCredentials),
+        Ok(()) => Err(FileError::NoCredentials),
     }
 }
 
 /// Converts a parser error. The parser's own message may contain content of the file.
-fn refused(cause: serde_json::Error, window: &Window) -> FileRefused {
+fn refused(cause: serde_json::Error, window: &Window) -> FileError {
     if window.is_exceeded() {
-        return FileRefused::EntryTooLong;
+        return FileError::EntryTooLong;
     }
     let what = match cause.classify() {
-        Category::Io => return FileRefused::Unreadable(io::Error::from(cause)),
-        Category::Data => return FileRefused::NoCredentials,
+        Category::Io => return FileError::Unreadable(io::Error::from(cause)),
+        Category::Data => return FileError::NoCredentials,
         Category::Eof => "unexpected end of file",
         Category::Syntax => "invalid JSON",
     };
-    FileRefused::Malformed {
+    FileError::Malformed {
         line: cause.line(),
         column: cause.column(),
         what: what.to_owned(),
@@ -147,8 +147,8 @@ impl<'de> Visitor<'de> for Credentials<'_, '_, '_> {
     }
 }
 
-fn entry_of(position: Position, json: &RawValue) -> Result<Entry, EntryRefused> {
-    let node = Node::from_json(json.get()).map_err(|reason| EntryRefused {
+fn entry_of(position: Position, json: &RawValue) -> Result<Entry, EntryError> {
+    let node = Node::from_json(json.get()).map_err(|reason| EntryError {
         position,
         name: None,
         reason: reason.to_owned(),

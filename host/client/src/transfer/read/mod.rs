@@ -25,7 +25,7 @@ use std::{
 use tempfile::SpooledTempFile;
 
 use super::{
-    entry::{Entry, EntryRefused},
+    entry::{Entry, EntryError},
     format::Format,
 };
 
@@ -36,7 +36,7 @@ pub(crate) const ENTRY_BYTES_MAX: usize = 1024 * 1024;
 pub(crate) const ANCHORS_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// A receiver of entries. It can stop the reading.
-pub(crate) type Take<'a> = &'a mut dyn FnMut(Result<Entry, EntryRefused>) -> ControlFlow<()>;
+pub(crate) type Take<'a> = &'a mut dyn FnMut(Result<Entry, EntryError>) -> ControlFlow<()>;
 
 /// A file that can be read repeatedly.
 pub(crate) struct Source {
@@ -54,7 +54,7 @@ type FileState = (u64, Option<SystemTime>);
 
 /// Why a file can't be read.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum FileRefused {
+pub(crate) enum FileError {
     /// An I/O error occurred.
     #[error("can't be read")]
     Unreadable(#[from] io::Error),
@@ -90,7 +90,7 @@ impl Source {
     ///
     /// # Errors
     /// When the file can't be opened or copied.
-    pub(crate) fn open(path: &Path, format: Option<Format>) -> Result<Self, FileRefused> {
+    pub(crate) fn open(path: &Path, format: Option<Format>) -> Result<Self, FileError> {
         let mut content = if path == Path::new("-") {
             Content::copy(io::stdin().lock())?
         } else {
@@ -113,7 +113,7 @@ impl Source {
     ///
     /// # Errors
     /// When the file can't be read completely. Entries before the error were passed.
-    pub(crate) fn read(&mut self, take: Take<'_>) -> Result<(), FileRefused> {
+    pub(crate) fn read(&mut self, take: Take<'_>) -> Result<(), FileError> {
         self.content.check_unchanged()?;
         let read = read_entries(self.content.rewound()?, self.format, take);
         // A modification explains a syntax error, so it takes precedence.
@@ -129,9 +129,9 @@ impl Content {
         Ok(Self::Copied(copied))
     }
 
-    fn check_unchanged(&self) -> Result<(), FileRefused> {
+    fn check_unchanged(&self) -> Result<(), FileError> {
         match self {
-            Self::File { file, state } if state_of(file)? != *state => Err(FileRefused::Changed),
+            Self::File { file, state } if state_of(file)? != *state => Err(FileError::Changed),
             _ => Ok(()),
         }
     }
@@ -171,7 +171,7 @@ pub(crate) fn read_entries(
     input: impl Read,
     format: Format,
     take: Take<'_>,
-) -> Result<(), FileRefused> {
+) -> Result<(), FileError> {
     match format {
         Format::Json => json::read(input, take),
         Format::Yaml => yaml::read(input, take),

@@ -5,7 +5,7 @@ use std::{fmt::Write, fs, ops::ControlFlow, time::UNIX_EPOCH};
 use super::*;
 
 /// Returns each entry's name, type, value and metadata, or the reason of its refusal.
-fn read(format: Format, file: &str) -> (Vec<Result<String, String>>, Result<(), FileRefused>) {
+fn read(format: Format, file: &str) -> (Vec<Result<String, String>>, Result<(), FileError>) {
     let mut entries = Vec::new();
     let done = read_entries(file.as_bytes(), format, &mut |entry| {
         entries.push(match entry {
@@ -265,7 +265,7 @@ fn malformed_files_are_refused_without_their_content() {
     let done = read_entries(invalid.as_slice(), Format::Yaml, &mut |_| {
         ControlFlow::Continue(())
     });
-    assert!(matches!(done, Err(FileRefused::Unreadable(_))));
+    assert!(matches!(done, Err(FileError::Unreadable(_))));
 }
 
 #[test]
@@ -389,7 +389,7 @@ fn writes_during_a_pass_are_detected_but_not_a_replacement() {
             }
             ControlFlow::Continue(())
         });
-        assert_eq!(matches!(read, Err(FileRefused::Changed)), is_noticed);
+        assert_eq!(matches!(read, Err(FileError::Changed)), is_noticed);
         assert_eq!(read.is_ok(), !is_noticed);
     }
 }

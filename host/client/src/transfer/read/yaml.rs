@@ -11,26 +11,26 @@ use std::{
 use granit_parser::{ErrorKind, Event, FallibleBufferedInput, InputIoError, Parser, Span};
 
 use super::{
-    FileRefused, Take,
+    FileError, Take,
     window::{Window, Windowed},
     yaml_node::Builder,
 };
 use crate::transfer::{
-    entry::{Entry, EntryRefused, Position},
+    entry::{Entry, EntryError, Position},
     node::{DEPTH_MAX, Node},
 };
 
-pub(super) fn read(input: impl Read, take: Take<'_>) -> Result<(), FileRefused> {
+pub(super) fn read(input: impl Read, take: Take<'_>) -> Result<(), FileError> {
     let window = Window::default();
     let mut events = Events::new(input, window.clone());
     let mut builder = Builder::default();
     let mut has_credentials = false;
     if events.next_of_document()?.is_none() {
-        return Err(FileRefused::NoCredentials);
+        return Err(FileError::NoCredentials);
     }
     match events.next()? {
         (Event::MappingStart(..), _) => {}
-        _ => return Err(FileRefused::NoCredentials),
+        _ => return Err(FileError::NoCredentials),
     }
     loop {
         window.reset();
@@ -62,18 +62,18 @@ pub(super) fn read(input: impl Read, take: Take<'_>) -> Result<(), FileRefused> 
                     .build(&mut events, value)?
                     .is_ok_and(|node| node.is_null())
                 {
-                    return Err(FileRefused::NoCredentials);
+                    return Err(FileError::NoCredentials);
                 }
             }
         }
     }
     if events.next_of_document()?.is_some() {
-        return Err(FileRefused::SeveralDocuments);
+        return Err(FileError::SeveralDocuments);
     }
     if has_credentials {
         Ok(())
     } else {
-        Err(FileRefused::NoCredentials)
+        Err(FileError::NoCredentials)
     }
 }
 
@@ -82,7 +82,7 @@ fn read_list<R: Read>(
     builder: &mut Builder,
     window: &Window,
     take: Take<'_>,
-) -> Result<ControlFlow<()>, FileRefused> {
+) -> Result<ControlFlow<()>, FileError> {
     for entry in 1.. {
         window.reset();
         let (event, span) = events.next()?;
@@ -95,7 +95,7 @@ fn read_list<R: Read>(
         };
         let entry = match builder.build(events, event)? {
             Ok(node) => Entry::of(position, node),
-            Err(refused) => Err(EntryRefused {
+            Err(refused) => Err(EntryError {
                 position,
                 name: refused.node.as_ref().and_then(name_of),
                 reason: refused.reason.to_owned(),
@@ -137,10 +137,10 @@ impl<R: Read> Events<R> {
         }
     }
 
-    pub(super) fn next(&mut self) -> Result<(Event<'static>, Span), FileRefused> {
+    pub(super) fn next(&mut self) -> Result<(Event<'static>, Span), FileError> {
         match self.parser.next_event() {
             Some(Ok(event)) => Ok(event),
-            Some(Err(_)) if self.window.is_exceeded() => Err(FileRefused::EntryTooLong),
+            Some(Err(_)) if self.window.is_exceeded() => Err(FileError::EntryTooLong),
             Some(Err(cause)) => {
                 let mark = *cause.marker();
                 Err(refused(mark.line(), mark.col() + 1, cause.kind()))
@@ -151,7 +151,7 @@ impl<R: Read> Events<R> {
     }
 
     /// Skips to the start of the next document, if any.
-    fn next_of_document(&mut self) -> Result<Option<()>, FileRefused> {
+    fn next_of_document(&mut self) -> Result<Option<()>, FileError> {
         loop {
             match self.next()?.0 {
                 Event::DocumentStart(..) => return Ok(Some(())),
@@ -162,8 +162,8 @@ impl<R: Read> Events<R> {
     }
 }
 
-fn malformed(span: Span, what: &str) -> FileRefused {
-    FileRefused::Malformed {
+fn malformed(span: Span, what: &str) -> FileError {
+    FileError::Malformed {
         line: span.start.line(),
         column: span.start.col() + 1,
         what: what.to_owned(),
@@ -171,17 +171,17 @@ fn malformed(span: Span, what: &str) -> FileRefused {
 }
 
 /// Converts a parser error, without content of the file.
-fn refused(line: usize, column: usize, kind: &ErrorKind) -> FileRefused {
+fn refused(line: usize, column: usize, kind: &ErrorKind) -> FileError {
     let what = match kind {
         ErrorKind::InputIo { error } => {
-            return FileRefused::Unreadable(io::Error::other(error.message().to_owned()));
+            return FileError::Unreadable(io::Error::other(error.message().to_owned()));
         }
         ErrorKind::UnexpectedCharacter { .. } => {
             "a value can't start with this character; quote the value".to_owned()
         }
         kind => kind.to_string(),
     };
-    FileRefused::Malformed { line, column, what }
+    FileError::Malformed { line, column, what }
 }
 
 /// Decodes UTF-8.

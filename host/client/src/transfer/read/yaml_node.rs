@@ -8,7 +8,7 @@ use std::{
 use granit_parser::{Event, ScalarStyle, Tag};
 use zeroize::Zeroizing;
 
-use super::{ANCHORS_BYTES_MAX, ENTRY_BYTES_MAX, FileRefused, yaml::Events};
+use super::{ANCHORS_BYTES_MAX, ENTRY_BYTES_MAX, FileError, yaml::Events};
 use crate::transfer::node::{DEPTH_MAX, Node, Reason, Scalar, TOO_DEEP};
 
 /// Builds nodes, and stores anchored nodes.
@@ -30,14 +30,14 @@ struct Anchored {
 }
 
 /// An invalid node. Reading can continue after it.
-pub(super) struct NodeRefused {
+pub(super) struct NodeError {
     /// The readable part of the node.
     pub(super) node: Option<Node>,
     pub(super) reason: Reason,
 }
 
 /// The outer error concerns the whole file, the inner one only the node.
-pub(super) type Built = Result<Result<Node, NodeRefused>, FileRefused>;
+pub(super) type Built = Result<Result<Node, NodeError>, FileError>;
 
 impl Builder {
     /// Builds the node that starts with this event.
@@ -51,7 +51,7 @@ impl Builder {
         let node = self.node(events, event, 0)?;
         Ok(match self.reason.take() {
             None => Ok(node),
-            Some(reason) => Err(NodeRefused {
+            Some(reason) => Err(NodeError {
                 node: Some(node),
                 reason,
             }),
@@ -63,7 +63,7 @@ impl Builder {
         events: &mut Events<R>,
         event: Event<'static>,
         depth: usize,
-    ) -> Result<Node, FileRefused> {
+    ) -> Result<Node, FileError> {
         if depth > DEPTH_MAX {
             self.refuse(TOO_DEEP);
         }
@@ -93,7 +93,7 @@ impl Builder {
     }
 
     /// Stores an anchored node. Skips invalid nodes, so that aliases of them are refused as well.
-    fn store(&mut self, anchor: usize, node: &Node) -> Result<(), FileRefused> {
+    fn store(&mut self, anchor: usize, node: &Node) -> Result<(), FileError> {
         if self.reason.is_some() {
             return Ok(());
         }
@@ -104,7 +104,7 @@ impl Builder {
         };
         self.anchors_bytes += anchored.bytes;
         if self.anchors_bytes > ANCHORS_BYTES_MAX {
-            return Err(FileRefused::AnchorsTooLarge);
+            return Err(FileError::AnchorsTooLarge);
         }
         self.anchors.insert(anchor, anchored);
         Ok(())
@@ -150,7 +150,7 @@ impl Builder {
         Node::null()
     }
 
-    fn list<R: Read>(&mut self, events: &mut Events<R>, depth: usize) -> Result<Node, FileRefused> {
+    fn list<R: Read>(&mut self, events: &mut Events<R>, depth: usize) -> Result<Node, FileError> {
         let mut nodes = Vec::new();
         loop {
             match events.next()?.0 {
@@ -164,7 +164,7 @@ impl Builder {
         &mut self,
         events: &mut Events<R>,
         depth: usize,
-    ) -> Result<Node, FileRefused> {
+    ) -> Result<Node, FileError> {
         let mut entries = Vec::new();
         let mut keys = HashSet::new();
         let mut merged = Vec::new();

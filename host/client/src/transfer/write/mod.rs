@@ -15,14 +15,14 @@ use super::{
 };
 
 /// The fields of a credential in an export.
-pub(crate) struct Written {
+pub(crate) struct ExportEntry {
     pub(crate) name: String,
     pub(crate) credential_type: String,
     pub(crate) value: Node,
     pub(crate) metadata: Option<Node>,
 }
 
-impl Written {
+impl ExportEntry {
     /// Returns the entry of the file.
     pub(crate) fn into_node(self) -> Node {
         let mut fields = vec![
@@ -83,7 +83,7 @@ impl<W: Write> EntryWriter<W> {
     ///
     /// # Errors
     /// When the write fails, or the credential can't be represented as JSON.
-    pub(crate) fn write(&mut self, written: Written) -> io::Result<()> {
+    pub(crate) fn write(&mut self, written: ExportEntry) -> io::Result<()> {
         let node = written.into_node();
         match self.format {
             Format::Json => {

@@ -12,7 +12,7 @@ fn written(format: Format, values: &[Value]) -> String {
     let mut writer = EntryWriter::begin(Vec::new(), format).unwrap();
     for (index, value) in values.iter().enumerate() {
         writer
-            .write(Written {
+            .write(ExportEntry {
                 name: format!("/{index}"),
                 credential_type: "json".to_owned(),
                 value: Node::from_json(&value.to_string()).unwrap(),
@@ -89,7 +89,7 @@ fn no_parser_accepts_an_incomplete_export() {
                 let value = Node::quoted("line\nline".to_owned());
                 let (name, credential_type) = ("/a".to_owned(), "value".to_owned());
                 writer
-                    .write(Written {
+                    .write(ExportEntry {
                         name,
                         credential_type,
                         value,

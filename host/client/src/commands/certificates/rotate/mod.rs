@@ -9,13 +9,13 @@ use clap::{Args, ValueHint};
 
 use crate::{
     Client, Rotation, RotationFailed, Stage, Step,
-    commands::{Context, Example, Failure, Outcome, Verb, help},
+    commands::{Completion, Context, Example, Failure, Verb, help},
     new_file::{Readers, write_whole},
     output::{self, confirm},
 };
 use shown::ShownRotation;
 
-/// Rotate a CA without downtime.
+/// Rotate a CA without downtime
 ///
 /// A rotation has four steps:
 ///
@@ -58,7 +58,7 @@ struct Pace {
 }
 
 impl Verb for Rotate {
-    async fn run(self, context: &Context) -> Result<Outcome, Failure> {
+    async fn run(self, context: &Context) -> Result<Completion, Failure> {
         let mut walk = Walk {
             client: context.client()?,
             rotate: self,
@@ -87,7 +87,7 @@ struct Walk {
 
 impl Walk {
     /// Takes as many steps as the options and the user allow, and returns the resulting state.
-    async fn go(&mut self) -> Result<(Rotation, Outcome), Failure> {
+    async fn go(&mut self) -> Result<(Rotation, Completion), Failure> {
         loop {
             let rotation = self.observe().await?;
             if let Some(file) = &self.rotate.bundle {
@@ -100,12 +100,12 @@ impl Walk {
                 return Err(Failure::Other(words::stuck(*step, &rotation)));
             }
             if self.is_finished(&rotation) {
-                return Ok((rotation, Outcome::Done));
+                return Ok((rotation, Completion::Full));
             }
             output::note(&words::state(&rotation));
             if !self.may_take(&rotation).await? {
                 output::note("Stopped. Run the same command to continue.");
-                return Ok((rotation, Outcome::InPart));
+                return Ok((rotation, Completion::Partial));
             }
             // The state may have changed while the user was deciding.
             if self.asks() && self.observe().await? != rotation {
