@@ -31,8 +31,8 @@ fn a_busy_port_is_reported_before_plugins_are_compiled() {
         ("KEYWRIGHT_MANAGEMENT__LISTEN", "management.listen"),
     ] {
         let refusal = Server::refusal(&options.clone().environment(variable, &address));
-        let told = format!("listening on {address} ({setting}): Address already in use");
-        assert!(refusal.contains(&told), "{refusal}");
+        let expected = format!("listening on {address} ({setting}): Address already in use");
+        assert!(refusal.contains(&expected), "{refusal}");
         assert!(!cache.exists());
     }
 }
@@ -64,7 +64,7 @@ async fn a_server_listens_on_all_addresses_of_a_host_name() {
     let text = with_compiled_plugins(&layout);
     layout.write_configuration(&text.replace("127.0.0.1:0", "localhost:0"));
     let mut service = Service::start(&layout, Command::new(server_program()));
-    let addresses = address_in(&service.told("READY=1"));
+    let addresses = address_in(&service.notified("READY=1"));
     let addresses: Vec<SocketAddr> = addresses
         .split(", ")
         .map(|address| address.parse().unwrap())
@@ -82,7 +82,7 @@ async fn a_server_listens_on_all_addresses_of_a_host_name() {
 
 #[test]
 fn an_invalid_listen_address_is_named() {
-    for (address, told) in [
+    for (address, expected) in [
         (
             "localhost",
             "must be an IP address or a host name, and a port",
@@ -94,7 +94,7 @@ fn an_invalid_listen_address_is_named() {
             ("KEYWRIGHT_MANAGEMENT__LISTEN", "management.listen"),
         ] {
             let refusal = Server::refusal(&Options::default().environment(variable, address));
-            assert!(refusal.contains(told), "{refusal}");
+            assert!(refusal.contains(expected), "{refusal}");
             assert!(refusal.contains(setting), "{refusal}");
 
             let layout = Layout::new();
@@ -102,7 +102,7 @@ fn an_invalid_listen_address_is_named() {
             let output = checked.expect(1).output;
             let mut lines = output.lines();
             assert!(
-                lines.any(|line| line.starts_with(setting) && line.contains(told)),
+                lines.any(|line| line.starts_with(setting) && line.contains(expected)),
                 "{output}"
             );
         }

@@ -41,7 +41,7 @@ impl Service {
     }
 
     /// Waits for a notification, and returns those that were received with it.
-    pub(crate) fn told(&mut self, state: &str) -> String {
+    pub(crate) fn notified(&mut self, state: &str) -> String {
         let mut bytes = [0; 4096];
         let mut silences = 0;
         loop {

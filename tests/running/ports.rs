@@ -17,11 +17,12 @@ pub(crate) struct Ports {
 impl Ports {
     /// Reserves free ports.
     pub(crate) fn reserve() -> Self {
-        let reserved = (0..ATTEMPTS_MAX).find_map(|_| Self::beside(ReservedPort::any()));
+        let reserved =
+            (0..ATTEMPTS_MAX).find_map(|_| Self::with_management_port(ReservedPort::any()));
         reserved.unwrap_or_else(|| panic!("no free ports were found"))
     }
 
-    fn beside(first: ReservedPort) -> Option<Self> {
+    fn with_management_port(first: ReservedPort) -> Option<Self> {
         let after = |distance: u16| ReservedPort::of(first.number().checked_add(distance)?);
         Some(Self {
             management: after(MANAGEMENT_PORT_DISTANCE)?,

@@ -12,15 +12,15 @@ async fn the_service_manager_is_notified_of_each_state() {
     let layout = Layout::new();
     layout.write_configuration(&with_compiled_plugins(&layout));
     let mut service = Service::start(&layout, Command::new(server_program()));
-    let address = address_in(&service.told("READY=1"));
+    let address = address_in(&service.notified("READY=1"));
     assert_eq!(health(&address).await, "{\"status\":\"UP\"}");
-    service.told("WATCHDOG=1");
-    service.told("WATCHDOG=1");
+    service.notified("WATCHDOG=1");
+    service.notified("WATCHDOG=1");
     service.signal("HUP");
-    service.told("WATCHDOG=1");
+    service.notified("WATCHDOG=1");
     assert_eq!(health(&address).await, "{\"status\":\"UP\"}");
     service.signal("TERM");
-    service.told("STOPPING=1");
+    service.notified("STOPPING=1");
     assert!(service.end().success());
 }
 
@@ -30,7 +30,7 @@ async fn shutdown_does_not_wait_for_plugins_being_reloaded() {
     let text = with_compiled_plugins(&layout);
     layout.write_configuration(&text);
     let mut service = Service::start(&layout, Command::new(server_program()));
-    service.told("READY=1");
+    service.notified("READY=1");
 
     // A component whose read blocks while the test can write to it.
     let unfinished = layout.path("run/unfinished.wasm");
@@ -44,7 +44,7 @@ async fn shutdown_does_not_wait_for_plugins_being_reloaded() {
     service.signal("HUP");
     let written = opened_by_the_server(unfinished);
     service.signal("TERM");
-    service.told("STOPPING=1");
+    service.notified("STOPPING=1");
     assert!(service.end().success());
     drop(written);
 

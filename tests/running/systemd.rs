@@ -82,7 +82,7 @@ fn the_unit_fits_the_example_configuration() {
     assert!(example.contains(&source));
 }
 
-/// Open files besides client connections: three for each of the twenty default database connections, and 256.
+/// Open files other than client connections: three for each of the twenty default database connections, and 256.
 const OTHER_FILES: u64 = 20 * 3 + 256;
 
 fn text(path: PathBuf) -> String {

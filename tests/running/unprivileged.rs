@@ -34,10 +34,10 @@ async fn an_unprivileged_user_runs_the_server_on_read_only_files() {
     let before = contents(&layout);
 
     let mut service = Service::start(&layout, unprivileged(&program, is_root));
-    let address = address_in(&service.told("READY=1"));
+    let address = address_in(&service.notified("READY=1"));
     assert_eq!(health(&address).await, "{\"status\":\"UP\"}");
     service.signal("TERM");
-    service.told("STOPPING=1");
+    service.notified("STOPPING=1");
     assert!(service.end().success());
 
     assert_eq!(contents(&layout), before);
@@ -48,7 +48,7 @@ async fn an_unprivileged_user_runs_the_server_on_read_only_files() {
     ] {
         let metadata = fs::metadata(layout.path(path)).unwrap();
         assert_eq!(metadata.mode() & 0o777, mode, "{path}");
-        assert!(!is_root || metadata.uid() == NOBODY, "{path}");
+        assert!(!is_root || metadata.uid() == UNPRIVILEGED, "{path}");
     }
 }
 
@@ -85,7 +85,7 @@ fn give_away(layout: &Layout, is_root: bool) {
     }
     for folder in ["var", "run", "etc/keywright/tls"] {
         for path in files(&layout.path(folder)) {
-            chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
+            chown(path, Some(UNPRIVILEGED), Some(UNPRIVILEGED)).unwrap();
         }
     }
 }
@@ -134,9 +134,9 @@ fn unprivileged(program: &Path, is_root: bool) -> Command {
     command
         .args([
             "--reuid",
-            &NOBODY.to_string(),
+            &UNPRIVILEGED.to_string(),
             "--regid",
-            &NOBODY.to_string(),
+            &UNPRIVILEGED.to_string(),
         ])
         .args([
             "--clear-groups",
@@ -148,4 +148,4 @@ fn unprivileged(program: &Path, is_root: bool) -> Command {
     command
 }
 
-const NOBODY: u32 = 65_534;
+const UNPRIVILEGED: u32 = 65_534;

@@ -31,7 +31,7 @@ pub(crate) struct ConfiguredPlugins<'a> {
 /// A component could not be read or pulled, or its signature is missing or invalid.
 #[derive(Debug, thiserror::Error)]
 #[error("the plugin {plugin} (component {component}) is refused")]
-pub(crate) struct ComponentRefused {
+pub(crate) struct ComponentError {
     plugin: String,
     component: String,
     /// The full name of the setting to correct.
@@ -48,7 +48,7 @@ impl Components<'_> {
         &self,
         sandbox: SandboxConfig,
         plugins: ConfiguredPlugins<'_>,
-    ) -> (RuntimeConfig, Vec<ComponentRefused>) {
+    ) -> (RuntimeConfig, Vec<ComponentError>) {
         let generators = plugins.generators.iter();
         let named = generators.map(|(name, plugin)| (Some(name), plugin));
         let named = named.chain(plugins.resolver.map(|plugin| (None, plugin)));
@@ -76,17 +76,17 @@ impl Components<'_> {
         &self,
         generator: Option<&String>,
         plugin: &PluginConfig,
-    ) -> Result<runtime::PluginConfig, ComponentRefused> {
+    ) -> Result<runtime::PluginConfig, ComponentError> {
         let section = generator.map_or("resolver".to_owned(), |name| format!("generators.{name}"));
-        let component =
-            self.source(plugin)
-                .await
-                .map_err(|(setting, source)| ComponentRefused {
-                    plugin: generator.map_or("resolver", String::as_str).to_owned(),
-                    component: plugin.component.to_string(),
-                    setting: format!("{section}.{setting}"),
-                    source,
-                })?;
+        let component = self
+            .source(plugin)
+            .await
+            .map_err(|(setting, source)| ComponentError {
+                plugin: generator.map_or("resolver", String::as_str).to_owned(),
+                component: plugin.component.to_string(),
+                setting: format!("{section}.{setting}"),
+                source,
+            })?;
         Ok(runtime::PluginConfig {
             component,
             sha256: plugin.sha256.clone(),

@@ -22,7 +22,7 @@ use tokio::{
 };
 
 use crate::{
-    components::{ComponentRefused, Components, ConfiguredPlugins},
+    components::{ComponentError, Components, ConfiguredPlugins},
     config::{Config, EncryptionConfig},
     keys::{self, SharedKeyRing},
     plugin_cache::{InUse, remove_unused},
@@ -170,7 +170,7 @@ fn loaded(
 }
 
 /// Returns the configuration for the runtime, the plugins without a component, and the pulled components.
-async fn collected(config: &Config) -> (RuntimeConfig, Vec<ComponentRefused>, Cache) {
+async fn collected(config: &Config) -> (RuntimeConfig, Vec<ComponentError>, Cache) {
     let components = Components {
         registry: &config.registry,
         cache: Cache::new(&config.plugins.cache_directory),

@@ -16,10 +16,11 @@ impl ServiceManager {
     pub(crate) fn ready(addresses: &[SocketAddr]) -> Self {
         let addresses: Vec<_> = addresses.iter().map(SocketAddr::to_string).collect();
         let status = format!("listening on {}", addresses.join(", "));
-        tell(&[NotifyState::Ready, NotifyState::Status(&status)]);
+        notify(&[NotifyState::Ready, NotifyState::Status(&status)]);
         let silence_max = sd_notify::watchdog_enabled();
         Self {
-            signs_of_life: silence_max.map(|time| tokio::spawn(keep_telling(time / 2))),
+            signs_of_life: silence_max
+                .map(|time| tokio::spawn(send_watchdog_notifications(time / 2))),
         }
     }
 
@@ -30,21 +31,21 @@ impl ServiceManager {
             signs_of_life.abort();
         }
         let status = NotifyState::Status("completing requests in progress");
-        tell(&[NotifyState::Stopping, status]);
+        notify(&[NotifyState::Stopping, status]);
     }
 }
 
 /// Sends watchdog notifications while the request threads are responsive. A separate thread sends them, so that a
 /// manager that does not read them cannot block requests.
-async fn keep_telling(pause: Duration) {
-    let (due, told) = mpsc::sync_channel(1);
-    let telling = move || {
-        while told.recv().is_ok() {
-            tell(&[NotifyState::Watchdog]);
+async fn send_watchdog_notifications(pause: Duration) {
+    let (due, receiver) = mpsc::sync_channel(1);
+    let notifying = move || {
+        while receiver.recv().is_ok() {
+            notify(&[NotifyState::Watchdog]);
         }
     };
     let thread = thread::Builder::new().name("keywright-alive".to_owned());
-    if let Err(cause) = thread.spawn(telling) {
+    if let Err(cause) = thread.spawn(notifying) {
         tracing::warn!(error = %cause, "could not start the thread for watchdog notifications");
         return;
     }
@@ -56,7 +57,7 @@ async fn keep_telling(pause: Duration) {
     }
 }
 
-fn tell(states: &[NotifyState<'_>]) {
+fn notify(states: &[NotifyState<'_>]) {
     if let Err(cause) = sd_notify::notify(states) {
         tracing::warn!(error = %cause, "could not notify the service manager");
     }

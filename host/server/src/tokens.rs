@@ -33,7 +33,7 @@ pub(crate) fn token_verifier(
 }
 
 /// The error if no method of authentication is configured.
-pub(crate) const NO_AUTHENTICATION: &str = "nobody could log in: set authentication.url or authentication.static_key for access tokens, or \
+pub(crate) const NO_AUTHENTICATION: &str = "no authentication is configured: set authentication.url or authentication.static_key for access tokens, or \
      server.tls.client_authorities for client certificates";
 
 fn configured(

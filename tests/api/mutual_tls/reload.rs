@@ -83,7 +83,7 @@ async fn files_that_can_not_be_used_leave_what_was_read_before() {
     let holder = authority.issue(&Contents::of_client(&[&[UNIT]]));
     let file = server.directory().join(AUTHORITIES_FILE);
     for (content, words) in [
-        (Some(""), "holds no certificate"),
+        (Some(""), "contains no certificate"),
         (
             Some("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"),
             "using the client authorities",

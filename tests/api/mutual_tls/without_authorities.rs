@@ -45,11 +45,11 @@ fn a_file_without_usable_authorities_is_refused_at_start() {
     let directory = TempDir::new().unwrap();
     for (content, words) in [
         (None, "reading the client authorities"),
-        (Some(String::new()), "holds no certificate"),
-        (Some("authorities".to_owned()), "holds no certificate"),
+        (Some(String::new()), "contains no certificate"),
+        (Some("authorities".to_owned()), "contains no certificate"),
         (
             Some(fs::read_to_string(key_file("server-key.pem")).unwrap()),
-            "holds no certificate",
+            "contains no certificate",
         ),
         (
             Some("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n".to_owned()),

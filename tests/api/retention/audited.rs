@@ -86,7 +86,7 @@ async fn while_the_trail_can_not_be_written_nothing_is_deleted() {
     assert!(
         server
             .log()
-            .contains("retention stopped before deleting versions")
+            .contains("retention stopped because audit events could not be written")
     );
     fs::remove_file(&file).unwrap();
     server.reopen_audit_trail().await;

@@ -124,10 +124,10 @@ async fn svids_verify_after_each_step_of_a_ca_rotation() {
             "--bundle",
             "trusted.pem",
         ];
-        let told = json_of(&shell, &rotate);
-        assert_eq!(told["steps_taken"], json!([step]));
-        assert_eq!(told["outstanding"], outstanding, "{step}");
-        assert_eq!(told["regenerated_credentials"], regenerated, "{step}");
+        let report = json_of(&shell, &rotate);
+        assert_eq!(report["steps_taken"], json!([step]));
+        assert_eq!(report["outstanding"], outstanding, "{step}");
+        assert_eq!(report["regenerated_credentials"], regenerated, "{step}");
         let trusted = fs::read_to_string(shell.file("trusted.pem")).unwrap();
         let now = Presented::now(&server).await;
         assert_eq!(now.verified_by(&trusted), [true, true], "{step}");
@@ -242,8 +242,8 @@ async fn an_svid_is_bulk_regenerated_and_converges_with_its_ca() {
     );
 
     // Without the plugin, nothing can be generated: the response names the credential.
-    let told = server.reload_plugins(&Options::default()).await;
-    assert!(told.contains("the plugins were loaded again"), "{told}");
+    let log = server.reload_plugins(&Options::default()).await;
+    assert!(log.contains("the plugins were loaded again"), "{log}");
     let refused = server.bulk_regenerate("/ca/root").await.expect(400);
     assert!(refused.error().contains("/svid/"), "{}", refused.error());
     assert_eq!(server.versions("/ca/nested").await.len(), 2);

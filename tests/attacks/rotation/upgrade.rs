@@ -44,8 +44,8 @@ fn plain(component: &Path) -> Options {
 }
 
 async fn upgrade(server: &Server, to: &Options) {
-    let told = server.reload_plugins(to).await;
-    assert!(told.contains("the plugins were loaded again"), "{told}");
+    let log = server.reload_plugins(to).await;
+    assert!(log.contains("the plugins were loaded again"), "{log}");
 }
 
 /// Waits until each credential has converged several more times, or a worker has failed.

@@ -103,7 +103,7 @@ pub(super) const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "url = \"https://uaa",
         "#",
-        "authentication.url: nobody could log in",
+        "authentication.url: no authentication is configured",
     ),
     (
         "#: trusted_authorities =",

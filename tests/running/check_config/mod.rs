@@ -34,12 +34,15 @@ fn each_error_names_its_setting() {
     fs::write(layout.path("etc/keywright/empty.key"), "\n").unwrap();
     let same = layout.path("etc/keywright/same.key");
     fs::copy(key_file("encryption.key"), same).unwrap();
-    for (from, to, told) in MISTAKES {
+    for (from, to, expected) in MISTAKES {
         assert!(example.contains(from), "{from}");
         layout.write_configuration(&example.replacen(from, to, 1));
         let checked = layout.check(&["--no-plugins"], &[]).expect(1);
-        let is_told = checked.output.lines().any(|line| line.starts_with(told));
-        assert!(is_told, "{told} is not in {checked:#?}");
+        let is_reported = checked
+            .output
+            .lines()
+            .any(|line| line.starts_with(expected));
+        assert!(is_reported, "{expected} is not in {checked:#?}");
         assert!(!checked.output.contains("hunter2"), "{checked:#?}");
     }
 }
@@ -77,7 +80,7 @@ grants = ["random"]
         root = layout.root().display(),
     ));
     let checked = layout.check(&[], &[]).expect(1);
-    for told in [
+    for expected in [
         "generators.absent.component: loading it: the plugin absent",
         "generators.pem.component: loading it: the plugin pem",
         "generators.password.grants: loading it: the plugin password",
@@ -86,8 +89,11 @@ grants = ["random"]
         "resolver.component: loading it: the plugin resolver",
     ] {
         assert!(
-            checked.output.lines().any(|line| line.starts_with(told)),
-            "{told}: {checked:#?}"
+            checked
+                .output
+                .lines()
+                .any(|line| line.starts_with(expected)),
+            "{expected}: {checked:#?}"
         );
     }
 }
@@ -172,7 +178,7 @@ fn risky_settings_are_warnings_not_errors() {
     );
     set_mode(&layout.path("etc/keywright/tls/server-key.pem"), 0o644);
     let checked = layout.check(&["--no-plugins"], &[]).expect(0);
-    for told in [
+    for expected in [
         "warning: authorization.enforced: ",
         "warning: authorization.permissions[0].actors: names \"keywright-admin\"",
         "warning: encryption.keys[0].file: every user of this machine may",
@@ -180,8 +186,11 @@ fn risky_settings_are_warnings_not_errors() {
         "warning: server.tls.private_key: every user of this machine may",
     ] {
         assert!(
-            checked.output.lines().any(|line| line.starts_with(told)),
-            "{told}: {checked:#?}"
+            checked
+                .output
+                .lines()
+                .any(|line| line.starts_with(expected)),
+            "{expected}: {checked:#?}"
         );
     }
     layout.write_configuration(&text.replacen("listen = \"0.0.0.0:9001\"", "", 1));
@@ -266,13 +275,13 @@ fn writing_to_a_closed_pipe_does_not_panic() {
 
 #[test]
 fn a_server_names_the_invalid_setting_without_its_value() {
-    for (lines, told) in [
+    for (lines, expected) in [
         ("requests_max = \"hunter2\"", "server.requests_max: must be"),
         ("requests_max = 0", "must be from 1 to 1000000, not 0"),
         ("hunter = \"hunter2\"", "unknown field: found `hunter`"),
     ] {
         let said = Server::refusal(&Options::default().server_settings(lines));
-        assert!(said.contains(told), "{said}");
+        assert!(said.contains(expected), "{said}");
         assert!(!said.contains("hunter2"), "{said}");
     }
     let said = Server::refusal(&Options::default().audit("[audit]\nsink = \"hunter2\""));

@@ -167,7 +167,7 @@ impl Place {
     }
 }
 
-/// Returns whether the programs that plugin authors need besides Rust are installed.
+/// Returns whether the additional programs that plugin authors need are installed.
 fn has_programs_of_authors() -> bool {
     let has_compiler = toolchain_program("zig").is_some();
     has_compiler

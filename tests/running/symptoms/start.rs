@@ -119,7 +119,7 @@ fn with_password_plugin(section: &str) -> String {
     Server::refusal(&Options::default().generator("password", section))
 }
 
-/// A test's guest as the generator of its type.
+/// Configures a test guest as the generator of its type.
 fn with_guest(name: &str, more: &str) -> String {
     let component = component(name);
     let component = component.display();
@@ -164,23 +164,23 @@ async fn on_a_newer_schema() -> String {
     served(directory.path())
 }
 
-/// What a server says that does not start in this folder.
+/// Returns the error of a server that does not start in this folder.
 fn served(directory: &std::path::Path) -> String {
     let ended = run_command(directory, &["serve"]).expect(1);
     ended.output + &ended.errors
 }
 
-/// A public key of minisign's.
+/// A minisign public key.
 const KEY: &str = "RWQjnseflmHS0zxBY7eWI46R658f4jDlSgPh/r6We2nF6K+Vmaq6c1Pq";
 
-/// A signature by another one.
+/// A signature with another key.
 const SIGNATURE_OF_ANOTHER: &str = "\
 untrusted comment: signature from minisign secret key\n\
 RUQ9twG3hyx0qsJQ030E2cqmgi7AB6uertGWimhGixgfFvqTjE4bZSEdupH5Qjac+8II7dPtQYpoZyO2kxiHxqPWS0gRkH85PwM=\n\
 trusted comment: timestamp:1795337464	file:g	hashed\n\
 BaIBDj4m6ynBUQO4+K89ryxpF/u/QspLotmxwCXLkoVIj0FiDaQHR3ZC3pTx8HicYEydm6u5n+Qf8sO0BkOjAQ==\n";
 
-/// Has a server not find the database that its marker says was there.
+/// Returns the error of a server whose database is missing although its marker exists.
 fn without_its_database() -> String {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("moved.db");

@@ -39,7 +39,7 @@ pub(super) struct Load {
     servers: Vec<Arc<Server>>,
     counts: Arc<[Counts; SERVERS]>,
     is_ending: Arc<AtomicBool>,
-    clients: JoinSet<Told>,
+    clients: JoinSet<Responses>,
 }
 
 /// The responses of one server.
@@ -57,7 +57,7 @@ struct Counts {
 
 /// The responses to clients.
 #[derive(Default)]
-pub(super) struct Told {
+pub(super) struct Responses {
     /// The id and the value of each acknowledged version.
     acknowledged: HashMap<String, Value>,
     /// The values per name that may have been written without an acknowledgement.
@@ -69,7 +69,7 @@ pub(super) struct Told {
 /// The expected state after the load.
 pub(super) struct Ended {
     servers: Vec<Arc<Server>>,
-    told: Told,
+    responses: Responses,
 }
 
 impl Load {
@@ -78,8 +78,8 @@ impl Load {
         let options = Options::default().storage(&storage);
         let first = async || Server::try_start_in(TempDir::new().unwrap(), &options).await;
         let first = repeatedly(first).await;
-        let beside = || repeatedly(async || first.try_start_beside().await);
-        let (second, third) = tokio::join!(beside(), beside());
+        let another = || repeatedly(async || first.try_start_beside().await);
+        let (second, third) = tokio::join!(another(), another());
         let servers: Vec<_> = [first, second, third].map(Arc::new).into();
         let counts: Arc<[Counts; SERVERS]> = Arc::default();
         let is_ending = Arc::new(AtomicBool::new(false));
@@ -92,7 +92,7 @@ impl Load {
                     folder: format!("/{number}/{client}"),
                     counts: Arc::clone(&counts),
                     newest: None,
-                    told: Told::default(),
+                    responses: Responses::default(),
                 };
                 clients.spawn(client.work(Arc::clone(&is_ending)));
             }
@@ -143,9 +143,9 @@ impl Load {
         for server in &self.servers {
             loop {
                 let answer = server.get("/health").await;
-                let told = answer.json()["status"].clone();
-                assert_eq!(answer.status == 200, told == "UP", "{answer:?}");
-                if told == status {
+                let health = answer.json()["status"].clone();
+                assert_eq!(answer.status == 200, health == "UP", "{answer:?}");
+                if health == status {
                     break;
                 }
                 assert!(begun.elapsed() < AWAITED_MAX, "{answer:?}");
@@ -172,11 +172,11 @@ impl Load {
     /// Stops the clients, and returns the expected state.
     pub(super) async fn end(self) -> Ended {
         self.is_ending.store(true, Ordering::Relaxed);
-        let mut told = Told::default();
+        let mut responses = Responses::default();
         for client in self.clients.join_all().await {
-            told.acknowledged.extend(client.acknowledged);
-            told.in_doubt.extend(client.in_doubt);
-            told.names.extend(client.names);
+            responses.acknowledged.extend(client.acknowledged);
+            responses.in_doubt.extend(client.in_doubt);
+            responses.names.extend(client.names);
         }
         for counts in self.counts.iter() {
             let wrong = counts.wrong.lock().unwrap();
@@ -193,7 +193,7 @@ impl Load {
         }
         Ended {
             servers: self.servers,
-            told,
+            responses,
         }
     }
 }
@@ -214,7 +214,7 @@ impl Ended {
     /// Asserts that each server has the acknowledged versions, with values and in order; other versions must have been
     /// requested.
     pub(super) async fn assert_nothing_is_lost(&self) {
-        for (position, (name, acknowledged)) in self.told.names.iter().enumerate() {
+        for (position, (name, acknowledged)) in self.responses.names.iter().enumerate() {
             let server = &self.servers[position % SERVERS];
             let versions = server.versions(name).await;
             let known = |version: &&Value| {
@@ -228,17 +228,17 @@ impl Ended {
                 .collect();
             let expected: Vec<&str> = acknowledged.iter().rev().map(String::as_str).collect();
             assert_eq!(kept, expected, "{name}");
-            let in_doubt = self.told.in_doubt.get(name);
+            let in_doubt = self.responses.in_doubt.get(name);
             for version in &versions {
                 let id = version["id"].as_str().unwrap();
-                let is_asked = match self.told.acknowledged.get(id) {
+                let is_asked = match self.responses.acknowledged.get(id) {
                     Some(value) => version["value"] == *value,
                     None => in_doubt.is_some_and(|values| values.contains(&version["value"])),
                 };
                 assert!(is_asked, "unrequested version {version}");
             }
         }
-        assert!(!self.told.acknowledged.is_empty());
+        assert!(!self.responses.acknowledged.is_empty());
     }
 }
 
@@ -249,11 +249,11 @@ struct Client {
     folder: String,
     counts: Arc<[Counts; SERVERS]>,
     newest: Option<String>,
-    told: Told,
+    responses: Responses,
 }
 
 impl Client {
-    async fn work(mut self, is_ending: Arc<AtomicBool>) -> Told {
+    async fn work(mut self, is_ending: Arc<AtomicBool>) -> Responses {
         let mut round = 0;
         while !is_ending.load(Ordering::Relaxed) {
             let name = format!("{}/{}", self.folder, round / WRITES_PER_NAME);
@@ -261,7 +261,7 @@ impl Client {
             self.read().await;
             round += 1;
         }
-        self.told
+        self.responses
     }
 
     async fn write(&mut self, name: &str, round: usize) {
@@ -271,16 +271,16 @@ impl Client {
         match answer {
             Some(answer) if answer.status == 200 => {
                 let id = answer.json()["id"].as_str().unwrap().to_owned();
-                let versions = self.told.names.entry(name.to_owned()).or_default();
+                let versions = self.responses.names.entry(name.to_owned()).or_default();
                 versions.push(id.clone());
                 self.newest = Some(id.clone());
-                self.told.acknowledged.insert(id, value);
+                self.responses.acknowledged.insert(id, value);
                 self.counts[self.number]
                     .written
                     .fetch_add(1, Ordering::Relaxed);
             }
             _ => {
-                let in_doubt = self.told.in_doubt.entry(name.to_owned()).or_default();
+                let in_doubt = self.responses.in_doubt.entry(name.to_owned()).or_default();
                 in_doubt.push(value);
             }
         }
@@ -292,7 +292,7 @@ impl Client {
             return;
         };
         let path = format!("/api/v1/data/{newest}");
-        let expected = self.told.acknowledged[newest].clone();
+        let expected = self.responses.acknowledged[newest].clone();
         let counts = &self.counts[self.number];
         if let Some(answer) = self.ask(Method::GET, &path, None).await {
             if answer.status == 200 {

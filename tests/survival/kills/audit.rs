@@ -19,11 +19,11 @@ impl AuditTrail {
         self.bytes_read = trail.len();
         let lines = added.split(|byte| *byte == b'\n');
         let lines: Vec<&[u8]> = lines.filter(|line| !line.is_empty()).collect();
-        let mut told = BTreeSet::new();
+        let mut request_ids = BTreeSet::new();
         for (place, line) in lines.iter().enumerate() {
             match serde_json::from_slice::<Value>(line) {
                 Ok(event) => {
-                    told.insert(event["request_id"].as_str().unwrap().to_owned());
+                    request_ids.insert(event["request_id"].as_str().unwrap().to_owned());
                 }
                 Err(cause) => {
                     let line = String::from_utf8_lossy(line);
@@ -33,7 +33,7 @@ impl AuditTrail {
         }
         for request_id in acknowledged {
             assert!(
-                told.contains(request_id),
+                request_ids.contains(request_id),
                 "no event has the id {request_id}"
             );
         }

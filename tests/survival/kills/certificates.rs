@@ -8,7 +8,7 @@ use reqwest::Method;
 use serde_json::{Map, Value, json};
 
 use super::{
-    records::Place,
+    records::Location,
     request::{CERTIFICATE_ID, Owned, Request, Step},
 };
 
@@ -34,13 +34,13 @@ fn rotate_root(owned: &Owned<'_>, choices: &mut ChaCha12Rng) -> Step {
     let name = owned.name(ROOT);
     let versions = owned.versions(&name);
     let Some(ids) = ids(versions) else {
-        return Step::Read(Place::Credential(name));
+        return Step::Read(Location::Credential(name));
     };
     let flagged = versions.iter().position(is_transitional);
     if versions.len() > VERSIONS_MAX {
-        let place = deletable(versions);
-        let request = delete_version(owned, &name, place);
-        let brings_children = flagged == Some(place);
+        let location = deletable(versions);
+        let request = delete_version(owned, &name, location);
+        let brings_children = flagged == Some(location);
         return Step::Write(if brings_children {
             with_children(owned, request)
         } else {
@@ -96,7 +96,7 @@ fn move_flag(owned: &Owned<'_>, name: &str, id: Option<&str>) -> Request {
     let mut request = to_certificate(Method::PUT, name, "update_transitional_version", body);
     request
         .changes
-        .insert(Place::Credential(name.to_owned()), versions);
+        .insert(Location::Credential(name.to_owned()), versions);
     request
 }
 
@@ -104,12 +104,12 @@ fn move_flag(owned: &Owned<'_>, name: &str, id: Option<&str>) -> Request {
 fn bring(owned: &Owned<'_>, choices: &mut ChaCha12Rng) -> Step {
     let (root, name) = (owned.name(ROOT), owned.name(BROUGHT));
     let Some(certificate) = owned.versions(&root)[0]["value"].get("certificate") else {
-        return Step::Read(Place::Credential(root));
+        return Step::Read(Location::Credential(root));
     };
     let value = json!({"certificate": certificate});
     let versions = owned.versions(&name);
     let Some(ids) = ids(versions) else {
-        return Step::Read(Place::Credential(name));
+        return Step::Read(Location::Credential(name));
     };
     let is_flagged = versions.iter().any(is_transitional);
     if versions.len() > VERSIONS_MAX {
@@ -205,19 +205,19 @@ fn shortened(owned: &Owned<'_>, name: &str) -> Option<Step> {
         return None;
     }
     if ids(versions).is_none() || name == owned.name(ROOT) {
-        return Some(Step::Read(Place::Credential(name.to_owned())));
+        return Some(Step::Read(Location::Credential(name.to_owned())));
     }
     Some(Step::Write(delete_version(owned, name, versions.len() - 1)))
 }
 
-fn delete_version(owned: &Owned<'_>, name: &str, place: usize) -> Request {
+fn delete_version(owned: &Owned<'_>, name: &str, location: usize) -> Request {
     let mut versions = owned.versions(name).to_vec();
-    let deleted = versions.remove(place);
+    let deleted = versions.remove(location);
     let below = format!("versions/{}", deleted["id"].as_str().unwrap());
     let mut request = to_certificate(Method::DELETE, name, &below, Value::Null);
     request
         .changes
-        .insert(Place::Credential(name.to_owned()), versions);
+        .insert(Location::Credential(name.to_owned()), versions);
     request
 }
 

@@ -5,14 +5,14 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{
-    records::{Place, at},
+    records::{Location, at},
     request::{Owned, Request, Step},
 };
 
 /// Returns the next step.
 pub(super) fn next(owned: &Owned<'_>, choices: &mut ChaCha12Rng) -> Step {
     let path = owned.name(PATHS.choose(choices).unwrap());
-    let of = |actor: &&str| Place::Permission {
+    let of = |actor: &&str| Location::Permission {
         path: path.clone(),
         actor: (*actor).to_owned(),
     };
@@ -22,14 +22,14 @@ pub(super) fn next(owned: &Owned<'_>, choices: &mut ChaCha12Rng) -> Step {
         return Step::Write(add_all(&path, operations));
     }
     let actor = *ACTORS.choose(choices).unwrap();
-    let place = of(&actor);
-    let Some(permission) = at(owned.records, &place).first() else {
-        return Step::Write(add(place, &path, actor, operations));
+    let location = of(&actor);
+    let Some(permission) = at(owned.records, &location).first() else {
+        return Step::Write(add(location, &path, actor, operations));
     };
     match permission["uuid"].as_str() {
-        Some(id) => Step::Write(change(choices, place.clone(), id, operations)),
+        Some(id) => Step::Write(change(choices, location.clone(), id, operations)),
         // It was added with others, by a response without ids.
-        None => Step::Read(place),
+        None => Step::Read(location),
     }
 }
 
@@ -40,28 +40,28 @@ fn add_all(path: &str, operations: &[&str]) -> Request {
     let body = json!({"credential_name": path, "permissions": grants});
     let mut request = Request::new(Method::POST, "/api/v1/permissions", body);
     for actor in ACTORS {
-        let place = Place::Permission {
+        let location = Location::Permission {
             path: path.to_owned(),
             actor: actor.to_owned(),
         };
         let permission = json!({"path": path, "actor": actor, "operations": operations});
-        request.changes.insert(place, vec![permission]);
+        request.changes.insert(location, vec![permission]);
     }
     request
 }
 
-fn add(place: Place, path: &str, actor: &str, operations: &[&str]) -> Request {
+fn add(location: Location, path: &str, actor: &str, operations: &[&str]) -> Request {
     let body = json!({"path": path, "actor": actor, "operations": operations});
     let mut request = Request::new(Method::POST, "/api/v2/permissions", body.clone());
-    request.changes.insert(place.clone(), vec![body]);
-    request.answered = Some(place);
+    request.changes.insert(location.clone(), vec![body]);
+    request.answered = Some(location);
     request
 }
 
 /// Replaces, amends or deletes a permission.
-fn change(choices: &mut ChaCha12Rng, place: Place, id: &str, operations: &[&str]) -> Request {
-    let Place::Permission { path, actor } = &place else {
-        panic!("{place:?} is not a permission");
+fn change(choices: &mut ChaCha12Rng, location: Location, id: &str, operations: &[&str]) -> Request {
+    let Location::Permission { path, actor } = &location else {
+        panic!("{location:?} is not a permission");
     };
     let address = format!("/api/v2/permissions/{id}");
     let changed = json!({"path": path, "actor": actor, "operations": operations});
@@ -73,10 +73,10 @@ fn change(choices: &mut ChaCha12Rng, place: Place, id: &str, operations: &[&str]
     let is_deleted = method == Method::DELETE;
     let mut request = Request::new(method, address, body);
     if is_deleted {
-        request.changes.insert(place, Vec::new());
+        request.changes.insert(location, Vec::new());
     } else {
-        request.changes.insert(place.clone(), vec![changed]);
-        request.answered = Some(place);
+        request.changes.insert(location.clone(), vec![changed]);
+        request.answered = Some(location);
     }
     request
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 /// A location that requests change.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Place {
+pub(super) enum Location {
     /// The versions of a credential, by its name.
     Credential(String),
     /// The permission of an actor on a path.
@@ -22,9 +22,9 @@ pub(super) enum Place {
 
 /// The records at each location, newest first. For records that the server created without returning them, only some
 /// fields are known.
-pub(super) type Records = BTreeMap<Place, Vec<Value>>;
+pub(super) type Records = BTreeMap<Location, Vec<Value>>;
 
-impl Place {
+impl Location {
     /// Reads the records at a location; `None` if the server or its database is gone.
     pub(super) async fn read(&self, caller: &Caller) -> Option<Vec<Value>> {
         let path = match self {
@@ -69,6 +69,6 @@ pub(super) fn is(expected: &Value, actual: &Value) -> bool {
 }
 
 /// The records at a location.
-pub(super) fn at<'a>(records: &'a Records, place: &Place) -> &'a [Value] {
-    records.get(place).map_or(&[], Vec::as_slice)
+pub(super) fn at<'a>(records: &'a Records, location: &Location) -> &'a [Value] {
+    records.get(location).map_or(&[], Vec::as_slice)
 }

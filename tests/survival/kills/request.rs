@@ -4,13 +4,13 @@ use keywright_harness::{Answer, Caller};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::records::{Place, Records, at};
+use super::records::{Location, Records, at};
 
 /// A worker's next step.
 #[derive(Debug)]
 pub(super) enum Step {
     /// Reads the records at a location, and checks them.
-    Read(Place),
+    Read(Location),
     /// Changes something.
     Write(Request),
 }
@@ -24,7 +24,7 @@ pub(super) struct Request {
     /// The records at each changed location afterwards.
     pub(super) changes: Records,
     /// The credential whose newest record is the response.
-    pub(super) answered: Option<Place>,
+    pub(super) answered: Option<Location>,
     /// Whether the server may keep and return the newest record.
     pub(super) may_keep: bool,
     /// Whether the server may reject the request because of too many such requests.
@@ -54,7 +54,7 @@ impl Request {
         let mut request = Self::new(Method::DELETE, path, Value::Null);
         request
             .changes
-            .insert(Place::Credential(name.to_owned()), Vec::new());
+            .insert(Location::Credential(name.to_owned()), Vec::new());
         request
     }
 
@@ -63,13 +63,13 @@ impl Request {
         let mut versions = vec![version];
         versions.extend_from_slice(owned.versions(name));
         self.changes
-            .insert(Place::Credential(name.to_owned()), versions);
+            .insert(Location::Credential(name.to_owned()), versions);
         self
     }
 
     /// Expects the newest version of this credential as the response.
     pub(super) fn answers(mut self, name: &str) -> Self {
-        self.answered = Some(Place::Credential(name.to_owned()));
+        self.answered = Some(Location::Credential(name.to_owned()));
         self
     }
 
@@ -119,7 +119,7 @@ impl Owned<'_> {
 
     /// Returns the versions of one of its credentials, newest first.
     pub(super) fn versions(&self, name: &str) -> &[Value] {
-        at(self.records, &Place::Credential(name.to_owned()))
+        at(self.records, &Location::Credential(name.to_owned()))
     }
 
     /// Regenerates one of its credentials.

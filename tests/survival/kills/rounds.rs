@@ -38,7 +38,7 @@ async fn survive(engine: Engine) {
         run.round(round, is_crash).await;
         if round.is_multiple_of(CHECK_INTERVAL) || round == count {
             run.store.check();
-            run.tell(&format!(
+            run.print(&format!(
                 "{engine:?}: {round} kills in {:?}",
                 begun.elapsed()
             ));
@@ -171,7 +171,7 @@ impl Run {
     }
 
     /// Prints the results.
-    fn tell(&self, kills: &str) {
+    fn print(&self, kills: &str) {
         let writes = self.writes;
         let (done, undone) = self.interrupted();
         println!(

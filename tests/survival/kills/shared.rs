@@ -7,7 +7,7 @@ use rand::{Rng, RngExt, rngs::ChaCha12Rng};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::records::{Place, is};
+use super::records::{Location, is};
 
 /// A worker's write to a shared credential.
 #[derive(Debug)]
@@ -60,8 +60,8 @@ impl Shared {
     /// Asserts that a restarted server has the writes since the last check, and nothing else.
     pub(super) async fn verify(&mut self, caller: &Caller, writes: Vec<SharedWrite>) {
         for name in [SET, GENERATED] {
-            let place = Place::Credential(name.to_owned());
-            let actual = place.read(caller).await.unwrap();
+            let location = Location::Credential(name.to_owned());
+            let actual = location.read(caller).await.unwrap();
             let before = self.versions.remove(name).unwrap_or_default();
             let writes: Vec<_> = writes.iter().filter(|write| write.is_to(name)).collect();
             if name == SET {
@@ -97,21 +97,21 @@ fn verify_set(before: &[Value], writes: &[&SharedWrite], actual: &[Value]) {
         let Some(answer) = &write.answer else {
             continue;
         };
-        let place = added.iter().position(|version| version == answer);
-        let place = place.unwrap_or_else(|| panic!("{answer} is lost: {actual:#?}"));
-        let later = last.insert(write.worker, place);
+        let location = added.iter().position(|version| version == answer);
+        let location = location.unwrap_or_else(|| panic!("{answer} is lost: {actual:#?}"));
+        let later = last.insert(write.worker, location);
         assert!(
-            later.is_none_or(|later| place < later),
+            later.is_none_or(|later| location < later),
             "{answer} is out of order"
         );
         unexplained.retain(|version| *version != answer);
     }
     for write in writes.iter().filter(|write| write.answer.is_none()) {
-        if let Some(place) = unexplained
+        if let Some(location) = unexplained
             .iter()
             .position(|version| is(&write.body, version))
         {
-            unexplained.remove(place);
+            unexplained.remove(location);
         }
     }
     assert!(

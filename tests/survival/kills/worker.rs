@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::{
     certificates, permissions, plain,
-    records::{Place, Records, are, at, is},
+    records::{Location, Records, are, at, is},
     request::{Owned, Request, Step},
     shared::{self, SharedWrite},
 };
@@ -23,7 +23,7 @@ pub(super) struct Worker {
     /// The expected records, as far as they are known.
     records: Records,
     /// The locations changed since they were last read from a restarted server.
-    touched: BTreeSet<Place>,
+    touched: BTreeSet<Location>,
     /// The request that may or may not have taken effect.
     under_way: Option<Request>,
     /// Its writes to shared credentials.
@@ -120,20 +120,20 @@ impl Worker {
             _ => certificates::next(&owned, &mut self.choices),
         };
         match step {
-            Step::Read(place) => self.look(caller, place).await,
+            Step::Read(location) => self.look(caller, location).await,
             Step::Write(request) => self.write(caller, fate, request).await,
         }
     }
 
     /// Checks the known records at a location, and learns the rest.
-    async fn look(&mut self, caller: &Caller, place: Place) -> Option<()> {
-        let actual = place.read(caller).await?;
-        let expected = at(&self.records, &place);
+    async fn look(&mut self, caller: &Caller, location: Location) -> Option<()> {
+        let actual = location.read(caller).await?;
+        let expected = at(&self.records, &location);
         assert!(
             are(expected, &actual),
-            "{place:?}: {expected:#?} is {actual:#?}"
+            "{location:?}: {expected:#?} is {actual:#?}"
         );
-        self.records.insert(place, actual);
+        self.records.insert(location, actual);
         Some(())
     }
 
@@ -159,17 +159,20 @@ impl Worker {
         let request = self.under_way.take().unwrap();
         self.acknowledged.push(request_id(answer));
         let mut changes = request.changes;
-        if let Some(place) = request.answered {
-            let told = told(answer);
-            let before = at(&self.records, &place).first();
-            if request.may_keep && before.is_some_and(|before| before["id"] == told["id"]) {
+        if let Some(location) = request.answered {
+            let stored = stored_part(answer);
+            let before = at(&self.records, &location).first();
+            if request.may_keep && before.is_some_and(|before| before["id"] == stored["id"]) {
                 let before = before.unwrap();
-                assert!(is(before, &told), "{before:#?} was kept as {told:#?}");
+                assert!(is(before, &stored), "{before:#?} was kept as {stored:#?}");
                 return;
             }
-            let newest = &mut changes.get_mut(&place).unwrap()[0];
-            assert!(is(newest, &told), "{newest:#?} was answered as {told:#?}");
-            *newest = told;
+            let newest = &mut changes.get_mut(&location).unwrap()[0];
+            assert!(
+                is(newest, &stored),
+                "{newest:#?} was answered as {stored:#?}"
+            );
+            *newest = stored;
         }
         self.touched.extend(changes.keys().cloned());
         self.records.extend(changes);
@@ -185,48 +188,48 @@ impl Worker {
         }
         assert_eq!(answer.status, 200, "{write:?}: {answer:?}");
         self.acknowledged.push(request_id(&answer));
-        write.answer = Some(told(&answer));
+        write.answer = Some(stored_part(&answer));
         Some(())
     }
 
     /// Asserts that a restarted server has all acknowledged writes, and all or nothing of the one in progress.
     pub(super) async fn verify_changed(&mut self, caller: &Caller) {
-        let mut places = std::mem::take(&mut self.touched);
+        let mut locations = std::mem::take(&mut self.touched);
         if let Some(request) = &self.under_way {
-            places.extend(request.changes.keys().cloned());
+            locations.extend(request.changes.keys().cloned());
         }
-        self.verify(caller, places).await;
+        self.verify(caller, locations).await;
     }
 
     /// Asserts that a server has exactly the expected records.
     pub(super) async fn verify_everything(&mut self, caller: &Caller) {
-        let places = self.records.keys().cloned().collect();
-        self.verify(caller, places).await;
+        let locations = self.records.keys().cloned().collect();
+        self.verify(caller, locations).await;
     }
 
-    async fn verify(&mut self, caller: &Caller, places: BTreeSet<Place>) {
+    async fn verify(&mut self, caller: &Caller, locations: BTreeSet<Location>) {
         let mut actual = Records::new();
-        for place in places {
-            let read = place.read(caller).await.unwrap();
-            actual.insert(place, read);
+        for location in locations {
+            let read = location.read(caller).await.unwrap();
+            actual.insert(location, read);
         }
         let under_way = self.under_way.take();
         let changes = under_way.as_ref().map(|request| &request.changes);
-        for (place, read) in &actual {
-            let expected = at(&self.records, place);
-            let may_differ = changes.is_some_and(|changes| changes.contains_key(place));
+        for (location, read) in &actual {
+            let expected = at(&self.records, location);
+            let may_differ = changes.is_some_and(|changes| changes.contains_key(location));
             assert!(
                 may_differ || are(expected, read),
-                "{place:?}: {expected:#?} is {read:#?}"
+                "{location:?}: {expected:#?} is {read:#?}"
             );
         }
         if let Some(changes) = changes {
             let is_undone = changes
                 .keys()
-                .all(|place| are(at(&self.records, place), &actual[place]));
+                .all(|location| are(at(&self.records, location), &actual[location]));
             let is_done = changes
                 .iter()
-                .all(|(place, changed)| are(changed, &actual[place]));
+                .all(|(location, changed)| are(changed, &actual[location]));
             assert!(
                 is_done || is_undone,
                 "{} was done by half: {actual:#?}",
@@ -255,8 +258,8 @@ impl Worker {
         let expected = self
             .records
             .iter()
-            .filter_map(|(place, records)| match place {
-                Place::Credential(name) if !records.is_empty() => Some(name.as_str()),
+            .filter_map(|(location, records)| match location {
+                Location::Credential(name) if !records.is_empty() => Some(name.as_str()),
                 _ => None,
             });
         assert_eq!(found, expected.collect());
@@ -264,11 +267,11 @@ impl Worker {
 }
 
 /// Returns the stored part of a response, without issuance fields.
-fn told(answer: &Answer) -> Value {
-    let mut told = answer.json();
-    let members = told.as_object_mut().unwrap();
+fn stored_part(answer: &Answer) -> Value {
+    let mut stored = answer.json();
+    let members = stored.as_object_mut().unwrap();
     members.retain(|name, _| !MAKING.contains(&name.as_str()));
-    told
+    stored
 }
 
 fn request_id(answer: &Answer) -> String {

@@ -44,7 +44,7 @@ async fn assert_no_rule_is_broken(storage: &str, duration: Duration) {
     let servers = three_servers(&options).await;
     let history = run_clients(&servers, duration).await;
     let retried = transactions_retried(&servers).await;
-    tell(&history, retried);
+    print(&history, retried);
     let answered = history
         .iter()
         .filter(|call| call.outcome != Outcome::Unknown);
@@ -76,7 +76,7 @@ async fn transactions_retried(servers: &[Arc<Server>]) -> f64 {
 }
 
 /// Writes past the test harness, which hides the output of passing tests.
-fn tell(history: &[Call], retried: f64) {
+fn print(history: &[Call], retried: f64) {
     let unknown = history
         .iter()
         .filter(|call| call.outcome == Outcome::Unknown);

@@ -137,8 +137,8 @@ fn details_of(touched: Option<&Touched>) -> Option<Value> {
     if touched.is_value_disclosed {
         return Some(json!({"existing_value_disclosed": true}));
     }
-    let told = touched.granted.as_ref()?;
-    Some(granted(&told.actor, told.operations))
+    let granted_to = touched.granted.as_ref()?;
+    Some(granted(&granted_to.actor, granted_to.operations))
 }
 
 /// Returns the details of a permission; operations are omitted if unknown.

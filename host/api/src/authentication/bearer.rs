@@ -56,7 +56,7 @@ impl From<TokenRefused> for ApiFailure {
             TokenRefused::NotAccepted => Self::unauthenticated(
                 StatusCode::UNAUTHORIZED,
                 "invalid_token",
-                "access tokens are not accepted here: the request needs a client certificate, and no token",
+                "access tokens are not accepted here: use a client certificate without a token",
                 r#"Bearer error="invalid_token""#,
             ),
             TokenRefused::ScopesMissing(required) => Self::unauthenticated(

@@ -15,7 +15,7 @@ use crate::{measure::authentication_failed, response::ApiFailure};
 
 /// A client certificate is rejected, even if there is also a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ClientCertificateRefused {
+pub(crate) enum ClientCertificateError {
     /// Several organizational units are different identities.
     Ambiguous,
     /// The certificate has expired since the connection was opened.
@@ -33,20 +33,20 @@ pub(crate) enum ClientCertificateRefused {
 pub(super) fn identity(
     certificate: &ClientCertificateFacts,
     now: DateTime<Utc>,
-) -> Result<Identity, ClientCertificateRefused> {
+) -> Result<Identity, ClientCertificateError> {
     if !certificate.is_for_client_authentication {
-        return Err(ClientCertificateRefused::Purpose);
+        return Err(ClientCertificateError::Purpose);
     }
     if now.timestamp() > certificate.expires_at.timestamp() {
-        return Err(ClientCertificateRefused::Expired);
+        return Err(ClientCertificateError::Expired);
     }
     let units = certificate.organization_units.iter();
     let mut identities = units.filter_map(|unit| Some((unit, application_id(unit)?)));
     let (unit, id) = identities
         .next()
-        .ok_or(ClientCertificateRefused::NoIdentity)?;
+        .ok_or(ClientCertificateError::NoIdentity)?;
     if identities.any(|(_, other)| other != id) {
-        return Err(ClientCertificateRefused::Ambiguous);
+        return Err(ClientCertificateError::Ambiguous);
     }
     Ok(Identity {
         actor: Actor::application(id),
@@ -68,7 +68,7 @@ fn application_id(unit: &str) -> Option<Uuid> {
     has_form.then(|| Uuid::try_parse(text).ok()).flatten()
 }
 
-impl IntoResponse for ClientCertificateRefused {
+impl IntoResponse for ClientCertificateError {
     fn into_response(self) -> Response {
         tracing::debug!(reason = ?self, "rejected client certificate");
         authentication_failed("client_certificate", self.word());
@@ -88,7 +88,7 @@ impl IntoResponse for ClientCertificateRefused {
     }
 }
 
-impl ClientCertificateRefused {
+impl ClientCertificateError {
     /// Returns the value for metrics.
     fn word(self) -> &'static str {
         match self {
@@ -111,7 +111,7 @@ mod tests {
 
     const UNIT: &str = "app:0d8c5e9e-0a0f-4f9d-8b1f-2c1f0f1d3a55";
 
-    fn refused(units: &[&str]) -> ClientCertificateRefused {
+    fn refused(units: &[&str]) -> ClientCertificateError {
         identity(&certificate(units), now()).unwrap_err()
     }
 
@@ -164,17 +164,17 @@ mod tests {
             "xapp:0d8c5e9e-0a0f-4f9d-8b1f-2c1f0f1d3a55",
             "space:0d8c5e9e-0a0f-4f9d-8b1f-2c1f0f1d3a55",
         ] {
-            assert_eq!(refused(&[unit]), ClientCertificateRefused::NoIdentity);
+            assert_eq!(refused(&[unit]), ClientCertificateError::NoIdentity);
         }
-        assert_eq!(refused(&[]), ClientCertificateRefused::NoIdentity);
+        assert_eq!(refused(&[]), ClientCertificateError::NoIdentity);
     }
 
     #[test]
     fn two_identities_are_rejected() {
         let other = "app:1d8c5e9e-0a0f-4f9d-8b1f-2c1f0f1d3a55";
-        assert_eq!(refused(&[UNIT, other]), ClientCertificateRefused::Ambiguous);
+        assert_eq!(refused(&[UNIT, other]), ClientCertificateError::Ambiguous);
         let all = [UNIT, "space:y", UNIT, other];
-        assert_eq!(refused(&all), ClientCertificateRefused::Ambiguous);
+        assert_eq!(refused(&all), ClientCertificateError::Ambiguous);
     }
 
     #[test]
@@ -186,7 +186,7 @@ mod tests {
             };
             assert_eq!(
                 identity(&certificate, now()),
-                Err(ClientCertificateRefused::Purpose)
+                Err(ClientCertificateError::Purpose)
             );
         }
     }
@@ -199,7 +199,7 @@ mod tests {
             let expected = if is_good {
                 Ok(format!("mtls-{UNIT}"))
             } else {
-                Err(ClientCertificateRefused::Expired)
+                Err(ClientCertificateError::Expired)
             };
             let actor = identity(&certificate, now).map(|identity| identity.actor.to_string());
             assert_eq!(actor, expected, "{milliseconds}");

@@ -97,13 +97,13 @@ impl HttpsIdentityProvider {
     }
 
     /// Returns the URL of the keys.
-    fn keys_url(&self, discovery: &Discovery) -> Result<Url, DocumentRefused> {
+    fn keys_url(&self, discovery: &Discovery) -> Result<Url, DocumentError> {
         let fallback = || format!("{}/{KEYS_PATH}", self.url);
         let address = match &discovery.jwks_uri {
             Some(named) => self.as_reached(named),
             None => fallback(),
         };
-        https_url(&address).ok_or(DocumentRefused::KeysAddressMalformed)
+        https_url(&address).ok_or(DocumentError::KeysAddressMalformed)
     }
 
     /// Returns the URL for this server of a URL in the provider's documents.
@@ -130,7 +130,7 @@ impl HttpsIdentityProvider {
         *logged = passed_over;
     }
 
-    async fn fetch<T: DeserializeOwned>(&self, url: &Url) -> Result<T, DocumentRefused> {
+    async fn fetch<T: DeserializeOwned>(&self, url: &Url) -> Result<T, DocumentError> {
         let mut response = self
             .client
             .get(url.clone())
@@ -140,11 +140,11 @@ impl HttpsIdentityProvider {
         let mut document = Vec::new();
         while let Some(chunk) = response.chunk().await? {
             if document.len() + chunk.len() > DOCUMENT_BYTES_MAX {
-                return Err(DocumentRefused::TooLarge);
+                return Err(DocumentError::TooLarge);
             }
             document.extend_from_slice(&chunk);
         }
-        keywright_json::read_bytes(&document).map_err(DocumentRefused::Malformed)
+        keywright_json::read_bytes(&document).map_err(DocumentError::Malformed)
     }
 }
 
@@ -153,13 +153,13 @@ impl IdentityProvider for HttpsIdentityProvider {
     async fn keys(&self) -> Result<TrustedKeys, Box<dyn std::error::Error + Send + Sync>> {
         let discovery: Discovery = self.fetch(&self.discovery_url).await?;
         if discovery.issuer.is_empty() {
-            return Err(DocumentRefused::NoIssuer.into());
+            return Err(DocumentError::NoIssuer.into());
         }
         let keys_url = self.keys_url(&discovery)?;
         let published = self.fetch::<PublishedKeys>(&keys_url).await?.usable();
         self.log_passed_over(published.passed_over);
         if published.keys.is_empty() {
-            return Err(DocumentRefused::NoKey.into());
+            return Err(DocumentError::NoKey.into());
         }
         Ok(TrustedKeys::new(discovery.issuer, published.keys))
     }
@@ -167,7 +167,7 @@ impl IdentityProvider for HttpsIdentityProvider {
 
 /// A document of the provider is invalid.
 #[derive(Debug, thiserror::Error)]
-enum DocumentRefused {
+enum DocumentError {
     #[error("the document is malformed")]
     Malformed(#[source] keywright_json::JsonError),
     #[error("jwks_uri in the discovery document must be an https URL")]

@@ -191,7 +191,7 @@ impl<'a> RequestObject<'a> {
     /// [`BodyRefused::UnknownField`] with the first remaining name, in alphabetical order.
     pub(crate) fn finish(self) -> Result<(), BodyRefused> {
         match self.members.into_keys().next() {
-            Some(unknown) => Err(BodyRefused::UnknownField(told_field(&unknown))),
+            Some(unknown) => Err(BodyRefused::UnknownField(truncated_name(&unknown))),
             None => Ok(()),
         }
     }
@@ -246,7 +246,7 @@ impl From<JsonError> for BodyRefused {
 }
 
 /// Truncates the name of an unknown field for an error message.
-pub(crate) fn told_field(name: &str) -> String {
+pub(crate) fn truncated_name(name: &str) -> String {
     name.chars().take(FIELD_CHARACTERS_MAX).collect()
 }
 
@@ -401,8 +401,11 @@ mod tests {
     #[test]
     fn a_long_unknown_name_is_truncated() {
         let json = format!(r#"{{"{}":1}}"#, "ä".repeat(FIELD_CHARACTERS_MAX + 1));
-        let told = "ä".repeat(FIELD_CHARACTERS_MAX);
-        assert_eq!(object(&json).finish(), Err(BodyRefused::UnknownField(told)));
+        let truncated = "ä".repeat(FIELD_CHARACTERS_MAX);
+        assert_eq!(
+            object(&json).finish(),
+            Err(BodyRefused::UnknownField(truncated))
+        );
     }
 
     #[test]

@@ -14,9 +14,9 @@ use axum::http::{Request, Uri, uri::PathAndQuery};
 /// replaced with one that matches no route.
 pub(crate) fn with_normal_path<B>(mut request: Request<B>) -> Request<B> {
     if let Some(target) = normal_target(request.uri()) {
-        let is_formless = target == nowhere();
+        let has_no_normal_path = target == nowhere();
         let asked = std::mem::replace(request.uri_mut(), target);
-        if is_formless {
+        if has_no_normal_path {
             request.extensions_mut().insert(FormlessTarget(asked));
         }
     }

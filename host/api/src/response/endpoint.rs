@@ -1,4 +1,4 @@
-//! What the status of a failure depends on in addition to the failure.
+//! The endpoints on which the status of a failure depends.
 
 use axum::http::StatusCode;
 

@@ -17,7 +17,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
-    request::{BodyRefused, QueryRefused, told_field},
+    request::{BodyRefused, QueryRefused, truncated_name},
     response::{Endpoint, json},
 };
 
@@ -302,7 +302,7 @@ fn words(failure: &Failure) -> String {
     match failure {
         Failure::ValueMemberUnknown(member)
         | Failure::Plugin(PluginFailure::ValueMemberUnknown(member)) => {
-            format!("the value has the unknown field {}", told_field(member))
+            format!("the value has the unknown field {}", truncated_name(member))
         }
         Failure::NotAllRegenerated { reason, .. } => format!("{failure}: {}", words(reason)),
         failure => failure.to_string(),
@@ -397,8 +397,8 @@ mod tests {
             PluginFailure::ValueMemberUnknown(member).into(),
         ] {
             let failure = ApiFailure::of(failure, Endpoint::Set);
-            let told = format!("the value has the unknown field {}", "ä".repeat(100));
-            assert_eq!(failure.error, told);
+            let expected = format!("the value has the unknown field {}", "ä".repeat(100));
+            assert_eq!(failure.error, expected);
         }
     }
 

@@ -6,7 +6,7 @@ use axum::http::{Method, StatusCode};
 
 use crate::harness::{Answer, Service};
 
-/// The methods and paths besides GET that work in read-only mode.
+/// The methods and paths other than GET that work in read-only mode.
 const GOES_ON: [(Method, &str); 2] = [
     (Method::POST, "/management"),
     (Method::POST, "/api/v1/interpolate"),

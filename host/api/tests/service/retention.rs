@@ -33,12 +33,12 @@ fn trail(on_failure: OnAuditFailure) -> (AuditTrail, KeptSink) {
     (trail.unwrap(), sink)
 }
 
-fn told(sink: &KeptSink) -> Vec<(u64, Option<String>)> {
-    let told = sink.events().into_iter().map(|event| {
+fn outcomes(sink: &KeptSink) -> Vec<(u64, Option<String>)> {
+    let outcomes = sink.events().into_iter().map(|event| {
         let reason = event["request_details"]["not_deleted"].as_str();
         (event["status"].as_u64().unwrap(), reason.map(str::to_owned))
     });
-    told.collect()
+    outcomes.collect()
 }
 
 #[tokio::test]
@@ -61,7 +61,7 @@ async fn an_undone_deletion_has_an_event_with_the_reason() {
         ),
         (503, Some(String::from("the database did not confirm it"))),
     ];
-    assert_eq!(told(&sink), expected);
+    assert_eq!(outcomes(&sink), expected);
     let version = Value::String(version_ids[0].to_string());
     assert!(
         sink.events()
@@ -85,7 +85,7 @@ async fn a_late_audit_event_prevents_the_deletion() {
         trail.announce(&deletion).await.unwrap();
         trail.close().await;
         let late = Some(String::from("the audit trail could not be written in time"));
-        assert_eq!(told(&sink), [(200, None), (503, late), (200, None)]);
+        assert_eq!(outcomes(&sink), [(200, None), (503, late), (200, None)]);
     }
 }
 

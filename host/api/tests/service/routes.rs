@@ -75,8 +75,13 @@ async fn without_credentials_only_open_routes_respond() {
     for (route, probe) in with_routes(&probes) {
         let answer = probe.send(&service, None).await;
         let is_let_in = answer.status != 401;
-        assert_eq!(is_let_in, route.access() == Access::Open, "{}", told(probe));
-        assert!(!answer.text.contains(CANARY), "{}", told(probe));
+        assert_eq!(
+            is_let_in,
+            route.access() == Access::Open,
+            "{}",
+            describe(probe)
+        );
+        assert!(!answer.text.contains(CANARY), "{}", describe(probe));
     }
     assert_eq!(everything(&service).await, before);
 }
@@ -91,9 +96,9 @@ async fn without_a_permission_nothing_is_disclosed_or_changed() {
         if matches!(route.access(), Access::Permission(_)) {
             // The duration of further reads would reveal what exists.
             let what = "has read more than names";
-            assert_eq!(service.memory.reads(), reads, "{} {what}", told(probe));
+            assert_eq!(service.memory.reads(), reads, "{} {what}", describe(probe));
         }
-        let what = format!("{}: {} {}", told(probe), answer.status, answer.text);
+        let what = format!("{}: {} {}", describe(probe), answer.status, answer.text);
         assert!(!answer.text.contains(CANARY), "{what}");
         match route.access() {
             Access::Open | Access::Identity => assert_ne!(answer.status, 401, "{what}"),
@@ -112,7 +117,7 @@ async fn each_request_succeeds_with_permission() {
         let (service, probes) = service_with_probes().await;
         let probe = &probes[at];
         let answer = probe.send(&service, Some(service.token())).await;
-        let what = format!("{}: {} {}", told(probe), answer.status, answer.text);
+        let what = format!("{}: {} {}", describe(probe), answer.status, answer.text);
         assert!(answer.status.is_success(), "{what}");
         assert!(!is_empty(&answer), "{what}");
     }
@@ -312,7 +317,10 @@ fn with_routes(probes: &[Probe]) -> impl Iterator<Item = (Route, &Probe)> {
     probes.iter().map(|probe| {
         let mut routes = routes().into_iter();
         let route = routes.find(|route| probe.is_for(route));
-        (route.unwrap_or_else(|| panic!("{}", told(probe))), probe)
+        (
+            route.unwrap_or_else(|| panic!("{}", describe(probe))),
+            probe,
+        )
     })
 }
 
@@ -331,7 +339,7 @@ fn is_empty(answer: &Answer) -> bool {
         .is_some_and(|members| members.len() == 1 && members.values().all(|all| *all == json!([])))
 }
 
-fn told(probe: &Probe) -> String {
+fn describe(probe: &Probe) -> String {
     format!("{} {}", probe.method, probe.target)
 }
 

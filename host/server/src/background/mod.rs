@@ -218,7 +218,7 @@ mod tests {
     /// Panics in its first run.
     struct Panicking {
         runs: usize,
-        told: mpsc::UnboundedSender<usize>,
+        started: mpsc::UnboundedSender<usize>,
     }
 
     #[async_trait]
@@ -233,7 +233,7 @@ mod tests {
 
         async fn run(&mut self, _: Stop) -> Result<(), Failure> {
             self.runs += 1;
-            self.told.send(self.runs).unwrap();
+            self.started.send(self.runs).unwrap();
             assert!(self.runs > 1, "panics in the first run");
             Ok(())
         }
@@ -269,8 +269,8 @@ mod tests {
             panic_pause: Duration::ZERO,
             ..Background::new(LeaseHolder::new(Arc::new(Free), clock, identifiers))
         };
-        let (told, mut runs) = mpsc::unbounded_channel();
-        background.add(Panicking { runs: 0, told });
+        let (started, mut runs) = mpsc::unbounded_channel();
+        background.add(Panicking { runs: 0, started });
         tokio::task::yield_now().await;
         assert!(runs.try_recv().is_err());
         background.begin();

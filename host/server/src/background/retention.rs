@@ -1,6 +1,6 @@
 //! Retention, at intervals.
 //!
-//! A lease tells all servers when the next run is due: the server that completes a run keeps the lease until then
+//! A lease determines when the next run is due: the server that completes a run keeps the lease until then
 //! without renewing it. So there is one run per interval, no matter how many servers there are and how often they
 //! restart.
 
@@ -29,15 +29,15 @@ use crate::{
 pub(crate) struct RetentionWork {
     retention: Retention,
     leases: Arc<dyn Leases>,
-    clock_look: ClockLook,
+    clock_check: ClockCheck,
     interval: Duration,
     read_only: ReadOnlyMode,
     /// The next time to check whether a run is due.
-    asking_at: Instant,
+    check_due_at: Instant,
 }
 
 /// Compares the clock with its record.
-struct ClockLook {
+struct ClockCheck {
     record: Arc<dyn RetentionClock>,
     watch: ClockWatch,
     began_at: Instant,
@@ -81,10 +81,10 @@ impl RetentionWork {
         Self {
             retention,
             leases,
-            clock_look: ClockLook::begin(clock),
+            clock_check: ClockCheck::begin(clock),
             interval,
             read_only: ReadOnlyMode::default(),
-            asking_at: Instant::now() + interval.min(ASKING_INTERVAL_MAX),
+            check_due_at: Instant::now() + interval.min(CHECK_INTERVAL_MAX),
         }
     }
 
@@ -111,7 +111,7 @@ impl RetentionWork {
         {
             return Ok(false);
         }
-        let ended = match self.look_at_clock().await {
+        let ended = match self.check_clock().await {
             Ok(is_trusted) => self.walk(is_trusted, stop).await,
             Err(failure) => Err(failure),
         };
@@ -129,11 +129,11 @@ impl RetentionWork {
     }
 
     /// Checks the clock, if a policy needs it. Returns whether the clock is trusted.
-    async fn look_at_clock(&mut self) -> Result<bool, RepositoryFailure> {
+    async fn check_clock(&mut self) -> Result<bool, RepositoryFailure> {
         if !self.retention.policies.has_age_limits() {
             return Ok(false);
         }
-        self.clock_look.look(self.retention.clock.now()).await
+        self.clock_check.look(self.retention.clock.now()).await
     }
 
     /// Goes through all names with limits.
@@ -156,7 +156,7 @@ impl RetentionWork {
                 Ok(RetentionProgress::Further) => {}
                 Err(RetentionFailure::Repository(failure)) => return Err(failure),
                 Err(RetentionFailure::Trail(unwritten)) => {
-                    tracing::warn!(error = %unwritten, "retention stopped before deleting versions: could not write audit events");
+                    tracing::warn!(error = %unwritten, "retention stopped because audit events could not be written");
                     break RetentionOutcome::Failed;
                 }
             }
@@ -185,34 +185,34 @@ impl Work for RetentionWork {
     /// The time until the next check of the clock or for a due run.
     fn interval(&self) -> Duration {
         let next = if self.retention.policies.has_age_limits() {
-            self.asking_at.min(self.clock_look.due_at)
+            self.check_due_at.min(self.clock_check.due_at)
         } else {
-            self.asking_at
+            self.check_due_at
         };
         let pause = next.saturating_duration_since(Instant::now());
-        pause.max(ASKING_INTERVAL_MIN)
+        pause.max(CHECK_INTERVAL_MIN)
     }
 
     /// In read-only mode, the work is left to other servers, whose mode may differ.
     async fn run(&mut self, mut stop: Stop) -> Result<(), Failure> {
         let now = Instant::now();
-        if now >= self.clock_look.due_at && !self.read_only.is_on() {
-            self.look_at_clock().await?;
+        if now >= self.clock_check.due_at && !self.read_only.is_on() {
+            self.check_clock().await?;
         }
-        if now < self.asking_at {
+        if now < self.check_due_at {
             return Ok(());
         }
-        self.asking_at = now + self.interval.min(ASKING_INTERVAL_MAX);
+        self.check_due_at = now + self.interval.min(CHECK_INTERVAL_MAX);
         if self.read_only.is_on() {
             tracing::debug!("retention is paused in read-only mode");
         } else if self.run_if_due(&mut stop).await? {
-            self.asking_at = Instant::now() + self.interval;
+            self.check_due_at = Instant::now() + self.interval;
         }
         Ok(())
     }
 }
 
-impl ClockLook {
+impl ClockCheck {
     fn begin(record: Arc<dyn RetentionClock>) -> Self {
         let now = Instant::now();
         Self {
@@ -255,10 +255,10 @@ fn delta(time: Duration) -> TimeDelta {
 /// The lease between the end of a run and the next one.
 const PAUSE_LEASE: &str = "retention pause";
 
-/// The maximum and minimum time between checks for a due run, which another server may have done. The first check is
-/// the maximum after start-up.
-const ASKING_INTERVAL_MAX: Duration = Duration::from_mins(1);
-const ASKING_INTERVAL_MIN: Duration = Duration::from_secs(1);
+/// The maximum and minimum time between checks for a due run, which another server may have done. The first check comes
+/// after the maximum time, or after the interval if it is shorter.
+const CHECK_INTERVAL_MAX: Duration = Duration::from_mins(1);
+const CHECK_INTERVAL_MIN: Duration = Duration::from_secs(1);
 
 /// The interval between checks of the clock, even if runs are rarer.
 const LOOK_INTERVAL: Duration = Duration::from_mins(10);

@@ -12,8 +12,8 @@ use super::number::Number;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct AuthenticationConfig {
-    /// The identity provider's https URL for clients, as shown by `/info`. The server reads the provider's metadata
-    /// from `/.well-known/openid-configuration` below it. A trailing slash is removed.
+    /// The identity provider's https URL for clients, as shown by `/info`. The provider publishes its metadata
+    /// at `/.well-known/openid-configuration` below it. A trailing slash is removed.
     #[serde(deserialize_with = "without_slash_at_the_end")]
     pub(crate) url: Option<String>,
     /// The identity provider's https URL for this server, if it differs. A trailing slash is removed.

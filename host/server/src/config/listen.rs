@@ -29,7 +29,7 @@ enum Host {
 #[error(
     "must be an IP address or a host name, and a port, such as 127.0.0.1:8844, [::1]:8844 or localhost:8844"
 )]
-pub(crate) struct ListenAddressMalformed;
+pub(crate) struct ListenAddressError;
 
 impl ListenAddress {
     pub(crate) fn new(ip: IpAddr, port: u16) -> Self {
@@ -80,29 +80,29 @@ impl ListenAddress {
 }
 
 impl FromStr for ListenAddress {
-    type Err = ListenAddressMalformed;
+    type Err = ListenAddressError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         if let Ok(address) = text.parse::<SocketAddr>() {
             return Ok(Self::new(address.ip(), address.port()));
         }
-        let (name, port) = text.rsplit_once(':').ok_or(ListenAddressMalformed)?;
+        let (name, port) = text.rsplit_once(':').ok_or(ListenAddressError)?;
         let is_of_name =
             |character: char| character.is_ascii_alphanumeric() || "-._".contains(character);
         // A name of digits and dots alone would be taken for an IPv4 address with a part missing.
         let is_name = name.contains(|character: char| character.is_ascii_alphabetic());
         if !is_name || !name.chars().all(is_of_name) {
-            return Err(ListenAddressMalformed);
+            return Err(ListenAddressError);
         }
         Ok(Self {
             host: Host::Name(name.to_owned()),
-            port: port.parse().map_err(|_| ListenAddressMalformed)?,
+            port: port.parse().map_err(|_| ListenAddressError)?,
         })
     }
 }
 
 impl TryFrom<String> for ListenAddress {
-    type Error = ListenAddressMalformed;
+    type Error = ListenAddressError;
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
         text.parse()
@@ -160,7 +160,7 @@ mod tests {
             "https://localhost:1",
             "*:8844",
         ] {
-            assert_eq!(text.parse::<ListenAddress>(), Err(ListenAddressMalformed));
+            assert_eq!(text.parse::<ListenAddress>(), Err(ListenAddressError));
         }
     }
 }

@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn a_signature_has_exactly_one_key() {
-        for (signature, told) in [
+        for (signature, expected) in [
             (json!({}), "needs either"),
             (
                 json!({"minisign_public_key": "k", "cosign_public_key": "f"}),
@@ -208,7 +208,7 @@ mod tests {
         ] {
             let plugin = read(&json!({"component": "p.wasm", "signature": signature})).unwrap();
             let refused = plugin.signature.unwrap().key().err().unwrap().with_causes();
-            assert!(refused.contains(told), "{refused}");
+            assert!(refused.contains(expected), "{refused}");
         }
     }
 

@@ -91,7 +91,7 @@ fn simplify(schema: &mut Value) {
     let Value::Object(schema) = schema else {
         return;
     };
-    leave_null_out(schema);
+    remove_null(schema);
     gather_enumeration(schema);
     for part in ["items", "additionalProperties"] {
         schema.get_mut(part).into_iter().for_each(simplify);
@@ -101,7 +101,7 @@ fn simplify(schema: &mut Value) {
     }
 }
 
-fn leave_null_out(schema: &mut Map<String, Value>) {
+fn remove_null(schema: &mut Map<String, Value>) {
     if schema.get("default") == Some(&Value::Null) {
         schema.remove("default");
     }

@@ -125,7 +125,7 @@ impl Reader<'_> {
         for mistaken in &self.mistaken {
             let within = mistaken.strip_prefix(name);
             if let Some(within) = within.and_then(|within| within.strip_prefix('.')) {
-                leave_out(&mut section, within);
+                remove_setting(&mut section, within);
             }
         }
         match T::deserialize(&section) {
@@ -165,7 +165,7 @@ impl Reader<'_> {
 }
 
 /// Removes a setting from a section.
-fn leave_out(section: &mut Value, setting: &str) {
+fn remove_setting(section: &mut Value, setting: &str) {
     let (first, rest) = match setting.split_once('.') {
         Some((first, rest)) => (first, Some(rest)),
         None => (setting, None),
@@ -187,10 +187,10 @@ fn leave_out(section: &mut Value, setting: &str) {
     match (members.get_mut(member), index) {
         (Some(Value::Array(_, items)), Some(index)) => {
             if let Some(item) = items.get_mut(index) {
-                leave_out(item, rest);
+                remove_setting(item, rest);
             }
         }
-        (Some(member), None) => leave_out(member, rest),
+        (Some(member), None) => remove_setting(member, rest),
         _ => {}
     }
 }

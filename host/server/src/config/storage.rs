@@ -59,7 +59,7 @@ impl StorageConfig {
         let readers_max = self.readers_max.count_u32();
         match (&self.file, &self.url) {
             (Some(file), None) => {
-                self.refuse_settings_of_a_server()?;
+                self.check_no_server_settings()?;
                 Ok(DatabaseOptions::Sqlite(SqliteOptions {
                     path: file.clone(),
                     may_create: self.file_creation_enabled,
@@ -110,7 +110,7 @@ impl StorageConfig {
         }
     }
 
-    fn refuse_settings_of_a_server(&self) -> Result<(), StartRefused> {
+    fn check_no_server_settings(&self) -> Result<(), StartRefused> {
         let is_any_there = self.password_file.is_some()
             || self.password_environment.is_some()
             || self.root_certificate.is_some();

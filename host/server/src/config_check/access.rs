@@ -76,7 +76,7 @@ pub(super) fn check_private_folder(setting: &str, path: &Path, findings: &mut Fi
 }
 
 /// Warns if all users can access a file that contains a secret.
-pub(super) fn warn_of_others(setting: &str, path: &Path, findings: &mut Findings) {
+pub(super) fn warn_if_world_accessible(setting: &str, path: &Path, findings: &mut Findings) {
     if fs::metadata(path).is_ok_and(|metadata| metadata.mode() & 0o007 != 0) {
         findings.warning(
             setting,

@@ -2,7 +2,7 @@
 
 use keywright_crypto::{ConfiguredKey, ConfiguredKeys};
 
-use super::{Findings, access::warn_of_others};
+use super::{Findings, access::warn_if_world_accessible};
 use crate::{
     config::{KeyConfig, KeyOrigin, SecretSource, Sections},
     keys,
@@ -33,7 +33,7 @@ fn check_key(section: &str, key: &KeyConfig, findings: &mut Findings) -> Option<
         KeyOrigin::Secret(_, SecretSource::Environment(_)) => format!("{section}.environment"),
         KeyOrigin::Secret(_, SecretSource::File(file)) => {
             let setting = format!("{section}.file");
-            warn_of_others(&setting, file, findings);
+            warn_if_world_accessible(&setting, file, findings);
             setting
         }
         KeyOrigin::Plugin(address) => {

@@ -14,7 +14,7 @@ pub(super) fn check(sections: &Sections, findings: &mut Findings) {
             check_writable_file("audit.file", file, findings);
         }
         if audit.sink == AuditSinkKind::Off {
-            findings.warning("audit.sink", "nothing tells later who read or changed what");
+            findings.warning("audit.sink", "accesses and changes are not recorded");
         }
     }
     if let Some(log) = &sections.log {

@@ -2,7 +2,7 @@
 
 use std::{net::IpAddr, net::SocketAddr};
 
-use super::{Findings, access::warn_of_others};
+use super::{Findings, access::warn_if_world_accessible};
 use crate::{
     config::{DevelopmentConfig, ListenAddress, Sections},
     started::StartRefused,
@@ -17,7 +17,7 @@ pub(super) fn check(sections: &Sections, findings: &mut Findings) {
         findings.mistake(setting, what);
     }
     tls::check(&server.tls, findings);
-    warn_of_others("server.tls.private_key", &server.tls.private_key, findings);
+    warn_if_world_accessible("server.tls.private_key", &server.tls.private_key, findings);
     let addresses = resolved("server.listen", &server.listen, findings);
     let management = sections.management.as_ref();
     if let Some(listen) = management.and_then(|management| management.listen.as_ref()) {

@@ -114,7 +114,7 @@ fn nearest(name: &str, known: &[String]) -> Option<String> {
     let distance_max = last(name).len().saturating_sub(1) / 2;
     known
         .iter()
-        .filter_map(|known| in_place_of(name, known))
+        .filter_map(|known| with_names_of(name, known))
         .map(|known| (strsim::osa_distance(name, &known), known))
         .min()
         .filter(|(distance, _)| *distance <= distance_max.min(DISTANCE_MAX))
@@ -122,7 +122,7 @@ fn nearest(name: &str, known: &[String]) -> Option<String> {
 }
 
 /// Returns a known name with the operator's names and list indices of `name`, if both have the same depth.
-fn in_place_of(name: &str, known: &str) -> Option<String> {
+fn with_names_of(name: &str, known: &str) -> Option<String> {
     let (words, known): (Vec<_>, Vec<_>) = (name.split('.').collect(), known.split('.').collect());
     let is_place_in = |word: &str, list: &str| {
         let item = list
@@ -175,7 +175,7 @@ cache_directory = "cache"
 
     #[test]
     fn each_error_names_its_setting() {
-        for (from, to, told) in [
+        for (from, to, expected) in [
             (
                 "certificate =",
                 "certificat =",
@@ -239,8 +239,8 @@ cache_directory = "cache"
         ] {
             let mistakes = found(&WHOLE.replacen(from, to, 1));
             assert!(
-                mistakes.iter().any(|mistake| mistake == told),
-                "{told}: {mistakes:#?}"
+                mistakes.iter().any(|mistake| mistake == expected),
+                "{expected}: {mistakes:#?}"
             );
             assert!(!mistakes.concat().contains("hunter2"));
         }

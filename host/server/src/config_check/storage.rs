@@ -4,7 +4,7 @@ use keywright_storage::{Database, DatabaseOptions};
 
 use super::{
     Findings,
-    access::{check_writable_file, warn_of_others},
+    access::{check_writable_file, warn_if_world_accessible},
 };
 use crate::{
     config::{Sections, StorageConfig},
@@ -43,6 +43,6 @@ fn check_files(storage: &StorageConfig, findings: &mut Findings) {
         findings.taken("storage.root_certificate", read);
     }
     if let Some(file) = &storage.password_file {
-        warn_of_others("storage.password_file", file, findings);
+        warn_if_world_accessible("storage.password_file", file, findings);
     }
 }

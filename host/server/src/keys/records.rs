@@ -9,10 +9,10 @@ use crate::started::StartRefused;
 /// A stored key record is malformed.
 #[derive(Debug, thiserror::Error)]
 #[error("the record of the encryption key {0} is malformed, or was created by a newer release")]
-pub(super) struct RowMalformed(Uuid);
+pub(super) struct RowMalformedError(Uuid);
 
 /// Converts rows to records.
-pub(super) fn records_of(rows: Vec<EncryptionKeyRow>) -> Result<Vec<KeyRecord>, RowMalformed> {
+pub(super) fn records_of(rows: Vec<EncryptionKeyRow>) -> Result<Vec<KeyRecord>, RowMalformedError> {
     rows.into_iter().map(record_of).collect()
 }
 
@@ -36,14 +36,14 @@ pub(super) fn row_of(record: KeyRecord) -> EncryptionKeyRow {
     }
 }
 
-fn record_of(row: EncryptionKeyRow) -> Result<KeyRecord, RowMalformed> {
+fn record_of(row: EncryptionKeyRow) -> Result<KeyRecord, RowMalformedError> {
     let derivation = match (row.provider.as_str(), row.derivation, row.wrapped_key) {
         (PASSWORD, Some((salt, iterations)), None) => {
             KeyDerivation::Password(PasswordDerivation { salt, iterations })
         }
         (RAW, None, None) => KeyDerivation::Raw,
         (KMS, None, Some(wrapped_key)) => KeyDerivation::Wrapped(wrapped_key),
-        _ => return Err(RowMalformed(row.id)),
+        _ => return Err(RowMalformedError(row.id)),
     };
     Ok(KeyRecord {
         id: row.id,
@@ -54,8 +54,8 @@ fn record_of(row: EncryptionKeyRow) -> Result<KeyRecord, RowMalformed> {
     })
 }
 
-impl From<RowMalformed> for StartRefused {
-    fn from(malformed: RowMalformed) -> Self {
+impl From<RowMalformedError> for StartRefused {
+    fn from(malformed: RowMalformedError) -> Self {
         Self::new(malformed.to_string())
     }
 }

@@ -254,7 +254,7 @@ mod tests {
     #[test]
     fn a_later_head_is_timed_from_its_first_byte() {
         let begun = Instant::now();
-        let mut state = asked_once(begun, 5);
+        let mut state = after_one_request(begun, 5);
         state.bytes_read(at(begun, 50));
         state.bytes_read(at(begun, 59));
         expect_first(&state, None, 60, is_cut);
@@ -263,7 +263,7 @@ mod tests {
     #[test]
     fn bytes_without_a_request_do_not_keep_http2_open() {
         let begun = Instant::now();
-        let mut state = asked_once(begun, 5);
+        let mut state = after_one_request(begun, 5);
         state.is_http1 = false;
         for seconds in 5..105 {
             state.bytes_read(at(begun, seconds));
@@ -312,7 +312,7 @@ mod tests {
     #[test]
     fn late_requests_on_a_closing_connection_are_cut_off() {
         let begun = Instant::now();
-        let mut state = asked_once(begun, 5);
+        let mut state = after_one_request(begun, 5);
         let ending = Some(at(begun, 40));
         state.request_begins(at(begun, 45));
         let verdict = state.verdict(&TIMES, ending, at(begun, 5_000));
@@ -324,7 +324,7 @@ mod tests {
     #[test]
     fn a_silent_closing_connection_is_cut_off() {
         let begun = Instant::now();
-        let mut state = asked_once(begun, 5);
+        let mut state = after_one_request(begun, 5);
         expect_first(&state, Some(at(begun, 40)), 42, is_cut);
         state.bytes_written = at(begun, 41);
         expect_first(&state, Some(at(begun, 40)), 43, is_cut);
@@ -351,7 +351,7 @@ mod tests {
     }
 
     /// Returns the state after one request that ended at this time.
-    fn asked_once(begun: Instant, seconds: u64) -> State {
+    fn after_one_request(begun: Instant, seconds: u64) -> State {
         let mut state = State::new(begun, true);
         state.request_begins(begun);
         let answer = state.answer_begins(at(begun, seconds));

@@ -13,7 +13,7 @@ pub(crate) fn handshake_failed(cause: &io::Error) {
     let cause = cause
         .get_ref()
         .and_then(|cause| cause.downcast_ref::<rustls::Error>());
-    count(cause.map_or("connection_lost", word_of));
+    count(cause.map_or("connection_lost", reason_of));
 }
 
 /// Registers the description of this metric.
@@ -28,9 +28,9 @@ fn count(reason: &'static str) {
     counter!(HANDSHAKE_FAILURES, "reason" => reason).increment(1);
 }
 
-fn word_of(cause: &rustls::Error) -> &'static str {
+fn reason_of(cause: &rustls::Error) -> &'static str {
     match cause {
-        rustls::Error::InvalidCertificate(cause) => word_of_certificate(cause),
+        rustls::Error::InvalidCertificate(cause) => reason_of_certificate(cause),
         rustls::Error::AlertReceived(_) => "refused_by_client",
         rustls::Error::PeerIncompatible(_) => "incompatible",
         _ => "malformed",
@@ -38,7 +38,7 @@ fn word_of(cause: &rustls::Error) -> &'static str {
 }
 
 /// Returns the reason for an invalid client certificate. The verifier hides details about its validity from clients.
-fn word_of_certificate(cause: &CertificateError) -> &'static str {
+fn reason_of_certificate(cause: &CertificateError) -> &'static str {
     match cause {
         CertificateError::UnknownIssuer => "client_certificate_issuer_unknown",
         CertificateError::Other(OtherError(hidden)) => match hidden.downcast_ref() {
@@ -74,7 +74,7 @@ mod tests {
                 "client_certificate_invalid",
             ),
         ] {
-            assert_eq!(word_of(&cause), word);
+            assert_eq!(reason_of(&cause), word);
         }
     }
 }

@@ -33,9 +33,9 @@ pub(super) fn after(state: &State, call: &Call, added: &HashSet<Id>) -> Option<S
             Action::Read | Action::ReadCertificate | Action::Delete | Action::Regenerate,
             Outcome::Absent,
         ) => credential.is_none().then_some(None),
-        (Action::Read, Outcome::Versions(seen)) => told(credential?, None, seen, added),
+        (Action::Read, Outcome::Versions(seen)) => matches_list(credential?, None, seen, added),
         (Action::ReadCertificate, Outcome::Certificate(id, seen)) => {
-            told(credential?, Some(*id), seen, added)
+            matches_list(credential?, Some(*id), seen, added)
         }
         (Action::ReadVersion(id), Outcome::Version(_)) => {
             let has_it = credential?.has(*id);
@@ -210,7 +210,7 @@ fn with_added(
 }
 
 /// Checks that a list matches the state, in order.
-fn told(
+fn matches_list(
     credential: &Credential,
     id: Option<Id>,
     seen: &[Seen],
@@ -259,13 +259,13 @@ impl Credential {
             .versions
             .iter()
             .position(|version| !version.is_transitional);
-        let mut told = self.clone();
-        let version = told.versions.get_mut(position.unwrap_or_default())?;
+        let mut returned = self.clone();
+        let version = returned.versions.get_mut(position.unwrap_or_default())?;
         if !version.is_told_as(seen, added) {
             return None;
         }
         version.id = Some(seen.id);
-        Some(told)
+        Some(returned)
     }
 }
 

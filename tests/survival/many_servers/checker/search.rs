@@ -156,13 +156,13 @@ fn described(calls: &[&Call], step: &Step) -> String {
     let open: Vec<String> = candidates(calls, step)
         .into_iter()
         .take(CALLS_SHOWN_MAX)
-        .map(|position| told(calls[position]))
+        .map(|position| describe(calls[position]))
         .collect();
     let before: Vec<String> = calls[..step.reached]
         .iter()
         .rev()
         .take(CALLS_SHOWN_MAX)
-        .map(|call| told(call))
+        .map(|call| describe(call))
         .collect();
     format!(
         "{} of {} calls are explained, but none of\n{}\nwith {:?}, after (latest first)\n{}",
@@ -174,7 +174,7 @@ fn described(calls: &[&Call], step: &Step) -> String {
     )
 }
 
-fn told(call: &Call) -> String {
+fn describe(call: &Call) -> String {
     let Call {
         begun,
         ended,

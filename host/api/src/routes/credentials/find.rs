@@ -42,7 +42,7 @@ struct Expiry {
 
 impl FindRequest {
     /// Returns whether the query is a search, even if it also has a name.
-    pub(super) fn is_asked_for(query: &QueryParameters) -> bool {
+    pub(super) fn is_search(query: &QueryParameters) -> bool {
         [PATH, NAME_LIKE, GENERATED_BY]
             .into_iter()
             .any(|parameter| query.has(parameter))
@@ -56,7 +56,7 @@ impl FindRequest {
     }
 
     /// Records the search in the audit trail.
-    pub(super) fn tell(caller: &Caller, query: &QueryParameters) {
+    pub(super) fn record(caller: &Caller, query: &QueryParameters) {
         let parameters = [
             PATH,
             NAME_LIKE,

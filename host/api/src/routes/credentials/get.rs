@@ -138,8 +138,8 @@ pub(crate) async fn handler(
 ) -> Result<Response, ApiFailure> {
     let query = QueryParameters::of(&uri);
     check_kinds(&query)?;
-    if FindRequest::is_asked_for(&query) {
-        FindRequest::tell(&caller, &query);
+    if FindRequest::is_search(&query) {
+        FindRequest::record(&caller, &query);
         return find::answer(&api, &caller, FindRequest::read(&query)?).await;
     }
     let request = GetRequest::read(&query)?;

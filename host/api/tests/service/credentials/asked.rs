@@ -133,6 +133,10 @@ async fn a_plugin_that_recovers_more_than_was_set_is_at_fault() {
         )
         .await;
         let made = service.memory.newest_plaintext(&name);
-        assert_eq!(made["parameters"].get("ca"), None, "the root was not lent");
+        assert_eq!(
+            made["parameters"].get("ca"),
+            None,
+            "the plugin got no access to the root"
+        );
     }
 }

@@ -99,7 +99,7 @@ impl Command {
                 return Ok(ExitCode::SUCCESS);
             }
             if turn == LeaseOutcome::HeldElsewhere && !self.waits {
-                self.say(&format!(
+                self.print(&format!(
                     "another process rotates; {} left",
                     counted(left, "version")
                 ));
@@ -113,8 +113,8 @@ impl Command {
                 .filter(|_| turn == LeaseOutcome::Ran);
             if completed.is_some_and(|counts| !self.waits || counts.failed >= left) {
                 self.rotation.reporter_mut().finish(left);
-                self.say(&format!("{} not rotated", counted(left, "version")));
-                return Ok(ExitCode::from(LEFT_UNDONE));
+                self.print(&format!("{} not rotated", counted(left, "version")));
+                return Ok(ExitCode::from(VERSIONS_LEFT));
             }
             self.rotation.reporter_mut().set_left(left);
             sleep(WAITING_INTERVAL).await;
@@ -138,7 +138,7 @@ impl Command {
         )))
     }
 
-    fn say(&self, words: &str) {
+    fn print(&self, words: &str) {
         if !self.is_quiet {
             eprintln!("{words}");
         }
@@ -196,14 +196,14 @@ impl Reporter for CommandReporter {
     }
 
     fn failed(&mut self, version_id: Uuid) {
-        let tell = || {
+        let print = || {
             eprintln!(
                 "the version {version_id} can't be decrypted: its ciphertext was modified or moved from another record"
             );
         };
         match &self.progress {
-            Some(progress) => progress.above(tell),
-            None => tell(),
+            Some(progress) => progress.above(print),
+            None => print(),
         }
     }
 
@@ -216,7 +216,7 @@ impl Reporter for CommandReporter {
 }
 
 /// The exit status if versions of inactive keys are left.
-const LEFT_UNDONE: u8 = 3;
+const VERSIONS_LEFT: u8 = 3;
 
 /// The interval between checks of another process's progress.
 const WAITING_INTERVAL: Duration = Duration::from_secs(1);

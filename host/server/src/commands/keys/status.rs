@@ -38,8 +38,12 @@ pub(super) async fn status(config: &Config, as_json: bool) -> Result<ExitCode, S
         format!("{status:#}\n")
     } else {
         table(&keys)
-            + if is_new { NEW_KEY } else { "" }
-            + if is_worn(&keys) { WORN_KEY } else { "" }
+            + if is_new { NEW_KEY_NOTE } else { "" }
+            + if is_nearly_exhausted(&keys) {
+                EXHAUSTION_NOTE
+            } else {
+                ""
+            }
     };
     output::print(&text)?;
     Ok(ExitCode::SUCCESS)
@@ -111,7 +115,7 @@ fn table(keys: &[KeyStatus]) -> String {
 }
 
 /// Returns whether the active key should be replaced soon because of the number of its encryptions.
-fn is_worn(keys: &[KeyStatus]) -> bool {
+fn is_nearly_exhausted(keys: &[KeyStatus]) -> bool {
     let mut active = keys.iter().filter(|key| key.state == ACTIVE);
     active.any(|key| key.encryptions >= ENCRYPTIONS_PER_KEY_WARNED)
 }
@@ -119,10 +123,10 @@ fn is_worn(keys: &[KeyStatus]) -> bool {
 const ACTIVE: &str = "active";
 
 /// The note printed in this case.
-const WORN_KEY: &str = "The active key has encrypted more than half of its maximum number of values: configure a new active key.\n";
+const EXHAUSTION_NOTE: &str = "The active key has encrypted more than half of its maximum number of values: configure a new active key.\n";
 
 /// The note printed if the active key is not in the table.
-const NEW_KEY: &str = "The configured active key is not listed because it was never active.\n";
+const NEW_KEY_NOTE: &str = "The configured active key is not listed because it was never active.\n";
 
 #[cfg(test)]
 mod tests {

@@ -47,7 +47,7 @@ impl Push {
         let bytes: Arc<[u8]> = bytes.map_err(|refusal| self.refused("reading", refusal))?;
         let inspection = self.inspection(Arc::clone(&bytes))?;
         if let Some(refusal) = &inspection.refusal {
-            self.tell(&format!("no server would load it: {refusal}"));
+            self.print_message(&format!("no server would load it: {refusal}"));
             return Ok(ExitCode::from(REFUSED));
         }
         let (exports, imports) = (&inspection.exports, &inspection.imports);
@@ -61,7 +61,7 @@ impl Push {
                 .map_err(|fault| StartRefused::while_doing(format!("pushing to {host}"), fault))
         });
         let (reference, signed) = pushed?;
-        self.tell(match signed {
+        self.print_message(match signed {
             Signed::ByMinisign => "pushed, with the signature by minisign that is beside it",
             Signed::No => "pushed, without a signature by minisign, as there is none beside it",
         });
@@ -88,7 +88,7 @@ impl Push {
     }
 
     /// Prints a message to standard error; standard output contains only the reference.
-    fn tell(&self, what: &str) {
+    fn print_message(&self, what: &str) {
         // Standard error may be closed.
         let _ = writeln!(io::stderr(), "{}: {}", self.file.display(), seen(what));
     }

@@ -59,12 +59,12 @@ impl Test {
             let refused = |cause| StartRefused::file("reading the test vectors", path, cause);
             fs::read_to_string(path).map_err(refused)
         };
-        let beside = self.component.file.with_extension(VECTORS_EXTENSION);
+        let default_path = self.component.file.with_extension(VECTORS_EXTENSION);
         let (path, text) = match &self.vectors {
             Some(path) => (path, read(path)?),
-            None => match fs::metadata(&beside) {
+            None => match fs::metadata(&default_path) {
                 Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-                _ => (&beside, read(&beside)?),
+                _ => (&default_path, read(&default_path)?),
             },
         };
         Vector::parse_all(&text)
