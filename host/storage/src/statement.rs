@@ -1,6 +1,10 @@
 //! A statement with its parameters, for whichever engine runs it.
 
-use sqlx::{Database, Encode, SqlSafeStr, SqlStr, Type, database::HasStatementCache, query::Query};
+use rusqlite::{
+    ToSql,
+    types::{ToSqlOutput, ValueRef},
+};
+use sqlx::{Postgres, SqlSafeStr, SqlStr, postgres::PgArguments, query::Query};
 use uuid::Uuid;
 
 /// A statement with its parameters.
@@ -9,6 +13,7 @@ pub(crate) struct Statement {
     sql: SqlStr,
     parameters: Vec<Parameter>,
     is_persistent: bool,
+    has_named_columns: bool,
 }
 
 /// A statement without parameters so far.
@@ -17,6 +22,7 @@ pub(crate) fn statement(sql: impl SqlSafeStr) -> Statement {
         sql: sql.into_sql_str(),
         parameters: Vec::new(),
         is_persistent: true,
+        has_named_columns: true,
     }
 }
 
@@ -45,42 +51,71 @@ impl Statement {
         }
     }
 
-    /// The same for PostgreSQL, of whose texts none has the character U+0000. No row can be found by such a text: it becomes
-    /// null, to which nothing is equal, and which a column that must not be null refuses.
-    pub(crate) fn for_postgres(mut self) -> Self {
-        for parameter in &mut self.parameters {
-            if matches!(parameter, Parameter::Text(Some(text)) if text.contains('\0')) {
-                *parameter = Parameter::Text(None);
-            }
+    /// Its columns are read by position alone.
+    pub(crate) fn by_position(self) -> Self {
+        Self {
+            has_named_columns: false,
+            ..self
         }
-        self
     }
 
-    /// The same in the words of sqlx.
-    pub(crate) fn into_query<E>(self) -> Query<'static, E, E::Arguments>
-    where
-        E: Database + HasStatementCache,
-        bool: for<'q> Encode<'q, E> + Type<E>,
-        i64: for<'q> Encode<'q, E> + Type<E>,
-        String: for<'q> Encode<'q, E> + Type<E>,
-        Uuid: for<'q> Encode<'q, E> + Type<E>,
-        Vec<u8>: for<'q> Encode<'q, E> + Type<E>,
-        Option<bool>: for<'q> Encode<'q, E>,
-        Option<i64>: for<'q> Encode<'q, E>,
-        Option<String>: for<'q> Encode<'q, E>,
-        Option<Uuid>: for<'q> Encode<'q, E>,
-        Option<Vec<u8>>: for<'q> Encode<'q, E>,
-        E::Arguments: sqlx::IntoArguments<E>,
-    {
+    pub(crate) fn sql(&self) -> &str {
+        self.sql.as_str()
+    }
+
+    pub(crate) fn is_persistent(&self) -> bool {
+        self.is_persistent
+    }
+
+    pub(crate) fn has_named_columns(&self) -> bool {
+        self.has_named_columns
+    }
+
+    /// The same in the words of sqlx, for PostgreSQL, of whose texts none has the character U+0000. No row can be found by such
+    /// a text: it becomes null, to which nothing is equal, and which a column that must not be null refuses.
+    pub(crate) fn into_query(self) -> Query<'static, Postgres, PgArguments> {
         let query = sqlx::query(self.sql).persistent(self.is_persistent);
         let parameters = self.parameters.into_iter();
         parameters.fold(query, |query, parameter| match parameter {
             Parameter::Boolean(value) => query.bind(value),
             Parameter::Bytes(value) => query.bind(value),
             Parameter::Integer(value) => query.bind(value),
-            Parameter::Text(value) => query.bind(value),
+            Parameter::Text(value) => query.bind(value.filter(|text| !text.contains('\0'))),
             Parameter::Uuid(value) => query.bind(value),
         })
+    }
+
+    /// Binds the parameters for SQLite. It numbers `$2` and `$1` in the order in which they first appear, so each is bound by the
+    /// number in its name.
+    pub(crate) fn bind_to(&self, prepared: &mut rusqlite::Statement<'_>) -> rusqlite::Result<()> {
+        for index in 1..=prepared.parameter_count() {
+            let name = prepared.parameter_name(index).unwrap_or_default();
+            let number = name.strip_prefix('$').and_then(|number| number.parse().ok());
+            let place = number.and_then(|number: usize| number.checked_sub(1));
+            let parameter = place.and_then(|place| self.parameters.get(place));
+            let parameter = parameter
+                .ok_or_else(|| rusqlite::Error::InvalidParameterName(name.to_owned()))?;
+            prepared.raw_bind_parameter(index, parameter)?;
+        }
+        Ok(())
+    }
+}
+
+impl ToSql for Parameter {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        let value = match self {
+            Self::Boolean(Some(value)) => ValueRef::Integer(i64::from(*value)),
+            Self::Bytes(Some(value)) => ValueRef::Blob(value),
+            Self::Integer(Some(value)) => ValueRef::Integer(*value),
+            Self::Text(Some(value)) => ValueRef::Text(value.as_bytes()),
+            Self::Uuid(Some(value)) => ValueRef::Blob(value.as_bytes()),
+            Self::Boolean(None)
+            | Self::Bytes(None)
+            | Self::Integer(None)
+            | Self::Text(None)
+            | Self::Uuid(None) => ValueRef::Null,
+        };
+        Ok(ToSqlOutput::Borrowed(value))
     }
 }
 

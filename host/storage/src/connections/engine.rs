@@ -4,11 +4,10 @@ use std::{future::Future, io, ops::ControlFlow, time::Duration};
 
 use futures_util::TryStreamExt;
 use sqlx::{
-    AssertSqlSafe, ConnectOptions, Connection as _, PgConnection, Postgres, Sqlite,
-    SqliteConnection, postgres::PgConnectOptions,
+    AssertSqlSafe, ConnectOptions, Connection as _, PgConnection, postgres::PgConnectOptions,
 };
 
-use super::{doubt::Doubt, file::SqliteFile};
+use super::{SqliteConnection, doubt::Doubt, file::SqliteFile};
 use crate::{row::Row, statement::Statement};
 
 /// Which database it is.
@@ -110,7 +109,7 @@ impl Target {
                 connection: Box::pin(connect(options, *wait_max, *is_read_only)).await?,
                 wait_max: *wait_max,
             },
-            Self::Sqlite(file) => Connection::Sqlite(Box::pin(file.connect()).await?),
+            Self::Sqlite(file) => Connection::Sqlite(file.connect()?),
         })
     }
 }
@@ -139,7 +138,7 @@ impl Connection {
                 let running = sqlx::raw_sql(sql).execute(connection);
                 within(*wait_max, running).await.map(drop)
             }
-            Self::Sqlite(connection) => sqlx::raw_sql(sql).execute(connection).await.map(drop),
+            Self::Sqlite(connection) => connection.run(sql),
         }
     }
 
@@ -148,7 +147,7 @@ impl Connection {
         match self {
             Self::Postgres { .. } => self.run(POSTGRES_ROLLBACK).await,
             // One that is lent only reads: there is no transaction to end.
-            Self::Sqlite(connection) => connection.ping().await,
+            Self::Sqlite(_) => Ok(()),
         }
     }
 
@@ -163,7 +162,7 @@ impl Connection {
     pub(super) async fn close(self) -> Result<(), sqlx::Error> {
         match self {
             Self::Postgres { connection, .. } => connection.close().await,
-            Self::Sqlite(connection) => connection.close().await,
+            Self::Sqlite(_) => Ok(()),
         }
     }
 }
@@ -175,14 +174,11 @@ impl Executor<'_> {
                 connection,
                 wait_max,
             } => {
-                let query = statement.for_postgres().into_query::<Postgres>();
+                let query = statement.into_query();
                 let rows = within(wait_max, query.fetch_all(connection)).await?;
                 Ok(rows.into_iter().map(Row::Postgres).collect())
             }
-            Self::Sqlite(connection) => {
-                let rows = statement.into_query::<Sqlite>().fetch_all(connection);
-                Ok(rows.await?.into_iter().map(Row::Sqlite).collect())
-            }
+            Self::Sqlite(connection) => connection.fetch_all(&statement),
         }
     }
 
@@ -197,7 +193,7 @@ impl Executor<'_> {
                 connection,
                 wait_max,
             } => {
-                let query = statement.for_postgres().into_query::<Postgres>();
+                let query = statement.into_query();
                 let mut rows = query.fetch(connection);
                 let receiving = async {
                     while let Some(row) = rows.try_next().await? {
@@ -209,15 +205,7 @@ impl Executor<'_> {
                 };
                 within(wait_max, receiving).await
             }
-            Self::Sqlite(connection) => {
-                let mut rows = statement.into_query::<Sqlite>().fetch(connection);
-                while let Some(row) = rows.try_next().await? {
-                    if receive(Row::Sqlite(row)).is_break() {
-                        return Ok(ControlFlow::Break(()));
-                    }
-                }
-                Ok(ControlFlow::Continue(()))
-            }
+            Self::Sqlite(connection) => connection.fetch_each(&statement, receive),
         }
     }
 
@@ -230,14 +218,11 @@ impl Executor<'_> {
                 connection,
                 wait_max,
             } => {
-                let query = statement.for_postgres().into_query::<Postgres>();
+                let query = statement.into_query();
                 let row = within(wait_max, query.fetch_optional(connection));
                 Ok(row.await?.map(Row::Postgres))
             }
-            Self::Sqlite(connection) => {
-                let row = statement.into_query::<Sqlite>().fetch_optional(connection);
-                Ok(row.await?.map(Row::Sqlite))
-            }
+            Self::Sqlite(connection) => connection.fetch_optional(&statement),
         }
     }
 
@@ -248,14 +233,11 @@ impl Executor<'_> {
                 connection,
                 wait_max,
             } => {
-                let query = statement.for_postgres().into_query::<Postgres>();
+                let query = statement.into_query();
                 let done = within(wait_max, query.execute(connection));
                 Ok(done.await?.rows_affected())
             }
-            Self::Sqlite(connection) => {
-                let done = statement.into_query::<Sqlite>().execute(connection);
-                Ok(done.await?.rows_affected())
-            }
+            Self::Sqlite(connection) => connection.execute(&statement),
         }
     }
 }

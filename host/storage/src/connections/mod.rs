@@ -13,6 +13,7 @@ mod condition;
 mod doubt;
 mod engine;
 mod file;
+mod sqlite;
 #[cfg(test)]
 mod tests;
 mod transaction;
@@ -43,6 +44,7 @@ pub(crate) use doubt::Doubt;
 use engine::Connection;
 pub(crate) use engine::{Engine, Target};
 pub(crate) use file::{FileWatch, SqliteFile};
+pub(crate) use sqlite::{SqliteConnection, SqliteSettings};
 pub(crate) use transaction::{Ended, Transaction};
 pub(crate) use writer::Writer;
 

@@ -1,6 +1,6 @@
 //! The pool, mostly on SQLite.
 
-use sqlx::{postgres::PgConnectOptions, sqlite::SqliteConnectOptions};
+use sqlx::postgres::PgConnectOptions;
 use tempfile::TempDir;
 
 use super::*;
@@ -22,12 +22,17 @@ async fn one_connection_to_postgres(wait_max: Duration) -> Option<(String, Conne
 
 /// At most one connection to a file in this folder.
 async fn one_connection(folder: &TempDir, wait_max: Duration) -> Connections {
-    let options = SqliteConnectOptions::new()
-        .filename(folder.path().join("test.sqlite"))
-        .create_if_missing(true);
+    let path = folder.path().join("test.sqlite");
+    std::fs::File::create(&path).unwrap();
+    let settings = SqliteSettings {
+        path,
+        is_read_only: false,
+        wait_max,
+        cache_kibibytes_max: 2_000,
+    };
     // On a busy machine it may need several attempts in a short time.
     for _ in 0..ATTEMPTS_MAX {
-        let target = Target::Sqlite(Box::new(SqliteFile::unwatched(options.clone())));
+        let target = Target::Sqlite(Box::new(SqliteFile::unwatched(settings.clone())));
         if let Ok(connections) = Connections::open(target, 1, wait_max).await {
             return connections;
         }

@@ -236,7 +236,17 @@ async fn insert_version(
         inserted => inserted?,
     };
     let added = inserted.first().ok_or_else(sequence_behind)?;
-    column!(added, "credential_version", "sequence").map(Some)
+    let sequence: i64 = column!(added, "credential_version", "sequence")?;
+    if transaction.engine() == Engine::Sqlite {
+        let query = statement(statements::SQLITE_POINT_AT_NEW_VERSION)
+            .bind(credential_sequence)
+            .bind(sequence)
+            .bind(version.created_at.timestamp_millis())
+            .bind(expires_at)
+            .bind(version.is_transitional);
+        transaction.execute(query).await?;
+    }
+    Ok(Some(sequence))
 }
 
 /// The time as the database keeps it.

@@ -232,16 +232,25 @@ macro_rules! insert_version {
     };
 }
 
-/// The new version is the newest; it is also the current one unless it is transitional. The parameters are those of
-/// `insert_version!`.
+/// The new version is the newest; it is also the current one unless it is transitional.
 macro_rules! point_at_new_version {
-    ($sequence:literal) => {
+    ($sequence:literal, $created_at:literal, $expires_at:literal, $is_transitional:literal) => {
         concat!(
-            "update credential set newest_created_at = $3, newest_expires_at = $6, newest_sequence = ",
+            "update credential set newest_created_at = ",
+            $created_at,
+            ", newest_expires_at = ",
+            $expires_at,
+            ", newest_sequence = ",
             $sequence,
-            ", current_sequence = case when $4 then current_sequence else ",
+            ", current_sequence = case when ",
+            $is_transitional,
+            " then current_sequence else ",
             $sequence,
-            " end, current_created_at = case when $4 then current_created_at else $3 end "
+            " end, current_created_at = case when ",
+            $is_transitional,
+            " then current_created_at else ",
+            $created_at,
+            " end "
         )
     };
 }
@@ -252,19 +261,19 @@ pub(crate) const POSTGRES_ADD_VERSION: &str = concat!(
     "with added as (",
     insert_version!(),
     ") ",
-    point_at_new_version!("added.sequence"),
+    point_at_new_version!("added.sequence", "$3", "$6", "$4"),
     "from added where credential.sequence = $2
         and (credential.newest_sequence is null or credential.newest_sequence < added.sequence)
      returning added.sequence"
 );
 
-/// SQLite: as [`POSTGRES_ADD_VERSION`], two statements in one text, of which the first has the row: each is a hand-over to
-/// another thread and back.
-pub(crate) const SQLITE_ADD_VERSION: &str = concat!(
-    insert_version!(),
-    "; ",
-    point_at_new_version!("last_insert_rowid()"),
-    "where sequence = $2"
+/// SQLite: inserts a version. [`SQLITE_POINT_AT_NEW_VERSION`] follows.
+pub(crate) const SQLITE_ADD_VERSION: &str = insert_version!();
+
+/// SQLite: points the credential `$1` at its new version `$2`.
+pub(crate) const SQLITE_POINT_AT_NEW_VERSION: &str = concat!(
+    point_at_new_version!("$2", "$3", "$4", "$5"),
+    "where sequence = $1"
 );
 
 pub(crate) const CREDENTIAL_BY_ID: &str = "select sequence from credential where id = $1";

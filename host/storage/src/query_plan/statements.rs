@@ -134,6 +134,7 @@ fn statements_of(engine: Engine) -> &'static [&'static str] {
             check::SQLITE_ENDS,
             retention::SQLITE_DELETABLE_VERSIONS,
             credential::SQLITE_ADD_VERSION,
+            credential::SQLITE_POINT_AT_NEW_VERSION,
             credential::SQLITE_FIND_CONTAINING,
             credential::SQLITE_FIND_EXPIRING_CONTAINING,
             credential::SQLITE_FIND_CONTAINING_SHORT,

@@ -39,10 +39,9 @@ use std::{
 };
 
 use keywright_core::ports::RepositoryFailure;
-use sqlx::SqliteConnection;
 use tokio::sync::{mpsc, oneshot, watch};
 
-use super::{PoolOccupancy, SqliteFile, engine::Executor};
+use super::{PoolOccupancy, SqliteConnection, SqliteFile, engine::Executor};
 use crate::failure::repository_failure;
 use owner::{GroupFailed, Owner};
 
@@ -124,7 +123,7 @@ impl Turns {
         wait_max: Duration,
         limits: GroupLimits,
     ) -> Result<Self, sqlx::Error> {
-        let connection = file.connect().await?;
+        let connection = file.connect()?;
         let state = Arc::<State>::default();
         let (queue, asked) = mpsc::channel(QUEUE_LENGTH_MAX);
         let owner = Owner::new(connection, file, limits, Arc::clone(&state));

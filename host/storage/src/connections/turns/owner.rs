@@ -8,11 +8,10 @@ use std::{
 };
 
 use keywright_core::ports::RepositoryFailure;
-use sqlx::{Connection, SqliteConnection};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
-    super::{SqliteFile, engine::within},
+    super::{SqliteConnection, SqliteFile, engine::within},
     Asked, Borrower, GroupLimits, Returned, State, Told, Turn, Verdict,
 };
 
@@ -67,7 +66,7 @@ impl Owner {
             }
         }
         let connection = self.connection.take();
-        self.close(connection).await;
+        drop(connection);
     }
 
     async fn run_group(&mut self, first: Borrower, queue: &mut mpsc::Receiver<Asked>) {
@@ -83,7 +82,7 @@ impl Owner {
                         self.connection = group.connection;
                     }
                     Err(failed) => {
-                        self.close(group.connection.take()).await;
+                        drop(group.connection.take());
                         group.tell(&Err(failed));
                     }
                 }
@@ -99,19 +98,7 @@ impl Owner {
         self.file.check()?;
         match self.connection.take() {
             Some(connection) => Ok(connection),
-            None => self.file.connect().await,
-        }
-    }
-
-    /// Closes the connection, which rolls back what is not committed. One that is busy is left to end by itself.
-    async fn close(&self, connection: Option<SqliteConnection>) {
-        if let Some(connection) = connection
-            && let Err(error) = within(self.limits.turn_max, connection.close()).await
-        {
-            tracing::warn!(
-                error = &error as &dyn Error,
-                "a connection to the database did not close"
-            );
+            None => self.file.connect(),
         }
     }
 }
@@ -233,7 +220,7 @@ async fn execute(
     sql: &'static str,
 ) -> Result<(), sqlx::Error> {
     let connection = connection.as_mut().ok_or(sqlx::Error::WorkerCrashed)?;
-    sqlx::query(sql).execute(connection).await.map(drop)
+    connection.run(sql)
 }
 
 fn failed(error: sqlx::Error) -> GroupFailed {

@@ -6,12 +6,11 @@ mod dropped_after;
 use std::{fs, time::Duration};
 
 use keywright_core::ports::RepositoryFailure;
-use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 use tempfile::TempDir;
 use tokio::task::{JoinHandle, yield_now};
 
 use super::{
-    super::{Connections, Ended, PoolOccupancy, SqliteFile, Target, Transaction, Writer},
+    super::{Connections, Ended, PoolOccupancy, SqliteFile, SqliteSettings, Target, Transaction, Writer},
     GroupLimits, QUEUE_LENGTH_MAX,
 };
 use crate::{row::column, statement::statement};
@@ -47,12 +46,14 @@ impl Fixture {
 
     async fn with(limits: GroupLimits) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let options = SqliteConnectOptions::new()
-            .filename(folder.path().join("test.sqlite"))
-            .create_if_missing(true)
-            .journal_mode(SqliteJournalMode::Wal)
-            .synchronous(SqliteSynchronous::Full);
-        let file = SqliteFile::unwatched(options.foreign_keys(true));
+        let path = folder.path().join("test.sqlite");
+        fs::File::create(&path).unwrap();
+        let file = SqliteFile::unwatched(SqliteSettings {
+            path,
+            is_read_only: false,
+            wait_max: WAIT_MAX,
+            cache_kibibytes_max: 2_000,
+        });
         let target = Target::Sqlite(Box::new(file.clone()));
         let reader = Connections::open(target, 1, WAIT_MAX).await.unwrap();
         let create = "create table t (
