@@ -49,9 +49,12 @@ pub(crate) async fn open(options: &SqliteOptions) -> Result<Pools, DatabaseUnusa
     let readers = SqliteFile::watched(read_only(options), &watch);
     let readers = Target::Sqlite(Box::new(readers));
     let pools = Pools {
-        writer: Writer::on_sqlite(SqliteFile::watched(writing(options), &watch), options.wait_max)
-            .await
-            .map_err(not_opened)?,
+        writer: Writer::on_sqlite(
+            SqliteFile::watched(writing(options), &watch),
+            options.wait_max,
+        )
+        .await
+        .map_err(not_opened)?,
         reader: Connections::open(readers, options.readers_max, options.wait_max)
             .await
             .map_err(not_opened)?,

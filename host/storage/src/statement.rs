@@ -90,11 +90,13 @@ impl Statement {
     pub(crate) fn bind_to(&self, prepared: &mut rusqlite::Statement<'_>) -> rusqlite::Result<()> {
         for index in 1..=prepared.parameter_count() {
             let name = prepared.parameter_name(index).unwrap_or_default();
-            let number = name.strip_prefix('$').and_then(|number| number.parse().ok());
+            let number = name
+                .strip_prefix('$')
+                .and_then(|number| number.parse().ok());
             let place = number.and_then(|number: usize| number.checked_sub(1));
             let parameter = place.and_then(|place| self.parameters.get(place));
-            let parameter = parameter
-                .ok_or_else(|| rusqlite::Error::InvalidParameterName(name.to_owned()))?;
+            let parameter =
+                parameter.ok_or_else(|| rusqlite::Error::InvalidParameterName(name.to_owned()))?;
             prepared.raw_bind_parameter(index, parameter)?;
         }
         Ok(())

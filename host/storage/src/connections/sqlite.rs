@@ -1,6 +1,8 @@
 //! A connection to a SQLite file.
 
-use std::{borrow::Cow, error::Error, fmt, ops::ControlFlow, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    borrow::Cow, error::Error, fmt, ops::ControlFlow, path::PathBuf, sync::Arc, time::Duration,
+};
 
 use rusqlite::{InterruptHandle, OpenFlags, types::Value};
 use sqlx::error::{DatabaseError, ErrorKind};
@@ -75,8 +77,8 @@ impl SqliteConnection {
             rows.push(row);
             ControlFlow::Continue(())
         };
-        self.fetch_each(statement, &mut receive)?;
-        Ok(rows)
+        let fetched = self.fetch_each(statement, &mut receive);
+        fetched.map(|_| rows)
     }
 
     /// Runs a statement for its first row, if there is one.
@@ -86,14 +88,14 @@ impl SqliteConnection {
             first = Some(row);
             ControlFlow::Break(())
         };
-        self.fetch_each(statement, &mut receive)?;
-        Ok(first)
+        let fetched = self.fetch_each(statement, &mut receive);
+        fetched.map(|_| first)
     }
 
     /// Runs a statement, and returns how many rows it changed.
     pub(crate) fn execute(&self, statement: &Statement) -> sqlx::Result<u64> {
-        self.fetch_each(statement, &mut |_| ControlFlow::Continue(()))?;
-        Ok(self.connection.changes())
+        let fetched = self.fetch_each(statement, &mut |_| ControlFlow::Continue(()));
+        fetched.map(|_| self.connection.changes())
     }
 
     /// Runs a statement and passes on its rows, one by one, until there are no more or the receiver breaks off.
@@ -197,9 +199,8 @@ impl DatabaseError for SqliteError {
 
     fn kind(&self) -> ErrorKind {
         match self.code {
-            rusqlite::ffi::SQLITE_CONSTRAINT_UNIQUE | rusqlite::ffi::SQLITE_CONSTRAINT_PRIMARYKEY => {
-                ErrorKind::UniqueViolation
-            }
+            rusqlite::ffi::SQLITE_CONSTRAINT_UNIQUE
+            | rusqlite::ffi::SQLITE_CONSTRAINT_PRIMARYKEY => ErrorKind::UniqueViolation,
             _ => ErrorKind::Other,
         }
     }

@@ -10,7 +10,9 @@ use tempfile::TempDir;
 use tokio::task::{JoinHandle, yield_now};
 
 use super::{
-    super::{Connections, Ended, PoolOccupancy, SqliteFile, SqliteSettings, Target, Transaction, Writer},
+    super::{
+        Connections, Ended, PoolOccupancy, SqliteFile, SqliteSettings, Target, Transaction, Writer,
+    },
     GroupLimits, QUEUE_LENGTH_MAX,
 };
 use crate::{row::column, statement::statement};
