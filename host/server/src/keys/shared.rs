@@ -89,7 +89,7 @@ impl SharedKeyRing {
         let shared = Arc::new(self);
         let watching = Arc::clone(&shared);
         tokio::spawn(async move {
-            while unless_broken("key-records", watching.watch())
+            while unless_broken("key-records", Box::pin(watching.watch()))
                 .await
                 .is_none()
             {

@@ -13,11 +13,12 @@ mod condition;
 mod doubt;
 mod engine;
 mod file;
+mod group_commit;
+mod queued;
 mod sqlite;
 #[cfg(test)]
 mod tests;
 mod transaction;
-mod turns;
 pub(crate) mod write_probe;
 mod writer;
 

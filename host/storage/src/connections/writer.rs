@@ -14,8 +14,8 @@ use keywright_core::ports::RepositoryFailure;
 use super::{
     Connections, PoolOccupancy, SqliteFile,
     attempts::Attempts,
+    group_commit::{GroupCommit, GroupLimits},
     transaction::{Ended, Transaction},
-    turns::{GroupLimits, Turns},
     write_probe::{WriteState, note},
 };
 use crate::{row::Row, statement::Statement};
@@ -34,8 +34,8 @@ enum Means {
     /// PostgreSQL: each transaction has a connection, and the database sees to it that their outcomes agree. It also has
     /// transactions that end together share what they cost the disk.
     Connections(Connections),
-    /// SQLite: transactions take turns on one connection.
-    Turns(Turns),
+    /// SQLite: one thread runs all transactions.
+    Thread(GroupCommit),
 }
 
 impl Writer {
@@ -50,7 +50,7 @@ impl Writer {
         }
     }
 
-    /// Writes to a file of SQLite. A transaction waits for its turn for `wait_max` at most.
+    /// Writes to a file of SQLite. A transaction waits for `wait_max` at most until it begins.
     pub(crate) async fn on_sqlite(
         file: SqliteFile,
         wait_max: Duration,
@@ -58,7 +58,6 @@ impl Writer {
         let limits = GroupLimits {
             length_max: GROUP_LENGTH_MAX,
             time_max: GROUP_TIME_MAX,
-            turn_max: wait_max,
         };
         Self::in_groups(file, wait_max, limits).await
     }
@@ -70,15 +69,16 @@ impl Writer {
         limits: GroupLimits,
     ) -> Result<Self, sqlx::Error> {
         Ok(Self {
-            means: Means::Turns(Turns::open(file, wait_max, limits).await?),
+            means: Means::Thread(GroupCommit::open(file, wait_max, limits).await?),
             wait_max,
             retries: Arc::default(),
             state: Arc::default(),
         })
     }
 
-    /// Does the work of a transaction, which ends it, and does it again while the database says that another one came
-    /// between; for as long as a borrower waits at most. When this returns, the outcome and all that it rests on is on disk.
+    /// Does the work of a transaction, which ends it. In PostgreSQL it does the work again while the database says that another
+    /// transaction came between, for as long as a borrower waits at most. When this returns, the outcome and all that it rests
+    /// on is on disk. SQLite runs the work on another thread, which it blocks: it must wait for nothing but the transaction.
     ///
     /// # Errors
     /// Those of the work, after which nothing was written, unless the answer to the commit was lost; and
@@ -86,18 +86,23 @@ impl Writer {
     /// [`Self::close`].
     pub(crate) async fn transaction<T, F>(
         &self,
-        mut work: impl FnMut(Transaction) -> F,
+        mut work: impl FnMut(Transaction) -> F + Send + 'static,
     ) -> Result<T, RepositoryFailure>
     where
+        T: Send + 'static,
         F: Future<Output = Result<Ended<T>, RepositoryFailure>>,
     {
+        let connections = match &self.means {
+            Means::Connections(connections) => connections,
+            Means::Thread(thread) => return note(self, thread.transaction(work).await),
+        };
         let mut attempts = Attempts::new(&self.retries, self.wait_max);
         loop {
-            let outcome = match self.begin().await {
-                Ok(transaction) => work(transaction).await,
-                Err(failure) => Err(failure),
+            let once = async {
+                let transaction = Transaction::begin(connections.lend().await?).await?;
+                work(transaction).await
             };
-            match outcome {
+            match once.await {
                 Err(failure) if attempts.has_next(&failure).await => {}
                 outcome => return note(self, outcome.map(Ended::into_outcome)),
             }
@@ -110,17 +115,17 @@ impl Writer {
         &self,
         statement: Statement,
     ) -> Result<Vec<Row>, RepositoryFailure> {
-        let fetching = async {
-            match &self.means {
-                Means::Connections(connections) => connections.fetch_all(statement).await,
-                Means::Turns(turns) => {
-                    let mut transaction = Transaction::in_turn(turns.take().await?);
+        let rows = match &self.means {
+            Means::Connections(connections) => connections.fetch_all(statement).await,
+            Means::Thread(thread) => {
+                let fetching = thread.transaction(|mut transaction| async move {
                     let rows = transaction.fetch_all(statement).await?;
-                    transaction.commit(rows).await.map(Ended::into_outcome)
-                }
+                    transaction.commit(rows).await
+                });
+                fetching.await
             }
         };
-        note(self, fetching.await)
+        note(self, rows)
     }
 
     /// As [`Self::fetch_all`], for how many rows it changed.
@@ -135,10 +140,12 @@ impl Writer {
     ) -> Result<u64, RepositoryFailure> {
         match &self.means {
             Means::Connections(connections) => connections.execute(statement).await,
-            Means::Turns(turns) => {
-                let mut transaction = Transaction::in_turn(turns.take().await?);
-                let changed = transaction.execute(statement).await?;
-                transaction.commit(changed).await.map(Ended::into_outcome)
+            Means::Thread(thread) => {
+                let executing = thread.transaction(|mut transaction| async move {
+                    let changed = transaction.execute(statement).await?;
+                    transaction.commit(changed).await
+                });
+                executing.await
             }
         }
     }
@@ -157,7 +164,7 @@ impl Writer {
     pub(crate) fn occupancy(&self) -> PoolOccupancy {
         match &self.means {
             Means::Connections(connections) => connections.occupancy(),
-            Means::Turns(turns) => turns.occupancy(),
+            Means::Thread(thread) => thread.occupancy(),
         }
     }
 
@@ -166,14 +173,7 @@ impl Writer {
         self.state.close();
         match &self.means {
             Means::Connections(connections) => connections.close().await,
-            Means::Turns(turns) => turns.close().await,
-        }
-    }
-
-    pub(super) async fn begin(&self) -> Result<Transaction, RepositoryFailure> {
-        match &self.means {
-            Means::Connections(connections) => Transaction::begin(connections.lend().await?).await,
-            Means::Turns(turns) => Ok(Transaction::in_turn(turns.take().await?)),
+            Means::Thread(thread) => thread.close().await,
         }
     }
 }

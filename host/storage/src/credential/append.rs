@@ -1,5 +1,7 @@
 //! Adding a version, in one transaction that looks at the state once more.
 
+use std::sync::Arc;
+
 use chrono::{DateTime, Utc};
 use keywright_core::{
     certificate::{CertificateFacts, SerialNumber},
@@ -16,35 +18,47 @@ use crate::{
     statement::statement,
 };
 
+/// A version to add, and what must hold when it is added.
+#[derive(Clone)]
+pub(super) struct Addition {
+    pub(super) identifiers: Arc<dyn Identifiers>,
+    pub(super) version: NewVersion,
+    pub(super) condition: AppendCondition,
+    pub(super) unchanged: Vec<ReadVersions>,
+}
+
 pub(super) async fn append(
     writer: &Writer,
-    identifiers: &dyn Identifiers,
-    version: NewVersion,
-    condition: AppendCondition,
-    unchanged: &[ReadVersions],
+    addition: Addition,
 ) -> Result<Appended, RepositoryFailure> {
+    let addition = Arc::new(addition);
+    let shared = Arc::clone(&addition);
     let appended = writer
-        .transaction(|transaction| {
-            append_once(transaction, identifiers, &version, condition, unchanged)
-        })
+        .transaction(move |transaction| append_once(transaction, Arc::clone(&shared)))
         .await?;
     Ok(match appended {
-        Ok(place) => Appended::Written(Box::new(place.stored(version))),
+        Ok(place) => {
+            let version = Arc::unwrap_or_clone(addition).version;
+            Appended::Written(Box::new(place.stored(version)))
+        }
         Err(refused) => refused,
     })
 }
 
 async fn append_once(
     mut transaction: Transaction,
-    identifiers: &dyn Identifiers,
-    version: &NewVersion,
-    condition: AppendCondition,
-    unchanged: &[ReadVersions],
+    addition: Arc<Addition>,
 ) -> Result<Ended<Result<Place, Appended>>, RepositoryFailure> {
+    let Addition {
+        identifiers,
+        version,
+        condition,
+        unchanged,
+    } = addition.as_ref();
     if !are_unchanged(&mut transaction, unchanged).await? {
         return transaction.conclude(Err(Appended::Outdated)).await;
     }
-    match append_within(&mut transaction, identifiers, version, condition).await? {
+    match append_within(&mut transaction, identifiers.as_ref(), version, *condition).await? {
         Ok(place) => transaction.commit(Ok(place)).await,
         Err(refused) => transaction.conclude(Err(refused)).await,
     }

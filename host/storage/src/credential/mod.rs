@@ -35,8 +35,10 @@ use crate::{
     connections::{Ended, Transaction},
     database::Pools,
     row::{Row, column},
-    statement::statement,
+    statement::{Statement, statement},
 };
+use append::Addition;
+use change_versions::Change;
 
 /// Credentials in a database.
 #[derive(Clone)]
@@ -48,6 +50,14 @@ pub struct SqlCredentialRepository {
 impl SqlCredentialRepository {
     pub(crate) fn new(pools: Pools, identifiers: Arc<dyn Identifiers>) -> Self {
         Self { pools, identifiers }
+    }
+
+    fn change(&self, credential_id: Uuid, additions: Additions) -> Change {
+        Change {
+            identifiers: Arc::clone(&self.identifiers),
+            credential_id,
+            additions,
+        }
     }
 
     /// What one of the statements finds that ask for so many names; nothing for no names.
@@ -290,18 +300,17 @@ impl CredentialRepository for SqlCredentialRepository {
         condition: AppendCondition,
         unchanged: &[ReadVersions],
     ) -> Result<Appended, RepositoryFailure> {
-        append::append(
-            &self.pools.writer,
-            self.identifiers.as_ref(),
+        let addition = Addition {
+            identifiers: Arc::clone(&self.identifiers),
             version,
             condition,
-            unchanged,
-        )
-        .await
+            unchanged: unchanged.to_vec(),
+        };
+        append::append(&self.pools.writer, addition).await
     }
 
     async fn append_all(&self, additions: Additions) -> Result<AllAppended, RepositoryFailure> {
-        append_all::append_all(&self.pools.writer, self.identifiers.as_ref(), additions).await
+        append_all::append_all(&self.pools.writer, &self.identifiers, additions).await
     }
 
     async fn move_transitional(
@@ -310,14 +319,8 @@ impl CredentialRepository for SqlCredentialRepository {
         to: TransitionalVersion,
         additions: Additions,
     ) -> Result<TransitionalMoved, RepositoryFailure> {
-        change_versions::move_transitional(
-            &self.pools.writer,
-            self.identifiers.as_ref(),
-            credential_id,
-            to,
-            &additions,
-        )
-        .await
+        let change = self.change(credential_id, additions);
+        change_versions::move_transitional(&self.pools.writer, change, to).await
     }
 
     async fn delete_version(
@@ -326,19 +329,14 @@ impl CredentialRepository for SqlCredentialRepository {
         version_id: Uuid,
         additions: Additions,
     ) -> Result<VersionDeleted, RepositoryFailure> {
-        change_versions::delete_version(
-            &self.pools.writer,
-            self.identifiers.as_ref(),
-            credential_id,
-            version_id,
-            &additions,
-        )
-        .await
+        let change = self.change(credential_id, additions);
+        change_versions::delete_version(&self.pools.writer, change, version_id).await
     }
 
     async fn delete(&self, name: &LookupName) -> Result<Option<Uuid>, RepositoryFailure> {
+        let query = statement(statements::DELETE_CREDENTIAL).bind(name.folded());
         let writer = &self.pools.writer;
-        let deleting = writer.transaction(|transaction| delete(transaction, name));
+        let deleting = writer.transaction(move |transaction| delete(transaction, query.clone()));
         deleting.await
     }
 
@@ -359,9 +357,8 @@ struct WritesFail;
 
 async fn delete(
     mut transaction: Transaction,
-    name: &LookupName,
+    query: Statement,
 ) -> Result<Ended<Option<Uuid>>, RepositoryFailure> {
-    let query = statement(statements::DELETE_CREDENTIAL).bind(name.folded());
     let deleted = transaction.fetch_optional(query).await?;
     let id = deleted.map(|row| column!(row, "credential", "id"));
     transaction.commit(id.transpose()?).await

@@ -33,53 +33,11 @@ impl SqlPermissionRepository {
         Self { pools, identifiers }
     }
 
-    /// Binds a new permission to one of the statements that insert.
-    fn insert(&self, sql: &'static str, grant: &Grant) -> Statement {
-        statement(sql)
-            .bind(self.identifiers.fresh())
-            .bind(grant.path.as_str())
-            .bind(grant.actor.as_str())
-            .bind(i64::from(grant.operations.bits()))
-    }
-
-    /// Makes all grants within a transaction.
-    async fn grant_all(
-        &self,
-        transaction: &mut Transaction,
-        grants: &[Grant],
-    ) -> Result<Vec<Permission>, RepositoryFailure> {
-        let mut granted = Vec::with_capacity(grants.len());
-        for grant in grants {
-            let row = transaction
-                .fetch_one(self.insert(statements::GRANT, grant))
-                .await?;
-            granted.push(row::permission(&row)?);
-        }
-        Ok(granted)
-    }
-
-    async fn grant_once(
-        &self,
-        mut transaction: Transaction,
-        grants: &[Grant],
-    ) -> Result<Ended<()>, RepositoryFailure> {
-        self.grant_all(&mut transaction, grants).await?;
-        transaction.commit(()).await
-    }
-
-    async fn grant_uncovered_once(
-        &self,
-        mut transaction: Transaction,
-        grants: &[Grant],
-    ) -> Result<Ended<Option<Vec<Permission>>>, RepositoryFailure> {
-        // All are looked at before any is made, so that two for one actor don't stand in each other's way.
-        for grant in grants {
-            if is_covered(&mut transaction, grant).await? {
-                return transaction.conclude(None).await;
-            }
-        }
-        let granted = self.grant_all(&mut transaction, grants).await?;
-        transaction.commit(Some(granted)).await
+    fn new_grants(&self, grants: &[Grant]) -> Arc<NewGrants> {
+        Arc::new(NewGrants {
+            identifiers: Arc::clone(&self.identifiers),
+            grants: grants.to_vec(),
+        })
     }
 
     /// The permission of a statement that has one row at most and changes something.
@@ -129,8 +87,10 @@ impl PermissionRepository for SqlPermissionRepository {
     }
 
     async fn grant(&self, grants: &[Grant]) -> Result<(), RepositoryFailure> {
+        let grants = self.new_grants(grants);
         let writer = &self.pools.writer;
-        let granting = writer.transaction(|transaction| self.grant_once(transaction, grants));
+        let granting =
+            writer.transaction(move |transaction| grant_once(transaction, Arc::clone(&grants)));
         granting.await
     }
 
@@ -138,9 +98,10 @@ impl PermissionRepository for SqlPermissionRepository {
         &self,
         grants: &[Grant],
     ) -> Result<Option<Vec<Permission>>, RepositoryFailure> {
+        let grants = self.new_grants(grants);
         let writer = &self.pools.writer;
-        let granting =
-            writer.transaction(|transaction| self.grant_uncovered_once(transaction, grants));
+        let granting = writer
+            .transaction(move |transaction| grant_uncovered_once(transaction, Arc::clone(&grants)));
         granting.await
     }
 
@@ -156,7 +117,8 @@ impl PermissionRepository for SqlPermissionRepository {
     }
 
     async fn add(&self, grant: &Grant) -> Result<Option<Permission>, RepositoryFailure> {
-        self.change(self.insert(statements::ADD, grant)).await
+        self.change(insert(statements::ADD, self.identifiers.as_ref(), grant))
+            .await
     }
 
     async fn replace_operations(
@@ -184,6 +146,57 @@ impl PermissionRepository for SqlPermissionRepository {
             .bind(path.as_str());
         self.change(query).await
     }
+}
+
+/// Grants that are made together.
+struct NewGrants {
+    identifiers: Arc<dyn Identifiers>,
+    grants: Vec<Grant>,
+}
+
+async fn grant_once(
+    mut transaction: Transaction,
+    new: Arc<NewGrants>,
+) -> Result<Ended<()>, RepositoryFailure> {
+    grant_all(&mut transaction, &new).await?;
+    transaction.commit(()).await
+}
+
+async fn grant_uncovered_once(
+    mut transaction: Transaction,
+    new: Arc<NewGrants>,
+) -> Result<Ended<Option<Vec<Permission>>>, RepositoryFailure> {
+    // All are looked at before any is made, so that two for one actor don't stand in each other's way.
+    for grant in &new.grants {
+        if is_covered(&mut transaction, grant).await? {
+            return transaction.conclude(None).await;
+        }
+    }
+    let granted = grant_all(&mut transaction, &new).await?;
+    transaction.commit(Some(granted)).await
+}
+
+/// Makes all grants within a transaction.
+async fn grant_all(
+    transaction: &mut Transaction,
+    new: &NewGrants,
+) -> Result<Vec<Permission>, RepositoryFailure> {
+    let mut granted = Vec::with_capacity(new.grants.len());
+    for grant in &new.grants {
+        let query = insert(statements::GRANT, new.identifiers.as_ref(), grant);
+        let row = transaction.fetch_one(query).await?;
+        granted.push(row::permission(&row)?);
+    }
+    Ok(granted)
+}
+
+/// Binds a new permission to one of the statements that insert.
+fn insert(sql: &'static str, identifiers: &dyn Identifiers, grant: &Grant) -> Statement {
+    statement(sql)
+        .bind(identifiers.fresh())
+        .bind(grant.path.as_str())
+        .bind(grant.actor.as_str())
+        .bind(i64::from(grant.operations.bits()))
 }
 
 /// Asks for the permissions of an actor on any of these paths; nothing when there are no paths.
