@@ -8,6 +8,7 @@ use crate::{
     SqlCheckRepository, SqlCredentialRepository, SqlEncryptionKeyRepository,
     SqlKeyRotationRepository, SqlLeases, SqlPermissionRepository, SqlRetentionClock,
     connections::{Connections, FileWatch, PoolOccupancy, Writer},
+    credential::AppendBatches,
     postgres::{self, PostgresOptions},
     sqlite::{self, SqliteOptions},
 };
@@ -241,6 +242,7 @@ impl Database {
         let pools = Pools {
             writer: Writer::on_connections(reader.clone(), options.wait_max()),
             reader,
+            append_batches: None,
             watch: None,
         };
         Ok(Self { pools, identifiers })
@@ -291,9 +293,15 @@ impl Database {
     /// How many connections there are at this moment: those that read, and those that write.
     #[must_use]
     pub fn occupancy(&self) -> DatabaseOccupancy {
+        let writer = self.pools.writer.occupancy();
+        let batches = self.pools.append_batches.as_ref();
+        let batched = batches.map_or(0, AppendBatches::waiting);
         DatabaseOccupancy {
             readers: self.pools.reader.occupancy(),
-            writer: self.pools.writer.occupancy(),
+            writer: PoolOccupancy {
+                waiting: writer.waiting + batched,
+                ..writer
+            },
         }
     }
 
@@ -335,6 +343,8 @@ impl Database {
 pub(crate) struct Pools {
     pub(crate) writer: Writer,
     pub(crate) reader: Connections,
+    /// What adds versions together. SQLite has none: there all writes share commits.
+    pub(crate) append_batches: Option<AppendBatches>,
     /// What looks whether the database's file is in its place. PostgreSQL has none.
     pub(crate) watch: Option<Arc<FileWatch>>,
 }

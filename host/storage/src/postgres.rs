@@ -12,6 +12,7 @@ use sqlx::{
 
 use crate::{
     connections::{Connections, Doubt, Target, Writer},
+    credential::AppendBatches,
     database::{DatabaseUnusable, Pools},
     migrations::{
         AppliedMigration, SchemaRefused, files, judge, require_current, statements,
@@ -62,8 +63,10 @@ pub(crate) async fn open(options: &PostgresOptions) -> Result<Pools, DatabaseUnu
             .await
             .map_err(|source| not_reached(&database, source))
     };
+    let writer = Writer::on_connections(pool(options.writers_max).await?, options.wait_max);
     Ok(Pools {
-        writer: Writer::on_connections(pool(options.writers_max).await?, options.wait_max),
+        append_batches: Some(AppendBatches::start(&writer, options.wait_max)),
+        writer,
         reader: pool(options.readers_max).await?,
         watch: None,
     })

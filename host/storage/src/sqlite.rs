@@ -58,6 +58,7 @@ pub(crate) async fn open(options: &SqliteOptions) -> Result<Pools, DatabaseUnusa
         reader: Connections::open(readers, options.readers_max, options.wait_max)
             .await
             .map_err(not_opened)?,
+        append_batches: None,
         watch: Some(Arc::clone(&watch)),
     };
     // With the first read the write-ahead log is there, and stays while the reading connection does.

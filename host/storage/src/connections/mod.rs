@@ -45,6 +45,7 @@ pub(crate) use doubt::Doubt;
 use engine::Connection;
 pub(crate) use engine::{Engine, Target};
 pub(crate) use file::{FileWatch, SqliteFile};
+pub(crate) use queued::{Queued, Waiting};
 pub(crate) use sqlite::{SqliteConnection, SqliteSettings};
 pub(crate) use transaction::{Ended, Transaction};
 pub(crate) use writer::Writer;

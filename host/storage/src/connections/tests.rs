@@ -3,7 +3,7 @@
 use sqlx::postgres::PgConnectOptions;
 use tempfile::TempDir;
 
-use super::*;
+use super::{transaction::Isolation, *};
 use crate::{row::column, statement::statement};
 
 /// At most one connection to a database of PostgreSQL of its own, with the URL; none where there is no server.
@@ -126,9 +126,10 @@ async fn how_long_the_server_hears_nothing_of_a_transaction_has_a_limit() {
     let Some((_, connections)) = one_connection_to_postgres(LONG).await else {
         return;
     };
-    let mut transaction = Transaction::begin(connections.lend().await.unwrap())
-        .await
-        .unwrap();
+    let mut transaction =
+        Transaction::begin(connections.lend().await.unwrap(), Isolation::Serializable)
+            .await
+            .unwrap();
     let setting = "select current_setting('idle_in_transaction_session_timeout') as setting";
     let row = transaction.fetch_one(statement(setting)).await.unwrap();
     let setting: String = column!(row, "pg_settings", "setting").unwrap();

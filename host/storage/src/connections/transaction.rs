@@ -37,6 +37,16 @@ pub(super) enum Verdict {
     Undo,
 }
 
+/// What a transaction of PostgreSQL sees of others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Isolation {
+    /// Each statement sees what was committed before it.
+    ReadCommitted,
+    /// The transactions that are committed have the same outcome as if they had come one after the other. Where that can't be,
+    /// one of them is refused, and done again.
+    Serializable,
+}
+
 enum Held {
     Postgres(PostgresTransaction),
     /// The owner of the connection begins and ends the transaction.
@@ -45,14 +55,17 @@ enum Held {
 
 impl Transaction {
     /// Begins a transaction on a connection to PostgreSQL.
-    pub(super) async fn begin(connection: LentConnection) -> Result<Self, RepositoryFailure> {
+    pub(super) async fn begin(
+        connection: LentConnection,
+        isolation: Isolation,
+    ) -> Result<Self, RepositoryFailure> {
         let wait_max = connection
             .wait_ends
             .saturating_duration_since(Instant::now());
         let mut transaction = PostgresTransaction {
             connection: Some(connection),
         };
-        transaction.run(POSTGRES_BEGIN, wait_max).await?;
+        transaction.run(isolation.begin(), wait_max).await?;
         Ok(Self {
             held: Held::Postgres(transaction),
             has_failed: false,
@@ -186,6 +199,15 @@ impl Transaction {
     }
 }
 
+impl Isolation {
+    fn begin(self) -> &'static str {
+        match self {
+            Self::ReadCommitted => POSTGRES_BEGIN_READ_COMMITTED,
+            Self::Serializable => POSTGRES_BEGIN_SERIALIZABLE,
+        }
+    }
+}
+
 impl<T> Ended<T> {
     pub(super) fn into_outcome(self) -> T {
         self.outcome
@@ -254,12 +276,11 @@ fn ends_here() -> RepositoryFailure {
     repository_failure(sqlx::Error::Protocol(reason.to_owned()))
 }
 
-/// The transactions that are committed have the same outcome as if they had come one after the other. Where that can't be,
-/// one of them is refused, and done again.
-///
 /// The next statement comes at once. Where it does not, whoever began has gone without a word, and what it has locked would
 /// stay so.
-const POSTGRES_BEGIN: &str = "begin isolation level serializable;
+const POSTGRES_BEGIN_READ_COMMITTED: &str = "begin isolation level read committed;
+    set local idle_in_transaction_session_timeout = '10s'";
+const POSTGRES_BEGIN_SERIALIZABLE: &str = "begin isolation level serializable;
     set local idle_in_transaction_session_timeout = '10s'";
 const POSTGRES_COMMIT: &str = "commit";
 const POSTGRES_ROLLBACK: &str = "rollback";

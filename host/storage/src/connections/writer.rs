@@ -15,7 +15,7 @@ use super::{
     Connections, PoolOccupancy, SqliteFile,
     attempts::Attempts,
     group_commit::{GroupCommit, GroupLimits},
-    transaction::{Ended, Transaction},
+    transaction::{Ended, Isolation, Transaction},
     write_probe::{WriteState, note},
 };
 use crate::{row::Row, statement::Statement};
@@ -99,14 +99,40 @@ impl Writer {
         let mut attempts = Attempts::new(&self.retries, self.wait_max);
         loop {
             let once = async {
-                let transaction = Transaction::begin(connections.lend().await?).await?;
-                work(transaction).await
+                let connection = connections.lend().await?;
+                work(Transaction::begin(connection, Isolation::Serializable).await?).await
             };
             match once.await {
                 Err(failure) if attempts.has_next(&failure).await => {}
                 outcome => return note(self, outcome.map(Ended::into_outcome)),
             }
         }
+    }
+
+    /// Does the work of a transaction once. In PostgreSQL it is read committed: the work itself sees to it that nothing changes
+    /// on which it decides.
+    ///
+    /// # Errors
+    /// As [`Self::transaction`], also when another transaction came between.
+    pub(crate) async fn read_committed<T, F>(
+        &self,
+        work: impl FnOnce(Transaction) -> F + Send + 'static,
+    ) -> Result<T, RepositoryFailure>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<Ended<T>, RepositoryFailure>>,
+    {
+        let outcome = match &self.means {
+            Means::Connections(connections) => {
+                let once = async {
+                    let connection = connections.lend().await?;
+                    work(Transaction::begin(connection, Isolation::ReadCommitted).await?).await
+                };
+                once.await.map(Ended::into_outcome)
+            }
+            Means::Thread(thread) => thread.transaction(work).await,
+        };
+        note(self, outcome)
     }
 
     /// Runs a statement that changes something for all its rows. It is a transaction of its own; in PostgreSQL not a

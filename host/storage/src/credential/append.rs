@@ -1,5 +1,7 @@
 //! Adding a version, in one transaction that looks at the state once more.
 
+mod batch;
+
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
@@ -9,6 +11,10 @@ use keywright_core::{
     ports::{AppendCondition, Appended, Identifiers, NewVersion, ReadVersions, RepositoryFailure},
 };
 use uuid::Uuid;
+
+pub(crate) use batch::AppendBatches;
+#[cfg(test)]
+pub(crate) use batch::append_batches;
 
 use super::{append_all::are_unchanged, row, statements};
 use crate::{
@@ -27,15 +33,26 @@ pub(super) struct Addition {
     pub(super) unchanged: Vec<ReadVersions>,
 }
 
+/// Adds a version, together with others if there are batches.
 pub(super) async fn append(
     writer: &Writer,
+    batches: Option<&AppendBatches>,
     addition: Addition,
 ) -> Result<Appended, RepositoryFailure> {
     let addition = Arc::new(addition);
-    let shared = Arc::clone(&addition);
-    let appended = writer
-        .transaction(move |transaction| append_once(transaction, Arc::clone(&shared)))
-        .await?;
+    let batched = match batches {
+        Some(batches) => batches.append(&addition).await?,
+        None => None,
+    };
+    let appended = match batched {
+        Some(place) => Ok(place),
+        None => {
+            let shared = Arc::clone(&addition);
+            let appending = writer
+                .transaction(move |transaction| append_once(transaction, Arc::clone(&shared)));
+            appending.await?
+        }
+    };
     Ok(match appended {
         Ok(place) => {
             let version = Arc::unwrap_or_clone(addition).version;

@@ -38,6 +38,9 @@ use crate::{
     statement::{Statement, statement},
 };
 use append::Addition;
+pub(crate) use append::AppendBatches;
+#[cfg(test)]
+pub(crate) use append::append_batches;
 use change_versions::Change;
 
 /// Credentials in a database.
@@ -306,7 +309,8 @@ impl CredentialRepository for SqlCredentialRepository {
             condition,
             unchanged: unchanged.to_vec(),
         };
-        append::append(&self.pools.writer, addition).await
+        let batches = self.pools.append_batches.as_ref();
+        append::append(&self.pools.writer, batches, addition).await
     }
 
     async fn append_all(&self, additions: Additions) -> Result<AllAppended, RepositoryFailure> {

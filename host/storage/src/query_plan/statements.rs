@@ -5,7 +5,7 @@ use keywright_core::ports::SignedTypes;
 use crate::{
     check::statements as check,
     connections::{Engine, write_probe},
-    credential::{retention::statements as retention, statements as credential},
+    credential::{append_batches, retention::statements as retention, statements as credential},
     encryption_key, key_rotation, lease,
     permission::statements as permission,
     retention_clock,
@@ -25,6 +25,10 @@ pub(super) fn indexed_statements(engine: Engine) -> Vec<String> {
     let delete_versions = retention::delete_versions(engine, 3);
     let replace_envelopes = key_rotation::statements::replace_envelopes(2);
     let of_actor_on = permission::of_actor_on(4);
+    let batches = match engine {
+        Engine::Postgres => append_batches(4).to_vec(),
+        Engine::Sqlite => Vec::new(),
+    };
     let of_actor_on_name = permission::of_actor_on_name(4);
     [
         credential::VERSION_BY_ID,
@@ -77,6 +81,7 @@ pub(super) fn indexed_statements(engine: Engine) -> Vec<String> {
     .chain(statements_of(engine))
     .map(|&statement| statement.to_owned())
     .chain(signed_by.into_iter().flatten())
+    .chain(batches)
     .collect()
 }
 
