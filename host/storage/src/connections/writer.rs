@@ -186,6 +186,11 @@ impl Writer {
         self.retries.load(Ordering::Relaxed)
     }
 
+    /// Counts one more transaction that is done again.
+    pub(crate) fn count_retry(&self) {
+        self.retries.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// How many connections there are, and how many wait for one.
     pub(crate) fn occupancy(&self) -> PoolOccupancy {
         match &self.means {

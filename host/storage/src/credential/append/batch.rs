@@ -146,7 +146,10 @@ async fn write_batches(writer: Writer, backlog: Arc<Mutex<Backlog>>) {
         let mut places = match appending.await {
             Ok(places) => Ok(places),
             // It was rolled back.
-            Err(failure) if is_undone(&failure) => Ok(HashMap::new()),
+            Err(failure) if is_undone(&failure) => {
+                writer.count_retry();
+                Ok(HashMap::new())
+            }
             Err(failure) => Err(BatchFailed(Arc::new(failure))),
         };
         for Pending { addition, answer } in batch {
@@ -325,3 +328,6 @@ const BYTES_MAX: usize = 4 * 1_024 * 1_024;
 
 /// How many batches are written at the same time: one while the disk flushes the other.
 const CONCURRENT_BATCHES: usize = 2;
+
+#[cfg(test)]
+mod tests;

@@ -84,6 +84,12 @@ fn insert_credentials_sql(count: usize) -> String {
 }
 
 fn add_versions_sql(count: usize) -> String {
+    let types = [
+        "uuid", "bigint", "bigint", "boolean", "text", "text", "text", "text", "uuid", "bytea",
+        "bytea",
+    ];
+    // They are repeated, so that no plan reads other credentials.
+    let sequences = (0..count).map(|row| format!("${}", row * types.len() + 2));
     format!(
         "with new (
              id, credential_sequence, created_at, is_generated, plugin_name, plugin_version, plugin_digest,
@@ -102,15 +108,11 @@ fn add_versions_sql(count: usize) -> String {
          )
          update credential set newest_sequence = added.sequence, newest_created_at = added.created_at,
              newest_expires_at = null, current_sequence = added.sequence, current_created_at = added.created_at
-         from added where credential.sequence = added.credential_sequence
+         from added where credential.sequence in ({}) and credential.sequence = added.credential_sequence
              and (credential.newest_sequence is null or credential.newest_sequence < added.sequence)
          returning added.id, added.sequence",
-        rows(
-            count,
-            &[
-                "uuid", "bigint", "bigint", "boolean", "text", "text", "text", "text", "uuid", "bytea", "bytea",
-            ]
-        )
+        rows(count, &types),
+        sequences.collect::<Vec<_>>().join(", ")
     )
 }
 
