@@ -295,11 +295,11 @@ impl Database {
     pub fn occupancy(&self) -> DatabaseOccupancy {
         let writer = self.pools.writer.occupancy();
         let batches = self.pools.append_batches.as_ref();
-        let batched = batches.map_or(0, AppendBatches::waiting);
+        let queued = batches.map_or(0, AppendBatches::waiting);
         DatabaseOccupancy {
             readers: self.pools.reader.occupancy(),
             writer: PoolOccupancy {
-                waiting: writer.waiting + batched,
+                waiting: writer.waiting + queued,
                 ..writer
             },
         }

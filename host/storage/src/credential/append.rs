@@ -40,18 +40,17 @@ pub(super) async fn append(
     addition: Addition,
 ) -> Result<Appended, RepositoryFailure> {
     let addition = Arc::new(addition);
-    let batched = match batches {
+    let in_batch = match batches {
         Some(batches) => batches.append(&addition).await?,
         None => None,
     };
-    let appended = match batched {
-        Some(place) => Ok(place),
-        None => {
-            let shared = Arc::clone(&addition);
-            let appending = writer
-                .transaction(move |transaction| append_once(transaction, Arc::clone(&shared)));
-            appending.await?
-        }
+    let appended = if let Some(place) = in_batch {
+        Ok(place)
+    } else {
+        let shared = Arc::clone(&addition);
+        let appending =
+            writer.transaction(move |transaction| append_once(transaction, Arc::clone(&shared)));
+        appending.await?
     };
     Ok(match appended {
         Ok(place) => {

@@ -25,10 +25,6 @@ pub(super) fn indexed_statements(engine: Engine) -> Vec<String> {
     let delete_versions = retention::delete_versions(engine, 3);
     let replace_envelopes = key_rotation::statements::replace_envelopes(2);
     let of_actor_on = permission::of_actor_on(4);
-    let batches = match engine {
-        Engine::Postgres => append_batches(4).to_vec(),
-        Engine::Sqlite => Vec::new(),
-    };
     let of_actor_on_name = permission::of_actor_on_name(4);
     [
         credential::VERSION_BY_ID,
@@ -81,8 +77,15 @@ pub(super) fn indexed_statements(engine: Engine) -> Vec<String> {
     .chain(statements_of(engine))
     .map(|&statement| statement.to_owned())
     .chain(signed_by.into_iter().flatten())
-    .chain(batches)
+    .chain(batches(engine))
     .collect()
+}
+
+fn batches(engine: Engine) -> Vec<String> {
+    match engine {
+        Engine::Postgres => append_batches(4).to_vec(),
+        Engine::Sqlite => Vec::new(),
+    }
 }
 
 /// Statements about permissions that are the same for any number of paths.
