@@ -1,6 +1,6 @@
 //! A database that is open and up to date, whichever engine it has.
 
-use std::{io, path::PathBuf, sync::Arc, time::Duration};
+use std::{io, path::PathBuf, sync::Arc};
 
 use keywright_core::ports::Identifiers;
 
@@ -186,13 +186,6 @@ impl DatabaseOptions {
             Self::Sqlite(_) => Ok(()),
         }
     }
-
-    fn wait_max(&self) -> Duration {
-        match self {
-            Self::Postgres(options) => options.wait_max,
-            Self::Sqlite(options) => options.wait_max,
-        }
-    }
 }
 
 impl Database {
@@ -240,7 +233,7 @@ impl Database {
             DatabaseOptions::Sqlite(options) => sqlite::open_to_read(options).await?,
         };
         let pools = Pools {
-            writer: Writer::on_connections(reader.clone(), options.wait_max()),
+            writer: Writer::read_only(),
             reader,
             append_batches: None,
             watch: None,

@@ -16,7 +16,7 @@ use sqlx::{
 };
 
 use crate::{
-    connections::{Connections, FileWatch, SqliteFile, SqliteSettings, Target, Writer},
+    connections::{Connections, FileWatch, SqliteFile, SqliteReaders, SqliteSettings, Writer},
     database::{DatabaseUnusable, Pools},
     failure::is_busy,
     migrations::{AppliedMigration, files, judge, require_current, statements, within_transaction},
@@ -30,7 +30,7 @@ pub struct SqliteOptions {
     pub path: PathBuf,
     /// Whether the file is created when it is absent.
     pub may_create: bool,
-    /// The most connections that read at the same time. Each has a thread, and a cache that grows to 16 MiB.
+    /// The most connections that read at the same time. Each has a cache that grows to 16 MiB.
     pub readers_max: u32,
     /// How long a request waits, both for a free connection and for a lock that another process holds.
     pub wait_max: Duration,
@@ -47,7 +47,6 @@ pub(crate) async fn open(options: &SqliteOptions) -> Result<Pools, DatabaseUnusa
     let watch = FileWatch::begin(path).map_err(|error| not_opened(error.into()))?;
     migrate(options).await?;
     let readers = SqliteFile::watched(read_only(options), &watch);
-    let readers = Target::Sqlite(Box::new(readers));
     let pools = Pools {
         writer: Writer::on_sqlite(
             SqliteFile::watched(writing(options), &watch),
@@ -55,8 +54,8 @@ pub(crate) async fn open(options: &SqliteOptions) -> Result<Pools, DatabaseUnusa
         )
         .await
         .map_err(not_opened)?,
-        reader: Connections::open(readers, options.readers_max, options.wait_max)
-            .await
+        reader: SqliteReaders::open(readers, options.readers_max, options.wait_max)
+            .map(Connections::Sqlite)
             .map_err(not_opened)?,
         append_batches: None,
         watch: Some(Arc::clone(&watch)),
@@ -117,12 +116,14 @@ pub(crate) async fn open_file(options: &SqliteOptions) -> Result<Connections, Da
         cache_kibibytes_max: PASSING_KIBIBYTES_MAX,
         ..read_only(options)
     };
-    let target = Target::Sqlite(Box::new(SqliteFile::unwatched(settings)));
-    let reader = Connections::open(target, options.readers_max, options.wait_max).await;
-    reader.map_err(|source| DatabaseUnusable::FileNotOpened {
-        path: path.clone(),
-        source: Box::new(source),
-    })
+    let file = SqliteFile::unwatched(settings);
+    let reader = SqliteReaders::open(file, options.readers_max, options.wait_max);
+    reader
+        .map(Connections::Sqlite)
+        .map_err(|source| DatabaseUnusable::FileNotOpened {
+            path: path.clone(),
+            source: Box::new(source),
+        })
 }
 
 /// How a file is opened that is only read.

@@ -1,10 +1,12 @@
 //! A statement with its parameters, for whichever engine runs it.
 
+use std::sync::OnceLock;
+
 use rusqlite::{
     ToSql,
     types::{ToSqlOutput, ValueRef},
 };
-use sqlx::{Postgres, SqlSafeStr, SqlStr, postgres::PgArguments, query::Query};
+use sqlx::{AssertSqlSafe, Postgres, SqlSafeStr, SqlStr, postgres::PgArguments, query::Query};
 use uuid::Uuid;
 
 /// A statement with its parameters.
@@ -14,6 +16,7 @@ pub(crate) struct Statement {
     parameters: Vec<Parameter>,
     is_persistent: bool,
     has_named_columns: bool,
+    is_short: bool,
 }
 
 /// A statement without parameters so far.
@@ -23,8 +26,56 @@ pub(crate) fn statement(sql: impl SqlSafeStr) -> Statement {
         parameters: Vec::new(),
         is_persistent: true,
         has_named_columns: true,
+        is_short: false,
     }
 }
+
+/// A statement with any number of parameters of one kind, behind the others. Their number is rounded up to a power of two, so
+/// that there are few texts, which stay prepared. The parameters that are too many are null, to which nothing is equal.
+pub(crate) struct StatementOfMany {
+    /// The text for a number of them.
+    text: fn(usize) -> String,
+    texts: [OnceLock<String>; TEXTS_KEPT_MAX],
+}
+
+impl StatementOfMany {
+    pub(crate) const fn new(text: fn(usize) -> String) -> Self {
+        Self {
+            text,
+            texts: [const { OnceLock::new() }; TEXTS_KEPT_MAX],
+        }
+    }
+
+    /// The text for a number of parameters.
+    #[cfg(test)]
+    pub(crate) fn text(&self, count: usize) -> String {
+        (self.text)(count)
+    }
+
+    /// Returns the statement with these parameters.
+    pub(crate) fn bind<'a>(
+        &'static self,
+        fixed: impl IntoIterator<Item = Parameter>,
+        many: impl ExactSizeIterator<Item = &'a str>,
+    ) -> Statement {
+        let places = many.len().next_power_of_two();
+        let nulls = places - many.len();
+        let kept = self.texts.get(places.trailing_zeros() as usize);
+        let statement = match kept {
+            Some(text) => statement(text.get_or_init(|| (self.text)(places)).as_str()),
+            None => statement(AssertSqlSafe((self.text)(places))).not_persistent(),
+        };
+        let parameters = fixed.into_iter().chain(many.map(Parameter::from));
+        let nulls = std::iter::repeat_n(Parameter::Text(None), nulls);
+        Statement {
+            parameters: parameters.chain(nulls).collect(),
+            ..statement
+        }
+    }
+}
+
+/// How many texts of a statement with any number of parameters are kept: those for 1, 2, 4, … 256 of them.
+const TEXTS_KEPT_MAX: usize = 9;
 
 /// A parameter. One that is null has a type, too: PostgreSQL asks for it.
 #[derive(Clone)]
@@ -51,6 +102,14 @@ impl Statement {
         }
     }
 
+    /// It reads at most a few rows, by an index, so that SQLite runs it in place.
+    pub(crate) fn short(self) -> Self {
+        Self {
+            is_short: true,
+            ..self
+        }
+    }
+
     /// Its columns are read by position alone.
     pub(crate) fn by_position(self) -> Self {
         Self {
@@ -65,6 +124,10 @@ impl Statement {
 
     pub(crate) fn is_persistent(&self) -> bool {
         self.is_persistent
+    }
+
+    pub(crate) fn is_short(&self) -> bool {
+        self.is_short
     }
 
     pub(crate) fn has_named_columns(&self) -> bool {

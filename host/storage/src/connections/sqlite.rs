@@ -1,15 +1,24 @@
 //! A connection to a SQLite file.
 
 use std::{
-    borrow::Cow, error::Error, fmt, ops::ControlFlow, path::PathBuf, sync::Arc, time::Duration,
+    borrow::Cow,
+    error::Error,
+    fmt,
+    ops::ControlFlow,
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
 };
 
-use rusqlite::{InterruptHandle, OpenFlags, types::Value};
+use rusqlite::{OpenFlags, types::Value};
 use sqlx::error::{DatabaseError, ErrorKind};
 
 use crate::{
     row::{Row, SqliteRow},
-    statement::Statement,
+    statement::{Statement, statement},
 };
 
 /// How connections to a SQLite file are opened.
@@ -114,9 +123,37 @@ impl SqliteConnection {
         fetched.map_err(into_sqlx)
     }
 
-    /// Ends a statement of this connection from another thread.
-    pub(crate) fn interrupt_handle(&self) -> InterruptHandle {
-        self.connection.get_interrupt_handle()
+    /// Runs several reads on one state of the database.
+    pub(crate) fn snapshot<T>(&self, read: impl FnOnce() -> sqlx::Result<T>) -> sqlx::Result<T> {
+        self.execute(&statement(BEGIN))?;
+        let outcome = read();
+        let ended = self.execute(&statement(COMMIT));
+        outcome.and_then(|outcome| ended.map(|_| outcome))
+    }
+
+    /// Whether no transaction has begun that has not ended.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.connection.is_autocommit()
+    }
+
+    /// Reads until another thread says that the read is interrupted, and waits for locks of other connections for as long as this.
+    pub(super) fn interruptible<T>(
+        &self,
+        wait_max: Duration,
+        is_interrupted: Arc<AtomicBool>,
+        read: impl FnOnce(&Self) -> sqlx::Result<T>,
+    ) -> sqlx::Result<T> {
+        let watch = move || is_interrupted.load(Ordering::Relaxed);
+        self.connection
+            .progress_handler(STEPS_BETWEEN_WATCHES, Some(watch))
+            .map_err(into_sqlx)?;
+        self.set_wait_max(wait_max)?;
+        let outcome = read(self);
+        self.set_wait_max(Duration::ZERO)?;
+        self.connection
+            .progress_handler(0, None::<fn() -> bool>)
+            .map_err(into_sqlx)?;
+        outcome
     }
 }
 
@@ -205,6 +242,13 @@ impl DatabaseError for SqliteError {
         }
     }
 }
+
+/// The transaction begins with what it reads first.
+const BEGIN: &str = "begin deferred";
+const COMMIT: &str = "commit";
+
+/// How many steps of its virtual machine SQLite takes before it looks again whether a read is interrupted.
+const STEPS_BETWEEN_WATCHES: i32 = 4_096;
 
 /// How many prepared statements a connection keeps.
 const STATEMENTS_KEPT_MAX: usize = 128;

@@ -9,9 +9,10 @@ use keywright_core::ports::RepositoryFailure;
 use tokio::runtime::Handle;
 
 use super::{
-    LentConnection, SqliteConnection,
+    SqliteConnection,
     condition::Condition,
-    engine::{Engine, Executor, within},
+    engine::{Engine, PostgresConnection, within},
+    postgres::LentConnection,
 };
 use crate::{failure::repository_failure, row::Row, statement::Statement};
 
@@ -94,7 +95,7 @@ impl Transaction {
         statement: Statement,
     ) -> Result<Vec<Row>, RepositoryFailure> {
         let rows = match self.held()? {
-            Held::Postgres(transaction) => transaction.executor()?.fetch_all(statement).await,
+            Held::Postgres(transaction) => transaction.connection()?.fetch_all(statement).await,
             Held::Sqlite(connection) => locked(connection).fetch_all(&statement),
         };
         self.noted(rows)
@@ -106,7 +107,9 @@ impl Transaction {
         statement: Statement,
     ) -> Result<Option<Row>, RepositoryFailure> {
         let row = match self.held()? {
-            Held::Postgres(transaction) => transaction.executor()?.fetch_optional(statement).await,
+            Held::Postgres(transaction) => {
+                transaction.connection()?.fetch_optional(statement).await
+            }
             Held::Sqlite(connection) => locked(connection).fetch_optional(&statement),
         };
         self.noted(row)
@@ -124,7 +127,7 @@ impl Transaction {
     /// Runs a statement, and returns how many rows it changed.
     pub(crate) async fn execute(&mut self, statement: Statement) -> Result<u64, RepositoryFailure> {
         let done = match self.held()? {
-            Held::Postgres(transaction) => transaction.executor()?.execute(statement).await,
+            Held::Postgres(transaction) => transaction.connection()?.execute(statement).await,
             Held::Sqlite(connection) => locked(connection).execute(&statement),
         };
         self.noted(done)
@@ -230,9 +233,9 @@ struct PostgresTransaction {
 }
 
 impl PostgresTransaction {
-    fn executor(&mut self) -> Result<Executor<'_>, RepositoryFailure> {
+    fn connection(&mut self) -> Result<&mut PostgresConnection, RepositoryFailure> {
         let connection = self.connection.as_mut().ok_or_else(ends_here)?;
-        Ok(connection.unsettled().executor())
+        Ok(connection.unsettled())
     }
 
     /// What an error says of the connection. That the transaction has not ended holds all the same.

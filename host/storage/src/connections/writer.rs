@@ -12,7 +12,7 @@ use std::{
 use keywright_core::ports::RepositoryFailure;
 
 use super::{
-    Connections, PoolOccupancy, SqliteFile,
+    PoolOccupancy, PostgresConnections, SqliteFile,
     attempts::Attempts,
     group_commit::{GroupCommit, GroupLimits},
     transaction::{Ended, Isolation, Transaction},
@@ -33,15 +33,30 @@ pub(crate) struct Writer {
 enum Means {
     /// PostgreSQL: each transaction has a connection, and the database sees to it that their outcomes agree. It also has
     /// transactions that end together share what they cost the disk.
-    Connections(Connections),
+    Connections(PostgresConnections),
     /// SQLite: one thread runs all transactions.
     Thread(GroupCommit),
+    /// Nothing is written: the database was opened to be read.
+    ReadOnly,
 }
 
+#[derive(Debug, thiserror::Error)]
+#[error("the database was opened to be read")]
+struct OpenedToRead;
+
 impl Writer {
-    /// Writes to PostgreSQL through these connections, or nowhere, where they can only read. A transaction is done again for
-    /// `wait_max` at most.
-    pub(crate) fn on_connections(connections: Connections, wait_max: Duration) -> Self {
+    /// Refuses to write anything.
+    pub(crate) fn read_only() -> Self {
+        Self {
+            means: Means::ReadOnly,
+            wait_max: Duration::ZERO,
+            retries: Arc::default(),
+            state: Arc::default(),
+        }
+    }
+
+    /// Writes to PostgreSQL through these connections. A transaction is done again for `wait_max` at most.
+    pub(crate) fn on_connections(connections: PostgresConnections, wait_max: Duration) -> Self {
         Self {
             retries: connections.retries_counter(),
             means: Means::Connections(connections),
@@ -95,6 +110,7 @@ impl Writer {
         let connections = match &self.means {
             Means::Connections(connections) => connections,
             Means::Thread(thread) => return note(self, thread.transaction(work).await),
+            Means::ReadOnly => return Err(read_only()),
         };
         let mut attempts = Attempts::new(&self.retries, self.wait_max);
         loop {
@@ -131,6 +147,7 @@ impl Writer {
                 once.await.map(Ended::into_outcome)
             }
             Means::Thread(thread) => thread.transaction(work).await,
+            Means::ReadOnly => Err(read_only()),
         };
         note(self, outcome)
     }
@@ -150,6 +167,7 @@ impl Writer {
                 });
                 fetching.await
             }
+            Means::ReadOnly => Err(read_only()),
         };
         note(self, rows)
     }
@@ -173,6 +191,7 @@ impl Writer {
                 });
                 executing.await
             }
+            Means::ReadOnly => Err(read_only()),
         }
     }
 
@@ -196,6 +215,7 @@ impl Writer {
         match &self.means {
             Means::Connections(connections) => connections.occupancy(),
             Means::Thread(thread) => thread.occupancy(),
+            Means::ReadOnly => PoolOccupancy::default(),
         }
     }
 
@@ -205,8 +225,13 @@ impl Writer {
         match &self.means {
             Means::Connections(connections) => connections.close().await,
             Means::Thread(thread) => thread.close().await,
+            Means::ReadOnly => {}
         }
     }
+}
+
+fn read_only() -> RepositoryFailure {
+    RepositoryFailure::Query(Box::new(OpenedToRead))
 }
 
 /// How many transactions are written by one commit at most, and for how long those that come are taken in.

@@ -7,6 +7,7 @@ mod change_versions;
 mod effective_expiry;
 mod find;
 mod generated_by;
+mod permitted;
 pub(crate) mod retention;
 pub(crate) mod row;
 pub(crate) mod statements;
@@ -35,7 +36,7 @@ use crate::{
     connections::{Ended, Transaction},
     database::Pools,
     row::{Row, column},
-    statement::{Statement, statement},
+    statement::{Statement, StatementOfMany, statement},
 };
 use append::Addition;
 pub(crate) use append::AppendBatches;
@@ -63,21 +64,21 @@ impl SqlCredentialRepository {
         }
     }
 
-    /// What one of the statements finds that ask for so many names; nothing for no names.
+    /// Runs one of the statements that ask for any number of names; nothing is asked for no names.
     async fn of_names(
         &self,
-        sql: fn(usize) -> String,
+        statement: &'static StatementOfMany,
         names: &[LookupName],
     ) -> Result<Vec<Row>, RepositoryFailure> {
         if names.is_empty() {
             return Ok(Vec::new());
         }
-        // The text holds nothing but the places of the parameters, and there are as many texts as there are counts: none
-        // is worth a place in the cache of prepared statements.
-        let query = statement(AssertSqlSafe(sql(names.len()))).not_persistent();
-        let query = names
-            .iter()
-            .fold(query, |query, name| query.bind(name.folded()));
+        let query = statement.bind([], names.iter().map(LookupName::folded));
+        let query = if names.len() <= statements::NAMES_ONE_BY_ONE_MAX {
+            query.short()
+        } else {
+            query
+        };
         self.pools.reader.fetch_all(query).await
     }
 
@@ -99,6 +100,21 @@ impl SqlCredentialRepository {
             .fold(query, |query, signer| query.bind(signer.folded()));
         self.pools.reader.fetch_all(query).await
     }
+
+    /// Runs a statement that reads the versions of a selection.
+    async fn selected(
+        &self,
+        query: Statement,
+        selection: VersionSelection,
+    ) -> Result<Vec<StoredVersion>, RepositoryFailure> {
+        let query = query.by_position();
+        let query = match selection {
+            VersionSelection::Current => query.short(),
+            VersionSelection::Newest(count) if count <= VERSIONS_IN_PLACE_MAX => query.short(),
+            VersionSelection::All | VersionSelection::Newest(_) => query,
+        };
+        versions(&self.pools.reader.fetch_all(query).await?)
+    }
 }
 
 #[async_trait]
@@ -106,7 +122,7 @@ impl CredentialRepository for SqlCredentialRepository {
     async fn name_of_version(&self, id: Uuid) -> Result<Option<CredentialName>, RepositoryFailure> {
         self.pools
             .reader
-            .fetch_optional(statement(statements::NAME_OF_VERSION).bind(id))
+            .fetch_optional(statement(statements::NAME_OF_VERSION).bind(id).short())
             .await?
             .as_ref()
             .map(row::name)
@@ -119,7 +135,11 @@ impl CredentialRepository for SqlCredentialRepository {
     ) -> Result<Option<CredentialName>, RepositoryFailure> {
         self.pools
             .reader
-            .fetch_optional(statement(statements::NAME_OF_CERTIFICATE).bind(credential_id))
+            .fetch_optional(
+                statement(statements::NAME_OF_CERTIFICATE)
+                    .bind(credential_id)
+                    .short(),
+            )
             .await?
             .as_ref()
             .map(row::name)
@@ -132,7 +152,11 @@ impl CredentialRepository for SqlCredentialRepository {
     ) -> Result<Option<CredentialName>, RepositoryFailure> {
         self.pools
             .reader
-            .fetch_optional(statement(statements::STORED_NAME).bind(name.folded()))
+            .fetch_optional(
+                statement(statements::STORED_NAME)
+                    .bind(name.folded())
+                    .short(),
+            )
             .await?
             .as_ref()
             .map(row::name)
@@ -142,7 +166,7 @@ impl CredentialRepository for SqlCredentialRepository {
     async fn version_by_id(&self, id: Uuid) -> Result<Option<StoredVersion>, RepositoryFailure> {
         self.pools
             .reader
-            .fetch_optional(statement(statements::VERSION_BY_ID).bind(id))
+            .fetch_optional(statement(statements::VERSION_BY_ID).bind(id).short())
             .await?
             .as_ref()
             .map(row::stored_version)
@@ -160,7 +184,7 @@ impl CredentialRepository for SqlCredentialRepository {
                 .bind(count_max),
             None => statement(statements::VERSIONS_CURRENT).bind(name.folded()),
         };
-        versions(&self.pools.reader.fetch_all(query).await?)
+        self.selected(query, selection).await
     }
 
     async fn versions_by_credential(
@@ -174,7 +198,7 @@ impl CredentialRepository for SqlCredentialRepository {
                 .bind(count_max),
             None => statement(statements::VERSIONS_OF_CREDENTIAL_CURRENT).bind(credential_id),
         };
-        versions(&self.pools.reader.fetch_all(query).await?)
+        self.selected(query, selection).await
     }
 
     async fn size_of_versions(
@@ -199,7 +223,7 @@ impl CredentialRepository for SqlCredentialRepository {
         names: &[LookupName],
     ) -> Result<Vec<NewestSize>, RepositoryFailure> {
         let rows = self
-            .of_names(statements::newest_sizes_by_names, names)
+            .of_names(&statements::NEWEST_SIZES_BY_NAMES, names)
             .await?;
         rows.iter().map(row::newest_size).collect()
     }
@@ -208,7 +232,7 @@ impl CredentialRepository for SqlCredentialRepository {
         &self,
         names: &[LookupName],
     ) -> Result<Vec<StoredVersion>, RepositoryFailure> {
-        versions(&self.of_names(statements::newest_by_names, names).await?)
+        versions(&self.of_names(&statements::NEWEST_BY_NAMES, names).await?)
     }
 
     async fn newest_signed_by(
@@ -345,7 +369,7 @@ impl CredentialRepository for SqlCredentialRepository {
     }
 
     async fn ping(&self) -> Result<(), RepositoryFailure> {
-        let query = statement(statements::PING).bind(Uuid::nil());
+        let query = statement(statements::PING).bind(Uuid::nil()).short();
         self.pools.reader.fetch_all(query).await?;
         if self.pools.writer.is_failing() {
             return Err(RepositoryFailure::Unavailable(Box::new(WritesFail)));
@@ -367,6 +391,9 @@ async fn delete(
     let id = deleted.map(|row| column!(row, "credential", "id"));
     transaction.commit(id.transpose()?).await
 }
+
+/// SQLite: the most versions that are read in place.
+const VERSIONS_IN_PLACE_MAX: u32 = 32;
 
 /// The most versions of a selection; none for the current ones, which are chosen in another way.
 fn count_max(selection: VersionSelection) -> Option<i64> {

@@ -1,6 +1,6 @@
 //! Permissions.
 
-mod row;
+pub(crate) mod row;
 pub(crate) mod statements;
 
 use std::sync::Arc;
@@ -11,14 +11,14 @@ use keywright_core::{
     permission::{Actor, Grant, Operations, Permission, PermissionPath},
     ports::{Identifiers, PermissionRepository, RepositoryFailure},
 };
-use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
 use crate::{
-    connections::{Ended, Transaction},
+    connections::{Connections, Ended, Engine, SqliteConnection, Transaction},
+    credential::statements::STORED_NAME,
     database::Pools,
     row::{Row, column},
-    statement::{Statement, statement},
+    statement::{Statement, StatementOfMany, statement},
 };
 
 /// Permissions in a database.
@@ -54,10 +54,9 @@ impl PermissionRepository for SqlPermissionRepository {
         actor: &Actor,
         paths: &[PermissionPath],
     ) -> Result<Vec<Permission>, RepositoryFailure> {
-        let Some(query) = of_actor_on(statements::of_actor_on, actor, paths) else {
-            return Ok(Vec::new());
-        };
-        permissions(&self.pools.reader.fetch_all(query).await?)
+        let reader = &self.pools.reader;
+        let query = of_actor_on(reader.engine(), actor, paths).short();
+        permissions(&reader.fetch_all(query).await?)
     }
 
     async fn of_actor_on_name(
@@ -66,24 +65,49 @@ impl PermissionRepository for SqlPermissionRepository {
         paths: &[PermissionPath],
         name: &LookupName,
     ) -> Result<(Vec<Permission>, Option<CredentialName>), RepositoryFailure> {
-        let Some(query) = of_actor_on(statements::of_actor_on_name, actor, paths) else {
-            return Ok((Vec::new(), None));
-        };
-        let rows = self
-            .pools
-            .reader
-            .fetch_all(query.bind(name.folded()))
-            .await?;
-        let stored: Option<String> = match rows.first() {
-            Some(row) => column!(row, "credential", "stored_name")?,
-            None => None,
+        let (rows, stored) = match &self.pools.reader {
+            Connections::Postgres(connections) => {
+                let fixed = [actor.as_str().into(), name.folded().into()];
+                let paths = paths.iter().map(PermissionPath::as_str);
+                let query = POSTGRES_OF_ACTOR_ON_NAME.bind(fixed, paths);
+                let rows = connections.fetch_all(query).await?;
+                let stored = match rows.first() {
+                    Some(row) => column!(row, "credential", "stored_name")?,
+                    None => None,
+                };
+                (rows, stored)
+            }
+            Connections::Sqlite(readers) => {
+                let query = of_actor_on(Engine::Sqlite, actor, paths);
+                let stored_name = statement(STORED_NAME).bind(name.folded());
+                let read = |connection: &SqliteConnection| {
+                    let rows = connection.fetch_all(&query)?;
+                    if rows.is_empty() {
+                        return Ok((rows, None));
+                    }
+                    let stored = connection.fetch_optional(&stored_name)?;
+                    let stored = stored.map(|row| row.at(0)).transpose()?;
+                    Ok((rows, stored))
+                };
+                readers.snapshot(read).await?
+            }
         };
         Ok((permissions(&rows)?, stored.map(CredentialName::from_stored)))
     }
 
     async fn of_actor(&self, actor: &Actor) -> Result<Vec<Permission>, RepositoryFailure> {
+        let reader = &self.pools.reader;
+        if reader.engine() == Engine::Sqlite {
+            let some = statement(statements::SOME_OF_ACTOR)
+                .bind(actor.as_str())
+                .bind(IN_PLACE_MAX + 1);
+            let rows = reader.fetch_all(some.by_position().short()).await?;
+            if i64::try_from(rows.len()).is_ok_and(|count| count <= IN_PLACE_MAX) {
+                return permissions(&rows);
+            }
+        }
         let query = statement(statements::OF_ACTOR).bind(actor.as_str());
-        permissions(&self.pools.reader.fetch_all(query).await?)
+        permissions(&reader.fetch_all(query.by_position()).await?)
     }
 
     async fn grant(&self, grants: &[Grant]) -> Result<(), RepositoryFailure> {
@@ -106,7 +130,7 @@ impl PermissionRepository for SqlPermissionRepository {
     }
 
     async fn by_id(&self, id: Uuid) -> Result<Option<Permission>, RepositoryFailure> {
-        let query = statement(statements::BY_ID).bind(id);
+        let query = statement(statements::BY_ID).bind(id).short();
         let rows = self.pools.reader.fetch_all(query).await?;
         rows.first().map(row::permission).transpose()
     }
@@ -199,23 +223,23 @@ fn insert(sql: &'static str, identifiers: &dyn Identifiers, grant: &Grant) -> St
         .bind(i64::from(grant.operations.bits()))
 }
 
-/// Asks for the permissions of an actor on any of these paths; nothing when there are no paths.
-fn of_actor_on(
-    sql: fn(usize) -> String,
-    actor: &Actor,
-    paths: &[PermissionPath],
-) -> Option<Statement> {
-    let last = paths.last()?;
-    // The text holds nothing but the places of the parameters. There are few texts, so that they stay prepared: the places
-    // that are left hold the last path again.
-    let places = paths.len().next_power_of_two();
-    let sql = AssertSqlSafe(sql(places));
-    let query = statement(sql).bind(actor.as_str());
-    let query = (0..places)
-        .map(|place| paths.get(place).unwrap_or(last))
-        .fold(query, |query, path| query.bind(path.as_str()));
-    Some(query)
+/// Asks for the permissions of an actor on any of these paths.
+pub(crate) fn of_actor_on(engine: Engine, actor: &Actor, paths: &[PermissionPath]) -> Statement {
+    let texts = match engine {
+        Engine::Postgres => &POSTGRES_OF_ACTOR_ON,
+        Engine::Sqlite => &SQLITE_OF_ACTOR_ON,
+    };
+    let paths = paths.iter().map(PermissionPath::as_str);
+    texts.bind([actor.as_str().into()], paths).by_position()
 }
+
+static POSTGRES_OF_ACTOR_ON: StatementOfMany = StatementOfMany::new(statements::of_actor_on);
+static SQLITE_OF_ACTOR_ON: StatementOfMany = StatementOfMany::new(statements::sqlite_of_actor_on);
+static POSTGRES_OF_ACTOR_ON_NAME: StatementOfMany =
+    StatementOfMany::new(statements::postgres_of_actor_on_name);
+
+/// SQLite: the most permissions of an actor that are read in place.
+const IN_PLACE_MAX: i64 = 64;
 
 /// Whether the actor may do already all that it is to be granted.
 async fn is_covered(
@@ -223,13 +247,11 @@ async fn is_covered(
     grant: &Grant,
 ) -> Result<bool, RepositoryFailure> {
     let covering = PermissionPath::covering(grant.path.as_str());
-    let Some(query) = of_actor_on(statements::of_actor_on, &grant.actor, &covering) else {
-        return Ok(false);
-    };
+    let query = of_actor_on(transaction.engine(), &grant.actor, &covering);
     let found = permissions(&transaction.fetch_all(query).await?)?;
     Ok(grant.is_covered_by(found))
 }
 
-fn permissions(rows: &[Row]) -> Result<Vec<Permission>, RepositoryFailure> {
+pub(crate) fn permissions(rows: &[Row]) -> Result<Vec<Permission>, RepositoryFailure> {
     rows.iter().map(row::permission).collect()
 }

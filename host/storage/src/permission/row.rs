@@ -8,7 +8,7 @@ use keywright_core::{
 use crate::row::{Row, column_at};
 
 /// A permission of a row with the columns of `select_permission` or `returning_permission`.
-pub(super) fn permission(row: &Row) -> Result<Permission, RepositoryFailure> {
+pub(crate) fn permission(row: &Row) -> Result<Permission, RepositoryFailure> {
     let bits: i64 = column_at!(row, 3, "permission", "operations")?;
     Ok(Permission {
         id: column_at!(row, 0, "permission", "id")?,

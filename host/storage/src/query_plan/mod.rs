@@ -1,10 +1,12 @@
 //! Lets the database explain every statement, and finds none that reads a whole table.
 
+mod refused;
 mod statements;
 
 use std::sync::Arc;
 
 use keywright_core::ports::Identifiers;
+use keywright_test_postgres::PostgresServer;
 use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
@@ -75,9 +77,21 @@ async fn no_statement_reads_a_whole_table_of_sqlite() {
 
 #[tokio::test]
 async fn no_statement_reads_a_whole_table_of_postgresql() {
-    let Some(server) = keywright_test_postgres::shared() else {
+    let Some((server, url)) = migrated_postgres().await else {
         return;
     };
+    let plan = |statement: &str| server.run_at(&url, &explain(statement));
+    // Where there are few versions, those of one credential may as well be sorted.
+    let of_few = stopping_early(Engine::Postgres)
+        .filter(|&statement| statement != retention::POSTGRES_DELETABLE_VERSIONS);
+    no_plan_reads_a_whole_table(plan, of_few);
+    server.run_at(&url, MANY_VERSIONS_OF_ONE);
+    no_plan_reads_a_whole_table(plan, stopping_early(Engine::Postgres));
+}
+
+/// A server of PostgreSQL with the URL of a database that has the schema. `None` if PostgreSQL is not installed.
+async fn migrated_postgres() -> Option<(&'static PostgresServer, String)> {
+    let server = keywright_test_postgres::shared()?;
     let url = server.new_database();
     let options = DatabaseOptions::Postgres(PostgresOptions {
         url: url.clone(),
@@ -90,13 +104,7 @@ async fn no_statement_reads_a_whole_table_of_postgresql() {
     Database::open(&options, Arc::new(NoIdentifiers))
         .await
         .unwrap();
-    let plan = |statement: &str| server.run_at(&url, &explain(statement));
-    // Where there are few versions, those of one credential may as well be sorted.
-    let of_few = stopping_early(Engine::Postgres)
-        .filter(|&statement| statement != retention::POSTGRES_DELETABLE_VERSIONS);
-    no_plan_reads_a_whole_table(plan, of_few);
-    server.run_at(&url, MANY_VERSIONS_OF_ONE);
-    no_plan_reads_a_whole_table(plan, stopping_early(Engine::Postgres));
+    Some((server, url))
 }
 
 fn no_plan_reads_a_whole_table(

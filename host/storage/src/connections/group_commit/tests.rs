@@ -23,7 +23,7 @@ async fn queued_transactions_share_a_commit_up_to_a_number() {
             written.await.unwrap().unwrap();
         }
         let all: Vec<i64> = (1..others + 2).collect();
-        assert_eq!(fixture.numbers().await, all);
+        assert_eq!(fixture.numbers(), all);
         assert_eq!(fixture.commits() - before, commits, "{others} others");
     }
 }
@@ -59,7 +59,7 @@ async fn no_caller_gets_an_outcome_before_the_commit() {
         yield_now().await;
         assert!(!first.writing.is_finished());
         assert!(!second.writing.is_finished());
-        assert_eq!(fixture.numbers().await, Vec::<i64>::new());
+        assert_eq!(fixture.numbers(), Vec::<i64>::new());
         third.end().await.unwrap();
         second.writing.await.unwrap().unwrap();
         first.writing.await.unwrap().unwrap();
@@ -99,7 +99,7 @@ async fn undoing_one_touches_no_other() {
                 assert!(!may_answer_later(&outcome) || ending == Ending::Fail);
             }
             let kept: Vec<i64> = (1..=4).filter(|&number| number != undone).collect();
-            assert_eq!(fixture.numbers().await, kept, "{ending:?}");
+            assert_eq!(fixture.numbers(), kept, "{ending:?}");
         }
     }
 }
@@ -121,10 +121,10 @@ async fn if_the_commit_fails_nothing_is_written_and_the_next_group_is() {
         let outcome = written.await.unwrap();
         assert!(may_answer_later(&outcome), "{outcome:?}");
     }
-    assert_eq!(fixture.numbers().await, Vec::<i64>::new());
+    assert_eq!(fixture.numbers(), Vec::<i64>::new());
     let later = fixture.write(5, Ending::Commit).await;
     later.await.unwrap().unwrap();
-    assert_eq!(fixture.numbers().await, [5]);
+    assert_eq!(fixture.numbers(), [5]);
 }
 
 #[tokio::test]
@@ -150,11 +150,11 @@ async fn acknowledged_writes_are_there_if_the_disk_is_full() {
         .iter()
         .filter(|(_, is_acknowledged)| *is_acknowledged);
     let acknowledged: Vec<i64> = acknowledged.map(|(number, _)| *number).collect();
-    assert_eq!(fixture.numbers().await, acknowledged);
+    assert_eq!(fixture.numbers(), acknowledged);
     fixture.run("pragma max_page_count = 1000").await.unwrap();
     let later = fixture.write(5, Ending::Commit).await;
     later.await.unwrap().unwrap();
-    assert_eq!(fixture.numbers().await.last(), Some(&5));
+    assert_eq!(fixture.numbers().last(), Some(&5));
 }
 
 #[tokio::test]
@@ -169,7 +169,7 @@ async fn a_transaction_whose_caller_goes_before_it_begins_is_skipped() {
     assert_eq!(fixture.writer.occupancy().waiting, 1);
     first.end().await.unwrap();
     third.await.unwrap().unwrap();
-    assert_eq!(fixture.numbers().await, [1, 3]);
+    assert_eq!(fixture.numbers(), [1, 3]);
 }
 
 #[tokio::test]
@@ -181,7 +181,7 @@ async fn a_transaction_whose_caller_goes_after_it_began_is_written() {
     let second = fixture.write(2, Ending::Commit).await;
     first.release.send(()).unwrap();
     second.await.unwrap().unwrap();
-    assert_eq!(fixture.numbers().await, [1, 2]);
+    assert_eq!(fixture.numbers(), [1, 2]);
 }
 
 #[tokio::test]
@@ -202,7 +202,7 @@ async fn a_transaction_that_can_not_begin_in_time_is_given_up() {
         .await
         .unwrap()
         .unwrap();
-    assert_eq!(fixture.numbers().await, [1, 3]);
+    assert_eq!(fixture.numbers(), [1, 3]);
 }
 
 #[tokio::test]
@@ -213,7 +213,7 @@ async fn a_transaction_that_has_begun_may_take_its_time() {
     let first = fixture.block(1, Ending::Commit).await;
     tokio::time::sleep(fixture.writer.wait_max).await;
     first.end().await.unwrap();
-    assert_eq!(fixture.numbers().await, [1]);
+    assert_eq!(fixture.numbers(), [1]);
 }
 
 #[tokio::test]
@@ -245,5 +245,5 @@ async fn queued_transactions_are_written_before_it_closes_and_later_ones_refused
     second.await.unwrap().unwrap();
     let third = fixture.write(3, Ending::Commit).await;
     assert!(may_answer_later(&third.await.unwrap()));
-    assert_eq!(fixture.numbers().await, [1, 2]);
+    assert_eq!(fixture.numbers(), [1, 2]);
 }

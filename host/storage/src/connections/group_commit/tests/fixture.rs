@@ -10,7 +10,7 @@ use tokio::{
 };
 
 use super::super::{
-    super::{Connections, SqliteFile, SqliteSettings, Target},
+    super::{SqliteConnection, SqliteFile, SqliteSettings},
     Ended, GroupCommit, GroupLimits, Transaction,
 };
 use crate::{row::column, statement::statement};
@@ -19,7 +19,7 @@ use crate::{row::column, statement::statement};
 pub(super) struct Fixture {
     folder: TempDir,
     pub(super) writer: GroupCommit,
-    reader: Connections,
+    reader: SqliteConnection,
 }
 
 pub(super) type Writing = JoinHandle<Result<(), RepositoryFailure>>;
@@ -61,13 +61,12 @@ impl Fixture {
             wait_max: WAIT_MAX,
             cache_kibibytes_max: 2_000,
         };
+        let reader = SqliteConnection::open(&settings).unwrap();
         let file = SqliteFile::unwatched(settings);
-        let target = Target::Sqlite(Box::new(file.clone()));
-        let reader = Connections::open(target, 1, WAIT_MAX).await.unwrap();
         let create = "create table t (
             a integer primary key, other integer references t deferrable initially deferred, b blob
         )";
-        reader.execute(statement(create)).await.unwrap();
+        reader.execute(&statement(create)).unwrap();
         let writer = GroupCommit::open(file, WAIT_MAX, limits).await.unwrap();
         Self {
             folder,
@@ -119,8 +118,8 @@ impl Fixture {
     }
 
     /// The numbers that other processes read.
-    pub(super) async fn numbers(&self) -> Vec<i64> {
-        numbers(&self.reader.fetch_all(statement(NUMBERS)).await.unwrap())
+    pub(super) fn numbers(&self) -> Vec<i64> {
+        numbers(&self.reader.fetch_all(&statement(NUMBERS)).unwrap())
     }
 
     /// How many commits the write-ahead log holds: frames that say how large the database is after them.
