@@ -12,7 +12,7 @@ pub(crate) mod retention;
 pub(crate) mod row;
 pub(crate) mod statements;
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
@@ -73,8 +73,11 @@ impl SqlCredentialRepository {
         if names.is_empty() {
             return Ok(Vec::new());
         }
-        let query = statement.bind([], names.iter().map(LookupName::folded));
-        let query = if names.len() <= statements::NAMES_ONE_BY_ONE_MAX {
+        // A statement may look up each name by a select of its own, and would find a name that is repeated twice.
+        let names: BTreeSet<&str> = names.iter().map(LookupName::folded).collect();
+        let count = names.len();
+        let query = statement.bind([], names.into_iter());
+        let query = if count <= statements::NAMES_ONE_BY_ONE_MAX {
             query.short()
         } else {
             query
