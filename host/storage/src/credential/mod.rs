@@ -10,6 +10,7 @@ mod generated_by;
 mod permitted;
 pub(crate) mod retention;
 pub(crate) mod row;
+mod selected;
 pub(crate) mod statements;
 
 use std::{collections::BTreeSet, sync::Arc};
@@ -43,6 +44,7 @@ pub(crate) use append::AppendBatches;
 #[cfg(test)]
 pub(crate) use append::append_batches;
 use change_versions::Change;
+use selected::count_max;
 
 /// Credentials in a database.
 #[derive(Clone)]
@@ -102,21 +104,6 @@ impl SqlCredentialRepository {
             .iter()
             .fold(query, |query, signer| query.bind(signer.folded()));
         self.pools.reader.fetch_all(query).await
-    }
-
-    /// Runs a statement that reads the versions of a selection.
-    async fn selected(
-        &self,
-        query: Statement,
-        selection: VersionSelection,
-    ) -> Result<Vec<StoredVersion>, RepositoryFailure> {
-        let query = query.by_position();
-        let query = match selection {
-            VersionSelection::Current => query.short(),
-            VersionSelection::Newest(count) if count <= VERSIONS_IN_PLACE_MAX => query.short(),
-            VersionSelection::All | VersionSelection::Newest(_) => query,
-        };
-        versions(&self.pools.reader.fetch_all(query).await?)
     }
 }
 
@@ -393,18 +380,6 @@ async fn delete(
     let deleted = transaction.fetch_optional(query).await?;
     let id = deleted.map(|row| column!(row, "credential", "id"));
     transaction.commit(id.transpose()?).await
-}
-
-/// SQLite: the most versions that are read in place.
-const VERSIONS_IN_PLACE_MAX: u32 = 32;
-
-/// The most versions of a selection; none for the current ones, which are chosen in another way.
-fn count_max(selection: VersionSelection) -> Option<i64> {
-    match selection {
-        VersionSelection::All => Some(i64::MAX),
-        VersionSelection::Current => None,
-        VersionSelection::Newest(count) => Some(i64::from(count)),
-    }
 }
 
 fn versions(rows: &[Row]) -> Result<Vec<StoredVersion>, RepositoryFailure> {
