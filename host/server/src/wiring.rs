@@ -76,6 +76,7 @@ pub(crate) async fn assemble(
     let credentials = Credentials {
         authorization: authorization.clone(),
         repository: Arc::new(database.credentials()),
+        reads: Arc::new(database.credentials()),
         sealer,
         generators: Arc::clone(&plugins) as _,
         certificates: Arc::new(X509Certificates),

@@ -1,6 +1,6 @@
 //! A database that is open and up to date, whichever engine it has.
 
-use std::{io, path::PathBuf, sync::Arc, time::Duration};
+use std::{io, path::PathBuf, sync::Arc};
 
 use keywright_core::ports::Identifiers;
 
@@ -8,6 +8,7 @@ use crate::{
     SqlCheckRepository, SqlCredentialRepository, SqlEncryptionKeyRepository,
     SqlKeyRotationRepository, SqlLeases, SqlPermissionRepository, SqlRetentionClock,
     connections::{Connections, FileWatch, PoolOccupancy, Writer},
+    credential::AppendBatches,
     postgres::{self, PostgresOptions},
     sqlite::{self, SqliteOptions},
 };
@@ -185,13 +186,6 @@ impl DatabaseOptions {
             Self::Sqlite(_) => Ok(()),
         }
     }
-
-    fn wait_max(&self) -> Duration {
-        match self {
-            Self::Postgres(options) => options.wait_max,
-            Self::Sqlite(options) => options.wait_max,
-        }
-    }
 }
 
 impl Database {
@@ -239,8 +233,9 @@ impl Database {
             DatabaseOptions::Sqlite(options) => sqlite::open_to_read(options).await?,
         };
         let pools = Pools {
-            writer: Writer::on_connections(reader.clone(), options.wait_max()),
+            writer: Writer::read_only(),
             reader,
+            append_batches: None,
             watch: None,
         };
         Ok(Self { pools, identifiers })
@@ -291,9 +286,15 @@ impl Database {
     /// How many connections there are at this moment: those that read, and those that write.
     #[must_use]
     pub fn occupancy(&self) -> DatabaseOccupancy {
+        let writer = self.pools.writer.occupancy();
+        let batches = self.pools.append_batches.as_ref();
+        let queued = batches.map_or(0, AppendBatches::waiting);
         DatabaseOccupancy {
             readers: self.pools.reader.occupancy(),
-            writer: self.pools.writer.occupancy(),
+            writer: PoolOccupancy {
+                waiting: writer.waiting + queued,
+                ..writer
+            },
         }
     }
 
@@ -335,6 +336,8 @@ impl Database {
 pub(crate) struct Pools {
     pub(crate) writer: Writer,
     pub(crate) reader: Connections,
+    /// What adds versions together. SQLite has none: there all writes share commits.
+    pub(crate) append_batches: Option<AppendBatches>,
     /// What looks whether the database's file is in its place. PostgreSQL has none.
     pub(crate) watch: Option<Arc<FileWatch>>,
 }

@@ -1,6 +1,6 @@
 //! The records by which configured encryption keys are recognised.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, sync::Arc};
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
@@ -69,10 +69,9 @@ impl SqlEncryptionKeyRepository {
         key: &EncryptionKeyRow,
         known: &HashSet<Uuid>,
     ) -> Result<bool, RepositoryFailure> {
-        let adding = self
-            .pools
-            .writer
-            .transaction(|transaction| add_once(transaction, key, known));
+        let key = Arc::new((key.clone(), known.clone()));
+        let writer = &self.pools.writer;
+        let adding = writer.transaction(move |transaction| add_once(transaction, Arc::clone(&key)));
         adding.await
     }
 
@@ -117,9 +116,9 @@ impl SqlEncryptionKeyRepository {
 
 async fn add_once(
     mut transaction: Transaction,
-    key: &EncryptionKeyRow,
-    known: &HashSet<Uuid>,
+    key: Arc<(EncryptionKeyRow, HashSet<Uuid>)>,
 ) -> Result<Ended<bool>, RepositoryFailure> {
+    let (key, known) = key.as_ref();
     let present: HashSet<Uuid> = transaction
         .fetch_all(statement(statements::KEY_IDS))
         .await?

@@ -33,7 +33,7 @@ impl SqlKeyRotationRepository {
         key_id: Uuid,
     ) -> Result<(), RepositoryFailure> {
         let writer = &self.pools.writer;
-        let writing = writer.transaction(|mut transaction| async move {
+        let writing = writer.transaction(move |mut transaction| async move {
             transaction.execute(statement(sql).bind(key_id)).await?;
             transaction.commit(()).await
         });

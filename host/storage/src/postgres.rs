@@ -11,7 +11,8 @@ use sqlx::{
 };
 
 use crate::{
-    connections::{Connections, Doubt, Target, Writer},
+    connections::{Connections, Doubt, PostgresConnections, PostgresTarget, Writer},
+    credential::AppendBatches,
     database::{DatabaseUnusable, Pools},
     migrations::{
         AppliedMigration, SchemaRefused, files, judge, require_current, statements,
@@ -52,19 +53,21 @@ pub(crate) async fn open(options: &PostgresOptions) -> Result<Pools, DatabaseUnu
     migrate(&database, &connection, options.wait_max).await?;
     let doubt = Doubt::default();
     let pool = async |connections_max| {
-        let target = Target::Postgres {
+        let target = PostgresTarget {
             options: Box::new(connection.clone()),
             wait_max: options.wait_max,
             is_read_only: false,
             doubt: doubt.clone(),
         };
-        Connections::open(target, connections_max, options.wait_max)
+        PostgresConnections::open(target, connections_max, options.wait_max)
             .await
             .map_err(|source| not_reached(&database, source))
     };
+    let writer = Writer::on_connections(pool(options.writers_max).await?, options.wait_max);
     Ok(Pools {
-        writer: Writer::on_connections(pool(options.writers_max).await?, options.wait_max),
-        reader: pool(options.readers_max).await?,
+        append_batches: Some(AppendBatches::start(&writer, options.wait_max)),
+        writer,
+        reader: Connections::Postgres(pool(options.readers_max).await?),
         watch: None,
     })
 }
@@ -75,14 +78,15 @@ pub(crate) async fn open_to_read(
 ) -> Result<Connections, DatabaseUnusable> {
     let connection = connect_options(options)?;
     let database = place_of(&connection);
-    let target = Target::Postgres {
+    let target = PostgresTarget {
         options: Box::new(connection),
         wait_max: options.wait_max,
         is_read_only: true,
         doubt: Doubt::default(),
     };
-    let reader = Connections::open(target, options.readers_max, options.wait_max).await;
+    let reader = PostgresConnections::open(target, options.readers_max, options.wait_max).await;
     let reader = reader.map_err(|source| not_reached(&database, source))?;
+    let reader = Connections::Postgres(reader);
     require_current(&database, &reader, &migrations()).await?;
     Ok(reader)
 }

@@ -1,7 +1,10 @@
 //! A row, whichever engine it comes from.
 
+use std::sync::Arc;
+
 use keywright_core::ports::RepositoryFailure;
-use sqlx::{Decode, Postgres, Row as _, Sqlite, Type, postgres::PgRow, sqlite::SqliteRow};
+use rusqlite::types::{FromSql, Value, ValueRef};
+use sqlx::{Decode, Postgres, Row as _, Type, postgres::PgRow};
 
 /// A row of a result.
 pub(crate) enum Row {
@@ -9,24 +12,55 @@ pub(crate) enum Row {
     Sqlite(SqliteRow),
 }
 
-/// What can be read from a column of either engine. There is one type of whole numbers that both have: `i64`.
-pub(crate) trait Column:
-    Type<Postgres> + Type<Sqlite> + for<'r> Decode<'r, Postgres> + for<'r> Decode<'r, Sqlite>
-{
+/// A row of SQLite.
+pub(crate) struct SqliteRow {
+    values: Vec<Value>,
+    /// The names of the columns; `None` if they are read by position alone.
+    names: Option<Arc<[Box<str>]>>,
 }
 
-impl<T> Column for T where
-    T: Type<Postgres> + Type<Sqlite> + for<'r> Decode<'r, Postgres> + for<'r> Decode<'r, Sqlite>
-{
-}
+/// What can be read from a column of either engine. There is one type of whole numbers that both have: `i64`.
+pub(crate) trait Column: Type<Postgres> + for<'r> Decode<'r, Postgres> + FromSql {}
+
+impl<T> Column for T where T: Type<Postgres> + for<'r> Decode<'r, Postgres> + FromSql {}
 
 impl Row {
     /// The value of a column.
     pub(crate) fn column<T: Column>(&self, name: &str) -> Result<T, sqlx::Error> {
         match self {
             Self::Postgres(row) => row.try_get(name),
-            Self::Sqlite(row) => row.try_get(name),
+            Self::Sqlite(row) => row.at(row.position(name)?),
         }
+    }
+
+    /// The value of the column with this number; the first is 0.
+    pub(crate) fn at<T: Column>(&self, position: usize) -> Result<T, sqlx::Error> {
+        match self {
+            Self::Postgres(row) => row.try_get(position),
+            Self::Sqlite(row) => row.at(position),
+        }
+    }
+}
+
+impl SqliteRow {
+    pub(crate) fn new(values: Vec<Value>, names: Option<Arc<[Box<str>]>>) -> Self {
+        Self { values, names }
+    }
+
+    fn position(&self, name: &str) -> Result<usize, sqlx::Error> {
+        let mut names = self.names.iter().flat_map(|names| names.iter());
+        names
+            .position(|one| one.as_ref() == name)
+            .ok_or_else(|| sqlx::Error::ColumnNotFound(name.to_owned()))
+    }
+
+    fn at<T: FromSql>(&self, position: usize) -> Result<T, sqlx::Error> {
+        let value = self.values.get(position);
+        let value = value.ok_or(sqlx::Error::ColumnIndexOutOfBounds {
+            index: position,
+            len: self.values.len(),
+        })?;
+        T::column_result(ValueRef::from(value)).map_err(|error| sqlx::Error::Decode(error.into()))
     }
 }
 
@@ -39,6 +73,16 @@ macro_rules! column {
     };
 }
 pub(crate) use column;
+
+/// As [`column!`], by the column's position: of statements that are run for nearly every request.
+macro_rules! column_at {
+    ($row:expr, $position:expr, $table:literal, $name:literal) => {
+        $row.at($position).map_err(|_| {
+            keywright_core::ports::RepositoryFailure::Inconsistent(concat!($table, ".", $name))
+        })
+    };
+}
+pub(crate) use column_at;
 
 /// A number that is small wherever the schema's rules hold.
 pub(crate) fn small(number: i64, place: &'static str) -> Result<u32, RepositoryFailure> {

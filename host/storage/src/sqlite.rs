@@ -16,7 +16,7 @@ use sqlx::{
 };
 
 use crate::{
-    connections::{Connections, FileWatch, SqliteFile, Target, Writer},
+    connections::{Connections, FileWatch, SqliteFile, SqliteReaders, SqliteSettings, Writer},
     database::{DatabaseUnusable, Pools},
     failure::is_busy,
     migrations::{AppliedMigration, files, judge, require_current, statements, within_transaction},
@@ -30,7 +30,7 @@ pub struct SqliteOptions {
     pub path: PathBuf,
     /// Whether the file is created when it is absent.
     pub may_create: bool,
-    /// The most connections that read at the same time. Each has a thread, and a cache that grows to 16 MiB.
+    /// The most connections that read at the same time. Each has a cache that grows to 16 MiB.
     pub readers_max: u32,
     /// How long a request waits, both for a free connection and for a lock that another process holds.
     pub wait_max: Duration,
@@ -44,23 +44,20 @@ pub(crate) async fn open(options: &SqliteOptions) -> Result<Pools, DatabaseUnusa
         path: path.clone(),
         source: Box::new(source),
     };
-    let writer = connect_options(options)
-        .journal_mode(SqliteJournalMode::Wal)
-        .synchronous(SqliteSynchronous::Full)
-        .foreign_keys(true)
-        .pragma("secure_delete", "on")
-        .pragma("journal_size_limit", JOURNAL_BYTES_KEPT_MAX.to_string());
     let watch = FileWatch::begin(path).map_err(|error| not_opened(error.into()))?;
-    migrate(options, &writer).await?;
+    migrate(options).await?;
     let readers = SqliteFile::watched(read_only(options), &watch);
-    let readers = Target::Sqlite(Box::new(readers));
     let pools = Pools {
-        writer: Writer::on_sqlite(SqliteFile::watched(writer, &watch), options.wait_max)
-            .await
+        writer: Writer::on_sqlite(
+            SqliteFile::watched(writing(options), &watch),
+            options.wait_max,
+        )
+        .await
+        .map_err(not_opened)?,
+        reader: SqliteReaders::open(readers, options.readers_max, options.wait_max)
+            .map(Connections::Sqlite)
             .map_err(not_opened)?,
-        reader: Connections::open(readers, options.readers_max, options.wait_max)
-            .await
-            .map_err(not_opened)?,
+        append_batches: None,
         watch: Some(Arc::clone(&watch)),
     };
     // With the first read the write-ahead log is there, and stays while the reading connection does.
@@ -115,39 +112,51 @@ pub(crate) async fn open_file(options: &SqliteOptions) -> Result<Connections, Da
         return Err(DatabaseUnusable::FileAbsent { path: path.clone() });
     }
     // Whoever opens it so reads it once, from its beginning to its end.
-    let connection = read_only(options).pragma("cache_size", format!("-{PASSING_KIBIBYTES_MAX}"));
-    let target = Target::Sqlite(Box::new(SqliteFile::unwatched(connection)));
-    let reader = Connections::open(target, options.readers_max, options.wait_max).await;
-    reader.map_err(|source| DatabaseUnusable::FileNotOpened {
-        path: path.clone(),
-        source: Box::new(source),
-    })
+    let settings = SqliteSettings {
+        cache_kibibytes_max: PASSING_KIBIBYTES_MAX,
+        ..read_only(options)
+    };
+    let file = SqliteFile::unwatched(settings);
+    let reader = SqliteReaders::open(file, options.readers_max, options.wait_max);
+    reader
+        .map(Connections::Sqlite)
+        .map_err(|source| DatabaseUnusable::FileNotOpened {
+            path: path.clone(),
+            source: Box::new(source),
+        })
 }
 
 /// How a file is opened that is only read.
-fn read_only(options: &SqliteOptions) -> SqliteConnectOptions {
-    connect_options(options).read_only(true)
+fn read_only(options: &SqliteOptions) -> SqliteSettings {
+    SqliteSettings {
+        is_read_only: true,
+        ..writing(options)
+    }
 }
 
-fn connect_options(options: &SqliteOptions) -> SqliteConnectOptions {
-    SqliteConnectOptions::new()
-        .filename(&options.path)
-        .busy_timeout(options.wait_max)
-        .pragma("temp_store", "memory")
-        .pragma("cache_size", format!("-{CACHE_KIBIBYTES_MAX}"))
-        .disable_statement_logging()
+fn writing(options: &SqliteOptions) -> SqliteSettings {
+    SqliteSettings {
+        path: options.path.clone(),
+        is_read_only: false,
+        wait_max: options.wait_max,
+        cache_kibibytes_max: CACHE_KIBIBYTES_MAX,
+    }
 }
 
-async fn migrate(
-    options: &SqliteOptions,
-    writer: &SqliteConnectOptions,
-) -> Result<(), DatabaseUnusable> {
+async fn migrate(options: &SqliteOptions) -> Result<(), DatabaseUnusable> {
     let path = &options.path;
     let not_opened = |source: sqlx::Error| DatabaseUnusable::FileNotOpened {
         path: path.clone(),
         source: Box::new(source),
     };
-    let connection = connect_in_turn(writer, options.wait_max).await;
+    let migrating = SqliteConnectOptions::new()
+        .filename(path)
+        .busy_timeout(options.wait_max)
+        .journal_mode(SqliteJournalMode::Wal)
+        .synchronous(SqliteSynchronous::Full)
+        .pragma("secure_delete", "on")
+        .disable_statement_logging();
+    let connection = connect_in_turn(&migrating, options.wait_max).await;
     let mut connection = connection.map_err(not_opened)?;
     let migrated = migrate_in_turn(&mut connection).await;
     migrated.map_err(|source| DatabaseUnusable::SchemaNotMigrated {
@@ -205,6 +214,3 @@ const CACHE_KIBIBYTES_MAX: u32 = 16_384;
 
 /// How much of it a connection keeps in memory that reads it once.
 const PASSING_KIBIBYTES_MAX: u32 = 2_048;
-
-/// How much of the write-ahead log is kept on disk after a checkpoint, in bytes.
-const JOURNAL_BYTES_KEPT_MAX: u32 = 64 * 1024 * 1024;

@@ -34,10 +34,11 @@ mod tests {
     ];
 
     /// Heavy dependencies, each with the one crate of the host that may have it.
-    const OWNED_DEPENDENCIES: [(&str, &str); 9] = [
+    const OWNED_DEPENDENCIES: [(&str, &str); 10] = [
         ("axum", "api"),
         ("metrics-exporter-prometheus", "server"),
         ("minisign-verify", "registry"),
+        ("rusqlite", "storage"),
         ("sqlx", "storage"),
         ("tonic", "kms"),
         ("wasmparser", "runtime"),

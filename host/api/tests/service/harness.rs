@@ -49,6 +49,7 @@ use crate::{
     kept_sink::KeptSink,
     memory::Memory,
     permissions_in_memory::PermissionsInMemory,
+    reads_in_memory::ReadsInMemory,
 };
 
 pub(crate) const ISSUER: &str = "https://localhost/identity";
@@ -244,6 +245,10 @@ impl Service {
         let credentials = Credentials {
             authorization: authorization.clone(),
             repository: Arc::clone(&memory) as _,
+            reads: Arc::new(ReadsInMemory {
+                credentials: Arc::clone(&memory),
+                permissions: Arc::clone(&permissions),
+            }),
             sealer: Arc::new(OpenSealer),
             generators: Arc::new(EchoGenerators),
             certificates: Arc::new(CredulousCertificates),

@@ -22,6 +22,7 @@ mod paths;
 mod permissions;
 mod permissions_in_memory;
 mod read_only;
+mod reads_in_memory;
 mod response_memory;
 mod retention;
 mod routes;

@@ -20,6 +20,7 @@
 
 mod caller;
 mod permit;
+mod read;
 mod rules;
 mod trail;
 
@@ -34,6 +35,7 @@ use crate::{
 
 pub use caller::{Authentication, Caller};
 pub use permit::Permit;
+pub(crate) use read::ReadSources;
 pub(crate) use rules::Rules;
 pub use trail::{Account, Granted, Touched, Trail};
 

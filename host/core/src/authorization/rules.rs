@@ -42,6 +42,17 @@ impl Rules {
         }
     }
 
+    /// What either of two allows.
+    pub(super) fn and(&self, others: &Self) -> Self {
+        let (Some(granted), Some(others)) = (&self.granted, &others.granted) else {
+            return Self::everything();
+        };
+        let permissions = [granted, others]
+            .into_iter()
+            .flat_map(|granted| granted.all());
+        Self::of(permissions.cloned().collect())
+    }
+
     /// Nothing is allowed.
     pub(super) fn none() -> Self {
         Self::of(Vec::new())
@@ -74,7 +85,7 @@ impl Rules {
     /// Whether there is anything at all on which an operation could be allowed.
     pub(crate) fn allow_somewhere(&self, operation: Operation) -> bool {
         self.granted.as_ref().is_none_or(|granted| {
-            let mut all = granted.on_name.values().chain(granted.below.values());
+            let mut all = granted.all();
             all.any(|permission| permission.operations.contain(operation))
         })
     }
@@ -103,6 +114,10 @@ impl Rules {
 }
 
 impl Granted {
+    fn all(&self) -> impl Iterator<Item = &Permission> {
+        self.on_name.values().chain(self.below.values())
+    }
+
     fn on(&self, path: &PermissionPath) -> Option<&Permission> {
         match path.enclosing() {
             Some(path) => self.below.get(path),

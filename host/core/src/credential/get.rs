@@ -6,10 +6,9 @@ use uuid::Uuid;
 
 use crate::{
     Failure,
-    authorization::{Caller, Permit},
+    authorization::{Caller, Permit, ReadSources},
     credential::{CredentialVersion, Credentials, LookupName, StoredVersion},
-    permission::Operation,
-    ports::{CredentialKey, VersionSelection},
+    ports::{CredentialKey, VersionKey, VersionSelection},
 };
 
 impl Credentials {
@@ -20,12 +19,15 @@ impl Credentials {
     pub async fn by_id(&self, caller: &Caller, id: Uuid) -> Result<CredentialVersion, Failure> {
         // The name alone at first: how long it takes to read what the caller may not would tell that it is there.
         let name = self.repository.name_of_version(id).await?;
-        let permit = self
-            .authorization
-            .permit_stored(caller, Operation::Read, name.as_ref())
+        let (authorization, sources) = (&self.authorization, self.read_sources());
+        let Some(name) = name.map(|name| name.lookup()) else {
+            let refusing = authorization.refuse_absent_version(caller, sources, id);
+            return Err(refusing.await);
+        };
+        let (permit, stored) = authorization
+            .permit_read(caller, sources, &name, VersionKey::Id(id))
             .await?;
-        let stored = self.repository.version_by_id(id).await?;
-        let stored = stored.ok_or(Failure::NotFound)?;
+        let stored = stored.into_iter().next().ok_or(Failure::NotFound)?;
         let version = self.open(&permit, stored).await?;
         self.presented(&permit, version)
     }
@@ -40,13 +42,16 @@ impl Credentials {
         name: &LookupName,
         selection: VersionSelection,
     ) -> Result<Vec<CredentialVersion>, Failure> {
-        // One after the other: how long it takes to read what the caller may not would tell that it is there.
-        let permit = self
+        let first = match first_of(selection) {
+            None => VersionKey::Current,
+            Some(count) => VersionKey::Newest(count),
+        };
+        let (permit, first) = self
             .authorization
-            .permit(caller, Operation::Read, name)
+            .permit_read(caller, self.read_sources(), name, first)
             .await?;
         let stored = self
-            .stored_for_response(caller, CredentialKey::Name(name), selection)
+            .completed_for_response(caller, CredentialKey::Name(name), selection, first)
             .await?;
         if stored.is_empty() {
             return Err(Failure::NotFound);
@@ -56,8 +61,6 @@ impl Credentials {
 
     /// Versions of one credential, still encrypted, with memory reserved for a response that has them.
     ///
-    /// As many as most credentials have are read first. Only if there are more, their size is looked up before they are read.
-    ///
     /// # Errors
     /// As for [`Caller::reserve`].
     pub(super) async fn stored_for_response(
@@ -66,17 +69,21 @@ impl Credentials {
         credential: CredentialKey<'_>,
         selection: VersionSelection,
     ) -> Result<Vec<StoredVersion>, Failure> {
-        let count_max = match selection {
-            VersionSelection::All => u32::MAX,
-            VersionSelection::Current => VERSIONS_READ_FIRST,
-            VersionSelection::Newest(count) => count,
-        };
-        let first = if count_max > VERSIONS_READ_FIRST {
-            VersionSelection::Newest(VERSIONS_READ_FIRST + 1)
-        } else {
-            selection
-        };
-        let stored = self.stored(credential, first).await?;
+        let first = first_of(selection).map_or(VersionSelection::Current, VersionSelection::Newest);
+        let first = self.stored(credential, first).await?;
+        self.completed_for_response(caller, credential, selection, first)
+            .await
+    }
+
+    /// As [`Credentials::stored_for_response`], once the versions that [`first_of`] chooses are read: as many as most credentials
+    /// have. Only if there are more, their size is looked up before they are read.
+    async fn completed_for_response(
+        &self,
+        caller: &Caller,
+        credential: CredentialKey<'_>,
+        selection: VersionSelection,
+        stored: Vec<StoredVersion>,
+    ) -> Result<Vec<StoredVersion>, Failure> {
         if stored.len() <= VERSIONS_READ_FIRST as usize {
             let sizes = stored
                 .iter()
@@ -84,6 +91,11 @@ impl Credentials {
             caller.reserve(rendered_bytes(sizes.sum(), stored.len()))?;
             return Ok(stored);
         }
+        let count_max = match selection {
+            VersionSelection::All => u32::MAX,
+            VersionSelection::Current => VERSIONS_READ_FIRST,
+            VersionSelection::Newest(count) => count,
+        };
         drop(stored);
         let mut reserved_bytes = 0;
         loop {
@@ -132,6 +144,13 @@ impl Credentials {
         Ok(presented)
     }
 
+    pub(super) fn read_sources(&self) -> ReadSources<'_> {
+        ReadSources {
+            reads: self.reads.as_ref(),
+            repository: self.repository.as_ref(),
+        }
+    }
+
     async fn stored(
         &self,
         credential: CredentialKey<'_>,
@@ -142,6 +161,15 @@ impl Credentials {
             CredentialKey::Id(id) => repository.versions_by_credential(id, selection).await,
             CredentialKey::Name(name) => repository.versions_by_name(name, selection).await,
         }?)
+    }
+}
+
+/// How many versions of a selection are read before their size is known; `None`: the current ones, which are few.
+fn first_of(selection: VersionSelection) -> Option<u32> {
+    match selection {
+        VersionSelection::All => Some(VERSIONS_READ_FIRST + 1),
+        VersionSelection::Current => None,
+        VersionSelection::Newest(count) => Some(count.min(VERSIONS_READ_FIRST + 1)),
     }
 }
 

@@ -14,7 +14,8 @@ use crate::{
     },
     ports::{
         AppendCondition, Appended, Certificates, Clock, CredentialRepository, Generator,
-        Generators, Identifiers, KeyStanding, NewVersion, ReadVersions, SealedPlace, Sealer,
+        Generators, Identifiers, KeyStanding, NewVersion, PermittedReads, ReadVersions,
+        SealedPlace, Sealer,
     },
 };
 
@@ -25,6 +26,8 @@ pub struct Credentials {
     pub authorization: Authorization,
     /// Where they are kept.
     pub repository: Arc<dyn CredentialRepository>,
+    /// What reads them together with the permissions on them.
+    pub reads: Arc<dyn PermittedReads>,
     /// What encrypts them.
     pub sealer: Arc<dyn Sealer>,
     /// What makes them.

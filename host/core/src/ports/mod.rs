@@ -37,7 +37,8 @@ pub use plugins::{
     PluginFault, Recovered, Reference, Resolver, Resolvers, Violation,
 };
 pub use reading::{
-    CredentialKey, NewestSize, ReadVersions, Receive, VersionSelection, VersionsSize,
+    CredentialKey, NewestSize, PermittedRead, PermittedReads, PermittedVersions, ReadVersions,
+    Receive, VersionKey, VersionSelection, VersionsSize,
 };
 pub use retention::{
     ClockRecord, DeletableVersion, ExceedingCredential, NotDeleted, RetentionClock,

@@ -89,7 +89,10 @@ impl SharedKeyRing {
         let shared = Arc::new(self);
         let watching = Arc::clone(&shared);
         tokio::spawn(async move {
-            while catch_panic("key-records", watching.watch()).await.is_none() {
+            while catch_panic("key-records", Box::pin(watching.watch()))
+                .await
+                .is_none()
+            {
                 tokio::time::sleep(PANIC_PAUSE).await;
             }
         });

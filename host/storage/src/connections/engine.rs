@@ -1,14 +1,13 @@
-//! What differs between the engines when a statement is run: the types of sqlx.
+//! The engines, and a connection to a server of PostgreSQL.
 
 use std::{future::Future, io, ops::ControlFlow, time::Duration};
 
 use futures_util::TryStreamExt;
 use sqlx::{
-    AssertSqlSafe, ConnectOptions, Connection as _, PgConnection, Postgres, Sqlite,
-    SqliteConnection, postgres::PgConnectOptions,
+    AssertSqlSafe, ConnectOptions, Connection as _, PgConnection, postgres::PgConnectOptions,
 };
 
-use super::{doubt::Doubt, file::SqliteFile};
+use super::doubt::Doubt;
 use crate::{row::Row, statement::Statement};
 
 /// Which database it is.
@@ -20,243 +19,94 @@ pub(crate) enum Engine {
     Sqlite,
 }
 
-/// How a connection is opened.
-pub(crate) enum Target {
-    Postgres {
-        options: Box<PgConnectOptions>,
-        /// How long a statement may take before its server counts as gone.
-        wait_max: Duration,
-        /// Whether nothing can be written.
-        is_read_only: bool,
-        /// Shared by all pools of connections to the server.
-        doubt: Doubt,
-    },
-    Sqlite(Box<SqliteFile>),
+/// How a connection to a server of PostgreSQL is opened.
+pub(crate) struct PostgresTarget {
+    pub(crate) options: Box<PgConnectOptions>,
+    /// How long a statement may take before its server counts as gone.
+    pub(crate) wait_max: Duration,
+    /// Whether nothing can be written.
+    pub(crate) is_read_only: bool,
+    /// Shared by all pools of connections to the server.
+    pub(crate) doubt: Doubt,
 }
 
-pub(super) enum Connection {
-    Postgres {
-        connection: PgConnection,
-        wait_max: Duration,
-    },
-    Sqlite(SqliteConnection),
+pub(super) struct PostgresConnection {
+    connection: PgConnection,
+    wait_max: Duration,
 }
 
-/// What runs a statement.
-pub(super) enum Executor<'c> {
-    Postgres {
-        connection: &'c mut PgConnection,
-        wait_max: Duration,
-    },
-    Sqlite(&'c mut SqliteConnection),
-}
-
-impl Target {
-    pub(super) fn engine(&self) -> Engine {
-        match self {
-            Self::Postgres { .. } => Engine::Postgres,
-            Self::Sqlite(_) => Engine::Sqlite,
-        }
-    }
-
-    /// After a connection was found dead.
-    pub(super) fn doubt(&self) {
-        if let Self::Postgres { doubt, .. } = self {
-            doubt.cast();
-        }
-    }
-
-    /// Whether a connection must be asked for a sign of life that was last used so long ago. One to a file needs none.
-    pub(super) fn is_doubted(&self, last_used: Duration) -> bool {
-        match self {
-            Self::Postgres { doubt, .. } => doubt.concerns(last_used),
-            Self::Sqlite(_) => false,
-        }
-    }
-
-    /// Fails while the file of the database is not in its place.
-    pub(super) fn require_in_place(&self) -> Result<(), sqlx::Error> {
-        match self {
-            Self::Postgres { .. } => Ok(()),
-            Self::Sqlite(file) => file.require_in_place(),
-        }
-    }
-
-    /// After a connection was found to lead where nobody may write.
-    pub(super) fn outdate(&self) {
-        if let Self::Postgres { doubt, .. } = self {
-            doubt.outdate();
-        }
-    }
-
-    /// Whether a connection must not be used again that was opened so long ago. A file does not move.
-    pub(super) fn is_outdated(&self, age: Duration) -> bool {
-        match self {
-            Self::Postgres { doubt, .. } => doubt.outdates(age),
-            Self::Sqlite(_) => false,
-        }
-    }
-
+impl PostgresTarget {
     /// Opens a connection. What that takes is large, and seldom needed: it stands apart, so that the futures of all requests
     /// are small.
-    pub(super) async fn connect(&self) -> Result<Connection, sqlx::Error> {
-        Ok(match self {
-            Self::Postgres {
-                options,
-                wait_max,
-                is_read_only,
-                ..
-            } => Connection::Postgres {
-                connection: Box::pin(connect(options, *wait_max, *is_read_only)).await?,
-                wait_max: *wait_max,
-            },
-            Self::Sqlite(file) => Connection::Sqlite(Box::pin(file.connect()).await?),
+    pub(super) async fn connect(&self) -> Result<PostgresConnection, sqlx::Error> {
+        let connecting = connect(&self.options, self.wait_max, self.is_read_only);
+        Ok(PostgresConnection {
+            connection: Box::pin(connecting).await?,
+            wait_max: self.wait_max,
         })
     }
 }
 
-impl Connection {
-    pub(super) fn executor(&mut self) -> Executor<'_> {
-        match self {
-            Self::Postgres {
-                connection,
-                wait_max,
-            } => Executor::Postgres {
-                connection,
-                wait_max: *wait_max,
-            },
-            Self::Sqlite(connection) => Executor::Sqlite(connection),
-        }
-    }
-
-    /// Runs a statement that has neither parameters nor rows.
-    pub(super) async fn run(&mut self, sql: &'static str) -> Result<(), sqlx::Error> {
-        match self {
-            Self::Postgres {
-                connection,
-                wait_max,
-            } => {
-                let running = sqlx::raw_sql(sql).execute(connection);
-                within(*wait_max, running).await.map(drop)
-            }
-            Self::Sqlite(connection) => sqlx::raw_sql(sql).execute(connection).await.map(drop),
-        }
-    }
-
-    /// Ends what an earlier user has left: done after all that is still under way.
-    pub(super) async fn settle(&mut self) -> Result<(), sqlx::Error> {
-        match self {
-            Self::Postgres { .. } => self.run(POSTGRES_ROLLBACK).await,
-            // One that is lent only reads: there is no transaction to end.
-            Self::Sqlite(connection) => connection.ping().await,
-        }
-    }
-
-    /// Asks for a sign of life.
-    pub(super) async fn ping(&mut self) -> Result<(), sqlx::Error> {
-        match self {
-            Self::Postgres { connection, .. } => connection.ping().await,
-            Self::Sqlite(_) => Ok(()),
-        }
-    }
-
-    pub(super) async fn close(self) -> Result<(), sqlx::Error> {
-        match self {
-            Self::Postgres { connection, .. } => connection.close().await,
-            Self::Sqlite(connection) => connection.close().await,
-        }
-    }
-}
-
-impl Executor<'_> {
-    pub(super) async fn fetch_all(self, statement: Statement) -> Result<Vec<Row>, sqlx::Error> {
-        match self {
-            Self::Postgres {
-                connection,
-                wait_max,
-            } => {
-                let query = statement.for_postgres().into_query::<Postgres>();
-                let rows = within(wait_max, query.fetch_all(connection)).await?;
-                Ok(rows.into_iter().map(Row::Postgres).collect())
-            }
-            Self::Sqlite(connection) => {
-                let rows = statement.into_query::<Sqlite>().fetch_all(connection);
-                Ok(rows.await?.into_iter().map(Row::Sqlite).collect())
-            }
-        }
+impl PostgresConnection {
+    pub(super) async fn fetch_all(
+        &mut self,
+        statement: Statement,
+    ) -> Result<Vec<Row>, sqlx::Error> {
+        let fetching = statement.into_query().fetch_all(&mut self.connection);
+        let rows = within(self.wait_max, fetching).await?;
+        Ok(rows.into_iter().map(Row::Postgres).collect())
     }
 
     /// Passes on rows until there are no more, or until the receiver breaks off.
     pub(super) async fn fetch_each(
-        self,
+        &mut self,
         statement: Statement,
         receive: &mut (dyn FnMut(Row) -> ControlFlow<()> + Send),
     ) -> Result<ControlFlow<()>, sqlx::Error> {
-        match self {
-            Self::Postgres {
-                connection,
-                wait_max,
-            } => {
-                let query = statement.for_postgres().into_query::<Postgres>();
-                let mut rows = query.fetch(connection);
-                let receiving = async {
-                    while let Some(row) = rows.try_next().await? {
-                        if receive(Row::Postgres(row)).is_break() {
-                            return Ok(ControlFlow::Break(()));
-                        }
-                    }
-                    Ok(ControlFlow::Continue(()))
-                };
-                within(wait_max, receiving).await
-            }
-            Self::Sqlite(connection) => {
-                let mut rows = statement.into_query::<Sqlite>().fetch(connection);
-                while let Some(row) = rows.try_next().await? {
-                    if receive(Row::Sqlite(row)).is_break() {
-                        return Ok(ControlFlow::Break(()));
-                    }
+        let mut rows = statement.into_query().fetch(&mut self.connection);
+        let receiving = async {
+            while let Some(row) = rows.try_next().await? {
+                if receive(Row::Postgres(row)).is_break() {
+                    return Ok(ControlFlow::Break(()));
                 }
-                Ok(ControlFlow::Continue(()))
             }
-        }
+            Ok(ControlFlow::Continue(()))
+        };
+        within(self.wait_max, receiving).await
     }
 
     pub(super) async fn fetch_optional(
-        self,
+        &mut self,
         statement: Statement,
     ) -> Result<Option<Row>, sqlx::Error> {
-        match self {
-            Self::Postgres {
-                connection,
-                wait_max,
-            } => {
-                let query = statement.for_postgres().into_query::<Postgres>();
-                let row = within(wait_max, query.fetch_optional(connection));
-                Ok(row.await?.map(Row::Postgres))
-            }
-            Self::Sqlite(connection) => {
-                let row = statement.into_query::<Sqlite>().fetch_optional(connection);
-                Ok(row.await?.map(Row::Sqlite))
-            }
-        }
+        let fetching = statement.into_query().fetch_optional(&mut self.connection);
+        Ok(within(self.wait_max, fetching).await?.map(Row::Postgres))
     }
 
-    /// How many rows were changed.
-    pub(super) async fn execute(self, statement: Statement) -> Result<u64, sqlx::Error> {
-        match self {
-            Self::Postgres {
-                connection,
-                wait_max,
-            } => {
-                let query = statement.for_postgres().into_query::<Postgres>();
-                let done = within(wait_max, query.execute(connection));
-                Ok(done.await?.rows_affected())
-            }
-            Self::Sqlite(connection) => {
-                let done = statement.into_query::<Sqlite>().execute(connection);
-                Ok(done.await?.rows_affected())
-            }
-        }
+    /// Runs a statement, and returns how many rows it changed.
+    pub(super) async fn execute(&mut self, statement: Statement) -> Result<u64, sqlx::Error> {
+        let executing = statement.into_query().execute(&mut self.connection);
+        Ok(within(self.wait_max, executing).await?.rows_affected())
+    }
+
+    /// Runs a statement that has neither parameters nor rows.
+    pub(super) async fn run(&mut self, sql: &'static str) -> Result<(), sqlx::Error> {
+        let running = sqlx::raw_sql(sql).execute(&mut self.connection);
+        within(self.wait_max, running).await.map(drop)
+    }
+
+    /// Ends what an earlier user has left: done after all that is still under way.
+    pub(super) async fn settle(&mut self) -> Result<(), sqlx::Error> {
+        self.run(POSTGRES_ROLLBACK).await
+    }
+
+    /// Asks for a sign of life.
+    pub(super) async fn ping(&mut self) -> Result<(), sqlx::Error> {
+        self.connection.ping().await
+    }
+
+    pub(super) async fn close(self) -> Result<(), sqlx::Error> {
+        self.connection.close().await
     }
 }
 

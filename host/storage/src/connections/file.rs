@@ -16,13 +16,14 @@ use std::{
     time::Duration,
 };
 
-use sqlx::{ConnectOptions, SqliteConnection, sqlite::SqliteConnectOptions};
 use tokio::task::spawn_blocking;
+
+use super::{SqliteConnection, SqliteSettings};
 
 /// A SQLite file: how to connect to it, and whether it must stay in its place.
 #[derive(Clone)]
 pub(crate) struct SqliteFile {
-    options: SqliteConnectOptions,
+    settings: SqliteSettings,
     watch: Option<Arc<FileWatch>>,
 }
 
@@ -62,25 +63,25 @@ struct FileDisplaced {
 
 impl SqliteFile {
     /// A file that may be moved while it is read.
-    pub(crate) fn unwatched(options: SqliteConnectOptions) -> Self {
+    pub(crate) fn unwatched(settings: SqliteSettings) -> Self {
         Self {
-            options,
+            settings,
             watch: None,
         }
     }
 
     /// A file that is used only while it is in its place.
-    pub(crate) fn watched(options: SqliteConnectOptions, watch: &Arc<FileWatch>) -> Self {
+    pub(crate) fn watched(settings: SqliteSettings, watch: &Arc<FileWatch>) -> Self {
         Self {
-            options,
+            settings,
             watch: Some(Arc::clone(watch)),
         }
     }
 
     /// Opens a connection.
-    pub(super) async fn connect(&self) -> sqlx::Result<SqliteConnection> {
+    pub(super) fn connect(&self) -> sqlx::Result<SqliteConnection> {
         self.check()?;
-        let connection = self.options.connect().await?;
+        let connection = SqliteConnection::open(&self.settings)?;
         // The path may have been given to another file in between.
         self.check()?;
         Ok(connection)

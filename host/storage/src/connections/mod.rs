@@ -1,64 +1,48 @@
-//! The connections to a database, lent one at a time.
+//! The connections to a database.
 //!
-//! This stands in for sqlx's own pool, which asks each connection for a sign of life when it comes back: as a connection to
-//! SQLite is a thread, that is a second hand-over between threads for each query, and the larger part of what a short read
-//! costs. Here only those are asked whose last user did not see the end of what it began, and, of those to a server, those
-//! that nobody has used for a while, or since another one was found dead. A connection to a server is not used for ever, and no
-//! longer than until one like it was not allowed to write: the primary may be another server by then.
-//!
-//! [`Connections`] run single statements. What writes is a transaction of a [`Writer`].
+//! [`Connections`] run statements that only read. A [`Writer`] runs the transactions that write.
 
 mod attempts;
 mod condition;
 mod doubt;
 mod engine;
 mod file;
+mod group_commit;
+mod postgres;
+mod queued;
+mod readers;
+mod sqlite;
 #[cfg(test)]
 mod tests;
 mod transaction;
-mod turns;
 pub(crate) mod write_probe;
 mod writer;
 
-use std::{
-    future::Future,
-    ops::ControlFlow,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering},
-    },
-    time::{Duration, Instant},
-};
+use std::ops::ControlFlow;
 
-use deadpool::{
-    Runtime,
-    managed::{Manager, Metrics, Object, Pool, PoolError, QueueMode, RecycleError, RecycleResult},
-};
 use keywright_core::ports::RepositoryFailure;
-use tokio::time::timeout;
 
-use attempts::Attempts;
-use condition::Condition;
 pub(crate) use doubt::Doubt;
-use engine::Connection;
-pub(crate) use engine::{Engine, Target};
+pub(crate) use engine::{Engine, PostgresTarget};
 pub(crate) use file::{FileWatch, SqliteFile};
+pub(crate) use postgres::PostgresConnections;
+pub(crate) use queued::{Queued, Waiting};
+pub(crate) use readers::SqliteReaders;
+pub(crate) use sqlite::{SqliteConnection, SqliteSettings};
 pub(crate) use transaction::{Ended, Transaction};
 pub(crate) use writer::Writer;
 
-use crate::{failure::repository_failure, row::Row, statement::Statement};
+use crate::{row::Row, statement::Statement};
 
-/// Connections of one kind: at most a given number, opened when they are first needed.
+/// Connections that read.
 #[derive(Clone)]
-pub(crate) struct Connections {
-    pool: Pool<Opener>,
-    wait_max: Duration,
-    is_closed: Arc<AtomicBool>,
-    retries: Arc<AtomicU64>,
+pub(crate) enum Connections {
+    Postgres(PostgresConnections),
+    Sqlite(SqliteReaders),
 }
 
 /// How many connections of one kind there are at a moment, and how many wait for one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PoolOccupancy {
     /// The most that there may be.
     pub connections_max: usize,
@@ -70,44 +54,13 @@ pub struct PoolOccupancy {
     pub waiting: usize,
 }
 
-/// A connection that nobody else uses until this is dropped.
-struct LentConnection {
-    pooled: Object<Opener>,
-    /// Until when it is waited for the beginning of a transaction.
-    wait_ends: Instant,
-}
-
 impl Connections {
-    /// Opens the first connection, so that it is known whether the database can be opened at all.
-    ///
-    /// A borrower waits for `wait_max` at most while all `connections_max` are lent.
-    pub(crate) async fn open(
-        target: Target,
-        connections_max: u32,
-        wait_max: Duration,
-    ) -> Result<Self, sqlx::Error> {
-        let pool = Pool::builder(Opener { target })
-            .max_size(connections_max as usize)
-            .wait_timeout(Some(wait_max))
-            .create_timeout(Some(wait_max))
-            .recycle_timeout(Some(UNSETTLED_WAIT_MAX))
-            // What was used last has the most of what is asked for next in its memory.
-            .queue_mode(QueueMode::Lifo)
-            .runtime(Runtime::Tokio1)
-            .build()
-            .map_err(|error| sqlx::Error::Configuration(error.into()))?;
-        drop(pool.get().await.map_err(into_sqlx)?);
-        Ok(Self {
-            pool,
-            wait_max,
-            is_closed: Arc::new(AtomicBool::new(false)),
-            retries: Arc::default(),
-        })
-    }
-
     /// Which database it is.
     pub(crate) fn engine(&self) -> Engine {
-        self.pool.manager().target.engine()
+        match self {
+            Self::Postgres(_) => Engine::Postgres,
+            Self::Sqlite(_) => Engine::Sqlite,
+        }
     }
 
     /// Runs a statement for all its rows.
@@ -115,48 +68,30 @@ impl Connections {
         &self,
         statement: Statement,
     ) -> Result<Vec<Row>, RepositoryFailure> {
-        let once = |statement| async move {
-            let mut lent = self.lend().await?;
-            let rows = lent.unsettled().executor().fetch_all(statement).await;
-            lent.settled(rows)
-        };
-        self.repeatedly(statement, once).await
+        match self {
+            Self::Postgres(connections) => connections.fetch_all(statement).await,
+            Self::Sqlite(readers) if statement.is_short() => {
+                let read = |connection: &SqliteConnection| connection.fetch_all(&statement);
+                readers.in_place(read).await
+            }
+            Self::Sqlite(readers) => {
+                let read = move |connection: &SqliteConnection| connection.fetch_all(&statement);
+                readers.on_own_thread(read).await
+            }
+        }
     }
 
-    /// Runs a statement and passes on its rows, one by one, until there are no more or no more are wanted. So no more of them
+    /// Runs a statement and passes on its rows, one by one, until there are no more or no more are wanted. So few more of them
     /// are in memory than the receiver keeps.
     pub(crate) async fn fetch_each(
         &self,
         statement: Statement,
         receive: &mut (dyn FnMut(Row) -> ControlFlow<()> + Send),
     ) -> Result<(), RepositoryFailure> {
-        let has_received = AtomicBool::new(false);
-        let mut receive = |row| {
-            has_received.store(true, Ordering::Relaxed);
-            receive(row)
-        };
-        self.in_time(async {
-            let mut attempts = Attempts::new(&self.retries, self.wait_max);
-            loop {
-                let mut connection = self.lend().await?;
-                let executor = connection.unsettled().executor();
-                let outcome = match executor.fetch_each(statement.clone(), &mut receive).await {
-                    // The connection stays unsettled: the rest of the rows is still to come.
-                    Ok(ControlFlow::Break(())) => return Ok(()),
-                    outcome => connection.settled(outcome.map(drop)),
-                };
-                drop(connection);
-                let is_first = !has_received.load(Ordering::Relaxed);
-                match outcome {
-                    Err(failure)
-                        if is_first
-                            && self.engine() == Engine::Postgres
-                            && attempts.has_next(&failure).await => {}
-                    outcome => return outcome,
-                }
-            }
-        })
-        .await
+        match self {
+            Self::Postgres(connections) => connections.fetch_each(statement, receive).await,
+            Self::Sqlite(readers) => readers.fetch_each(statement, receive).await,
+        }
     }
 
     /// Runs a statement for its first row, if there is one.
@@ -164,217 +99,41 @@ impl Connections {
         &self,
         statement: Statement,
     ) -> Result<Option<Row>, RepositoryFailure> {
-        let once = |statement| async move {
-            let mut lent = self.lend().await?;
-            let row = lent.unsettled().executor().fetch_optional(statement).await;
-            lent.settled(row)
-        };
-        self.repeatedly(statement, once).await
-    }
-
-    /// Runs a statement, and returns how many rows it changed.
-    pub(crate) async fn execute(&self, statement: Statement) -> Result<u64, RepositoryFailure> {
-        let once = |statement| async move {
-            let mut lent = self.lend().await?;
-            let done = lent.unsettled().executor().execute(statement).await;
-            lent.settled(done)
-        };
-        self.repeatedly(statement, once).await
-    }
-
-    /// Runs a statement, and again while the database says that another transaction came between: a standby may say so of one
-    /// that only reads, and other databases than PostgreSQL.
-    async fn repeatedly<T, F>(
-        &self,
-        statement: Statement,
-        once: impl Fn(Statement) -> F,
-    ) -> Result<T, RepositoryFailure>
-    where
-        F: Future<Output = Result<T, RepositoryFailure>>,
-    {
-        if self.engine() == Engine::Sqlite {
-            return once(statement).await;
-        }
-        self.in_time(async {
-            let mut attempts = Attempts::new(&self.retries, self.wait_max);
-            loop {
-                match once(statement.clone()).await {
-                    Err(failure) if attempts.has_next(&failure).await => {}
-                    outcome => return outcome,
-                }
+        match self {
+            Self::Postgres(connections) => connections.fetch_optional(statement).await,
+            Self::Sqlite(readers) if statement.is_short() => {
+                let read = |connection: &SqliteConnection| connection.fetch_optional(&statement);
+                readers.in_place(read).await
             }
-        })
-        .await
-    }
-
-    /// Counts what was done again.
-    fn retries_counter(&self) -> Arc<AtomicU64> {
-        Arc::clone(&self.retries)
+            Self::Sqlite(readers) => {
+                let read =
+                    move |connection: &SqliteConnection| connection.fetch_optional(&statement);
+                readers.on_own_thread(read).await
+            }
+        }
     }
 
     /// How many statements were done again because transactions stood in their way, each as often as it was.
     pub(crate) fn retries(&self) -> u64 {
-        self.retries.load(Ordering::Relaxed)
-    }
-
-    /// Lends a connection.
-    ///
-    /// # Errors
-    /// [`RepositoryFailure::Unavailable`] when none comes free in time, when none can be opened, or after
-    /// [`Self::close`].
-    async fn lend(&self) -> Result<LentConnection, RepositoryFailure> {
-        if self.is_closed.load(Ordering::Acquire) {
-            return Err(repository_failure(sqlx::Error::PoolClosed));
+        match self {
+            Self::Postgres(connections) => connections.retries(),
+            Self::Sqlite(_) => 0,
         }
-        let target = &self.pool.manager().target;
-        target.require_in_place().map_err(repository_failure)?;
-        let wait_ends = Instant::now() + self.wait_max;
-        self.in_time(async {
-            match self.pool.get().await {
-                Ok(pooled) => Ok(LentConnection { pooled, wait_ends }),
-                Err(error) => Err(repository_failure(into_sqlx(error))),
-            }
-        })
-        .await
     }
 
     /// How many connections there are, and how many wait for one.
     pub(crate) fn occupancy(&self) -> PoolOccupancy {
-        let status = self.pool.status();
-        PoolOccupancy {
-            connections_max: status.max_size,
-            in_use: status.size.saturating_sub(status.available),
-            idle: status.available,
-            waiting: status.waiting,
+        match self {
+            Self::Postgres(connections) => connections.occupancy(),
+            Self::Sqlite(readers) => readers.occupancy(),
         }
     }
 
     /// Lends nothing from now on, waits, for as long as a borrower waits, for those that are lent, and closes all.
     pub(crate) async fn close(&self) {
-        self.is_closed.store(true, Ordering::Release);
-        let begun = Instant::now();
-        loop {
-            for idle in self.pool.retain(|_, _| false).removed {
-                if let Err(error) = idle.connection.close().await {
-                    tracing::warn!(
-                        error = &error as &dyn std::error::Error,
-                        "a connection to the database did not close"
-                    );
-                }
-            }
-            if self.pool.status().size == 0 || begun.elapsed() > self.wait_max {
-                break;
-            }
-            tokio::time::sleep(CLOSING_PAUSE).await;
-        }
-        self.pool.close();
-    }
-
-    /// Waits no longer than a borrower waits at most, however many steps it takes and in whichever of them a server stops
-    /// answering. A file answers by itself, however long it takes.
-    async fn in_time<T>(
-        &self,
-        work: impl Future<Output = Result<T, RepositoryFailure>>,
-    ) -> Result<T, RepositoryFailure> {
-        match self.engine() {
-            Engine::Postgres => timeout(self.wait_max, work)
-                .await
-                .unwrap_or_else(|_| Err(repository_failure(sqlx::Error::PoolTimedOut))),
-            Engine::Sqlite => work.await,
+        match self {
+            Self::Postgres(connections) => connections.close().await,
+            Self::Sqlite(readers) => readers.close().await,
         }
     }
 }
-
-impl LentConnection {
-    /// The connection, for a use of which [`Self::settled`] tells the end.
-    fn unsettled(&mut self) -> &mut Connection {
-        self.pooled.condition.become_at_best(Condition::Unsettled);
-        &mut self.pooled.connection
-    }
-
-    /// What a use of the connection has come to.
-    fn settled<T>(&mut self, outcome: Result<T, sqlx::Error>) -> Result<T, RepositoryFailure> {
-        let condition = match &outcome {
-            Err(error) => Condition::after(error),
-            Ok(_) => Condition::Settled,
-        };
-        if condition == Condition::Spent {
-            self.spend();
-        }
-        self.pooled.condition.become_at_best(condition);
-        outcome.map_err(repository_failure)
-    }
-
-    /// After it was not allowed to write: neither it nor any that was opened before is used again.
-    fn spend(&mut self) {
-        self.pooled.condition = Condition::Spent;
-        if let Some(pool) = Object::pool(&self.pooled) {
-            pool.manager().target.outdate();
-        }
-    }
-
-    /// Ends what was begun with it. What that comes to is seen when it is lent next; one that is spent is closed.
-    async fn settle(mut self) {
-        if self.pooled.condition == Condition::Spent {
-            drop(Object::take(self.pooled));
-            return;
-        }
-        let settling = self.pooled.connection.settle();
-        if let Ok(Ok(())) = timeout(UNSETTLED_WAIT_MAX, settling).await {
-            self.pooled.condition.become_at_best(Condition::Settled);
-        }
-    }
-}
-
-struct Opener {
-    target: Target,
-}
-
-struct Opened {
-    connection: Connection,
-    condition: Condition,
-}
-
-impl Manager for Opener {
-    type Type = Opened;
-    type Error = sqlx::Error;
-
-    async fn create(&self) -> Result<Opened, sqlx::Error> {
-        let connected = self.target.connect().await;
-        Ok(Opened {
-            connection: connected.inspect_err(|_| self.target.doubt())?,
-            condition: Condition::Settled,
-        })
-    }
-
-    async fn recycle(&self, opened: &mut Opened, metrics: &Metrics) -> RecycleResult<sqlx::Error> {
-        if opened.condition == Condition::Spent || self.target.is_outdated(metrics.age()) {
-            return Err(RecycleError::message("it may lead to a former primary"));
-        }
-        if opened.condition == Condition::Unsettled {
-            let settled = opened.connection.settle().await;
-            settled.inspect_err(|_| self.target.doubt())?;
-            opened.condition = Condition::Settled;
-        } else if self.target.is_doubted(metrics.last_used()) {
-            let answered = opened.connection.ping().await;
-            answered.inspect_err(|_| self.target.doubt())?;
-        }
-        Ok(())
-    }
-}
-
-fn into_sqlx(error: PoolError<sqlx::Error>) -> sqlx::Error {
-    match error {
-        PoolError::Backend(error) => error,
-        PoolError::Closed => sqlx::Error::PoolClosed,
-        PoolError::Timeout(_) | PoolError::NoRuntimeSpecified | PoolError::PostCreateHook(_) => {
-            sqlx::Error::PoolTimedOut
-        }
-    }
-}
-
-/// How long a connection is waited for whose last user went away, before another is opened in its place.
-const UNSETTLED_WAIT_MAX: Duration = Duration::from_millis(500);
-
-/// How long to wait before looking again whether the last connections have come back.
-const CLOSING_PAUSE: Duration = Duration::from_millis(10);

@@ -1,48 +1,38 @@
-//! The pool, mostly on SQLite.
+//! The pools.
 
-use sqlx::{postgres::PgConnectOptions, sqlite::SqliteConnectOptions};
+use std::time::{Duration, Instant};
+
+use sqlx::postgres::PgConnectOptions;
 use tempfile::TempDir;
 
-use super::*;
+use super::{transaction::Isolation, *};
 use crate::{row::column, statement::statement};
 
 /// At most one connection to a database of PostgreSQL of its own, with the URL; none where there is no server.
 /// A statement may take so long.
-async fn one_connection_to_postgres(wait_max: Duration) -> Option<(String, Connections)> {
+async fn one_connection_to_postgres(wait_max: Duration) -> Option<(String, PostgresConnections)> {
     let url = keywright_test_postgres::shared()?.new_database();
-    let target = Target::Postgres {
+    let target = PostgresTarget {
         options: Box::new(url.parse::<PgConnectOptions>().unwrap()),
         wait_max,
         is_read_only: false,
         doubt: Doubt::default(),
     };
-    let connections = Connections::open(target, 1, LONG).await.unwrap();
+    let connections = PostgresConnections::open(target, 1, LONG).await.unwrap();
     Some((url, connections))
 }
 
 /// At most one connection to a file in this folder.
-async fn one_connection(folder: &TempDir, wait_max: Duration) -> Connections {
-    let options = SqliteConnectOptions::new()
-        .filename(folder.path().join("test.sqlite"))
-        .create_if_missing(true);
-    // On a busy machine it may need several attempts in a short time.
-    for _ in 0..ATTEMPTS_MAX {
-        let target = Target::Sqlite(Box::new(SqliteFile::unwatched(options.clone())));
-        if let Ok(connections) = Connections::open(target, 1, wait_max).await {
-            return connections;
-        }
-    }
-    panic!("no connection was opened");
-}
-
-/// The connection that is free, likewise.
-async fn lent(connections: &Connections) -> LentConnection {
-    for _ in 0..ATTEMPTS_MAX {
-        if let Ok(lent) = connections.lend().await {
-            return lent;
-        }
-    }
-    panic!("no connection was lent");
+fn one_reader(folder: &TempDir, wait_max: Duration) -> SqliteReaders {
+    let path = folder.path().join("test.sqlite");
+    std::fs::File::create(&path).unwrap();
+    let settings = SqliteSettings {
+        path,
+        is_read_only: true,
+        wait_max,
+        cache_kibibytes_max: 2_000,
+    };
+    SqliteReaders::open(SqliteFile::unwatched(settings), 1, wait_max).unwrap()
 }
 
 fn may_answer_later<T>(outcome: &Result<T, RepositoryFailure>) -> bool {
@@ -50,49 +40,98 @@ fn may_answer_later<T>(outcome: &Result<T, RepositoryFailure>) -> bool {
 }
 
 #[tokio::test]
-async fn no_more_than_the_most_are_lent_and_none_after_closing() {
+async fn no_more_than_the_most_are_checked_out_and_none_after_closing() {
     let folder = tempfile::tempdir().unwrap();
-    let connections = one_connection(&folder, Duration::from_millis(500)).await;
-    let first = lent(&connections).await;
-    assert!(may_answer_later(&connections.lend().await));
+    let readers = one_reader(&folder, Duration::from_millis(50));
+    let first = readers.check_out().await.unwrap();
+    let outcome = readers.check_out().await;
+    assert!(matches!(outcome, Err(sqlx::Error::PoolTimedOut)));
     drop(first);
-    drop(lent(&connections).await);
-    connections.close().await;
-    assert!(may_answer_later(&connections.lend().await));
+    drop(readers.check_out().await.unwrap());
+    readers.close().await;
+    let outcome = readers.check_out().await;
+    assert!(matches!(outcome, Err(sqlx::Error::PoolClosed)));
 }
 
 #[tokio::test]
-async fn its_occupancy_tells_who_has_a_connection_and_who_waits() {
+async fn occupancy_counts_connections_in_use_and_reads_that_wait() {
     let folder = tempfile::tempdir().unwrap();
-    let connections = one_connection(&folder, LONG).await;
+    let readers = one_reader(&folder, LONG);
     let occupancy = |in_use, idle, waiting| PoolOccupancy {
         connections_max: 1,
         in_use,
         idle,
         waiting,
     };
-    assert_eq!(connections.occupancy(), occupancy(0, 1, 0));
-    let lent = connections.lend().await.unwrap();
-    assert_eq!(connections.occupancy(), occupancy(1, 0, 0));
-    let (lent_later, ()) = tokio::join!(connections.lend(), async {
-        assert_eq!(connections.occupancy(), occupancy(1, 0, 1));
-        drop(lent);
+    assert_eq!(readers.occupancy(), occupancy(0, 1, 0));
+    let checked_out = readers.check_out().await.unwrap();
+    assert_eq!(readers.occupancy(), occupancy(1, 0, 0));
+    let (later, ()) = tokio::join!(readers.check_out(), async {
+        assert_eq!(readers.occupancy(), occupancy(1, 0, 1));
+        drop(checked_out);
     });
-    assert!(lent_later.is_ok());
+    assert!(later.is_ok());
 }
 
 #[tokio::test]
-async fn a_connection_that_is_still_busy_for_a_user_that_went_away_is_replaced() {
+async fn a_long_read_whose_caller_goes_away_is_interrupted() {
     let folder = tempfile::tempdir().unwrap();
-    let connections = one_connection(&folder, LONG).await;
-    let long =
-        "with recursive n (i) as (select 1 union all select i + 1 from n where i < 100000000)
-                select max(i) from n";
-    let reading = connections.fetch_all(statement(long));
-    let begun = tokio::time::timeout(Duration::ZERO, reading).await;
-    assert!(begun.is_err());
-    let row = connections.fetch_all(statement("select 1")).await;
-    assert_eq!(row.unwrap().len(), 1);
+    let connections = Connections::Sqlite(one_reader(&folder, LONG));
+    // It has no end.
+    let endless =
+        "with recursive n (i) as (select 1 union all select i + 1 from n) select max(i) from n";
+    for pause in [Duration::ZERO, Duration::from_millis(50)] {
+        let reading = connections.fetch_all(statement(endless));
+        assert!(tokio::time::timeout(pause, reading).await.is_err());
+        let rows = connections.fetch_all(statement("select 1").short()).await;
+        assert_eq!(rows.unwrap().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn rows_are_passed_on_in_order_until_the_receiver_breaks_off() {
+    let folder = tempfile::tempdir().unwrap();
+    let connections = Connections::Sqlite(one_reader(&folder, LONG));
+    let counting = |end| {
+        format!(
+            "with recursive n (i) as (select 1 union all select i + 1 from n {end}) select i from n"
+        )
+    };
+    for (end, wanted, received) in [("limit 1000", usize::MAX, 1_000), ("", 300, 300)] {
+        let query = statement(sqlx::AssertSqlSafe(counting(end)));
+        let mut numbers: Vec<i64> = Vec::new();
+        let mut receive = |row: Row| {
+            numbers.push(column!(row, "n", "i").unwrap());
+            if numbers.len() < wanted {
+                ControlFlow::Continue(())
+            } else {
+                ControlFlow::Break(())
+            }
+        };
+        connections.fetch_each(query, &mut receive).await.unwrap();
+        assert!(numbers.into_iter().eq(1..=received));
+    }
+}
+
+#[tokio::test]
+async fn a_snapshot_that_fails_leaves_no_transaction() {
+    let folder = tempfile::tempdir().unwrap();
+    let readers = one_reader(&folder, LONG);
+    let failing = |connection: &SqliteConnection| connection.run("select * from absent");
+    assert!(readers.snapshot(failing).await.is_err());
+    let is_settled = |connection: &SqliteConnection| Ok(connection.is_settled());
+    assert!(readers.in_place(is_settled).await.unwrap());
+}
+
+#[tokio::test]
+async fn parameters_are_bound_by_their_numbers() {
+    let folder = tempfile::tempdir().unwrap();
+    let connections = Connections::Sqlite(one_reader(&folder, LONG));
+    let query = statement("select $2 as second, $1 as first, $2 as again").short();
+    let query = query.bind("one").bind("two");
+    let row = connections.fetch_optional(query).await.unwrap().unwrap();
+    let texts: [String; 3] = std::array::from_fn(|position| row.at(position).unwrap());
+    assert_eq!(texts, ["two", "one", "two"]);
 }
 
 #[tokio::test]
@@ -121,9 +160,10 @@ async fn how_long_the_server_hears_nothing_of_a_transaction_has_a_limit() {
     let Some((_, connections)) = one_connection_to_postgres(LONG).await else {
         return;
     };
-    let mut transaction = Transaction::begin(connections.lend().await.unwrap())
-        .await
-        .unwrap();
+    let mut transaction =
+        Transaction::begin(connections.lend().await.unwrap(), Isolation::Serializable)
+            .await
+            .unwrap();
     let setting = "select current_setting('idle_in_transaction_session_timeout') as setting";
     let row = transaction.fetch_one(statement(setting)).await.unwrap();
     let setting: String = column!(row, "pg_settings", "setting").unwrap();
@@ -132,5 +172,3 @@ async fn how_long_the_server_hears_nothing_of_a_transaction_has_a_limit() {
 
 /// What all has that must succeed.
 const LONG: Duration = Duration::from_mins(10);
-
-const ATTEMPTS_MAX: usize = 100;

@@ -1,15 +1,18 @@
 //! One transaction that writes, from its beginning to its end.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
 
 use keywright_core::ports::RepositoryFailure;
 use tokio::runtime::Handle;
 
 use super::{
-    LentConnection,
+    SqliteConnection,
     condition::Condition,
-    engine::{Engine, Executor, within},
-    turns::Turn,
+    engine::{Engine, PostgresConnection, within},
+    postgres::LentConnection,
 };
 use crate::{failure::repository_failure, row::Row, statement::Statement};
 
@@ -25,33 +28,55 @@ pub(crate) struct Transaction {
 /// is no other way to one than [`Transaction::commit`], [`Transaction::conclude`] and [`Transaction::abandon`].
 pub(crate) struct Ended<T> {
     outcome: T,
+    verdict: Verdict,
+}
+
+/// What becomes of what a transaction wrote. PostgreSQL has done it already; on SQLite it is for the owner of the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    Keep,
+    Undo,
+}
+
+/// What a transaction of PostgreSQL sees of others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Isolation {
+    /// Each statement sees what was committed before it.
+    ReadCommitted,
+    /// The transactions that are committed have the same outcome as if they had come one after the other. Where that can't be,
+    /// one of them is refused, and done again.
+    Serializable,
 }
 
 enum Held {
     Postgres(PostgresTransaction),
-    Sqlite(Turn),
+    /// The owner of the connection begins and ends the transaction.
+    Sqlite(Arc<Mutex<SqliteConnection>>),
 }
 
 impl Transaction {
     /// Begins a transaction on a connection to PostgreSQL.
-    pub(super) async fn begin(connection: LentConnection) -> Result<Self, RepositoryFailure> {
+    pub(super) async fn begin(
+        connection: LentConnection,
+        isolation: Isolation,
+    ) -> Result<Self, RepositoryFailure> {
         let wait_max = connection
             .wait_ends
             .saturating_duration_since(Instant::now());
         let mut transaction = PostgresTransaction {
             connection: Some(connection),
         };
-        transaction.run(POSTGRES_BEGIN, wait_max).await?;
+        transaction.run(isolation.begin(), wait_max).await?;
         Ok(Self {
             held: Held::Postgres(transaction),
             has_failed: false,
         })
     }
 
-    /// The transaction on SQLite whose turn it is.
-    pub(super) fn in_turn(turn: Turn) -> Self {
+    /// The transaction that runs on a connection to SQLite. It blocks the thread.
+    pub(super) fn on_sqlite(connection: Arc<Mutex<SqliteConnection>>) -> Self {
         Self {
-            held: Held::Sqlite(turn),
+            held: Held::Sqlite(connection),
             has_failed: false,
         }
     }
@@ -69,7 +94,10 @@ impl Transaction {
         &mut self,
         statement: Statement,
     ) -> Result<Vec<Row>, RepositoryFailure> {
-        let rows = self.executor()?.fetch_all(statement).await;
+        let rows = match self.held()? {
+            Held::Postgres(transaction) => transaction.connection()?.fetch_all(statement).await,
+            Held::Sqlite(connection) => locked(connection).fetch_all(&statement),
+        };
         self.noted(rows)
     }
 
@@ -78,7 +106,12 @@ impl Transaction {
         &mut self,
         statement: Statement,
     ) -> Result<Option<Row>, RepositoryFailure> {
-        let row = self.executor()?.fetch_optional(statement).await;
+        let row = match self.held()? {
+            Held::Postgres(transaction) => {
+                transaction.connection()?.fetch_optional(statement).await
+            }
+            Held::Sqlite(connection) => locked(connection).fetch_optional(&statement),
+        };
         self.noted(row)
     }
 
@@ -93,7 +126,10 @@ impl Transaction {
 
     /// Runs a statement, and returns how many rows it changed.
     pub(crate) async fn execute(&mut self, statement: Statement) -> Result<u64, RepositoryFailure> {
-        let done = self.executor()?.execute(statement).await;
+        let done = match self.held()? {
+            Held::Postgres(transaction) => transaction.connection()?.execute(statement).await,
+            Held::Sqlite(connection) => locked(connection).execute(&statement),
+        };
         self.noted(done)
     }
 
@@ -106,11 +142,13 @@ impl Transaction {
         if self.has_failed {
             return Err(ends_here());
         }
-        match self.held {
-            Held::Postgres(transaction) => transaction.end(POSTGRES_COMMIT).await?,
-            Held::Sqlite(turn) => turn.keep().await?,
+        if let Held::Postgres(transaction) = self.held {
+            transaction.end(POSTGRES_COMMIT).await?;
         }
-        Ok(Ended { outcome })
+        Ok(Ended {
+            outcome,
+            verdict: Verdict::Keep,
+        })
     }
 
     /// Ends a transaction that has written nothing, or of which a statement has failed, for this outcome.
@@ -122,7 +160,10 @@ impl Transaction {
             // What a serializable transaction has read holds when it is committed, and not before.
             Held::Postgres(transaction) if !self.has_failed => {
                 transaction.end(POSTGRES_COMMIT).await?;
-                Ok(Ended { outcome })
+                Ok(Ended {
+                    outcome,
+                    verdict: Verdict::Keep,
+                })
             }
             _ => self.abandon(outcome).await,
         }
@@ -134,22 +175,20 @@ impl Transaction {
     /// # Errors
     /// When what the outcome rests on could not be written.
     pub(crate) async fn abandon<T>(self, outcome: T) -> Result<Ended<T>, RepositoryFailure> {
-        match self.held {
-            Held::Postgres(transaction) => transaction.end(POSTGRES_ROLLBACK).await?,
-            Held::Sqlite(turn) => turn.undo().await?,
+        if let Held::Postgres(transaction) = self.held {
+            transaction.end(POSTGRES_ROLLBACK).await?;
         }
-        Ok(Ended { outcome })
+        Ok(Ended {
+            outcome,
+            verdict: Verdict::Undo,
+        })
     }
 
-    fn executor(&mut self) -> Result<Executor<'_>, RepositoryFailure> {
+    fn held(&mut self) -> Result<&mut Held, RepositoryFailure> {
         if self.has_failed {
             return Err(ends_here());
         }
-        let executor = match &mut self.held {
-            Held::Postgres(transaction) => transaction.executor(),
-            Held::Sqlite(turn) => turn.executor(),
-        };
-        executor.ok_or_else(ends_here)
+        Ok(&mut self.held)
     }
 
     fn noted<T>(&mut self, outcome: Result<T, sqlx::Error>) -> Result<T, RepositoryFailure> {
@@ -163,10 +202,28 @@ impl Transaction {
     }
 }
 
+impl Isolation {
+    fn begin(self) -> &'static str {
+        match self {
+            Self::ReadCommitted => POSTGRES_BEGIN_READ_COMMITTED,
+            Self::Serializable => POSTGRES_BEGIN_SERIALIZABLE,
+        }
+    }
+}
+
 impl<T> Ended<T> {
     pub(super) fn into_outcome(self) -> T {
         self.outcome
     }
+
+    pub(super) fn into_parts(self) -> (T, Verdict) {
+        (self.outcome, self.verdict)
+    }
+}
+
+/// Locks the connection, which nothing else does while its transaction runs.
+fn locked(connection: &Mutex<SqliteConnection>) -> MutexGuard<'_, SqliteConnection> {
+    connection.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A transaction of PostgreSQL, on a connection of its own.
@@ -176,9 +233,9 @@ struct PostgresTransaction {
 }
 
 impl PostgresTransaction {
-    fn executor(&mut self) -> Option<Executor<'_>> {
-        let connection = self.connection.as_mut()?;
-        Some(connection.unsettled().executor())
+    fn connection(&mut self) -> Result<&mut PostgresConnection, RepositoryFailure> {
+        let connection = self.connection.as_mut().ok_or_else(ends_here)?;
+        Ok(connection.unsettled())
     }
 
     /// What an error says of the connection. That the transaction has not ended holds all the same.
@@ -222,12 +279,11 @@ fn ends_here() -> RepositoryFailure {
     repository_failure(sqlx::Error::Protocol(reason.to_owned()))
 }
 
-/// The transactions that are committed have the same outcome as if they had come one after the other. Where that can't be,
-/// one of them is refused, and done again.
-///
 /// The next statement comes at once. Where it does not, whoever began has gone without a word, and what it has locked would
 /// stay so.
-const POSTGRES_BEGIN: &str = "begin isolation level serializable;
+const POSTGRES_BEGIN_READ_COMMITTED: &str = "begin isolation level read committed;
+    set local idle_in_transaction_session_timeout = '10s'";
+const POSTGRES_BEGIN_SERIALIZABLE: &str = "begin isolation level serializable;
     set local idle_in_transaction_session_timeout = '10s'";
 const POSTGRES_COMMIT: &str = "commit";
 const POSTGRES_ROLLBACK: &str = "rollback";

@@ -12,10 +12,10 @@ use std::{
 use keywright_core::ports::RepositoryFailure;
 
 use super::{
-    Connections, PoolOccupancy, SqliteFile,
+    PoolOccupancy, PostgresConnections, SqliteFile,
     attempts::Attempts,
-    transaction::{Ended, Transaction},
-    turns::{GroupLimits, Turns},
+    group_commit::{GroupCommit, GroupLimits},
+    transaction::{Ended, Isolation, Transaction},
     write_probe::{WriteState, note},
 };
 use crate::{row::Row, statement::Statement};
@@ -33,15 +33,30 @@ pub(crate) struct Writer {
 enum Means {
     /// PostgreSQL: each transaction has a connection, and the database sees to it that their outcomes agree. It also has
     /// transactions that end together share what they cost the disk.
-    Connections(Connections),
-    /// SQLite: transactions take turns on one connection.
-    Turns(Turns),
+    Connections(PostgresConnections),
+    /// SQLite: one thread runs all transactions.
+    Thread(GroupCommit),
+    /// Nothing is written: the database was opened to be read.
+    ReadOnly,
 }
 
+#[derive(Debug, thiserror::Error)]
+#[error("the database was opened to be read")]
+struct OpenedToRead;
+
 impl Writer {
-    /// Writes to PostgreSQL through these connections, or nowhere, where they can only read. A transaction is done again for
-    /// `wait_max` at most.
-    pub(crate) fn on_connections(connections: Connections, wait_max: Duration) -> Self {
+    /// Refuses to write anything.
+    pub(crate) fn read_only() -> Self {
+        Self {
+            means: Means::ReadOnly,
+            wait_max: Duration::ZERO,
+            retries: Arc::default(),
+            state: Arc::default(),
+        }
+    }
+
+    /// Writes to PostgreSQL through these connections. A transaction is done again for `wait_max` at most.
+    pub(crate) fn on_connections(connections: PostgresConnections, wait_max: Duration) -> Self {
         Self {
             retries: connections.retries_counter(),
             means: Means::Connections(connections),
@@ -50,7 +65,7 @@ impl Writer {
         }
     }
 
-    /// Writes to a file of SQLite. A transaction waits for its turn for `wait_max` at most.
+    /// Writes to a file of SQLite. A transaction waits for `wait_max` at most until it begins.
     pub(crate) async fn on_sqlite(
         file: SqliteFile,
         wait_max: Duration,
@@ -58,7 +73,6 @@ impl Writer {
         let limits = GroupLimits {
             length_max: GROUP_LENGTH_MAX,
             time_max: GROUP_TIME_MAX,
-            turn_max: wait_max,
         };
         Self::in_groups(file, wait_max, limits).await
     }
@@ -70,15 +84,16 @@ impl Writer {
         limits: GroupLimits,
     ) -> Result<Self, sqlx::Error> {
         Ok(Self {
-            means: Means::Turns(Turns::open(file, wait_max, limits).await?),
+            means: Means::Thread(GroupCommit::open(file, wait_max, limits).await?),
             wait_max,
             retries: Arc::default(),
             state: Arc::default(),
         })
     }
 
-    /// Does the work of a transaction, which ends it, and does it again while the database says that another one came
-    /// between; for as long as a borrower waits at most. When this returns, the outcome and all that it rests on is on disk.
+    /// Does the work of a transaction, which ends it. In PostgreSQL it does the work again while the database says that another
+    /// transaction came between, for as long as a borrower waits at most. When this returns, the outcome and all that it rests
+    /// on is on disk. SQLite runs the work on another thread, which it blocks: it must wait for nothing but the transaction.
     ///
     /// # Errors
     /// Those of the work, after which nothing was written, unless the answer to the commit was lost; and
@@ -86,22 +101,55 @@ impl Writer {
     /// [`Self::close`].
     pub(crate) async fn transaction<T, F>(
         &self,
-        mut work: impl FnMut(Transaction) -> F,
+        mut work: impl FnMut(Transaction) -> F + Send + 'static,
     ) -> Result<T, RepositoryFailure>
     where
+        T: Send + 'static,
         F: Future<Output = Result<Ended<T>, RepositoryFailure>>,
     {
+        let connections = match &self.means {
+            Means::Connections(connections) => connections,
+            Means::Thread(thread) => return note(self, thread.transaction(work).await),
+            Means::ReadOnly => return Err(read_only()),
+        };
         let mut attempts = Attempts::new(&self.retries, self.wait_max);
         loop {
-            let outcome = match self.begin().await {
-                Ok(transaction) => work(transaction).await,
-                Err(failure) => Err(failure),
+            let once = async {
+                let connection = connections.lend().await?;
+                work(Transaction::begin(connection, Isolation::Serializable).await?).await
             };
-            match outcome {
+            match once.await {
                 Err(failure) if attempts.has_next(&failure).await => {}
                 outcome => return note(self, outcome.map(Ended::into_outcome)),
             }
         }
+    }
+
+    /// Does the work of a transaction once. In PostgreSQL it is read committed: the work itself sees to it that nothing changes
+    /// on which it decides.
+    ///
+    /// # Errors
+    /// As [`Self::transaction`], also when another transaction came between.
+    pub(crate) async fn read_committed<T, F>(
+        &self,
+        work: impl FnOnce(Transaction) -> F + Send + 'static,
+    ) -> Result<T, RepositoryFailure>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<Ended<T>, RepositoryFailure>>,
+    {
+        let outcome = match &self.means {
+            Means::Connections(connections) => {
+                let once = async {
+                    let connection = connections.lend().await?;
+                    work(Transaction::begin(connection, Isolation::ReadCommitted).await?).await
+                };
+                once.await.map(Ended::into_outcome)
+            }
+            Means::Thread(thread) => thread.transaction(work).await,
+            Means::ReadOnly => Err(read_only()),
+        };
+        note(self, outcome)
     }
 
     /// Runs a statement that changes something for all its rows. It is a transaction of its own; in PostgreSQL not a
@@ -110,17 +158,18 @@ impl Writer {
         &self,
         statement: Statement,
     ) -> Result<Vec<Row>, RepositoryFailure> {
-        let fetching = async {
-            match &self.means {
-                Means::Connections(connections) => connections.fetch_all(statement).await,
-                Means::Turns(turns) => {
-                    let mut transaction = Transaction::in_turn(turns.take().await?);
+        let rows = match &self.means {
+            Means::Connections(connections) => connections.fetch_all(statement).await,
+            Means::Thread(thread) => {
+                let fetching = thread.transaction(|mut transaction| async move {
                     let rows = transaction.fetch_all(statement).await?;
-                    transaction.commit(rows).await.map(Ended::into_outcome)
-                }
+                    transaction.commit(rows).await
+                });
+                fetching.await
             }
+            Means::ReadOnly => Err(read_only()),
         };
-        note(self, fetching.await)
+        note(self, rows)
     }
 
     /// As [`Self::fetch_all`], for how many rows it changed.
@@ -135,11 +184,14 @@ impl Writer {
     ) -> Result<u64, RepositoryFailure> {
         match &self.means {
             Means::Connections(connections) => connections.execute(statement).await,
-            Means::Turns(turns) => {
-                let mut transaction = Transaction::in_turn(turns.take().await?);
-                let changed = transaction.execute(statement).await?;
-                transaction.commit(changed).await.map(Ended::into_outcome)
+            Means::Thread(thread) => {
+                let executing = thread.transaction(|mut transaction| async move {
+                    let changed = transaction.execute(statement).await?;
+                    transaction.commit(changed).await
+                });
+                executing.await
             }
+            Means::ReadOnly => Err(read_only()),
         }
     }
 
@@ -153,11 +205,17 @@ impl Writer {
         self.retries.load(Ordering::Relaxed)
     }
 
+    /// Counts one more transaction that is done again.
+    pub(crate) fn count_retry(&self) {
+        self.retries.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// How many connections there are, and how many wait for one.
     pub(crate) fn occupancy(&self) -> PoolOccupancy {
         match &self.means {
             Means::Connections(connections) => connections.occupancy(),
-            Means::Turns(turns) => turns.occupancy(),
+            Means::Thread(thread) => thread.occupancy(),
+            Means::ReadOnly => PoolOccupancy::default(),
         }
     }
 
@@ -166,16 +224,14 @@ impl Writer {
         self.state.close();
         match &self.means {
             Means::Connections(connections) => connections.close().await,
-            Means::Turns(turns) => turns.close().await,
+            Means::Thread(thread) => thread.close().await,
+            Means::ReadOnly => {}
         }
     }
+}
 
-    pub(super) async fn begin(&self) -> Result<Transaction, RepositoryFailure> {
-        match &self.means {
-            Means::Connections(connections) => Transaction::begin(connections.lend().await?).await,
-            Means::Turns(turns) => Ok(Transaction::in_turn(turns.take().await?)),
-        }
-    }
+fn read_only() -> RepositoryFailure {
+    RepositoryFailure::Query(Box::new(OpenedToRead))
 }
 
 /// How many transactions are written by one commit at most, and for how long those that come are taken in.

@@ -1,5 +1,9 @@
 //! Adding a version, in one transaction that looks at the state once more.
 
+mod batch;
+
+use std::sync::Arc;
+
 use chrono::{DateTime, Utc};
 use keywright_core::{
     certificate::{CertificateFacts, SerialNumber},
@@ -7,6 +11,10 @@ use keywright_core::{
     ports::{AppendCondition, Appended, Identifiers, NewVersion, ReadVersions, RepositoryFailure},
 };
 use uuid::Uuid;
+
+pub(crate) use batch::AppendBatches;
+#[cfg(test)]
+pub(crate) use batch::append_batches;
 
 use super::{append_all::are_unchanged, row, statements};
 use crate::{
@@ -16,35 +24,57 @@ use crate::{
     statement::statement,
 };
 
+/// A version to add, and what must hold when it is added.
+#[derive(Clone)]
+pub(super) struct Addition {
+    pub(super) identifiers: Arc<dyn Identifiers>,
+    pub(super) version: NewVersion,
+    pub(super) condition: AppendCondition,
+    pub(super) unchanged: Vec<ReadVersions>,
+}
+
+/// Adds a version, together with others if there are batches.
 pub(super) async fn append(
     writer: &Writer,
-    identifiers: &dyn Identifiers,
-    version: NewVersion,
-    condition: AppendCondition,
-    unchanged: &[ReadVersions],
+    batches: Option<&AppendBatches>,
+    addition: Addition,
 ) -> Result<Appended, RepositoryFailure> {
-    let appended = writer
-        .transaction(|transaction| {
-            append_once(transaction, identifiers, &version, condition, unchanged)
-        })
-        .await?;
+    let addition = Arc::new(addition);
+    let in_batch = match batches {
+        Some(batches) => batches.append(&addition).await?,
+        None => None,
+    };
+    let appended = if let Some(place) = in_batch {
+        Ok(place)
+    } else {
+        let shared = Arc::clone(&addition);
+        let appending =
+            writer.transaction(move |transaction| append_once(transaction, Arc::clone(&shared)));
+        appending.await?
+    };
     Ok(match appended {
-        Ok(place) => Appended::Written(Box::new(place.stored(version))),
+        Ok(place) => {
+            let version = Arc::unwrap_or_clone(addition).version;
+            Appended::Written(Box::new(place.stored(version)))
+        }
         Err(refused) => refused,
     })
 }
 
 async fn append_once(
     mut transaction: Transaction,
-    identifiers: &dyn Identifiers,
-    version: &NewVersion,
-    condition: AppendCondition,
-    unchanged: &[ReadVersions],
+    addition: Arc<Addition>,
 ) -> Result<Ended<Result<Place, Appended>>, RepositoryFailure> {
+    let Addition {
+        identifiers,
+        version,
+        condition,
+        unchanged,
+    } = addition.as_ref();
     if !are_unchanged(&mut transaction, unchanged).await? {
         return transaction.conclude(Err(Appended::Outdated)).await;
     }
-    match append_within(&mut transaction, identifiers, version, condition).await? {
+    match append_within(&mut transaction, identifiers.as_ref(), version, *condition).await? {
         Ok(place) => transaction.commit(Ok(place)).await,
         Err(refused) => transaction.conclude(Err(refused)).await,
     }
@@ -236,7 +266,17 @@ async fn insert_version(
         inserted => inserted?,
     };
     let added = inserted.first().ok_or_else(sequence_behind)?;
-    column!(added, "credential_version", "sequence").map(Some)
+    let sequence: i64 = column!(added, "credential_version", "sequence")?;
+    if transaction.engine() == Engine::Sqlite {
+        let query = statement(statements::SQLITE_POINT_AT_NEW_VERSION)
+            .bind(credential_sequence)
+            .bind(sequence)
+            .bind(version.created_at.timestamp_millis())
+            .bind(expires_at)
+            .bind(version.is_transitional);
+        transaction.execute(query).await?;
+    }
+    Ok(Some(sequence))
 }
 
 /// The time as the database keeps it.

@@ -1,5 +1,7 @@
 //! Adding versions of several credentials, all of them or none, alone or with another change.
 
+use std::sync::Arc;
+
 use keywright_core::{
     credential::CredentialType,
     ports::{
@@ -22,13 +24,19 @@ use crate::{
 
 pub(super) async fn append_all(
     writer: &Writer,
-    identifiers: &dyn Identifiers,
+    identifiers: &Arc<dyn Identifiers>,
     additions: Additions,
 ) -> Result<AllAppended, RepositoryFailure> {
+    let identifiers = Arc::clone(identifiers);
+    let additions = Arc::new(additions);
+    let shared = Arc::clone(&additions);
     let places = writer
-        .transaction(|transaction| append_all_once(transaction, identifiers, &additions))
+        .transaction(move |transaction| {
+            append_all_once(transaction, Arc::clone(&identifiers), Arc::clone(&shared))
+        })
         .await?;
-    let versions = additions.versions.into_iter().map(|(version, _)| version);
+    let versions = Arc::unwrap_or_clone(additions).versions.into_iter();
+    let versions = versions.map(|(version, _)| version);
     let Some(places) = places else {
         return Ok(AllAppended::Changed(versions.collect()));
     };
@@ -39,13 +47,13 @@ pub(super) async fn append_all(
 
 async fn append_all_once(
     mut transaction: Transaction,
-    identifiers: &dyn Identifiers,
-    additions: &Additions,
+    identifiers: Arc<dyn Identifiers>,
+    additions: Arc<Additions>,
 ) -> Result<Ended<Option<Vec<Place>>>, RepositoryFailure> {
-    if !fit(&mut transaction, additions).await? {
+    if !fit(&mut transaction, &additions).await? {
         return transaction.conclude(None).await;
     }
-    match append_each(&mut transaction, identifiers, &additions.versions).await? {
+    match append_each(&mut transaction, identifiers.as_ref(), &additions.versions).await? {
         Some(places) => transaction.commit(Some(places)).await,
         None => transaction.abandon(None).await,
     }

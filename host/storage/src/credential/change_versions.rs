@@ -1,5 +1,7 @@
 //! Changing which versions a credential has, and which of them is transitional, each in one transaction.
 
+use std::sync::Arc;
+
 use keywright_core::ports::{
     Additions, Identifiers, RepositoryFailure, TransitionalMoved, TransitionalVersion,
     VersionDeleted,
@@ -16,51 +18,53 @@ use crate::{
     statement::statement,
 };
 
+/// A change of a credential's versions, and what else is added with it.
+pub(super) struct Change {
+    pub(super) identifiers: Arc<dyn Identifiers>,
+    pub(super) credential_id: Uuid,
+    pub(super) additions: Additions,
+}
+
 pub(super) async fn move_transitional(
     writer: &Writer,
-    identifiers: &dyn Identifiers,
-    credential_id: Uuid,
+    change: Change,
     to: TransitionalVersion,
-    additions: &Additions,
 ) -> Result<TransitionalMoved, RepositoryFailure> {
+    let change = Arc::new(change);
     writer
-        .transaction(|transaction| {
-            move_transitional_once(transaction, identifiers, credential_id, to, additions)
+        .transaction(move |transaction| {
+            move_transitional_once(transaction, Arc::clone(&change), to)
         })
         .await
 }
 
 pub(super) async fn delete_version(
     writer: &Writer,
-    identifiers: &dyn Identifiers,
-    credential_id: Uuid,
+    change: Change,
     version_id: Uuid,
-    additions: &Additions,
 ) -> Result<VersionDeleted, RepositoryFailure> {
+    let change = Arc::new(change);
     writer
-        .transaction(|transaction| {
-            delete_version_once(
-                transaction,
-                identifiers,
-                credential_id,
-                version_id,
-                additions,
-            )
+        .transaction(move |transaction| {
+            delete_version_once(transaction, Arc::clone(&change), version_id)
         })
         .await
 }
 
 async fn move_transitional_once(
     mut transaction: Transaction,
-    identifiers: &dyn Identifiers,
-    credential_id: Uuid,
+    change: Arc<Change>,
     to: TransitionalVersion,
-    additions: &Additions,
 ) -> Result<Ended<TransitionalMoved>, RepositoryFailure> {
+    let Change {
+        identifiers,
+        credential_id,
+        additions,
+    } = change.as_ref();
     if !fit(&mut transaction, additions).await? {
         return transaction.conclude(TransitionalMoved::Changed).await;
     }
-    let Some(credential) = find_credential(&mut transaction, credential_id).await? else {
+    let Some(credential) = find_credential(&mut transaction, *credential_id).await? else {
         return transaction
             .conclude(TransitionalMoved::CredentialAbsent)
             .await;
@@ -92,9 +96,9 @@ async fn move_transitional_once(
         .await?;
     }
     point_at_versions(&mut transaction, credential).await?;
-    let query = statement(statements::VERSIONS_OF_CREDENTIAL_CURRENT).bind(credential_id);
+    let query = statement(statements::VERSIONS_OF_CREDENTIAL_CURRENT).bind(*credential_id);
     let current = versions(&transaction.fetch_all(query).await?)?;
-    let appended = append_each(&mut transaction, identifiers, &additions.versions).await?;
+    let appended = append_each(&mut transaction, identifiers.as_ref(), &additions.versions).await?;
     if appended.is_none() {
         return transaction.abandon(TransitionalMoved::Changed).await;
     }
@@ -103,15 +107,18 @@ async fn move_transitional_once(
 
 async fn delete_version_once(
     mut transaction: Transaction,
-    identifiers: &dyn Identifiers,
-    credential_id: Uuid,
+    change: Arc<Change>,
     version_id: Uuid,
-    additions: &Additions,
 ) -> Result<Ended<VersionDeleted>, RepositoryFailure> {
+    let Change {
+        identifiers,
+        credential_id,
+        additions,
+    } = change.as_ref();
     if !fit(&mut transaction, additions).await? {
         return transaction.conclude(VersionDeleted::Changed).await;
     }
-    let Some(credential) = find_credential(&mut transaction, credential_id).await? else {
+    let Some(credential) = find_credential(&mut transaction, *credential_id).await? else {
         return transaction.conclude(VersionDeleted::Absent).await;
     };
     let Some(version) = find_version(&mut transaction, credential, version_id).await? else {
@@ -123,7 +130,7 @@ async fn delete_version_once(
     let query = statement(statements::DELETE_VERSION).bind(version.sequence);
     transaction.execute(query).await?;
     point_at_versions(&mut transaction, credential).await?;
-    let appended = append_each(&mut transaction, identifiers, &additions.versions).await?;
+    let appended = append_each(&mut transaction, identifiers.as_ref(), &additions.versions).await?;
     if appended.is_none() {
         return transaction.abandon(VersionDeleted::Changed).await;
     }

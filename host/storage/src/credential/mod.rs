@@ -7,11 +7,13 @@ mod change_versions;
 mod effective_expiry;
 mod find;
 mod generated_by;
+mod permitted;
 pub(crate) mod retention;
 pub(crate) mod row;
+mod selected;
 pub(crate) mod statements;
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
@@ -35,8 +37,14 @@ use crate::{
     connections::{Ended, Transaction},
     database::Pools,
     row::{Row, column},
-    statement::statement,
+    statement::{Statement, StatementOfMany, statement},
 };
+use append::Addition;
+pub(crate) use append::AppendBatches;
+#[cfg(test)]
+pub(crate) use append::append_batches;
+use change_versions::Change;
+use selected::count_max;
 
 /// Credentials in a database.
 #[derive(Clone)]
@@ -50,21 +58,32 @@ impl SqlCredentialRepository {
         Self { pools, identifiers }
     }
 
-    /// What one of the statements finds that ask for so many names; nothing for no names.
+    fn change(&self, credential_id: Uuid, additions: Additions) -> Change {
+        Change {
+            identifiers: Arc::clone(&self.identifiers),
+            credential_id,
+            additions,
+        }
+    }
+
+    /// Runs one of the statements that ask for any number of names; nothing is asked for no names.
     async fn of_names(
         &self,
-        sql: fn(usize) -> String,
+        statement: &'static StatementOfMany,
         names: &[LookupName],
     ) -> Result<Vec<Row>, RepositoryFailure> {
         if names.is_empty() {
             return Ok(Vec::new());
         }
-        // The text holds nothing but the places of the parameters, and there are as many texts as there are counts: none
-        // is worth a place in the cache of prepared statements.
-        let query = statement(AssertSqlSafe(sql(names.len()))).not_persistent();
-        let query = names
-            .iter()
-            .fold(query, |query, name| query.bind(name.folded()));
+        // A statement may look up each name by a select of its own, and would find a name that is repeated twice.
+        let names: BTreeSet<&str> = names.iter().map(LookupName::folded).collect();
+        let count = names.len();
+        let query = statement.bind([], names.into_iter());
+        let query = if count <= statements::NAMES_ONE_BY_ONE_MAX {
+            query.short()
+        } else {
+            query
+        };
         self.pools.reader.fetch_all(query).await
     }
 
@@ -93,7 +112,7 @@ impl CredentialRepository for SqlCredentialRepository {
     async fn name_of_version(&self, id: Uuid) -> Result<Option<CredentialName>, RepositoryFailure> {
         self.pools
             .reader
-            .fetch_optional(statement(statements::NAME_OF_VERSION).bind(id))
+            .fetch_optional(statement(statements::NAME_OF_VERSION).bind(id).short())
             .await?
             .as_ref()
             .map(row::name)
@@ -106,7 +125,11 @@ impl CredentialRepository for SqlCredentialRepository {
     ) -> Result<Option<CredentialName>, RepositoryFailure> {
         self.pools
             .reader
-            .fetch_optional(statement(statements::NAME_OF_CERTIFICATE).bind(credential_id))
+            .fetch_optional(
+                statement(statements::NAME_OF_CERTIFICATE)
+                    .bind(credential_id)
+                    .short(),
+            )
             .await?
             .as_ref()
             .map(row::name)
@@ -119,7 +142,11 @@ impl CredentialRepository for SqlCredentialRepository {
     ) -> Result<Option<CredentialName>, RepositoryFailure> {
         self.pools
             .reader
-            .fetch_optional(statement(statements::STORED_NAME).bind(name.folded()))
+            .fetch_optional(
+                statement(statements::STORED_NAME)
+                    .bind(name.folded())
+                    .short(),
+            )
             .await?
             .as_ref()
             .map(row::name)
@@ -129,7 +156,7 @@ impl CredentialRepository for SqlCredentialRepository {
     async fn version_by_id(&self, id: Uuid) -> Result<Option<StoredVersion>, RepositoryFailure> {
         self.pools
             .reader
-            .fetch_optional(statement(statements::VERSION_BY_ID).bind(id))
+            .fetch_optional(statement(statements::VERSION_BY_ID).bind(id).short())
             .await?
             .as_ref()
             .map(row::stored_version)
@@ -147,7 +174,7 @@ impl CredentialRepository for SqlCredentialRepository {
                 .bind(count_max),
             None => statement(statements::VERSIONS_CURRENT).bind(name.folded()),
         };
-        versions(&self.pools.reader.fetch_all(query).await?)
+        self.selected(query, selection).await
     }
 
     async fn versions_by_credential(
@@ -161,7 +188,7 @@ impl CredentialRepository for SqlCredentialRepository {
                 .bind(count_max),
             None => statement(statements::VERSIONS_OF_CREDENTIAL_CURRENT).bind(credential_id),
         };
-        versions(&self.pools.reader.fetch_all(query).await?)
+        self.selected(query, selection).await
     }
 
     async fn size_of_versions(
@@ -186,7 +213,7 @@ impl CredentialRepository for SqlCredentialRepository {
         names: &[LookupName],
     ) -> Result<Vec<NewestSize>, RepositoryFailure> {
         let rows = self
-            .of_names(statements::newest_sizes_by_names, names)
+            .of_names(&statements::NEWEST_SIZES_BY_NAMES, names)
             .await?;
         rows.iter().map(row::newest_size).collect()
     }
@@ -195,7 +222,7 @@ impl CredentialRepository for SqlCredentialRepository {
         &self,
         names: &[LookupName],
     ) -> Result<Vec<StoredVersion>, RepositoryFailure> {
-        versions(&self.of_names(statements::newest_by_names, names).await?)
+        versions(&self.of_names(&statements::NEWEST_BY_NAMES, names).await?)
     }
 
     async fn newest_signed_by(
@@ -290,18 +317,18 @@ impl CredentialRepository for SqlCredentialRepository {
         condition: AppendCondition,
         unchanged: &[ReadVersions],
     ) -> Result<Appended, RepositoryFailure> {
-        append::append(
-            &self.pools.writer,
-            self.identifiers.as_ref(),
+        let addition = Addition {
+            identifiers: Arc::clone(&self.identifiers),
             version,
             condition,
-            unchanged,
-        )
-        .await
+            unchanged: unchanged.to_vec(),
+        };
+        let batches = self.pools.append_batches.as_ref();
+        append::append(&self.pools.writer, batches, addition).await
     }
 
     async fn append_all(&self, additions: Additions) -> Result<AllAppended, RepositoryFailure> {
-        append_all::append_all(&self.pools.writer, self.identifiers.as_ref(), additions).await
+        append_all::append_all(&self.pools.writer, &self.identifiers, additions).await
     }
 
     async fn move_transitional(
@@ -310,14 +337,8 @@ impl CredentialRepository for SqlCredentialRepository {
         to: TransitionalVersion,
         additions: Additions,
     ) -> Result<TransitionalMoved, RepositoryFailure> {
-        change_versions::move_transitional(
-            &self.pools.writer,
-            self.identifiers.as_ref(),
-            credential_id,
-            to,
-            &additions,
-        )
-        .await
+        let change = self.change(credential_id, additions);
+        change_versions::move_transitional(&self.pools.writer, change, to).await
     }
 
     async fn delete_version(
@@ -326,24 +347,19 @@ impl CredentialRepository for SqlCredentialRepository {
         version_id: Uuid,
         additions: Additions,
     ) -> Result<VersionDeleted, RepositoryFailure> {
-        change_versions::delete_version(
-            &self.pools.writer,
-            self.identifiers.as_ref(),
-            credential_id,
-            version_id,
-            &additions,
-        )
-        .await
+        let change = self.change(credential_id, additions);
+        change_versions::delete_version(&self.pools.writer, change, version_id).await
     }
 
     async fn delete(&self, name: &LookupName) -> Result<Option<Uuid>, RepositoryFailure> {
+        let query = statement(statements::DELETE_CREDENTIAL).bind(name.folded());
         let writer = &self.pools.writer;
-        let deleting = writer.transaction(|transaction| delete(transaction, name));
+        let deleting = writer.transaction(move |transaction| delete(transaction, query.clone()));
         deleting.await
     }
 
     async fn ping(&self) -> Result<(), RepositoryFailure> {
-        let query = statement(statements::PING).bind(Uuid::nil());
+        let query = statement(statements::PING).bind(Uuid::nil()).short();
         self.pools.reader.fetch_all(query).await?;
         if self.pools.writer.is_failing() {
             return Err(RepositoryFailure::Unavailable(Box::new(WritesFail)));
@@ -359,21 +375,11 @@ struct WritesFail;
 
 async fn delete(
     mut transaction: Transaction,
-    name: &LookupName,
+    query: Statement,
 ) -> Result<Ended<Option<Uuid>>, RepositoryFailure> {
-    let query = statement(statements::DELETE_CREDENTIAL).bind(name.folded());
     let deleted = transaction.fetch_optional(query).await?;
     let id = deleted.map(|row| column!(row, "credential", "id"));
     transaction.commit(id.transpose()?).await
-}
-
-/// The most versions of a selection; none for the current ones, which are chosen in another way.
-fn count_max(selection: VersionSelection) -> Option<i64> {
-    match selection {
-        VersionSelection::All => Some(i64::MAX),
-        VersionSelection::Current => None,
-        VersionSelection::Newest(count) => Some(i64::from(count)),
-    }
 }
 
 fn versions(rows: &[Row]) -> Result<Vec<StoredVersion>, RepositoryFailure> {

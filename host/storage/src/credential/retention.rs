@@ -81,10 +81,20 @@ impl RetentionRepository for SqlCredentialRepository {
         if version_ids.is_empty() {
             return Ok(Vec::new());
         }
+        // The text holds nothing but the places of the parameters, and there are as many texts as there are counts.
         let engine = self.pools.reader.engine();
-        let deleting = self.pools.writer.transaction(|transaction| {
-            delete_once(transaction, engine, credential_id, threshold, version_ids)
-        });
+        let sql = AssertSqlSafe(statements::delete_versions(engine, version_ids.len()));
+        let query = statement(sql)
+            .not_persistent()
+            .bind(credential_id)
+            .bind(EVERY_SEQUENCE)
+            .bind(i64::MAX);
+        let query = version_ids
+            .iter()
+            .fold(bound(query, threshold), |query, id| query.bind(*id));
+        let writer = &self.pools.writer;
+        let deleting =
+            writer.transaction(move |transaction| delete_once(transaction, query.clone()));
         deleting.await
     }
 }
@@ -93,21 +103,8 @@ impl RetentionRepository for SqlCredentialRepository {
 /// transitional, so what the credential's row repeats of its versions stays true.
 async fn delete_once(
     mut transaction: Transaction,
-    engine: Engine,
-    credential_id: Uuid,
-    threshold: RetentionThreshold,
-    version_ids: &[Uuid],
+    query: Statement,
 ) -> Result<Ended<Vec<Uuid>>, RepositoryFailure> {
-    // The text holds nothing but the places of the parameters, and there are as many texts as there are counts.
-    let sql = AssertSqlSafe(statements::delete_versions(engine, version_ids.len()));
-    let query = statement(sql)
-        .not_persistent()
-        .bind(credential_id)
-        .bind(EVERY_SEQUENCE)
-        .bind(i64::MAX);
-    let query = version_ids
-        .iter()
-        .fold(bound(query, threshold), |query, id| query.bind(*id));
     let rows = transaction.fetch_all(query).await?;
     let deleted = rows
         .iter()

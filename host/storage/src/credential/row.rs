@@ -10,31 +10,40 @@ use keywright_core::{
     ports::{Envelope, NewestSize, RepositoryFailure, SignedName, VersionsSize},
 };
 
-use crate::row::{Row, column, small};
+use crate::row::{Row, column, column_at, small};
 
-/// Decodes what `select_version!` selects.
+/// Decodes what `select_version!` selects, by position: it is read for nearly every request.
 pub(crate) fn stored_version(row: &Row) -> Result<StoredVersion, RepositoryFailure> {
-    let signed_by: Option<String> = column!(row, "credential_version", "signed_by")?;
+    stored_version_from(row, 0)
+}
+
+/// As [`stored_version`], where `first` columns stand before those of the version.
+pub(crate) fn stored_version_from(
+    row: &Row,
+    first: usize,
+) -> Result<StoredVersion, RepositoryFailure> {
+    let credential_type: String = column_at!(row, first + 4, "credential", "credential_type")?;
+    let signed_by: Option<String> = column_at!(row, first + 13, "credential_version", "signed_by")?;
     Ok(StoredVersion {
-        id: column!(row, "credential_version", "id")?,
-        sequence: column!(row, "credential_version", "sequence")?,
-        credential_id: column!(row, "credential_version", "credential_id")?,
-        name: name(row)?,
-        credential_type: credential_type(row)?,
+        id: column_at!(row, first, "credential_version", "id")?,
+        sequence: column_at!(row, first + 1, "credential_version", "sequence")?,
+        credential_id: column_at!(row, first + 2, "credential_version", "credential_id")?,
+        name: CredentialName::from_stored(column_at!(row, first + 3, "credential", "name")?),
+        credential_type: parse_type(&credential_type)?,
         created_at: time(
-            column!(row, "credential_version", "created_at")?,
+            column_at!(row, first + 5, "credential_version", "created_at")?,
             "credential_version.created_at",
         )?,
-        is_transitional: column!(row, "credential_version", "is_transitional")?,
-        is_generated: column!(row, "credential_version", "is_generated")?,
-        certificate: certificate(row)?,
+        is_transitional: column_at!(row, first + 6, "credential_version", "is_transitional")?,
+        is_generated: column_at!(row, first + 7, "credential_version", "is_generated")?,
+        certificate: certificate(row, first + 8)?,
         signed_by: signed_by.map(CredentialName::from_stored),
-        issuer: issuer(row)?,
-        provenance: provenance(row)?,
+        issuer: issuer(row, first + 14)?,
+        provenance: provenance(row, first + 16)?,
         envelope: Envelope {
-            key_id: column!(row, "credential_version", "encryption_key_id")?,
-            nonce: column!(row, "credential_version", "nonce")?,
-            ciphertext: column!(row, "credential_version", "ciphertext")?,
+            key_id: column_at!(row, first + 20, "credential_version", "encryption_key_id")?,
+            nonce: column_at!(row, first + 21, "credential_version", "nonce")?,
+            ciphertext: column_at!(row, first + 22, "credential_version", "ciphertext")?,
         },
     })
 }
@@ -86,13 +95,14 @@ pub(super) fn signed_name(row: &Row) -> Result<SignedName, RepositoryFailure> {
 /// Decodes what [`super::statements::ISSUED_BY`] selects.
 pub(super) fn issued_credential(row: &Row) -> Result<IssuedCredential, RepositoryFailure> {
     let expires_at: Option<i64> = column!(row, "credential_version", "expires_at")?;
+    let serial_number: Option<Vec<u8>> = column!(row, "credential_version", "serial_number")?;
     Ok(IssuedCredential {
         name: name(row)?,
         record: Some(IssuedRecord {
             credential_type: credential_type(row)?,
             version_id: column!(row, "credential_version", "id")?,
             issuer_version_id: column!(row, "credential_version", "issuer_version_id")?,
-            serial_number: serial_number(row)?,
+            serial_number: serial_number.map(SerialNumber::new),
             expires_at: expires_at
                 .map(|milliseconds| time(milliseconds, "credential_version.expires_at"))
                 .transpose()?,
@@ -132,7 +142,7 @@ pub(super) fn listed_version(row: &Row) -> Result<ListedVersion, RepositoryFailu
         id: column!(row, "credential_version", "id")?,
         is_transitional: column!(row, "credential_version", "is_transitional")?,
         is_generated: column!(row, "credential_version", "is_generated")?,
-        facts: certificate(row)?,
+        facts: certificate(row, CERTIFICATE_OF_LISTED)?,
         signed_by: signed_by.map(CredentialName::from_stored),
     })
 }
@@ -140,50 +150,58 @@ pub(super) fn listed_version(row: &Row) -> Result<ListedVersion, RepositoryFailu
 /// The type of a credential's row.
 pub(super) fn credential_type(row: &Row) -> Result<CredentialType, RepositoryFailure> {
     let text: String = column!(row, "credential", "credential_type")?;
-    CredentialType::parse(&text)
+    parse_type(&text)
+}
+
+fn parse_type(text: &str) -> Result<CredentialType, RepositoryFailure> {
+    CredentialType::parse(text)
         .map_err(|_| RepositoryFailure::Inconsistent("credential.credential_type"))
 }
 
-fn certificate(row: &Row) -> Result<Option<CertificateFacts>, RepositoryFailure> {
-    let Some(expires_at) = column!(row, "credential_version", "expires_at")? else {
+/// Decodes the facts of a certificate, which begin at this column.
+fn certificate(row: &Row, first: usize) -> Result<Option<CertificateFacts>, RepositoryFailure> {
+    let Some(expires_at) = column_at!(row, first, "credential_version", "expires_at")? else {
         return Ok(None);
     };
+    let serial_number: Option<Vec<u8>> =
+        column_at!(row, first + 4, "credential_version", "serial_number")?;
     Ok(Some(CertificateFacts {
         expires_at: time(expires_at, "credential_version.expires_at")?,
-        is_certificate_authority: column!(row, "credential_version", "is_certificate_authority")?,
-        is_self_signed: column!(row, "credential_version", "is_self_signed")?,
+        is_certificate_authority: column_at!(
+            row,
+            first + 1,
+            "credential_version",
+            "is_certificate_authority"
+        )?,
+        is_self_signed: column_at!(row, first + 2, "credential_version", "is_self_signed")?,
         key_length_bits: small(
-            column!(row, "credential_version", "key_length_bits")?,
+            column_at!(row, first + 3, "credential_version", "key_length_bits")?,
             "credential_version.key_length_bits",
         )?,
-        serial_number: serial_number(row)?,
+        serial_number: serial_number.map(SerialNumber::new),
     }))
 }
 
-fn serial_number(row: &Row) -> Result<Option<SerialNumber>, RepositoryFailure> {
-    let octets: Option<Vec<u8>> = column!(row, "credential_version", "serial_number")?;
-    Ok(octets.map(SerialNumber::new))
-}
-
-fn issuer(row: &Row) -> Result<Option<IssuerVersion>, RepositoryFailure> {
-    let Some(expires_at) = column!(row, "credential_version", "issuer_expires_at")? else {
+fn issuer(row: &Row, first: usize) -> Result<Option<IssuerVersion>, RepositoryFailure> {
+    let Some(expires_at) = column_at!(row, first + 1, "credential_version", "issuer_expires_at")?
+    else {
         return Ok(None);
     };
     Ok(Some(IssuerVersion {
-        version_id: column!(row, "credential_version", "issuer_version_id")?,
+        version_id: column_at!(row, first, "credential_version", "issuer_version_id")?,
         expires_at: time(expires_at, "credential_version.issuer_expires_at")?,
     }))
 }
 
-fn provenance(row: &Row) -> Result<Option<PluginIdentity>, RepositoryFailure> {
-    let Some(name) = column!(row, "credential_version", "plugin_name")? else {
+fn provenance(row: &Row, first: usize) -> Result<Option<PluginIdentity>, RepositoryFailure> {
+    let Some(name) = column_at!(row, first, "credential_version", "plugin_name")? else {
         return Ok(None);
     };
     Ok(Some(PluginIdentity {
         name,
-        version: column!(row, "credential_version", "plugin_version")?,
-        digest: column!(row, "credential_version", "plugin_digest")?,
-        interface_version: column!(row, "credential_version", "interface_version")?,
+        version: column_at!(row, first + 1, "credential_version", "plugin_version")?,
+        digest: column_at!(row, first + 2, "credential_version", "plugin_digest")?,
+        interface_version: column_at!(row, first + 3, "credential_version", "interface_version")?,
     }))
 }
 
@@ -193,3 +211,6 @@ pub(super) fn time(
 ) -> Result<DateTime<Utc>, RepositoryFailure> {
     DateTime::from_timestamp_millis(milliseconds).ok_or(RepositoryFailure::Inconsistent(place))
 }
+
+/// Where the facts of a certificate begin among the columns of `select_certificates!`.
+const CERTIFICATE_OF_LISTED: usize = 5;

@@ -4,6 +4,8 @@ mod search;
 
 use keywright_core::ports::SignedTypes;
 
+use crate::{permission::statements::places, statement::StatementOfMany};
+pub(crate) use permitted::*;
 pub(crate) use search::*;
 
 /// What a version is read from: the columns that `row::stored_version` decodes.
@@ -18,6 +20,8 @@ macro_rules! select_version {
         )
     };
 }
+
+mod permitted;
 
 // ---- Reading versions -------------------------------------------------------------------------------------------------
 
@@ -89,22 +93,40 @@ pub(crate) const SIZE_OF_VERSIONS_OF_CREDENTIAL: &str = size_of_newest!("id");
 
 /// The stored name of each of `count` names, which are the parameters, with the size of its newest version.
 pub(crate) fn newest_sizes_by_names(count: usize) -> String {
-    let places: Vec<String> = (1..=count).map(|position| format!("${position}")).collect();
-    format!(
+    of_each_name(
         "select c.name, cast(length(v.ciphertext) as bigint) as ciphertext_bytes
-         from credential c join credential_version v on v.sequence = c.newest_sequence where c.name_folded in ({})",
-        places.join(", ")
+         from credential c join credential_version v on v.sequence = c.newest_sequence where c.name_folded",
+        count,
     )
 }
 
 /// The newest version of each of `count` names, which are the parameters.
 pub(crate) fn newest_by_names(count: usize) -> String {
-    let places: Vec<String> = (1..=count).map(|position| format!("${position}")).collect();
-    let select = select_version!(
-        "from credential c join credential_version v on v.sequence = c.newest_sequence where c.name_folded in"
-    );
-    format!("{select} ({})", places.join(", "))
+    of_each_name(
+        select_version!(
+            "from credential c join credential_version v on v.sequence = c.newest_sequence where c.name_folded"
+        ),
+        count,
+    )
 }
+
+pub(crate) static NEWEST_SIZES_BY_NAMES: StatementOfMany =
+    StatementOfMany::new(newest_sizes_by_names);
+pub(crate) static NEWEST_BY_NAMES: StatementOfMany = StatementOfMany::new(newest_by_names);
+
+/// A few names are looked up one by one: for `in`, SQLite would first put them into a table of its own.
+fn of_each_name(select: &str, count: usize) -> String {
+    if count > NAMES_ONE_BY_ONE_MAX {
+        return format!("{select} in ({})", places(1, count));
+    }
+    let each: Vec<String> = (1..=count)
+        .map(|place| format!("{select} = ${place}"))
+        .collect();
+    each.join(" union all ")
+}
+
+/// The most names that are looked up one by one.
+pub(crate) const NAMES_ONE_BY_ONE_MAX: usize = 16;
 
 /// The newest version of each credential that one of `count` names signed. The parameters are the type of certificates, the
 /// most rows, and the names.
@@ -232,16 +254,25 @@ macro_rules! insert_version {
     };
 }
 
-/// The new version is the newest; it is also the current one unless it is transitional. The parameters are those of
-/// `insert_version!`.
+/// The new version is the newest; it is also the current one unless it is transitional.
 macro_rules! point_at_new_version {
-    ($sequence:literal) => {
+    ($sequence:literal, $created_at:literal, $expires_at:literal, $is_transitional:literal) => {
         concat!(
-            "update credential set newest_created_at = $3, newest_expires_at = $6, newest_sequence = ",
+            "update credential set newest_created_at = ",
+            $created_at,
+            ", newest_expires_at = ",
+            $expires_at,
+            ", newest_sequence = ",
             $sequence,
-            ", current_sequence = case when $4 then current_sequence else ",
+            ", current_sequence = case when ",
+            $is_transitional,
+            " then current_sequence else ",
             $sequence,
-            " end, current_created_at = case when $4 then current_created_at else $3 end "
+            " end, current_created_at = case when ",
+            $is_transitional,
+            " then current_created_at else ",
+            $created_at,
+            " end "
         )
     };
 }
@@ -252,19 +283,19 @@ pub(crate) const POSTGRES_ADD_VERSION: &str = concat!(
     "with added as (",
     insert_version!(),
     ") ",
-    point_at_new_version!("added.sequence"),
+    point_at_new_version!("added.sequence", "$3", "$6", "$4"),
     "from added where credential.sequence = $2
         and (credential.newest_sequence is null or credential.newest_sequence < added.sequence)
      returning added.sequence"
 );
 
-/// SQLite: as [`POSTGRES_ADD_VERSION`], two statements in one text, of which the first has the row: each is a hand-over to
-/// another thread and back.
-pub(crate) const SQLITE_ADD_VERSION: &str = concat!(
-    insert_version!(),
-    "; ",
-    point_at_new_version!("last_insert_rowid()"),
-    "where sequence = $2"
+/// SQLite: inserts a version. [`SQLITE_POINT_AT_NEW_VERSION`] follows.
+pub(crate) const SQLITE_ADD_VERSION: &str = insert_version!();
+
+/// SQLite: points the credential `$1` at its new version `$2`.
+pub(crate) const SQLITE_POINT_AT_NEW_VERSION: &str = concat!(
+    point_at_new_version!("$2", "$3", "$4", "$5"),
+    "where sequence = $1"
 );
 
 pub(crate) const CREDENTIAL_BY_ID: &str = "select sequence from credential where id = $1";

@@ -1,6 +1,6 @@
 //! Permissions.
 
-mod row;
+pub(crate) mod row;
 pub(crate) mod statements;
 
 use std::sync::Arc;
@@ -11,14 +11,14 @@ use keywright_core::{
     permission::{Actor, Grant, Operations, Permission, PermissionPath},
     ports::{Identifiers, PermissionRepository, RepositoryFailure},
 };
-use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
 use crate::{
-    connections::{Ended, Transaction},
+    connections::{Connections, Ended, Engine, SqliteConnection, Transaction},
+    credential::statements::STORED_NAME,
     database::Pools,
     row::{Row, column},
-    statement::{Statement, statement},
+    statement::{Statement, StatementOfMany, statement},
 };
 
 /// Permissions in a database.
@@ -33,53 +33,11 @@ impl SqlPermissionRepository {
         Self { pools, identifiers }
     }
 
-    /// Binds a new permission to one of the statements that insert.
-    fn insert(&self, sql: &'static str, grant: &Grant) -> Statement {
-        statement(sql)
-            .bind(self.identifiers.fresh())
-            .bind(grant.path.as_str())
-            .bind(grant.actor.as_str())
-            .bind(i64::from(grant.operations.bits()))
-    }
-
-    /// Makes all grants within a transaction.
-    async fn grant_all(
-        &self,
-        transaction: &mut Transaction,
-        grants: &[Grant],
-    ) -> Result<Vec<Permission>, RepositoryFailure> {
-        let mut granted = Vec::with_capacity(grants.len());
-        for grant in grants {
-            let row = transaction
-                .fetch_one(self.insert(statements::GRANT, grant))
-                .await?;
-            granted.push(row::permission(&row)?);
-        }
-        Ok(granted)
-    }
-
-    async fn grant_once(
-        &self,
-        mut transaction: Transaction,
-        grants: &[Grant],
-    ) -> Result<Ended<()>, RepositoryFailure> {
-        self.grant_all(&mut transaction, grants).await?;
-        transaction.commit(()).await
-    }
-
-    async fn grant_uncovered_once(
-        &self,
-        mut transaction: Transaction,
-        grants: &[Grant],
-    ) -> Result<Ended<Option<Vec<Permission>>>, RepositoryFailure> {
-        // All are looked at before any is made, so that two for one actor don't stand in each other's way.
-        for grant in grants {
-            if is_covered(&mut transaction, grant).await? {
-                return transaction.conclude(None).await;
-            }
-        }
-        let granted = self.grant_all(&mut transaction, grants).await?;
-        transaction.commit(Some(granted)).await
+    fn new_grants(&self, grants: &[Grant]) -> Arc<NewGrants> {
+        Arc::new(NewGrants {
+            identifiers: Arc::clone(&self.identifiers),
+            grants: grants.to_vec(),
+        })
     }
 
     /// The permission of a statement that has one row at most and changes something.
@@ -96,10 +54,9 @@ impl PermissionRepository for SqlPermissionRepository {
         actor: &Actor,
         paths: &[PermissionPath],
     ) -> Result<Vec<Permission>, RepositoryFailure> {
-        let Some(query) = of_actor_on(statements::of_actor_on, actor, paths) else {
-            return Ok(Vec::new());
-        };
-        permissions(&self.pools.reader.fetch_all(query).await?)
+        let reader = &self.pools.reader;
+        let query = of_actor_on(reader.engine(), actor, paths).short();
+        permissions(&reader.fetch_all(query).await?)
     }
 
     async fn of_actor_on_name(
@@ -108,29 +65,56 @@ impl PermissionRepository for SqlPermissionRepository {
         paths: &[PermissionPath],
         name: &LookupName,
     ) -> Result<(Vec<Permission>, Option<CredentialName>), RepositoryFailure> {
-        let Some(query) = of_actor_on(statements::of_actor_on_name, actor, paths) else {
-            return Ok((Vec::new(), None));
-        };
-        let rows = self
-            .pools
-            .reader
-            .fetch_all(query.bind(name.folded()))
-            .await?;
-        let stored: Option<String> = match rows.first() {
-            Some(row) => column!(row, "credential", "stored_name")?,
-            None => None,
+        let (rows, stored) = match &self.pools.reader {
+            Connections::Postgres(connections) => {
+                let fixed = [actor.as_str().into(), name.folded().into()];
+                let paths = paths.iter().map(PermissionPath::as_str);
+                let query = POSTGRES_OF_ACTOR_ON_NAME.bind(fixed, paths);
+                let rows = connections.fetch_all(query).await?;
+                let stored = match rows.first() {
+                    Some(row) => column!(row, "credential", "stored_name")?,
+                    None => None,
+                };
+                (rows, stored)
+            }
+            Connections::Sqlite(readers) => {
+                let query = of_actor_on(Engine::Sqlite, actor, paths);
+                let stored_name = statement(STORED_NAME).bind(name.folded());
+                let read = |connection: &SqliteConnection| {
+                    let rows = connection.fetch_all(&query)?;
+                    if rows.is_empty() {
+                        return Ok((rows, None));
+                    }
+                    let stored = connection.fetch_optional(&stored_name)?;
+                    let stored = stored.map(|row| row.at(0)).transpose()?;
+                    Ok((rows, stored))
+                };
+                readers.snapshot(read).await?
+            }
         };
         Ok((permissions(&rows)?, stored.map(CredentialName::from_stored)))
     }
 
     async fn of_actor(&self, actor: &Actor) -> Result<Vec<Permission>, RepositoryFailure> {
+        let reader = &self.pools.reader;
+        if reader.engine() == Engine::Sqlite {
+            let some = statement(statements::SOME_OF_ACTOR)
+                .bind(actor.as_str())
+                .bind(IN_PLACE_MAX + 1);
+            let rows = reader.fetch_all(some.by_position().short()).await?;
+            if i64::try_from(rows.len()).is_ok_and(|count| count <= IN_PLACE_MAX) {
+                return permissions(&rows);
+            }
+        }
         let query = statement(statements::OF_ACTOR).bind(actor.as_str());
-        permissions(&self.pools.reader.fetch_all(query).await?)
+        permissions(&reader.fetch_all(query.by_position()).await?)
     }
 
     async fn grant(&self, grants: &[Grant]) -> Result<(), RepositoryFailure> {
+        let grants = self.new_grants(grants);
         let writer = &self.pools.writer;
-        let granting = writer.transaction(|transaction| self.grant_once(transaction, grants));
+        let granting =
+            writer.transaction(move |transaction| grant_once(transaction, Arc::clone(&grants)));
         granting.await
     }
 
@@ -138,14 +122,15 @@ impl PermissionRepository for SqlPermissionRepository {
         &self,
         grants: &[Grant],
     ) -> Result<Option<Vec<Permission>>, RepositoryFailure> {
+        let grants = self.new_grants(grants);
         let writer = &self.pools.writer;
-        let granting =
-            writer.transaction(|transaction| self.grant_uncovered_once(transaction, grants));
+        let granting = writer
+            .transaction(move |transaction| grant_uncovered_once(transaction, Arc::clone(&grants)));
         granting.await
     }
 
     async fn by_id(&self, id: Uuid) -> Result<Option<Permission>, RepositoryFailure> {
-        let query = statement(statements::BY_ID).bind(id);
+        let query = statement(statements::BY_ID).bind(id).short();
         let rows = self.pools.reader.fetch_all(query).await?;
         rows.first().map(row::permission).transpose()
     }
@@ -156,7 +141,8 @@ impl PermissionRepository for SqlPermissionRepository {
     }
 
     async fn add(&self, grant: &Grant) -> Result<Option<Permission>, RepositoryFailure> {
-        self.change(self.insert(statements::ADD, grant)).await
+        self.change(insert(statements::ADD, self.identifiers.as_ref(), grant))
+            .await
     }
 
     async fn replace_operations(
@@ -186,23 +172,74 @@ impl PermissionRepository for SqlPermissionRepository {
     }
 }
 
-/// Asks for the permissions of an actor on any of these paths; nothing when there are no paths.
-fn of_actor_on(
-    sql: fn(usize) -> String,
-    actor: &Actor,
-    paths: &[PermissionPath],
-) -> Option<Statement> {
-    let last = paths.last()?;
-    // The text holds nothing but the places of the parameters. There are few texts, so that they stay prepared: the places
-    // that are left hold the last path again.
-    let places = paths.len().next_power_of_two();
-    let sql = AssertSqlSafe(sql(places));
-    let query = statement(sql).bind(actor.as_str());
-    let query = (0..places)
-        .map(|place| paths.get(place).unwrap_or(last))
-        .fold(query, |query, path| query.bind(path.as_str()));
-    Some(query)
+/// Grants that are made together.
+struct NewGrants {
+    identifiers: Arc<dyn Identifiers>,
+    grants: Vec<Grant>,
 }
+
+async fn grant_once(
+    mut transaction: Transaction,
+    new: Arc<NewGrants>,
+) -> Result<Ended<()>, RepositoryFailure> {
+    grant_all(&mut transaction, &new).await?;
+    transaction.commit(()).await
+}
+
+async fn grant_uncovered_once(
+    mut transaction: Transaction,
+    new: Arc<NewGrants>,
+) -> Result<Ended<Option<Vec<Permission>>>, RepositoryFailure> {
+    // All are looked at before any is made, so that two for one actor don't stand in each other's way.
+    for grant in &new.grants {
+        if is_covered(&mut transaction, grant).await? {
+            return transaction.conclude(None).await;
+        }
+    }
+    let granted = grant_all(&mut transaction, &new).await?;
+    transaction.commit(Some(granted)).await
+}
+
+/// Makes all grants within a transaction.
+async fn grant_all(
+    transaction: &mut Transaction,
+    new: &NewGrants,
+) -> Result<Vec<Permission>, RepositoryFailure> {
+    let mut granted = Vec::with_capacity(new.grants.len());
+    for grant in &new.grants {
+        let query = insert(statements::GRANT, new.identifiers.as_ref(), grant);
+        let row = transaction.fetch_one(query).await?;
+        granted.push(row::permission(&row)?);
+    }
+    Ok(granted)
+}
+
+/// Binds a new permission to one of the statements that insert.
+fn insert(sql: &'static str, identifiers: &dyn Identifiers, grant: &Grant) -> Statement {
+    statement(sql)
+        .bind(identifiers.fresh())
+        .bind(grant.path.as_str())
+        .bind(grant.actor.as_str())
+        .bind(i64::from(grant.operations.bits()))
+}
+
+/// Asks for the permissions of an actor on any of these paths.
+pub(crate) fn of_actor_on(engine: Engine, actor: &Actor, paths: &[PermissionPath]) -> Statement {
+    let texts = match engine {
+        Engine::Postgres => &POSTGRES_OF_ACTOR_ON,
+        Engine::Sqlite => &SQLITE_OF_ACTOR_ON,
+    };
+    let paths = paths.iter().map(PermissionPath::as_str);
+    texts.bind([actor.as_str().into()], paths).by_position()
+}
+
+static POSTGRES_OF_ACTOR_ON: StatementOfMany = StatementOfMany::new(statements::of_actor_on);
+static SQLITE_OF_ACTOR_ON: StatementOfMany = StatementOfMany::new(statements::sqlite_of_actor_on);
+static POSTGRES_OF_ACTOR_ON_NAME: StatementOfMany =
+    StatementOfMany::new(statements::postgres_of_actor_on_name);
+
+/// SQLite: the most permissions of an actor that are read in place.
+const IN_PLACE_MAX: i64 = 64;
 
 /// Whether the actor may do already all that it is to be granted.
 async fn is_covered(
@@ -210,13 +247,11 @@ async fn is_covered(
     grant: &Grant,
 ) -> Result<bool, RepositoryFailure> {
     let covering = PermissionPath::covering(grant.path.as_str());
-    let Some(query) = of_actor_on(statements::of_actor_on, &grant.actor, &covering) else {
-        return Ok(false);
-    };
+    let query = of_actor_on(transaction.engine(), &grant.actor, &covering);
     let found = permissions(&transaction.fetch_all(query).await?)?;
     Ok(grant.is_covered_by(found))
 }
 
-fn permissions(rows: &[Row]) -> Result<Vec<Permission>, RepositoryFailure> {
+pub(crate) fn permissions(rows: &[Row]) -> Result<Vec<Permission>, RepositoryFailure> {
     rows.iter().map(row::permission).collect()
 }

@@ -5,15 +5,15 @@ use keywright_core::{
     ports::RepositoryFailure,
 };
 
-use crate::row::{Row, column};
+use crate::row::{Row, column_at};
 
 /// A permission of a row with the columns of `select_permission` or `returning_permission`.
-pub(super) fn permission(row: &Row) -> Result<Permission, RepositoryFailure> {
-    let bits: i64 = column!(row, "permission", "operations")?;
+pub(crate) fn permission(row: &Row) -> Result<Permission, RepositoryFailure> {
+    let bits: i64 = column_at!(row, 3, "permission", "operations")?;
     Ok(Permission {
-        id: column!(row, "permission", "id")?,
-        path: PermissionPath::from_stored(column!(row, "permission", "path")?),
-        actor: Actor::from_stored(column!(row, "permission", "actor")?),
+        id: column_at!(row, 0, "permission", "id")?,
+        path: PermissionPath::from_stored(column_at!(row, 1, "permission", "path")?),
+        actor: Actor::from_stored(column_at!(row, 2, "permission", "actor")?),
         operations: u8::try_from(bits)
             .ok()
             .and_then(Operations::from_bits)

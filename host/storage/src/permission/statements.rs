@@ -14,6 +14,9 @@ macro_rules! returning_permission {
 
 pub(crate) const OF_ACTOR: &str = select_permission!("where p.actor = $1");
 
+/// At most `$2` of them.
+pub(crate) const SOME_OF_ACTOR: &str = select_permission!("where p.actor = $1 limit $2");
+
 /// The permissions of an actor, the first parameter, on any of `count` paths, the others.
 pub(crate) fn of_actor_on(count: usize) -> String {
     format!(
@@ -22,14 +25,27 @@ pub(crate) fn of_actor_on(count: usize) -> String {
     )
 }
 
-/// As [`of_actor_on`], with the stored name of the credential whose folded name is the last parameter in each row.
-pub(crate) fn of_actor_on_name(count: usize) -> String {
+/// SQLite: as [`of_actor_on`]. For `in`, it would first put the paths into a table of its own.
+pub(crate) fn sqlite_of_actor_on(count: usize) -> String {
+    let on_each: Vec<String> = (2..count + 2)
+        .map(|place| {
+            format!(
+                select_permission!("where p.actor = $1 and p.path = ${}"),
+                place
+            )
+        })
+        .collect();
+    on_each.join(" union all ")
+}
+
+/// PostgreSQL: as [`of_actor_on`], with the stored name of the credential whose folded name is the second parameter in each row,
+/// and the paths behind it.
+pub(crate) fn postgres_of_actor_on_name(count: usize) -> String {
     format!(
         "select p.id, p.path, p.actor, p.operations,
-             (select c.name from credential c where c.name_folded = ${}) as stored_name
+             (select c.name from credential c where c.name_folded = $2) as stored_name
          from permission p where p.actor = $1 and p.path in ({})",
-        count + 2,
-        places(2, count)
+        places(3, count)
     )
 }
 
@@ -56,7 +72,7 @@ pub(crate) const DELETE_OF_ACTOR_ON: &str =
     returning_permission!("delete from permission where actor = $1 and path = $2");
 
 /// `count` places of parameters, from a number on.
-fn places(first: usize, count: usize) -> String {
+pub(crate) fn places(first: usize, count: usize) -> String {
     let places: Vec<String> = (first..first + count)
         .map(|place| format!("${place}"))
         .collect();

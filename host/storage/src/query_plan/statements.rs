@@ -5,7 +5,7 @@ use keywright_core::ports::SignedTypes;
 use crate::{
     check::statements as check,
     connections::{Engine, write_probe},
-    credential::{retention::statements as retention, statements as credential},
+    credential::{append_batches, retention::statements as retention, statements as credential},
     encryption_key, key_rotation, lease,
     permission::statements as permission,
     retention_clock,
@@ -13,8 +13,12 @@ use crate::{
 
 /// Statements that read with an index, however much is stored.
 pub(super) fn indexed_statements(engine: Engine) -> Vec<String> {
-    let newest_by_names = credential::newest_by_names(3);
-    let newest_sizes_by_names = credential::newest_sizes_by_names(3);
+    let by_names = [3, credential::NAMES_ONE_BY_ONE_MAX + 1].map(|count| {
+        [
+            credential::newest_by_names(count),
+            credential::newest_sizes_by_names(count),
+        ]
+    });
     let signed_by = [SignedTypes::All, SignedTypes::Certificates].map(|types| {
         [
             credential::newest_signed_by(types, 3),
@@ -25,7 +29,6 @@ pub(super) fn indexed_statements(engine: Engine) -> Vec<String> {
     let delete_versions = retention::delete_versions(engine, 3);
     let replace_envelopes = key_rotation::statements::replace_envelopes(2);
     let of_actor_on = permission::of_actor_on(4);
-    let of_actor_on_name = permission::of_actor_on_name(4);
     [
         credential::VERSION_BY_ID,
         credential::NAME_OF_VERSION,
@@ -35,8 +38,6 @@ pub(super) fn indexed_statements(engine: Engine) -> Vec<String> {
         credential::VERSIONS_CURRENT,
         credential::VERSION_IDS_NEWEST_FIRST,
         credential::VERSION_IDS_CURRENT,
-        &newest_by_names,
-        &newest_sizes_by_names,
         credential::SIZE_OF_VERSIONS,
         credential::SIZE_OF_VERSIONS_OF_CREDENTIAL,
         credential::VERSIONS_OF_CREDENTIAL_NEWEST_FIRST,
@@ -69,7 +70,6 @@ pub(super) fn indexed_statements(engine: Engine) -> Vec<String> {
         &delete_versions,
         &replace_envelopes,
         &of_actor_on,
-        &of_actor_on_name,
     ]
     .iter()
     .chain(STATEMENTS_ABOUT_PERMISSIONS)
@@ -77,12 +77,23 @@ pub(super) fn indexed_statements(engine: Engine) -> Vec<String> {
     .chain(statements_of(engine))
     .map(|&statement| statement.to_owned())
     .chain(signed_by.into_iter().flatten())
+    .chain(batches(engine))
+    .chain(by_names.into_iter().flatten())
+    .chain(texts_of(engine))
     .collect()
+}
+
+fn batches(engine: Engine) -> Vec<String> {
+    match engine {
+        Engine::Postgres => append_batches(4).to_vec(),
+        Engine::Sqlite => Vec::new(),
+    }
 }
 
 /// Statements about permissions that are the same for any number of paths.
 const STATEMENTS_ABOUT_PERMISSIONS: &[&str] = &[
     permission::OF_ACTOR,
+    permission::SOME_OF_ACTOR,
     permission::BY_ID,
     permission::ON_PATH,
     permission::GRANT,
@@ -114,6 +125,19 @@ const STATEMENTS_OF_SERVERS: &[&str] = &[
     retention_clock::statements::WRITE,
 ];
 
+/// Those that only one engine takes, and that have any number of parameters.
+fn texts_of(engine: Engine) -> Vec<String> {
+    match engine {
+        Engine::Postgres => vec![
+            permission::postgres_of_actor_on_name(4),
+            credential::POSTGRES_PERMITTED_VERSION_BY_ID.text(4),
+            credential::POSTGRES_PERMITTED_VERSIONS_CURRENT.text(4),
+            credential::POSTGRES_PERMITTED_VERSIONS_NEWEST_FIRST.text(4),
+        ],
+        Engine::Sqlite => vec![permission::sqlite_of_actor_on(4)],
+    }
+}
+
 /// Those that only one engine takes.
 fn statements_of(engine: Engine) -> &'static [&'static str] {
     match engine {
@@ -134,6 +158,10 @@ fn statements_of(engine: Engine) -> &'static [&'static str] {
             check::SQLITE_ENDS,
             retention::SQLITE_DELETABLE_VERSIONS,
             credential::SQLITE_ADD_VERSION,
+            credential::SQLITE_POINT_AT_NEW_VERSION,
+            credential::SQLITE_NAMED_VERSION_BY_ID,
+            credential::SQLITE_NAMED_VERSIONS_CURRENT,
+            credential::SQLITE_NAMED_VERSIONS_NEWEST_FIRST,
             credential::SQLITE_FIND_CONTAINING,
             credential::SQLITE_FIND_EXPIRING_CONTAINING,
             credential::SQLITE_FIND_CONTAINING_SHORT,
@@ -159,13 +187,14 @@ pub(super) const READING_WHAT_COUNTS: [&str; 7] = [
 /// Statements that look at versions in their order, and stop as soon as they can.
 pub(super) fn stopping_early(engine: Engine) -> impl Iterator<Item = &'static str> {
     let of_engine = match engine {
-        Engine::Postgres => [
+        Engine::Postgres => &[
             check::POSTGRES_CREDENTIALS,
             retention::POSTGRES_DELETABLE_VERSIONS,
-        ],
-        Engine::Sqlite => [
+        ][..],
+        Engine::Sqlite => &[
             check::SQLITE_CREDENTIALS,
             retention::SQLITE_DELETABLE_VERSIONS,
+            credential::SQLITE_NAMED_VERSIONS_NEWEST_FIRST,
         ],
     };
     [
@@ -179,5 +208,5 @@ pub(super) fn stopping_early(engine: Engine) -> impl Iterator<Item = &'static st
         retention::PAGE,
     ]
     .into_iter()
-    .chain(of_engine)
+    .chain(of_engine.iter().copied())
 }

@@ -99,6 +99,56 @@ async fn new_names_that_are_written_at_once_with_some_that_are_refused_are_found
     }
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn each_writer_of_many_has_the_outcome_that_it_would_have_alone() {
+    let fixture = Fixture::new().await;
+    let there = fixture.append("/there", "password", 1).await;
+    let there = fixture
+        .credentials
+        .version_by_id(there)
+        .await
+        .unwrap()
+        .unwrap();
+    let is = AppendCondition::CredentialIs;
+    let mut appending = Vec::new();
+    for number in 0..WRITERS {
+        let name = format!("/own/{number}");
+        let old = format!("/old/{number}");
+        fixture.append(&old, "password", 1).await;
+        for (name, credential_type, condition) in [
+            (name.as_str(), "password", AppendCondition::NewestIs(None)),
+            (old.as_str(), "password", AppendCondition::Always),
+            ("/there", "password", is(there.credential_id)),
+            ("/there", "password", is(Uuid::nil())),
+            ("/there", "password", AppendCondition::NewestIs(None)),
+            ("/there", "user", AppendCondition::Always),
+            ("/There", "password", AppendCondition::Always),
+            ("/absent", "password", is(there.credential_id)),
+        ] {
+            let new = version(&fixture, name, credential_type, 2);
+            appending.push((new.clone(), append(&fixture, new, condition)));
+        }
+    }
+    for (number, (new, appending)) in appending.into_iter().enumerate() {
+        let outcome = appending.await.unwrap();
+        match (number % 8, outcome) {
+            (0..=2, Appended::Written(written)) => {
+                assert_eq!(written.id, new.id);
+                let read = fixture.credentials.version_by_id(new.id).await.unwrap();
+                assert_eq!(read, Some(*written));
+            }
+            (3 | 4 | 7, Appended::Changed)
+            | (5, Appended::TypeDiffers(_))
+            | (6, Appended::NamedOtherwise(_)) => {}
+            (_, outcome) => panic!("{number}: {outcome:?}"),
+        }
+    }
+    let all = fixture.all("/there").await;
+    assert_eq!(all.len(), WRITERS + 1);
+    assert!(all.is_sorted_by(|newer, older| newer.sequence > older.sequence));
+    assert!(fixture.all("/absent").await.is_empty());
+}
+
 #[tokio::test]
 async fn one_that_goes_away_at_any_point_leaves_all_or_nothing() {
     let fixture = Fixture::new().await;

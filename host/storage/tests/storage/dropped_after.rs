@@ -1,4 +1,4 @@
-//! A user that goes away in the middle of what it has begun. The tests within the crate have it from here, too.
+//! A user that goes away in the middle of what it has begun.
 
 use std::{
     future::{Future, poll_fn},

@@ -19,6 +19,7 @@ mod key_rotation;
 mod leases;
 mod migrations;
 mod permissions;
+mod permitted_reads;
 mod retention;
 mod signed_by;
 mod sizes;

@@ -1,0 +1,249 @@
+//! Transactions on SQLite that share a commit.
+
+mod fixture;
+
+use tokio::task::yield_now;
+
+use super::*;
+use crate::statement::statement;
+use fixture::{Ending, Fixture, LIMITS, may_answer_later, write};
+
+#[tokio::test]
+async fn queued_transactions_share_a_commit_up_to_a_number() {
+    for (others, commits) in [(0, 1), (1, 1), (3, 1), (4, 2)] {
+        let fixture = Fixture::new().await;
+        let first = fixture.block(1, Ending::Commit).await;
+        let before = fixture.commits();
+        let mut writing = Vec::new();
+        for number in 0..others {
+            writing.push(fixture.write(number + 2, Ending::Commit).await);
+        }
+        first.end().await.unwrap();
+        for written in writing {
+            written.await.unwrap().unwrap();
+        }
+        let all: Vec<i64> = (1..others + 2).collect();
+        assert_eq!(fixture.numbers(), all);
+        assert_eq!(fixture.commits() - before, commits, "{others} others");
+    }
+}
+
+#[tokio::test]
+async fn a_group_whose_time_is_over_takes_in_nothing() {
+    let limits = GroupLimits {
+        time_max: Duration::ZERO,
+        ..LIMITS
+    };
+    let fixture = Fixture::with(limits).await;
+    let first = fixture.block(1, Ending::Commit).await;
+    let before = fixture.commits();
+    let second = fixture.write(2, Ending::Commit).await;
+    first.end().await.unwrap();
+    second.await.unwrap().unwrap();
+    assert_eq!(fixture.commits() - before, 2);
+}
+
+#[tokio::test]
+async fn no_caller_gets_an_outcome_before_the_commit() {
+    for ending in [Ending::Commit, Ending::Abandon] {
+        let fixture = Fixture::new().await;
+        let first = fixture.block(1, Ending::Commit).await;
+        let (begun, seen) = oneshot::channel();
+        let second = fixture.queue_blocking(2, ending, begun).await;
+        let (begun, beginning) = oneshot::channel();
+        let third = fixture.queue_blocking(3, Ending::Commit, begun).await;
+        first.release.send(()).unwrap();
+        assert_eq!(seen.await.unwrap(), [1]);
+        second.release.send(()).unwrap();
+        beginning.await.unwrap();
+        yield_now().await;
+        assert!(!first.writing.is_finished());
+        assert!(!second.writing.is_finished());
+        assert_eq!(fixture.numbers(), Vec::<i64>::new());
+        third.end().await.unwrap();
+        second.writing.await.unwrap().unwrap();
+        first.writing.await.unwrap().unwrap();
+    }
+}
+
+#[tokio::test]
+async fn undoing_one_touches_no_other() {
+    for ending in [
+        Ending::Abandon,
+        Ending::ReturnError,
+        Ending::Fail,
+        Ending::Panic,
+        Ending::Wait,
+    ] {
+        for undone in 1..=4 {
+            let fixture = Fixture::new().await;
+            let ending_of = |number| {
+                if number == undone {
+                    ending
+                } else {
+                    Ending::Commit
+                }
+            };
+            let first = fixture.block(1, ending_of(1)).await;
+            let mut writing = Vec::new();
+            for number in 2..=4 {
+                writing.push(fixture.write(number, ending_of(number)).await);
+            }
+            let mut outcomes = vec![first.end().await];
+            for written in writing {
+                outcomes.push(written.await.unwrap());
+            }
+            for (number, outcome) in (1..).zip(outcomes) {
+                let has_succeeded = number != undone || ending == Ending::Abandon;
+                assert_eq!(outcome.is_ok(), has_succeeded, "{number}: {outcome:?}");
+                assert!(!may_answer_later(&outcome) || ending == Ending::Fail);
+            }
+            let kept: Vec<i64> = (1..=4).filter(|&number| number != undone).collect();
+            assert_eq!(fixture.numbers(), kept, "{ending:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn if_the_commit_fails_nothing_is_written_and_the_next_group_is() {
+    let fixture = Fixture::new().await;
+    let first = fixture.block(1, Ending::Commit).await;
+    let mut writing = Vec::new();
+    for (number, ending) in [
+        (2, Ending::BeRefused),
+        (3, Ending::Commit),
+        (4, Ending::Abandon),
+    ] {
+        writing.push(fixture.write(number, ending).await);
+    }
+    assert!(may_answer_later(&first.end().await));
+    for written in writing {
+        let outcome = written.await.unwrap();
+        assert!(may_answer_later(&outcome), "{outcome:?}");
+    }
+    assert_eq!(fixture.numbers(), Vec::<i64>::new());
+    let later = fixture.write(5, Ending::Commit).await;
+    later.await.unwrap().unwrap();
+    assert_eq!(fixture.numbers(), [5]);
+}
+
+#[tokio::test]
+async fn acknowledged_writes_are_there_if_the_disk_is_full() {
+    let fixture = Fixture::new().await;
+    fixture.run("pragma max_page_count = 5").await.unwrap();
+    let first = fixture.block(1, Ending::Commit).await;
+    let writer = fixture.writer.clone();
+    let large = tokio::spawn(async move {
+        let writing = writer.transaction(|mut transaction| async move {
+            let query = statement("insert into t (a, b) values (2, zeroblob(100000))");
+            transaction.execute(query).await?;
+            transaction.commit(()).await
+        });
+        writing.await
+    });
+    yield_now().await;
+    let third = fixture.write(3, Ending::Commit).await;
+    let first = first.end().await;
+    assert!(may_answer_later(&large.await.unwrap()));
+    let outcomes = [(1, first.is_ok()), (3, third.await.unwrap().is_ok())];
+    let acknowledged = outcomes
+        .iter()
+        .filter(|(_, is_acknowledged)| *is_acknowledged);
+    let acknowledged: Vec<i64> = acknowledged.map(|(number, _)| *number).collect();
+    assert_eq!(fixture.numbers(), acknowledged);
+    fixture.run("pragma max_page_count = 1000").await.unwrap();
+    let later = fixture.write(5, Ending::Commit).await;
+    later.await.unwrap().unwrap();
+    assert_eq!(fixture.numbers().last(), Some(&5));
+}
+
+#[tokio::test]
+async fn a_transaction_whose_caller_goes_before_it_begins_is_skipped() {
+    let fixture = Fixture::new().await;
+    let first = fixture.block(1, Ending::Commit).await;
+    let second = fixture.write(2, Ending::Commit).await;
+    let third = fixture.write(3, Ending::Commit).await;
+    assert_eq!(fixture.writer.occupancy().waiting, 2);
+    second.abort();
+    assert!(second.await.unwrap_err().is_cancelled());
+    assert_eq!(fixture.writer.occupancy().waiting, 1);
+    first.end().await.unwrap();
+    third.await.unwrap().unwrap();
+    assert_eq!(fixture.numbers(), [1, 3]);
+}
+
+#[tokio::test]
+async fn a_transaction_whose_caller_goes_after_it_began_is_written() {
+    let fixture = Fixture::new().await;
+    let first = fixture.block(1, Ending::Commit).await;
+    first.writing.abort();
+    assert!(first.writing.await.unwrap_err().is_cancelled());
+    let second = fixture.write(2, Ending::Commit).await;
+    first.release.send(()).unwrap();
+    second.await.unwrap().unwrap();
+    assert_eq!(fixture.numbers(), [1, 2]);
+}
+
+#[tokio::test]
+async fn a_transaction_that_can_not_begin_in_time_is_given_up() {
+    let fixture = Fixture::new().await;
+    let first = fixture.block(1, Ending::Commit).await;
+    let impatient = GroupCommit {
+        wait_max: Duration::ZERO,
+        ..fixture.writer.clone()
+    };
+    let given_up = impatient.transaction(|transaction| write(transaction, 2, Ending::Commit));
+    assert!(may_answer_later(&given_up.await));
+    assert_eq!(fixture.writer.occupancy().waiting, 0);
+    first.end().await.unwrap();
+    fixture
+        .write(3, Ending::Commit)
+        .await
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(fixture.numbers(), [1, 3]);
+}
+
+#[tokio::test]
+async fn a_transaction_that_has_begun_may_take_its_time() {
+    let mut fixture = Fixture::new().await;
+    // On a busy machine it may take longer until it begins.
+    fixture.writer.wait_max = Duration::from_secs(2);
+    let first = fixture.block(1, Ending::Commit).await;
+    tokio::time::sleep(fixture.writer.wait_max).await;
+    first.end().await.unwrap();
+    assert_eq!(fixture.numbers(), [1]);
+}
+
+#[tokio::test]
+async fn its_occupancy_tells_whether_one_writes_and_how_many_wait() {
+    let fixture = Fixture::new().await;
+    let occupancy = |in_use, idle, waiting| PoolOccupancy {
+        connections_max: 1,
+        in_use,
+        idle,
+        waiting,
+    };
+    assert_eq!(fixture.writer.occupancy(), occupancy(0, 1, 0));
+    let first = fixture.block(1, Ending::Commit).await;
+    assert_eq!(fixture.writer.occupancy(), occupancy(1, 0, 0));
+    let second = fixture.write(2, Ending::Commit).await;
+    assert_eq!(fixture.writer.occupancy(), occupancy(1, 0, 1));
+    first.end().await.unwrap();
+    second.await.unwrap().unwrap();
+    assert_eq!(fixture.writer.occupancy(), occupancy(0, 1, 0));
+}
+
+#[tokio::test]
+async fn queued_transactions_are_written_before_it_closes_and_later_ones_refused() {
+    let fixture = Fixture::new().await;
+    let first = fixture.block(1, Ending::Commit).await;
+    let second = fixture.write(2, Ending::Commit).await;
+    let (first, ()) = tokio::join!(first.end(), fixture.writer.close());
+    first.unwrap();
+    second.await.unwrap().unwrap();
+    let third = fixture.write(3, Ending::Commit).await;
+    assert!(may_answer_later(&third.await.unwrap()));
+    assert_eq!(fixture.numbers(), [1, 2]);
+}

@@ -1,0 +1,73 @@
+//! Work in a queue, which its consumer begins or its caller gives up.
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use keywright_core::ports::RepositoryFailure;
+use tokio::{sync::oneshot, time::timeout};
+
+use crate::failure::repository_failure;
+
+/// Work in a queue. Of the consumer and the caller, the one that takes it first decides what becomes of it. If either drops it,
+/// it never begins.
+pub(crate) struct Queued<W>(Shared<W>);
+
+/// The caller's hold on work in a queue.
+pub(crate) struct Caller<W>(Queued<W>);
+
+/// The work with its reference to the count. `None` once it was taken.
+type Shared<W> = Arc<Mutex<Option<(W, Arc<()>)>>>;
+
+/// Counts the work of a queue that has not begun, by its references.
+#[derive(Default)]
+pub(crate) struct Waiting(Arc<()>);
+
+impl Waiting {
+    /// Returns work for the consumer of a queue, and the caller's hold on it.
+    pub(crate) fn queued<W>(&self, work: W) -> (Queued<W>, Caller<W>) {
+        let shared = Arc::new(Mutex::new(Some((work, Arc::clone(&self.0)))));
+        (Queued(Arc::clone(&shared)), Caller(Queued(shared)))
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        Arc::strong_count(&self.0) - 1
+    }
+}
+
+impl<W> Queued<W> {
+    /// Returns the work, to begin it. `None` if the caller has given it up.
+    pub(crate) fn begin(&self) -> Option<W> {
+        let mut shared = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        shared.take().map(|(work, _)| work)
+    }
+}
+
+impl<W> Caller<W> {
+    /// Waits for the outcome of the work, for `wait_max` at most until the work begins.
+    ///
+    /// # Errors
+    /// [`RepositoryFailure::Unavailable`] if it does not begin in time, or if the consumer has gone.
+    pub(crate) async fn outcome<T>(
+        self,
+        mut outcome: oneshot::Receiver<T>,
+        wait_max: Duration,
+    ) -> Result<T, RepositoryFailure> {
+        let outcome = match timeout(wait_max, &mut outcome).await {
+            Err(_) if self.0.begin().is_some() => {
+                return Err(repository_failure(sqlx::Error::PoolTimedOut));
+            }
+            // The database ends by itself, however long that takes.
+            Err(_) => outcome.await,
+            Ok(outcome) => outcome,
+        };
+        outcome.map_err(|_| repository_failure(sqlx::Error::PoolClosed))
+    }
+}
+
+impl<W> Drop for Queued<W> {
+    fn drop(&mut self) {
+        self.begin();
+    }
+}

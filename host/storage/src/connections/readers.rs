@@ -1,0 +1,335 @@
+//! The connections that read a SQLite file.
+//!
+//! A short read runs in place, on the thread that asked for it: a few rows by an index take a few microseconds, less than handing
+//! them over to another thread. Every other read runs on a thread where it may block.
+
+use std::{
+    mem,
+    ops::ControlFlow,
+    pin::pin,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use futures_util::future::{Either, select};
+use keywright_core::ports::RepositoryFailure;
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore, mpsc},
+    task::spawn_blocking,
+    time::timeout,
+};
+
+use super::{PoolOccupancy, SqliteConnection, SqliteFile};
+use crate::{
+    failure::{is_busy, is_unavailable, repository_failure},
+    row::Row,
+    statement::Statement,
+};
+
+/// Connections that read a SQLite file: at most a given number, opened when they are first needed.
+#[derive(Clone)]
+pub(crate) struct SqliteReaders {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    file: SqliteFile,
+    connections_max: usize,
+    wait_max: Duration,
+    slots: Arc<Semaphore>,
+    /// The connections that are not checked out, the one that was used last behind the others: its memory has the most of
+    /// what is read next.
+    idle: Mutex<Vec<SqliteConnection>>,
+    waiting: AtomicUsize,
+}
+
+impl SqliteReaders {
+    /// Opens the first connection, to find out whether the file can be opened.
+    ///
+    /// A read waits for `wait_max` at most, both for a free connection and for a lock that another process holds.
+    pub(crate) fn open(
+        file: SqliteFile,
+        connections_max: u32,
+        wait_max: Duration,
+    ) -> sqlx::Result<Self> {
+        let first = file.connect()?;
+        first.set_wait_max(Duration::ZERO)?;
+        let connections_max = connections_max as usize;
+        let shared = Shared {
+            file,
+            connections_max,
+            wait_max,
+            slots: Arc::new(Semaphore::new(connections_max)),
+            idle: Mutex::new(vec![first]),
+            waiting: AtomicUsize::new(0),
+        };
+        Ok(Self {
+            shared: Arc::new(shared),
+        })
+    }
+
+    /// Runs a short read in place.
+    ///
+    /// # Errors
+    /// [`RepositoryFailure::Unavailable`] when no connection comes free in time, when none can be opened, or after
+    /// [`Self::close`].
+    pub(super) async fn in_place<T>(
+        &self,
+        mut read: impl FnMut(&SqliteConnection) -> sqlx::Result<T>,
+    ) -> Result<T, RepositoryFailure> {
+        let begun = Instant::now();
+        loop {
+            let mut reader = self.check_out().await.map_err(repository_failure)?;
+            match reader.run(&mut read) {
+                Err(error) if is_busy(&error) && begun.elapsed() < self.shared.wait_max => {
+                    drop(reader);
+                    tokio::time::sleep(BUSY_PAUSE).await;
+                }
+                outcome => return outcome.map_err(repository_failure),
+            }
+        }
+    }
+
+    /// Runs several short reads in place, on one state of the database.
+    ///
+    /// # Errors
+    /// As for [`Self::in_place`].
+    pub(crate) async fn snapshot<T>(
+        &self,
+        mut read: impl FnMut(&SqliteConnection) -> sqlx::Result<T>,
+    ) -> Result<T, RepositoryFailure> {
+        self.in_place(|connection| connection.snapshot(|| read(connection)))
+            .await
+    }
+
+    /// Runs a read on a thread where it may block. Dropping the future interrupts the read.
+    ///
+    /// # Errors
+    /// As for [`Self::in_place`].
+    pub(super) async fn on_own_thread<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&SqliteConnection) -> sqlx::Result<T> + Send + 'static,
+    ) -> Result<T, RepositoryFailure> {
+        let reader = self.check_out().await.map_err(repository_failure)?;
+        let interruption = Interruption::default();
+        let is_interrupted = Arc::clone(&interruption.0);
+        let wait_max = self.shared.wait_max;
+        let reading = spawn_blocking(move || {
+            let mut reader = reader;
+            reader.run(|connection| connection.interruptible(wait_max, is_interrupted, read))
+        });
+        let outcome = reading.await.unwrap_or(Err(sqlx::Error::WorkerCrashed));
+        drop(interruption);
+        outcome.map_err(repository_failure)
+    }
+
+    /// Runs a statement on a thread where it may block, and passes on its rows, one by one, until there are no more or the
+    /// receiver breaks off. At most [`BATCHES_AHEAD_MAX`] batches of rows wait for the receiver.
+    ///
+    /// # Errors
+    /// As for [`Self::in_place`].
+    pub(super) async fn fetch_each(
+        &self,
+        statement: Statement,
+        receive: &mut (dyn FnMut(Row) -> ControlFlow<()> + Send),
+    ) -> Result<(), RepositoryFailure> {
+        let (sender, mut receiver) = mpsc::channel::<Vec<Row>>(BATCHES_AHEAD_MAX);
+        let reading =
+            pin!(self.on_own_thread(move |connection| {
+                send_batches(connection, &statement, &sender)
+            }));
+        let receiving = pin!(async {
+            while let Some(batch) = receiver.recv().await {
+                if batch.into_iter().try_for_each(&mut *receive).is_break() {
+                    return ControlFlow::Break(());
+                }
+            }
+            ControlFlow::Continue(())
+        });
+        match select(reading, receiving).await {
+            Either::Left((outcome, receiving)) => {
+                outcome?;
+                // The rest of the rows waits to be received.
+                let _ = receiving.await;
+                Ok(())
+            }
+            Either::Right((ControlFlow::Break(()), _)) => Ok(()),
+            Either::Right((ControlFlow::Continue(()), reading)) => reading.await,
+        }
+    }
+
+    /// Returns how many connections there are, and how many reads wait for one.
+    pub(crate) fn occupancy(&self) -> PoolOccupancy {
+        let Shared {
+            connections_max,
+            slots,
+            waiting,
+            ..
+        } = self.shared.as_ref();
+        PoolOccupancy {
+            connections_max: *connections_max,
+            in_use: connections_max.saturating_sub(slots.available_permits()),
+            idle: self.shared.idle().len(),
+            waiting: waiting.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Ends the checking out of connections, waits for those that are checked out, for as long as a read waits, and closes all.
+    pub(crate) async fn close(&self) {
+        let begun = Instant::now();
+        self.shared.slots.close();
+        loop {
+            self.shared.idle().clear();
+            let occupancy = self.occupancy();
+            if occupancy.in_use == 0 || begun.elapsed() > self.shared.wait_max {
+                return;
+            }
+            tokio::time::sleep(CLOSING_PAUSE).await;
+        }
+    }
+
+    /// Checks out a connection.
+    pub(super) async fn check_out(&self) -> sqlx::Result<Reader> {
+        self.shared.file.require_in_place()?;
+        let slots = &self.shared.slots;
+        let slot = match Arc::clone(slots).try_acquire_owned() {
+            Ok(slot) => slot,
+            Err(_) => self.wait_for_slot().await?,
+        };
+        let idle = self.shared.idle().pop();
+        let connection = match idle {
+            Some(connection) => connection,
+            None => {
+                let file = self.shared.file.clone();
+                let opening = spawn_blocking(move || file.connect());
+                let opened = opening.await.unwrap_or(Err(sqlx::Error::WorkerCrashed))?;
+                opened.set_wait_max(Duration::ZERO)?;
+                opened
+            }
+        };
+        Ok(Reader {
+            connection: Some(connection),
+            shared: Arc::clone(&self.shared),
+            _slot: slot,
+        })
+    }
+
+    async fn wait_for_slot(&self) -> sqlx::Result<OwnedSemaphorePermit> {
+        let _waiting = Waiting::new(&self.shared.waiting);
+        let acquiring = Arc::clone(&self.shared.slots).acquire_owned();
+        match timeout(self.shared.wait_max, acquiring).await {
+            Ok(Ok(slot)) => Ok(slot),
+            Ok(Err(_)) => Err(sqlx::Error::PoolClosed),
+            Err(_) => Err(sqlx::Error::PoolTimedOut),
+        }
+    }
+}
+
+impl Shared {
+    fn idle(&self) -> MutexGuard<'_, Vec<SqliteConnection>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A connection that nothing else uses until this is dropped.
+pub(super) struct Reader {
+    /// `None` once it has failed, so that it is not used again.
+    connection: Option<SqliteConnection>,
+    shared: Arc<Shared>,
+    _slot: OwnedSemaphorePermit,
+}
+
+impl Reader {
+    /// Reads with the connection, which is closed if it fails for a reason that may be its own.
+    pub(super) fn run<T>(
+        &mut self,
+        read: impl FnOnce(&SqliteConnection) -> sqlx::Result<T>,
+    ) -> sqlx::Result<T> {
+        let connection = self.connection.as_ref();
+        let outcome = read(connection.ok_or(sqlx::Error::WorkerCrashed)?);
+        if let Err(error) = &outcome
+            && is_unavailable(error)
+            && !is_busy(error)
+        {
+            self.connection = None;
+        }
+        outcome
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        if let Some(connection) = self.connection.take()
+            && connection.is_settled()
+            && !self.shared.slots.is_closed()
+        {
+            self.shared.idle().push(connection);
+        }
+    }
+}
+
+/// Interrupts a read on another thread when it is dropped.
+#[derive(Default)]
+struct Interruption(Arc<AtomicBool>);
+
+impl Drop for Interruption {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Counts among the reads that wait.
+struct Waiting<'s>(&'s AtomicUsize);
+
+impl<'s> Waiting<'s> {
+    fn new(waiting: &'s AtomicUsize) -> Self {
+        waiting.fetch_add(1, Ordering::Relaxed);
+        Self(waiting)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn send_batches(
+    connection: &SqliteConnection,
+    statement: &Statement,
+    sender: &mpsc::Sender<Vec<Row>>,
+) -> sqlx::Result<()> {
+    let mut batch = Vec::with_capacity(BATCH_ROWS);
+    let mut receive = |row| {
+        batch.push(row);
+        if batch.len() < BATCH_ROWS {
+            return ControlFlow::Continue(());
+        }
+        let full = mem::replace(&mut batch, Vec::with_capacity(BATCH_ROWS));
+        match sender.blocking_send(full) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(_) => ControlFlow::Break(()),
+        }
+    };
+    if connection
+        .fetch_each(statement, &mut receive)?
+        .is_continue()
+    {
+        // Where nothing receives it any more, nothing waits for it.
+        drop(sender.blocking_send(batch));
+    }
+    Ok(())
+}
+
+/// How many rows are handed over to another thread at once, and how many such batches wait at most.
+const BATCH_ROWS: usize = 128;
+const BATCHES_AHEAD_MAX: usize = 2;
+
+/// How long it is until a busy file is tried again.
+const BUSY_PAUSE: Duration = Duration::from_millis(5);
+
+/// How long to wait before looking again whether the last connections have come back.
+const CLOSING_PAUSE: Duration = Duration::from_millis(10);

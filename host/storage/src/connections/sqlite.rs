@@ -1,0 +1,257 @@
+//! A connection to a SQLite file.
+
+use std::{
+    borrow::Cow,
+    error::Error,
+    fmt,
+    ops::ControlFlow,
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use rusqlite::{OpenFlags, types::Value};
+use sqlx::error::{DatabaseError, ErrorKind};
+
+use crate::{
+    row::{Row, SqliteRow},
+    statement::{Statement, statement},
+};
+
+/// How connections to a SQLite file are opened.
+#[derive(Clone, Debug)]
+pub(crate) struct SqliteSettings {
+    /// The file, which must exist. It may be empty.
+    pub(crate) path: PathBuf,
+    /// Whether nothing can be written.
+    pub(crate) is_read_only: bool,
+    /// How long a statement waits for a lock that another process holds.
+    pub(crate) wait_max: Duration,
+    /// The most of the file that the connection keeps in memory.
+    pub(crate) cache_kibibytes_max: u32,
+}
+
+/// A connection to a SQLite file. Its methods block the thread. Dropping it closes it, and rolls back its transaction.
+pub(crate) struct SqliteConnection {
+    connection: rusqlite::Connection,
+}
+
+impl SqliteConnection {
+    /// Opens a file. One that can be written gets a write-ahead log if it has none.
+    pub(crate) fn open(settings: &SqliteSettings) -> sqlx::Result<Self> {
+        let access = if settings.is_read_only {
+            OpenFlags::SQLITE_OPEN_READ_ONLY
+        } else {
+            OpenFlags::SQLITE_OPEN_READ_WRITE
+        };
+        let flags = access | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let opened = Self {
+            connection: rusqlite::Connection::open_with_flags(&settings.path, flags)
+                .map_err(into_sqlx)?,
+        };
+        opened.set_wait_max(settings.wait_max)?;
+        opened
+            .connection
+            .set_prepared_statement_cache_capacity(STATEMENTS_KEPT_MAX);
+        let cache_kibibytes_max = settings.cache_kibibytes_max;
+        opened.run(&format!(
+            "pragma temp_store = memory; pragma cache_size = -{cache_kibibytes_max}"
+        ))?;
+        if !settings.is_read_only {
+            opened.run(&format!(
+                "pragma journal_mode = wal; pragma synchronous = full; pragma foreign_keys = on;
+                 pragma secure_delete = on; pragma journal_size_limit = {JOURNAL_BYTES_KEPT_MAX}"
+            ))?;
+        }
+        Ok(opened)
+    }
+
+    /// Sets how long statements wait for a lock that another connection holds.
+    pub(crate) fn set_wait_max(&self, wait_max: Duration) -> sqlx::Result<()> {
+        self.connection.busy_timeout(wait_max).map_err(into_sqlx)
+    }
+
+    /// Runs statements that have neither parameters nor rows.
+    pub(crate) fn run(&self, sql: &str) -> sqlx::Result<()> {
+        self.connection.execute_batch(sql).map_err(into_sqlx)
+    }
+
+    /// Runs a statement for all its rows.
+    pub(crate) fn fetch_all(&self, statement: &Statement) -> sqlx::Result<Vec<Row>> {
+        let mut rows = Vec::new();
+        let mut receive = |row| {
+            rows.push(row);
+            ControlFlow::Continue(())
+        };
+        let fetched = self.fetch_each(statement, &mut receive);
+        fetched.map(|_| rows)
+    }
+
+    /// Runs a statement for its first row, if there is one.
+    pub(crate) fn fetch_optional(&self, statement: &Statement) -> sqlx::Result<Option<Row>> {
+        let mut first = None;
+        let mut receive = |row| {
+            first = Some(row);
+            ControlFlow::Break(())
+        };
+        let fetched = self.fetch_each(statement, &mut receive);
+        fetched.map(|_| first)
+    }
+
+    /// Runs a statement, and returns how many rows it changed.
+    pub(crate) fn execute(&self, statement: &Statement) -> sqlx::Result<u64> {
+        let fetched = self.fetch_each(statement, &mut |_| ControlFlow::Continue(()));
+        fetched.map(|_| self.connection.changes())
+    }
+
+    /// Runs a statement and passes on its rows, one by one, until there are no more or the receiver breaks off.
+    pub(crate) fn fetch_each(
+        &self,
+        statement: &Statement,
+        receive: &mut dyn FnMut(Row) -> ControlFlow<()>,
+    ) -> sqlx::Result<ControlFlow<()>> {
+        let fetched = if statement.is_persistent() {
+            let prepared = self.connection.prepare_cached(statement.sql());
+            prepared.and_then(|mut prepared| fetch_each(&mut prepared, statement, receive))
+        } else {
+            let prepared = self.connection.prepare(statement.sql());
+            prepared.and_then(|mut prepared| fetch_each(&mut prepared, statement, receive))
+        };
+        fetched.map_err(into_sqlx)
+    }
+
+    /// Runs several reads on one state of the database.
+    pub(crate) fn snapshot<T>(&self, read: impl FnOnce() -> sqlx::Result<T>) -> sqlx::Result<T> {
+        self.execute(&statement(BEGIN))?;
+        let outcome = read();
+        let ended = self.execute(&statement(COMMIT));
+        outcome.and_then(|outcome| ended.map(|_| outcome))
+    }
+
+    /// Whether no transaction has begun that has not ended.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.connection.is_autocommit()
+    }
+
+    /// Reads until another thread says that the read is interrupted, and waits for locks of other connections for as long as this.
+    pub(super) fn interruptible<T>(
+        &self,
+        wait_max: Duration,
+        is_interrupted: Arc<AtomicBool>,
+        read: impl FnOnce(&Self) -> sqlx::Result<T>,
+    ) -> sqlx::Result<T> {
+        let watch = move || is_interrupted.load(Ordering::Relaxed);
+        self.connection
+            .progress_handler(STEPS_BETWEEN_WATCHES, Some(watch))
+            .map_err(into_sqlx)?;
+        self.set_wait_max(wait_max)?;
+        let outcome = read(self);
+        self.set_wait_max(Duration::ZERO)?;
+        self.connection
+            .progress_handler(0, None::<fn() -> bool>)
+            .map_err(into_sqlx)?;
+        outcome
+    }
+}
+
+fn fetch_each(
+    prepared: &mut rusqlite::Statement<'_>,
+    statement: &Statement,
+    receive: &mut dyn FnMut(Row) -> ControlFlow<()>,
+) -> rusqlite::Result<ControlFlow<()>> {
+    statement.bind_to(prepared)?;
+    let names: Option<Arc<[Box<str>]>> = statement
+        .has_named_columns()
+        .then(|| prepared.column_names().into_iter().map(Box::from).collect());
+    let columns = prepared.column_count();
+    let mut rows = prepared.raw_query();
+    while let Some(row) = rows.next()? {
+        let values = (0..columns).map(|position| row.get::<_, Value>(position));
+        let row = SqliteRow::new(values.collect::<Result<_, _>>()?, names.clone());
+        if receive(Row::Sqlite(row)).is_break() {
+            return Ok(ControlFlow::Break(()));
+        }
+    }
+    Ok(ControlFlow::Continue(()))
+}
+
+/// Returns an error of rusqlite as one of sqlx, with the same result code.
+fn into_sqlx(error: rusqlite::Error) -> sqlx::Error {
+    match error {
+        rusqlite::Error::SqliteFailure(cause, message) => {
+            sqlx::Error::Database(Box::new(SqliteError {
+                code: cause.extended_code,
+                message: message.unwrap_or_else(|| cause.to_string()),
+            }))
+        }
+        rusqlite::Error::SqlInputError { error, msg, .. } => {
+            sqlx::Error::Database(Box::new(SqliteError {
+                code: error.extended_code,
+                message: msg,
+            }))
+        }
+        error => sqlx::Error::Decode(Box::new(error)),
+    }
+}
+
+/// An error that SQLite reported.
+#[derive(Debug)]
+struct SqliteError {
+    /// The extended result code.
+    code: i32,
+    message: String,
+}
+
+impl fmt::Display for SqliteError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "(code: {}) {}", self.code, self.message)
+    }
+}
+
+impl Error for SqliteError {}
+
+impl DatabaseError for SqliteError {
+    fn message(&self) -> &str {
+        &self.message
+    }
+
+    fn code(&self) -> Option<Cow<'_, str>> {
+        Some(self.code.to_string().into())
+    }
+
+    fn as_error(&self) -> &(dyn Error + Send + Sync + 'static) {
+        self
+    }
+
+    fn as_error_mut(&mut self) -> &mut (dyn Error + Send + Sync + 'static) {
+        self
+    }
+
+    fn into_error(self: Box<Self>) -> Box<dyn Error + Send + Sync + 'static> {
+        self
+    }
+
+    fn kind(&self) -> ErrorKind {
+        match self.code {
+            rusqlite::ffi::SQLITE_CONSTRAINT_UNIQUE
+            | rusqlite::ffi::SQLITE_CONSTRAINT_PRIMARYKEY => ErrorKind::UniqueViolation,
+            _ => ErrorKind::Other,
+        }
+    }
+}
+
+/// The transaction begins with what it reads first.
+const BEGIN: &str = "begin deferred";
+const COMMIT: &str = "commit";
+
+/// How many steps of its virtual machine SQLite takes before it looks again whether a read is interrupted.
+const STEPS_BETWEEN_WATCHES: i32 = 4_096;
+
+/// How many prepared statements a connection keeps.
+const STATEMENTS_KEPT_MAX: usize = 128;
+
+/// How much of the write-ahead log is kept on disk after a checkpoint, in bytes.
+const JOURNAL_BYTES_KEPT_MAX: u32 = 64 * 1024 * 1024;

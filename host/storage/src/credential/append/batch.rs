@@ -1,0 +1,333 @@
+//! Adding versions of several credentials by one transaction of PostgreSQL.
+//!
+//! What makes a commit slow is the flush of the disk, and serializable transactions that look up neighbouring names come in each
+//! other's way. So versions that arrive while others are written are added together, by a transaction that is read committed and
+//! locks the rows of the credentials. That is as safe as a serializable transaction for the versions that [`is_batched`] lets in;
+//! `host/README.md` says why. A version that does not fit, and each version of a batch that another transaction came in the way
+//! of, is added by a serializable transaction of its own, which finds the reason.
+
+mod statements;
+
+#[cfg(test)]
+pub(crate) use statements::texts as append_batches;
+
+use std::{
+    collections::{HashMap, HashSet},
+    error::Error,
+    fmt,
+    sync::Arc,
+    time::Duration,
+};
+
+use keywright_core::{
+    credential::{CredentialName, CredentialType},
+    ports::{AppendCondition, RepositoryFailure},
+};
+use tokio::sync::{Mutex, mpsc, oneshot};
+use uuid::Uuid;
+
+use super::{Addition, Owner, Place, holds};
+use crate::{
+    connections::{Ended, Queued, Transaction, Waiting, Writer},
+    credential::row,
+    failure::{is_conflict, sequence_behind},
+    row::column,
+};
+
+/// Collects versions that are to be added, and adds them in batches.
+#[derive(Clone)]
+pub(crate) struct AppendBatches {
+    /// It is as long as there are callers.
+    queue: mpsc::UnboundedSender<Queued<Pending>>,
+    wait_max: Duration,
+    waiting: Arc<Waiting>,
+}
+
+/// A version to add, whose caller waits for the place. The place is `None` if the version must be added by a transaction of its
+/// own.
+struct Pending {
+    addition: Arc<Addition>,
+    answer: oneshot::Sender<Result<Option<Place>, BatchFailed>>,
+}
+
+/// What is not in a batch yet.
+struct Backlog {
+    queue: mpsc::UnboundedReceiver<Queued<Pending>>,
+    /// A version that did not fit into the last batch, and begins the next one.
+    next: Option<Pending>,
+}
+
+/// Why nothing of a batch was written, unless the answer to the commit was lost. All of its versions share the cause.
+#[derive(Clone, Debug)]
+struct BatchFailed(Arc<RepositoryFailure>);
+
+impl fmt::Display for BatchFailed {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("the versions that were to be added together were not added")
+    }
+}
+
+impl Error for BatchFailed {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(self.0.as_ref())
+    }
+}
+
+impl AppendBatches {
+    /// Starts the tasks that write batches. They end with the last clone of this. A version waits for `wait_max` at most until its
+    /// batch begins.
+    pub(crate) fn start(writer: &Writer, wait_max: Duration) -> Self {
+        let (queue, pending) = mpsc::unbounded_channel();
+        let backlog = Arc::new(Mutex::new(Backlog {
+            queue: pending,
+            next: None,
+        }));
+        for _ in 0..CONCURRENT_BATCHES {
+            tokio::spawn(write_batches(writer.clone(), Arc::clone(&backlog)));
+        }
+        Self {
+            queue,
+            wait_max,
+            waiting: Arc::default(),
+        }
+    }
+
+    /// Adds a version. Returns `None` if it must be added by a transaction of its own; then nothing was written.
+    pub(super) async fn append(
+        &self,
+        addition: &Arc<Addition>,
+    ) -> Result<Option<Place>, RepositoryFailure> {
+        if !is_batched(addition) {
+            return Ok(None);
+        }
+        let (answer, outcome) = oneshot::channel();
+        let addition = Arc::clone(addition);
+        let (queued, caller) = self.waiting.queued(Pending { addition, answer });
+        // If the tasks have ended, there is no outcome.
+        drop(self.queue.send(queued));
+        let outcome = caller.outcome(outcome, self.wait_max).await?;
+        outcome.map_err(|failed| RepositoryFailure::Unavailable(Box::new(failed)))
+    }
+
+    /// How many versions wait for their batches.
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting.count()
+    }
+}
+
+/// Whether a version may be added in a batch: nothing is decided but whether its own credential is as expected, and no other
+/// transaction decides anything by this credential that does not write it as well.
+fn is_batched(addition: &Addition) -> bool {
+    let version = &addition.version;
+    let is_certificate = version.credential_type.as_str() == CredentialType::CERTIFICATE
+        || version.certificate.is_some()
+        || version.signed_by.is_some()
+        || version.issuer.is_some();
+    let reads_versions = match addition.condition {
+        AppendCondition::Always
+        | AppendCondition::CredentialIs(_)
+        | AppendCondition::NewestIs(None) => !addition.unchanged.is_empty(),
+        AppendCondition::NewestIs(Some(_)) => true,
+    };
+    !is_certificate && !reads_versions && !version.is_transitional
+}
+
+/// Writes batches until no more versions can come.
+async fn write_batches(writer: Writer, backlog: Arc<Mutex<Backlog>>) {
+    loop {
+        let Some(batch) = backlog.lock().await.next_batch().await else {
+            return;
+        };
+        let additions: Arc<[Arc<Addition>]> = batch
+            .iter()
+            .map(|pending| Arc::clone(&pending.addition))
+            .collect();
+        let appending = writer.read_committed(|transaction| append_all(transaction, additions));
+        let mut places = match appending.await {
+            Ok(places) => Ok(places),
+            // It was rolled back.
+            Err(failure) if is_undone(&failure) => {
+                writer.count_retry();
+                Ok(HashMap::new())
+            }
+            Err(failure) => Err(BatchFailed(Arc::new(failure))),
+        };
+        for Pending { addition, answer } in batch {
+            let place = places
+                .as_mut()
+                .map(|places| places.remove(&addition.version.id));
+            // A caller that has gone needs no response.
+            drop(answer.send(place.map_err(|failed| failed.clone())));
+        }
+    }
+}
+
+/// Whether it is certain that nothing was written, and the same may succeed by transactions of their own.
+fn is_undone(failure: &RepositoryFailure) -> bool {
+    is_conflict(failure) || matches!(failure, RepositoryFailure::Query(_))
+}
+
+impl Backlog {
+    /// Waits for a version, and returns it with those that wait behind it, up to one that does not fit. Each name is there once.
+    /// They are in the order of their names: so of two batches that insert the same names, none waits for the other while that
+    /// one waits for it.
+    async fn next_batch(&mut self) -> Option<Vec<Pending>> {
+        let mut batch = Vec::new();
+        let (mut names, mut bytes) = (HashSet::new(), 0);
+        loop {
+            let pending = match self.next.take() {
+                Some(pending) => Some(pending),
+                None if batch.is_empty() => self.queue.recv().await?.begin(),
+                None => match self.queue.try_recv() {
+                    Ok(queued) => queued.begin(),
+                    Err(_) => break,
+                },
+            };
+            let Some(pending) = pending else {
+                continue;
+            };
+            bytes += pending.addition.version.envelope.ciphertext.len();
+            let is_new = names.insert(folded_name(&pending.addition));
+            let fits = is_new && bytes <= BYTES_MAX && batch.len() < LENGTH_MAX;
+            if !fits && !batch.is_empty() {
+                self.next = Some(pending);
+                break;
+            }
+            batch.push(pending);
+        }
+        batch.sort_by_cached_key(|pending| folded_name(&pending.addition));
+        Some(batch)
+    }
+}
+
+fn folded_name(addition: &Addition) -> String {
+    addition.version.name.lookup().folded().to_owned()
+}
+
+/// Adds those versions that fit, and returns their places by their ids.
+async fn append_all(
+    mut transaction: Transaction,
+    additions: Arc<[Arc<Addition>]>,
+) -> Result<Ended<HashMap<Uuid, Place>>, RepositoryFailure> {
+    let mut locked = lock_credentials(&mut transaction, &additions).await?;
+    let (mut fitting, mut absent) = (Vec::new(), Vec::new());
+    for addition in additions.iter().map(Arc::as_ref) {
+        match locked.remove(&folded_name(addition)) {
+            Some(owner) if fits(addition, &owner) => fitting.push((addition, owner)),
+            None if holds(addition.condition, None) => absent.push(addition),
+            _ => {}
+        }
+    }
+    fitting.extend(insert_credentials(&mut transaction, absent).await?);
+    let places = insert_versions(&mut transaction, fitting).await?;
+    transaction.commit(places).await
+}
+
+/// Whether a version fits a credential that exists. What the newest version is has not been read.
+fn fits(addition: &Addition, owner: &Owner) -> bool {
+    let version = &addition.version;
+    owner.credential_type == version.credential_type
+        && owner.name.as_str() == version.name.as_str()
+        && !matches!(addition.condition, AppendCondition::NewestIs(_))
+        && holds(addition.condition, Some(owner))
+}
+
+/// Locks the credentials that exist, and returns them by their folded names. No other transaction changes or deletes them until
+/// this one ends.
+async fn lock_credentials(
+    transaction: &mut Transaction,
+    additions: &[Arc<Addition>],
+) -> Result<HashMap<String, Owner>, RepositoryFailure> {
+    let names = additions.iter().map(|addition| folded_name(addition));
+    let query = statements::lock_credentials(&names.collect::<Vec<_>>());
+    let mut owners = HashMap::new();
+    for row in transaction.fetch_all(query).await? {
+        let owner = Owner {
+            sequence: column!(row, "credential", "sequence")?,
+            id: column!(row, "credential", "id")?,
+            name: CredentialName::from_stored(column!(row, "credential", "name")?),
+            credential_type: row::credential_type(&row)?,
+            newest_version_id: None,
+        };
+        owners.insert(column!(row, "credential", "name_folded")?, owner);
+    }
+    Ok(owners)
+}
+
+/// Inserts credentials, except those that another transaction has inserted since.
+async fn insert_credentials<'a>(
+    transaction: &mut Transaction,
+    absent: Vec<&'a Addition>,
+) -> Result<Vec<(&'a Addition, Owner)>, RepositoryFailure> {
+    if absent.is_empty() {
+        return Ok(Vec::new());
+    }
+    let with_ids = absent
+        .into_iter()
+        .map(|addition| (addition.identifiers.fresh(), addition));
+    let with_ids: Vec<(Uuid, &Addition)> = with_ids.collect();
+    let versions = with_ids
+        .iter()
+        .map(|(id, addition)| (*id, &addition.version));
+    let query = statements::insert_credentials(&versions.collect::<Vec<_>>());
+    let mut by_id: HashMap<Uuid, &Addition> = with_ids.into_iter().collect();
+    let mut inserted = Vec::new();
+    for row in transaction.fetch_all(query).await? {
+        let id = column!(row, "credential", "id")?;
+        let sequence = column!(row, "credential", "sequence")?;
+        if let Some(addition) = by_id.remove(&id) {
+            let owner = Owner {
+                sequence,
+                id,
+                name: addition.version.name.clone(),
+                credential_type: addition.version.credential_type.clone(),
+                newest_version_id: None,
+            };
+            inserted.push((addition, owner));
+        }
+    }
+    Ok(inserted)
+}
+
+/// Inserts versions and points their credentials at them.
+async fn insert_versions(
+    transaction: &mut Transaction,
+    fitting: Vec<(&Addition, Owner)>,
+) -> Result<HashMap<Uuid, Place>, RepositoryFailure> {
+    if fitting.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let versions = fitting
+        .iter()
+        .map(|(addition, owner)| (owner.sequence, &addition.version));
+    let query = statements::add_versions(&versions.collect::<Vec<_>>());
+    let mut sequences = HashMap::new();
+    for row in transaction.fetch_all(query).await? {
+        let id: Uuid = column!(row, "credential_version", "id")?;
+        let sequence: i64 = column!(row, "credential_version", "sequence")?;
+        sequences.insert(id, sequence);
+    }
+    let places = fitting.into_iter().map(|(addition, credential)| {
+        let id = addition.version.id;
+        let sequence = sequences.remove(&id).ok_or_else(sequence_behind)?;
+        Ok((
+            id,
+            Place {
+                sequence,
+                credential,
+            },
+        ))
+    });
+    places.collect()
+}
+
+/// The most versions that one transaction adds, and the most bytes of their ciphertexts, but for one version that is longer by
+/// itself.
+const LENGTH_MAX: usize = 64;
+const BYTES_MAX: usize = 4 * 1_024 * 1_024;
+
+/// How many batches are written at the same time: one while the disk flushes the other.
+const CONCURRENT_BATCHES: usize = 2;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,132 @@
+//! The SQL of batches. There is a text for each power of two of rows, so that it stays prepared. Rows that are left over have no
+//! id.
+
+use keywright_core::ports::NewVersion;
+use sqlx::AssertSqlSafe;
+use uuid::Uuid;
+
+use crate::statement::{Statement, statement};
+
+/// Locks the rows of the credentials with these folded names, in the order of the names. Others may still refer to the rows.
+pub(super) fn lock_credentials(names: &[String]) -> Statement {
+    let count = names.len().next_power_of_two();
+    let query = statement(AssertSqlSafe(lock_credentials_sql(count)));
+    (0..count).fold(query, |query, place| query.bind(names.get(place).cloned()))
+}
+
+/// Inserts the credentials of new versions, which have these ids, except those whose names exist by now.
+pub(super) fn insert_credentials(credentials: &[(Uuid, &NewVersion)]) -> Statement {
+    let count = credentials.len().next_power_of_two();
+    let query = statement(AssertSqlSafe(insert_credentials_sql(count)));
+    (0..count).fold(query, |query, place| {
+        let (id, version) = credentials.get(place).copied().unzip();
+        query
+            .bind(id)
+            .bind(version.map(|version| version.name.as_str()))
+            .bind(version.map(|version| version.name.lookup().folded().to_owned()))
+            .bind(version.map(|version| version.credential_type.as_str()))
+            .bind(version.map(|version| version.created_at.timestamp_millis()))
+    })
+}
+
+/// Inserts versions of the credentials with these sequences, and points the credentials at them. There is no row for a version
+/// whose sequence is not behind that of the newest one.
+pub(super) fn add_versions(versions: &[(i64, &NewVersion)]) -> Statement {
+    let count = versions.len().next_power_of_two();
+    let query = statement(AssertSqlSafe(add_versions_sql(count)));
+    (0..count).fold(query, |query, place| {
+        let (credential_sequence, version) = versions.get(place).copied().unzip();
+        let plugin = version.and_then(|version| version.provenance.as_ref());
+        let envelope = version.map(|version| &version.envelope);
+        query
+            .bind(version.map(|version| version.id))
+            .bind(credential_sequence)
+            .bind(version.map(|version| version.created_at.timestamp_millis()))
+            .bind(version.and_then(|version| version.is_generated))
+            .bind(plugin.map(|plugin| plugin.name.as_str()))
+            .bind(plugin.map(|plugin| plugin.version.as_str()))
+            .bind(plugin.map(|plugin| plugin.digest.as_str()))
+            .bind(plugin.map(|plugin| plugin.interface_version.as_str()))
+            .bind(envelope.map(|envelope| envelope.key_id))
+            .bind(envelope.map(|envelope| envelope.nonce.as_slice()))
+            .bind(envelope.map(|envelope| envelope.ciphertext.as_slice()))
+    })
+}
+
+/// The texts, for the test of their plans.
+#[cfg(test)]
+pub(crate) fn texts(count: usize) -> [String; 3] {
+    [
+        lock_credentials_sql(count),
+        insert_credentials_sql(count),
+        add_versions_sql(count),
+    ]
+}
+
+fn lock_credentials_sql(count: usize) -> String {
+    let places: Vec<String> = (1..=count).map(|place| format!("${place}")).collect();
+    format!(
+        "select c.sequence, c.id, c.name, c.name_folded, c.credential_type from credential c
+         where c.name_folded in ({}) order by c.name_folded for no key update",
+        places.join(", ")
+    )
+}
+
+fn insert_credentials_sql(count: usize) -> String {
+    format!(
+        "insert into credential (id, name, name_folded, credential_type, created_at)
+         select new.id, new.name, new.name_folded, new.credential_type, new.created_at
+         from (values {}) as new (id, name, name_folded, credential_type, created_at)
+         where new.id is not null
+         on conflict (name_folded) do nothing returning sequence, id",
+        rows(count, &["uuid", "text", "text", "text", "bigint"])
+    )
+}
+
+fn add_versions_sql(count: usize) -> String {
+    let types = [
+        "uuid", "bigint", "bigint", "boolean", "text", "text", "text", "text", "uuid", "bytea",
+        "bytea",
+    ];
+    // They are repeated, so that no plan reads other credentials.
+    let sequences = (0..count).map(|row| format!("${}", row * types.len() + 2));
+    format!(
+        "with new (
+             id, credential_sequence, created_at, is_generated, plugin_name, plugin_version, plugin_digest,
+             interface_version, encryption_key_id, nonce, ciphertext
+         ) as (values {}),
+         added as (
+             insert into credential_version (
+                 id, credential_sequence, created_at, is_transitional, is_generated, plugin_name, plugin_version,
+                 plugin_digest, interface_version, encryption_key_id, nonce, ciphertext
+             )
+             select new.id, new.credential_sequence, new.created_at, false, new.is_generated, new.plugin_name,
+                 new.plugin_version, new.plugin_digest, new.interface_version, new.encryption_key_id, new.nonce,
+                 new.ciphertext
+             from new where new.id is not null
+             returning id, sequence, credential_sequence, created_at
+         )
+         update credential set newest_sequence = added.sequence, newest_created_at = added.created_at,
+             newest_expires_at = null, current_sequence = added.sequence, current_created_at = added.created_at
+         from added where credential.sequence in ({}) and credential.sequence = added.credential_sequence
+             and (credential.newest_sequence is null or credential.newest_sequence < added.sequence)
+         returning added.id, added.sequence",
+        rows(count, &types),
+        sequences.collect::<Vec<_>>().join(", ")
+    )
+}
+
+/// So many rows of parameters. The first one names the types of all.
+fn rows(count: usize, types: &[&str]) -> String {
+    let row = |row: usize| {
+        let places = types.iter().enumerate().map(|(column, type_name)| {
+            let place = row * types.len() + column + 1;
+            match row {
+                0 => format!("${place}::{type_name}"),
+                _ => format!("${place}"),
+            }
+        });
+        format!("({})", places.collect::<Vec<_>>().join(", "))
+    };
+    (0..count).map(row).collect::<Vec<_>>().join(", ")
+}

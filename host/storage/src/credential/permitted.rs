@@ -1,0 +1,144 @@
+//! Reading versions together with the permissions that decide about them.
+
+use std::cmp::Reverse;
+
+use async_trait::async_trait;
+use keywright_core::{
+    credential::{CredentialName, StoredVersion},
+    permission::{Operations, Permission, PermissionPath},
+    ports::{PermittedRead, PermittedReads, PermittedVersions, RepositoryFailure, VersionKey},
+};
+
+use uuid::Uuid;
+
+use super::{SqlCredentialRepository, row, statements, versions};
+use crate::{
+    connections::{Connections, Engine, PostgresConnections, SqliteReaders},
+    permission::{self, permissions},
+    row::column_at,
+    statement::{Parameter, Statement, statement},
+};
+
+/// Whether the versions may be read, by the permissions.
+type Permits<'a> = &'a mut (dyn FnMut(Vec<Permission>) -> bool + Send);
+
+#[async_trait]
+impl PermittedReads for SqlCredentialRepository {
+    async fn read(
+        &self,
+        read: PermittedRead<'_>,
+        permits: &mut (dyn FnMut(Vec<Permission>) -> bool + Send),
+    ) -> Result<PermittedVersions, RepositoryFailure> {
+        match &self.pools.reader {
+            Connections::Postgres(connections) => from_postgres(connections, read, permits).await,
+            Connections::Sqlite(readers) => from_sqlite(readers, read, permits).await,
+        }
+    }
+}
+
+/// In one read transaction, in place.
+async fn from_sqlite(
+    readers: &SqliteReaders,
+    read: PermittedRead<'_>,
+    permits: Permits<'_>,
+) -> Result<PermittedVersions, RepositoryFailure> {
+    let on_paths = permission::of_actor_on(Engine::Sqlite, read.actor, read.paths);
+    let named = |sql: &'static str| {
+        let query = statement(sql).bind(read.name.folded());
+        query.bind(read.name.asked()).by_position()
+    };
+    let chosen = match read.versions {
+        VersionKey::Current => named(statements::SQLITE_NAMED_VERSIONS_CURRENT),
+        VersionKey::Id(id) => named(statements::SQLITE_NAMED_VERSION_BY_ID).bind(id),
+        VersionKey::Newest(count) => {
+            named(statements::SQLITE_NAMED_VERSIONS_NEWEST_FIRST).bind(i64::from(count))
+        }
+    };
+    let stored_name = statement(statements::STORED_NAME).bind(read.name.folded());
+    let reading = readers.snapshot(|connection| {
+        let granted = match permissions(&connection.fetch_all(&on_paths)?) {
+            Ok(granted) => granted,
+            Err(failure) => return Ok(Err(failure)),
+        };
+        if !permits(granted) {
+            return Ok(Ok(PermittedVersions::default()));
+        }
+        let found = connection.fetch_all(&chosen)?;
+        let stored = match found.is_empty() {
+            true => connection.fetch_optional(&stored_name)?,
+            false => None,
+        };
+        Ok(permitted(versions(&found), stored.as_ref().map(row::name)))
+    });
+    reading.await?
+}
+
+/// In one round trip: the database applies the operation as well, before it reads anything of the credential.
+async fn from_postgres(
+    connections: &PostgresConnections,
+    read: PermittedRead<'_>,
+    permits: Permits<'_>,
+) -> Result<PermittedVersions, RepositoryFailure> {
+    let rows = connections.fetch_all(for_postgres(read)).await?;
+    let mut granted = Vec::new();
+    let mut found = Vec::new();
+    let mut stored: Option<String> = None;
+    for row in &rows {
+        let permission_id: Option<Uuid> = column_at!(row, 0, "permission", "id")?;
+        let name: Option<String> = column_at!(row, NAME_COLUMN, "credential", "name")?;
+        if permission_id.is_some() {
+            granted.push(permission::row::permission(row)?);
+        } else if name.is_some() {
+            stored = name;
+        } else {
+            found.push(row::stored_version_from(row, NAME_COLUMN + 1)?);
+        }
+    }
+    if !permits(granted) {
+        return Ok(PermittedVersions::default());
+    }
+    match read.versions {
+        VersionKey::Current => found.sort_by_key(|version| version.is_transitional),
+        VersionKey::Id(_) | VersionKey::Newest(_) => {
+            found.sort_by_key(|version| Reverse(version.sequence));
+        }
+    }
+    let stored = stored.filter(|_| found.is_empty());
+    permitted(Ok(found), stored.map(CredentialName::from_stored).map(Ok))
+}
+
+fn for_postgres(read: PermittedRead<'_>) -> Statement {
+    let bits = Operations::of([read.operation]).map_or(0, Operations::bits);
+    let common = [
+        read.actor.as_str().into(),
+        i64::from(bits).into(),
+        read.name.folded().into(),
+        read.name.asked().into(),
+    ];
+    let (statement, chosen): (_, Option<Parameter>) = match read.versions {
+        VersionKey::Current => (&statements::POSTGRES_PERMITTED_VERSIONS_CURRENT, None),
+        VersionKey::Id(id) => (
+            &statements::POSTGRES_PERMITTED_VERSION_BY_ID,
+            Some(id.into()),
+        ),
+        VersionKey::Newest(count) => (
+            &statements::POSTGRES_PERMITTED_VERSIONS_NEWEST_FIRST,
+            Some(i64::from(count).into()),
+        ),
+    };
+    let paths = read.paths.iter().map(PermissionPath::as_str);
+    statement.bind(common.into_iter().chain(chosen), paths)
+}
+
+fn permitted(
+    versions: Result<Vec<StoredVersion>, RepositoryFailure>,
+    stored_name: Option<Result<CredentialName, RepositoryFailure>>,
+) -> Result<PermittedVersions, RepositoryFailure> {
+    Ok(PermittedVersions {
+        versions: versions?,
+        stored_name: stored_name.transpose()?,
+    })
+}
+
+/// Where the stored name stands among the columns that PostgreSQL returns, before those of a version.
+const NAME_COLUMN: usize = 4;

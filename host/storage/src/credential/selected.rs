@@ -1,0 +1,38 @@
+//! Reading the versions of a selection.
+
+use keywright_core::{
+    credential::StoredVersion,
+    ports::{RepositoryFailure, VersionSelection},
+};
+
+use super::{SqlCredentialRepository, versions};
+use crate::statement::Statement;
+
+impl SqlCredentialRepository {
+    /// Runs a statement that reads the versions of a selection.
+    pub(super) async fn selected(
+        &self,
+        query: Statement,
+        selection: VersionSelection,
+    ) -> Result<Vec<StoredVersion>, RepositoryFailure> {
+        let query = query.by_position();
+        let query = match selection {
+            VersionSelection::Current => query.short(),
+            VersionSelection::Newest(count) if count <= VERSIONS_IN_PLACE_MAX => query.short(),
+            VersionSelection::All | VersionSelection::Newest(_) => query,
+        };
+        versions(&self.pools.reader.fetch_all(query).await?)
+    }
+}
+
+/// The most versions of a selection; none for the current ones, which are chosen in another way.
+pub(super) fn count_max(selection: VersionSelection) -> Option<i64> {
+    match selection {
+        VersionSelection::All => Some(i64::MAX),
+        VersionSelection::Current => None,
+        VersionSelection::Newest(count) => Some(i64::from(count)),
+    }
+}
+
+/// SQLite: the most versions that are read in place.
+const VERSIONS_IN_PLACE_MAX: u32 = 32;
