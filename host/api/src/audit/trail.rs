@@ -1,22 +1,37 @@
-//! The audit trail: a queue of lines, and the one thread that writes them.
+//! The audit trail: a queue of lines, and who writes them.
 //!
-//! A request puts its events into the queue and waits until they are written. Whatever is in the queue at that moment is
-//! written by one call, so that many requests at once cost few calls. What could not be written stays in the queue, and is
-//! written first when the sink works again.
+//! A request puts its events into the queue and waits until they are written. Whoever writes takes all that is in the queue
+//! and writes it by one call:
+//!
+//! - Usually a request does so itself, on the thread that serves it. It first lets all other requests run that are ready on
+//!   this thread, so that their events are written by the same call. If nothing else is ready, it goes on at once. No
+//!   request depends on another one that may be given up: each looks again whether its events are still to be written.
+//! - A thread of the trail's own does so if an append may take long ([`AuditSink::is_prompt`]), if nobody waits for the
+//!   events, and after failures.
+//!
+//! What could not be written stays in the queue, and is written first when the sink works again. The thread also watches
+//! requests that write: see [`Watch`].
+
+mod thread;
 
 use std::{
     io,
     net::IpAddr,
+    pin::pin,
     sync::{
-        Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
-    thread,
     time::Duration,
 };
 
 use keywright_core::ports::Clock;
-use tokio::{sync::oneshot, time::timeout};
+use tokio::{
+    runtime::{Handle, RuntimeFlavor},
+    sync::{Notify, oneshot},
+    task::yield_now,
+    time::timeout,
+};
 
 use super::{AppendFailed, AuditFormat, AuditSink};
 use crate::response::error_chain;
@@ -61,7 +76,9 @@ pub struct AuditTrail {
     pub(super) settings: AuditSettings,
     pub(super) clock: Arc<dyn Clock>,
     shared: Arc<Shared>,
-    /// Ends when the thread does that writes.
+    /// Whether requests write by themselves.
+    is_written_by_requests: bool,
+    /// Ends when the trail's thread does.
     ended: Mutex<Option<oneshot::Receiver<()>>>,
 }
 
@@ -80,22 +97,20 @@ impl AuditTrail {
         sink: Box<dyn AuditSink>,
         clock: Arc<dyn Clock>,
     ) -> io::Result<Self> {
-        let shared = Arc::new(Shared::default());
-        let (end, ended) = oneshot::channel();
-        // Nobody joins the thread: a sink that never returns must not keep the process from ending.
-        thread::Builder::new()
-            .name("keywright-audit".to_owned())
-            .spawn({
-                let shared = Arc::clone(&shared);
-                move || {
-                    write_until_closed(&shared, sink);
-                    drop(end);
-                }
-            })?;
+        // A request that an append blocks must leave a thread for the others.
+        let runtime = Handle::try_current().ok().filter(|runtime| {
+            runtime.runtime_flavor() == RuntimeFlavor::MultiThread
+                && runtime.metrics().num_workers() > 1
+        });
+        let runtime = runtime.filter(|_| sink.is_prompt());
+        let is_written_by_requests = runtime.is_some();
+        let shared = Arc::new(Shared::new(sink));
+        let ended = thread::start(&shared, runtime, settings.write_time_max)?;
         Ok(Self {
             settings,
             clock,
             shared,
+            is_written_by_requests,
             ended: Mutex::new(Some(ended)),
         })
     }
@@ -148,7 +163,7 @@ impl AuditTrail {
             return Ok(());
         }
         let time_max = self.settings.write_time_max.min(PROBE_TIME_MAX);
-        self.written(self.put(&[], 0), time_max).await
+        self.put(&[], 0)?.written(time_max).await
     }
 
     /// Whether the sink is known not to work.
@@ -158,8 +173,8 @@ impl AuditTrail {
 
     /// Writes events; they are in the queue before the first `await`, so that nothing is lost when the caller stops waiting.
     pub(super) async fn write(&self, lines: &[u8], event_count: u64) -> Result<(), Unwritten> {
-        let waiting = self.put(lines, event_count);
-        self.written(waiting, self.settings.write_time_max).await
+        let events = self.put(lines, event_count)?;
+        events.written(self.settings.write_time_max).await
     }
 
     /// Puts events into the queue for which nobody waits.
@@ -167,8 +182,7 @@ impl AuditTrail {
         drop(self.put(lines, event_count));
     }
 
-    fn put(&self, lines: &[u8], event_count: u64) -> oneshot::Receiver<Result<(), Unwritten>> {
-        let (sender, receiver) = oneshot::channel();
+    fn put(&self, lines: &[u8], event_count: u64) -> Result<QueuedEvents<'_>, Unwritten> {
         let mut queue = self.shared.queue();
         if queue.is_closed || !queue.has_room(lines.len(), self.settings.unwritten_bytes_max) {
             drop(queue);
@@ -180,30 +194,17 @@ impl AuditTrail {
                 audit.events_lost = lost + event_count,
                 "audit events are lost: more of them wait to be written than are kept, or the server is ending"
             );
-            // The dropped sender tells the receiver.
-            return receiver;
+            return Err(Unwritten);
         }
         queue.lines.extend_from_slice(lines);
-        queue.waiting.retain(|waiting| !waiting.is_closed());
-        queue.waiting.push(sender);
-        queue.has_news = true;
-        drop(queue);
-        self.shared.wake.notify_one();
-        receiver
-    }
-
-    async fn written(
-        &self,
-        waiting: oneshot::Receiver<Result<(), Unwritten>>,
-        time_max: Duration,
-    ) -> Result<(), Unwritten> {
-        if let Ok(told) = timeout(time_max, waiting).await {
-            return told.unwrap_or(Err(Unwritten));
+        if !self.is_written_by_requests {
+            queue.is_thread_wanted = true;
+            self.shared.wake.notify_one();
         }
-        if !self.shared.is_failing.swap(true, Ordering::AcqRel) {
-            tracing::error!("the audit trail has not been written for {time_max:?}");
-        }
-        Err(Unwritten)
+        Ok(QueuedEvents {
+            trail: self,
+            batch: Arc::clone(&queue.batch),
+        })
     }
 }
 
@@ -214,10 +215,77 @@ impl Drop for AuditTrail {
     }
 }
 
-/// What requests and the writing thread share.
-#[derive(Default)]
+/// Events in the queue. Dropping this before they are written leaves them to the trail's thread.
+struct QueuedEvents<'a> {
+    trail: &'a AuditTrail,
+    batch: Arc<Batch>,
+}
+
+impl QueuedEvents<'_> {
+    /// Waits until the events are written, or writes them.
+    async fn written(self, time_max: Duration) -> Result<(), Unwritten> {
+        if self.trail.is_written_by_requests {
+            // All other requests that are ready on this thread put their events into the queue first.
+            yield_now().await;
+            if let Some(outcome) = self.attempt() {
+                return outcome;
+            }
+        }
+        if let Ok(outcome) = timeout(time_max, self.wait()).await {
+            return outcome;
+        }
+        if !self.trail.shared.is_failing.swap(true, Ordering::AcqRel) {
+            tracing::error!("the audit trail has not been written for {time_max:?}");
+        }
+        Err(Unwritten)
+    }
+
+    async fn wait(&self) -> Result<(), Unwritten> {
+        loop {
+            let mut settled = pin!(self.batch.settled.notified());
+            settled.as_mut().enable();
+            if let Some(outcome) = self.attempt() {
+                return outcome;
+            }
+            settled.await;
+        }
+    }
+
+    /// What has become of the events; they are written now if that is for requests to do and nobody else is writing.
+    fn attempt(&self) -> Option<Result<(), Unwritten>> {
+        let outcome = self.batch.outcome.get();
+        if outcome.is_none() && self.trail.is_written_by_requests {
+            let shared = &self.trail.shared;
+            let mut queue = shared.queue();
+            // The events may have been written before the queue was locked.
+            if !queue.is_writing && self.batch.outcome.get().is_none() {
+                queue.appends = queue.appends.wrapping_add(1);
+                if !queue.is_watched {
+                    queue.is_watched = true;
+                    shared.wake.notify_one();
+                }
+                let _ = shared.write(queue);
+            }
+        }
+        self.batch.outcome.get().copied()
+    }
+}
+
+impl Drop for QueuedEvents<'_> {
+    fn drop(&mut self) {
+        if self.batch.outcome.get().is_none() {
+            self.trail.shared.queue().is_thread_wanted = true;
+            self.trail.shared.wake.notify_one();
+        }
+    }
+}
+
+/// What requests and the trail's thread share.
 struct Shared {
     queue: Mutex<Queue>,
+    /// Whoever has set `is_writing` uses it.
+    sink: Mutex<Box<dyn AuditSink>>,
+    /// Wakes the thread.
     wake: Condvar,
     is_failing: AtomicBool,
     events_lost: AtomicU64,
@@ -227,14 +295,27 @@ struct Shared {
 struct Queue {
     /// What is to be written, oldest first.
     lines: Vec<u8>,
-    /// How many bytes of lines the writing thread has taken, and not written yet.
+    /// By which those are told whose lines these are.
+    batch: Arc<Batch>,
+    /// How many bytes of lines are being written.
     bytes_taken: usize,
-    /// Who waits until all of it is.
-    waiting: Vec<oneshot::Sender<Result<(), Unwritten>>>,
-    /// Whether anything was put in since the last attempt to write.
-    has_news: bool,
+    is_writing: bool,
+    /// How many appends requests have begun.
+    appends: u64,
+    /// Whether the thread watches requests that write.
+    is_watched: bool,
+    /// Whether the thread is to write what there is.
+    is_thread_wanted: bool,
     must_reopen: bool,
     is_closed: bool,
+}
+
+/// Events that are written by one call.
+#[derive(Default)]
+struct Batch {
+    outcome: OnceLock<Result<(), Unwritten>>,
+    /// Told when there is an outcome, and when these events are the next to be written.
+    settled: Notify,
 }
 
 impl Queue {
@@ -247,119 +328,137 @@ impl Queue {
 }
 
 impl Shared {
+    fn new(sink: Box<dyn AuditSink>) -> Self {
+        Self {
+            queue: Mutex::default(),
+            sink: Mutex::new(sink),
+            wake: Condvar::new(),
+            is_failing: AtomicBool::new(false),
+            events_lost: AtomicU64::new(0),
+        }
+    }
+
     fn queue(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until there is something to do, and takes all of it. While the sink is known not to work, there is an attempt
-    /// from time to time also where no request asks for one.
-    fn next(&self) -> Queue {
-        let mut queue = self.queue();
-        while !(queue.has_news || queue.must_reopen || queue.is_closed) {
-            if self.is_failing.load(Ordering::Acquire) {
-                let waited = self.wake.wait_timeout(queue, RETRY_INTERVAL);
-                queue = waited.unwrap_or_else(PoisonError::into_inner).0;
-                break;
+    fn sink(&self) -> MutexGuard<'_, Box<dyn AuditSink>> {
+        self.sink.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes all that is in the queue by one call. Nobody else is writing.
+    fn write(&self, mut queue: MutexGuard<'_, Queue>) -> Result<(), Unwritten> {
+        let mut lines = std::mem::take(&mut queue.lines);
+        let batch = std::mem::take(&mut queue.batch);
+        queue.bytes_taken = lines.len();
+        queue.is_writing = true;
+        drop(queue);
+
+        let outcome = match self.sink().append(&lines) {
+            Ok(()) => {
+                lines.clear();
+                self.succeeded();
+                Ok(())
             }
-            queue = self
-                .wake
-                .wait(queue)
-                .unwrap_or_else(PoisonError::into_inner);
+            Err(failed) => {
+                lines.drain(..failed.bytes_written.min(lines.len()));
+                self.failed(&failed);
+                Err(Unwritten)
+            }
+        };
+
+        let mut queue = self.queue();
+        queue.is_writing = false;
+        queue.bytes_taken = 0;
+        if !lines.is_empty() {
+            // They are kept for the next attempt.
+            lines.append(&mut queue.lines);
+            queue.lines = lines;
         }
-        let is_closed = queue.is_closed;
-        let taken = std::mem::take(&mut *queue);
-        queue.is_closed = is_closed;
-        queue.bytes_taken = taken.lines.len();
-        taken
+        // A batch has one outcome: whoever takes it from the queue sets it.
+        let _ = batch.outcome.set(outcome);
+        let next = Arc::clone(&queue.batch);
+        if queue.is_thread_wanted || queue.must_reopen || queue.is_closed {
+            self.wake.notify_one();
+        }
+        drop(queue);
+        batch.settled.notify_waiters();
+        next.settled.notify_waiters();
+        outcome
     }
 
     fn succeeded(&self) {
-        self.queue().bytes_taken = 0;
-        if self.is_failing.swap(false, Ordering::AcqRel) {
+        if self.is_failing.load(Ordering::Acquire) && self.is_failing.swap(false, Ordering::AcqRel)
+        {
             tracing::info!("the audit trail is written again, with all that was kept");
         }
     }
 
-    /// Keeps what was not written for the next attempt.
-    fn failed(&self, lines: &mut Vec<u8>, failed: &AppendFailed) {
+    fn failed(&self, failed: &AppendFailed) {
         if !self.is_failing.swap(true, Ordering::AcqRel) {
             tracing::error!(error = error_chain(failed), "an audit event is not written");
         }
-        lines.drain(..failed.bytes_written.min(lines.len()));
-        let mut queue = self.queue();
-        queue.bytes_taken = 0;
-        lines.append(&mut queue.lines);
-        queue.lines = std::mem::take(lines);
     }
 }
-
-/// Writes what is put into the queue, until it is closed.
-fn write_until_closed(shared: &Shared, mut sink: Box<dyn AuditSink>) {
-    loop {
-        let mut work = shared.next();
-        if work.must_reopen {
-            match sink.reopen() {
-                Ok(()) => tracing::info!("the audit trail is opened anew"),
-                Err(cause) => {
-                    tracing::error!(error = %cause, "the audit trail could not be opened anew");
-                }
-            }
-        }
-        let outcome = match sink.append(&work.lines) {
-            Ok(()) => {
-                shared.succeeded();
-                Ok(())
-            }
-            Err(failed) => {
-                shared.failed(&mut work.lines, &failed);
-                Err(Unwritten)
-            }
-        };
-        for waiting in work.waiting {
-            // Whoever does not wait any more need not be told.
-            let _ = waiting.send(outcome);
-        }
-        if work.is_closed {
-            if outcome.is_err() {
-                tracing::error!("the server ends with audit events that could not be written");
-            }
-            return;
-        }
-    }
-}
-
-/// How long after a failure there is another attempt, where no request asks for one earlier.
-const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How long a request that has not begun waits for a sink that is known not to work.
 const PROBE_TIME_MAX: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc;
+
     use super::*;
 
+    /// A sink whose appends end as they are told to.
+    struct ToldSink {
+        begun: mpsc::Sender<Vec<u8>>,
+        outcomes: mpsc::Receiver<Result<(), AppendFailed>>,
+    }
+
+    impl AuditSink for ToldSink {
+        fn append(&mut self, lines: &[u8]) -> Result<(), AppendFailed> {
+            self.begun.send(lines.to_vec()).unwrap();
+            self.outcomes.recv().unwrap()
+        }
+
+        fn reopen(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn is_prompt(&self) -> bool {
+            true
+        }
+    }
+
     #[test]
-    fn what_the_writing_thread_has_taken_counts_until_it_is_written() {
-        let shared = Shared::default();
+    fn lines_count_until_they_are_written() {
+        let (begun, appends) = mpsc::channel();
+        let (outcome, outcomes) = mpsc::channel();
+        let shared = Shared::new(Box::new(ToldSink { begun, outcomes }));
         let put = |bytes: usize| {
             let mut queue = shared.queue();
+            let bytes = queue.lines.len() + bytes;
             queue.lines.resize(bytes, b'x');
-            queue.has_news = true;
         };
-        put(6);
-        let mut taken = shared.next();
-        put(2);
-        assert!(shared.queue().has_room(2, 10));
-        assert!(!shared.queue().has_room(3, 10));
-        let failed = AppendFailed {
-            bytes_written: 1,
-            cause: io::ErrorKind::StorageFull.into(),
-        };
-        shared.failed(&mut taken.lines, &failed);
-        assert!(shared.queue().has_room(3, 10));
-        assert!(!shared.queue().has_room(4, 10));
-        shared.next();
-        shared.succeeded();
-        assert!(shared.queue().has_room(11, 10), "nothing else is kept");
+        let has_room = |bytes| shared.queue().has_room(bytes, 10);
+        std::thread::scope(|scope| {
+            put(6);
+            let writing = scope.spawn(|| shared.write(shared.queue()));
+            assert_eq!(appends.recv().unwrap().len(), 6);
+            put(2);
+            assert!(has_room(2) && !has_room(3));
+            let failed = AppendFailed {
+                bytes_written: 1,
+                cause: io::ErrorKind::StorageFull.into(),
+            };
+            outcome.send(Err(failed)).unwrap();
+            assert_eq!(writing.join().unwrap(), Err(Unwritten));
+            assert!(has_room(3) && !has_room(4));
+            outcome.send(Ok(())).unwrap();
+            assert_eq!(shared.write(shared.queue()), Ok(()));
+            assert_eq!(appends.recv().unwrap().len(), 7);
+            assert!(has_room(11), "nothing else is kept");
+        });
     }
 }
