@@ -13,7 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tracing::{Level, Metadata};
+use tracing::Metadata;
 use tracing_subscriber::fmt::MakeWriter;
 
 use crate::measurements::log_lines_lost;
@@ -205,10 +205,9 @@ impl<'a> MakeWriter<'a> for LogWriter {
     }
 
     fn make_writer_for(&'a self, metadata: &Metadata<'_>) -> LineWriter<'a> {
-        let is_frequent = metadata.target() == keywright_api::ACCESS_LOG;
         LineWriter {
             writer: self,
-            is_urgent: *metadata.level() <= Level::INFO && !is_frequent,
+            is_urgent: metadata.target() != keywright_api::ACCESS_LOG,
         }
     }
 }
