@@ -151,27 +151,6 @@ impl Server {
         read_log(self.directory.path())
     }
 
-    /// The line of the access log about an answered request. It is written a little later than the answer is sent.
-    pub fn access_log_line(&self, answer: &Answer) -> String {
-        let request_id = answer.header("x-request-id").unwrap();
-        for _ in 0..READY_POLLS_MAX {
-            let log = self.log();
-            let mut lines = log.lines().filter(|line| line.contains("\"answered\""));
-            if let Some(line) = lines.find(|line| line.contains(request_id)) {
-                return line.to_owned();
-            }
-            std::thread::sleep(READY_POLL);
-        }
-        panic!("the access log has no line about the request {request_id}");
-    }
-
-    /// Everything that the server has logged until now, with the access log about all requests that are answered.
-    pub async fn whole_log(&self) -> String {
-        let answer = self.send(self.request(Method::GET, "/info")).await;
-        self.access_log_line(&answer);
-        self.log()
-    }
-
     /// Everything that stands in the audit trail's file so far.
     pub fn audit_trail(&self) -> String {
         fs::read_to_string(self.directory.path().join("audit.log")).unwrap_or_default()

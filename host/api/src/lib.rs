@@ -1,7 +1,8 @@
 //! The HTTP edge: it parses a request, calls one use case of `keywright-core`, and renders what came of it.
 //!
 //! [`Pipeline`] makes the whole service out of an [`Api`], and `pipeline.rs` is the life of a request, from top to bottom.
-//! [`management_router`] makes the service for those who watch the server. Each verb is one file, `routes/<noun>/<verb>.rs`, and each reads in one order: the request, the response, what the description says, the
+//! [`management_router`] makes the service for those who watch the server. Each verb is one file,
+//! `routes/<noun>/<verb>.rs`, and each reads in one order: the request, the response, what the description says, the
 //! handler. Where to find the rest:
 //!
 //! - `request/` reads bodies and queries, so that an unknown field, a missing one and one of the wrong kind each get the

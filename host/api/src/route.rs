@@ -1,6 +1,6 @@
 //! Routes, each of which says what its caller needs, and the table in which requests find them.
 
-use std::{collections::HashMap, convert::Infallible, pin::Pin, sync::Arc};
+use std::{convert::Infallible, pin::Pin, sync::Arc};
 
 use axum::{
     extract::{FromRequestParts, Request},
@@ -97,8 +97,6 @@ impl Route {
 /// The paths of the service, each with its methods.
 pub(crate) struct RouteTable {
     paths: Vec<RoutePath>,
-    /// The places of paths without variable segments.
-    fixed: HashMap<String, usize>,
     /// What is measured of requests for all other paths.
     unmatched: RouteMeasurements,
 }
@@ -161,12 +159,7 @@ impl RouteTable {
         for path in &mut paths {
             path.allowed = allowed(&path.endpoints);
         }
-        let fixed = paths.iter().enumerate();
-        let fixed = fixed.filter(|(_, path)| !path.path.contains('{'));
         Self {
-            fixed: fixed
-                .map(|(place, path)| (path.path.clone(), place))
-                .collect(),
             paths,
             unmatched: RouteMeasurements::unmatched(),
         }
@@ -174,12 +167,12 @@ impl RouteTable {
 
     /// The path of the service that a request's path is, if any, and the texts of its variable segments.
     pub(crate) fn find(&self, path: &str) -> Option<(&RoutePath, PathSegments)> {
-        if let Some(place) = self.fixed.get(path) {
-            return Some((self.paths.get(*place)?, PathSegments::default()));
+        let fixed = self.paths.iter().find(|known| known.path == path);
+        if let Some(known) = fixed.filter(|known| !known.path.contains('{')) {
+            return Some((known, PathSegments::default()));
         }
-        self.paths
-            .iter()
-            .find_map(|known| Some((known, segments(&known.path, path)?)))
+        let mut paths = self.paths.iter();
+        paths.find_map(|known| Some((known, segments(&known.path, path)?)))
     }
 
     /// What is measured of requests for paths that are not there.

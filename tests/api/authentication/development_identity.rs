@@ -326,7 +326,13 @@ async fn a_server_without_one_does_not_serve_its_paths() {
             .await
             .expect(401);
     }
-    assert!(!server.whole_log().await.to_lowercase().contains("development identity"));
+    assert!(
+        !server
+            .whole_log()
+            .await
+            .to_lowercase()
+            .contains("development identity")
+    );
 }
 
 #[tokio::test]

@@ -134,11 +134,6 @@ fn record_check(check: &'static str, is_well: bool) {
     gauge!(HEALTH_CHECK, "check" => check).set(if is_well { 1.0 } else { 0.0 });
 }
 
-/// Counts log lines that were lost.
-pub(crate) fn log_lines_lost(count: u64) {
-    counter!(LOG_LINES_LOST).increment(count);
-}
-
 /// A number as a gauge holds it; more than there can be is the most that it can hold.
 fn gauge_value(number: impl TryInto<u32>) -> f64 {
     f64::from(number.try_into().unwrap_or(u32::MAX))
@@ -167,11 +162,6 @@ fn describe_metrics() {
         "Whether a part of what /health looks at is well: 1, or 0 where it is known not to work."
     );
     describe_counter!(
-        LOG_LINES_LOST,
-        "Log lines that were lost, because the log was not taken as fast as it was written."
-    );
-    log_lines_lost(0);
-    describe_counter!(
         TRANSACTIONS_RETRIED,
         "How often a transaction was done again because another one stood in its way."
     );
@@ -187,7 +177,6 @@ const CONNECTIONS: &str = "keywright_database_connections";
 const CONNECTIONS_MAX: &str = "keywright_database_connections_max";
 const CONNECTION_WAITERS: &str = "keywright_database_connection_waiters";
 const HEALTH_CHECK: &str = "keywright_health_check";
-const LOG_LINES_LOST: &str = "keywright_log_lines_lost_total";
 const TRANSACTIONS_RETRIED: &str = "keywright_database_transactions_retried_total";
 
 /// The upper bounds of the buckets into which durations are counted, in seconds: from a read that takes a millisecond to

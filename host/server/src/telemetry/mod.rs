@@ -33,8 +33,7 @@ pub(crate) fn start_quietly(config: &LogConfig) -> Result<(), StartRefused> {
     start_up_to(LevelFilter::WARN, config, io::stderr)
 }
 
-/// The same, by a thread that writes many lines of the access log at once. What is left is written when the result is
-/// dropped.
+/// The same, with many lines of the access log written at once. What is left is written when the result is dropped.
 pub(crate) fn start_buffered(config: &LogConfig) -> Result<LogGuard, StartRefused> {
     let started = LogWriter::start(io::stderr());
     let (writer, guard) =

@@ -1,64 +1,47 @@
-//! The audit trail's own thread.
+//! The audit trail's own thread. It writes what is left to it, and watches requests that write by themselves.
+//!
+//! An append blocks the thread of the runtime on which its request runs. Other threads go on, but the runtime leaves it to
+//! one thread to wait for the network, and it can be the blocked one. A task that is spawned from outside wakes another
+//! thread, which then waits for the network. Nothing is watched while nothing is written.
 
 use std::{
     io,
-    sync::{Arc, MutexGuard, PoisonError, atomic::Ordering},
+    sync::{Arc, MutexGuard, PoisonError},
     thread,
     time::Duration,
 };
 
-use tokio::{runtime::Handle, sync::oneshot};
+use tokio::sync::oneshot;
 
-use super::{Queue, Shared};
+use super::queue::{Queue, Shared};
 
-/// Starts the thread. `runtime` is that of the requests that write by themselves, if they do. Returns what ends with the
-/// thread.
+/// Starts the thread. Returns what ends with it.
 ///
 /// # Errors
 /// If it can't be started.
 pub(super) fn start(
     shared: &Arc<Shared>,
-    runtime: Option<Handle>,
     write_time_max: Duration,
 ) -> io::Result<oneshot::Receiver<()>> {
     let (end, ended) = oneshot::channel();
     let shared = Arc::clone(shared);
-    let watch = Watch {
-        runtime,
-        write_time_max,
-        appends: 0,
-        blocked_for: Duration::ZERO,
-    };
     // Nobody joins the thread: a sink that never returns must not keep the process from ending.
     thread::Builder::new()
         .name("keywright-audit".to_owned())
         .spawn(move || {
-            write_until_closed(&shared, watch);
+            write_until_closed(&shared, write_time_max);
             drop(end);
         })?;
     Ok(ended)
 }
 
-/// Writes what is left to the thread, until the trail is closed.
-fn write_until_closed(shared: &Shared, mut watch: Watch) {
+fn write_until_closed(shared: &Shared, write_time_max: Duration) {
     loop {
-        let mut queue = next(shared, &mut watch);
+        let queue = next(shared, write_time_max);
         let is_closed = queue.is_closed;
-        queue.is_thread_wanted = false;
-        if std::mem::take(&mut queue.must_reopen) {
-            queue.is_writing = true;
-            drop(queue);
-            match shared.sink().reopen() {
-                Ok(()) => tracing::info!("the audit trail is opened anew"),
-                Err(cause) => {
-                    tracing::error!(error = %cause, "the audit trail could not be opened anew");
-                }
-            }
-            queue = shared.queue();
-        }
-        let outcome = shared.write(queue);
+        shared.write(queue);
         if is_closed {
-            if outcome.is_err() {
+            if shared.is_failing() {
                 tracing::error!("the server ends with audit events that could not be written");
             }
             return;
@@ -68,67 +51,47 @@ fn write_until_closed(shared: &Shared, mut watch: Watch) {
 
 /// Waits until there is something to do for the thread, and nobody else writes. While the sink is known not to work, there
 /// is an attempt from time to time also where no request asks for one.
-fn next<'a>(shared: &'a Shared, watch: &mut Watch) -> MutexGuard<'a, Queue> {
+fn next(shared: &Shared, write_time_max: Duration) -> MutexGuard<'_, Queue> {
     let mut queue = shared.queue();
     loop {
-        let is_wanted = queue.is_thread_wanted || queue.must_reopen || queue.is_closed;
-        if is_wanted && !queue.is_writing {
+        let is_free = queue.sink.is_some();
+        if is_free && queue.is_for_thread() {
             return queue;
         }
-        let is_failing = shared.is_failing.load(Ordering::Acquire) && !queue.is_writing;
-        let waited = match (is_failing, queue.is_watched) {
-            (true, _) => shared.wake.wait_timeout(queue, RETRY_INTERVAL),
-            (false, true) => shared.wake.wait_timeout(queue, WATCH_INTERVAL),
-            (false, false) => {
-                let woken = shared.wake.wait(queue);
-                queue = woken.unwrap_or_else(PoisonError::into_inner);
-                continue;
-            }
+        let is_retried = is_free && shared.is_failing();
+        if !is_retried && !queue.is_watched {
+            let woken = shared.wake.wait(queue);
+            queue = woken.unwrap_or_else(PoisonError::into_inner);
+            continue;
+        }
+        let interval = if is_retried {
+            RETRY_INTERVAL
+        } else {
+            WATCH_INTERVAL
         };
-        let (locked, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+        let waited = shared.wake.wait_timeout(queue, interval);
+        let (locked, waited) = waited.unwrap_or_else(PoisonError::into_inner);
         queue = locked;
-        if timeout.timed_out() {
-            if is_failing && !queue.is_writing {
+        if waited.timed_out() {
+            if is_retried && queue.sink.is_some() {
                 return queue;
             }
-            watch.look(shared, &mut queue);
+            watch(shared, &mut queue, write_time_max);
         }
     }
 }
 
-/// Watches requests that write by themselves.
-///
-/// An append blocks the thread of the runtime on which its request runs. Other threads go on, but the runtime leaves it to
-/// one thread to wait for the network, and it can be the blocked one. A task that is spawned from outside wakes another
-/// thread, which then waits for the network. Nothing is watched while nothing is written.
-pub(super) struct Watch {
-    runtime: Option<Handle>,
-    write_time_max: Duration,
-    /// How many appends had begun at the last look.
-    appends: u64,
-    /// For how long the last of them has been seen not to end.
-    blocked_for: Duration,
-}
-
-impl Watch {
-    fn look(&mut self, shared: &Shared, queue: &mut Queue) {
-        if self.appends != queue.appends {
-            self.appends = queue.appends;
-            self.blocked_for = Duration::ZERO;
-        } else if !queue.is_writing {
-            queue.is_watched = false;
-        } else {
-            self.blocked_for += WATCH_INTERVAL;
-            if let Some(runtime) = &self.runtime {
-                runtime.spawn(async {});
-            }
-            if self.blocked_for >= self.write_time_max
-                && !shared.is_failing.swap(true, Ordering::AcqRel)
-            {
-                let time_max = self.write_time_max;
-                tracing::error!("the audit trail has not been written for {time_max:?}");
-            }
-        }
+fn watch(shared: &Shared, queue: &mut Queue, write_time_max: Duration) {
+    if queue.sink.is_some() {
+        queue.is_watched = false;
+        return;
+    }
+    if let Some(runtime) = &shared.runtime {
+        runtime.spawn(async {});
+    }
+    let blocked_for = queue.append_begun.map(|begun| begun.elapsed());
+    if blocked_for.is_some_and(|blocked_for| blocked_for >= write_time_max) {
+        shared.timed_out(write_time_max);
     }
 }
 
