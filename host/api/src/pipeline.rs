@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 use crate::{
     Api, Connection,
-    admission::{Admission, Admitted, check_head},
+    admission::{Admission, Admitted, refused_head},
     audit::AuditedRequest,
     authentication::authenticate,
     measure::{RequestsInProgress, known_method},
@@ -118,7 +118,9 @@ impl Pipeline {
         context: RequestContext<'_>,
         mut request: Request,
     ) -> Result<Response, Response> {
-        check_head(&request, &self.api.request_limits)?;
+        if let Some(refused) = refused_head(&request, &self.api.request_limits) {
+            return Err(refused);
+        }
         if context.route.is_some_and(|route| route.is_open) {
             return Ok(self.handle(context, None, request).await);
         }

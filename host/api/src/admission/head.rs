@@ -13,24 +13,21 @@ use axum::{
 use super::RequestLimits;
 use crate::{request::FormlessTarget, response::ApiFailure};
 
-/// Refuses a request with too long an address, with too many header fields, or with a head that leaves open where the
-/// request ends or for which host it is (RFC 9110, section 7.2; RFC 9112, sections 3.2 and 6; RFC 9113, section 8.3.1).
-///
-/// # Errors
-/// The response to such a request.
-pub(crate) fn check_head(request: &Request, limits: &RequestLimits) -> Result<(), Response> {
+/// The response to a request with too long an address, with too many header fields, or with a head that leaves open where
+/// the request ends or for which host it is (RFC 9110, section 7.2; RFC 9112, sections 3.2 and 6; RFC 9113, section 8.3.1).
+pub(crate) fn refused_head(request: &Request, limits: &RequestLimits) -> Option<Response> {
     let uri = request.uri();
     let uri_bytes = uri.path_and_query().map_or(0, |path| path.as_str().len());
     if uri_bytes > limits.uri_bytes_max {
         let max = limits.uri_bytes_max;
         let error = format!("the path and the query of a request may have at most {max} bytes");
-        return Err(ApiFailure::new(StatusCode::URI_TOO_LONG, error).into_response());
+        return Some(ApiFailure::new(StatusCode::URI_TOO_LONG, error).into_response());
     }
     if request.headers().len() > limits.header_fields_max {
         let max = limits.header_fields_max;
         let error = format!("a request may have at most {max} header fields");
         let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
-        return Err(ApiFailure::new(status, error).into_response());
+        return Some(ApiFailure::new(status, error).into_response());
     }
     if let Some(rule) = broken_rule(request) {
         let mut refused = ApiFailure::new(StatusCode::BAD_REQUEST, rule).into_response();
@@ -39,9 +36,9 @@ pub(crate) fn check_head(request: &Request, limits: &RequestLimits) -> Result<()
             let close = HeaderValue::from_static("close");
             refused.headers_mut().insert(CONNECTION, close);
         }
-        return Err(refused);
+        return Some(refused);
     }
-    Ok(())
+    None
 }
 
 /// The rule of HTTP that a head breaks.

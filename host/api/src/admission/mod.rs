@@ -1,7 +1,7 @@
 //! Which requests are taken at all: how large their heads are, how many are under way, of all actors and of one, and how many
 //! an actor makes.
 //!
-//! [`check_head`] comes before everything. [`Admission`] comes after authentication, so that strangers take no place and
+//! [`refused_head`] comes before everything. [`Admission`] comes after authentication, so that strangers take no place and
 //! `/health` tells the truth of a server that is busy.
 
 mod head;
@@ -17,7 +17,7 @@ use axum::{
 use http_body::Body as _;
 use keywright_core::response_memory::ResponseReservation;
 
-pub(crate) use self::{head::check_head, places::RequestPlace};
+pub(crate) use self::{head::refused_head, places::RequestPlace};
 use self::{
     places::{NoPlace, RequestPlaces},
     rate::ActorRates,

@@ -62,7 +62,8 @@ where
     // A log that can't be written must not end what logs: reporting that on the same stream would panic.
     let layer = fmt::layer().log_internal_errors(false).with_writer(writer);
     let outcome = if as_json {
-        registry.with(layer.json().flatten_event(true)).try_init()
+        let layer = layer.json().flatten_event(true).with_span_list(false);
+        registry.with(layer).try_init()
     } else {
         registry.with(layer).try_init()
     };

@@ -162,41 +162,41 @@ mod tests {
     }
 
     fn start() -> (LogWriter, LogGuard, Receiver<String>) {
-        let (sender, writes) = channel();
+        let (sender, receiver) = channel();
         let (writer, guard) = LogWriter::start(PassingOutput(sender)).unwrap();
-        (writer, guard, writes)
+        (writer, guard, receiver)
     }
 
     #[test]
     fn an_urgent_line_is_written_at_once_after_those_before_it() {
-        let (writer, _guard, writes) = start();
+        let (writer, _guard, output) = start();
         writer.put(b"1\n", false);
         writer.put(b"2\n", false);
         writer.put(b"3\n", true);
-        assert_eq!(writes.try_iter().collect::<String>(), "1\n2\n3\n");
+        assert_eq!(output.try_iter().collect::<String>(), "1\n2\n3\n");
     }
 
     #[test]
     fn a_line_that_is_not_urgent_is_written_without_another() {
-        let (writer, _guard, writes) = start();
+        let (writer, _guard, output) = start();
         for line in ["1\n", "2\n"] {
             writer.put(line.as_bytes(), false);
-            assert_eq!(writes.recv().unwrap(), line);
+            assert_eq!(output.recv().unwrap(), line);
         }
     }
 
     #[test]
     fn lines_do_not_wait_when_there_are_enough_of_them() {
-        let (writer, _guard, writes) = start();
+        let (writer, _guard, output) = start();
         writer.put(&vec![b'x'; FLUSH_BYTES], false);
-        assert_eq!(writes.try_recv().unwrap().len(), FLUSH_BYTES);
+        assert_eq!(output.try_recv().unwrap().len(), FLUSH_BYTES);
     }
 
     #[test]
     fn what_is_left_at_the_end_is_written() {
-        let (writer, guard, writes) = start();
+        let (writer, guard, output) = start();
         writer.put(b"1\n", false);
         drop(guard);
-        assert_eq!(writes.try_recv().unwrap(), "1\n");
+        assert_eq!(output.try_recv().unwrap(), "1\n");
     }
 }

@@ -38,10 +38,8 @@ pub(super) struct Queue {
     bytes_taken: usize,
     /// Absent while somebody writes.
     pub(super) sink: Option<Box<dyn AuditSink>>,
-    /// When the last append began.
+    /// When the last append began, unless the thread has seen since that nobody writes.
     pub(super) append_begun: Option<Instant>,
-    /// Whether the thread watches requests that write.
-    pub(super) is_watched: bool,
     /// Whether the thread is to write what there is.
     pub(super) is_thread_wanted: bool,
     pub(super) must_reopen: bool,
@@ -87,12 +85,12 @@ impl Shared {
 
     /// Writes what is in the queue, unless it is empty by now.
     pub(super) fn write_on_request(&self) {
-        let mut queue = self.queue();
+        let queue = self.queue();
         if queue.waiting.is_empty() {
             return;
         }
-        if !queue.is_watched {
-            queue.is_watched = true;
+        if queue.append_begun.is_none() {
+            // The thread watches from now on.
             self.wake.notify_one();
         }
         self.write(queue);

@@ -59,7 +59,7 @@ fn next(shared: &Shared, write_time_max: Duration) -> MutexGuard<'_, Queue> {
             return queue;
         }
         let is_retried = is_free && shared.is_failing();
-        if !is_retried && !queue.is_watched {
+        if !is_retried && queue.append_begun.is_none() {
             let woken = shared.wake.wait(queue);
             queue = woken.unwrap_or_else(PoisonError::into_inner);
             continue;
@@ -83,7 +83,7 @@ fn next(shared: &Shared, write_time_max: Duration) -> MutexGuard<'_, Queue> {
 
 fn watch(shared: &Shared, queue: &mut Queue, write_time_max: Duration) {
     if queue.sink.is_some() {
-        queue.is_watched = false;
+        queue.append_begun = None;
         return;
     }
     if let Some(runtime) = &shared.runtime {
