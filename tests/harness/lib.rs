@@ -30,6 +30,7 @@ mod credentials;
 mod docker_registry;
 mod key_management;
 mod live_tls;
+mod log;
 pub mod mint;
 mod options;
 mod permissions;

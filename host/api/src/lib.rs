@@ -1,7 +1,8 @@
 //! The HTTP edge: it parses a request, calls one use case of `keywright-core`, and renders what came of it.
 //!
-//! [`router`] makes the whole service out of an [`Api`], [`management_router`] the one for those who watch it. Each verb is
-//! one file, `routes/<noun>/<verb>.rs`, and each reads in one order: the request, the response, what the description says, the
+//! [`Pipeline`] makes the whole service out of an [`Api`], and `pipeline.rs` is the life of a request, from top to bottom.
+//! [`management_router`] makes the service for those who watch the server. Each verb is one file,
+//! `routes/<noun>/<verb>.rs`, and each reads in one order: the request, the response, what the description says, the
 //! handler. Where to find the rest:
 //!
 //! - `request/` reads bodies and queries, so that an unknown field, a missing one and one of the wrong kind each get the
@@ -27,6 +28,7 @@ mod description;
 pub mod development_identity;
 mod management_router;
 mod measure;
+mod pipeline;
 mod request;
 mod response;
 mod route;
@@ -37,12 +39,14 @@ mod telemetry;
 
 pub use admission::RequestLimits;
 pub use api::{Api, Information, Limits};
-/// What [`router`] makes: a service for each connection to clone.
+/// What [`management_router`] makes: a service for each connection to clone.
 pub use axum::Router;
 pub use connection::Connection;
 pub use management_router::{Management, Measurements, management_router};
 pub use measure::{REQUEST_DURATION, describe_metrics};
+pub use pipeline::Pipeline;
 pub use response::{FRAME_BYTES_MAX, Held, HeldBody};
 pub use route::{Access, Route};
-pub use router::{router, routes};
+pub use router::routes;
 pub use server_mode::{ReadOnlyMode, ServerMode};
+pub use telemetry::ACCESS_LOG;

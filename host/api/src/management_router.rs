@@ -6,17 +6,17 @@ use async_trait::async_trait;
 use axum::{
     Router,
     extract::State,
-    http::{HeaderValue, header::CONTENT_TYPE},
+    http::{HeaderValue, StatusCode, header::CONTENT_TYPE},
+    middleware::{Next, from_fn},
     response::{IntoResponse, Response},
     routing::get,
 };
 use keywright_core::ports::CredentialRepository;
-use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::{
     audit::AuditTrail,
-    routes::operations::{self, no_such_method, no_such_path},
-    telemetry::panicked,
+    routes::operations::{self, no_such_path},
+    telemetry::or_panicked,
 };
 
 /// What the management address needs.
@@ -43,10 +43,12 @@ pub fn management_router(management: Management) -> Router {
     Router::new()
         .route("/health", get(health))
         .route("/metrics", get(metrics))
-        .fallback(no_such_path)
-        .method_not_allowed_fallback(no_such_method)
+        .fallback(async || no_such_path())
+        .method_not_allowed_fallback(async || StatusCode::NOT_FOUND)
         .with_state(management)
-        .layer(CatchPanicLayer::custom(panicked))
+        .layer(from_fn(async |request, next: Next| {
+            or_panicked(next.run(request)).await
+        }))
 }
 
 async fn health(State(management): State<Management>) -> Response {

@@ -1,13 +1,16 @@
 //! What is measured of requests. Every label is one of a set that no caller can add to: routes as they are mounted, known
 //! methods, statuses and reasons of this server's own.
 
-use std::time::Instant;
-
-use axum::{
-    extract::MatchedPath,
-    http::{Method, StatusCode},
+use std::{
+    sync::{OnceLock, PoisonError, RwLock},
+    time::Duration,
 };
-use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
+
+use axum::http::{Method, StatusCode};
+use metrics::{
+    Counter, Gauge, Histogram, counter, describe_counter, describe_gauge, describe_histogram,
+    gauge, histogram,
+};
 
 /// How long it took until a request's answer began.
 pub const REQUEST_DURATION: &str = "keywright_http_request_duration_seconds";
@@ -80,41 +83,91 @@ pub(crate) fn request_refused(reason: RefusedFor) {
     counter!(REQUESTS_REFUSED, "reason" => reason.word()).increment(1);
 }
 
-/// A request that is in progress until this is dropped.
-pub(crate) struct MeasuredRequest {
-    begun: Instant,
+/// What is measured of the requests for one path. Series begin to exist when their first request is measured; after that,
+/// no label is looked up again.
+pub(crate) struct RouteMeasurements {
     route: String,
-    method: &'static str,
+    methods: [MethodMeasurements; METHODS.len()],
 }
 
-impl MeasuredRequest {
-    /// Begins to measure a request with this method, one that is known here.
-    pub(crate) fn begin(route: Option<&MatchedPath>, method: &'static str) -> Self {
-        gauge!(REQUESTS_IN_PROGRESS).increment(1);
+#[derive(Default)]
+struct MethodMeasurements {
+    duration: OnceLock<Histogram>,
+    responses: RwLock<Vec<(StatusCode, Counter)>>,
+}
+
+impl RouteMeasurements {
+    /// What is measured of the requests for a path of the service.
+    pub(crate) fn new(route: &str) -> Self {
         Self {
-            begun: Instant::now(),
-            route: route.map_or(UNMATCHED, MatchedPath::as_str).to_owned(),
-            method,
+            route: route.to_owned(),
+            methods: <[_; METHODS.len()]>::default(),
         }
     }
 
-    /// Counts the request as answered. One whose client goes away before is not counted.
-    pub(crate) fn answered(&self, status: StatusCode) {
-        let duration = self.begun.elapsed();
-        histogram!(REQUEST_DURATION, "route" => self.route.clone(), "method" => self.method)
+    /// What is measured of the requests for paths that are not there.
+    pub(crate) fn unmatched() -> Self {
+        Self::new(UNMATCHED)
+    }
+
+    /// Counts a request with a response. One whose client goes away before is not counted.
+    pub(crate) fn answered(&self, method: &'static str, status: StatusCode, duration: Duration) {
+        let place = METHODS.iter().position(|known| *known == method);
+        let Some(measurements) = place.and_then(|place| self.methods.get(place)) else {
+            return;
+        };
+        measurements
+            .duration
+            .get_or_init(
+                || histogram!(REQUEST_DURATION, "route" => self.route.clone(), "method" => method),
+            )
             .record(duration);
-        let status = status.as_str().to_owned();
-        counter!(
-            REQUESTS,
-            "route" => self.route.clone(), "method" => self.method, "status" => status
-        )
-        .increment(1);
+        measurements.count(status, || {
+            let status = status.as_str().to_owned();
+            counter!(REQUESTS, "route" => self.route.clone(), "method" => method, "status" => status)
+        });
     }
 }
 
-impl Drop for MeasuredRequest {
+impl MethodMeasurements {
+    fn count(&self, status: StatusCode, counter: impl FnOnce() -> Counter) {
+        let responses = self.responses.read();
+        let responses = responses.unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, counter)) = responses.iter().find(|(known, _)| *known == status) {
+            counter.increment(1);
+            return;
+        }
+        drop(responses);
+        let counter = counter();
+        counter.increment(1);
+        let responses = self.responses.write();
+        // If two are first, both entries are the same counter.
+        responses
+            .unwrap_or_else(PoisonError::into_inner)
+            .push((status, counter));
+    }
+}
+
+/// How many requests are in progress.
+pub(crate) struct RequestsInProgress(Gauge);
+
+/// A request that is in progress until this is dropped.
+pub(crate) struct RequestInProgress<'a>(&'a Gauge);
+
+impl RequestsInProgress {
+    pub(crate) fn new() -> Self {
+        Self(gauge!(REQUESTS_IN_PROGRESS))
+    }
+
+    pub(crate) fn begin(&self) -> RequestInProgress<'_> {
+        self.0.increment(1);
+        RequestInProgress(&self.0)
+    }
+}
+
+impl Drop for RequestInProgress<'_> {
     fn drop(&mut self) {
-        gauge!(REQUESTS_IN_PROGRESS).decrement(1);
+        self.0.decrement(1);
     }
 }
 
@@ -123,14 +176,33 @@ const UNMATCHED: &str = "unmatched";
 
 /// A method's name, or one word for all that are unknown here: callers can make up as many as they like.
 pub(crate) fn known_method(method: &Method) -> &'static str {
-    match *method {
-        Method::DELETE => "DELETE",
-        Method::GET => "GET",
-        Method::HEAD => "HEAD",
-        Method::OPTIONS => "OPTIONS",
-        Method::PATCH => "PATCH",
-        Method::POST => "POST",
-        Method::PUT => "PUT",
-        _ => "other",
+    let mut known = METHODS.into_iter();
+    known
+        .find(|known| *known == method.as_str())
+        .unwrap_or(OTHER)
+}
+
+/// The methods that are known here, and the word for all others.
+const METHODS: [&str; 8] = [
+    "GET", "PUT", "POST", "DELETE", "PATCH", "HEAD", "OPTIONS", OTHER,
+];
+
+const OTHER: &str = "other";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_method_is_named_only_if_it_is_known() {
+        for (method, name) in [
+            ("GET", "GET"),
+            ("OPTIONS", "OPTIONS"),
+            ("get", "other"),
+            ("TRACE", "other"),
+            ("X".repeat(1_000).as_str(), "other"),
+        ] {
+            assert_eq!(known_method(&method.parse().unwrap()), name);
+        }
     }
 }

@@ -1,23 +1,24 @@
-//! What the router is made of: routes, each of which says what its caller needs.
+//! Routes, each of which says what its caller needs, and the table in which requests find them.
 
-use std::sync::Arc;
+use std::{convert::Infallible, pin::Pin, sync::Arc};
 
 use axum::{
-    Router,
+    extract::{FromRequestParts, Request},
     handler::Handler,
-    http::Method,
-    routing::{self, MethodRouter},
+    http::{HeaderValue, Method, request::Parts},
+    response::Response,
 };
 use keywright_core::permission::Operation;
+use uuid::Uuid;
 
-use crate::{Api, description::Described};
+use crate::{Api, description::Described, measure::RouteMeasurements};
 
 /// One method on one path, with what its caller needs and what the description says of it.
 pub struct Route {
     method: Method,
     path: &'static str,
     access: Access,
-    handler: MethodRouter<Arc<Api>>,
+    bind: Box<dyn FnOnce(Arc<Api>) -> Endpoint>,
     describe: fn() -> Described,
 }
 
@@ -33,87 +34,40 @@ pub enum Access {
     Permission(Operation),
 }
 
+/// A handler with the state that it needs.
+pub(crate) type Endpoint = Box<dyn Fn(Request) -> Responding + Send + Sync>;
+
+/// What handlers return.
+type Responding = Pin<Box<dyn Future<Output = Response> + Send>>;
+
+/// Gives a handler its state.
+pub(crate) fn endpoint<H, T, S>(handler: H, state: S) -> Endpoint
+where
+    H: Handler<T, S, Future = Responding> + Sync,
+    S: Clone + Send + Sync + 'static,
+{
+    Box::new(move |request| handler.clone().call(request, state.clone()))
+}
+
 impl Route {
-    /// GET, and with it HEAD.
-    pub(crate) fn get<H, T>(
+    /// A route. That of GET answers HEAD, too.
+    pub(crate) fn new<H, T>(
+        method: Method,
         path: &'static str,
         access: Access,
         handler: H,
         describe: fn() -> Described,
     ) -> Self
     where
-        H: Handler<T, Arc<Api>>,
-        T: 'static,
+        H: Handler<T, Arc<Api>, Future = Responding> + Sync,
     {
-        Self::new(Method::GET, path, access, routing::get(handler), describe)
-    }
-
-    /// PUT.
-    pub(crate) fn put<H, T>(
-        path: &'static str,
-        access: Access,
-        handler: H,
-        describe: fn() -> Described,
-    ) -> Self
-    where
-        H: Handler<T, Arc<Api>>,
-        T: 'static,
-    {
-        Self::new(Method::PUT, path, access, routing::put(handler), describe)
-    }
-
-    /// POST.
-    pub(crate) fn post<H, T>(
-        path: &'static str,
-        access: Access,
-        handler: H,
-        describe: fn() -> Described,
-    ) -> Self
-    where
-        H: Handler<T, Arc<Api>>,
-        T: 'static,
-    {
-        Self::new(Method::POST, path, access, routing::post(handler), describe)
-    }
-
-    /// PATCH.
-    pub(crate) fn patch<H, T>(
-        path: &'static str,
-        access: Access,
-        handler: H,
-        describe: fn() -> Described,
-    ) -> Self
-    where
-        H: Handler<T, Arc<Api>>,
-        T: 'static,
-    {
-        Self::new(
-            Method::PATCH,
+        Self {
+            method,
             path,
             access,
-            routing::patch(handler),
+            bind: Box::new(|api| endpoint(handler, api)),
             describe,
-        )
-    }
-
-    /// DELETE.
-    pub(crate) fn delete<H, T>(
-        path: &'static str,
-        access: Access,
-        handler: H,
-        describe: fn() -> Described,
-    ) -> Self
-    where
-        H: Handler<T, Arc<Api>>,
-        T: 'static,
-    {
-        Self::new(
-            Method::DELETE,
-            path,
-            access,
-            routing::delete(handler),
-            describe,
-        )
+        }
     }
 
     /// The method.
@@ -138,27 +92,235 @@ impl Route {
     pub(crate) fn described(&self) -> Described {
         (self.describe)()
     }
+}
 
-    fn new(
-        method: Method,
-        path: &'static str,
-        access: Access,
-        handler: MethodRouter<Arc<Api>>,
-        describe: fn() -> Described,
-    ) -> Self {
-        Self {
-            method,
-            path,
-            access,
-            handler,
-            describe,
+/// The paths of the service, each with its methods.
+pub(crate) struct RouteTable {
+    paths: Vec<RoutePath>,
+    /// What is measured of requests for all other paths.
+    unmatched: RouteMeasurements,
+}
+
+/// One path of the service, with its methods.
+pub(crate) struct RoutePath {
+    /// The path; its variable segments stand in braces.
+    pub(crate) path: String,
+    /// Whether requests need no identity, whatever their method.
+    pub(crate) is_open: bool,
+    /// Whether read-only mode and the rules of `/management` apply to it.
+    pub(crate) follows_mode: bool,
+    /// What the header field `Allow` has in response to other methods.
+    pub(crate) allowed: HeaderValue,
+    /// What is measured of its requests.
+    pub(crate) measurements: RouteMeasurements,
+    endpoints: Vec<(Method, Endpoint)>,
+}
+
+/// A path with one of its methods, to be added to a table.
+pub(crate) struct Mounted {
+    pub(crate) method: Method,
+    pub(crate) path: String,
+    pub(crate) is_open: bool,
+    pub(crate) follows_mode: bool,
+    pub(crate) endpoint: Endpoint,
+}
+
+impl Route {
+    /// The route with its state.
+    pub(crate) fn mounted(self, api: Arc<Api>) -> Mounted {
+        Mounted {
+            method: self.method,
+            path: self.path.to_owned(),
+            is_open: self.access == Access::Open,
+            follows_mode: true,
+            endpoint: (self.bind)(api),
         }
     }
 }
 
-/// A router that leads along these routes, and nowhere else.
-pub(crate) fn mounted(routes: impl IntoIterator<Item = Route>) -> Router<Arc<Api>> {
-    routes.into_iter().fold(Router::new(), |router, route| {
-        router.route(route.path, route.handler)
-    })
+impl RouteTable {
+    /// A table of these routes. If several have one path, the first says whether it is open.
+    pub(crate) fn new(routes: impl IntoIterator<Item = Mounted>) -> Self {
+        let mut paths: Vec<RoutePath> = Vec::new();
+        for route in routes {
+            let known = paths.iter_mut().find(|known| known.path == route.path);
+            match known {
+                Some(known) => known.endpoints.push((route.method, route.endpoint)),
+                None => paths.push(RoutePath {
+                    measurements: RouteMeasurements::new(&route.path),
+                    path: route.path,
+                    is_open: route.is_open,
+                    follows_mode: route.follows_mode,
+                    allowed: HeaderValue::from_static(""),
+                    endpoints: vec![(route.method, route.endpoint)],
+                }),
+            }
+        }
+        for path in &mut paths {
+            path.allowed = allowed(&path.endpoints);
+        }
+        Self {
+            paths,
+            unmatched: RouteMeasurements::unmatched(),
+        }
+    }
+
+    /// The path of the service that a request's path is, if any, and the texts of its variable segments.
+    pub(crate) fn find(&self, path: &str) -> Option<(&RoutePath, PathSegments)> {
+        let fixed = self.paths.iter().find(|known| known.path == path);
+        if let Some(known) = fixed.filter(|known| !known.path.contains('{')) {
+            return Some((known, PathSegments::default()));
+        }
+        let mut paths = self.paths.iter();
+        paths.find_map(|known| Some((known, segments(&known.path, path)?)))
+    }
+
+    /// What is measured of requests for paths that are not there.
+    pub(crate) fn unmatched(&self) -> &RouteMeasurements {
+        &self.unmatched
+    }
+}
+
+impl RoutePath {
+    /// What answers this method. GET also answers HEAD.
+    pub(crate) fn endpoint(&self, method: &Method) -> Option<&Endpoint> {
+        let method = if method == Method::HEAD {
+            &Method::GET
+        } else {
+            method
+        };
+        let mut endpoints = self.endpoints.iter();
+        endpoints
+            .find(|(known, _)| known == method)
+            .map(|(_, endpoint)| endpoint)
+    }
+}
+
+fn allowed(endpoints: &[(Method, Endpoint)]) -> HeaderValue {
+    let methods = endpoints.iter().map(|(method, _)| match *method {
+        Method::GET => "GET,HEAD",
+        ref method => method.as_str(),
+    });
+    let methods = methods.collect::<Vec<_>>().join(",");
+    HeaderValue::try_from(methods).unwrap_or(HeaderValue::from_static(""))
+}
+
+/// The variable segments of a path that has this pattern.
+fn segments(pattern: &str, path: &str) -> Option<PathSegments> {
+    let mut found = Vec::new();
+    let mut segments = path.split('/');
+    for expected in pattern.split('/') {
+        let segment = segments.next()?;
+        if expected.starts_with('{') && !segment.is_empty() {
+            found.push(segment.to_owned());
+        } else if segment != expected {
+            return None;
+        }
+    }
+    segments.next().is_none().then_some(PathSegments(found))
+}
+
+/// The texts of the variable segments of a request's path, in its extensions.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PathSegments(Vec<String>);
+
+impl PathSegments {
+    /// Whether the path has none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The first of them.
+    pub(crate) fn first(&self) -> Option<&str> {
+        self.0.first().map(String::as_str)
+    }
+
+    fn ids<const COUNT: usize>(&self) -> Option<[Uuid; COUNT]> {
+        let ids = self.0.iter().map(|segment| segment.parse());
+        let ids: Vec<Uuid> = ids.collect::<Result<_, _>>().ok()?;
+        ids.try_into().ok()
+    }
+}
+
+/// The ids in a request's path, in their order, or `None` if one of its variable segments is not a UUID.
+pub(crate) struct PathIds<const COUNT: usize>(pub(crate) Option<[Uuid; COUNT]>);
+
+impl<S: Sync, const COUNT: usize> FromRequestParts<S> for PathIds<COUNT> {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        let segments = parts.extensions.get::<PathSegments>();
+        Ok(Self(segments.and_then(PathSegments::ids)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::StatusCode;
+
+    use super::*;
+
+    fn table(paths: &[&str]) -> RouteTable {
+        RouteTable::new(paths.iter().map(|path| Mounted {
+            method: Method::GET,
+            path: (*path).to_owned(),
+            is_open: false,
+            follows_mode: true,
+            endpoint: endpoint(async || StatusCode::OK, ()),
+        }))
+    }
+
+    #[test]
+    fn a_path_is_found_with_its_variable_segments() {
+        let table = table(&["/", "/a", "/a/{id}", "/a/b", "/a/{id}/c/{other}"]);
+        for (path, found) in [
+            ("/", Some(("/", &[][..]))),
+            ("/a", Some(("/a", &[]))),
+            ("/a/b", Some(("/a/b", &[]))),
+            ("/a/x", Some(("/a/{id}", &["x"]))),
+            ("/a/x/c/y", Some(("/a/{id}/c/{other}", &["x", "y"]))),
+            ("/a/", None),
+            ("/a/{id}/c", None),
+            ("/a/x/c/", None),
+            ("/a/x/c/y/z", None),
+            ("/b", None),
+            ("*", None),
+            ("", None),
+        ] {
+            let expected = found.map(|(pattern, segments)| {
+                let segments = segments.iter().map(|segment| (*segment).to_owned());
+                (pattern, PathSegments(segments.collect()))
+            });
+            let found = table.find(path);
+            let found = found.map(|(known, segments)| (known.path.as_str(), segments));
+            assert_eq!(found, expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn get_answers_head_and_no_other_method() {
+        let table = table(&["/a"]);
+        let (path, _) = table.find("/a").unwrap();
+        for (method, is_answered) in [
+            (Method::GET, true),
+            (Method::HEAD, true),
+            (Method::POST, false),
+            (Method::OPTIONS, false),
+        ] {
+            assert_eq!(path.endpoint(&method).is_some(), is_answered, "{method}");
+        }
+        assert_eq!(path.allowed, "GET,HEAD");
+    }
+
+    #[test]
+    fn ids_are_as_many_as_are_expected_and_all_of_them_uuids() {
+        let id = Uuid::from_u128(7);
+        let segments =
+            |texts: &[&str]| PathSegments(texts.iter().map(|text| (*text).to_owned()).collect());
+        let (text, simple) = (id.to_string(), id.simple().to_string());
+        assert_eq!(segments(&[&text]).ids(), Some([id]));
+        assert_eq!(segments(&[&text, &simple]).ids(), Some([id, id]));
+        assert_eq!(segments(&[&text]).ids::<2>(), None);
+        assert_eq!(segments(&[&text, "x"]).ids::<2>(), None);
+    }
 }

@@ -9,15 +9,13 @@ use std::{
 };
 
 use axum::{
-    extract::{MatchedPath, Request, State},
     http::{Method, StatusCode},
-    middleware::Next,
     response::{IntoResponse, Response},
 };
 
 use keywright_core::authorization::Caller;
 
-use crate::{Api, Connection, response::ApiFailure};
+use crate::{Connection, response::ApiFailure};
 
 /// The server's mode, and who may switch it.
 #[derive(Debug, Default)]
@@ -41,23 +39,51 @@ impl ServerMode {
         &self.read_only
     }
 
+    /// Why a request for a route is refused, if it is: who may not manage the server is refused at `/management`, and in
+    /// read-only mode everything but GET is, except what [`goes_on`].
+    pub(crate) fn refusal(
+        &self,
+        method: &Method,
+        route: &str,
+        caller: Option<&Caller>,
+        connection: Option<&Connection>,
+    ) -> Option<ApiFailure> {
+        if route == MANAGEMENT
+            && let Some(refusal) = self.management_refusal(method, caller, connection)
+        {
+            return Some(ApiFailure::new(StatusCode::FORBIDDEN, refusal));
+        }
+        let is_refused = self.read_only.is_on() && !goes_on(method, route);
+        is_refused.then(ApiFailure::read_only)
+    }
+
+    /// Responds for a method that a path does not have: as if the path were not there, and with no body.
+    ///
+    /// OPTIONS is the exception: other servers of this API have it at each path, and refuse it in read-only mode.
+    pub(crate) fn no_such_method(&self, method: &Method) -> Response {
+        if *method == Method::OPTIONS && self.read_only.is_on() {
+            return ApiFailure::read_only().into_response();
+        }
+        StatusCode::NOT_FOUND.into_response()
+    }
+
     /// Why a request must not use `/management`. One of the actors may. A caller on the server's own machine may read the
     /// mode.
-    fn refusal(&self, request: &Request) -> Option<&'static str> {
-        let extensions = request.extensions();
-        let is_named = extensions
-            .get::<Arc<Caller>>()
-            .is_some_and(|caller| self.actors.contains(caller.actor().as_str()));
-        if is_named {
+    fn management_refusal(
+        &self,
+        method: &Method,
+        caller: Option<&Caller>,
+        connection: Option<&Connection>,
+    ) -> Option<&'static str> {
+        if caller.is_some_and(|caller| self.actors.contains(caller.actor().as_str())) {
             return None;
         }
-        if !request.method().is_safe() {
+        if !method.is_safe() {
             return Some(
                 "the caller may not switch the mode: only the actors in management.actors of the server's configuration may",
             );
         }
-        let is_own = extensions.get::<Connection>().is_some_and(is_own);
-        (!is_own).then_some(
+        (!connection.is_some_and(is_own)).then_some(
             "only the actors that the server's configuration names may manage it from another machine",
         )
     }
@@ -75,39 +101,10 @@ impl ReadOnlyMode {
         self.0.load(Ordering::SeqCst)
     }
 
-    /// Switches it on or off. Writes under way, which have passed [`admit`] already, are finished.
+    /// Switches it on or off. Writes in progress, which were not refused, are finished.
     pub(crate) fn switch(&self, is_on: bool) {
         self.0.store(is_on, Ordering::SeqCst);
     }
-}
-
-/// What is decided between routing and the reading of a request: who may not manage the server is refused at
-/// `/management`, and in read-only mode everything but GET is, except what [`goes_on`].
-pub(crate) async fn admit(
-    State(api): State<Arc<Api>>,
-    route: MatchedPath,
-    request: Request,
-    next: Next,
-) -> Response {
-    if route.as_str() == MANAGEMENT
-        && let Some(refusal) = api.server_mode.refusal(&request)
-    {
-        return ApiFailure::new(StatusCode::FORBIDDEN, refusal).into_response();
-    }
-    if api.server_mode.read_only.is_on() && !goes_on(request.method(), route.as_str()) {
-        return ApiFailure::read_only().into_response();
-    }
-    next.run(request).await
-}
-
-/// Answers for a method that a path does not have: as if the path were not there, and with no body.
-///
-/// OPTIONS is the exception: other servers of this API have it at each path, and refuse it in read-only mode.
-pub(crate) async fn no_such_method(State(api): State<Arc<Api>>, method: Method) -> Response {
-    if method == Method::OPTIONS && api.server_mode.read_only.is_on() {
-        return ApiFailure::read_only().into_response();
-    }
-    StatusCode::NOT_FOUND.into_response()
 }
 
 /// The path at which the server is managed.

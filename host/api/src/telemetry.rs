@@ -1,78 +1,61 @@
-//! What is told of each request: its id, a span around all that is logged on its behalf, and one line when it ends.
+//! What is logged of each request, and the header fields that every response has.
 
-use std::{any::Any, time::Instant};
+use std::{panic::AssertUnwindSafe, time::Duration};
 
 use axum::{
-    extract::{MatchedPath, Request},
     http::{
-        HeaderName, HeaderValue, StatusCode,
+        HeaderMap, HeaderName, HeaderValue, StatusCode,
         header::{
             CACHE_CONTROL, PRAGMA, SERVER, STRICT_TRANSPORT_SECURITY, X_CONTENT_TYPE_OPTIONS,
             X_FRAME_OPTIONS,
         },
     },
-    middleware::Next,
     response::{IntoResponse, Response},
 };
-use tracing::{Instrument, field::Empty};
+use futures_util::FutureExt;
+use tracing::{Span, field::Empty};
 use uuid::Uuid;
 
-use crate::{
-    measure::{MeasuredRequest, known_method},
-    response::ApiFailure,
-};
+use crate::response::ApiFailure;
 
-/// The id of a request, in its extensions.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct RequestId(pub(crate) Uuid);
-
-/// Runs a request in a span with a fresh id, logs how it ended, and sets the headers that every response has: the id, the
-/// product, and those that keep responses out of caches and browsers from guessing.
-///
-/// The line names the route, never the path or the query, which hold names of credentials, and a method only if it is a
-/// known one: others are as long as callers like.
-pub(crate) async fn observe(mut request: Request, next: Next) -> Response {
-    let id = Uuid::new_v4();
-    request.extensions_mut().insert(RequestId(id));
-    let request_id = id.hyphenated().to_string();
-    let span = tracing::info_span!(
+/// A span around everything that is logged on behalf of a request.
+pub(crate) fn request_span(id: Uuid) -> Span {
+    tracing::info_span!(
         target: "keywright_api::request",
         "request",
-        request_id = request_id.as_str(),
+        request_id = %id.hyphenated(),
         actor = Empty,
-    );
-    let started = Instant::now();
-    let method = known_method(request.method());
-    let route = request.extensions().get::<MatchedPath>().cloned();
-    let measured = MeasuredRequest::begin(route.as_ref(), method);
-    let answered = async {
-        let response = next.run(request).await;
-        measured.answered(response.status());
-        tracing::info!(
-            target: "keywright_api::access",
-            {
-                http.method = method,
-                http.route = route.as_ref().map_or("unknown", MatchedPath::as_str),
-                http.status = response.status().as_u16(),
-                duration_ms = started.elapsed().as_secs_f64() * 1_000.0,
-            },
-            "answered"
-        );
-        response
-    };
-    let mut response = answered.instrument(span).await;
-    let headers = response.headers_mut();
-    for (name, value) in EVERY_RESPONSE {
-        headers.insert(name, HeaderValue::from_static(value));
-    }
-    if let Ok(request_id) = HeaderValue::from_str(&request_id) {
-        headers.insert(REQUEST_ID, request_id);
-    }
-    response
+    )
 }
 
-/// Answers for a handler that panicked. What it said is not logged here: it could hold anything.
-pub(crate) fn panicked(_payload: Box<dyn Any + Send + 'static>) -> Response {
+/// Logs how a request ended. The line names the route, never the path or the query, which hold names of credentials, and a
+/// method only if it is a known one: others are as long as callers like.
+pub(crate) fn log_answered(
+    method: &'static str,
+    route: Option<&str>,
+    status: StatusCode,
+    duration: Duration,
+) {
+    tracing::info!(
+        target: ACCESS_LOG,
+        {
+            http.method = method,
+            http.route = route.unwrap_or("unknown"),
+            http.status = status.as_u16(),
+            duration_ms = duration.as_secs_f64() * 1_000.0,
+        },
+        "answered"
+    );
+}
+
+/// The response of a handler, or one in its place if the handler panics.
+pub(crate) async fn or_panicked(responding: impl Future<Output = Response>) -> Response {
+    let responding = AssertUnwindSafe(responding).catch_unwind();
+    responding.await.unwrap_or_else(|_payload| panicked())
+}
+
+/// Responds for a handler that panicked. What it said is not logged here: it could hold anything.
+fn panicked() -> Response {
     tracing::error!("a handler panicked");
     ApiFailure::new(
         StatusCode::INTERNAL_SERVER_ERROR,
@@ -80,6 +63,22 @@ pub(crate) fn panicked(_payload: Box<dyn Any + Send + 'static>) -> Response {
     )
     .into_response()
 }
+
+/// Sets the header fields that every response has: the id of its request, the product, and those that keep responses out
+/// of caches and browsers from guessing.
+pub(crate) fn set_headers_of_every_response(headers: &mut HeaderMap, id: Uuid) {
+    headers.reserve(EVERY_RESPONSE.len() + 1);
+    for (name, value) in EVERY_RESPONSE {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    let mut text = Uuid::encode_buffer();
+    if let Ok(id) = HeaderValue::from_str(id.hyphenated().encode_lower(&mut text)) {
+        headers.insert(REQUEST_ID, id);
+    }
+}
+
+/// The target of the access log: one line for each request.
+pub const ACCESS_LOG: &str = "keywright_api::access";
 
 /// The response header that carries the request's id.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use keywright_api::{Router, audit::AuditTrail};
+use keywright_api::{Pipeline, Router, audit::AuditTrail};
 use keywright_core::ports::KeyRotationRepository;
 use keywright_storage::{Database, SqlKeyRotationRepository};
 use uuid::Uuid;
@@ -14,7 +14,7 @@ pub(crate) struct Served {
     /// TLS.
     pub(crate) tls: Arc<Tls>,
     /// What answers requests.
-    pub(crate) router: Router,
+    pub(crate) pipeline: Arc<Pipeline>,
     /// What answers on the management address, where there is one.
     pub(crate) management: Option<Router>,
     /// What is said once the listener is there.

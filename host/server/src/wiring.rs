@@ -10,7 +10,7 @@ use std::{
 
 use chrono::{DateTime, Utc};
 use keywright_api::{
-    Api, Information, Management, Router,
+    Api, Information, Management, Pipeline, Router,
     audit::AuditTrail,
     development_identity::{
         DevelopmentClient, DevelopmentIdentity, DevelopmentIdentitySettings, DevelopmentUser, Grant,
@@ -96,7 +96,7 @@ pub(crate) async fn assemble(
         management_router(&credentials, audit.clone(), page)
     });
     let announcement = announcement(config, development_identity.is_some());
-    let router = keywright_api::router(Api {
+    let pipeline = Arc::new(Pipeline::new(Api {
         credentials,
         permissions: permissions(&database, authorization),
         encryption_keys,
@@ -109,10 +109,10 @@ pub(crate) async fn assemble(
         response_memory: Arc::new(ResponseMemory::new(config.server.response_limits())),
         server_mode,
         development_identity,
-    });
+    }));
     Ok(Served {
         tls,
-        router,
+        pipeline,
         management,
         announcement,
         audit,

@@ -326,7 +326,13 @@ async fn a_server_without_one_does_not_serve_its_paths() {
             .await
             .expect(401);
     }
-    assert!(!server.log().to_lowercase().contains("development identity"));
+    assert!(
+        !server
+            .whole_log()
+            .await
+            .to_lowercase()
+            .contains("development identity")
+    );
 }
 
 #[tokio::test]
@@ -336,7 +342,7 @@ async fn nothing_of_a_login_stands_in_a_log_line() {
     let wrong = "grant_type=password&client_id=credhub_cli&username=developer&password=canary-5a1e";
     ask(&server, wrong).await.expect(400);
     ask(&server, &refresh(&granted)).await.expect(200);
-    let log = server.log();
+    let log = server.whole_log().await;
     assert!(log.contains("oauth/token"), "the logins are not logged");
     for token in ["access_token", "refresh_token"] {
         let (_, signature) = granted[token].as_str().unwrap().rsplit_once('.').unwrap();

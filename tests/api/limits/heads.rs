@@ -15,7 +15,7 @@ async fn the_access_log_names_no_method_that_is_not_known() {
     let method = "M".repeat(10_000);
     let head = format!("{method} /health HTTP/1.1\r\nHost: localhost\r\n\r\n");
     assert_eq!(answer(&server, &head).await.status, 404);
-    let log = server.log();
+    let log = server.whole_log().await;
     let mut lines = log
         .lines()
         .filter(|line| line.contains("keywright_api::access"));

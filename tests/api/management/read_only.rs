@@ -189,7 +189,7 @@ async fn a_refused_write_is_no_error_of_the_server() {
     switch(&server, true).await;
     server.delete("/api/v1/data?name=/a").await.expect(503);
     switch(&server, false).await;
-    let log = server.log();
+    let log = server.whole_log().await;
     assert!(log.contains(r#""http.status":503"#), "{log}");
     assert!(log.contains(r#""level":"INFO""#), "{log}");
     assert!(!log.contains(r#""level":"ERROR""#), "{log}");

@@ -88,13 +88,7 @@ pub(super) fn assert_meets(server: &Server, what: &str, holder: &Holder, expecte
 
 /// The actor of a request, as the access log names it.
 pub(super) fn logged_actor(server: &Server, answer: &Answer) -> String {
-    let request_id = answer.header("x-request-id").unwrap();
-    let log = server.log();
-    let line = log
-        .lines()
-        .find(|line| line.contains(request_id) && line.contains("\"answered\""))
-        .unwrap();
-    let line: Value = serde_json::from_str(line).unwrap();
+    let line: Value = serde_json::from_str(&server.access_log_line(answer)).unwrap();
     line.pointer("/span/actor")
         .and_then(Value::as_str)
         .unwrap_or_default()

@@ -277,7 +277,7 @@ async fn no_error_repeats_a_value() {
             .is_some_and(|told| told.contains("json"));
         assert!(is_json, "{answer:?}");
     }
-    assert!(!server.log().contains("hunter2"));
+    assert!(!server.whole_log().await.contains("hunter2"));
 }
 
 /// What an input is, for a place that reports no fault of its own.

@@ -25,7 +25,7 @@ pub(super) async fn assert_left_nowhere(server: Server, canaries: &Canaries, mar
         "the search looks in the wrong trail"
     );
     canaries.assert_absent("the audit trail", &trail);
-    canaries.assert_absent("the log", &server.log());
+    canaries.assert_absent("the log", &server.whole_log().await);
     canaries.assert_absent("the open database", &database(server.directory()));
     let folder = server.stop().await;
     canaries.assert_absent("the closed database", &database(folder.path()));

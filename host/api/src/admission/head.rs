@@ -1,49 +1,44 @@
 //! The heads of requests: how large they may be, and what HTTP requires of each.
 
 use axum::{
-    extract::{Request, State},
+    extract::Request,
     http::{
         HeaderMap, HeaderValue, StatusCode, Version,
         header::{CONNECTION, HOST, TRANSFER_ENCODING},
         uri::Authority,
     },
-    middleware::Next,
     response::{IntoResponse, Response},
 };
 
 use super::RequestLimits;
 use crate::{request::FormlessTarget, response::ApiFailure};
 
-/// Refuses a request with too long an address, with too many header fields, or with a head that leaves open where the
-/// request ends or for which host it is (RFC 9110, section 7.2; RFC 9112, sections 3.2 and 6; RFC 9113, section 8.3.1).
-pub(crate) async fn check_head(
-    State(limits): State<RequestLimits>,
-    request: Request,
-    next: Next,
-) -> Response {
+/// The response to a request with too long an address, with too many header fields, or with a head that leaves open where
+/// the request ends or for which host it is (RFC 9110, section 7.2; RFC 9112, sections 3.2 and 6; RFC 9113, section 8.3.1).
+pub(crate) fn refused_head(request: &Request, limits: &RequestLimits) -> Option<Response> {
     let uri = request.uri();
     let uri_bytes = uri.path_and_query().map_or(0, |path| path.as_str().len());
     if uri_bytes > limits.uri_bytes_max {
         let max = limits.uri_bytes_max;
         let error = format!("the path and the query of a request may have at most {max} bytes");
-        return ApiFailure::new(StatusCode::URI_TOO_LONG, error).into_response();
+        return Some(ApiFailure::new(StatusCode::URI_TOO_LONG, error).into_response());
     }
     if request.headers().len() > limits.header_fields_max {
         let max = limits.header_fields_max;
         let error = format!("a request may have at most {max} header fields");
         let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
-        return ApiFailure::new(status, error).into_response();
+        return Some(ApiFailure::new(status, error).into_response());
     }
-    if let Some(rule) = broken_rule(&request) {
+    if let Some(rule) = broken_rule(request) {
         let mut refused = ApiFailure::new(StatusCode::BAD_REQUEST, rule).into_response();
         if request.version() < Version::HTTP_2 {
             // What follows on the connection may be the body of this request as well as another request.
             let close = HeaderValue::from_static("close");
             refused.headers_mut().insert(CONNECTION, close);
         }
-        return refused;
+        return Some(refused);
     }
-    next.run(request).await
+    None
 }
 
 /// The rule of HTTP that a head breaks.

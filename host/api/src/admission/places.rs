@@ -1,24 +1,21 @@
 //! How many requests are under way: of all actors together, and of one.
 
 use std::{
-    collections::{HashMap, hash_map::Entry},
+    collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-
 /// The places of requests.
 pub(super) struct RequestPlaces {
-    free: Arc<Semaphore>,
+    count: usize,
     of_one_actor_max: usize,
-    taken: Arc<Taken>,
+    taken: Arc<Mutex<Taken>>,
 }
 
 /// The place of one request; it is free again when this is dropped.
-pub(super) struct RequestPlace {
-    actor: String,
-    taken: Arc<Taken>,
-    _of_all: OwnedSemaphorePermit,
+pub(crate) struct RequestPlace {
+    actor: Arc<str>,
+    taken: Arc<Mutex<Taken>>,
 }
 
 /// Why a request gets no place.
@@ -30,14 +27,17 @@ pub(super) enum NoPlace {
     ActorsTaken,
 }
 
-/// How many places each actor has taken. It holds no more actors than there are places.
+/// How many places are taken, by all actors and by each. It holds no more actors than there are places.
 #[derive(Default)]
-struct Taken(Mutex<HashMap<String, usize>>);
+struct Taken {
+    by_all: usize,
+    by_actor: HashMap<Arc<str>, usize>,
+}
 
 impl RequestPlaces {
     pub(super) fn new(count: usize, of_one_actor_max: usize) -> Self {
         Self {
-            free: Arc::new(Semaphore::new(count)),
+            count,
             of_one_actor_max,
             taken: Arc::default(),
         }
@@ -48,38 +48,41 @@ impl RequestPlaces {
     /// # Errors
     /// When there is none for it.
     pub(super) fn take(&self, actor: &str) -> Result<RequestPlace, NoPlace> {
-        let mut taken = self.taken.by_actor();
-        if taken.get(actor).copied().unwrap_or(0) >= self.of_one_actor_max {
+        let mut taken = lock(&self.taken);
+        let known = taken.by_actor.get_key_value(actor);
+        let (actor, of_actor) = known.map_or_else(
+            || (Arc::from(actor), 0),
+            |(actor, count)| (Arc::clone(actor), *count),
+        );
+        if of_actor >= self.of_one_actor_max {
             return Err(NoPlace::ActorsTaken);
         }
-        let of_all = Arc::clone(&self.free)
-            .try_acquire_owned()
-            .map_err(|_| NoPlace::AllTaken)?;
-        let count = taken.entry(actor.to_owned()).or_default();
-        *count = count.saturating_add(1);
+        if taken.by_all >= self.count {
+            return Err(NoPlace::AllTaken);
+        }
+        taken.by_all = taken.by_all.saturating_add(1);
+        taken
+            .by_actor
+            .insert(Arc::clone(&actor), of_actor.saturating_add(1));
         Ok(RequestPlace {
-            actor: actor.to_owned(),
+            actor,
             taken: Arc::clone(&self.taken),
-            _of_all: of_all,
         })
     }
 }
 
-impl Taken {
-    fn by_actor(&self) -> MutexGuard<'_, HashMap<String, usize>> {
-        // Nothing that is done under this lock can panic halfway.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+fn lock(taken: &Mutex<Taken>) -> MutexGuard<'_, Taken> {
+    // Nothing that is done under this lock can panic halfway.
+    taken.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Drop for RequestPlace {
     fn drop(&mut self) {
-        let mut taken = self.taken.by_actor();
-        if let Entry::Occupied(mut count) = taken.entry(std::mem::take(&mut self.actor)) {
-            *count.get_mut() = count.get().saturating_sub(1);
-            if *count.get() == 0 {
-                count.remove();
-            }
+        let mut taken = lock(&self.taken);
+        taken.by_all = taken.by_all.saturating_sub(1);
+        match taken.by_actor.get_mut(&self.actor) {
+            Some(count) if *count > 1 => *count -= 1,
+            _ => drop(taken.by_actor.remove(&self.actor)),
         }
     }
 }
@@ -100,7 +103,7 @@ mod tests {
         let _again = places.take("one").unwrap();
         assert_eq!(places.take("one").err(), Some(NoPlace::ActorsTaken));
         drop((second, others));
-        assert_eq!(places.free.available_permits(), 2);
+        assert_eq!(lock(&places.taken).by_all, 1);
     }
 
     #[test]
@@ -109,6 +112,6 @@ mod tests {
         for number in 0..100 {
             drop(places.take(&number.to_string()).unwrap());
         }
-        assert!(places.taken.by_actor().is_empty());
+        assert!(lock(&places.taken).by_actor.is_empty());
     }
 }

@@ -1,7 +1,7 @@
 //! The audit trail: who asked for what, of which resource, and how it ended; never a value.
 //!
-//! `record` stands inside authentication and around everything else, so that each request of a known caller leaves an event
-//! for each resource that it touched, or one if it touched none. What it touched stands in the caller's
+//! Each request of a known caller leaves an event for each resource that it touched, or one if it touched none: it is an
+//! [`AuditedRequest`] from its authentication to its response. What it touched stands in the caller's
 //! [`Trail`](keywright_core::authorization::Trail), into which use cases write as they ask for permits; the action is told
 //! by `action.rs`, the one table of routes. An endpoint with two actions says which in the trail.
 //!
@@ -28,9 +28,8 @@ mod trail;
 use std::{sync::Arc, time::Duration};
 
 use axum::{
-    extract::{MatchedPath, Request, State},
+    extract::Request,
     http::StatusCode,
-    middleware::Next,
     response::{IntoResponse, Response},
 };
 use keywright_core::authorization::Caller;
@@ -41,40 +40,12 @@ pub(crate) use event::granted;
 pub use sink::{AppendFailed, AuditSink};
 pub use trail::{AuditSettings, AuditTrail, OnAuditFailure};
 
-use crate::{
-    Api, Connection, admission::NotAdmitted, request::FormlessTarget, response::ApiFailure,
-    telemetry::RequestId,
-};
+use crate::{pipeline::RequestContext, request::FormlessTarget, response::ApiFailure};
 use event::{Observed, REQUEST_BYTES_MAX, cut, lines};
 use trail::Unwritten;
 
-/// Writes down what a request touched, before its response leaves.
-pub(crate) async fn record(State(api): State<Arc<Api>>, request: Request, next: Next) -> Response {
-    let Some(pending) = api
-        .audit
-        .as_ref()
-        .and_then(|trail| Pending::of(trail, &request))
-    else {
-        return next.run(request).await;
-    };
-    if pending.trail.ready().await.is_err() {
-        return refused();
-    }
-    let pending = pending.begin();
-    let response = next.run(request).await;
-    if response.extensions().get::<NotAdmitted>().is_some() {
-        pending.finish_later(response.status());
-        return response;
-    }
-    match pending.finish(response.status()).await {
-        Ok(()) => response,
-        Err(Unwritten) => ApiFailure::new(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            "the request was carried out, but its answer is withheld: the audit trail could not be written",
-        )
-        .into_response(),
-    }
-}
+/// A request that leaves its events in the audit trail, unless it is one that is not audited.
+pub(crate) struct AuditedRequest(Option<Pending>);
 
 /// A request that is to be audited.
 struct Pending {
@@ -85,21 +56,70 @@ struct Pending {
     is_open: bool,
 }
 
+impl AuditedRequest {
+    /// Begins to audit a request, before it touches anything.
+    ///
+    /// # Errors
+    /// The response if events can't be written: the request must not begin, and leaves none.
+    pub(crate) fn begin(
+        trail: Option<&Arc<AuditTrail>>,
+        context: RequestContext<'_>,
+        caller: &Arc<Caller>,
+        request: &Request,
+    ) -> impl Future<Output = Result<Self, Response>> + Send + use<> {
+        let pending = trail.and_then(|trail| Pending::new(trail, context, caller, request));
+        async move {
+            if let Some(pending) = &pending
+                && pending.trail.ready().await.is_err()
+            {
+                return Err(refused());
+            }
+            Ok(Self(pending.map(Pending::begun)))
+        }
+    }
+
+    /// Writes what the request touched, before its response leaves. Returns the response, or one in its place if the events
+    /// could not be written.
+    pub(crate) async fn finish(self, response: Response) -> Response {
+        let Some(pending) = self.0 else {
+            return response;
+        };
+        match pending.finish(response.status()).await {
+            Ok(()) => response,
+            Err(Unwritten) => ApiFailure::new(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "the request was carried out, but its answer is withheld: the audit trail could not be written",
+            )
+            .into_response(),
+        }
+    }
+
+    /// Ends a request that touched nothing, and whose response need not wait.
+    pub(crate) fn finish_later(self, status: StatusCode) {
+        if let Some(mut pending) = self.0 {
+            pending.is_open = false;
+            let (lines, count) = pending.lines(status.as_u16());
+            pending.trail.write_later(&lines, count);
+        }
+    }
+}
+
 impl Pending {
     /// A request, unless it is one that is not audited.
-    fn of(trail: &Arc<AuditTrail>, request: &Request) -> Option<Self> {
-        let extensions = request.extensions();
-        let caller = extensions.get::<Arc<Caller>>()?;
-        let route = extensions.get::<MatchedPath>().map(MatchedPath::as_str);
+    fn new(
+        trail: &Arc<AuditTrail>,
+        context: RequestContext<'_>,
+        caller: &Arc<Caller>,
+        request: &Request,
+    ) -> Option<Self> {
+        let route = context.route.map(|route| route.path.as_str());
         let action = action::action(request.method(), route)?;
-        let peer = extensions
-            .get::<Connection>()
-            .map(|connection| connection.peer);
-        let target = extensions.get::<FormlessTarget>();
+        let peer = context.connection.map(|connection| connection.peer);
+        let target = request.extensions().get::<FormlessTarget>();
         let target = target.map_or(request.uri(), |target| &target.0);
         let observed = Observed {
             time: trail.clock.now(),
-            request_id: extensions.get::<RequestId>().map(|id| id.0),
+            request_id: Some(context.id),
             method: cut(request.method().as_str(), METHOD_BYTES_MAX),
             path: cut(target.path(), REQUEST_BYTES_MAX),
             request: request::shown(target),
@@ -117,7 +137,8 @@ impl Pending {
         })
     }
 
-    fn begin(mut self) -> Self {
+    /// From now on, it may touch something.
+    fn begun(mut self) -> Self {
         self.is_open = true;
         self
     }
@@ -141,13 +162,6 @@ impl Pending {
             return Ok(());
         }
         outcome
-    }
-
-    /// Ends a request that touched nothing, and whose answer need not wait.
-    fn finish_later(mut self, status: StatusCode) {
-        self.is_open = false;
-        let (lines, count) = self.lines(status.as_u16());
-        self.trail.write_later(&lines, count);
     }
 
     fn lines(&self, status: u16) -> (Vec<u8>, u64) {

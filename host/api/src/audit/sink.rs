@@ -2,7 +2,7 @@
 
 use std::io;
 
-/// Where the audit trail is written. One thread calls it, one call after the other.
+/// Where the audit trail is written, by one call after the other.
 pub trait AuditSink: Send {
     /// Appends lines, each with its line break. When it returns, they are out of this process. With no lines, it sees
     /// whether there could be some.
@@ -16,6 +16,10 @@ pub trait AuditSink: Send {
     /// # Errors
     /// When it can't be opened.
     fn reopen(&mut self) -> io::Result<()>;
+
+    /// Whether an append usually takes no longer than it takes to pass the lines to the system. Threads that serve requests
+    /// may then call it, and otherwise a thread of the trail's own does.
+    fn is_prompt(&self) -> bool;
 }
 
 /// Lines that could not be written, or not all of them.

@@ -1,25 +1,35 @@
-//! The audit trail: a queue of lines, and the one thread that writes them.
+//! The audit trail: a queue of lines, and who writes them.
 //!
-//! A request puts its events into the queue and waits until they are written. Whatever is in the queue at that moment is
-//! written by one call, so that many requests at once cost few calls. What could not be written stays in the queue, and is
-//! written first when the sink works again.
+//! A request puts its events into the queue and waits until they are written. Whoever writes takes all that is in the queue
+//! and writes it by one call:
+//!
+//! - Usually a request does so itself, on the thread that serves it. It first lets all other requests run that are ready on
+//!   this thread, so that their events are written by the same call. If nothing else is ready, it goes on at once.
+//! - A thread of the trail's own does so if an append may take long ([`AuditSink::is_prompt`]), if a request finds another
+//!   one writing, if nobody waits for the events, and after failures.
+//!
+//! What could not be written stays in the queue, and is written first when the sink works again.
+
+mod queue;
+mod thread;
 
 use std::{
     io,
     net::IpAddr,
-    sync::{
-        Arc, Condvar, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicU64, Ordering},
-    },
-    thread,
+    sync::{Arc, Mutex, atomic::Ordering},
     time::Duration,
 };
 
 use keywright_core::ports::Clock;
-use tokio::{sync::oneshot, time::timeout};
+use tokio::{
+    runtime::{Handle, RuntimeFlavor},
+    sync::oneshot,
+    task::yield_now,
+    time::timeout,
+};
 
-use super::{AppendFailed, AuditFormat, AuditSink};
-use crate::response::error_chain;
+use self::queue::Shared;
+use super::{AuditFormat, AuditSink};
 
 /// How the audit trail is kept.
 #[derive(Clone, Debug)]
@@ -61,7 +71,7 @@ pub struct AuditTrail {
     pub(super) settings: AuditSettings,
     pub(super) clock: Arc<dyn Clock>,
     shared: Arc<Shared>,
-    /// Ends when the thread does that writes.
+    /// Ends when the trail's thread does.
     ended: Mutex<Option<oneshot::Receiver<()>>>,
 }
 
@@ -80,18 +90,14 @@ impl AuditTrail {
         sink: Box<dyn AuditSink>,
         clock: Arc<dyn Clock>,
     ) -> io::Result<Self> {
-        let shared = Arc::new(Shared::default());
-        let (end, ended) = oneshot::channel();
-        // Nobody joins the thread: a sink that never returns must not keep the process from ending.
-        thread::Builder::new()
-            .name("keywright-audit".to_owned())
-            .spawn({
-                let shared = Arc::clone(&shared);
-                move || {
-                    write_until_closed(&shared, sink);
-                    drop(end);
-                }
-            })?;
+        // A request that an append blocks must leave a thread for the others.
+        let runtime = Handle::try_current().ok().filter(|runtime| {
+            sink.is_prompt()
+                && runtime.runtime_flavor() == RuntimeFlavor::MultiThread
+                && runtime.metrics().num_workers() > 1
+        });
+        let shared = Arc::new(Shared::new(sink, runtime));
+        let ended = thread::start(&shared, settings.write_time_max)?;
         Ok(Self {
             settings,
             clock,
@@ -153,7 +159,7 @@ impl AuditTrail {
 
     /// Whether the sink is known not to work.
     pub(super) fn is_failing(&self) -> bool {
-        self.shared.is_failing.load(Ordering::Acquire)
+        self.shared.is_failing()
     }
 
     /// Writes events; they are in the queue before the first `await`, so that nothing is lost when the caller stops waiting.
@@ -165,6 +171,7 @@ impl AuditTrail {
     /// Puts events into the queue for which nobody waits.
     pub(super) fn write_later(&self, lines: &[u8], event_count: u64) {
         drop(self.put(lines, event_count));
+        self.shared.leave_to_thread();
     }
 
     fn put(&self, lines: &[u8], event_count: u64) -> oneshot::Receiver<Result<(), Unwritten>> {
@@ -186,9 +193,6 @@ impl AuditTrail {
         queue.lines.extend_from_slice(lines);
         queue.waiting.retain(|waiting| !waiting.is_closed());
         queue.waiting.push(sender);
-        queue.has_news = true;
-        drop(queue);
-        self.shared.wake.notify_one();
         receiver
     }
 
@@ -197,12 +201,18 @@ impl AuditTrail {
         waiting: oneshot::Receiver<Result<(), Unwritten>>,
         time_max: Duration,
     ) -> Result<(), Unwritten> {
+        let mut left = LeftToThread(Some(&self.shared));
+        if self.shared.runtime.is_some() {
+            // All other requests that are ready on this thread put their events into the queue first.
+            yield_now().await;
+            left.0 = None;
+            self.shared.write_on_request();
+        }
+        drop(left);
         if let Ok(told) = timeout(time_max, waiting).await {
             return told.unwrap_or(Err(Unwritten));
         }
-        if !self.shared.is_failing.swap(true, Ordering::AcqRel) {
-            tracing::error!("the audit trail has not been written for {time_max:?}");
-        }
+        self.shared.timed_out(time_max);
         Err(Unwritten)
     }
 }
@@ -214,152 +224,16 @@ impl Drop for AuditTrail {
     }
 }
 
-/// What requests and the writing thread share.
-#[derive(Default)]
-struct Shared {
-    queue: Mutex<Queue>,
-    wake: Condvar,
-    is_failing: AtomicBool,
-    events_lost: AtomicU64,
-}
+/// Leaves the queue to the trail's thread when it is dropped.
+struct LeftToThread<'a>(Option<&'a Shared>);
 
-#[derive(Default)]
-struct Queue {
-    /// What is to be written, oldest first.
-    lines: Vec<u8>,
-    /// How many bytes of lines the writing thread has taken, and not written yet.
-    bytes_taken: usize,
-    /// Who waits until all of it is.
-    waiting: Vec<oneshot::Sender<Result<(), Unwritten>>>,
-    /// Whether anything was put in since the last attempt to write.
-    has_news: bool,
-    must_reopen: bool,
-    is_closed: bool,
-}
-
-impl Queue {
-    /// Whether so many more bytes can be kept. What is too much by itself can when there is nothing else, since what it
-    /// tells of is done by now.
-    fn has_room(&self, bytes: usize, bytes_max: usize) -> bool {
-        let kept = self.lines.len() + self.bytes_taken;
-        bytes == 0 || kept == 0 || kept + bytes <= bytes_max
-    }
-}
-
-impl Shared {
-    fn queue(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Waits until there is something to do, and takes all of it. While the sink is known not to work, there is an attempt
-    /// from time to time also where no request asks for one.
-    fn next(&self) -> Queue {
-        let mut queue = self.queue();
-        while !(queue.has_news || queue.must_reopen || queue.is_closed) {
-            if self.is_failing.load(Ordering::Acquire) {
-                let waited = self.wake.wait_timeout(queue, RETRY_INTERVAL);
-                queue = waited.unwrap_or_else(PoisonError::into_inner).0;
-                break;
-            }
-            queue = self
-                .wake
-                .wait(queue)
-                .unwrap_or_else(PoisonError::into_inner);
-        }
-        let is_closed = queue.is_closed;
-        let taken = std::mem::take(&mut *queue);
-        queue.is_closed = is_closed;
-        queue.bytes_taken = taken.lines.len();
-        taken
-    }
-
-    fn succeeded(&self) {
-        self.queue().bytes_taken = 0;
-        if self.is_failing.swap(false, Ordering::AcqRel) {
-            tracing::info!("the audit trail is written again, with all that was kept");
-        }
-    }
-
-    /// Keeps what was not written for the next attempt.
-    fn failed(&self, lines: &mut Vec<u8>, failed: &AppendFailed) {
-        if !self.is_failing.swap(true, Ordering::AcqRel) {
-            tracing::error!(error = error_chain(failed), "an audit event is not written");
-        }
-        lines.drain(..failed.bytes_written.min(lines.len()));
-        let mut queue = self.queue();
-        queue.bytes_taken = 0;
-        lines.append(&mut queue.lines);
-        queue.lines = std::mem::take(lines);
-    }
-}
-
-/// Writes what is put into the queue, until it is closed.
-fn write_until_closed(shared: &Shared, mut sink: Box<dyn AuditSink>) {
-    loop {
-        let mut work = shared.next();
-        if work.must_reopen {
-            match sink.reopen() {
-                Ok(()) => tracing::info!("the audit trail is opened anew"),
-                Err(cause) => {
-                    tracing::error!(error = %cause, "the audit trail could not be opened anew");
-                }
-            }
-        }
-        let outcome = match sink.append(&work.lines) {
-            Ok(()) => {
-                shared.succeeded();
-                Ok(())
-            }
-            Err(failed) => {
-                shared.failed(&mut work.lines, &failed);
-                Err(Unwritten)
-            }
-        };
-        for waiting in work.waiting {
-            // Whoever does not wait any more need not be told.
-            let _ = waiting.send(outcome);
-        }
-        if work.is_closed {
-            if outcome.is_err() {
-                tracing::error!("the server ends with audit events that could not be written");
-            }
-            return;
+impl Drop for LeftToThread<'_> {
+    fn drop(&mut self) {
+        if let Some(shared) = self.0 {
+            shared.leave_to_thread();
         }
     }
 }
-
-/// How long after a failure there is another attempt, where no request asks for one earlier.
-const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How long a request that has not begun waits for a sink that is known not to work.
 const PROBE_TIME_MAX: Duration = Duration::from_secs(1);
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_the_writing_thread_has_taken_counts_until_it_is_written() {
-        let shared = Shared::default();
-        let put = |bytes: usize| {
-            let mut queue = shared.queue();
-            queue.lines.resize(bytes, b'x');
-            queue.has_news = true;
-        };
-        put(6);
-        let mut taken = shared.next();
-        put(2);
-        assert!(shared.queue().has_room(2, 10));
-        assert!(!shared.queue().has_room(3, 10));
-        let failed = AppendFailed {
-            bytes_written: 1,
-            cause: io::ErrorKind::StorageFull.into(),
-        };
-        shared.failed(&mut taken.lines, &failed);
-        assert!(shared.queue().has_room(3, 10));
-        assert!(!shared.queue().has_room(4, 10));
-        shared.next();
-        shared.succeeded();
-        assert!(shared.queue().has_room(11, 10), "nothing else is kept");
-    }
-}

@@ -1,6 +1,6 @@
 //! Who is asking.
 //!
-//! `authenticate` stands around every route that is not open. It finds the caller's [`Identity`], by one means after the
+//! `authenticate` comes before every route that is not open. It finds the caller's [`Identity`], by one means after the
 //! other: a client certificate, which the listener has verified, and a bearer token, checked by a [`TokenVerifier`]. What
 //! is presented must be good, each of it; where both are, the token decides who is asking. A further means is a module
 //! beside these two that makes an [`Identity`] out of what it finds, and a step in `identify`.
@@ -23,9 +23,7 @@ mod verification_key;
 use std::{sync::Arc, time::Duration};
 
 use axum::{
-    extract::{Request, State},
     http::HeaderMap,
-    middleware::Next,
     response::{IntoResponse, Response},
 };
 
@@ -44,35 +42,30 @@ pub(crate) use claims::TokenRefused;
 pub(crate) use verification_key::VerificationKey;
 
 use chrono::DateTime;
-use keywright_core::authorization::Caller;
+use keywright_core::{authorization::Caller, response_memory::ResponseReservation};
 
 use crate::{Api, Connection, response::ApiFailure};
 use identity::Identity;
 
-/// Lets only those pass who are known, and says who they are: in the request's extensions and in its span.
+/// Finds out who makes a request, and names the caller in the request's span.
+///
+/// # Errors
+/// The response to a caller that is not known.
 pub(crate) async fn authenticate(
-    State(api): State<Arc<Api>>,
-    mut request: Request,
-    next: Next,
-) -> Response {
+    api: &Api,
+    connection: Option<&Connection>,
+    headers: &HeaderMap,
+) -> Result<(Caller, Arc<ResponseReservation>), Response> {
     if api.credentials.clock.now() < DateTime::UNIX_EPOCH {
         // Neither a token nor a certificate can be verified, and no version has such a time.
         let error = "the server's clock is before 1970; set the clock of its machine";
-        return ApiFailure::unavailable(error, CLOCK_RETRY_AFTER).into_response();
+        return Err(ApiFailure::unavailable(error, CLOCK_RETRY_AFTER).into_response());
     }
-    let connection = request.extensions().get::<Connection>().cloned();
-    match identify(&api, connection.as_ref(), request.headers()).await {
-        Ok(identity) => {
-            tracing::Span::current().record("actor", identity.actor.as_str());
-            let memory = Arc::new(api.response_memory.begin(identity.actor.as_str()));
-            let caller = Caller::new(identity.actor, identity.authentication)
-                .with_response(Arc::clone(&memory));
-            request.extensions_mut().insert(memory);
-            request.extensions_mut().insert(Arc::new(caller));
-            next.run(request).await
-        }
-        Err(refused) => refused,
-    }
+    let identity = identify(api, connection, headers).await?;
+    tracing::Span::current().record("actor", identity.actor.as_str());
+    let memory = Arc::new(api.response_memory.begin(identity.actor.as_str()));
+    let caller = Caller::new(identity.actor, identity.authentication);
+    Ok((caller.with_response(Arc::clone(&memory)), memory))
 }
 
 async fn identify(

@@ -12,12 +12,14 @@ mod tokens;
 
 use std::{sync::Arc, time::Duration};
 
-use axum::Router;
 use keywright_core::{Secret, ports::Clock};
 use uuid::Uuid;
 
 use self::{sessions::RevokedSessions, tokens::TokenSigner};
-use crate::authentication::{TokenRules, TokenVerifier};
+use crate::{
+    authentication::{TokenRules, TokenVerifier},
+    route::Mounted,
+};
 
 pub use tokens::SigningKeyRefused;
 
@@ -120,10 +122,7 @@ impl DevelopmentIdentity {
     }
 
     /// The provider's paths, all of them open: who asks for a token has none yet.
-    pub(crate) fn routes(&self) -> Router {
-        Router::new().nest(
-            self.0.path_prefix.trim_end_matches('/'),
-            routes::routes(Arc::clone(&self.0)),
-        )
+    pub(crate) fn routes(&self) -> Vec<Mounted> {
+        routes::routes(&self.0, self.0.path_prefix.trim_end_matches('/'))
     }
 }

@@ -3,11 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use axum::{
-    Router,
-    extract::{Path, Request, State},
-    http::{HeaderMap, HeaderValue, StatusCode, header::AUTHORIZATION},
+    Extension,
+    extract::{Request, State},
+    http::{HeaderMap, HeaderValue, Method, StatusCode, header::AUTHORIZATION},
     response::{IntoResponse, Response},
-    routing::{delete, get, post},
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
 use keywright_core::Secret;
@@ -22,17 +21,42 @@ use crate::{
     authentication::{TokenRefused, bearer_token},
     request::{QueryParameters, has_media_type, read_body},
     response::{self, ApiFailure},
+    route::{Mounted, PathSegments, endpoint},
 };
 
-/// The paths, below the provider's own.
-pub(super) fn routes(provider: Arc<Provider>) -> Router {
-    Router::new()
-        .route("/info", get(info))
-        .route("/oauth/token", post(token))
-        .route("/oauth/token/revoke/{token_id}", delete(revoke))
-        .route("/token_keys", get(token_keys))
-        .route("/.well-known/openid-configuration", get(discovery))
-        .with_state(provider)
+/// The provider's paths, below this one. They are open: who asks for a token has none yet.
+pub(super) fn routes(provider: &Arc<Provider>, below: &str) -> Vec<Mounted> {
+    let routes = [
+        (Method::GET, "/info", endpoint(info, Arc::clone(provider))),
+        (
+            Method::POST,
+            "/oauth/token",
+            endpoint(token, Arc::clone(provider)),
+        ),
+        (
+            Method::DELETE,
+            "/oauth/token/revoke/{token_id}",
+            endpoint(revoke, Arc::clone(provider)),
+        ),
+        (
+            Method::GET,
+            "/token_keys",
+            endpoint(token_keys, Arc::clone(provider)),
+        ),
+        (
+            Method::GET,
+            "/.well-known/openid-configuration",
+            endpoint(discovery, Arc::clone(provider)),
+        ),
+    ];
+    let mounted = routes.map(|(method, path, endpoint)| Mounted {
+        method,
+        path: format!("{below}{path}"),
+        is_open: true,
+        follows_mode: false,
+        endpoint,
+    });
+    mounted.into()
 }
 
 /// What clients ask before they log in.
@@ -88,11 +112,14 @@ async fn token(
 /// Ends a login. It takes one of its access tokens, so that nobody ends another's.
 async fn revoke(
     State(provider): State<Arc<Provider>>,
-    Path(token_id): Path<String>,
+    Extension(path): Extension<PathSegments>,
     headers: HeaderMap,
 ) -> Result<StatusCode, TokenRefused> {
     let token = bearer_token(&headers)?;
-    if provider.revoke(token, &token_id) {
+    if path
+        .first()
+        .is_some_and(|token_id| provider.revoke(token, token_id))
+    {
         Ok(StatusCode::OK)
     } else {
         Err(TokenRefused::Invalid("it is not of the login to be ended"))

@@ -22,7 +22,7 @@ use crate::{
 
 const VALUE: &str = r#"{"name":"/a","type":"value","value":"v"}"#;
 
-fn settings(on_failure: OnAuditFailure) -> AuditSettings {
+pub(crate) fn settings(on_failure: OnAuditFailure) -> AuditSettings {
     AuditSettings {
         format: AuditFormat::Json,
         on_failure,
@@ -40,12 +40,12 @@ fn audited(settings: AuditSettings) -> (Service, Arc<AuditTrail>, KeptSink) {
     (service, trail, sink)
 }
 
-fn members<'a>(events: &'a [Value], member: &str) -> Vec<&'a Value> {
+pub(crate) fn members<'a>(events: &'a [Value], member: &str) -> Vec<&'a Value> {
     events.iter().map(|event| &event[member]).collect()
 }
 
 /// Lets a future run as far as it can without waiting; it must not end.
-async fn begin(mut future: std::pin::Pin<&mut impl Future>) {
+pub(crate) async fn begin(mut future: std::pin::Pin<&mut impl Future>) {
     let is_pending = poll_fn(|context| Poll::Ready(future.as_mut().poll(context).is_pending()));
     assert!(is_pending.await, "it ended");
 }

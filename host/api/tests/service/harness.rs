@@ -11,20 +11,18 @@ use aws_lc_rs::{
     signature::KeyPair as _,
 };
 use axum::{
-    Router,
     body::{Body, to_bytes},
     http::{HeaderMap, Request, StatusCode},
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
 use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
 use keywright_api::{
-    Api, Information, Limits, RequestLimits, ServerMode,
+    Api, Information, Limits, Pipeline, RequestLimits, ServerMode,
     audit::{AuditSettings, AuditTrail},
     authentication::{HttpsIdentityProvider, KeyPace, StaticKey, TokenRules, TokenVerifier},
     development_identity::{
         DevelopmentClient, DevelopmentIdentity, DevelopmentIdentitySettings, DevelopmentUser, Grant,
     },
-    router,
 };
 use keywright_core::{
     Secret,
@@ -38,7 +36,6 @@ use keywright_core::{
     response_memory::{ResponseLimits, ResponseMemory},
 };
 use serde_json::{Value, json};
-use tower::ServiceExt;
 use uuid::Uuid;
 
 use crate::{
@@ -143,7 +140,7 @@ pub(crate) fn good_claims() -> Value {
 }
 
 pub(crate) struct Service {
-    router: Router,
+    pipeline: Arc<Pipeline>,
     token: String,
     pub(crate) memory: Arc<Memory>,
     pub(crate) permissions: Arc<PermissionsInMemory>,
@@ -286,7 +283,7 @@ impl Service {
             development_identity: Some(development_identity(Arc::clone(&clock) as _)),
         };
         Self {
-            router: router(api),
+            pipeline: Arc::new(Pipeline::new(api)),
             token: trusted_key().sign(&good_claims()),
             memory,
             permissions,
@@ -295,8 +292,8 @@ impl Service {
     }
 
     /// The service itself, to be served by other means.
-    pub(crate) fn router(&self) -> Router {
-        self.router.clone()
+    pub(crate) fn pipeline(&self) -> Arc<Pipeline> {
+        Arc::clone(&self.pipeline)
     }
 
     /// The value of the header that proves a good identity.
@@ -342,7 +339,7 @@ impl Service {
             request = request.header(*name, value);
         }
         let request = request.body(Body::from(body.into())).unwrap();
-        let response = self.router.clone().oneshot(request).await.unwrap();
+        let response = self.pipeline.respond(None, request).await;
         let (parts, body) = response.into_parts();
         let bytes = to_bytes(body, usize::MAX).await.unwrap();
         Answer {

@@ -1,12 +1,12 @@
 //! Tokens checked by the keys that a provider publishes over TLS: here, another service's own provider.
 
-use std::{net::Ipv4Addr, sync::Arc};
+use std::{convert::Infallible, net::Ipv4Addr, sync::Arc};
 
 use axum::http::StatusCode;
+use hyper::{Request, body::Incoming, service::service_fn};
 use hyper_util::{
     rt::{TokioExecutor, TokioIo},
     server::conn::auto::Builder,
-    service::TowerToHyperService,
 };
 use keywright_api::authentication::{HttpsIdentityProvider, HttpsIdentityProviderSettings};
 use rcgen::CertifiedKey;
@@ -32,17 +32,18 @@ async fn serve() -> (String, String) {
     let acceptor = TlsAcceptor::from(Arc::new(config));
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let port = listener.local_addr().unwrap().port();
-    let router = Service::new().router();
+    let pipeline = Service::new().pipeline();
     tokio::spawn(async move {
         while let Ok((connection, _)) = listener.accept().await {
-            let (acceptor, router) = (acceptor.clone(), router.clone());
+            let (acceptor, pipeline) = (acceptor.clone(), Arc::clone(&pipeline));
             tokio::spawn(async move {
                 if let Ok(connection) = acceptor.accept(connection).await {
+                    let service = service_fn(move |request: Request<Incoming>| {
+                        let pipeline = Arc::clone(&pipeline);
+                        async move { Ok::<_, Infallible>(pipeline.respond(None, request).await) }
+                    });
                     let _ = Builder::new(TokioExecutor::new())
-                        .serve_connection(
-                            TokioIo::new(connection),
-                            TowerToHyperService::new(router),
-                        )
+                        .serve_connection(TokioIo::new(connection), service)
                         .await;
                 }
             });

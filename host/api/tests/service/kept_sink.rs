@@ -10,7 +10,10 @@ use serde_json::Value;
 
 /// An audit sink of which each clone is the same.
 #[derive(Clone, Default)]
-pub(crate) struct KeptSink(Arc<Kept>);
+pub(crate) struct KeptSink {
+    kept: Arc<Kept>,
+    is_prompt: bool,
+}
 
 #[derive(Default)]
 struct Kept {
@@ -22,15 +25,24 @@ struct Kept {
 struct State {
     lines: Vec<u8>,
     appends: usize,
+    begun: usize,
     is_held: bool,
     /// How many bytes more can be written; none: as many as there are.
     room: Option<usize>,
 }
 
 impl KeptSink {
+    /// A sink that requests write to by themselves.
+    pub(crate) fn prompt() -> Self {
+        Self {
+            is_prompt: true,
+            ..Self::default()
+        }
+    }
+
     /// The events that were written, oldest first.
     pub(crate) fn events(&self) -> Vec<Value> {
-        let lines = self.0.state.lock().unwrap().lines.clone();
+        let lines = self.kept.state.lock().unwrap().lines.clone();
         let lines = String::from_utf8(lines).unwrap();
         assert!(lines.is_empty() || lines.ends_with('\n'));
         lines
@@ -41,36 +53,42 @@ impl KeptSink {
 
     /// How often something was written.
     pub(crate) fn appends(&self) -> usize {
-        self.0.state.lock().unwrap().appends
+        self.kept.state.lock().unwrap().appends
+    }
+
+    /// How often somebody has begun to write.
+    pub(crate) fn begun(&self) -> usize {
+        self.kept.state.lock().unwrap().begun
     }
 
     /// Lets no more than so many bytes be written.
     pub(crate) fn break_after(&self, bytes: usize) {
-        self.0.state.lock().unwrap().room = Some(bytes);
+        self.kept.state.lock().unwrap().room = Some(bytes);
     }
 
     /// Lets everything be written again.
     pub(crate) fn repair(&self) {
-        self.0.state.lock().unwrap().room = None;
+        self.kept.state.lock().unwrap().room = None;
     }
 
     /// Has whoever writes wait until [`KeptSink::release`].
     pub(crate) fn hold(&self) {
-        self.0.state.lock().unwrap().is_held = true;
+        self.kept.state.lock().unwrap().is_held = true;
     }
 
     /// Has nobody wait any more.
     pub(crate) fn release(&self) {
-        self.0.state.lock().unwrap().is_held = false;
-        self.0.changed.notify_all();
+        self.kept.state.lock().unwrap().is_held = false;
+        self.kept.changed.notify_all();
     }
 }
 
 impl AuditSink for KeptSink {
     fn append(&mut self, lines: &[u8]) -> Result<(), AppendFailed> {
-        let state = self.0.state.lock().unwrap();
+        let mut state = self.kept.state.lock().unwrap();
+        state.begun += 1;
         let mut state = self
-            .0
+            .kept
             .changed
             .wait_while(state, |state| state.is_held)
             .unwrap();
@@ -93,5 +111,9 @@ impl AuditSink for KeptSink {
     fn reopen(&mut self) -> io::Result<()> {
         self.repair();
         Ok(())
+    }
+
+    fn is_prompt(&self) -> bool {
+        self.is_prompt
     }
 }

@@ -7,6 +7,7 @@
 )]
 
 mod audit;
+mod audit_by_requests;
 mod certificates;
 mod credentials;
 mod edge;

@@ -61,6 +61,12 @@ impl AuditSink for FileSink {
         self.writer = open(&self.path)?;
         Ok(())
     }
+
+    /// A disk is waited for, and so may be the reader of a named pipe.
+    fn is_prompt(&self) -> bool {
+        let metadata = self.writer.file().metadata();
+        !self.is_synced && metadata.is_ok_and(|metadata| metadata.is_file())
+    }
 }
 
 /// Opens a file for appending; one that is made can be read by its owner alone.

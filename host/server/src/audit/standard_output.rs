@@ -29,4 +29,9 @@ impl AuditSink for StandardOutputSink {
     fn reopen(&mut self) -> io::Result<()> {
         Ok(())
     }
+
+    /// The reader of a pipe may take its time.
+    fn is_prompt(&self) -> bool {
+        false
+    }
 }

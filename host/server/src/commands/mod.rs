@@ -11,7 +11,7 @@ mod output;
 mod plugin;
 mod serve;
 
-use std::{future::Future, process::ExitCode, sync::Arc};
+use std::{future::Future, process::ExitCode, sync::Arc, thread};
 
 use keywright_storage::Database;
 
@@ -64,10 +64,15 @@ pub(crate) fn execute(arguments: Arguments) -> Result<ExitCode, StartRefused> {
     }
 }
 
-/// Runs a command's work on as many threads as there are processors. What it has begun beside that, and has not waited for, is
+/// Runs a command's work on as many threads as there are processors, and at least two: where one is blocked by a file that
+/// does not answer, the other goes on. What it has begun beside that, and has not waited for, is
 /// given up when the work ends, wherever it is: plugins that are being compiled can't be told to stop, and could take minutes.
 fn on_threads<T>(work: impl Future<Output = Result<T, StartRefused>>) -> Result<T, StartRefused> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    if thread::available_parallelism().is_ok_and(|processors| processors.get() == 1) {
+        runtime.worker_threads(2);
+    }
+    let runtime = runtime
         .enable_all()
         .thread_name("keywright-work")
         .build()

@@ -10,7 +10,7 @@ use crate::{
 /// Runs a server as this file configures it, until it is told to end.
 pub(crate) fn serve(file: &Path) -> Result<ExitCode, StartRefused> {
     let config = &Config::load(file)?;
-    telemetry::start(&config.log)?;
+    let _log = telemetry::start_buffered(&config.log)?;
     commands::on_threads(async {
         listener::survive_failing_writes()?;
         tracing::info!(keywright.version = env!("CARGO_PKG_VERSION"), "starting");

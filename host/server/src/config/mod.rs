@@ -151,7 +151,7 @@ impl Default for InfoConfig {
     }
 }
 
-/// Logs, which go to standard error.
+/// Logs, which go to standard error. Lines of the access log are written with a delay of at most 100 ms.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct LogConfig {

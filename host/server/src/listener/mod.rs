@@ -14,7 +14,7 @@ mod watched;
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
-use keywright_api::{Connection, Router};
+use keywright_api::{Connection, Pipeline};
 use tokio::{net::TcpStream, sync::watch, time::timeout};
 use tokio_rustls::server::TlsStream;
 
@@ -51,7 +51,7 @@ pub(crate) async fn serve(
     let listeners = bound.listen()?;
     let mut end = EndSignals::new()?;
     served.begin().await?;
-    let connections = Connections::new(served.tls, served.router, config);
+    let connections = Connections::new(served.tls, served.pipeline, config);
     for address in listeners.addresses() {
         tracing::info!(server.address = %address, "listening");
     }
@@ -97,14 +97,14 @@ struct Connections {
 #[derive(Clone)]
 struct Terms {
     tls: Arc<Tls>,
-    router: Router,
+    pipeline: Arc<Pipeline>,
     protocols: Protocols,
     handshake_time_max: Duration,
     times: Times,
 }
 
 impl Connections {
-    fn new(tls: Arc<Tls>, router: Router, config: &ServerSection) -> Self {
+    fn new(tls: Arc<Tls>, pipeline: Arc<Pipeline>, config: &ServerSection) -> Self {
         let stage = watch::Sender::new(Stage::Open);
         Self {
             places: Places::new(
@@ -113,7 +113,7 @@ impl Connections {
             ),
             terms: Terms {
                 tls,
-                router,
+                pipeline,
                 protocols: Protocols::new(config, RequestExecutor(stage.clone())),
                 handshake_time_max: config.handshake_seconds_max.seconds(),
                 times: Times {
@@ -212,7 +212,7 @@ impl Connections {
             let served = terms.protocols.serve(
                 stream,
                 connection,
-                terms.router,
+                terms.pipeline,
                 activity,
                 terms.times,
                 stage,
@@ -236,7 +236,13 @@ impl Connections {
         if timeout(time_max, self.stage.closed()).await.is_err() {
             tracing::warn!("requests were still under way after {time_max:?}; they are cut off");
             self.tell(Stage::CutOff);
-            self.stage.closed().await;
+            // A request that blocks its thread, because a file does not answer, can't be cut off.
+            if timeout(CUT_OFF_TIME_MAX, self.stage.closed())
+                .await
+                .is_err()
+            {
+                tracing::error!("requests are blocked; the server ends without them");
+            }
         }
     }
 }
@@ -267,3 +273,6 @@ fn described(stream: &TlsStream<Watched>, peer: SocketAddr) -> io::Result<Connec
 }
 
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// How long to wait for requests that are cut off.
+const CUT_OFF_TIME_MAX: Duration = Duration::from_secs(5);

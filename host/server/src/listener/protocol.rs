@@ -9,10 +9,9 @@ use hyper::{
     service::service_fn,
 };
 use hyper_util::rt::{TokioIo, TokioTimer};
-use keywright_api::{Connection, FRAME_BYTES_MAX, HeldBody, Limits, Router};
+use keywright_api::{Connection, FRAME_BYTES_MAX, HeldBody, Limits, Pipeline};
 use tokio::sync::watch;
 use tokio_rustls::server::TlsStream;
-use tower::ServiceExt;
 
 use super::{
     activity::Activity,
@@ -64,7 +63,7 @@ impl Protocols {
         &self,
         stream: TlsStream<Watched>,
         connection: Connection,
-        router: Router,
+        pipeline: Arc<Pipeline>,
         activity: Arc<Activity>,
         times: Times,
         stage: watch::Receiver<Stage>,
@@ -73,15 +72,15 @@ impl Protocols {
         activity.is_ready(!is_http2);
         let requests = Arc::clone(&activity);
         let body_limits = self.body_limits;
-        let service = service_fn(move |mut request: Request<Incoming>| {
+        let connection = Arc::new(connection);
+        let service = service_fn(move |request: Request<Incoming>| {
             let under_way = requests.request_begins();
-            let router = router.clone();
-            request.extensions_mut().insert(connection.clone());
+            let (pipeline, connection) = (Arc::clone(&pipeline), Arc::clone(&connection));
             let (head, body) = request.into_parts();
             let (body, unread) = returned(body, &head.headers);
             let request = Request::from_parts(head, body);
             async move {
-                let response = router.oneshot(request).await?;
+                let response = pipeline.respond(Some(&connection), request).await;
                 unread.discard(body_limits).await;
                 let under_way = under_way.answered();
                 Ok::<_, Infallible>(response.map(|body| HeldBody::new(body, under_way)))

@@ -32,25 +32,23 @@ pub(super) struct ReturnedBody {
 }
 
 /// The body that a dropped [`ReturnedBody`] returned.
-pub(super) struct Unread(oneshot::Receiver<Incoming>);
+pub(super) struct Unread(Option<oneshot::Receiver<Incoming>>);
 
-/// Passes on a body that is returned unless it is read to its end. A body is never returned if its client waits for
-/// `100 Continue` before sending it.
+/// Passes on a body that is returned unless it is read to its end. A body is never returned if it is empty, or if its
+/// client waits for `100 Continue` before sending it.
 pub(super) fn returned(body: Incoming, headers: &HeaderMap) -> (ReturnedBody, Unread) {
-    let (owner, unread) = oneshot::channel();
-    let is_awaited = headers.contains_key(EXPECT);
-    let returned = ReturnedBody {
-        body: Some(body),
-        owner: (!is_awaited).then_some(owner),
-    };
-    (returned, Unread(unread))
+    let may_return = !body.is_end_stream() && !headers.contains_key(EXPECT);
+    let (owner, unread) = may_return.then(oneshot::channel).unzip();
+    let body = Some(body);
+    (ReturnedBody { body, owner }, Unread(unread))
 }
 
 impl Unread {
     /// Receives the rest of the body and discards it. Returns early if the rest is larger than a body may be or takes longer
     /// than [`DISCARDING_TIME_MAX`] to arrive.
     pub(super) async fn discard(mut self, limits: Limits) {
-        let Ok(mut body) = self.0.try_recv() else {
+        let unread = self.0.as_mut().map(oneshot::Receiver::try_recv);
+        let Some(Ok(mut body)) = unread else {
             return;
         };
         let bytes_max = u64::try_from(limits.body_bytes_max).unwrap_or(u64::MAX);

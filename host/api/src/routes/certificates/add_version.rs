@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::{
     Extension,
-    extract::{Path, Request, State, rejection::PathRejection},
+    extract::{Request, State},
     response::Response,
 };
 use keywright_core::{Failure, Secret, authorization::Caller, credential::NewCertificateVersion};
@@ -12,12 +12,13 @@ use schemars::JsonSchema;
 use serde_json::json;
 use uuid::Uuid;
 
-use super::{failed, ids, one};
+use super::{failed, id, one};
 use crate::{
     Api,
     description::{Described, LenientBoolean, SetCertificate, Tag, Version, example},
     request::{BodyRefused, RequestObject, read_json_body},
     response::{ApiFailure, Endpoint},
+    route::PathIds,
 };
 
 /// The members of the body, each of its kind.
@@ -85,13 +86,13 @@ pub(crate) fn describe() -> Described {
 pub(crate) async fn handler(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
-    certificate_id: Result<Path<Uuid>, PathRejection>,
+    certificate_id: PathIds<1>,
     request: Request,
 ) -> Result<Response, ApiFailure> {
     let body = read_json_body(request, &api.limits).await?;
     let new = AddVersionRequest::read(&body)
         .map_err(|refused| ApiFailure::body(&refused, Endpoint::Other))?
-        .check(ids(certificate_id)?)
+        .check(id(certificate_id)?)
         .map_err(failed)?;
     let version = api
         .credentials

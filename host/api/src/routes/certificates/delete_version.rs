@@ -2,12 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::{
-    Extension,
-    extract::{Path, State, rejection::PathRejection},
-    response::Response,
-};
-use uuid::Uuid;
+use axum::{Extension, extract::State, response::Response};
 
 use super::{failed, ids, one};
 use keywright_core::authorization::Caller;
@@ -16,6 +11,7 @@ use crate::{
     Api,
     description::{Described, Tag, Version, example},
     response::ApiFailure,
+    route::PathIds,
 };
 
 /// What the description says of it.
@@ -38,9 +34,9 @@ pub(crate) fn describe() -> Described {
 pub(crate) async fn handler(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
-    path: Result<Path<(Uuid, Uuid)>, PathRejection>,
+    path: PathIds<2>,
 ) -> Result<Response, ApiFailure> {
-    let (certificate_id, version_id) = ids(path)?;
+    let [certificate_id, version_id] = ids(path)?;
     let version = api
         .credentials
         .delete_certificate_version(&caller, certificate_id, version_id)

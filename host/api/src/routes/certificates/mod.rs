@@ -7,18 +7,24 @@ pub(crate) mod regenerate;
 pub(crate) mod update_transitional_version;
 pub(crate) mod versions;
 
-use axum::{
-    extract::{Path, rejection::PathRejection},
-    response::Response,
-};
+use axum::response::Response;
 use keywright_core::{Failure, credential::CredentialVersion};
+use uuid::Uuid;
 
-use crate::response::{ApiFailure, Endpoint, VersionBody, rendered, rendered_versions};
+use crate::{
+    response::{ApiFailure, Endpoint, VersionBody, rendered, rendered_versions},
+    route::PathIds,
+};
 
 /// The ids of a path. What is no UUID is an id that nothing has.
-fn ids<T>(ids: Result<Path<T>, PathRejection>) -> Result<T, ApiFailure> {
-    let Path(ids) = ids.map_err(|_| ApiFailure::of(Failure::NotFound, Endpoint::Other))?;
-    Ok(ids)
+fn ids<const COUNT: usize>(PathIds(ids): PathIds<COUNT>) -> Result<[Uuid; COUNT], ApiFailure> {
+    ids.ok_or_else(|| failed(Failure::NotFound))
+}
+
+/// The only id of a path.
+fn id(path: PathIds<1>) -> Result<Uuid, ApiFailure> {
+    let [id] = ids(path)?;
+    Ok(id)
 }
 
 /// A response with one version.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::{
     Extension,
-    extract::{Path, Request, State, rejection::PathRejection},
+    extract::{Request, State},
     response::Response,
 };
 use keywright_core::{
@@ -16,12 +16,13 @@ use schemars::JsonSchema;
 use serde_json::json;
 use uuid::Uuid;
 
-use super::ids;
+use super::id;
 use crate::{
     Api,
     description::{Described, LenientBoolean, Metadata, Tag, Version, example},
     request::{BodyRefused, RequestObject, read_optional_json_body},
     response::{ApiFailure, Endpoint, VersionBody, rendered},
+    route::PathIds,
 };
 
 /// The members of the body, each of its kind; all of them may be left out, and the body with them.
@@ -101,7 +102,7 @@ pub(crate) fn describe() -> Described {
 pub(crate) async fn handler(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
-    certificate_id: Result<Path<Uuid>, PathRejection>,
+    certificate_id: PathIds<1>,
     request: Request,
 ) -> Result<Response, ApiFailure> {
     let failed = |failure| ApiFailure::of(failure, Endpoint::Regenerate);
@@ -111,7 +112,7 @@ pub(crate) async fn handler(
         None => RegenerateRequest::default(),
     };
     let regenerate = request
-        .check(ids(certificate_id)?)
+        .check(id(certificate_id)?)
         .map_err(|long| failed(long.into()))?;
     let written = api
         .credentials

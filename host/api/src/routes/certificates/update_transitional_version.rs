@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::{
     Extension,
-    extract::{Path, Request, State, rejection::PathRejection},
+    extract::{Request, State},
     response::Response,
 };
 use keywright_core::{authorization::Caller, ports::TransitionalVersion};
@@ -12,12 +12,13 @@ use schemars::JsonSchema;
 use serde_json::json;
 use uuid::Uuid;
 
-use super::{failed, ids, many};
+use super::{failed, id, many};
 use crate::{
     Api,
     description::{Described, Tag, Version, example},
     request::{BodyRefused, RequestObject, read_json_body},
     response::{ApiFailure, Endpoint},
+    route::PathIds,
 };
 
 /// Where the flag goes.
@@ -91,7 +92,7 @@ pub(crate) fn describe() -> Described {
 pub(crate) async fn handler(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
-    certificate_id: Result<Path<Uuid>, PathRejection>,
+    certificate_id: PathIds<1>,
     request: Request,
 ) -> Result<Response, ApiFailure> {
     let body = read_json_body(request, &api.limits).await?;
@@ -99,7 +100,7 @@ pub(crate) async fn handler(
         .map_err(|refused| ApiFailure::body(&refused, Endpoint::Other))?;
     let versions = api
         .credentials
-        .move_transitional_version(&caller, ids(certificate_id)?, request.to)
+        .move_transitional_version(&caller, id(certificate_id)?, request.to)
         .await
         .map_err(failed)?;
     many(versions).await

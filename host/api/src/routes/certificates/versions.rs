@@ -2,22 +2,17 @@
 
 use std::sync::Arc;
 
-use axum::{
-    Extension,
-    extract::{Path, State, rejection::PathRejection},
-    http::Uri,
-    response::Response,
-};
+use axum::{Extension, extract::State, http::Uri, response::Response};
 use keywright_core::{authorization::Caller, ports::VersionSelection};
 use serde_json::json;
-use uuid::Uuid;
 
-use super::{failed, ids, many};
+use super::{failed, id, many};
 use crate::{
     Api,
     description::{Described, Parameter, Tag, Version, example},
     request::{QueryParameters, QueryRefused},
     response::ApiFailure,
+    route::PathIds,
 };
 
 /// Which versions.
@@ -65,13 +60,13 @@ pub(crate) fn describe() -> Described {
 pub(crate) async fn handler(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
-    certificate_id: Result<Path<Uuid>, PathRejection>,
+    certificate_id: PathIds<1>,
     uri: Uri,
 ) -> Result<Response, ApiFailure> {
     let request = VersionsRequest::read(&QueryParameters::of(&uri))?;
     let versions = api
         .credentials
-        .certificate_versions(&caller, ids(certificate_id)?, request.selection)
+        .certificate_versions(&caller, id(certificate_id)?, request.selection)
         .await
         .map_err(failed)?;
     many(versions).await

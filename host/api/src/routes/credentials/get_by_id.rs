@@ -2,18 +2,14 @@
 
 use std::sync::Arc;
 
-use axum::{
-    Extension,
-    extract::{Path, State, rejection::PathRejection},
-    response::Response,
-};
+use axum::{Extension, extract::State, response::Response};
 use keywright_core::{Failure, authorization::Caller};
-use uuid::Uuid;
 
 use crate::{
     Api,
     description::{Described, Tag, Version, example},
     response::{ApiFailure, Endpoint, VersionBody, rendered},
+    route::PathIds,
 };
 
 /// What the description says of it.
@@ -31,10 +27,10 @@ pub(crate) fn describe() -> Described {
 pub(crate) async fn handler(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
-    id: Result<Path<Uuid>, PathRejection>,
+    PathIds(id): PathIds<1>,
 ) -> Result<Response, ApiFailure> {
     let failed = |failure| ApiFailure::of(failure, Endpoint::Other);
-    let Path(id) = id.map_err(|_| failed(Failure::NotFound))?;
+    let [id] = id.ok_or_else(|| failed(Failure::NotFound))?;
     let version = api.credentials.by_id(&caller, id).await.map_err(failed)?;
     rendered(&VersionBody::of(&version).map_err(failed)?)
 }

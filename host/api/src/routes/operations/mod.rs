@@ -9,12 +9,7 @@ use axum::http::StatusCode;
 
 use crate::response::ApiFailure;
 
-/// Answers for a path that is not there.
-pub(crate) async fn no_such_path() -> ApiFailure {
+/// What fails for a path that is not there.
+pub(crate) fn no_such_path() -> ApiFailure {
     ApiFailure::new(StatusCode::NOT_FOUND, "there is nothing at this path")
-}
-
-/// Answers for a method that a path does not have: as if the path were not there, and with no body.
-pub(crate) async fn no_such_method() -> StatusCode {
-    StatusCode::NOT_FOUND
 }

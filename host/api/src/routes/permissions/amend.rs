@@ -12,14 +12,15 @@ use schemars::JsonSchema;
 use serde_json::json;
 
 use super::{
-    OPERATIONS_LISTED_MAX, OperationSchema, PermissionBody, PermissionId, answered, example,
-    failed, id, operation_names, parsed_operations, take_operations,
+    OPERATIONS_LISTED_MAX, OperationSchema, PermissionBody, answered, example, failed, id,
+    operation_names, parsed_operations, take_operations,
 };
 use crate::{
     Api,
     description::{Described, Tag},
     request::{BodyRefused, RequestObject, read_json_body},
     response::{ApiFailure, Endpoint},
+    route::PathIds,
 };
 
 /// The members of the body.
@@ -75,7 +76,7 @@ pub(crate) fn describe() -> Described {
 pub(crate) async fn handler(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
-    path: PermissionId,
+    path: PathIds<1>,
     request: Request,
 ) -> Result<Response, ApiFailure> {
     let body = read_json_body(request, &api.limits).await?;

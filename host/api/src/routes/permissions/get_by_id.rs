@@ -5,11 +5,12 @@ use std::sync::Arc;
 use axum::{Extension, extract::State, response::Response};
 use keywright_core::authorization::Caller;
 
-use super::{PermissionBody, PermissionId, answered, example, id};
+use super::{PermissionBody, answered, example, id};
 use crate::{
     Api,
     description::{Described, Tag},
     response::ApiFailure,
+    route::PathIds,
 };
 
 /// What the description says of it.
@@ -27,7 +28,7 @@ pub(crate) fn describe() -> Described {
 pub(crate) async fn handler(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
-    path: PermissionId,
+    path: PathIds<1>,
 ) -> Result<Response, ApiFailure> {
     let found = api.permissions.by_id(&caller, id(path)?).await;
     answered(found)

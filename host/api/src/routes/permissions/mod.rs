@@ -9,10 +9,7 @@ pub(crate) mod get;
 pub(crate) mod get_by_id;
 pub(crate) mod replace;
 
-use axum::{
-    extract::{Path, Request, rejection::PathRejection},
-    response::Response,
-};
+use axum::{extract::Request, response::Response};
 use keywright_core::{
     Failure,
     permission::{
@@ -29,6 +26,7 @@ use crate::{
     description::GrantedPath,
     request::{BodyRefused, RequestObject, read_json_body},
     response::{ApiFailure, Endpoint, rendered},
+    route::PathIds,
 };
 
 /// A permission as it stands in responses.
@@ -109,9 +107,6 @@ impl GrantRequest {
     }
 }
 
-/// The last segment of an address of one permission.
-type PermissionId = Result<Path<Uuid>, PathRejection>;
-
 /// Reads a request that names a permission whole.
 async fn read_grant(request: Request, api: &Api) -> Result<Grant, ApiFailure> {
     let body = read_json_body(request, &api.limits).await?;
@@ -152,8 +147,8 @@ fn operation_names(operations: Operations) -> Vec<&'static str> {
 }
 
 /// The id of a path. What is no UUID is an id that nothing has.
-fn id(id: PermissionId) -> Result<Uuid, ApiFailure> {
-    let Path(id) = id.map_err(|_| failed(Failure::PermissionNotFound))?;
+fn id(PathIds(id): PathIds<1>) -> Result<Uuid, ApiFailure> {
+    let [id] = id.ok_or_else(|| failed(Failure::PermissionNotFound))?;
     Ok(id)
 }
 

@@ -9,12 +9,13 @@ use axum::{
 };
 use keywright_core::authorization::Caller;
 
-use super::{GrantRequest, PermissionBody, PermissionId, answered, example, id, read_grant};
+use super::{GrantRequest, PermissionBody, answered, example, id, read_grant};
 use crate::{
     Api,
     audit::granted,
     description::{Described, Tag},
     response::ApiFailure,
+    route::PathIds,
 };
 use serde_json::json;
 
@@ -34,7 +35,7 @@ pub(crate) fn describe() -> Described {
 pub(crate) async fn handler(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
-    path: PermissionId,
+    path: PathIds<1>,
     request: Request,
 ) -> Result<Response, ApiFailure> {
     let grant = read_grant(request, &api).await?;

@@ -1,62 +1,71 @@
 //! Logs: for people on a terminal, JSON otherwise.
 
-use std::io::IsTerminal;
+mod writer;
+
+use std::io::{self, IsTerminal};
 
 use tracing_subscriber::{
-    EnvFilter, filter::LevelFilter, fmt, layer::SubscriberExt, util::SubscriberInitExt,
+    EnvFilter,
+    filter::LevelFilter,
+    fmt::{self, MakeWriter},
+    layer::SubscriberExt,
+    util::SubscriberInitExt,
 };
 
+use self::writer::LogWriter;
 use crate::{
     config::{LogConfig, LogFormat},
     started::StartRefused,
 };
 
-/// Starts logging to standard error.
+pub(crate) use self::writer::LogGuard;
+
+/// Starts logging to standard error, each line at once.
 ///
 /// The filter is the variable `KEYWRIGHT_LOG` where it is set, in `tracing`'s notation, and else the configuration's.
 /// What other libraries say at `debug` and below is never let through, whatever the filter says: they may log bodies.
 pub(crate) fn start(config: &LogConfig) -> Result<(), StartRefused> {
-    start_up_to(LevelFilter::TRACE, config)
+    start_up_to(LevelFilter::TRACE, config, io::stderr)
 }
 
 /// The same, with nothing that is less than a warning, whatever the filter says.
 pub(crate) fn start_quietly(config: &LogConfig) -> Result<(), StartRefused> {
-    start_up_to(LevelFilter::WARN, config)
+    start_up_to(LevelFilter::WARN, config, io::stderr)
 }
 
-fn start_up_to(level_max: LevelFilter, config: &LogConfig) -> Result<(), StartRefused> {
+/// The same, with many lines of the access log written at once. What is left is written when the result is dropped.
+pub(crate) fn start_buffered(config: &LogConfig) -> Result<LogGuard, StartRefused> {
+    let started = LogWriter::start(io::stderr());
+    let (writer, guard) =
+        started.map_err(|cause| StartRefused::while_doing("starting the log's thread", cause))?;
+    start_up_to(LevelFilter::TRACE, config, writer)?;
+    Ok(guard)
+}
+
+fn start_up_to<W>(level_max: LevelFilter, config: &LogConfig, writer: W) -> Result<(), StartRefused>
+where
+    W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
+{
     let filter = filter(config)?;
     let own_code_or_important = tracing_subscriber::filter::filter_fn(|metadata| {
         *metadata.level() <= tracing::Level::INFO || metadata.target().starts_with("keywright")
     });
     let as_json = match config.format {
-        LogFormat::Auto => !std::io::stderr().is_terminal(),
+        LogFormat::Auto => !io::stderr().is_terminal(),
         LogFormat::Human => false,
         LogFormat::Json => true,
     };
-    // A log that can't be written must not end what logs: reporting that on the same stream would panic.
     let registry = tracing_subscriber::registry()
         .with(filter)
         .with(level_max)
         .with(own_code_or_important);
+    // A log that can't be written must not end what logs: reporting that on the same stream would panic.
+    let layer = fmt::layer().log_internal_errors(false).with_writer(writer);
     let outcome = if as_json {
-        registry
-            .with(
-                fmt::layer()
-                    .json()
-                    .flatten_event(true)
-                    .log_internal_errors(false)
-                    .with_writer(std::io::stderr),
-            )
-            .try_init()
+        let layer = layer.json().flatten_event(true).with_span_list(false);
+        registry.with(layer).try_init()
     } else {
-        registry
-            .with(
-                fmt::layer()
-                    .log_internal_errors(false)
-                    .with_writer(std::io::stderr),
-            )
-            .try_init()
+        registry.with(layer).try_init()
     };
     outcome.map_err(|cause| StartRefused::while_doing("starting the log", cause))
 }

@@ -1,0 +1,234 @@
+//! What requests and the trail's thread share: the queue of events, and the sink.
+
+use std::{
+    mem,
+    sync::{
+        Condvar, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use tokio::{runtime::Handle, sync::oneshot};
+
+use super::Unwritten;
+use crate::{
+    audit::{AppendFailed, AuditSink},
+    response::error_chain,
+};
+
+/// What requests and the trail's thread share.
+pub(super) struct Shared {
+    queue: Mutex<Queue>,
+    /// Wakes the thread.
+    pub(super) wake: Condvar,
+    is_failing: AtomicBool,
+    pub(super) events_lost: AtomicU64,
+    /// The runtime of the requests, if they write by themselves.
+    pub(super) runtime: Option<Handle>,
+}
+
+#[derive(Default)]
+pub(super) struct Queue {
+    /// What is to be written, oldest first.
+    pub(super) lines: Vec<u8>,
+    /// Who waits until all of it is.
+    pub(super) waiting: Vec<oneshot::Sender<Result<(), Unwritten>>>,
+    /// How many bytes of lines are being written.
+    bytes_taken: usize,
+    /// Absent while somebody writes.
+    pub(super) sink: Option<Box<dyn AuditSink>>,
+    /// When the last append began, unless the thread has seen since that nobody writes.
+    pub(super) append_begun: Option<Instant>,
+    /// Whether the thread is to write what there is.
+    pub(super) is_thread_wanted: bool,
+    pub(super) must_reopen: bool,
+    pub(super) is_closed: bool,
+}
+
+impl Queue {
+    /// Whether so many more bytes can be kept. What is too much by itself can when there is nothing else, since what it
+    /// tells of is done by now.
+    pub(super) fn has_room(&self, bytes: usize, bytes_max: usize) -> bool {
+        let kept = self.lines.len() + self.bytes_taken;
+        bytes == 0 || kept == 0 || kept + bytes <= bytes_max
+    }
+
+    /// Whether there is something to do for the thread.
+    pub(super) fn is_for_thread(&self) -> bool {
+        self.is_thread_wanted || self.must_reopen || self.is_closed
+    }
+}
+
+impl Shared {
+    pub(super) fn new(sink: Box<dyn AuditSink>, runtime: Option<Handle>) -> Self {
+        Self {
+            queue: Mutex::new(Queue {
+                sink: Some(sink),
+                ..Queue::default()
+            }),
+            wake: Condvar::new(),
+            is_failing: AtomicBool::new(false),
+            events_lost: AtomicU64::new(0),
+            runtime,
+        }
+    }
+
+    pub(super) fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn leave_to_thread(&self) {
+        self.queue().is_thread_wanted = true;
+        self.wake.notify_one();
+    }
+
+    /// Writes what is in the queue, unless it is empty by now.
+    pub(super) fn write_on_request(&self) {
+        let queue = self.queue();
+        if queue.waiting.is_empty() {
+            return;
+        }
+        if queue.append_begun.is_none() {
+            // The thread watches from now on.
+            self.wake.notify_one();
+        }
+        self.write(queue);
+    }
+
+    /// Writes all that is in the queue by one call, or has the thread do so if somebody else is writing.
+    pub(super) fn write(&self, mut queue: MutexGuard<'_, Queue>) {
+        let Some(mut sink) = queue.sink.take() else {
+            queue.is_thread_wanted = true;
+            return;
+        };
+        let mut lines = mem::take(&mut queue.lines);
+        let waiting = mem::take(&mut queue.waiting);
+        let must_reopen = mem::take(&mut queue.must_reopen);
+        queue.is_thread_wanted = false;
+        queue.bytes_taken = lines.len();
+        queue.append_begun = Some(Instant::now());
+        drop(queue);
+
+        if must_reopen {
+            match sink.reopen() {
+                Ok(()) => tracing::info!("the audit trail is opened anew"),
+                Err(cause) => {
+                    tracing::error!(error = %cause, "the audit trail could not be opened anew");
+                }
+            }
+        }
+        let outcome = match sink.append(&lines) {
+            Ok(()) => {
+                lines.clear();
+                self.succeeded();
+                Ok(())
+            }
+            Err(failed) => {
+                lines.drain(..failed.bytes_written.min(lines.len()));
+                self.failed(&failed);
+                Err(Unwritten)
+            }
+        };
+
+        let mut queue = self.queue();
+        queue.sink = Some(sink);
+        queue.bytes_taken = 0;
+        if !lines.is_empty() {
+            // They are kept for the next attempt.
+            lines.append(&mut queue.lines);
+            queue.lines = lines;
+        }
+        if queue.is_for_thread() || outcome.is_err() {
+            self.wake.notify_one();
+        }
+        drop(queue);
+        for waiting in waiting {
+            // Whoever does not wait any more need not be told.
+            let _ = waiting.send(outcome);
+        }
+    }
+
+    pub(super) fn is_failing(&self) -> bool {
+        self.is_failing.load(Ordering::Acquire)
+    }
+
+    fn succeeded(&self) {
+        if self.is_failing() && self.is_failing.swap(false, Ordering::AcqRel) {
+            tracing::info!("the audit trail is written again, with all that was kept");
+        }
+    }
+
+    fn failed(&self, failed: &AppendFailed) {
+        if !self.is_failing.swap(true, Ordering::AcqRel) {
+            tracing::error!(error = error_chain(failed), "an audit event is not written");
+        }
+    }
+
+    pub(super) fn timed_out(&self, time_max: Duration) {
+        if !self.is_failing.swap(true, Ordering::AcqRel) {
+            tracing::error!("the audit trail has not been written for {time_max:?}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{io, sync::mpsc};
+
+    use super::*;
+
+    /// A sink whose appends end as they are told to.
+    struct ToldSink {
+        begun: mpsc::Sender<Vec<u8>>,
+        outcomes: mpsc::Receiver<Result<(), AppendFailed>>,
+    }
+
+    impl AuditSink for ToldSink {
+        fn append(&mut self, lines: &[u8]) -> Result<(), AppendFailed> {
+            self.begun.send(lines.to_vec()).unwrap();
+            self.outcomes.recv().unwrap()
+        }
+
+        fn reopen(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn is_prompt(&self) -> bool {
+            true
+        }
+    }
+
+    #[test]
+    fn lines_count_until_they_are_written() {
+        let (begun, appends) = mpsc::channel();
+        let (outcome, outcomes) = mpsc::channel();
+        let shared = Shared::new(Box::new(ToldSink { begun, outcomes }), None);
+        let put = |bytes: usize| {
+            let mut queue = shared.queue();
+            let bytes = queue.lines.len() + bytes;
+            queue.lines.resize(bytes, b'x');
+        };
+        let has_room = |bytes| shared.queue().has_room(bytes, 10);
+        std::thread::scope(|scope| {
+            put(6);
+            let writing = scope.spawn(|| shared.write(shared.queue()));
+            assert_eq!(appends.recv().unwrap().len(), 6);
+            put(2);
+            assert!(has_room(2) && !has_room(3));
+            let failed = AppendFailed {
+                bytes_written: 1,
+                cause: io::ErrorKind::StorageFull.into(),
+            };
+            outcome.send(Err(failed)).unwrap();
+            writing.join().unwrap();
+            assert!(shared.is_failing());
+            assert!(has_room(3) && !has_room(4));
+            outcome.send(Ok(())).unwrap();
+            shared.write(shared.queue());
+            assert!(!shared.is_failing());
+            assert_eq!(appends.recv().unwrap().len(), 7);
+            assert!(has_room(11), "nothing else is kept");
+        });
+    }
+}

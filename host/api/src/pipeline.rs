@@ -1,0 +1,192 @@
+//! The life of a request, from its head to its response. Read it from top to bottom.
+
+use std::{convert::identity, sync::Arc, time::Instant};
+
+use axum::{
+    body::{Body, Bytes, HttpBody},
+    extract::Request,
+    http::{
+        HeaderValue, Method, StatusCode,
+        header::{ALLOW, CONTENT_LENGTH},
+    },
+    response::{IntoResponse, Response},
+};
+use futures_util::FutureExt;
+use keywright_core::authorization::Caller;
+use tracing::Instrument;
+use uuid::Uuid;
+
+use crate::{
+    Api, Connection,
+    admission::{Admission, Admitted, refused_head},
+    audit::AuditedRequest,
+    authentication::authenticate,
+    measure::{RequestsInProgress, known_method},
+    request::with_normal_path,
+    route::{RoutePath, RouteTable},
+    router::route_table,
+    routes::operations::no_such_path,
+    telemetry::{log_answered, or_panicked, request_span, set_headers_of_every_response},
+};
+
+/// The whole service: what answers the requests of all connections.
+pub struct Pipeline {
+    api: Arc<Api>,
+    routes: RouteTable,
+    admission: Admission,
+    in_progress: RequestsInProgress,
+}
+
+/// What is known of a request besides itself.
+#[derive(Clone, Copy)]
+pub(crate) struct RequestContext<'a> {
+    /// Its id.
+    pub(crate) id: Uuid,
+    /// The connection that it came over.
+    pub(crate) connection: Option<&'a Connection>,
+    /// The path of the service that it is for, if any.
+    pub(crate) route: Option<&'a RoutePath>,
+}
+
+impl Pipeline {
+    /// Makes the service.
+    #[must_use]
+    pub fn new(api: Api) -> Self {
+        let api = Arc::new(api);
+        Self {
+            routes: route_table(&api),
+            admission: Admission::new(&api.request_limits),
+            in_progress: RequestsInProgress::new(),
+            api,
+        }
+    }
+
+    /// Responds to a request, which came over this connection.
+    ///
+    /// The path gets its one form before anything is decided by it. The request gets an id, which everything that is logged
+    /// on its behalf has, and is measured.
+    pub async fn respond<B>(
+        &self,
+        connection: Option<&Connection>,
+        request: axum::http::Request<B>,
+    ) -> Response
+    where
+        B: HttpBody<Data = Bytes, Error: Into<axum::BoxError>> + Send + 'static,
+    {
+        let begun = Instant::now();
+        let mut request = with_normal_path(request.map(Body::new));
+        let found = self.routes.find(request.uri().path());
+        let (route, segments) = found.unzip();
+        if let Some(segments) = segments.filter(|segments| !segments.is_empty()) {
+            request.extensions_mut().insert(segments);
+        }
+        let context = RequestContext {
+            id: Uuid::new_v4(),
+            connection,
+            route,
+        };
+        let _in_progress = self.in_progress.begin();
+        let method = known_method(request.method());
+        let answering = async {
+            let answering = self.answer(context, request);
+            let response = or_panicked(answering.map(|response| response.unwrap_or_else(identity)));
+            let response = response.await;
+            let (status, duration) = (response.status(), begun.elapsed());
+            route
+                .map_or(self.routes.unmatched(), |route| &route.measurements)
+                .answered(method, status, duration);
+            log_answered(
+                method,
+                route.map(|route| route.path.as_str()),
+                status,
+                duration,
+            );
+            response
+        };
+        let mut response = answering.instrument(request_span(context.id)).await;
+        set_headers_of_every_response(response.headers_mut(), context.id);
+        with_content_length(response, method == Method::HEAD)
+    }
+
+    /// Checks the head, and then who makes the request, unless the path is open. So what is unknown is told only to those
+    /// who are known.
+    ///
+    /// # Errors
+    /// The response to a request that is refused before it touches anything.
+    async fn answer(
+        &self,
+        context: RequestContext<'_>,
+        mut request: Request,
+    ) -> Result<Response, Response> {
+        if let Some(refused) = refused_head(&request, &self.api.request_limits) {
+            return Err(refused);
+        }
+        if context.route.is_some_and(|route| route.is_open) {
+            return Ok(self.handle(context, None, request).await);
+        }
+        let headers = request.headers();
+        let (caller, memory) = authenticate(&self.api, context.connection, headers).await?;
+        let caller = Arc::new(caller);
+        request.extensions_mut().insert(Arc::clone(&caller));
+
+        // From here on, the request leaves its events in the audit trail, whatever becomes of it.
+        let trail = self.api.audit.as_ref();
+        let audited = AuditedRequest::begin(trail, context, &caller, &request).await?;
+        let place = match self.admission.admit(caller.actor().as_str()) {
+            Ok(place) => place,
+            Err(refused) => {
+                // It has touched nothing, and its response does not wait for the audit trail: who asks too often would
+                // otherwise hold a connection for as long as that takes.
+                let refused = refused.into_response();
+                audited.finish_later(refused.status());
+                return Err(refused);
+            }
+        };
+        let is_read = request.method().is_safe();
+        let response = or_panicked(self.handle(context, Some(&caller), request)).await;
+        let response = Admitted::new(place, memory).held_by(response, is_read);
+        Ok(audited.finish(response).await)
+    }
+
+    /// Has the route's handler answer, if there is one and the server's mode admits the request.
+    async fn handle(
+        &self,
+        context: RequestContext<'_>,
+        caller: Option<&Caller>,
+        request: Request,
+    ) -> Response {
+        let Some(route) = context.route else {
+            return no_such_path().into_response();
+        };
+        let (mode, method) = (&self.api.server_mode, request.method());
+        let Some(endpoint) = route.endpoint(method) else {
+            let mut response = if route.follows_mode {
+                mode.no_such_method(method)
+            } else {
+                StatusCode::NOT_FOUND.into_response()
+            };
+            response.headers_mut().insert(ALLOW, route.allowed.clone());
+            return response;
+        };
+        if route.follows_mode
+            && let Some(refused) = mode.refusal(method, &route.path, caller, context.connection)
+        {
+            return refused.into_response();
+        }
+        endpoint(request).await
+    }
+}
+
+/// Says how long the body is, where that is known, and leaves it out in response to HEAD.
+fn with_content_length(mut response: Response, is_head: bool) -> Response {
+    if let Some(bytes) = response.body().size_hint().exact() {
+        let headers = response.headers_mut();
+        headers
+            .entry(CONTENT_LENGTH)
+            .or_insert(HeaderValue::from(bytes));
+    }
+    if is_head {
+        *response.body_mut() = Body::empty();
+    }
+    response
+}

@@ -1,0 +1,238 @@
+//! The audit trail where requests write it by themselves, on the threads that serve them.
+
+use std::{
+    io::{Read, Write},
+    net::TcpStream,
+    pin::pin,
+    sync::Arc,
+    thread,
+    time::Duration,
+};
+
+use axum::http::StatusCode;
+use keywright_api::audit::{AuditSettings, AuditTrail, OnAuditFailure};
+use serde_json::json;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpListener,
+    task::JoinSet,
+    time::sleep,
+};
+
+use crate::{
+    audit::{begin, members, settings},
+    harness::Service,
+    kept_sink::KeptSink,
+};
+
+const GET: &str = "/api/v1/data?name=/a";
+
+/// A service with a trail, and where that goes.
+fn audited(settings: AuditSettings) -> (Arc<Service>, Arc<AuditTrail>, KeptSink) {
+    let sink = KeptSink::prompt();
+    let (service, trail) = Service::audited(settings, sink.clone());
+    (Arc::new(service), trail, sink)
+}
+
+/// Sends a request by a task of its own, which a sink that is held may block.
+fn spawn_get(service: &Arc<Service>) -> tokio::task::JoinHandle<StatusCode> {
+    let service = Arc::clone(service);
+    tokio::spawn(async move { service.get(GET).await.status })
+}
+
+/// Waits until a sink has been asked to append so often.
+async fn until_begun(sink: &KeptSink, appends: usize) {
+    while sink.begun() < appends {
+        sleep(POLL).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn requests_that_are_ready_together_share_a_write() {
+    let (service, _trail, sink) = audited(settings(OnAuditFailure::Refuse));
+    let mut requests: Vec<_> = (0..20).map(|_| Box::pin(service.get(GET))).collect();
+    for request in &mut requests {
+        begin(request.as_mut()).await;
+    }
+    for request in requests {
+        assert_eq!(request.await.status, StatusCode::NOT_FOUND);
+    }
+    assert_eq!(sink.events().len(), 20);
+    assert_eq!(sink.appends(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_request_after_the_other_writes_its_events_in_order() {
+    let (service, _trail, sink) = audited(settings(OnAuditFailure::Refuse));
+    let mut clients = JoinSet::new();
+    for client in 0..4 {
+        let service = Arc::clone(&service);
+        clients.spawn(async move {
+            for number in 0..50 {
+                service
+                    .get(&format!("/api/v1/data?name=/{client}/{number}"))
+                    .await;
+            }
+        });
+    }
+    clients.join_all().await;
+    let events = sink.events();
+    assert_eq!(events.len(), 200);
+    for client in 0..4 {
+        let below = format!("/{client}/");
+        let names = members(&events, "resource_name").into_iter();
+        let names: Vec<_> = names
+            .filter_map(|name| name.as_str()?.strip_prefix(&below))
+            .collect();
+        let expected: Vec<_> = (0..50).map(|number| number.to_string()).collect();
+        assert_eq!(names, expected);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn events_of_a_client_that_leaves_before_they_are_written_are_written() {
+    let (service, trail, sink) = audited(settings(OnAuditFailure::Refuse));
+    {
+        let request = pin!(service.get(GET));
+        begin(request).await;
+    }
+    // Nobody else asks for anything.
+    while sink.events().is_empty() {
+        sleep(POLL).await;
+    }
+    assert_eq!(members(&sink.events(), "status"), [404]);
+    trail.close().await;
+    assert_eq!(sink.events().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_leaves_while_others_wait_for_the_same_write_delays_none_of_them() {
+    let (service, trail, sink) = audited(settings(OnAuditFailure::Refuse));
+    sink.hold();
+    let writing = spawn_get(&service);
+    until_begun(&sink, 1).await;
+    let (leaving, staying) = (spawn_get(&service), spawn_get(&service));
+    // Both wait for the sink, or have not begun.
+    leaving.abort();
+    writing.abort();
+    sink.release();
+    assert_eq!(staying.await.unwrap(), StatusCode::NOT_FOUND);
+    assert!(sink.events().len() >= 2);
+    trail.close().await;
+    assert_eq!(trail.events_lost(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_sink_that_does_not_answer_blocks_one_request_and_no_others() {
+    let (service, trail, sink) = audited(AuditSettings {
+        write_time_max: Duration::from_millis(200),
+        ..settings(OnAuditFailure::Refuse)
+    });
+    sink.hold();
+    let blocked = spawn_get(&service);
+    until_begun(&sink, 1).await;
+    let mut waiting = JoinSet::new();
+    for _ in 0..20 {
+        let service = Arc::clone(&service);
+        waiting.spawn(async move { service.get(GET).await.status });
+    }
+    for status in waiting.join_all().await {
+        let withheld = [
+            StatusCode::INTERNAL_SERVER_ERROR,
+            StatusCode::SERVICE_UNAVAILABLE,
+        ];
+        assert!(withheld.contains(&status), "{status}");
+    }
+    let service_of_open = Arc::clone(&service);
+    let open = tokio::spawn(async move { service_of_open.get_as("/info", None).await.status });
+    assert_eq!(open.await.unwrap(), StatusCode::OK);
+    assert!(!trail.is_written());
+    assert!(!blocked.is_finished());
+
+    sink.release();
+    assert_eq!(blocked.await.unwrap(), StatusCode::NOT_FOUND);
+    assert_eq!(spawn_get(&service).await.unwrap(), StatusCode::NOT_FOUND);
+    assert!(trail.is_written());
+}
+
+/// Where this fails, it does not end: the network is served by the thread that the sink blocks.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_network_is_served_while_a_sink_does_not_answer() {
+    let (service, _trail, sink) = audited(settings(OnAuditFailure::Refuse));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let serving = tokio::spawn(async move {
+        // The first connection brings a request that is blocked, the second one anything else.
+        for is_blocked in [true, false] {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let service = Arc::clone(&service);
+            tokio::spawn(async move {
+                stream.read_u8().await.unwrap();
+                if is_blocked {
+                    service.get(GET).await;
+                }
+                stream.write_u8(1).await.unwrap();
+            });
+        }
+    });
+    let sink_of_client = sink.clone();
+    let client = tokio::task::spawn_blocking(move || {
+        sink_of_client.hold();
+        let mut blocked = TcpStream::connect(address).unwrap();
+        blocked.write_all(&[1]).unwrap();
+        while sink_of_client.begun() == 0 {
+            thread::sleep(POLL);
+        }
+        let mut other = TcpStream::connect(address).unwrap();
+        other.write_all(&[1]).unwrap();
+        other.read_exact(&mut [0]).unwrap();
+        sink_of_client.release();
+        blocked.read_exact(&mut [0]).unwrap();
+    });
+    client.await.unwrap();
+    serving.await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_is_withheld_when_its_event_can_t_be_written() {
+    let (service, trail, sink) = audited(settings(OnAuditFailure::Refuse));
+    sink.break_after(10);
+    let withheld = service.get(GET).await;
+    assert_eq!(withheld.status, StatusCode::INTERNAL_SERVER_ERROR);
+    let refused = service.get(GET).await;
+    assert_eq!(refused.status, StatusCode::SERVICE_UNAVAILABLE);
+    sink.repair();
+    assert_eq!(service.get(GET).await.status, StatusCode::NOT_FOUND);
+    let events = sink.events();
+    assert_eq!(events.len(), 2);
+    let id = withheld.headers["x-request-id"].to_str().unwrap();
+    assert_eq!(events[0]["request_id"], id);
+    assert_eq!(trail.events_lost(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn after_a_failure_the_trail_is_written_again_though_nobody_asks() {
+    let (service, trail, sink) = audited(settings(OnAuditFailure::Continue));
+    sink.break_after(0);
+    let body = json!({"name": "/a", "type": "value", "value": "v"});
+    let set = service.send_json("PUT", "/api/v1/data", &body).await;
+    assert_eq!(set.status, StatusCode::OK);
+    sink.repair();
+    while !trail.is_written() {
+        sleep(POLL).await;
+    }
+    assert_eq!(members(&sink.events(), "resource_name"), ["/a"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_left_at_the_end_is_written() {
+    let (service, trail, sink) = audited(settings(OnAuditFailure::Refuse));
+    {
+        let request = pin!(service.get(GET));
+        begin(request).await;
+    }
+    trail.close().await;
+    assert_eq!(members(&sink.events(), "status"), [404]);
+}
+
+const POLL: Duration = Duration::from_millis(5);

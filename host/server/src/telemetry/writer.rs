@@ -1,0 +1,202 @@
+//! Writes log lines, many lines of the access log by one call.
+//!
+//! The access log has a line for each request. Such lines wait for others for at most [`FLUSH_INTERVAL`], or until there
+//! are [`FLUSH_BYTES`]. All other lines are written at once, with those before them: what a server logs last is what
+//! explains its end.
+
+use std::{
+    io::{self, Write},
+    mem,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    thread::{self, Thread},
+    time::Duration,
+};
+
+use tracing::Metadata;
+use tracing_subscriber::fmt::MakeWriter;
+
+/// Writes log lines to an output.
+pub(super) struct LogWriter {
+    shared: Arc<Shared>,
+    thread: Thread,
+}
+
+/// Writes all lines that are left when it is dropped.
+pub(crate) struct LogGuard(Arc<Shared>);
+
+/// Takes one line.
+pub(super) struct LineWriter<'a> {
+    writer: &'a LogWriter,
+    is_urgent: bool,
+}
+
+struct Shared {
+    /// Lines that are not written yet, oldest first.
+    lines: Mutex<Vec<u8>>,
+    /// Locked before `lines`, so that lines are written in their order.
+    output: Mutex<Box<dyn Write + Send>>,
+}
+
+impl LogWriter {
+    /// Starts writing to an output.
+    ///
+    /// # Errors
+    /// If the thread can't be started that writes lines which have waited.
+    pub(super) fn start(output: impl Write + Send + 'static) -> io::Result<(Self, LogGuard)> {
+        let shared = Arc::new(Shared {
+            lines: Mutex::default(),
+            output: Mutex::new(Box::new(output)),
+        });
+        // Nobody joins the thread: it has nothing to do when the guard has written what is left.
+        let thread = thread::Builder::new()
+            .name("keywright-log".to_owned())
+            .spawn({
+                let shared = Arc::clone(&shared);
+                move || shared.write_what_has_waited()
+            })?;
+        let guard = LogGuard(Arc::clone(&shared));
+        let thread = thread.thread().clone();
+        Ok((Self { shared, thread }, guard))
+    }
+
+    /// Takes a line, which ends in a line break.
+    fn put(&self, line: &[u8], is_urgent: bool) {
+        let mut lines = lock(&self.shared.lines);
+        let is_first = lines.is_empty();
+        lines.extend_from_slice(line);
+        let is_due = is_urgent || lines.len() >= FLUSH_BYTES;
+        drop(lines);
+        if is_due {
+            self.shared.flush();
+        } else if is_first {
+            self.thread.unpark();
+        }
+    }
+}
+
+impl Shared {
+    fn flush(&self) {
+        let mut output = lock(&self.output);
+        let lines = mem::take(&mut *lock(&self.lines));
+        // A log that can't be written must not end what logs, and nobody could be told.
+        let _ = output.write_all(&lines).and_then(|()| output.flush());
+    }
+
+    fn write_what_has_waited(&self) {
+        loop {
+            while lock(&self.lines).is_empty() {
+                thread::park();
+            }
+            thread::sleep(FLUSH_INTERVAL);
+            self.flush();
+        }
+    }
+}
+
+impl Drop for LogGuard {
+    fn drop(&mut self) {
+        self.0.flush();
+    }
+}
+
+fn lock<T: ?Sized>(locked: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing that is done under these locks can panic halfway.
+    locked.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<'a> MakeWriter<'a> for LogWriter {
+    type Writer = LineWriter<'a>;
+
+    fn make_writer(&'a self) -> LineWriter<'a> {
+        LineWriter {
+            writer: self,
+            is_urgent: true,
+        }
+    }
+
+    fn make_writer_for(&'a self, metadata: &Metadata<'_>) -> LineWriter<'a> {
+        LineWriter {
+            writer: self,
+            is_urgent: metadata.target() != keywright_api::ACCESS_LOG,
+        }
+    }
+}
+
+/// `tracing` writes each line by one call.
+impl Write for LineWriter<'_> {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        self.writer.put(line, self.is_urgent);
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// How long a line of the access log waits for others.
+const FLUSH_INTERVAL: Duration = Duration::from_millis(100);
+
+/// How many bytes are written without waiting for more.
+const FLUSH_BYTES: usize = 64 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{Receiver, Sender, channel};
+
+    use super::*;
+
+    /// An output that passes on what it is given.
+    struct PassingOutput(Sender<String>);
+
+    impl Write for PassingOutput {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let text = String::from_utf8(bytes.to_vec()).unwrap();
+            let _ = self.0.send(text);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn start() -> (LogWriter, LogGuard, Receiver<String>) {
+        let (sender, receiver) = channel();
+        let (writer, guard) = LogWriter::start(PassingOutput(sender)).unwrap();
+        (writer, guard, receiver)
+    }
+
+    #[test]
+    fn an_urgent_line_is_written_at_once_after_those_before_it() {
+        let (writer, _guard, output) = start();
+        writer.put(b"1\n", false);
+        writer.put(b"2\n", false);
+        writer.put(b"3\n", true);
+        assert_eq!(output.try_iter().collect::<String>(), "1\n2\n3\n");
+    }
+
+    #[test]
+    fn a_line_that_is_not_urgent_is_written_without_another() {
+        let (writer, _guard, output) = start();
+        for line in ["1\n", "2\n"] {
+            writer.put(line.as_bytes(), false);
+            assert_eq!(output.recv().unwrap(), line);
+        }
+    }
+
+    #[test]
+    fn lines_do_not_wait_when_there_are_enough_of_them() {
+        let (writer, _guard, output) = start();
+        writer.put(&vec![b'x'; FLUSH_BYTES], false);
+        assert_eq!(output.try_recv().unwrap().len(), FLUSH_BYTES);
+    }
+
+    #[test]
+    fn what_is_left_at_the_end_is_written() {
+        let (writer, guard, output) = start();
+        writer.put(b"1\n", false);
+        drop(guard);
+        assert_eq!(output.try_recv().unwrap(), "1\n");
+    }
+}
