@@ -23,7 +23,7 @@ use keywright_core::{
     encryption_key::{EncryptionKeys, RotateKeys},
     interpolation::Interpolation,
     permission::Permissions,
-    ports::{Clock, Identifiers, PermissionRepository, Sealer},
+    ports::{Clock, Identifiers, PermissionRepository},
     response_memory::ResponseMemory,
 };
 use keywright_crypto::X509Certificates;
@@ -66,10 +66,9 @@ pub(crate) async fn assemble(
     let database = open_database(config, Arc::clone(&identifiers)).await?;
     let (key_ring, activation) = key_ring(config, &database, &identifiers, &clock).await?;
     let plugins = plugins::load(config, file, &key_ring).await?;
-    let sealer: Arc<dyn Sealer> = key_ring.watched();
     let encryption_keys = EncryptionKeys {
         repository: Arc::new(database.encryption_keys()),
-        sealer: Arc::clone(&sealer),
+        sealer: key_ring.watched(),
     };
     let mut background = background(config, &database, &clock, &identifiers, &encryption_keys);
     let authorization = authorization(&config.authorization, &database).await?;
@@ -77,7 +76,7 @@ pub(crate) async fn assemble(
         authorization: authorization.clone(),
         repository: Arc::new(database.credentials()),
         reads: Arc::new(database.credentials()),
-        sealer,
+        sealer: Arc::clone(&encryption_keys.sealer),
         generators: Arc::clone(&plugins) as _,
         certificates: Arc::new(X509Certificates),
         certificate_settings: config.certificates.settings()?,

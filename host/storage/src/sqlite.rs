@@ -77,7 +77,7 @@ pub(crate) async fn open(options: &SqliteOptions) -> Result<Pools, DatabaseUnusa
 /// Reads the file's schema once, if there is a file. Where there is none, a server must be able to create one.
 pub(crate) async fn reach(options: &SqliteOptions) -> Result<(), DatabaseUnusable> {
     creation::require_creatable(options)?;
-    match open_file(options).await {
+    match open_file(options) {
         Ok(reader) => {
             let read = reader.fetch_all(statement(READ)).await;
             reader.close().await;
@@ -94,14 +94,14 @@ pub(crate) async fn reach(options: &SqliteOptions) -> Result<(), DatabaseUnusabl
 
 /// Opens a database that is there and up to date, and changes nothing.
 pub(crate) async fn open_to_read(options: &SqliteOptions) -> Result<Connections, DatabaseUnusable> {
-    let reader = open_file(options).await?;
+    let reader = open_file(options)?;
     let database = options.path.display().to_string();
     require_current(&database, &reader, &migrations()).await?;
     Ok(reader)
 }
 
 /// Opens a file that is there, whatever schema it has, and changes nothing.
-pub(crate) async fn open_file(options: &SqliteOptions) -> Result<Connections, DatabaseUnusable> {
+pub(crate) fn open_file(options: &SqliteOptions) -> Result<Connections, DatabaseUnusable> {
     let path = &options.path;
     let is_there = path.try_exists();
     let is_there = is_there.map_err(|source| DatabaseUnusable::FileNotOpened {

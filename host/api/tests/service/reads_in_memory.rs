@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use keywright_core::{
+    credential::CredentialName,
     permission::Permission,
     ports::{
         CredentialRepository, PermissionRepository, PermittedRead, PermittedReads,
@@ -33,7 +34,7 @@ impl PermittedReads for ReadsInMemory {
             return Ok(PermittedVersions::default());
         }
         let stored_name = credentials.stored_name(read.name).await?;
-        let stored = stored_name.as_ref().map(|stored| stored.as_str());
+        let stored = stored_name.as_ref().map(CredentialName::as_str);
         if stored != Some(read.name.asked()) {
             return Ok(PermittedVersions {
                 versions: Vec::new(),

@@ -200,15 +200,14 @@ impl SqliteReaders {
             Err(_) => self.wait_for_slot().await?,
         };
         let idle = self.shared.idle().pop();
-        let connection = match idle {
-            Some(connection) => connection,
-            None => {
-                let file = self.shared.file.clone();
-                let opening = spawn_blocking(move || file.connect());
-                let opened = opening.await.unwrap_or(Err(sqlx::Error::WorkerCrashed))?;
-                opened.set_wait_max(Duration::ZERO)?;
-                opened
-            }
+        let connection = if let Some(connection) = idle {
+            connection
+        } else {
+            let file = self.shared.file.clone();
+            let opening = spawn_blocking(move || file.connect());
+            let opened = opening.await.unwrap_or(Err(sqlx::Error::WorkerCrashed))?;
+            opened.set_wait_max(Duration::ZERO)?;
+            opened
         };
         Ok(Reader {
             connection: Some(connection),

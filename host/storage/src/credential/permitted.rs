@@ -64,9 +64,10 @@ async fn from_sqlite(
             return Ok(Ok(PermittedVersions::default()));
         }
         let found = connection.fetch_all(&chosen)?;
-        let stored = match found.is_empty() {
-            true => connection.fetch_optional(&stored_name)?,
-            false => None,
+        let stored = if found.is_empty() {
+            connection.fetch_optional(&stored_name)?
+        } else {
+            None
         };
         Ok(permitted(versions(&found), stored.as_ref().map(row::name)))
     });

@@ -1,7 +1,7 @@
 //! Reading versions together with the permissions on them.
 
 use keywright_core::{
-    credential::{CredentialType, LookupName},
+    credential::{CredentialName, CredentialType, LookupName},
     permission::{Actor, Grant, Operation, Operations, Permission, PermissionPath},
     ports::{PermissionRepository, PermittedRead, PermittedReads, PermittedVersions, VersionKey},
 };
@@ -91,7 +91,7 @@ async fn without_versions_the_stored_name_is_returned() {
     ] {
         let found = fixture.permitted(name, versions).await;
         assert!(found.versions.is_empty(), "{name} {versions:?}");
-        let stored_name = found.stored_name.as_ref().map(|name| name.as_str());
+        let stored_name = found.stored_name.as_ref().map(CredentialName::as_str);
         assert_eq!(stored_name, expected, "{name} {versions:?}");
     }
 }
