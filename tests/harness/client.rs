@@ -138,7 +138,7 @@ impl Shell {
     }
 
     fn command(&self) -> Command {
-        self.prepared(program())
+        self.prepared(program(&server_program()))
     }
 
     fn prepared(&self, mut command: Command) -> Command {

@@ -9,7 +9,7 @@ use std::{
 
 use tempfile::TempDir;
 
-use crate::{Server, process::memory_at_most, server::program, storage};
+use crate::{Server, process::memory_at_most, server::program, server_program, storage};
 
 /// A run of a command of the program.
 #[derive(Clone, Debug)]
@@ -62,7 +62,7 @@ fn ended(output: Output) -> Commanded {
 
 /// Runs the program to its end with nothing but these arguments, and with more variables in its environment.
 pub fn run_program(directory: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Commanded {
-    let mut command = program();
+    let mut command = program(&server_program());
     command
         .args(arguments)
         .envs(variables.iter().copied())
@@ -75,7 +75,7 @@ pub fn run_program(directory: &Path, arguments: &[&str], variables: &[(&str, &st
 pub fn run_program_into_closed_pipe(directory: &Path, arguments: &[&str]) -> Commanded {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
-    let mut command = program();
+    let mut command = program(&server_program());
     command
         .args(arguments)
         .current_dir(directory)
@@ -104,7 +104,7 @@ pub fn run_program_with_processor_seconds(
     directory: &Path,
     arguments: &[&str],
 ) -> Commanded {
-    let mut plain = program();
+    let mut plain = program(&server_program());
     plain.args(arguments);
     commanded(limited(&format!("ulimit -t {seconds}"), &plain).current_dir(directory))
 }
@@ -156,7 +156,7 @@ pub fn copied_by_backup(directory: &Path) -> TempDir {
 }
 
 fn command(directory: &Path, arguments: &[&str]) -> Command {
-    let mut command = program();
+    let mut command = program(&server_program());
     command
         .args(arguments)
         .arg("--config")

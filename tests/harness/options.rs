@@ -1,8 +1,11 @@
 //! How a test's server is configured.
 
-use std::{fmt::Write, path::Path};
+use std::{
+    fmt::Write,
+    path::{Path, PathBuf},
+};
 
-use crate::{component, key_file, storage, workspace};
+use crate::{component, key_file, server_program, storage, workspace};
 
 /// How a test's server is configured: as the development server, with what a test adds.
 #[derive(Clone, Debug, Default)]
@@ -26,6 +29,7 @@ pub struct Options {
     without_tokens: bool,
     storage: Option<String>,
     without_plugins: bool,
+    program: Option<PathBuf>,
 }
 
 impl Options {
@@ -143,6 +147,16 @@ impl Options {
     pub fn audit(mut self, section: &str) -> Self {
         self.audit = Some(section.to_owned());
         self
+    }
+
+    /// Starts this program instead of the server that was built with the tests.
+    pub fn program(mut self, program: &Path) -> Self {
+        self.program = Some(program.to_owned());
+        self
+    }
+
+    pub(crate) fn server_program(&self) -> PathBuf {
+        self.program.clone().unwrap_or_else(server_program)
     }
 
     /// Permissions are not enforced.

@@ -320,7 +320,7 @@ fn configure(directory: &Path, options: &Options, port: &ReservedPort) -> PathBu
 fn spawn(directory: &Path, options: &Options, port: &ReservedPort) -> Child {
     let configuration = configure(directory, options, port);
     let log = File::create(directory.join("log")).unwrap();
-    program()
+    program(&options.server_program())
         .args(["serve", "--config"])
         .arg(configuration)
         .envs(options.variables())
@@ -331,9 +331,9 @@ fn spawn(directory: &Path, options: &Options, port: &ReservedPort) -> Child {
         .unwrap()
 }
 
-/// The server's program, which is not told what is meant for the tests: it would take it for its own settings.
-pub(crate) fn program() -> Command {
-    let mut command = Command::new(server_program());
+/// Returns the command of a server without the tests' own environment variables, which the server would take for settings.
+pub(crate) fn program(path: &Path) -> Command {
+    let mut command = Command::new(path);
     command
         .env_remove("KEYWRIGHT_LOG")
         .env_remove("KEYWRIGHT_REFRESH_GOLDEN_FILES");

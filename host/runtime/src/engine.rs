@@ -21,9 +21,7 @@ pub(crate) const TABLES_MAX: u32 = 16;
 pub(crate) const TABLE_ELEMENTS_MAX: usize = 200_000;
 /// The host's own bookkeeping for one instance, in bytes.
 const INSTANCE_BYTES_MAX: usize = 1024 * 1024;
-/// How much of each unused memory stays in place between calls, in bytes, so that the next call need not map it anew.
-const MEMORY_BYTES_KEPT: usize = 256 * 1024;
-/// How much of each unused table stays in place between calls, in bytes.
+/// The bytes of each unused table that stay mapped between calls.
 const TABLE_BYTES_KEPT: usize = 16 * 1024;
 
 /// Makes the engine, with room for so many simultaneous calls of guests with memories of at most that size.
@@ -44,9 +42,10 @@ pub(crate) fn new_engine(calls: u32, memory_bytes_max: u64) -> wasmtime::Result<
         .max_core_instance_size(INSTANCE_BYTES_MAX)
         .table_elements(TABLE_ELEMENTS_MAX)
         .max_memory_size(usize::try_from(memory_bytes_max)?)
-        .linear_memory_keep_resident(MEMORY_BYTES_KEPT)
-        .table_keep_resident(TABLE_BYTES_KEPT)
-        .pagemap_scan(Enabled::Auto);
+        // Memories are discarded after each call. To keep the pages in place, the engine would have to find those that the call has
+        // changed by `PAGEMAP_SCAN`, which misses pages that the system has swapped out or is moving: the next call could read them.
+        .pagemap_scan(Enabled::No)
+        .table_keep_resident(TABLE_BYTES_KEPT);
     let mut config = Config::new();
     config
         .wasm_component_model(true)

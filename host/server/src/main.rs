@@ -32,6 +32,11 @@ mod wiring;
 use std::process::ExitCode;
 
 use clap::Parser;
+use mimalloc::MiMalloc;
+
+/// Takes less processor time per request than the system's allocator, with the same peak memory.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
     let arguments = cli::Arguments::parse();

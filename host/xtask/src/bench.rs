@@ -1,6 +1,9 @@
 //! Measurements, in a release build.
 
-use std::{path::Path, process::Command};
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use crate::{
     examples,
@@ -8,9 +11,14 @@ use crate::{
     step::{self, StepFailed},
 };
 
-/// Builds the plugins, the server and the measuring program, and runs it.
+/// Builds the plugins, the server and `keywright-bench`, and runs it. With `compare REV`, also builds the server of that revision
+/// and measures both alternately.
 pub(crate) fn bench(arguments: &[String]) -> Result<(), StepFailed> {
-    if measures_plugins(arguments) {
+    let (revision, names) = match arguments {
+        [first, revision, names @ ..] if first == COMPARE => (Some(revision), names),
+        names => (None, names),
+    };
+    if revision.is_none() && measures_plugins(names) {
         guests::build(Which::All)?;
         examples::build_all()?;
     } else {
@@ -19,8 +27,38 @@ pub(crate) fn bench(arguments: &[String]) -> Result<(), StepFailed> {
     step::run(step::cargo().args(["build", "--locked", "--workspace", "--bins", "--release"]))?;
     let root = step::workspace();
     // Started directly: cargo would build it once more, with the features that it alone needs.
-    let program = root.join("target/release/keywright-bench");
-    step::run(Command::new(program).args(arguments).current_dir(root))
+    let mut program = Command::new(root.join("target/release/keywright-bench"));
+    if let Some(revision) = revision {
+        program.arg("--other").arg(build_other(revision)?);
+    }
+    step::run(program.args(names).current_dir(root))
+}
+
+/// Builds the server of a revision in a separate working tree and returns its program.
+fn build_other(revision: &str) -> Result<PathBuf, StepFailed> {
+    let folder = step::workspace().join("target/compared");
+    let (tree, target) = (folder.join("tree"), folder.join("build"));
+    let commit = format!("{revision}^{{commit}}");
+    let commit = step::output(Command::new("git").args(["rev-parse", "--verify", &commit]))?;
+    let mut checkout = Command::new("git");
+    if tree.exists() {
+        checkout.arg("-C").arg(&tree).args(["checkout", "--detach"]);
+    } else {
+        checkout.current_dir(step::workspace());
+        checkout.args(["worktree", "add", "--detach"]).arg(&tree);
+    }
+    step::run(checkout.arg(commit.trim()))?;
+    let mut build = step::cargo();
+    build.args([
+        "build",
+        "--locked",
+        "--release",
+        "--workspace",
+        "--bin",
+        "keywright",
+    ]);
+    step::run(build.arg("--target-dir").arg(&target).current_dir(&tree))?;
+    Ok(target.join("release/keywright"))
 }
 
 /// Whether plugins in all languages are measured: what measures them is asked for, and no components are named for it.
@@ -35,6 +73,9 @@ fn measures_plugins(arguments: &[String]) -> bool {
     let are_asked_for = names.peek().is_none() || names.any(|name| name == PLUGINS);
     are_asked_for && !arguments.iter().any(is_component)
 }
+
+/// The argument before the revision that the server is compared with.
+const COMPARE: &str = "compare";
 
 /// The measurement of plugins in all languages.
 const PLUGINS: &str = "plugins";

@@ -29,6 +29,8 @@ usage: cargo xtask COMMAND
   run [--release] [-- ARGS]  build everything and start a development server; ARGS go to `keywright develop`
   test [FILTER]              build what the tests need and run them all, or those whose names hold FILTER
   bench [NAME ...]           measure, side by side with alternatives, in a release build
+  bench compare REV [NAME ...]
+                             measure requests, alternating with the server of a git revision
   dist [--debug]             write an archive with everything that a server needs to target/dist
   build-guests               build the plugins and the test guests into target/components
   golden                     write the golden files anew from what is built

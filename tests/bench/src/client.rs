@@ -5,7 +5,7 @@ use std::{net::SocketAddr, sync::Arc};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::{
-    Method, Request, StatusCode,
+    Method, StatusCode,
     client::conn::http1::{SendRequest, handshake},
     header,
 };
@@ -34,6 +34,46 @@ impl ServerAddress {
         Self {
             socket,
             authorization: format!("Bearer {token}"),
+        }
+    }
+}
+
+/// A request.
+pub(crate) struct Request {
+    method: Method,
+    path: String,
+    body: Bytes,
+}
+
+impl Request {
+    /// GETs a path.
+    pub(crate) fn get(path: impl Into<String>) -> Self {
+        Self {
+            method: Method::GET,
+            path: path.into(),
+            body: Bytes::new(),
+        }
+    }
+
+    /// Sets a credential.
+    pub(crate) fn set(body: &Value) -> Self {
+        Self {
+            method: Method::PUT,
+            ..Self::post("/api/v1/data", body)
+        }
+    }
+
+    /// Generates a credential.
+    pub(crate) fn generate(body: &Value) -> Self {
+        Self::post("/api/v1/data", body)
+    }
+
+    /// POSTs JSON to a path.
+    pub(crate) fn post(path: &str, body: &Value) -> Self {
+        Self {
+            method: Method::POST,
+            path: path.to_owned(),
+            body: Bytes::from(body.to_string()),
         }
     }
 }
@@ -70,53 +110,48 @@ impl Connection {
     /// GETs a path and returns the body.
     ///
     /// # Errors
-    /// When the connection ends, or the answer has another status than 200.
+    /// When the connection ends, or the response has another status than 200.
     pub(crate) async fn get(&mut self, path: &str) -> Outcome<Bytes> {
-        self.exchange(Method::GET, path, Bytes::new()).await
+        self.send(Request::get(path)).await
     }
 
-    /// Sends JSON to the credentials' path, and returns the body of the answer.
+    /// Sends a request and returns the body of the response.
     ///
     /// # Errors
-    /// When the connection ends, or the answer has another status than 200.
-    pub(crate) async fn send(&mut self, method: Method, body: &Value) -> Outcome<Bytes> {
-        self.exchange(method, "/api/v1/data", Bytes::from(body.to_string()))
-            .await
-    }
-
-    /// Asks for what is not to be seen.
-    ///
-    /// # Errors
-    /// When the connection ends, or the answer has another status than 404.
-    pub(crate) async fn refusal(&mut self, method: &Method, path: &str) -> Outcome<()> {
-        let (status, _) = self.answer(method.clone(), path, Bytes::new()).await?;
-        if status != StatusCode::NOT_FOUND {
-            return Err(format!("{path} was answered with {status}").into());
-        }
-        Ok(())
-    }
-
-    async fn exchange(&mut self, method: Method, path: &str, body: Bytes) -> Outcome<Bytes> {
-        let (status, body) = self.answer(method, path, body).await?;
+    /// When the connection ends, or the response has another status than 200.
+    pub(crate) async fn send(&mut self, request: Request) -> Outcome<Bytes> {
+        let path = request.path.clone();
+        let (status, body) = self.answer(request).await?;
         if status != StatusCode::OK {
-            return Err(format!("{path} was answered with {status}").into());
+            return Err(format!("the response to {path} has the status {status}").into());
         }
         Ok(body)
     }
 
-    async fn answer(
-        &mut self,
-        method: Method,
-        path: &str,
-        body: Bytes,
-    ) -> Outcome<(StatusCode, Bytes)> {
-        let request = Request::builder()
-            .method(method)
-            .uri(path)
+    /// Sends a request for what the caller may not see.
+    ///
+    /// # Errors
+    /// When the connection ends, or the response has another status than 404.
+    pub(crate) async fn refusal(&mut self, method: &Method, path: &str) -> Outcome<()> {
+        let request = Request {
+            method: method.clone(),
+            ..Request::get(path)
+        };
+        let (status, _) = self.answer(request).await?;
+        if status != StatusCode::NOT_FOUND {
+            return Err(format!("the response to {path} has the status {status}").into());
+        }
+        Ok(())
+    }
+
+    async fn answer(&mut self, request: Request) -> Outcome<(StatusCode, Bytes)> {
+        let request = hyper::Request::builder()
+            .method(request.method)
+            .uri(request.path)
             .header(header::HOST, "localhost")
             .header(header::AUTHORIZATION, &self.address.authorization)
             .header(header::CONTENT_TYPE, "application/json")
-            .body(Full::new(body))?;
+            .body(Full::new(request.body))?;
         self.sender.ready().await?;
         let response = self.sender.send_request(request).await?;
         let status = response.status();

@@ -3,6 +3,7 @@
 //! `keywright-bench` makes them all; `keywright-bench NAME ...` makes those. Numbers among the names are the sizes of the
 //! stores that some of them measure, such as `keywright-bench scale 1000 100000 1000000`, and files of the ending `wasm` are the
 //! components of `keywright-bench plugins uuid.wasm totp.wasm`. Each file in `measurements` is one measurement.
+//! With `--other PROGRAM`, the measurements of requests alternate between the server of this build and that program.
 //! What is compared is measured in turns, round by round, so that both sides meet the same machine; a figure is the
 //! median of its rounds unless its row says otherwise. Nothing here fails for being slow: each table says what is aimed
 //! at, and whether it was met.
@@ -10,13 +11,15 @@
 //! To add a measurement: write its file, and name it in [`MEASUREMENTS`].
 
 mod bare_component;
-mod bare_server;
 mod client;
 mod disk;
 mod engine;
+mod floor;
+mod load;
 mod measurements;
 mod plugin;
 mod process;
+mod reference_server;
 mod server;
 mod statistics;
 mod store;
@@ -25,8 +28,8 @@ mod table;
 use std::{error::Error, path::PathBuf, process::ExitCode};
 
 use measurements::{
-    bulk, existence, find, flush, get, guest_overhead, latency, memory, plugins, rotation, rsa,
-    scale, set, start, swap, versions,
+    bulk, existence, find, guest_overhead, memory, plugins, requests, rotation, rsa, scale, start,
+    swap, versions,
 };
 use table::Table;
 
@@ -36,7 +39,9 @@ type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let outcome = match arguments.as_slice() {
-        [command, body] if command == bare_server::COMMAND => bare_server::run(body.as_ref()),
+        [command, name, folder] if command == reference_server::COMMAND => {
+            reference_server::run(name, folder.as_ref())
+        }
         names => measure(names),
     };
     match outcome {
@@ -57,12 +62,19 @@ struct Asked {
     sizes: Vec<usize>,
     /// Which components are to be measured, where a measurement takes any.
     components: Vec<PathBuf>,
+    /// The program of another build of the server that requests are measured with, alternating with this build.
+    other: Option<PathBuf>,
 }
 
-const MEASUREMENTS: [Measurement; 16] = [
-    ("get", |_| get::measure()),
-    ("set", |_| set::measure()),
-    ("flush", |_| flush::measure()),
+const MEASUREMENTS: [Measurement; 18] = [
+    ("get", |asked| requests::measure("get", asked)),
+    ("interpolate", |asked| {
+        requests::measure("interpolate", asked)
+    }),
+    ("set", |asked| requests::measure("set", asked)),
+    ("flush", |asked| requests::measure("flush", asked)),
+    ("generate", |asked| requests::measure("generate", asked)),
+    ("latency", |asked| requests::measure("latency", asked)),
     ("scale", |asked| scale::measure(&asked.sizes)),
     ("find", |asked| find::measure(&asked.sizes)),
     ("rotation", |asked| rotation::measure(&asked.sizes)),
@@ -70,7 +82,6 @@ const MEASUREMENTS: [Measurement; 16] = [
     ("plugins", |asked| plugins::measure(&asked.components)),
     ("rsa", |_| rsa::measure()),
     ("bulk", |_| bulk::measure()),
-    ("latency", |_| latency::measure()),
     ("swap", |_| swap::measure()),
     ("existence", |_| existence::measure()),
     ("versions", |_| versions::measure()),
@@ -80,16 +91,18 @@ const MEASUREMENTS: [Measurement; 16] = [
 
 /// Makes the measurements of these names, or all when there is none.
 fn measure(arguments: &[String]) -> Outcome<()> {
-    let (mut asked, mut names) = (
-        Asked {
-            sizes: Vec::new(),
-            components: Vec::new(),
-        },
-        Vec::new(),
-    );
-    for argument in arguments {
+    let mut asked = Asked {
+        sizes: Vec::new(),
+        components: Vec::new(),
+        other: None,
+    };
+    let mut names = Vec::new();
+    let mut arguments = arguments.iter();
+    while let Some(argument) = arguments.next() {
         let path = PathBuf::from(argument);
-        if let Ok(size) = argument.parse() {
+        if argument == OTHER {
+            asked.other = arguments.next().map(PathBuf::from);
+        } else if let Ok(size) = argument.parse() {
             asked.sizes.push(size);
         } else if path.extension().is_some_and(|ending| ending == "wasm") {
             asked.components.push(path);
@@ -106,13 +119,26 @@ fn measure(arguments: &[String]) -> Outcome<()> {
         )
         .into());
     }
+    if asked.other.is_some()
+        && let Some(name) = names.iter().find(|name| !requests::is_one(name))
+    {
+        return Err(format!("{name} does not compare two builds").into());
+    }
     if cfg!(debug_assertions) {
         println!("This is no release build: its figures say little.");
     }
     for (name, measurement) in MEASUREMENTS {
-        if names.is_empty() || names.iter().any(|wanted| *wanted == name) {
+        let is_asked_for = if names.is_empty() {
+            asked.other.is_none() || requests::is_one(name)
+        } else {
+            names.iter().any(|wanted| *wanted == name)
+        };
+        if is_asked_for {
             println!("\n{name}: {}", measurement(&asked)?);
         }
     }
     Ok(())
 }
+
+/// The option that takes the program of another build of the server.
+const OTHER: &str = "--other";

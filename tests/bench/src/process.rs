@@ -1,41 +1,89 @@
 //! What the system says of a process (Linux).
 
-use std::{fs, time::Duration};
+use std::{
+    collections::BTreeMap,
+    ffi::OsString,
+    fs,
+    time::{Duration, Instant},
+};
 
-use rustix::param::clock_ticks_per_second;
+use crate::{Outcome, statistics::number};
 
-use crate::Outcome;
+/// Processor time and voluntary context switches.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Usage {
+    pub(crate) processor: Duration,
+    pub(crate) switches: u64,
+}
 
-/// The processor time that a process has used so far, all its threads together. Its precision is one clock tick,
-/// usually 10 ms.
-pub(crate) fn processor_time(process_id: u32) -> Outcome<Duration> {
-    let stat = fs::read_to_string(format!("/proc/{process_id}/stat"))?;
-    // The second field is the program's name in parentheses, which may hold anything.
-    let fields = stat.rsplit(')').next().unwrap_or_default();
-    let ticks: u64 = fields
-        .split_whitespace()
-        .skip(USER_TIME_FIELD)
-        .take(2)
-        .map(str::parse::<u64>)
-        .sum::<Result<_, _>>()?;
-    Ok(Duration::from_millis(
-        ticks * 1_000 / clock_ticks_per_second(),
-    ))
+/// The usage of each thread of a process since the thread started.
+pub(crate) struct ThreadUsages(BTreeMap<OsString, Usage>);
+
+impl ThreadUsages {
+    /// Reads the usage of all live threads. Its precision is a nanosecond, where `/proc/PID/stat` has clock ticks.
+    pub(crate) fn of(process_id: u32) -> Outcome<Self> {
+        let mut threads = BTreeMap::new();
+        for thread in fs::read_dir(format!("/proc/{process_id}/task"))? {
+            let thread = thread?;
+            let (Ok(time), Ok(status)) = (
+                fs::read_to_string(thread.path().join("schedstat")),
+                fs::read_to_string(thread.path().join("status")),
+            ) else {
+                // The thread has ended.
+                continue;
+            };
+            let usage = Usage {
+                processor: Duration::from_nanos(first(&time)?),
+                switches: first(field(&status, "voluntary_ctxt_switches")?)?,
+            };
+            threads.insert(thread.file_name(), usage);
+        }
+        Ok(Self(threads))
+    }
+
+    /// Returns the usage since an earlier reading. Threads that have ended in between do not count.
+    pub(crate) fn since(&self, earlier: &Self) -> Usage {
+        let mut sum = Usage::default();
+        for (thread, usage) in &self.0 {
+            let before = earlier.0.get(thread).copied().unwrap_or_default();
+            sum.processor += usage.processor.saturating_sub(before.processor);
+            sum.switches += usage.switches.saturating_sub(before.switches);
+        }
+        sum
+    }
 }
 
 /// One of the sizes in a process's status, such as `VmRSS`, in MiB.
 pub(crate) fn size_mib(process_id: u32, name: &str) -> Outcome<f64> {
     let status = fs::read_to_string(format!("/proc/{process_id}/status"))?;
-    let kibibytes = status
-        .lines()
-        .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
-        .and_then(|rest| rest.split_whitespace().next())
-        .ok_or_else(|| format!("the status of process {process_id} has no {name}"))?;
-    Ok(kibibytes.parse::<f64>()? / 1_024.0)
+    Ok(number(first(field(&status, name)?)?) / 1_024.0)
 }
 
-/// The place of the user time behind the name; the system time is next to it.
-const USER_TIME_FIELD: usize = 11;
+/// Waits until a process is idle.
+pub(crate) fn wait_until_idle(process_id: u32) -> Outcome<()> {
+    loop {
+        let (before, start) = (ThreadUsages::of(process_id)?, Instant::now());
+        std::thread::sleep(IDLE_INTERVAL);
+        let used = ThreadUsages::of(process_id)?.since(&before);
+        if used.processor * 20 < start.elapsed() {
+            return Ok(());
+        }
+    }
+}
+
+/// Returns a field of the status of a process or thread.
+fn field<'s>(status: &'s str, name: &str) -> Outcome<&'s str> {
+    let mut lines = status.lines();
+    let line = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    line.ok_or_else(|| format!("the status of a process has no {name}").into())
+}
+
+/// Parses the number at the beginning of a text.
+fn first<T: std::str::FromStr<Err = std::num::ParseIntError>>(text: &str) -> Outcome<T> {
+    Ok(text.split_whitespace().next().unwrap_or_default().parse()?)
+}
+
+const IDLE_INTERVAL: Duration = Duration::from_millis(500);
 
 #[cfg(test)]
 mod tests {
@@ -46,9 +94,13 @@ mod tests {
         let own = std::process::id();
         assert!(size_mib(own, "VmRSS").unwrap() > 0.1);
         assert!(size_mib(own, "Nothing").is_err());
-        let before = processor_time(own).unwrap();
-        while processor_time(own).unwrap() == before {
-            std::hint::spin_loop();
+        let before = ThreadUsages::of(own).unwrap();
+        loop {
+            std::thread::sleep(Duration::from_micros(1));
+            let used = ThreadUsages::of(own).unwrap().since(&before);
+            if used.switches > 0 && !used.processor.is_zero() {
+                break;
+            }
         }
     }
 }

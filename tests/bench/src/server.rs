@@ -41,11 +41,10 @@ pub(crate) async fn connect(server: &Server) -> Outcome<Connection> {
     Connection::open(&address(server)?).await
 }
 
-/// Stores a JSON credential of about 1 KiB and returns the path that reads it.
-pub(crate) async fn store_kibibyte(server: &Server) -> String {
-    let body = set_body("/bench/read");
+/// Stores the credential that [`READ`] reads.
+pub(crate) async fn store_read(server: &Server) {
+    let body = set_body(READ_NAME);
     server.put("/api/v1/data", body).await.expect(200);
-    "/api/v1/data?name=/bench/read&current=true".to_owned()
 }
 
 /// What sets a JSON credential of about 1 KiB.
@@ -55,3 +54,9 @@ pub(crate) fn set_body(name: &str) -> Value {
 
 /// The size of the values that are written and read, in bytes.
 pub(crate) const VALUE_BYTES: usize = 1_024;
+
+/// The name of the credential that is read.
+pub(crate) const READ_NAME: &str = "/bench/read";
+
+/// The path that reads it.
+pub(crate) const READ: &str = "/api/v1/data?name=/bench/read&current=true";

@@ -4,12 +4,11 @@
 //! names: they are found and counted as any other, but can't be decrypted. Those that the measurements read and write are set
 //! through the server, in batches between the others, so that they lie among them in the tables and in every index.
 
-use hyper::Method;
 use keywright_harness::Server;
 
 use crate::{
     Outcome,
-    client::{Connection, ServerAddress},
+    client::{Connection, Request, ServerAddress},
     engine::{Database, Engine},
     server,
 };
@@ -39,7 +38,7 @@ impl Store {
             let mut connection = store.connect().await?;
             for number in (0..SERVED).skip(batch).step_by(BATCHES) {
                 let body = server::set_body(&store.served_name(number));
-                connection.send(Method::PUT, &body).await?;
+                connection.send(Request::set(&body)).await?;
             }
             let [from, to] = [batch, batch + 1].map(|batch| copies * batch / BATCHES);
             store.copy(&database, &folder_name("n.i", folders), from, to)?;
@@ -57,6 +56,11 @@ impl Store {
             database.run(store.server.directory(), "vacuum (analyze)")?;
         }
         Ok(store)
+    }
+
+    /// The server's process.
+    pub(crate) fn process_id(&self) -> u32 {
+        self.server.process_id()
     }
 
     /// How many credentials there are, about.

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::load::Cost;
+
 /// What was measured, row by row.
 pub(crate) struct Table {
     title: String,
@@ -17,6 +19,42 @@ impl Table {
             columns: columns.iter().map(|&column| column.to_owned()).collect(),
             rows: Vec::new(),
         }
+    }
+
+    /// An empty table of the cost of requests.
+    pub(crate) fn of_costs(title: impl Into<String>) -> Self {
+        let columns = [
+            "",
+            "server",
+            "requests/s",
+            "CPU µs",
+            "switches",
+            "flushes",
+            "p50 µs",
+            "p99 µs",
+            "aims",
+        ];
+        Self::new(title, &columns)
+    }
+
+    /// Adds a row to a table of costs.
+    pub(crate) fn cost(&mut self, what: &str, server: &str, cost: &Cost, aims: &[String]) {
+        let times = cost.times();
+        self.row([
+            what.to_owned(),
+            server.to_owned(),
+            format!("{:.0}", cost.per_second()),
+            format!("{:.1}", cost.processor_micros()),
+            format!("{:.2}", cost.switches()),
+            format!("{:.2}", cost.flushes()),
+            format!("{:.0}", times.median()),
+            format!("{:.0}", times.percentile(99)),
+            if aims.is_empty() {
+                no_aim()
+            } else {
+                aims.join("; ")
+            },
+        ]);
     }
 
     /// Adds a row.

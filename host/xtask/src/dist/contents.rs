@@ -109,6 +109,7 @@ const DOCUMENTS: &[&str] = &[
     "host/docs/decisions/cryptography.md",
     "host/docs/decisions/http.md",
     "host/docs/decisions/plugins.md",
+    "host/docs/decisions/process.md",
     "host/docs/decisions/storage.md",
     "host/docs/limits.md",
     "host/docs/metrics.md",

@@ -8,35 +8,27 @@ use crate::{
     Outcome,
     client::Connection,
     engine::Engine,
-    statistics::{Sample, micros, number},
+    load::{self, Cost},
+    statistics::micros,
     store::{FOUND_COUNTS, Store, counted, found_path},
-    table::{Table, no_aim},
+    table::Table,
 };
 
 /// Measures searches in a store of the largest of these sizes, in turns, on each engine.
 pub(crate) fn measure(sizes: &[usize]) -> Outcome<Table> {
     let size = sizes.iter().max().copied().unwrap_or(SIZE);
     tokio::runtime::Runtime::new()?.block_on(async {
-        let mut table = Table::new(
-            format!("{size} credentials"),
-            &["", "results", "p50, µs", "p50/result, µs", "aim"],
-        );
+        let mut table = Table::of_costs(format!("{size} credentials"));
         for engine in Engine::all() {
             let store = Store::fill(&engine, size).await?;
             let mut connection = store.connect().await?;
             let paths = FOUND_COUNTS.map(|count| format!("path={}", found_path(count)));
             let texts = FOUND_COUNTS.map(|count| format!("name-like={}", counted(count)));
             for (what, searches) in [("by path", paths), ("by name-like", texts)] {
-                let times = times(&mut connection, &searches).await?;
-                for (count, times) in FOUND_COUNTS.into_iter().zip(times) {
-                    let median = Sample::new(times).median();
-                    table.row([
-                        format!("{engine}: find {what}"),
-                        count.to_string(),
-                        format!("{median:.0}"),
-                        format!("{:.2}", median / number(count)),
-                        no_aim(),
-                    ]);
+                let costs = costs(&store, &mut connection, &searches).await?;
+                for (count, cost) in FOUND_COUNTS.into_iter().zip(&costs) {
+                    let what = format!("{engine}: find {what}, {count} results");
+                    table.cost(&what, "keywright", cost, &[]);
                 }
             }
         }
@@ -44,9 +36,12 @@ pub(crate) fn measure(sizes: &[usize]) -> Outcome<Table> {
     })
 }
 
-/// The times of each search.
-async fn times(connection: &mut Connection, searches: &[String]) -> Outcome<Vec<Vec<f64>>> {
-    let mut times = vec![Vec::new(); searches.len()];
+/// Measures the cost of each search.
+async fn costs(
+    store: &Store,
+    connection: &mut Connection,
+    searches: &[String],
+) -> Outcome<Vec<Cost>> {
     for (search, count) in searches.iter().zip(FOUND_COUNTS) {
         let found = connection.get(&format!("/api/v1/data?{search}")).await?;
         let found: Value = serde_json::from_slice(&found)?;
@@ -55,17 +50,28 @@ async fn times(connection: &mut Connection, searches: &[String]) -> Outcome<Vec<
             return Err(format!("{search} does not find {count} credentials").into());
         }
     }
+    let mut costs: Vec<Cost> = searches.iter().map(|_| Cost::default()).collect();
     for round in 0..=ROUNDS {
-        for (search, times) in searches.iter().zip(&mut times) {
-            let begun = Instant::now();
-            connection.get(&format!("/api/v1/data?{search}")).await?;
+        for (search, cost) in searches.iter().zip(&mut costs) {
+            let path = format!("/api/v1/data?{search}");
+            let turns = async {
+                let mut times = Vec::new();
+                for _ in 0..TURNS {
+                    let begun = Instant::now();
+                    connection.get(&path).await?;
+                    times.push(micros(begun.elapsed()));
+                }
+                Ok(times)
+            };
+            let measured = load::measured(store.process_id(), None, turns).await?;
             if round > 0 {
-                times.push(micros(begun.elapsed()));
+                cost.add(measured);
             }
         }
     }
-    Ok(times)
+    Ok(costs)
 }
 
 const SIZE: usize = 100_000;
-const ROUNDS: usize = 100;
+const ROUNDS: usize = 20;
+const TURNS: usize = 5;

@@ -2,13 +2,12 @@
 
 use std::{fs, path::Path, time::Instant};
 
-use hyper::Method;
 use keywright_harness::{Server, run_command};
 use serde_json::Value;
 
 use crate::{
     Outcome,
-    client::Connection,
+    client::{Connection, Request},
     engine::Engine,
     server,
     statistics::number,
@@ -100,7 +99,7 @@ async fn set_each(mut connection: Connection, client: usize, numbers: Vec<usize>
     for number in numbers {
         let name = format!("/rotated/{client}/{}", number / CLIENTS / VERSIONS_EACH);
         connection
-            .send(Method::PUT, &server::set_body(&name))
+            .send(Request::set(&server::set_body(&name)))
             .await?;
     }
     Ok(())

@@ -2,14 +2,13 @@
 
 use std::time::Instant;
 
-use hyper::Method;
-
 use crate::{
     Outcome,
-    client::Connection,
+    client::{self, Connection},
     engine::Engine,
+    load::{self, Cost},
     server,
-    statistics::{Sample, micros},
+    statistics::micros,
     store::{FOLDER_SIZE, Store},
     table::{Aim, Table},
 };
@@ -18,10 +17,9 @@ use crate::{
 pub(crate) fn measure(sizes: &[usize]) -> Outcome<Table> {
     let sizes = if sizes.is_empty() { SIZES } else { sizes };
     tokio::runtime::Runtime::new()?.block_on(async {
-        let mut table = Table::new(
-            format!("requests one after the other; find: {FOLDER_SIZE} results"),
-            &["", "credentials", "p50, µs", "p99, µs", "ratio", "aim"],
-        );
+        let mut table = Table::of_costs(format!(
+            "requests one after the other; find: {FOLDER_SIZE} results; ratio: of the p50 to that of the smallest store"
+        ));
         for engine in Engine::all() {
             let mut stores = Vec::new();
             for &size in sizes {
@@ -88,7 +86,7 @@ impl Request {
 
 async fn set(connection: &mut Connection, name: &str) -> Outcome<()> {
     connection
-        .send(Method::PUT, &server::set_body(name))
+        .send(client::Request::set(&server::set_body(name)))
         .await?;
     Ok(())
 }
@@ -99,32 +97,37 @@ async fn compare(
     request: Request,
     stores: &mut [(Store, Connection)],
 ) -> Outcome<()> {
-    let mut times = vec![Vec::new(); stores.len()];
+    let mut costs: Vec<Cost> = stores.iter().map(|_| Cost::default()).collect();
     for round in 0..=ROUNDS {
-        for ((store, connection), times) in stores.iter_mut().zip(&mut times) {
-            for turn in 0..TURNS {
-                let number = round * TURNS + turn;
-                let begun = Instant::now();
-                request.make(store, connection, number).await?;
-                // The first round is for warming up.
-                if round > 0 {
+        for ((store, connection), cost) in stores.iter_mut().zip(&mut costs) {
+            let turns = async {
+                let mut times = Vec::new();
+                for number in round * TURNS..(round + 1) * TURNS {
+                    let begun = Instant::now();
+                    request.make(store, connection, number).await?;
                     times.push(micros(begun.elapsed()));
                 }
+                Ok(times)
+            };
+            let measured = load::measured(store.process_id(), None, turns).await?;
+            // The first round is for warming up.
+            if round > 0 {
+                cost.add(measured);
             }
         }
     }
-    let mut smallest = None;
-    for ((store, _), times) in stores.iter().zip(times) {
-        let times = Sample::new(times);
-        let ratio = times.median() / *smallest.get_or_insert(times.median());
-        table.row([
-            format!("{engine}: {}", request.name()),
-            store.size().to_string(),
-            format!("{:.0}", times.median()),
-            format!("{:.0}", times.percentile(99)),
-            format!("{ratio:.2}"),
-            Aim::AtMost(RATIO_MAX).verdict(ratio),
-        ]);
+    let smallest = costs.first().map_or(f64::NAN, |cost| cost.times().median());
+    for ((store, _), cost) in stores.iter().zip(&costs) {
+        let ratio = cost.times().median() / smallest;
+        table.cost(
+            &format!("{engine}: {}, {} credentials", request.name(), store.size()),
+            "keywright",
+            cost,
+            &[format!(
+                "ratio {ratio:.2}, {}",
+                Aim::AtMost(RATIO_MAX).verdict(ratio)
+            )],
+        );
     }
     Ok(())
 }

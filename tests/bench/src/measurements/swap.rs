@@ -10,7 +10,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use hyper::Method;
 use keywright_harness::{Options, Server, component};
 use serde_json::json;
 use tempfile::TempDir;
@@ -18,7 +17,7 @@ use tokio::{sync::Semaphore, task::JoinSet, time::sleep};
 
 use crate::{
     Outcome,
-    client::{Connection, ServerAddress},
+    client::{Connection, Request, ServerAddress},
     server,
     statistics::{Sample, millis, number},
     table::{Aim, Table, no_aim},
@@ -36,8 +35,8 @@ pub(crate) fn measure() -> Outcome<Table> {
         };
         let first = options(&build(&files, 0)?);
         let server = Server::start_in(server::directory()?, &first).await;
-        let path = server::store_kibibyte(&server).await;
-        let load = Arc::new(Load::connect(&server::address(&server)?, path).await?);
+        server::store_read(&server).await;
+        let load = Arc::new(Load::connect(&server::address(&server)?).await?);
         load.run(&AtomicBool::new(false), WARMING).await?;
         let never = AtomicBool::new(false);
         let quiet = load.run(&never, MEASURED).await?;
@@ -120,7 +119,6 @@ struct Load {
     /// As many places as there are connections.
     places: Arc<Semaphore>,
     address: ServerAddress,
-    path: String,
     begun: AtomicUsize,
 }
 
@@ -141,7 +139,7 @@ struct Answered {
 }
 
 impl Load {
-    async fn connect(address: &ServerAddress, path: String) -> Outcome<Self> {
+    async fn connect(address: &ServerAddress) -> Outcome<Self> {
         let mut connections = Vec::new();
         for _ in 0..UNDER_WAY_MAX {
             connections.push(Connection::open(address).await?);
@@ -150,7 +148,6 @@ impl Load {
             connections: Mutex::new(connections),
             places: Arc::new(Semaphore::new(UNDER_WAY_MAX)),
             address: address.clone(),
-            path,
             begun: AtomicUsize::new(0),
         })
     }
@@ -200,9 +197,9 @@ impl Load {
                 "name": format!("/bench/swap/{number}"),
                 "type": TYPE,
             });
-            connection.send(Method::POST, &body).await
+            connection.send(Request::generate(&body)).await
         } else {
-            connection.get(&self.path).await
+            connection.get(server::READ).await
         };
         let took = counts_from.elapsed();
         match &outcome {

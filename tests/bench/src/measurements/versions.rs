@@ -2,13 +2,12 @@
 
 use std::time::Instant;
 
-use hyper::Method;
 use keywright_harness::Server;
 use serde_json::{Value, json};
 
 use crate::{
     Outcome,
-    client::Connection,
+    client::{self, Connection},
     engine::Engine,
     server,
     statistics::{Sample, micros},
@@ -42,7 +41,7 @@ async fn compare(table: &mut Table, engine: &Engine) -> Outcome<()> {
     for (name, versions) in [(ONE, 1), (MANY, VERSIONS)] {
         for _ in 0..versions {
             let body = server::set_body(name);
-            connection.send(Method::PUT, &body).await?;
+            connection.send(client::Request::set(&body)).await?;
         }
     }
     for request in requests(&server).await? {
@@ -85,7 +84,7 @@ impl Request {
                 let begun = Instant::now();
                 match asked {
                     Asked::Get(path) => connection.get(path).await?,
-                    Asked::Put(body) => connection.send(Method::PUT, body).await?,
+                    Asked::Put(body) => connection.send(client::Request::set(body)).await?,
                 };
                 if turn >= WARMING_REQUESTS {
                     times.push(micros(begun.elapsed()));

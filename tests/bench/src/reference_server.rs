@@ -1,4 +1,5 @@
-//! What reads are compared with: one axum handler that returns fixed bytes, on the TLS stack of the real server.
+//! Servers that reads by name are compared with, on the same TLS stack as the real server: a bare handler that returns fixed bytes,
+//! and the [floor](crate::floor).
 
 use std::{
     fs,
@@ -17,7 +18,7 @@ use hyper_util::{
     server::conn::auto,
     service::TowerToHyperService,
 };
-use keywright_harness::key_file;
+use keywright_harness::{Server, key_file};
 use rustls::{
     ServerConfig,
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
@@ -25,26 +26,40 @@ use rustls::{
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
-use crate::{Outcome, client::ServerAddress};
+use crate::{
+    Outcome,
+    client::ServerAddress,
+    floor::Floor,
+    load::Side,
+    server::{self, READ},
+};
 
-/// The argument that makes this program the bare server; the file with the bytes to return comes after it.
-pub(crate) const COMMAND: &str = "bare-server";
+/// The argument that starts this program as a reference server; the server's name and a folder follow it.
+pub(crate) const COMMAND: &str = "reference-server";
 
-/// A bare server in a process of its own, which ends when it is dropped.
-pub(crate) struct BareServer {
+/// A reference server in its own process. Dropping it ends the process.
+pub(crate) struct ReferenceServer {
+    name: &'static str,
     child: Child,
     address: ServerAddress,
 }
 
-impl BareServer {
-    /// Starts a server that answers every read of credentials with the bytes in a file.
-    ///
-    /// # Errors
-    /// When the process can't be started, or does not say where it listens.
-    pub(crate) fn start(body: &Path, token: &str) -> Outcome<Self> {
+/// Starts all reference servers, with the credential and the token of a server. The bare one is the last.
+pub(crate) async fn start_all(server: &Server) -> Outcome<Vec<ReferenceServer>> {
+    let body = server::connect(server).await?.get(READ).await?;
+    fs::write(server.directory().join(BODY), &body)?;
+    fs::write(server.directory().join(TOKEN), server.token())?;
+    [FLOOR, BARE]
+        .into_iter()
+        .map(|name| ReferenceServer::start(name, server.directory(), server.token()))
+        .collect()
+}
+
+impl ReferenceServer {
+    fn start(name: &'static str, folder: &Path, token: &str) -> Outcome<Self> {
         let mut child = Command::new(std::env::current_exe()?)
-            .arg(COMMAND)
-            .arg(body)
+            .args([COMMAND, name])
+            .arg(folder)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()?;
@@ -52,31 +67,38 @@ impl BareServer {
         if let Some(output) = child.stdout.take() {
             BufReader::new(output).read_line(&mut line)?;
         }
-        let address = ServerAddress::new(line.trim().parse()?, token);
-        Ok(Self { child, address })
+        Ok(Self {
+            name,
+            child,
+            address: ServerAddress::new(line.trim().parse()?, token),
+        })
     }
 
-    /// Where it listens.
-    pub(crate) fn address(&self) -> &ServerAddress {
-        &self.address
-    }
-
-    /// Its process.
-    pub(crate) fn process_id(&self) -> u32 {
-        self.child.id()
+    pub(crate) fn side(&self) -> Side {
+        Side {
+            name: self.name,
+            address: self.address.clone(),
+            process_id: self.child.id(),
+        }
     }
 }
 
-impl Drop for BareServer {
+impl Drop for ReferenceServer {
     fn drop(&mut self) {
         drop(self.child.stdin.take());
         let _ = self.child.wait();
     }
 }
 
-/// Is the bare server, until standard input ends.
-pub(crate) fn run(body: &Path) -> Outcome<()> {
-    let body = Bytes::from(fs::read(body)?);
+/// Runs the reference server with this name until standard input ends.
+pub(crate) fn run(name: &str, folder: &Path) -> Outcome<()> {
+    let body = fs::read(folder.join(BODY))?;
+    let router = if name == FLOOR {
+        let token = fs::read_to_string(folder.join(TOKEN))?;
+        Floor::open(folder, &token, &body)?.router()
+    } else {
+        bare(Bytes::from(body))
+    };
     tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?
@@ -85,26 +107,26 @@ pub(crate) fn run(body: &Path) -> Outcome<()> {
             println!("{}", listener.local_addr()?);
             std::io::stdout().flush()?;
             std::thread::spawn(end_with_input);
-            let answer = move || {
-                let body = body.clone();
-                async move {
-                    (
-                        [(header::CONTENT_TYPE, "application/json;charset=UTF-8")],
-                        body,
-                    )
-                }
-            };
-            accept(listener, Router::new().route("/api/v1/data", get(answer))).await
+            accept(listener, router).await
         })
 }
 
-/// Ends the process when whoever started it has closed its standard input, or has itself ended.
+/// Responds to every read with these bytes.
+fn bare(body: Bytes) -> Router {
+    let handler = move || {
+        let body = body.clone();
+        async move { ([(header::CONTENT_TYPE, CONTENT_TYPE)], body) }
+    };
+    Router::new().route(ROUTE, get(handler))
+}
+
+/// Ends the process when its parent closes standard input or exits.
 fn end_with_input() {
     let _ = std::io::stdin().read(&mut [0]);
     std::process::exit(0);
 }
 
-/// As the real server's listener, with the same settings.
+/// Accepts connections with the settings of the real server's listener.
 async fn accept(listener: TcpListener, router: Router) -> Outcome<()> {
     let acceptor = TlsAcceptor::from(Arc::new(tls()?));
     let mut protocol = auto::Builder::new(TokioExecutor::new());
@@ -155,3 +177,10 @@ fn tls() -> Outcome<ServerConfig> {
 
 const HEADER_TIME_MAX: Duration = Duration::from_secs(15);
 const STREAMS_PER_CONNECTION_MAX: u32 = 128;
+
+pub(crate) const ROUTE: &str = "/api/v1/data";
+pub(crate) const CONTENT_TYPE: &str = "application/json;charset=UTF-8";
+const FLOOR: &str = "floor";
+const BARE: &str = "bare";
+const BODY: &str = "body.json";
+const TOKEN: &str = "token";
