@@ -1,5 +1,4 @@
-//! The shipped types beyond the specification are first-class: whatever the API and the client do, they do with these as with
-//! the seven types of the specification.
+//! The shipped types beyond the specification are first-class: API and client handle them like the seven types of the specification.
 
 #![expect(
     clippy::indexing_slicing,
@@ -10,7 +9,7 @@
 use keywright_harness::{BadPlugin, Options, Server, Shell};
 use serde_json::{Value, json};
 
-/// The types, each with parameters, which are others than the defaults, and a value that can be set.
+/// The types, each with parameters other than the defaults, and a value to set.
 fn types() -> [(&'static str, Value, Value); 3] {
     let keys = json!({"public_key": "any text", "private_key": null});
     [
@@ -37,7 +36,7 @@ async fn made(server: &Server, name: &str, credential_type: &str, parameters: &V
     answer.await.expect(200).json()
 }
 
-/// What of a value changes with every generation.
+/// Returns the part of a value that changes with every generation.
 fn secret(version: &Value) -> &Value {
     match version["type"].as_str().unwrap() {
         "passphrase" => &version["value"],
@@ -46,7 +45,7 @@ fn secret(version: &Value) -> &Value {
 }
 
 #[tokio::test]
-async fn each_is_generated_and_read_and_keeps_its_type() {
+async fn every_type_is_generated_and_read() {
     let server = server().await;
     for (credential_type, parameters, _) in types() {
         let version = made(&server, "/a", credential_type, &parameters).await;
@@ -63,7 +62,7 @@ async fn each_is_generated_and_read_and_keeps_its_type() {
 }
 
 #[tokio::test]
-async fn each_mode_does_as_it_says() {
+async fn every_generate_mode_works() {
     let server = server().await;
     for (credential_type, parameters, _) in types() {
         let name = format!("/{credential_type}");
@@ -89,7 +88,7 @@ async fn each_mode_does_as_it_says() {
 }
 
 #[tokio::test]
-async fn each_is_regenerated_with_its_parameters() {
+async fn every_type_is_regenerated_with_its_parameters() {
     let server = server().await;
     for (credential_type, parameters, _) in types() {
         let name = format!("/{credential_type}");
@@ -102,7 +101,7 @@ async fn each_is_regenerated_with_its_parameters() {
 }
 
 #[tokio::test]
-async fn a_key_pair_that_was_set_is_regenerated_in_its_form_and_a_passphrase_is_not() {
+async fn set_key_pair_is_regenerated_and_passphrase_is_not() {
     let server = server().await;
     for (credential_type, parameters, _) in types() {
         let made = made(&server, "/made", credential_type, &parameters).await;
@@ -126,7 +125,7 @@ async fn a_key_pair_that_was_set_is_regenerated_in_its_form_and_a_passphrase_is_
 }
 
 #[tokio::test]
-async fn what_is_set_is_held_against_the_rules_of_the_type() {
+async fn set_values_are_validated() {
     let server = server().await;
     for (credential_type, _, value) in types() {
         let set = server.set("/a", credential_type, value.clone()).await;
@@ -141,7 +140,7 @@ async fn what_is_set_is_held_against_the_rules_of_the_type() {
 }
 
 #[tokio::test]
-async fn wrong_parameters_are_400_and_named() {
+async fn invalid_parameters_are_400_and_named() {
     let server = server().await;
     for (credential_type, parameters, named) in [
         ("ecdsa", json!({"curve": "p224"}), "curve"),
@@ -163,7 +162,7 @@ async fn wrong_parameters_are_400_and_named() {
 }
 
 #[tokio::test]
-async fn permissions_hold_and_searches_find() {
+async fn permissions_and_searches_apply_to_every_type() {
     let server = server().await;
     let caller = server.as_client("app").await;
     server.grant("/team/*", caller.actor(), &["read"]).await;
@@ -192,7 +191,7 @@ async fn permissions_hold_and_searches_find() {
 }
 
 #[tokio::test]
-async fn what_a_bad_plugin_made_of_each_is_found_and_made_anew() {
+async fn bulk_regenerate_replaces_values_of_a_bad_plugin() {
     for (credential_type, parameters, value) in types() {
         let bad = BadPlugin::of(credential_type);
         let server = bad.server().await;
@@ -214,9 +213,9 @@ async fn what_a_bad_plugin_made_of_each_is_found_and_made_anew() {
     }
 }
 
-/// A reference is to a credential of type json, here as with the types of the specification.
+/// References must be to a credential of the type json, as for the types of the specification.
 #[tokio::test]
-async fn a_reference_to_each_is_answered_as_one_to_a_type_of_the_specification() {
+async fn references_to_every_type_are_handled_alike() {
     let server = server().await;
     let asked = async |name: &str| {
         let document = json!({"service": [{"credentials": {"credhub-ref": name}}]});
@@ -234,7 +233,7 @@ async fn a_reference_to_each_is_answered_as_one_to_a_type_of_the_specification()
 }
 
 #[tokio::test]
-async fn each_is_exported_and_imported() {
+async fn every_type_is_exported_and_imported() {
     let source = server().await;
     for (credential_type, parameters, value) in types() {
         let name = format!("/made/{credential_type}");
@@ -275,7 +274,7 @@ async fn each_is_exported_and_imported() {
 }
 
 #[tokio::test]
-async fn each_is_listed_with_its_schemas_and_named_among_the_known_types() {
+async fn every_type_is_listed_with_its_schemas() {
     let server = server().await;
     let listed = server.get("/api/v1/types").await.expect(200).json();
     let listed = listed["types"].as_array().unwrap();

@@ -1,4 +1,4 @@
-//! The private key of a certificate authority never enters a guest, not even one that it signs for.
+//! The private key of a CA is never in a guest's memory, not even while the guest uses the CA.
 
 #![expect(
     clippy::indexing_slicing,
@@ -13,17 +13,17 @@ use x509_parser::{certificate::X509Certificate, pem::parse_x509_pem, prelude::Fr
 
 use crate::hexadecimal::hexadecimal;
 
-/// Where the secret part of a PKCS#1 key of 2048 bits begins: after version, modulus and public exponent.
+/// The offset of the secret part of a PKCS#1 key of 2048 bits: after version, modulus and public exponent.
 const SECRET_PART_BEGINS: usize = 4 + 3 + 261 + 5;
 
-/// How often a call is made until it falls into one second.
+/// The maximum number of attempts until a call starts and ends in the same second.
 const ATTEMPTS_MAX: usize = 20;
 
-/// How many bytes of the key are looked for at once.
+/// The length of the fragments to search for, in bytes.
 const FRAGMENT_BYTES: usize = 16;
 
 #[tokio::test]
-async fn no_part_of_the_key_is_in_the_memory_of_a_guest_that_it_signs_for() {
+async fn ca_key_is_never_in_guest_memory() {
     let server = server().await;
     let root = json!({"common_name": "root", "is_ca": true});
     let root = server
@@ -58,8 +58,8 @@ async fn no_part_of_the_key_is_in_the_memory_of_a_guest_that_it_signs_for() {
     assert!(counts[1..].iter().all(|count| *count == 0), "{counts:?}");
 }
 
-/// What the guest says once its issuer has signed. The body must begin in the very second of the call, so a call in which
-/// the second passes is made again.
+/// Returns the guest's note after its issuer has signed. The validity must start in the second of the call, so the call is retried if
+/// the second passes.
 async fn note_of_signing(server: &Server, leaf: &Value, masked: &[String]) -> String {
     for _ in 0..ATTEMPTS_MAX {
         let parameters = json!({
@@ -87,8 +87,8 @@ async fn server() -> Server {
     Server::start_with(&Options::default().generator("hostile", &section)).await
 }
 
-/// Every fragment of the secret part of a key: of its DER, of that with the bytes of each fragment reversed, as
-/// arithmetic keeps numbers, and of its PEM.
+/// Returns every fragment of the secret part of a key: of its DER, of its DER with reversed bytes (the byte order of arithmetic), and
+/// of its PEM.
 fn fragments(pem: &str) -> Vec<Vec<u8>> {
     let der = der(pem);
     let of_der = der[SECRET_PART_BEGINS..].chunks_exact(FRAGMENT_BYTES);
@@ -113,7 +113,7 @@ fn fragments(pem: &str) -> Vec<Vec<u8>> {
     fragments
 }
 
-/// The body of a certificate with a validity that begins now, so that its authority may sign it again.
+/// Returns the body of a certificate with a validity that starts now, so that its CA signs it again.
 fn renewed_body(version: &Value) -> Vec<u8> {
     let der = der(version["value"]["certificate"].as_str().unwrap());
     let (_, certificate) = X509Certificate::from_der(&der).unwrap();

@@ -1,5 +1,5 @@
-//! Generators whose values come of the random generator that the runtime of their language brings along, which gives the same
-//! in each instance: no value of them ever shows it, and they are refused.
+//! Generators that use the random number generator of their language's runtime, which returns the same numbers in every instance.
+//! They are rejected before any value is used.
 
 #![expect(
     clippy::indexing_slicing,
@@ -10,21 +10,21 @@
 use keywright_harness::{Options, Server, component_by_toolchain, run_program, workspace};
 use serde_json::Value;
 
-/// What a refused one is told.
+/// The error for a rejected generator.
 const REASON: &str = "so it does not come of the host's randomness";
 
 #[test]
-fn what_quickjs_makes_up_is_found_to_be_constant() {
+fn quickjs_randomness_is_detected_as_constant() {
     is_found_to_be_constant("quickjs");
 }
 
 #[test]
-fn what_starling_monkey_makes_up_is_found_to_be_constant() {
+fn starling_monkey_randomness_is_detected_as_constant() {
     is_found_to_be_constant("starling-monkey");
 }
 
 #[test]
-fn a_server_does_not_start_with_what_quickjs_makes_up() {
+fn server_does_not_start_with_constant_randomness() {
     let Some(component) = component_by_toolchain("quickjs") else {
         return;
     };
@@ -38,7 +38,7 @@ fn a_server_does_not_start_with_what_quickjs_makes_up() {
     }
 }
 
-/// By its randomness alone: in all else it keeps to what a server expects.
+/// Asserts that only the randomness test fails.
 fn is_found_to_be_constant(name: &str) {
     let Some(component) = component_by_toolchain(name) else {
         return;
@@ -48,7 +48,7 @@ fn is_found_to_be_constant(name: &str) {
     let run = run_program(&workspace(), &arguments, &[]).expect(3);
     let tested: Value = serde_json::from_str(&run.output).unwrap();
     assert_eq!(tested["entropy"]["faults"][0]["rule"], "constant");
-    // No release is built with it.
+    // Not in the list of tested components of a release.
     let refused = run_program(&workspace(), &["plugin", "tested", file], &[]).expect(1);
     assert!(refused.errors.contains(REASON), "{refused:?}");
     let checks = tested["checks"].as_array().unwrap();

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-/// Bytes as hexadecimal digits, in lower case.
+/// Encodes bytes in hexadecimal, in lower case.
 pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut digits, byte| {
         // Writing to a string does not fail.

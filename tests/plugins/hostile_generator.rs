@@ -1,11 +1,11 @@
-//! What a generator does wrong ends its own request, with an error that names the plugin and what happened.
+//! A misbehaving generator only fails its own request, with an error that names the plugin and the failure.
 
 use keywright_harness::{Answer, Options, Scrape, Server, component};
 use reqwest::Method;
 use serde_json::json;
 
-/// A server whose generator of type `hostile` does this in the place of a function. One that would go on for ever is given a
-/// second, and all others as long as they need.
+/// Starts a server whose generator `hostile` misbehaves in this way in a function. Endless behaviors have a deadline of one second,
+/// others the longest deadline.
 async fn server(function: &str, behaviour: &str) -> Server {
     let deadline_ms = if behaviour == "loop" { 1_000 } else { LONG_MS };
     let settings = format!("{function} = \"{behaviour}\"");
@@ -22,10 +22,10 @@ fn options(deadline_ms: u32, settings: &str) -> Options {
     Options::default().generator("hostile", &section)
 }
 
-/// The longest deadline: longer than a test takes.
+/// The longest deadline, longer than a test takes.
 const LONG_MS: u32 = 600_000;
 
-/// What guests say that must reach nobody.
+/// Text from guests that must not appear anywhere.
 const GUEST_DATA: &str = "hunter2";
 
 #[track_caller]
@@ -46,7 +46,7 @@ const OUTPUT_TOO_LARGE: &str = "returned more output than its limit";
 const REPORTED: &str = "reported an internal error";
 
 #[tokio::test]
-async fn each_misbehaviour_has_an_error_of_its_own_and_writes_nothing() {
+async fn every_misbehavior_has_its_own_error() {
     for (behaviour, fault) in [
         ("loop", "did not end within its deadline"),
         ("allocate", "exceeded its memory limit"),
@@ -77,7 +77,7 @@ async fn each_misbehaviour_has_an_error_of_its_own_and_writes_nothing() {
 }
 
 #[tokio::test]
-async fn every_function_is_contained() {
+async fn misbehavior_is_contained_in_every_function() {
     for function in ["normalize", "accept", "recover"] {
         for (behaviour, fault) in [
             ("panic", TRAPPED),
@@ -108,7 +108,7 @@ async fn every_function_is_contained() {
 }
 
 #[tokio::test]
-async fn what_a_guest_says_to_the_caller_is_short_and_printable() {
+async fn guest_errors_are_truncated_and_printable() {
     for (function, behaviour) in [
         ("normalize", "refuse-parameters"),
         ("generate", "refuse-parameters"),
@@ -134,7 +134,7 @@ async fn what_a_guest_says_to_the_caller_is_short_and_printable() {
 }
 
 #[tokio::test]
-async fn other_requests_are_answered_while_guests_loop_and_trap() {
+async fn other_requests_succeed_while_guests_loop_and_trap() {
     let options = options(LONG_MS, r#"generate = "loop", accept = "trap""#)
         .environment("KEYWRIGHT_PLUGINS__THREADS_PER_LANE", "2")
         .watched();
@@ -164,7 +164,7 @@ async fn other_requests_are_answered_while_guests_loop_and_trap() {
 }
 
 #[tokio::test]
-async fn nothing_of_one_call_is_left_for_the_next() {
+async fn no_state_carries_over_between_calls() {
     let server = server("generate", "count-calls").await;
     for _ in 0..5 {
         let answer = server
@@ -175,7 +175,7 @@ async fn nothing_of_one_call_is_left_for_the_next() {
 }
 
 #[tokio::test]
-async fn a_duplicate_key_in_a_guests_value_is_refused() {
+async fn duplicate_key_in_a_guests_value_is_rejected() {
     let server = server("generate", "member-twice").await;
     let answer = server.generate("/a", "hostile", json!({})).await;
     assert_faulted(&server, &answer, MALFORMED, "member-twice");

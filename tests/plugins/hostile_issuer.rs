@@ -1,4 +1,4 @@
-//! What a hostile plugin asks the issuer that it is lent to sign, over HTTPS: each thing is refused by its rule.
+//! Certificate bodies that a hostile plugin passes to its issuer, over HTTPS. Each breaks a rule and is refused.
 
 #![expect(
     clippy::indexing_slicing,
@@ -14,20 +14,20 @@ use x509_parser::{certificate::X509Certificate, pem::parse_x509_pem, prelude::Fr
 
 use crate::hexadecimal::hexadecimal;
 
-/// How often a call is made until it falls into one second.
+/// The maximum number of attempts until a call starts and ends in the same second.
 const ATTEMPTS_MAX: usize = 1_000;
 
-/// The types of keys of the issuer.
+/// The issuer's key types.
 const KEY_TYPES: [&str; 4] = ["rsa", "ecdsa-p256", "ecdsa-p384", "ed25519"];
 
-/// How long the hostile plugin is told that its certificate may last, in days.
+/// The requested duration, in days.
 const DURATION_DAYS: i64 = 2;
 
-/// The object identifier of key usage, which is critical, in DER; and one that nobody knows, of the same length.
+/// The object identifier of key usage, which is critical, in DER; and an unknown one of the same length.
 const KEY_USAGE: &[u8] = &[0x06, 0x03, 0x55, 0x1d, 0x0f];
 const UNKNOWN: &[u8] = &[0x06, 0x03, 0x55, 0x1d, 0x63];
 
-/// Certificates of the server whose bodies a hostile plugin asks for.
+/// Certificates of the server whose bodies the hostile plugin modifies.
 struct Signed {
     root: Value,
     leaf: Value,
@@ -36,18 +36,18 @@ struct Signed {
 }
 
 #[tokio::test]
-async fn what_was_asked_for_is_signed() {
+async fn requested_certificate_is_signed() {
     told(&body_of_leaf, DURATION_DAYS, "signed ").await;
 }
 
 #[tokio::test]
-async fn an_authority_is_refused_where_none_was_asked_for() {
-    let words = "refused: the basic constraints must be there, and must assert an authority only if one was asked for";
+async fn ca_certificate_is_refused_unless_requested() {
+    let words = "refused: the basic constraints must be there, and must assert an authority only if one was requested";
     told(&|signed| body(&signed.intermediate), DURATION_DAYS, words).await;
 }
 
 #[tokio::test]
-async fn another_issuer_name_is_refused() {
+async fn other_issuer_name_is_refused() {
     let words = "refused: the issuer must be the subject of the issuer's certificate";
     told(
         &|signed| body(&signed.of_other_issuer),
@@ -58,25 +58,25 @@ async fn another_issuer_name_is_refused() {
 }
 
 #[tokio::test]
-async fn the_issuers_own_key_is_refused_as_the_subjects() {
+async fn issuers_own_key_is_refused() {
     let with_own_key = |signed: &Signed| with_key(signed, &public_key(&signed.root));
     told(&with_own_key, DURATION_DAYS, OWN_KEY_REFUSED).await;
 }
 
 #[tokio::test]
-async fn the_issuers_own_key_is_refused_in_another_form_too() {
+async fn issuers_own_key_is_refused_in_another_encoding() {
     let in_another_form = |signed: &Signed| with_key(signed, &hybrid(&public_key(&signed.root)));
     told(&in_another_form, DURATION_DAYS, OWN_KEY_REFUSED).await;
 }
 
 #[tokio::test]
-async fn a_longer_validity_than_was_asked_for_is_refused() {
-    let words = "refused: the validity must not be longer than was asked for";
+async fn longer_validity_than_requested_is_refused() {
+    let words = "refused: the validity must not be longer than was requested";
     told(&body_of_leaf, DURATION_DAYS + 1, words).await;
 }
 
 #[tokio::test]
-async fn an_unknown_critical_extension_is_refused() {
+async fn unknown_critical_extension_is_refused() {
     let with_unknown = |signed: &Signed| replaced(&body_of_leaf(signed), KEY_USAGE, UNKNOWN);
     let words = "refused: only basic constraints, key usage, extended key usage and subject alternative name may be critical";
     told(&with_unknown, DURATION_DAYS, words).await;
@@ -84,7 +84,7 @@ async fn an_unknown_critical_extension_is_refused() {
 
 const OWN_KEY_REFUSED: &str = "refused: the public key must not be the issuer's own";
 
-/// Asserts what the plugin is told that wants such a body signed, by an issuer with a key of each type.
+/// Asserts the result of signing such a body, for an issuer with a key of each type.
 async fn told(wanted: &dyn Fn(&Signed) -> Vec<u8>, days: i64, words: &str) {
     let server = server().await;
     for key_type in KEY_TYPES {
@@ -98,7 +98,7 @@ fn body_of_leaf(signed: &Signed) -> Vec<u8> {
     body(&signed.leaf)
 }
 
-/// The body of the leaf with another key.
+/// Returns the body of the leaf with another key.
 fn with_key(signed: &Signed, key: &[u8]) -> Vec<u8> {
     replaced(&body_of_leaf(signed), &public_key(&signed.leaf), key)
 }
@@ -130,8 +130,8 @@ async fn signed(server: &Server, key_type: &str) -> Signed {
     }
 }
 
-/// What came of the plugin's wish to have a body signed that begins now and lasts so many days. The body must begin in
-/// the very second of the call, so a call in which the second passes is made again.
+/// Returns the result of signing a body with a validity that starts now and lasts this number of days. The validity must start in the
+/// second of the call, so the call is retried if the second passes.
 async fn outcome(server: &Server, body: &[u8], days: i64) -> String {
     for _ in 0..ATTEMPTS_MAX {
         let parameters = json!({
@@ -152,26 +152,25 @@ async fn outcome(server: &Server, body: &[u8], days: i64) -> String {
     panic!("no call was made within one second");
 }
 
-/// The body of a certificate.
+/// Returns the body of a certificate.
 pub(crate) fn body(version: &Value) -> Vec<u8> {
     with_certificate(version, |certificate| {
         certificate.tbs_certificate.as_ref().to_vec()
     })
 }
 
-/// The bits of a certificate's public key.
+/// Returns the bits of a certificate's public key.
 fn public_key(version: &Value) -> Vec<u8> {
     with_certificate(version, |certificate| {
         certificate.public_key().subject_public_key.data.to_vec()
     })
 }
 
-/// A point of a curve in the hybrid form (X9.62, section 4.3.6), which tells once more whether its Y is odd; another key
-/// as it is.
+/// Returns a point of a curve in hybrid form (X9.62, section 4.3.6), which repeats the parity of Y. Returns other keys unchanged.
 fn hybrid(public_key: &[u8]) -> Vec<u8> {
     const UNCOMPRESSED: u8 = 0x04;
     match public_key {
-        // Only a point has an odd number of bytes: a form, and two coordinates of the same length.
+        // Only points have an odd number of bytes: a form, and two coordinates of the same length.
         [UNCOMPRESSED, coordinates @ .., last] if coordinates.len() % 2 == 1 => {
             [&[0x06 | (last & 1)][..], coordinates, &[*last]].concat()
         }
@@ -185,7 +184,7 @@ fn with_certificate<T>(version: &Value, read: impl FnOnce(&X509Certificate<'_>) 
     read(&X509Certificate::from_der(&der).unwrap().1)
 }
 
-/// The body with a validity that begins now: both of its times are the only ones in it.
+/// Returns the body with a validity that starts now. Its two times are the only ones in it.
 pub(crate) fn renewed(body: &[u8], days: i64) -> Vec<u8> {
     const UTC_TIME: &[u8] = &[0x17, 0x0d];
     const UTC_TIME_BYTES: usize = 13;
@@ -205,7 +204,7 @@ pub(crate) fn renewed(body: &[u8], days: i64) -> Vec<u8> {
     renewed
 }
 
-/// The bytes with the one place where a part of them stands made into another.
+/// Replaces the only occurrence of a part of the bytes.
 fn replaced(bytes: &[u8], part: &[u8], by: &[u8]) -> Vec<u8> {
     assert_eq!(part.len(), by.len());
     let place = bytes

@@ -1,10 +1,10 @@
-//! What a resolver does wrong ends its own request.
+//! A misbehaving resolver only fails its own request.
 
 use keywright_harness::{Options, Server, component};
 use serde_json::json;
 
-/// A server whose resolver does this in the place of its work. One that would go on for ever is given a second, and all others as
-/// long as they need.
+/// Starts a server whose resolver misbehaves in this way. Endless behaviors have a deadline of one second, others the longest
+/// deadline.
 async fn server(behaviour: &str) -> Server {
     let deadline_ms = if behaviour == "loop" { 1_000 } else { 600_000 };
     let section = format!(
@@ -16,7 +16,7 @@ async fn server(behaviour: &str) -> Server {
 }
 
 #[tokio::test]
-async fn each_misbehaviour_has_an_error_of_its_own() {
+async fn every_misbehavior_has_its_own_error() {
     let malformed = "returned output that does not have the declared form";
     for (behaviour, fault) in [
         ("loop", "did not end within its deadline"),
@@ -48,7 +48,7 @@ async fn each_misbehaviour_has_an_error_of_its_own() {
 }
 
 #[tokio::test]
-async fn a_place_that_the_document_does_not_have_is_the_plugins_fault() {
+async fn pointer_outside_the_document_is_a_plugin_fault() {
     for pointer in [
         "/nowhere", "/a/b/c", "/list/-", "/list/2", "/list/01", "/list/a", "a", "/~", "/~2", "/A",
     ] {
@@ -70,7 +70,7 @@ async fn a_place_that_the_document_does_not_have_is_the_plugins_fault() {
 }
 
 #[tokio::test]
-async fn any_place_that_the_document_has_may_be_filled() {
+async fn any_value_in_the_document_can_be_replaced() {
     for (pointer, expected) in [
         ("/a/b", json!({"a": {"b": "filled"}, "list": [1, 2]})),
         ("/list/1", json!({"a": {"b": 1}, "list": [1, "filled"]})),
@@ -90,7 +90,7 @@ async fn any_place_that_the_document_has_may_be_filled() {
 }
 
 #[tokio::test]
-async fn a_document_with_too_many_or_too_long_references_is_400() {
+async fn too_many_or_too_long_references_are_400() {
     for behaviour in ["many-references", "amplify", "long-name"] {
         let server = server(behaviour).await;
         let answer = server.post("/api/v1/interpolate", json!({})).await;
@@ -102,7 +102,7 @@ async fn a_document_with_too_many_or_too_long_references_is_400() {
 }
 
 #[tokio::test]
-async fn a_document_that_it_refuses_is_400_in_short_and_printable_words() {
+async fn rejected_document_is_400_with_a_printable_message() {
     let server = server("refuse-document").await;
     let error = server
         .post("/api/v1/interpolate", json!({}))
@@ -117,7 +117,7 @@ async fn a_document_that_it_refuses_is_400_in_short_and_printable_words() {
 }
 
 #[tokio::test]
-async fn a_server_without_a_resolver_serves_everything_else() {
+async fn server_works_without_a_resolver() {
     let server = Server::start_with(&Options::default().without_resolver()).await;
     server
         .post("/api/v1/interpolate", json!({}))

@@ -1,4 +1,4 @@
-//! What each shipped plugin imports, frozen: a plugin that reaches for more must be seen in a review.
+//! The imports of the shipped plugins, as golden files: additional imports must be visible in a review.
 
 #![expect(
     clippy::indexing_slicing,
@@ -25,11 +25,11 @@ const SHIPPED: [&str; 9] = [
 ];
 
 #[test]
-fn the_imports_of_shipped_plugins_are_those_of_the_golden_files() {
+fn imports_of_shipped_plugins_match_the_golden_files() {
     let refreshes = std::env::var_os("KEYWRIGHT_REFRESH_GOLDEN_FILES").is_some();
     let folder = workspace().join("tests/golden/imports");
     if refreshes {
-        // What is left of a plugin that is gone goes too.
+        // Removes the files of removed plugins, too.
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder).unwrap();
     }
@@ -54,7 +54,7 @@ fn the_imports_of_shipped_plugins_are_those_of_the_golden_files() {
 }
 
 #[test]
-fn shipped_plugins_hold_no_path_of_the_machine_that_built_them() {
+fn shipped_plugins_contain_no_build_paths() {
     let home = std::env::var("HOME").unwrap();
     let cargo_home = std::env::var("CARGO_HOME").unwrap_or(format!("{home}/.cargo"));
     let workspace = workspace().display().to_string();
@@ -68,7 +68,7 @@ fn shipped_plugins_hold_no_path_of_the_machine_that_built_them() {
     }
 }
 
-/// The interfaces that a component imports, one a line, in alphabetical order.
+/// Returns the interfaces that a component imports, one per line, in alphabetical order.
 fn imports(plugin: &str) -> String {
     let bytes = fs::read(component(plugin)).unwrap();
     let Ok(DecodedWasm::Component(resolve, world)) = decode(&bytes) else {

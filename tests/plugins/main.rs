@@ -1,4 +1,4 @@
-//! Plugins as operators and callers meet them: what they may reach, how they are refused, and what the bad ones can't do.
+//! Plugins from the point of view of operators and callers: their isolation, their rejection, and the containment of bad ones.
 
 mod author;
 mod beyond;

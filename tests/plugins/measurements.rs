@@ -1,4 +1,4 @@
-//! Calls of plugins are measured by plugin, function and outcome, and so are the lanes on which they run.
+//! Metrics for calls of plugins by plugin, function and outcome, and for the lanes that run them.
 
 use keywright_harness::{Options, Scrape, Server, component};
 use reqwest::Method;
@@ -6,10 +6,10 @@ use serde_json::json;
 
 const CALLS: &str = "keywright_plugin_calls_total";
 
-/// The longest deadline: longer than a test takes.
+/// The longest deadline, longer than a test takes.
 const LONG_MS: u32 = 600_000;
 
-/// A watched server whose generator of type `hostile` does this in the place of a function, with these limits.
+/// Starts a server with metrics whose generator `hostile` misbehaves in this way in a function, with these limits.
 async fn server(function: &str, behaviour: &str, limits: &str) -> Server {
     let section = format!(
         "component = \"{}\"\ngrants = [\"random\", \"signing\"]\nderived = true\n\
@@ -34,7 +34,7 @@ fn calls(scrape: &Scrape, function: &str, outcome: &str) -> Option<f64> {
 }
 
 #[tokio::test]
-async fn each_outcome_of_a_call_counts_apart() {
+async fn every_outcome_of_a_call_is_counted() {
     for (behaviour, outcome) in [
         ("allocate", "memory_exceeded"),
         ("large-output", "output_too_large"),
@@ -48,7 +48,7 @@ async fn each_outcome_of_a_call_counts_apart() {
         ("trap", "trapped"),
         ("wrong-shape", "output_malformed"),
     ] {
-        // Only what would go on for ever is to reach its deadline, and that not in the call before.
+        // Only the endless behavior may exceed its deadline, and not in the previous call.
         let deadline_ms = if behaviour == "loop" { 5_000 } else { LONG_MS };
         let limits = format!("deadline_ms = {deadline_ms}, memory_bytes_max = 16777216");
         let server = server("generate", behaviour, &limits).await;
@@ -69,7 +69,7 @@ async fn each_outcome_of_a_call_counts_apart() {
 }
 
 #[tokio::test]
-async fn every_function_counts_under_its_name() {
+async fn every_function_is_counted() {
     let server = server("none", "none", &format!("deadline_ms = {LONG_MS}")).await;
     let set = json!({"secret": "s"});
     server.set("/set", "hostile", set).await.expect(200);
@@ -100,7 +100,7 @@ async fn every_function_counts_under_its_name() {
 }
 
 #[tokio::test]
-async fn which_generators_make_random_values_and_which_derive_them_is_told() {
+async fn metrics_distinguish_random_and_derived_generators() {
     let server = server("none", "none", "deadline_ms = 10000").await;
     let scrape = server.scrape().await;
     for (plugin, conforms) in [("hostile", 0.0), ("password", 1.0), ("rsa", 1.0)] {
@@ -110,7 +110,7 @@ async fn which_generators_make_random_values_and_which_derive_them_is_told() {
 }
 
 #[tokio::test]
-async fn a_full_lane_is_seen_from_outside_also_when_its_callers_have_gone() {
+async fn full_lane_is_visible_in_metrics() {
     let limits = format!("deadline_ms = {LONG_MS}");
     let server = server("generate", "loop", &limits).await;
     let generate = |name: &str| {

@@ -1,4 +1,4 @@
-//! Calls of guests wait in a bounded queue, and what needs no long computation never waits behind them.
+//! Calls of guests wait in a bounded queue. Requests without long computations never wait behind them.
 
 #![expect(
     clippy::unwrap_used,
@@ -12,7 +12,7 @@ use reqwest::Method;
 use serde_json::json;
 use tokio::task::JoinHandle;
 
-/// Sends generates of one type at once, each of a name with its number; each gives its status, `Retry-After` and body.
+/// Sends generate requests of one type concurrently, for numbered names. Returns their statuses, `Retry-After` headers and bodies.
 fn storm(
     server: &Server,
     credential_type: &str,
@@ -78,11 +78,11 @@ async fn a_full_queue_is_503_with_retry_after() {
 }
 
 #[tokio::test]
-async fn a_queue_that_was_full_takes_calls_again() {
+async fn queue_accepts_calls_again_after_being_full() {
     let options = Options::default()
         .with_a_short_queue()
         .environment("KEYWRIGHT_GENERATORS__HOSTILE__LIMITS__DEADLINE_MS", "500")
-        // None of these calls is refused for the faults of those before.
+        // Earlier failures do not affect these calls.
         .environment("KEYWRIGHT_PLUGINS__FAULTS_MAX", "1000000");
     let server = Server::start_with(&options).await;
     for _ in 0..STORMS_MAX {
@@ -107,11 +107,11 @@ async fn a_queue_that_was_full_takes_calls_again() {
     panic!("the queue was never full");
 }
 
-/// How many storms there are until one fills the queue: one is enough, unless the calls are not there together.
+/// The maximum number of attempts to fill the queue. One is enough if the calls arrive at the same time.
 const STORMS_MAX: usize = 20;
 
 #[tokio::test]
-async fn what_needs_no_generating_is_answered_during_a_storm_of_key_generations() {
+async fn reads_succeed_during_many_key_generations() {
     let server = Server::start().await;
     server.set("/text", "value", json!("v")).await.expect(200);
     server

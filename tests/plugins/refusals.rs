@@ -1,4 +1,4 @@
-//! A plugin that is not what it should be stops the start, in words that name it and say what to do.
+//! An invalid plugin prevents the start, with an error that names the plugin and the remedy.
 
 #![expect(
     clippy::unwrap_used,
@@ -10,7 +10,7 @@ use std::fs;
 use keywright_harness::{Options, Server, component};
 use tempfile::TempDir;
 
-/// The lines that configure a component.
+/// Returns the configuration of a component.
 fn section(path: &std::path::Path, more: &str) -> String {
     format!("component = \"{}\"\n{more}", path.display())
 }
@@ -23,14 +23,14 @@ fn assert_refused(options: &Options, parts: &[&str]) {
     }
 }
 
-/// A generator of type `plain` that imports this, and exports what every generator does, but without any functions.
+/// Builds a generator `plain` with this import and the exports of generators, without functions.
 fn importing(files: &TempDir, import: &str) -> Options {
     let exporting = exporting(["0.2.0"; 2]);
     let text = exporting.replacen("(component", &format!("(component {import}"), 1);
     of_text(files, &text)
 }
 
-/// A component that exports what every generator does, in these versions, but without any functions.
+/// Builds a component with the exports of generators in these versions, without functions.
 fn exporting([descriptor, generator]: [&str; 2]) -> String {
     format!(
         r#"(component
@@ -41,7 +41,7 @@ fn exporting([descriptor, generator]: [&str; 2]) -> String {
     )
 }
 
-/// A generator of type `plain` out of the text form of a component.
+/// Builds a generator `plain` from the text format of a component.
 fn of_text(files: &TempDir, text: &str) -> Options {
     let path = files.path().join("plain.wasm");
     fs::write(&path, wat::parse_str(text).unwrap()).unwrap();
@@ -49,7 +49,7 @@ fn of_text(files: &TempDir, text: &str) -> Options {
 }
 
 #[test]
-fn a_plugin_that_makes_another_type_than_it_is_configured_for() {
+fn plugin_of_another_type_is_rejected() {
     let plain = section(&component("plain"), "grants = [\"random\"]");
     let options = Options::default().generator("token", &plain);
     assert_refused(
@@ -59,7 +59,7 @@ fn a_plugin_that_makes_another_type_than_it_is_configured_for() {
 }
 
 #[test]
-fn a_plugin_that_imports_what_it_is_not_granted() {
+fn plugin_without_a_needed_grant_is_rejected() {
     let hostile = component("hostile");
     for (grants, import, missing) in [
         ("grants = []", "wasi:random/random@0.2.0", "random"),
@@ -80,7 +80,7 @@ fn a_plugin_that_imports_what_it_is_not_granted() {
 }
 
 #[test]
-fn a_plugin_that_imports_what_is_offered_to_none() {
+fn plugin_with_an_unavailable_import_is_rejected() {
     let files = TempDir::new().unwrap();
     let import =
         r#"(import "wasi:filesystem/preopens@0.2.0" (instance (export "get-directories" (func))))"#;
@@ -89,7 +89,7 @@ fn a_plugin_that_imports_what_is_offered_to_none() {
 }
 
 #[test]
-fn a_plugin_for_a_newer_version_of_an_import() {
+fn plugin_for_a_newer_import_version_is_rejected() {
     let files = TempDir::new().unwrap();
     let import = r#"(import "wasi:random/random@0.9.0"
         (instance (export "get-random-u64" (func (result u64)))))"#;
@@ -98,7 +98,7 @@ fn a_plugin_for_a_newer_version_of_an_import() {
 }
 
 #[test]
-fn a_plugin_for_an_unknown_version_of_an_export() {
+fn plugin_for_an_unknown_export_version_is_rejected() {
     let files = TempDir::new().unwrap();
     for version in ["0.0.1", "0.3.0", "1.0.0"] {
         let text = exporting([version; 2]);
@@ -110,7 +110,7 @@ fn a_plugin_for_an_unknown_version_of_an_export() {
 }
 
 #[test]
-fn a_plugin_that_mixes_versions() {
+fn plugin_with_several_versions_is_rejected() {
     let files = TempDir::new().unwrap();
     let text = exporting(["0.1.0", "0.2.0"]);
     let what = "it mixes interfaces of the versions 0.1.0 and 0.2.0";
@@ -118,7 +118,7 @@ fn a_plugin_that_mixes_versions() {
 }
 
 #[test]
-fn a_plugin_of_another_role() {
+fn plugin_of_another_kind_is_rejected() {
     let resolver = section(&component("interpolation"), "");
     let options = Options::default().generator("interpolation", &resolver);
     let what = "it does not export keywright:generator/descriptor@0.2.0";
@@ -133,7 +133,7 @@ fn a_plugin_of_another_role() {
 }
 
 #[test]
-fn a_component_that_is_not_the_pinned_one() {
+fn component_other_than_the_pinned_one_is_rejected() {
     let pinned = format!("sha256 = \"{}\"\ngrants = [\"random\"]", "0".repeat(64));
     let options = Options::default().generator("plain", &section(&component("plain"), &pinned));
     let configured = format!("but {} is configured", "0".repeat(64));
@@ -151,7 +151,7 @@ fn a_component_that_is_not_the_pinned_one() {
 }
 
 #[test]
-fn files_that_are_no_components() {
+fn files_that_are_not_components_are_rejected() {
     let files = TempDir::new().unwrap();
     let file = |name: &str, bytes: &[u8]| {
         let path = files.path().join(name);
@@ -179,7 +179,7 @@ fn files_that_are_no_components() {
 }
 
 #[test]
-fn type_names_that_no_plugin_may_have() {
+fn invalid_type_names_are_rejected() {
     let plain = section(&component("plain"), "grants = [\"random\"]");
     for (name, what) in [
         ("value", "can only be set"),
@@ -193,7 +193,7 @@ fn type_names_that_no_plugin_may_have() {
 }
 
 #[test]
-fn limits_outside_their_bounds() {
+fn limits_out_of_range_are_rejected() {
     for (limit, value) in [
         ("deadline_ms", 9),
         ("memory_bytes_max", 1_000),
@@ -213,7 +213,7 @@ fn limits_outside_their_bounds() {
 }
 
 #[test]
-fn settings_of_all_plugins_outside_their_bounds() {
+fn sandbox_settings_out_of_range_are_rejected() {
     for (setting, value, max) in [
         ("cache_unused_days_max", 0, 3_650),
         ("cache_unused_days_max", 3_651, 3_650),
@@ -229,7 +229,7 @@ fn settings_of_all_plugins_outside_their_bounds() {
 }
 
 #[test]
-fn lines_that_no_plugin_has() {
+fn unknown_plugin_settings_are_rejected() {
     for more in [
         "colour = \"red\"",
         "grants = [\"network\"]",
@@ -242,7 +242,7 @@ fn lines_that_no_plugin_has() {
 }
 
 #[tokio::test]
-async fn a_pinned_component_starts_when_it_is_the_one() {
+async fn pinned_component_is_accepted() {
     let options = Options::default().generator(
         "plain",
         &section(

@@ -4,7 +4,7 @@ use keywright_harness::{Options, Server, component};
 use serde_json::json;
 
 #[tokio::test]
-async fn after_too_many_traps_in_a_row_its_types_are_503_for_a_while_and_reads_go_on() {
+async fn types_are_503_after_too_many_traps_and_reads_succeed() {
     let server = Server::start_with(&options("trap", 3600)).await;
     server
         .set("/a", "hostile", json!({"secret": "s"}))
@@ -39,7 +39,7 @@ async fn after_too_many_traps_in_a_row_its_types_are_503_for_a_while_and_reads_g
 }
 
 #[tokio::test]
-async fn what_a_guest_answers_does_not_count() {
+async fn errors_returned_by_a_guest_do_not_count() {
     let server = Server::start_with(&options("other", 3600)).await;
     for _ in 0..=FAULTS_MAX {
         let answer = server.generate("/a", "hostile", json!({})).await;
@@ -48,7 +48,7 @@ async fn what_a_guest_answers_does_not_count() {
 }
 
 #[tokio::test]
-async fn after_its_rest_it_is_called_again() {
+async fn plugin_is_called_again_after_the_pause() {
     let server = Server::start_with(&options("trap", REST_SECONDS)).await;
     // Called again, it traps again, and that alone begins the next rest. A rest that passes between two requests is not
     // seen, so there are some more.
@@ -64,7 +64,7 @@ async fn after_its_rest_it_is_called_again() {
 }
 
 #[tokio::test]
-async fn loading_the_plugins_again_ends_a_rest() {
+async fn reload_enables_a_disabled_plugin() {
     let server = Server::start_with(&options("trap", 3600)).await;
     for status in [500, 500, 503] {
         let answer = server.generate("/a", "hostile", json!({})).await;

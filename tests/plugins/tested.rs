@@ -3,7 +3,7 @@
 use keywright_harness::{component, digest, run_program, workspace};
 
 #[test]
-fn the_list_has_each_generator_whose_values_are_random() {
+fn list_has_all_random_generators() {
     let random = component("password");
     // A resolver makes no values, and the values of the other one are derived.
     let (resolver, derived) = (component("interpolation"), component("hostile"));

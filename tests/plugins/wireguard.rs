@@ -60,7 +60,7 @@ async fn keys_are_generated_and_converge() {
 }
 
 #[tokio::test]
-async fn what_was_generated_is_regenerated_with_its_parameters() {
+async fn value_is_regenerated_with_its_parameters() {
     let server = server().await;
     let first = made(&server, json!({"preshared_key": true})).await;
     let second = server.regenerate("/a").await.expect(200).json();
@@ -73,7 +73,7 @@ async fn what_was_generated_is_regenerated_with_its_parameters() {
 }
 
 #[tokio::test]
-async fn wrong_parameters_are_400_and_named() {
+async fn invalid_parameters_are_400_and_named() {
     let server = server().await;
     for (parameters, named) in [
         (json!({"length": 5}), "length"),
@@ -89,7 +89,7 @@ async fn wrong_parameters_are_400_and_named() {
 }
 
 #[tokio::test]
-async fn what_is_set_is_held_against_the_schema_of_the_plugin() {
+async fn set_values_are_validated_against_the_schema() {
     let server = server().await;
     let value = made(&server, json!({})).await["value"].clone();
     let set = server
@@ -116,7 +116,7 @@ async fn what_is_set_is_held_against_the_schema_of_the_plugin() {
 }
 
 #[tokio::test]
-async fn it_is_read_found_deleted_and_keeps_its_type() {
+async fn value_is_read_found_and_deleted() {
     let server = server().await;
     let version = made(&server, json!({})).await;
     let id = version["id"].as_str().unwrap();
@@ -146,7 +146,7 @@ async fn it_is_read_found_deleted_and_keeps_its_type() {
 }
 
 #[tokio::test]
-async fn it_is_listed_among_the_known_types() {
+async fn type_is_listed() {
     let server = server().await;
     for (answer, status) in [
         (server.set("/a", "nonsense", json!("v")).await, 422),

@@ -1,15 +1,14 @@
-//! Envelope encryption, X.509 parsing and checks, and the issuer that signs certificates.
+//! Envelope encryption, X.509 parsing and checks, and the signing of certificates.
 //!
-//! [`KeyRing`] encrypts what is stored, bound to the place where it stands. It is what [`Recognition`] makes of the keys of the
-//! configuration and the records of those that were ever active.
-//! [`X509Certificates`] implements `Certificates`: it reads certificates, holds what callers set and guests make against the
-//! rules, and lends issuers. An issuer signs a certificate body only when it keeps every rule in `certificate/issuer_rules.rs`.
+//! [`KeyRing`] encrypts stored values and binds them to their record. [`Recognition`] creates it from the configured keys and the
+//! records of all keys that were ever active.
+//! [`X509Certificates`] implements `Certificates`: it parses certificates, checks the values that callers set and guests generate,
+//! and creates issuers. An issuer signs a certificate body only if it follows every rule in `certificate/issuer_rules.rs`.
 //!
-//! To add a rule for what an issuer signs: write it as one more row of the table there, with its words, and give it a row in
-//! the test that breaks each rule once. To add an algorithm of keys: add a variant to `SigningKey`, with its way to parse, to
-//! sign and to be named in DER.
+//! To add a rule for issuers, add a row to the table there, and a row to the test that breaks each rule once. To add a key
+//! algorithm, add a variant to `SigningKey` with its parsing, signing and DER identifiers.
 //!
-//! Nothing here does I/O but ask the operating system for randomness. The server stores what has to be stored, and brings the
+//! The crate does no I/O except reading randomness from the operating system. The server stores the records, and provides the
 //! `KeyManagement` that unwraps keys.
 
 mod certificate;

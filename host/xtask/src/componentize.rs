@@ -1,4 +1,4 @@
-//! Making components of core modules.
+//! Creates components from core modules.
 
 use std::{fs, path::Path};
 
@@ -6,9 +6,9 @@ use keywright_author::component_of_module;
 
 use crate::step::StepFailed;
 
-/// Makes a component of a core module that wit-bindgen built, and writes it where it differs from what is there.
+/// Creates a component from a core module built with wit-bindgen. Writes it only if it differs from the existing file.
 pub(crate) fn componentize(module: &Path, component: &Path) -> Result<(), StepFailed> {
-    let doing = || format!("making a component of {}", module.display());
+    let doing = || format!("creating a component from {}", module.display());
     let module_bytes = fs::read(module).map_err(|cause| StepFailed::new(doing(), cause))?;
     let bytes =
         component_of_module(&module_bytes).map_err(|cause| StepFailed::new(doing(), cause))?;

@@ -1,5 +1,4 @@
-//! Building what is in other languages than Rust: the examples, each by the recipe of `keywright plugin build`, and guests of
-//! tests.
+//! Builds the plugins in languages other than Rust: the examples, with the build steps of `keywright plugin build`, and test guests.
 
 use std::{
     error::Error,
@@ -17,11 +16,11 @@ use crate::{
     toolchains,
 };
 
-/// Builds all of them into the folder with the components of guests. What has not changed since is not built again. What a tool is missing
-/// for is left out, and so is what was built of it before.
+/// Builds all of them into the folder with the components of guests. Skips unchanged projects, and projects whose tools are missing,
+/// whose earlier components are removed.
 ///
 /// # Errors
-/// When something that has its tools can't be built.
+/// If a build fails although its tools are installed.
 pub(crate) fn build_all() -> Result<(), StepFailed> {
     toolchains::ensure();
     let components = guests::components()?;
@@ -48,7 +47,7 @@ pub(crate) fn build_all() -> Result<(), StepFailed> {
     )
 }
 
-/// Each project, by its folder, and what its component is called.
+/// The component and the folder of each project.
 const PROJECTS: [(&str, &str); 5] = [
     ("age.wasm", "examples/age-generator"),
     ("diceware.wasm", "examples/passphrase-generator"),
@@ -57,12 +56,12 @@ const PROJECTS: [(&str, &str); 5] = [
     ("uuid.wasm", "examples/uuid-generator"),
 ];
 
-/// A guest of tests that another engine for JavaScript is put into than the one of the recipe.
+/// A test guest with another JavaScript engine than that of `keywright plugin build`.
 const STARLING_MONKEY: &str = "tests/guests/starling-monkey";
 const STARLING_MONKEY_COMPONENT: &str = "starling-monkey.wasm";
 const STARLING_MONKEY_SCRIPT: &str = "build.mjs";
 
-/// The project's own files, the recipes, and the versions of the tools.
+/// Returns the inputs of a build: the project's own files, the build steps, and the versions of the tools.
 fn inputs(folder: &Path) -> [PathBuf; 3] {
     [
         folder.to_owned(),
@@ -71,10 +70,10 @@ fn inputs(folder: &Path) -> [PathBuf; 3] {
     ]
 }
 
-/// What an error says, and what those that caused it say.
+/// Formats an error with its causes.
 fn with_causes(error: &dyn Error) -> String {
     let causes = iter::successors(error.source(), |&cause| cause.source());
-    causes.fold(error.to_string(), |said, cause| format!("{said}: {cause}"))
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
 fn build_with_starling_monkey(folder: &Path, output: &Path) -> Result<(), NotBuilt> {
@@ -83,7 +82,7 @@ fn build_with_starling_monkey(folder: &Path, output: &Path) -> Result<(), NotBui
         let reason = format!("{}: componentize-js is not installed", folder.display());
         return Err(NotBuilt::WithoutTools(StepFailed(reason)));
     }
-    // Packages are found from where a script lies.
+    // Node.js resolves packages from the script's folder.
     let script = npm.join(STARLING_MONKEY_SCRIPT);
     fs::copy(folder.join(STARLING_MONKEY_SCRIPT), &script)
         .map_err(|cause| NotBuilt::Failed(StepFailed::new(script.display(), cause)))?;

@@ -1,4 +1,4 @@
-//! Packages of npm below `target`, in the versions that a lock file in the tree names.
+//! npm packages below `target`, in the versions of a lock file in the repository.
 
 use std::{
     fs,
@@ -18,10 +18,10 @@ pub(crate) struct NpmEnvironment {
 }
 
 impl NpmEnvironment {
-    /// Installs the packages, unless they are installed already in these versions.
+    /// Installs the packages, unless they are already installed in these versions.
     ///
     /// # Errors
-    /// When npm is not there, or its registry can't be reached.
+    /// If npm is missing, or its registry is unreachable.
     pub(crate) fn ensure(self) -> Result<(), StepFailed> {
         let (pinned, folder) = (step::workspace().join(self.pinned), self.path());
         let wanted = read(&pinned.join(LOCK))?;
@@ -40,7 +40,7 @@ impl NpmEnvironment {
                 .map_err(|cause| StepFailed::new(file, cause))?;
         }
         let mut npm = Command::new("npm");
-        // Not `npm ci`, which wants the packages for all other systems, too.
+        // Not `npm ci`, which requires the packages for all other systems, too.
         npm.args(["install", "--no-save", "--ignore-scripts"]);
         npm.args(["--no-audit", "--no-fund", "--loglevel", "error"]);
         step::run_over_network(npm.current_dir(&folder))?;
@@ -60,7 +60,7 @@ fn read(path: &Path) -> Result<String, StepFailed> {
 pub(crate) const MANIFEST: &str = "package.json";
 const LOCK: &str = "package-lock.json";
 
-/// What was installed wholly, among the packages.
+/// The file that marks a complete installation.
 const INSTALLED: &str = "installed.json";
 
 #[cfg(test)]
@@ -69,7 +69,7 @@ mod tests {
     use crate::{programs, toolchains};
 
     #[test]
-    fn what_npm_installs_is_pinned_without_the_name_of_a_registry() {
+    fn npm_packages_are_pinned_without_a_registry_name() {
         for packages in [toolchains::NPM, programs::NODE_PACKAGES] {
             let lock = step::workspace().join(packages.pinned).join(LOCK);
             let lock = fs::read_to_string(lock).unwrap();

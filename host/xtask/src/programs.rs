@@ -1,4 +1,4 @@
-//! Other programs that tests let judge what the server makes.
+//! External programs for tests.
 
 use std::{path::PathBuf, process::Command};
 
@@ -8,8 +8,7 @@ use crate::{
     step::{self, StepFailed},
 };
 
-/// Installs the programs that are missing, where that can be done: on Debian, as root. Where it can't, the tests that need
-/// them say that they are skipped.
+/// Installs missing programs if possible: on Debian, as root. Otherwise the tests that need them print that they are skipped.
 pub(crate) fn ensure() {
     ensure_packages();
     schemathesis::ensure();
@@ -21,7 +20,7 @@ pub(crate) fn ensure() {
     }
 }
 
-/// The packages of npm that tests run.
+/// The npm packages that tests run.
 pub(crate) const NODE_PACKAGES: NpmEnvironment = NpmEnvironment {
     folder: "target/test-clients/node",
     pinned: "tests/clients/node",
@@ -37,13 +36,13 @@ fn ensure_packages() {
         install.args(["install", "--yes", "--no-install-recommends", package]);
         if let Err(StepFailed(reason)) = step::run_over_network(&mut install) {
             eprintln!(
-                "xtask: {program} is not there and can't be installed; tests that need it are skipped: {reason}"
+                "xtask: {program} is missing and can't be installed; tests that need it are skipped: {reason}"
             );
         }
     }
 }
 
-/// Each program, with Debian's package of it.
+/// The programs, with their Debian packages.
 const PROGRAMS: [(&str, &str); 14] = [
     ("age-keygen", "age"),
     ("curl", "curl"),
@@ -69,7 +68,7 @@ fn is_installed(program: &str) -> bool {
         .any(|folder| folder.join(program).is_file())
 }
 
-/// Where Debian puts the programs of PostgreSQL, of which several versions may be there.
+/// Returns Debian's folders for the programs of PostgreSQL, one per installed version.
 fn versioned_folders() -> impl Iterator<Item = PathBuf> {
     let versions = std::fs::read_dir("/usr/lib/postgresql")
         .into_iter()

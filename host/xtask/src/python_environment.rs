@@ -1,4 +1,4 @@
-//! Environments of Python's below `target`, with packages in versions that a file in the tree names.
+//! Python environments below `target`, with packages in the versions of a file in the repository.
 
 use std::{fs, path::Path, process::Command};
 
@@ -9,23 +9,23 @@ use crate::step::{self, StepFailed};
 pub(crate) struct PythonEnvironment {
     /// Its folder, from the workspace's root.
     pub(crate) folder: &'static str,
-    /// The file that lists what is to be installed, each package in its version.
+    /// The file that lists the packages with their versions.
     pub(crate) requirements: &'static str,
 }
 
 impl PythonEnvironment {
-    /// Installs what is wanted into a virtual environment, for which Debian has a package. What is installed already, in the
-    /// versions that are wanted, is kept.
+    /// Installs the packages into a virtual environment (Debian has a package for these), unless they are already installed in these
+    /// versions.
     ///
     /// # Errors
-    /// When Python is not there, or the package index can't be reached.
+    /// If Python is missing, or the package index is unreachable.
     pub(crate) fn ensure(self) -> Result<(), StepFailed> {
         self.ensure_with(|| {
             make(&self.path()).map(|()| Command::new(self.path().join("bin/python3")))
         })
     }
 
-    /// The same, but where no virtual environment can be made, it is a plain folder with the packages.
+    /// As [`Self::ensure`], but uses a plain folder with the packages if no virtual environment can be created.
     ///
     /// # Errors
     /// As [`Self::ensure`].
@@ -42,7 +42,7 @@ impl PythonEnvironment {
         })
     }
 
-    /// `make` makes the environment and gives the Python that installs into it.
+    /// `make` creates the environment, and returns the Python that installs into it.
     fn ensure_with(
         self,
         make: impl FnOnce() -> Result<Command, StepFailed>,
@@ -89,5 +89,5 @@ fn make(environment: &Path) -> Result<(), StepFailed> {
     })
 }
 
-/// What was installed wholly, in the environment.
+/// The file that marks a complete installation.
 const INSTALLED: &str = "installed.txt";

@@ -1,4 +1,4 @@
-//! A development server, built from what is in the workspace.
+//! Runs a development server, built from the workspace.
 
 use std::{os::unix::process::CommandExt, process::Command};
 
@@ -43,5 +43,5 @@ fn build() -> Command {
     cargo
 }
 
-/// Where the development server keeps its state, from the workspace's root.
+/// The folder of the development server, relative to the workspace's root.
 const DEVELOPMENT_FOLDER: &str = ".keywright";

@@ -1,9 +1,9 @@
-//! The program that tries the API by its own description, in an environment of its own under `target`.
+//! Installs schemathesis, which tests the API by its description, in its own environment below `target`.
 
 use crate::{python_environment::PythonEnvironment, step::StepFailed};
 
-/// Installs it where that can be done: Python must be there, and the package index be reached. Where it can't be done, the test
-/// that needs it says that it is skipped.
+/// Installs it if possible: Python must be installed, and the package index reachable. Otherwise the test that needs it prints that it
+/// is skipped.
 pub(crate) fn ensure() {
     if let Err(StepFailed(reason)) = ENVIRONMENT.ensure_in_any_folder() {
         eprintln!(
@@ -12,7 +12,7 @@ pub(crate) fn ensure() {
     }
 }
 
-/// Where it is installed.
+/// The environment.
 const ENVIRONMENT: PythonEnvironment = PythonEnvironment {
     folder: "target/schemathesis",
     requirements: "tests/api/description/requirements.txt",

@@ -1,4 +1,4 @@
-//! One step of a task: another program, run to its end.
+//! Steps of a task: runs other programs.
 
 use std::{
     fmt::Display,
@@ -8,18 +8,18 @@ use std::{
     time::Duration,
 };
 
-/// A step that did not succeed, in words for whoever typed the command.
+/// The failure of a step, worded for the user.
 #[derive(Debug)]
 pub(crate) struct StepFailed(pub(crate) String);
 
 impl StepFailed {
-    /// A failure with what was being done when it happened.
+    /// Creates a failure from the current action and the cause.
     pub(crate) fn new(doing: impl Display, cause: impl Display) -> Self {
         Self(format!("{doing}: {cause}"))
     }
 }
 
-/// Runs a program to its end, with its output shown.
+/// Runs a program to completion, and shows its output.
 pub(crate) fn run(command: &mut Command) -> Result<(), StepFailed> {
     let shown = format!("{command:?}");
     let status = command
@@ -32,15 +32,14 @@ pub(crate) fn run(command: &mut Command) -> Result<(), StepFailed> {
     }
 }
 
-/// As [`run`], for what others answer over the network, who may be away for a moment: in CI, where nobody is there to try
-/// again and what is missing fails, it is tried several times.
+/// As [`run`], for programs that use the network. In CI, retries several times, because other servers may be temporarily unavailable.
 pub(crate) fn run_over_network(command: &mut Command) -> Result<(), StepFailed> {
     let is_ci = std::env::var_os("CI").is_some();
     for pause in RETRY_PAUSES.iter().filter(|_| is_ci) {
         match run(command) {
             Ok(()) => return Ok(()),
             Err(StepFailed(reason)) => {
-                eprintln!("xtask: {reason}; trying again in {pause:?}");
+                eprintln!("xtask: {reason}; retrying in {pause:?}");
                 thread::sleep(*pause);
             }
         }
@@ -48,7 +47,7 @@ pub(crate) fn run_over_network(command: &mut Command) -> Result<(), StepFailed> 
     run(command)
 }
 
-/// Returns what a program writes to standard output, in the workspace's root. Its errors are shown.
+/// Runs a program in the workspace's root, and returns its standard output. Shows its errors.
 pub(crate) fn output(command: &mut Command) -> Result<String, StepFailed> {
     let shown = format!("{command:?}");
     let output = command
@@ -62,7 +61,7 @@ pub(crate) fn output(command: &mut Command) -> Result<String, StepFailed> {
     String::from_utf8(output.stdout).map_err(|cause| StepFailed::new(shown, cause))
 }
 
-/// The cargo that runs this task, in the workspace's root.
+/// Returns the cargo that runs this task, in the workspace's root.
 pub(crate) fn cargo() -> Command {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
@@ -70,13 +69,13 @@ pub(crate) fn cargo() -> Command {
     command
 }
 
-/// The workspace's root folder.
+/// Returns the workspace's root folder.
 pub(crate) fn workspace() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.ancestors().nth(2).unwrap_or(here).to_owned()
 }
 
-/// What has the compiler write no paths of this machine into what it makes.
+/// Returns compiler options that keep the paths of this machine out of build outputs.
 pub(crate) fn remapped_paths() -> Vec<String> {
     let remapped =
         |path: &Path, name: &str| format!("--remap-path-prefix={}={name}", path.display());
@@ -90,7 +89,7 @@ fn cargo_home() -> Option<PathBuf> {
     home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")))
 }
 
-/// How long to wait before what failed over the network is tried again, each time.
+/// The pauses before retries over the network.
 const RETRY_PAUSES: [Duration; 3] = [
     Duration::from_secs(5),
     Duration::from_secs(20),

@@ -1,4 +1,4 @@
-//! Every test, with everything built that they need.
+//! Runs all tests, after building everything that they need.
 
 use std::{panic::resume_unwind, process::Command, thread, time::Instant};
 
@@ -12,8 +12,8 @@ use crate::{
 /// Builds what the tests need and runs them.
 pub(crate) fn test(arguments: &[String]) -> Result<(), StepFailed> {
     let begun = Instant::now();
-    let tell = |part: &str| eprintln!("xtask: {part} ({} s)", begun.elapsed().as_secs());
-    tell("plugins and programs that are tested, and programs that tests use");
+    let report = |part: &str| eprintln!("xtask: {part} ({} s)", begun.elapsed().as_secs());
+    report("building plugins, programs under test, and programs for tests");
     build()?;
     tell("tests");
     step::run(
@@ -21,15 +21,15 @@ pub(crate) fn test(arguments: &[String]) -> Result<(), StepFailed> {
             .args(["--workspace", "--no-fail-fast"])
             .args(arguments),
     )?;
-    tell("tests of the API, with another database behind the server");
+    report("tests of the API with PostgreSQL");
     step::run(
         cargo_test()
             .args(["--workspace", "--no-fail-fast", "--test", "api"])
             .args(arguments)
             .envs(ON_POSTGRES),
     )?;
-    tell("tests of the client, with another database behind the server");
-    // Those in which much is read and written; all of them, where some were named.
+    report("tests of the client with PostgreSQL");
+    // Only tests that read and write much; all tests if names were given.
     let representative = ["--"]
         .iter()
         .chain(&CLIENT_ON_POSTGRES)
@@ -45,14 +45,14 @@ pub(crate) fn test(arguments: &[String]) -> Result<(), StepFailed> {
             .args(arguments)
             .envs(ON_POSTGRES),
     )?;
-    tell("tests of the example");
+    report("tests of the example");
     step::run(cargo_test().args(["--manifest-path", EXAMPLE_MANIFEST]))?;
-    tell("all tests are done");
+    report("all tests passed");
     Ok(())
 }
 
-/// Runs tests on one thread more than there are processors, as most of them wait now and then: for a process to start, for
-/// the disk. What the environment says of it counts more.
+/// Runs tests on one more thread than there are processors, because most tests wait for processes or the disk. The environment
+/// variable takes precedence.
 fn cargo_test() -> Command {
     let mut cargo = step::cargo();
     cargo.args(["test", "--locked"]);
@@ -63,14 +63,14 @@ fn cargo_test() -> Command {
     cargo
 }
 
-/// What the test harness of Rust reads.
+/// The variable of Rust's test harness.
 const TEST_THREADS: &str = "RUST_TEST_THREADS";
 
-/// What has the tests' servers keep everything in PostgreSQL.
+/// The variable that makes the tests' servers use PostgreSQL.
 const ON_POSTGRES: [(&str, &str); 1] = [("KEYWRIGHT_TEST_STORAGE", "postgres")];
 
-/// Builds the guests and the programs that tests run. In parallel, as it mostly waits for downloads, installs other programs and
-/// builds the guests and clients in other languages.
+/// Builds the guests and the programs that tests run. In parallel, installs other programs, and builds guests and clients in other
+/// languages, which mostly wait for downloads.
 fn build() -> Result<(), StepFailed> {
     thread::scope(|scope| {
         let others = scope.spawn(|| {
@@ -87,15 +87,14 @@ fn build() -> Result<(), StepFailed> {
     })
 }
 
-/// The client's tests that are run on PostgreSQL, too: where the order, the paging and the transactions of the database are
-/// seen by a client.
+/// The client's tests that also run on PostgreSQL, because they depend on the order, paging and transactions of the database.
 const CLIENT_ON_POSTGRES: [&str; 3] = [
     "certificates::rotate::",
     "credentials::find::",
     "import::round_trip::",
 ];
 
-/// Writes the golden files anew: the tests that compare them write them when the variable is set.
+/// Refreshes the golden files: the tests that compare them write them if the variable is set.
 pub(crate) fn refresh_golden_files() -> Result<(), StepFailed> {
     build()?;
     step::run(

@@ -1,4 +1,4 @@
-//! The rules that keep the workspace in shape. They are tests: `cargo xtask test` runs them.
+//! Rules for the workspace, as tests: `cargo xtask test` runs them.
 
 #[cfg(test)]
 mod tests {
@@ -11,7 +11,7 @@ mod tests {
 
     use crate::step;
 
-    /// Which crates of the host each crate of the host may depend on.
+    /// The crates of the host that each crate of the host may depend on.
     const ARROWS: [(&str, &[&str]); 12] = [
         ("api", &["core", "json"]),
         ("author", &["json"]),
@@ -33,7 +33,7 @@ mod tests {
         ("xtask", &["author"]),
     ];
 
-    /// Heavy dependencies, each with the one crate of the host that may have it.
+    /// Heavy dependencies, each with the only crate of the host that may use it.
     const OWNED_DEPENDENCIES: [(&str, &str); 10] = [
         ("axum", "api"),
         ("metrics-exporter-prometheus", "server"),
@@ -47,7 +47,7 @@ mod tests {
         ("wit-component", "author"),
     ];
 
-    /// How `serde_json` parses text without the checks of `host/json`.
+    /// The functions of `serde_json` that parse text without the checks of `host/json`.
     const UNCHECKED_PARSERS: [&str; 6] = [
         "serde_json::from_str",
         "serde_json::from_slice",
@@ -63,7 +63,7 @@ mod tests {
         "streams a file of any size: it skips text or keeps it raw, and each entry is checked on its own",
     )];
 
-    /// What may stand at the top of the workspace.
+    /// The allowed files and folders at the top level of the workspace.
     const TOP_LEVEL: [&str; 19] = [
         ".cargo",
         ".ci",
@@ -90,7 +90,7 @@ mod tests {
     const FUNCTION_LINES_MAX: usize = 70;
 
     #[test]
-    fn the_crates_of_the_host_depend_only_along_the_arrows() {
+    fn host_crates_only_have_allowed_dependencies() {
         for (name, allowed) in ARROWS {
             for dependency in dependencies(&format!("host/{name}")) {
                 if let Some(target) = dependency.strip_prefix("keywright-") {
@@ -104,14 +104,14 @@ mod tests {
     }
 
     #[test]
-    fn every_crate_of_the_host_has_its_arrows_written_down() {
+    fn all_host_crates_have_a_dependency_rule() {
         let crates: BTreeSet<_> = folder_names("host");
         let known: BTreeSet<_> = ARROWS.iter().map(|(name, _)| (*name).to_owned()).collect();
         assert_eq!(crates, known);
     }
 
     #[test]
-    fn each_heavy_dependency_has_one_owner_in_the_host() {
+    fn heavy_dependencies_have_one_owner_in_the_host() {
         for (name, _) in ARROWS {
             for dependency in dependencies(&format!("host/{name}")) {
                 for (owned, owner) in OWNED_DEPENDENCIES {
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn plugins_depend_on_no_crate_of_the_host() {
+    fn plugins_do_not_depend_on_host_crates() {
         for plugin in folder_names("plugins") {
             for dependency in dependencies(&format!("plugins/{plugin}")) {
                 assert!(
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn the_top_level_holds_nothing_but_its_fixed_files() {
+    fn top_level_contains_only_allowed_files() {
         let tracked = tracked_files();
         let top: BTreeSet<_> = tracked
             .iter()
@@ -148,7 +148,7 @@ mod tests {
             let name = name.to_string_lossy();
             assert!(
                 TOP_LEVEL.contains(&name.as_ref()),
-                "{name} must not stand at the top level"
+                "{name} must not be at the top level"
             );
         }
     }
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn the_host_parses_json_by_its_own_reader_alone() {
+    fn host_parses_json_only_with_its_own_crate() {
         for path in rust_files() {
             let is_of_the_host = path.starts_with("host")
                 && !path.starts_with("host/json")
@@ -196,7 +196,7 @@ mod tests {
             for parser in UNCHECKED_PARSERS {
                 assert!(
                     !code.contains(parser),
-                    "{} must parse JSON by keywright_json, not by {parser}",
+                    "{} must parse JSON with keywright_json, not with {parser}",
                     path.display()
                 );
             }
@@ -204,8 +204,8 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_left_open_in_the_code() {
-        // In two pieces, so that this file does not hold them itself.
+    fn code_contains_no_open_task_marks() {
+        // Split, so that this file does not contain them.
         let marks =
             [("TO", "DO"), ("FIX", "ME"), ("X", "XX")].map(|(one, two)| format!("{one}{two}"));
         for path in rust_files() {
@@ -213,7 +213,7 @@ mod tests {
             for mark in &marks {
                 assert!(
                     !text.contains(mark.as_str()),
-                    "{} holds a {mark}",
+                    "{} contains a {mark}",
                     path.display()
                 );
             }
@@ -237,7 +237,7 @@ mod tests {
                     }
                     open = None;
                 } else if code.ends_with(';') {
-                    // A trait's method without a body.
+                    // A trait method without a body.
                     open = None;
                 }
             } else if is_function(code) && !code.ends_with([';', '}']) {
@@ -266,7 +266,7 @@ mod tests {
         .any(|start| line.starts_with(start))
     }
 
-    /// The names of a crate's ordinary dependencies.
+    /// Returns the names of a crate's normal dependencies.
     fn dependencies(folder: &str) -> Vec<String> {
         let manifest = step::workspace().join(folder).join("Cargo.toml");
         let text = fs::read_to_string(manifest).unwrap();

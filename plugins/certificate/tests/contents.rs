@@ -72,7 +72,7 @@ fn root() -> Value {
 }
 
 #[test]
-fn a_root_signs_itself_and_is_its_own_authority() {
+fn root_is_self_signed_and_its_own_ca() {
     let value = root();
     let schema = serde_json::from_str(VALUE_SCHEMA).unwrap();
     assert!(
@@ -117,7 +117,7 @@ fn a_root_signs_itself_and_is_its_own_authority() {
 }
 
 #[test]
-fn a_chain_of_three_verifies_and_each_link_names_the_one_above() {
+fn chain_of_three_certificates_verifies() {
     let root = root();
     let parameters =
         json!({"common_name": "intermediate", "ca": "/root", "is_ca": true, "key_length": 3072});
@@ -147,7 +147,7 @@ fn a_chain_of_three_verifies_and_each_link_names_the_one_above() {
 }
 
 #[test]
-fn a_certificate_of_every_type_of_key_signs_itself_with_the_algorithm_of_its_key() {
+fn self_signed_certificate_uses_the_algorithm_of_its_key() {
     for (key_type, algorithm, label, public_key_bytes) in [
         ("rsa", "1.2.840.113549.1.1.11", "RSA PRIVATE KEY", 270),
         ("ecdsa-p256", "1.2.840.10045.4.3.2", "PRIVATE KEY", 65),
@@ -177,7 +177,7 @@ fn a_certificate_of_every_type_of_key_signs_itself_with_the_algorithm_of_its_key
 }
 
 #[test]
-fn everything_asked_for_stands_in_the_certificate() {
+fn certificate_contains_all_requested_parts() {
     let parameters = json!({
         "common_name": "full", "organization": "org", "organization_unit": "unit", "country": "DE",
         "state": "Bayern", "locality": "München", "self_sign": true, "duration": 90,
@@ -240,7 +240,7 @@ fn everything_asked_for_stands_in_the_certificate() {
 }
 
 #[test]
-fn text_that_means_something_in_a_name_is_only_text() {
+fn special_characters_in_a_name_are_plain_text() {
     let long = "ü".repeat(64);
     for text in [
         "a,CN=b",
@@ -279,7 +279,7 @@ fn text_that_means_something_in_a_name_is_only_text() {
 }
 
 #[test]
-fn the_issuers_bytes_are_copied_not_written_anew() {
+fn issuer_name_is_copied_byte_for_byte() {
     // C=DE as UTF8String, CN=x as TeletexString with OU=y in one relative distinguished name.
     let subject = [
         &[
@@ -307,7 +307,7 @@ fn the_issuers_bytes_are_copied_not_written_anew() {
 }
 
 #[test]
-fn an_issuer_without_a_key_identifier_leaves_that_of_the_authority_out() {
+fn issuer_without_key_identifier_omits_the_extension() {
     let mut authority = Authority::of(&root());
     authority.subject_key_identifier = None;
     let parameters = json!({"common_name": "leaf", "ca": "/ca"});
@@ -319,7 +319,7 @@ fn an_issuer_without_a_key_identifier_leaves_that_of_the_authority_out() {
 }
 
 #[test]
-fn the_algorithm_is_the_issuers() {
+fn signature_algorithm_is_the_issuers() {
     let mut authority = Authority::of(&root());
     let mut algorithm = SHA256_WITH_RSA;
     algorithm[12] = 0x0c;
@@ -353,7 +353,7 @@ fn dates_from_2050_on_are_generalized_time() {
 }
 
 #[test]
-fn a_validity_ends_with_the_year_9999_at_the_latest() {
+fn validity_ends_with_the_year_9999_at_the_latest() {
     let last_second: u64 = 253_402_300_799;
     let parameters = json!({"common_name": "late", "self_sign": true, "duration": 3650});
     let value = made(&parameters, last_second - 1, None, 1).unwrap();
@@ -365,7 +365,7 @@ fn a_validity_ends_with_the_year_9999_at_the_latest() {
 }
 
 #[test]
-fn a_body_of_more_than_64_kib_is_the_callers_fault() {
+fn body_of_more_than_64_kib_is_an_invalid_parameter() {
     let names: Vec<String> = (0..400)
         .map(|i| format!("{i}.{0}.{0}.{0}", "a".repeat(63)))
         .collect();
@@ -378,7 +378,7 @@ fn a_body_of_more_than_64_kib_is_the_callers_fault() {
 }
 
 #[test]
-fn parameters_and_issuer_must_agree() {
+fn parameters_must_match_the_issuer() {
     let authority = Authority::of(&root());
     for (parameters, issuer) in [
         (

@@ -3,7 +3,7 @@
 use super::Workshop;
 
 #[test]
-fn a_call_takes_longer_than_the_instance_that_it_is_made_in() {
+fn call_takes_longer_than_instantiation() {
     let workshop = Workshop::with(&["wireguard"]);
     let measured = workshop.json(&["bench", "wireguard.wasm", "--calls", "50"], 0);
     assert_eq!(measured["calls"], 50);
@@ -20,14 +20,14 @@ fn a_call_takes_longer_than_the_instance_that_it_is_made_in() {
 }
 
 #[test]
-fn a_plugin_that_needs_parameters_is_measured_with_its_example() {
+fn plugin_with_required_parameters_uses_its_example() {
     let workshop = Workshop::with(&["certificate"]);
     let arguments = ["bench", "certificate.wasm", "--calls", "1"];
     workshop.plugin(&arguments).expect(0);
 }
 
 #[test]
-fn a_call_that_fails_is_not_measured() {
+fn failing_call_ends_the_measurement() {
     let workshop = Workshop::with(&["hostile"]);
     let settings = r#"{"generate": "trap"}"#;
     let run = workshop

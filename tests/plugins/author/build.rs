@@ -13,7 +13,7 @@ use wit_component::DecodedWasm;
 
 use super::{Workshop, words};
 
-/// The languages of projects, each with a program without which none in it can be built.
+/// The languages of projects, each with its required programs, of which one is enough.
 const LANGUAGES: [(&str, &[&str]); 5] = [
     ("rust", &["cargo"]),
     ("c", &["zig", "python-zig", "clang"]),
@@ -22,15 +22,14 @@ const LANGUAGES: [(&str, &[&str]); 5] = [
     ("go", &["go"]),
 ];
 
-/// Compiling its interpreter takes so long that it is done once, for `plugin test`, and not for a server, too: what is built of
-/// Python reaches one in `../examples/`.
+/// The language whose interpreter takes the longest to compile. So it is not tested in a server here, but in `../examples/`.
 const SLOWEST: &str = "python";
 
 impl Workshop {
     /// Runs `keywright plugin` in the folder, with the installed toolchains.
     fn with_toolchains(&self, arguments: &[&str]) -> Commanded {
         let path = env::join_paths(program_folders()).unwrap();
-        // What the example is built of is what a new project is built of.
+        // New projects have the same dependencies as the example.
         let compiled = workspace().join("target/example-guests");
         let variables = [
             ("PATH", path.to_str().unwrap()),
@@ -43,7 +42,7 @@ impl Workshop {
         )
     }
 
-    /// Begins a project and builds it. Its name is no other test's: what is compiled is at the same place for all.
+    /// Creates a project and builds it. The name must be unique: all tests share the folder for compiled files.
     fn built(&self, name: &str, language: &str) {
         self.plugin(&["new", name, "--lang", language]).expect(0);
         let built = self.with_toolchains(&["build", name]).expect(0);
@@ -54,16 +53,16 @@ impl Workshop {
     }
 }
 
-/// What is begun is built, keeps to all rules, and serves over HTTPS, in each language of which the tools are there.
+/// Builds, tests and serves a new project in every language whose tools are installed.
 #[tokio::test]
-async fn what_is_begun_can_be_built_tested_configured_and_used() {
+async fn new_project_can_be_built_tested_and_served() {
     let workshop = Workshop::with(&[]);
     let mut options = Options::default().without_plugins();
     let mut types = Vec::new();
     for (language, programs) in LANGUAGES {
         if !is_there(programs) {
             let programs = programs.join(" or ");
-            tell(&format!("skipped: {language}, for want of {programs}"));
+            tell(&format!("skipped: {language}: {programs} is missing"));
             continue;
         }
         let name = format!("in-{language}");
@@ -104,9 +103,9 @@ async fn what_is_begun_can_be_built_tested_configured_and_used() {
     }
 }
 
-/// What stands in help below `Examples:` is typed as it stands there, of `new` first.
+/// Runs the commands below `Examples:` in the help texts, those of `new` first.
 #[test]
-fn each_example_of_beginning_and_building_does_what_it_says() {
+fn examples_in_help_of_new_and_build_work() {
     let workshop = Workshop::with(&[]);
     let mut errors = String::new();
     for verb in ["new", "build"] {
@@ -131,7 +130,7 @@ fn each_example_of_beginning_and_building_does_what_it_says() {
 }
 
 #[test]
-fn a_folder_that_holds_no_project_or_two_is_refused() {
+fn folder_with_no_project_or_two_is_rejected() {
     let workshop = Workshop::with(&[]);
     for (files, told) in [
         (&[][..], "there is no Cargo.toml, plugin.c, package.json"),
@@ -151,7 +150,7 @@ fn a_folder_that_holds_no_project_or_two_is_refused() {
 }
 
 #[test]
-fn a_tool_that_is_missing_is_named_with_how_to_get_it() {
+fn missing_tool_is_reported_with_installation() {
     let workshop = Workshop::with(&[]);
     for (language, tool, remedy) in [
         ("rust", "cargo is missing", "https://rustup.rs"),
@@ -182,9 +181,9 @@ fn a_tool_that_is_missing_is_named_with_how_to_get_it() {
     }
 }
 
-/// Of a compiler that can't build for the target nothing but that is told.
+/// If the compiler lacks the target, only that is reported.
 #[test]
-fn a_target_that_is_missing_is_named_with_how_to_get_it() {
+fn missing_target_is_reported_with_installation() {
     let workshop = Workshop::with(&[]);
     workshop
         .plugin(&["new", "token", "--lang", "rust"])
@@ -204,7 +203,7 @@ fn a_target_that_is_missing_is_named_with_how_to_get_it() {
 }
 
 #[test]
-fn what_a_compiler_says_of_a_mistake_is_shown() {
+fn compiler_errors_are_printed() {
     let workshop = Workshop::with(&[]);
     for (language, programs, file) in [
         ("rust", &["cargo"][..], "src/lib.rs"),
@@ -231,7 +230,7 @@ fn what_a_compiler_says_of_a_mistake_is_shown() {
 }
 
 #[test]
-fn what_is_wrong_with_the_project_itself_is_told() {
+fn errors_in_the_project_are_reported() {
     let workshop = Workshop::with(&[]);
     workshop.plugin(&["new", "token", "--lang", "js"]).expect(0);
     let folder = workshop.0.path().join("bin");
@@ -255,8 +254,8 @@ fn what_is_wrong_with_the_project_itself_is_told() {
     assert!(build().errors.contains("there is no token/wit"));
 }
 
-/// The interfaces with functions that a component imports, without their versions, and without those of generators themselves,
-/// which some tools import whether they are used or not.
+/// Returns the imported interfaces with functions, without versions and without the interfaces of generators, which some tools
+/// import even if they are unused.
 #[expect(
     clippy::indexing_slicing,
     reason = "what is looked up is of the same document"
@@ -282,14 +281,14 @@ fn imports(component: &Path) -> Vec<String> {
         .collect()
 }
 
-/// Writes a program. It is another process that does: what this one has open for writing, its other threads' children may
-/// have open, too, and as long as that is so the program can't be run (ETXTBSY).
+/// Writes a program in another process. If this process opened the file for writing, children of other threads could inherit it, and
+/// the program could not be run (ETXTBSY).
 fn executable(file: &Path, script: &str) {
     let arguments = ["-m", "755", "/dev/stdin", file.to_str().unwrap()];
     Program::run("install", &arguments, script).expect_success();
 }
 
-/// Whether one of these programs is there, as it must be in CI.
+/// Returns whether one of these programs is installed. In CI it must be.
 fn is_there(programs: &[&str]) -> bool {
     let is_there = program_folders().any(|folder| {
         programs
@@ -303,7 +302,7 @@ fn is_there(programs: &[&str]) -> bool {
     is_there
 }
 
-/// Where programs are looked for: in the toolchains that `cargo xtask` installs, then as always.
+/// Returns the search path: the toolchains that `cargo xtask` installs, then the `PATH`.
 fn program_folders() -> impl Iterator<Item = PathBuf> {
     let installed = workspace().join("target/toolchains/bin");
     let path: OsString = env::var_os("PATH").unwrap_or_default();

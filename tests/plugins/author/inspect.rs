@@ -5,7 +5,7 @@ use keywright_harness::{Options, Server};
 use super::Workshop;
 
 #[test]
-fn a_generator_is_shown_with_what_it_says_of_itself_and_what_it_needs() {
+fn generator_is_shown_with_description_and_imports() {
     let workshop = Workshop::with(&["wireguard"]);
     let shown = workshop.json(&["inspect", "wireguard.wasm"], 0);
     assert_eq!(shown["grants"], serde_json::json!(["random"]));
@@ -23,7 +23,7 @@ fn a_generator_is_shown_with_what_it_says_of_itself_and_what_it_needs() {
 }
 
 #[test]
-fn the_version_that_a_component_is_built_for_is_shown() {
+fn interface_version_is_shown() {
     let workshop = Workshop::with(&[
         "current-issued",
         "interpolation",
@@ -49,7 +49,7 @@ fn the_version_that_a_component_is_built_for_is_shown() {
 }
 
 #[test]
-fn a_component_that_mixes_versions_is_shown_with_all_of_them() {
+fn component_with_several_versions_shows_all() {
     let workshop = Workshop::with(&[]);
     let exporting = |interfaces: [&str; 2]| {
         let exports = interfaces
@@ -83,7 +83,7 @@ fn a_component_that_mixes_versions_is_shown_with_all_of_them() {
 }
 
 #[test]
-fn a_resolver_is_shown_as_one() {
+fn resolver_is_shown() {
     let workshop = Workshop::with(&["interpolation"]);
     let shown = workshop.json(&["inspect", "interpolation.wasm"], 0);
     assert_eq!(shown["is_resolver"], true);
@@ -95,7 +95,7 @@ fn a_resolver_is_shown_as_one() {
 }
 
 #[tokio::test]
-async fn the_configuration_that_is_shown_is_taken_by_a_server() {
+async fn printed_configuration_works_in_a_server() {
     let workshop = Workshop::with(&["hostile", "wireguard"]);
     let mut options = Options::default().without_plugins();
     for name in ["hostile", "wireguard"] {
@@ -113,7 +113,7 @@ async fn the_configuration_that_is_shown_is_taken_by_a_server() {
 }
 
 #[test]
-fn what_no_server_would_load_is_shown_with_the_reason() {
+fn unloadable_component_is_shown_with_the_reason() {
     let workshop = Workshop::with(&[]);
     let text = r#"(component
         (import "wasi:clocks/wall-clock@0.2.0" (instance (export "now" (func))))

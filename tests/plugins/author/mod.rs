@@ -19,7 +19,7 @@ use keywright_harness::{Commanded, component, run_program};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// A folder with components in it.
+/// A folder with components.
 struct Workshop(TempDir);
 
 impl Workshop {
@@ -41,7 +41,7 @@ impl Workshop {
         run_program(self.0.path(), &[&["plugin"], arguments].concat(), &[])
     }
 
-    /// The JSON that it writes, ending with this status.
+    /// Returns the JSON output of a command that must exit with this status.
     #[track_caller]
     fn json(&self, arguments: &[&str], status: i32) -> Value {
         let arguments = [arguments, &["--output", "json"]].concat();
@@ -50,9 +50,9 @@ impl Workshop {
     }
 }
 
-/// What stands in help below `Examples:` is typed as it stands there.
+/// Runs the commands below `Examples:` in the help texts.
 #[test]
-fn each_example_of_each_verb_does_what_it_says() {
+fn examples_in_help_work() {
     let workshop = Workshop::with(&["wireguard"]);
     for verb in ["bench", "inspect", "run", "test"] {
         let help = workshop.plugin(&[verb, "--help"]).expect(0).output;
@@ -70,7 +70,7 @@ fn each_example_of_each_verb_does_what_it_says() {
 }
 
 #[test]
-fn wrong_usage_is_told_with_the_argument() {
+fn usage_errors_name_the_argument() {
     let workshop = Workshop::with(&["wireguard"]);
     for (arguments, told) in [
         (
@@ -93,7 +93,7 @@ fn wrong_usage_is_told_with_the_argument() {
 }
 
 #[test]
-fn a_file_that_is_no_component_is_told() {
+fn file_that_is_not_a_component_is_reported() {
     let workshop = Workshop::with(&[]);
     workshop.write("module.wasm", b"\0asm\x01\0\0\0");
     for verb in ["bench", "inspect", "run", "test"] {
@@ -111,7 +111,7 @@ fn a_file_that_is_no_component_is_told() {
 }
 
 #[test]
-fn a_limit_outside_its_bounds_is_told() {
+fn limit_out_of_range_is_reported() {
     let workshop = Workshop::with(&["wireguard"]);
     let limits = r#"{"deadline_ms": 1}"#;
     let run = workshop
@@ -123,7 +123,7 @@ fn a_limit_outside_its_bounds_is_told() {
     );
 }
 
-/// The words of a line of the shell in which only single quotes are used.
+/// Splits a shell command line that uses only single quotes.
 fn words(line: &str) -> Vec<&str> {
     let mut words = Vec::new();
     for (number, piece) in line.split('\'').enumerate() {

@@ -5,7 +5,7 @@ use std::fs;
 use super::Workshop;
 
 #[test]
-fn it_says_what_to_type_next_in_each_language() {
+fn output_lists_the_next_commands_in_each_language() {
     let workshop = Workshop::with(&[]);
     for (language, needed) in [
         ("rust", "rustup target add wasm32-unknown-unknown"),
@@ -35,7 +35,7 @@ fn it_says_what_to_type_next_in_each_language() {
 }
 
 #[test]
-fn what_is_no_credential_type_or_no_language_is_refused_and_nothing_is_written() {
+fn invalid_name_or_language_is_rejected() {
     let workshop = Workshop::with(&[]);
     let too_long = "a".repeat(64);
     for (arguments, told) in [
@@ -55,7 +55,7 @@ fn what_is_no_credential_type_or_no_language_is_refused_and_nothing_is_written()
 }
 
 #[test]
-fn what_is_there_is_not_overwritten() {
+fn existing_folder_is_not_overwritten() {
     let workshop = Workshop::with(&[]);
     workshop
         .plugin(&["new", "token", "--lang", "python"])

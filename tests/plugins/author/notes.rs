@@ -1,10 +1,10 @@
-//! What a plugin notes.
+//! Notes of plugins.
 
 use keywright_harness::{Options, Server, component};
 
 use super::Workshop;
 
-/// What the notes hold that only the author may see.
+/// The text in notes that only the author may see.
 const NOTED: &str = "hunter2";
 
 fn settings(behaviour: &str) -> String {
@@ -12,14 +12,14 @@ fn settings(behaviour: &str) -> String {
 }
 
 #[test]
-fn notes_are_shown_on_standard_error_within_their_limits() {
+fn notes_are_printed_within_their_limits() {
     let workshop = Workshop::with(&["hostile"]);
     let settings = settings("note");
     let run = workshop.plugin(&["run", "hostile.wasm", "--settings", &settings]);
     let run = run.expect(0);
     assert!(!run.output.contains("note"), "{run:#?}");
     let lines: Vec<&str> = run.errors.lines().collect();
-    // 1,025 bytes were noted, and the 1,024th is within a character.
+    // The note has 1,025 bytes, and the 1,024th is inside a character.
     assert_eq!(lines[0], format!("note (generate): x{}", "é".repeat(511)));
     assert_eq!(lines[1], r"note (generate): hunter2\n\u{1b}[31m");
     assert_eq!(lines[31], "note (generate): note 32");
@@ -28,7 +28,7 @@ fn notes_are_shown_on_standard_error_within_their_limits() {
 }
 
 #[test]
-fn notes_of_a_call_that_fails_are_shown_too() {
+fn notes_of_a_failing_call_are_printed() {
     let workshop = Workshop::with(&["hostile"]);
     let settings = settings("note-and-trap");
     let run = workshop.plugin(&["run", "hostile.wasm", "--settings", &settings]);
@@ -40,7 +40,7 @@ fn notes_of_a_call_that_fails_are_shown_too() {
 }
 
 #[test]
-fn a_test_shows_notes_and_a_measurement_does_not() {
+fn test_prints_notes_and_bench_does_not() {
     let workshop = Workshop::with(&["hostile"]);
     let settings = settings("note");
     let notes = |arguments: &[&str], status| {
@@ -48,13 +48,13 @@ fn a_test_shows_notes_and_a_measurement_does_not() {
         let errors = workshop.plugin(&arguments).expect(status).errors;
         errors.matches(NOTED).count()
     };
-    // One for each of the values that are held against the schema. It is found that parameters are not refused.
+    // One per value that is validated. The test fails because unknown parameters are not rejected.
     assert_eq!(notes(&["test", "hostile.wasm"], 3), 20);
     assert_eq!(notes(&["bench", "hostile.wasm", "--calls", "2"], 0), 0);
 }
 
 #[tokio::test]
-async fn a_server_drops_notes() {
+async fn server_discards_notes() {
     for (behaviour, status) in [("note", 200), ("note-and-trap", 500)] {
         let section = format!(
             "component = \"{}\"\ngrants = [\"random\", \"signing\"]\nderived = true\n\
@@ -67,7 +67,7 @@ async fn a_server_drops_notes() {
             .generate("/a", "hostile", serde_json::json!({}))
             .await;
         let answer = answer.expect(status);
-        // The log is kept at its finest level.
+        // The log has the most detailed level.
         for told in [answer.body, server.log(), server.audit_trail()] {
             assert!(!told.contains(NOTED), "{behaviour}: {told}");
         }

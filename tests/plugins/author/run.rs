@@ -5,7 +5,7 @@ use serde_json::json;
 use super::Workshop;
 
 #[test]
-fn what_is_secret_is_shown_only_when_this_is_asked_for() {
+fn secrets_are_only_shown_with_reveal() {
     let workshop = Workshop::with(&["password", "wireguard"]);
     let hidden = workshop.json(&["run", "wireguard.wasm"], 0);
     assert_eq!(hidden["value"]["private_key"], "[redacted]");
@@ -28,7 +28,7 @@ fn what_is_secret_is_shown_only_when_this_is_asked_for() {
 }
 
 #[test]
-fn parameters_that_the_plugin_refuses_are_named() {
+fn rejected_parameters_are_reported() {
     let workshop = Workshop::with(&["password"]);
     let parameters = r#"{"length": 1000}"#;
     let run = workshop
@@ -42,7 +42,7 @@ fn parameters_that_the_plugin_refuses_are_named() {
 }
 
 #[test]
-fn an_issuer_can_not_be_had() {
+fn issuer_is_not_available() {
     let workshop = Workshop::with(&["certificate"]);
     let parameters = r#"{"common_name": "a", "ca": "/ca", "key_type": "ed25519"}"#;
     let run = workshop
@@ -59,7 +59,7 @@ fn an_issuer_can_not_be_had() {
 }
 
 #[test]
-fn what_happens_to_a_guest_is_told_as_a_server_tells_it() {
+fn guest_failures_are_reported_like_in_a_server() {
     let workshop = Workshop::with(&["hostile"]);
     for (behaviour, limits, told) in [
         ("trap", "{}", "trapped"),

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::Workshop;
 
-/// What failed, each with its reason.
+/// Returns the failed checks with their reasons.
 fn faults(tested: &Value) -> Vec<(&str, &str)> {
     let checks = tested["checks"].as_array().unwrap().iter();
     let failed = checks.filter(|check| !check["fault"].is_null());
@@ -19,7 +19,7 @@ fn faults(tested: &Value) -> Vec<(&str, &str)> {
 }
 
 #[test]
-fn a_good_plugin_passes_and_its_use_of_the_limits_is_shown() {
+fn good_plugin_passes_and_its_resource_use_is_shown() {
     let workshop = Workshop::with(&["password"]);
     let tested = workshop.json(&["test", "password.wasm"], 0);
     assert_eq!(faults(&tested), []);
@@ -39,7 +39,7 @@ fn a_good_plugin_passes_and_its_use_of_the_limits_is_shown() {
 }
 
 #[test]
-fn each_way_of_not_being_random_is_found() {
+fn every_kind_of_weak_randomness_is_detected() {
     let workshop = Workshop::with(&["careless"]);
     for (breaks, rule) in [
         ("constant", "constant"),
@@ -64,9 +64,9 @@ fn each_way_of_not_being_random_is_found() {
 }
 
 #[test]
-fn each_other_fault_is_found() {
+fn other_faults_are_detected() {
     let workshop = Workshop::with(&["hostile"]);
-    // It takes every parameter, whatever it does.
+    // The plugin accepts every parameter.
     let unknown = "a parameter that it does not know is refused";
     for (settings, claim, reason) in [
         (json!({}), unknown, "was taken"),
@@ -94,7 +94,7 @@ fn each_other_fault_is_found() {
 }
 
 #[test]
-fn expectations_are_held_beside_the_component_or_elsewhere() {
+fn test_vectors_are_next_to_the_component_or_elsewhere() {
     let workshop = Workshop::with(&["wireguard"]);
     // RFC 7748, section 6.1: Alice's keys, the private one clamped.
     let alice = "77076d0a7318a57d3c16c17251b26645df4c2f87ebc0992ab177fba51db92c2a";
@@ -146,7 +146,7 @@ fn expectations_are_held_beside_the_component_or_elsewhere() {
 }
 
 #[test]
-fn the_use_of_the_limits_is_that_of_all_calls_also_of_those_for_expectations() {
+fn resource_use_includes_calls_for_test_vectors() {
     let workshop = Workshop::with(&["hostile"]);
     let used = |tested: &Value, limit: &str| {
         let limits = tested["limits"].as_array().unwrap();
@@ -159,7 +159,7 @@ fn the_use_of_the_limits_is_that_of_all_calls_also_of_those_for_expectations() {
     workshop.write("hostile.vectors.json", expectation.to_string());
     let with = workshop.json(&["test", "hostile.wasm"], 3);
     assert!(with.to_string().contains("expectation 1 is met"));
-    // The parameters go in, and come out of `normalize`.
+    // The parameters are the input and the output of `normalize`.
     for limit in ["input_bytes_max", "output_bytes_max"] {
         assert!(used(&without, limit) < 10_000, "{without:#}");
         assert!((10_001..11_000).contains(&used(&with, limit)), "{with:#}");
@@ -167,7 +167,7 @@ fn the_use_of_the_limits_is_that_of_all_calls_also_of_those_for_expectations() {
 }
 
 #[test]
-fn expectations_that_can_not_be_read_are_told() {
+fn malformed_test_vectors_are_reported() {
     let workshop = Workshop::with(&["wireguard"]);
     workshop.write("wireguard.vectors.json", r#"[{"expected": 1}]"#);
     let run = workshop.plugin(&["test", "wireguard.wasm"]).expect(1);

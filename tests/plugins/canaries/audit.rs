@@ -1,4 +1,4 @@
-//! The audit trail in each of its forms, after requests of every kind, those that fail among them.
+//! The audit trail in both formats, after requests of every kind, including failing ones.
 
 #![expect(
     clippy::indexing_slicing,
@@ -77,7 +77,7 @@ async fn send_values(server: &Server, canaries: &mut Canaries) {
     canaries.watch_made("an authority", &made["value"]);
 }
 
-/// Parameters and metadata of generating and regenerating.
+/// Sends parameters and metadata to generate and regenerate.
 async fn send_parameters(server: &Server, canaries: &mut Canaries) {
     for (credential_type, parameters) in [
         ("user", json!({"username": canaries.plant("a username")})),
@@ -112,7 +112,7 @@ async fn send_parameters(server: &Server, canaries: &mut Canaries) {
     server.post("/api/v1/interpolate", document).await;
 }
 
-/// Queries, headers and bodies that hold what does not belong there.
+/// Sends canaries in wrong queries, headers and bodies.
 async fn send_elsewhere(server: &Server, canaries: &mut Canaries) {
     for path in [
         format!(

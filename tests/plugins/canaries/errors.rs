@@ -1,4 +1,4 @@
-//! What is refused is not repeated, neither to the caller nor in the log.
+//! Rejected input is repeated neither to the caller nor in the log.
 
 use keywright_harness::Server;
 use reqwest::Method;
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{Canaries, places::assert_left_nowhere};
 
-/// Sends bodies that must be refused with a status of the caller's fault, and looks for the canaries in each answer.
+/// Sends bodies that must be rejected with a 4xx status, and searches each response for the canaries.
 async fn assert_refused_in_silence(
     method: Method,
     path: &str,
@@ -38,7 +38,7 @@ async fn assert_refused_in_silence(
 }
 
 #[tokio::test]
-async fn a_refused_set_repeats_nothing() {
+async fn rejected_set_repeats_no_secret() {
     assert_refused_in_silence(Method::PUT, "/api/v1/data", |canary| {
         let long = canary.repeat(2_000);
         let set = |credential_type: &str, value: Value| {
@@ -88,7 +88,7 @@ async fn a_refused_set_repeats_nothing() {
 }
 
 #[tokio::test]
-async fn a_refused_generate_repeats_nothing() {
+async fn rejected_generate_repeats_no_secret() {
     assert_refused_in_silence(Method::POST, "/api/v1/data", |canary| {
         let long = canary.repeat(2_000);
         let with = |credential_type: &str, parameters: Value| {
@@ -127,7 +127,7 @@ async fn a_refused_generate_repeats_nothing() {
 }
 
 #[tokio::test]
-async fn a_refused_regenerate_repeats_nothing() {
+async fn rejected_regenerate_repeats_no_secret() {
     assert_refused_in_silence(Method::POST, "/api/v1/regenerate", |canary| {
         vec![
             json!(format!("{{\"name\":\"/a\",\"metadata\":\"{canary}")),
@@ -142,7 +142,7 @@ async fn a_refused_regenerate_repeats_nothing() {
 }
 
 #[tokio::test]
-async fn a_refused_interpolate_repeats_nothing() {
+async fn rejected_interpolate_repeats_no_secret() {
     assert_refused_in_silence(Method::POST, "/api/v1/interpolate", |canary| {
         let binding = |reference: &str| {
             json!({canary: [{canary: canary, "credentials": {"store-ref": reference, "b": canary}}]})

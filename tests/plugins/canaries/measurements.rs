@@ -1,4 +1,4 @@
-//! What is measured names nobody and nothing.
+//! Metrics contain no names of actors and credentials.
 
 use keywright_harness::{Options, Server};
 use reqwest::Method;
@@ -7,7 +7,7 @@ use serde_json::json;
 use super::Canaries;
 
 #[tokio::test]
-async fn no_secret_no_name_and_no_actor_is_measured() {
+async fn metrics_contain_no_secret_name_or_actor() {
     let server = Server::start_with(&Options::default().watched()).await;
     let mut canaries = Canaries::default();
     let name = format!("/{}", canaries.plant("a credential's name"));
@@ -60,7 +60,7 @@ async fn no_secret_no_name_and_no_actor_is_measured() {
     canaries.watch("the actor", "developer");
 
     let scrape = server.scrape().await;
-    // The search would prove nothing of a page without these.
+    // Without these the search would be meaningless.
     for marker in [
         "unmatched",
         "keywright_certificates",

@@ -1,4 +1,4 @@
-//! Secrets planted in every field of every type are found in no log line, no audit event, no error and no database file.
+//! Secrets in any field of any type occur in no log line, audit event, error or database file.
 
 mod audit;
 mod errors;
@@ -12,26 +12,26 @@ use uuid::Uuid;
 
 use crate::hexadecimal::hexadecimal;
 
-/// Texts that are nowhere unless the server repeats what it was told.
+/// Unique texts that only occur where the server repeats its input.
 #[derive(Default)]
 struct Canaries {
     planted: Vec<(String, String)>,
 }
 
 impl Canaries {
-    /// A new text to be planted at this place.
+    /// Creates a text for this field.
     fn plant(&mut self, place: &str) -> String {
         let text = format!("canary{}", Uuid::new_v4().simple());
         self.watch(place, &text);
         text
     }
 
-    /// A secret that the server itself made.
+    /// Adds a secret that the server generated.
     fn watch(&mut self, place: &str, secret: &str) {
         self.planted.push((place.to_owned(), secret.to_owned()));
     }
 
-    /// All secrets in a value that the server made: passwords, hashes, and each line of a private key.
+    /// Adds all secrets in a generated value: passwords, hashes, and each line of a private key.
     fn watch_made(&mut self, place: &str, value: &Value) {
         for member in ["password", "password_hash"] {
             if let Some(secret) = value.get(member).and_then(Value::as_str) {
@@ -48,7 +48,7 @@ impl Canaries {
         }
     }
 
-    /// Asserts that none of them is in a text, neither as it is nor in hexadecimal.
+    /// Asserts that a text contains no canary, neither literally nor in hexadecimal.
     #[track_caller]
     fn assert_absent(&self, from: &str, text: &str) {
         for (place, secret) in &self.planted {

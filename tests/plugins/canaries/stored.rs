@@ -1,4 +1,4 @@
-//! What callers set, what the server makes, and what they say beside it.
+//! Values that callers set, values that the server generates, and their metadata.
 
 #![expect(
     clippy::expect_used,
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::{Canaries, places::assert_left_nowhere};
 
-/// A certificate whose subject is a canary, and its key.
+/// Returns a certificate whose subject is a canary, with its key.
 fn certificate(common_name: &str) -> (String, String) {
     let mut parameters = CertificateParams::default();
     parameters.distinguished_name = DistinguishedName::new();
@@ -25,7 +25,7 @@ fn certificate(common_name: &str) -> (String, String) {
 }
 
 #[tokio::test]
-async fn nothing_that_was_set_is_in_a_log_or_a_database_file() {
+async fn set_values_are_in_no_log_or_database_file() {
     let server = Server::start().await;
     let mut canaries = Canaries::default();
     let (pem, key) = certificate(&canaries.plant("the subject of a certificate"));
@@ -77,7 +77,7 @@ async fn nothing_that_was_set_is_in_a_log_or_a_database_file() {
 }
 
 #[tokio::test]
-async fn nothing_that_was_made_is_in_a_log_or_a_database_file() {
+async fn generated_values_are_in_no_log_or_database_file() {
     let server = Server::start().await;
     let mut canaries = Canaries::default();
     let mut plant = |place: &str| canaries.plant(place);
@@ -134,7 +134,7 @@ async fn nothing_that_was_made_is_in_a_log_or_a_database_file() {
 }
 
 #[tokio::test]
-async fn nothing_of_an_interpolated_document_is_in_a_log_or_a_database_file() {
+async fn interpolated_documents_are_in_no_log_or_database_file() {
     let server = Server::start().await;
     let mut canaries = Canaries::default();
     let value = json!({"password": canaries.plant("a referenced value")});
@@ -156,7 +156,7 @@ async fn nothing_of_an_interpolated_document_is_in_a_log_or_a_database_file() {
     assert_left_nowhere(server, &canaries, "/marker/json").await;
 }
 
-/// Reads all versions of all credentials in each way there is.
+/// Reads all versions of all credentials with every endpoint.
 async fn read_everything(server: &Server, path: &str) {
     let found = server
         .get(&format!("/api/v1/data?path={path}"))

@@ -1,4 +1,4 @@
-//! Tokens, client secrets and passwords of people who log in.
+//! Tokens, client secrets and passwords of users who log in.
 
 use keywright_harness::{Options, Server};
 use reqwest::{Method, header};
@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{Canaries, places::assert_left_nowhere};
 
 #[tokio::test]
-async fn no_part_of_a_token_is_left_anywhere() {
+async fn tokens_are_in_no_log_or_database_file() {
     let server = Server::start().await;
     let mut canaries = Canaries::default();
     for part in server.token().split('.').skip(1) {
@@ -41,7 +41,7 @@ async fn no_part_of_a_token_is_left_anywhere() {
 }
 
 #[tokio::test]
-async fn no_secret_that_somebody_logs_in_with_is_left_anywhere() {
+async fn login_secrets_are_in_no_log_or_database_file() {
     let mut canaries = Canaries::default();
     let client_secret = canaries.plant("a client");
     let password = canaries.plant("a user");

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::made;
 
-/// age's own program finds the same recipient for the identity.
+/// age's own program computes the same recipient for the identity.
 pub(super) async fn is_an_identity_of_age(server: &Server) {
     let value = made(server, "age", &json!({})).await;
     if is_available("age-keygen") {

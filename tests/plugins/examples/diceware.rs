@@ -17,7 +17,7 @@ pub(super) async fn is_a_passphrase_of_the_list(server: &Server) {
         (json!({"words": 5, "separator": "~!%"}), 5, "~!%"),
     ] {
         let value = made(server, "diceware", &parameters).await;
-        // One word has a hyphen of its own.
+        // One word contains a hyphen.
         let passphrase = value.as_str().unwrap().replace("yo-yo", "yo_yo");
         let chosen: Vec<String> = passphrase
             .split(separator)

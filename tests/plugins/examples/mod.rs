@@ -1,5 +1,5 @@
-//! The examples: each keeps to its own expectations, and what those in languages other than Rust make through HTTPS is judged by
-//! a program that knows nothing of Keywright.
+//! The examples: each passes its test vectors, and independent programs check the values of those in languages other than Rust over
+//! HTTPS.
 
 #![expect(
     clippy::indexing_slicing,
@@ -20,32 +20,32 @@ use keywright_harness::{
 use serde_json::{Value, json};
 
 #[test]
-fn the_generator_in_c_passes_its_own_tests() {
+fn c_generator_passes_its_tests() {
     passes_its_own_tests("uuid", "uuid-generator");
 }
 
 #[test]
-fn the_generator_in_go_passes_its_own_tests() {
+fn go_generator_passes_its_tests() {
     passes_its_own_tests("age", "age-generator");
 }
 
 #[test]
-fn the_generator_in_javascript_passes_its_own_tests() {
+fn javascript_generator_passes_its_tests() {
     passes_its_own_tests("diceware", "passphrase-generator");
 }
 
 #[test]
-fn the_generator_in_python_passes_its_own_tests() {
+fn python_generator_passes_its_tests() {
     passes_its_own_tests("totp", "totp-generator");
 }
 
 #[test]
-fn the_generator_in_rust_passes_its_own_tests() {
+fn rust_generator_passes_its_tests() {
     passes_its_own_tests("wireguard", "wireguard-generator");
 }
 
 #[test]
-fn each_is_built_to_where_its_part_of_the_configuration_says() {
+fn configurations_name_the_built_components() {
     for folder in [
         "age-generator",
         "passphrase-generator",
@@ -64,7 +64,7 @@ fn each_is_built_to_where_its_part_of_the_configuration_says() {
 
 /// One server for all of them, because the larger ones take seconds to compile.
 #[tokio::test]
-async fn what_each_makes_through_https_is_what_it_says() {
+async fn values_generated_over_https_are_valid() {
     let mut options = Options::default();
     let mut configured = Vec::new();
     for (credential_type, folder) in [
@@ -91,9 +91,9 @@ async fn what_each_makes_through_https_is_what_it_says() {
     }
 }
 
-/// What the README says tests a part of the example without a component.
+/// Runs the command in the README that tests a part of the example without a component.
 #[test]
-fn the_generator_in_go_writes_keys_as_their_standard_does() {
+fn go_generator_encodes_keys_like_the_standard() {
     let Some(mut go) = toolchain_program("go") else {
         return;
     };
@@ -105,7 +105,7 @@ fn the_generator_in_go_writes_keys_as_their_standard_does() {
     assert!(tested.starts_with("ok "), "{tested}");
 }
 
-/// Holds a component against what is expected beside its sources, and against all else that `keywright plugin test` looks at.
+/// Runs `keywright plugin test` with the test vectors next to the sources.
 fn passes_its_own_tests(credential_type: &str, folder: &str) {
     let Some(component) = component_by_toolchain(credential_type) else {
         return;
@@ -129,7 +129,7 @@ fn passes_its_own_tests(credential_type: &str, folder: &str) {
     assert_eq!(tested["entropy"]["faults"], Value::Array(Vec::new()));
 }
 
-/// Where `keywright plugin build` puts the component of an example, from the workspace's root.
+/// Returns the output path of `keywright plugin build` for an example, relative to the workspace's root.
 fn place(folder: &str) -> String {
     format!("examples/{folder}/{folder}.wasm")
 }
@@ -138,8 +138,7 @@ fn own_file(folder: &str, file: &str) -> PathBuf {
     workspace().join("examples").join(folder).join(file)
 }
 
-/// Makes a value, makes sure that it converges and is made anew as every other, and that a parameter it does not know is
-/// refused.
+/// Generates a value, and asserts that it converges, can be regenerated, and that unknown parameters are rejected.
 async fn made(server: &Server, credential_type: &str, parameters: &Value) -> Value {
     let name = format!("/{credential_type}");
     let generate = |parameters: &Value| server.generate(&name, credential_type, parameters.clone());

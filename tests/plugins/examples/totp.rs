@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::made;
 
-/// The codes at these times that pyotp computes from the secret with the parameters, and from the URI alone.
+/// Returns pyotp's codes at these times, computed from the secret with the parameters, and from the URI.
 const CODES: &str = "
 import hashlib, json, sys, pyotp
 given = json.load(sys.stdin)

@@ -1,4 +1,4 @@
-//! Registries that want to know who is asking.
+//! Registries that require a login.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use keywright_harness::{DockerRegistry, Reply, Server, Stub, digest, key_file};
 use super::{Workshop, assert_generates, assert_refused, path, protected};
 
 #[tokio::test]
-async fn a_user_with_a_password_pushes_and_pulls_and_nobody_else_does() {
+async fn push_and_pull_require_the_login() {
     let Some(registry) = DockerRegistry::start_with_login() else {
         return;
     };
@@ -80,7 +80,7 @@ async fn a_user_with_a_password_pushes_and_pulls_and_nobody_else_does() {
 }
 
 #[tokio::test]
-async fn a_token_is_fetched_where_the_registry_names_a_server_of_tokens() {
+async fn token_is_fetched_from_the_token_server() {
     let workshop = Workshop::new();
     fs::write(workshop.path("password"), "hunter2").unwrap();
     let component = fs::read(workshop.path("plain.wasm")).unwrap();
@@ -125,7 +125,7 @@ async fn a_token_is_fetched_where_the_registry_names_a_server_of_tokens() {
     assert_eq!(asked.len(), 4);
 }
 
-/// The manifest of a component.
+/// Returns the manifest of a component.
 pub(super) fn manifest(component: &[u8]) -> String {
     serde_json::json!({
         "schemaVersion": 2,

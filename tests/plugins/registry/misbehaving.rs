@@ -1,4 +1,4 @@
-//! Registries that do not do what they should. Each is refused with what it did, and nothing of it is kept.
+//! Misbehaving registries. The error describes the misbehavior, and nothing is cached.
 
 use std::{fs, net::Ipv4Addr};
 
@@ -9,8 +9,7 @@ use super::{Workshop, assert_refused, login::manifest, plain_stub::PlainStub, pr
 /// The largest manifest, in bytes.
 const MANIFEST_BYTES_MAX: usize = 256 * 1024;
 
-/// What a registry answers to the request for the manifest, and to the one for the component; whatever it is, the digest in
-/// the reference is that of a sound manifest of this component.
+/// A registry's responses to requests for the manifest and the component. The reference always has the digest of the correct manifest.
 struct Case {
     manifest: fn(&str, &Asked, &str) -> Reply,
     component: fn(&Asked) -> Reply,
@@ -52,7 +51,7 @@ const CASES: [Case; 13] = [
             Reply::new(200, &format!("{manifest}{blanks}"))
         },
         component: sound_component,
-        // As large as it may be, but not the one that was asked for.
+        // As large as allowed, but not the requested one.
         told: "the manifest has the digest sha256:",
     },
     Case {
@@ -116,7 +115,7 @@ const CASES: [Case; 13] = [
     },
 ];
 
-/// It sends nothing, so this alone is to take longer than it may.
+/// Sends nothing, so only this case exceeds the time limit.
 const HANGING: Case = Case {
     manifest: sound_manifest,
     component: |_| Reply::hanging(),
@@ -124,14 +123,14 @@ const HANGING: Case = Case {
 };
 
 #[test]
-fn each_misdeed_is_told_and_nothing_is_kept() {
+fn registry_errors_are_reported_and_nothing_is_cached() {
     for case in CASES {
         assert_is_told(&case, 600);
     }
     assert_is_told(&HANGING, 2);
 }
 
-/// Starts a server that pulls from such a registry, and may take so many seconds for it.
+/// Starts a server that pulls from such a registry with this time limit.
 #[track_caller]
 fn assert_is_told(case: &Case, fetch_seconds_max: u32) {
     let (manifest, component) = (case.manifest, case.component);
@@ -156,7 +155,7 @@ fn assert_is_told(case: &Case, fetch_seconds_max: u32) {
 }
 
 #[test]
-fn a_descriptor_with_a_false_size_is_refused() {
+fn descriptor_with_a_wrong_size_is_rejected() {
     for false_size in [0, COMPONENT.len() - 1, COMPONENT.len() + 1] {
         let true_size = format!("\"size\":{}", COMPONENT.len());
         let manifest = manifest(COMPONENT).replace(&true_size, &format!("\"size\":{false_size}"));
@@ -180,7 +179,7 @@ fn a_descriptor_with_a_false_size_is_refused() {
 }
 
 #[test]
-fn a_certificate_that_nobody_vouches_for_is_refused() {
+fn untrusted_certificate_is_rejected() {
     let stub = Stub::start(|_, _, _| Reply::new(200, ""));
     let workshop = Workshop::new();
     let host = stub.url().replace("https://", "");
@@ -201,9 +200,9 @@ fn a_certificate_that_nobody_vouches_for_is_refused() {
     assert!(stub.asked().is_empty());
 }
 
-/// Nobody on the way is to see what is asked of a registry elsewhere, unless the configuration says so.
+/// Requests to registries on other machines use TLS unless configured otherwise.
 #[test]
-fn plain_http_is_for_this_machine_alone_unless_the_registry_is_listed() {
+fn plain_http_needs_loopback_or_a_setting() {
     for (setting, begin) in [
         ("", "connect registry.test:443"),
         (

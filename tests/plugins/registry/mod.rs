@@ -1,4 +1,4 @@
-//! Plugins whose components are in a registry: Debian's `docker-registry`, and such as a test makes up.
+//! Plugins whose components are in a registry: Debian's `docker-registry`, and stubs.
 
 #![expect(
     clippy::indexing_slicing,
@@ -27,7 +27,7 @@ use keywright_harness::{
 use serde_json::json;
 use tempfile::TempDir;
 
-/// A folder of an author's, with the component of the type `plain`, and of a server's, with what it has pulled.
+/// A folder with an author's component of the type `plain`, and a server's cache.
 struct Workshop(TempDir);
 
 impl Workshop {
@@ -41,8 +41,7 @@ impl Workshop {
         self.0.path().join(name)
     }
 
-    /// Another build of the component, which differs in nothing but a custom section, which WebAssembly ignores: in its
-    /// digest.
+    /// Writes another build of the component that differs only in a custom section, and so in its digest.
     fn build(&self, name: &str) {
         let mut bytes = fs::read(component("plain")).unwrap();
         let length = u8::try_from(name.len()).unwrap();
@@ -51,7 +50,7 @@ impl Workshop {
         fs::write(self.path(name), bytes).unwrap();
     }
 
-    /// The SHA-256 of a file, as the server shows it.
+    /// Returns the SHA-256 of a file, as shown by the server.
     fn digest(&self, name: &str) -> String {
         let bytes = fs::read(self.path(name)).unwrap();
         keywright_harness::digest(&bytes).replace("sha256:", "")
@@ -66,7 +65,7 @@ impl Workshop {
         )
     }
 
-    /// Pushes a file to a registry, and returns the reference that is printed.
+    /// Pushes a file to a registry, and returns the printed reference.
     #[track_caller]
     fn pushed(&self, registry: &DockerRegistry, file: &str, tag: &str) -> String {
         let target = format!("oci://{}/plugins/plain:{tag}", registry.host());
@@ -79,7 +78,7 @@ impl Workshop {
         reference.to_owned()
     }
 
-    /// A server with one plugin, of this component; more lines are those of its section, and then of others.
+    /// Returns options for a server with one plugin with this component. `more` continues its section.
     fn options(&self, component: &str, more: &str) -> Options {
         let section = format!("component = \"{component}\"\ngrants = [\"random\"]\n{more}");
         let cache = self.path("cache");
@@ -92,7 +91,7 @@ impl Workshop {
             )
     }
 
-    /// What the server has kept of registries, by the end of the files' names.
+    /// Returns the cached files of registries whose names end like this.
     fn kept(&self, end: &str) -> Vec<PathBuf> {
         let files = fs::read_dir(self.path("cache/registry"))
             .into_iter()
@@ -103,7 +102,7 @@ impl Workshop {
             .collect()
     }
 
-    /// Makes a pair of keys of minisign's, and returns the public one.
+    /// Generates a minisign key pair, and returns the public key.
     fn minisign_key(&self, name: &str) -> String {
         let (public, secret) = (self.path(&format!("{name}.pub")), self.path(name));
         minisign(&["-G", "-W", "-p", path(&public), "-s", path(&secret)]);
@@ -111,7 +110,7 @@ impl Workshop {
         public.lines().nth(1).unwrap().to_owned()
     }
 
-    /// Signs a file by minisign.
+    /// Signs a file with minisign.
     fn minisign(&self, key: &str, file: &str) {
         let (key, file) = (self.path(key), self.path(file));
         minisign(&["-S", "-s", path(&key), "-m", path(&file)]);
@@ -126,7 +125,7 @@ fn path(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
-/// The section of a registry with the certificate of the tests' servers.
+/// Returns the section for a registry with the certificate of the tests' servers.
 fn protected(host: &str, more: &str) -> String {
     format!(
         "[[registry.hosts]]\nhost = \"{host}\"\nplain_http = false\ntrusted_authorities = \"{}\"\n{more}\n",
@@ -139,7 +138,7 @@ async fn assert_generates(server: &Server, name: &str) {
     made.expect(200);
 }
 
-/// The digest of the component that serves the type.
+/// Returns the digest of the component for the type.
 async fn served(server: &Server) -> String {
     let answer = server.get("/api/v1/types").await.expect(200).json();
     let types = answer["types"].as_array().unwrap();

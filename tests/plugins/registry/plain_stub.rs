@@ -1,4 +1,4 @@
-//! A server of plain HTTP that a test makes up.
+//! A stub server for plain HTTP.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -7,15 +7,14 @@ use std::{
     thread,
 };
 
-/// A server on a free port of an address of the loopback network. It serves for as long as the tests run.
+/// A server on a free port of a loopback address. It serves until the tests end.
 pub(super) struct PlainStub {
     address: SocketAddr,
     heads: Arc<Mutex<Vec<String>>>,
 }
 
 impl PlainStub {
-    /// Starts a server that answers by this function, which is told the head of the request, in lower case: with a status, lines
-    /// of the head, and a body.
+    /// Starts a server. `answer` gets the head of a request in lower case, and returns a status, header lines and a body.
     pub(super) fn start(
         address: Ipv4Addr,
         answer: impl Fn(&str) -> (u16, String, &'static str) + Send + 'static,
@@ -47,17 +46,17 @@ impl PlainStub {
         Self { address, heads }
     }
 
-    /// Its host, as references have it.
+    /// Returns the host and port.
     pub(super) fn host(&self) -> String {
         self.address.to_string()
     }
 
-    /// Its address: scheme, host and port.
+    /// Returns the URL: scheme, host and port.
     pub(super) fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// The heads of what it was asked so far, in lower case.
+    /// Returns the heads of all requests so far, in lower case.
     pub(super) fn heads(&self) -> Vec<String> {
         self.heads.lock().unwrap().clone()
     }

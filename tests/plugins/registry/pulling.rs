@@ -8,7 +8,7 @@ use serde_json::json;
 use super::{Workshop, assert_generates, assert_refused, served};
 
 #[tokio::test]
-async fn a_component_that_was_pushed_makes_values_also_when_its_registry_has_gone() {
+async fn cached_component_works_without_its_registry() {
     let Some(mut registry) = DockerRegistry::start() else {
         return;
     };
@@ -31,7 +31,7 @@ async fn a_component_that_was_pushed_makes_values_also_when_its_registry_has_gon
     assert!(server.log().contains("so its registry is not asked"));
     drop(server);
 
-    // What was kept is not trusted: a component and a manifest that were changed are pulled anew.
+    // Cached files are not trusted: a modified component or manifest is pulled again.
     let kept = workshop.kept(".wasm");
     assert_eq!(kept.len(), 1);
     fs::write(&kept[0], b"\0asm\x0d\0\x01\0").unwrap();
@@ -60,7 +60,7 @@ async fn a_component_that_was_pushed_makes_values_also_when_its_registry_has_gon
 }
 
 #[tokio::test]
-async fn at_sighup_another_digest_is_pulled_and_one_that_is_not_there_changes_nothing() {
+async fn sighup_pulls_another_digest() {
     let Some(mut registry) = DockerRegistry::start() else {
         return;
     };
@@ -88,7 +88,7 @@ async fn at_sighup_another_digest_is_pulled_and_one_that_is_not_there_changes_no
     assert_generates(&server, "/a").await;
     assert_eq!(served(&server).await, workshop.digest("other"));
 
-    // The first one was kept.
+    // The first one is cached.
     let told = server
         .reload_plugins(&workshop.options(&references[0], ""))
         .await;
@@ -97,7 +97,7 @@ async fn at_sighup_another_digest_is_pulled_and_one_that_is_not_there_changes_no
 }
 
 #[test]
-fn a_reference_without_a_digest_is_refused_with_how_to_find_it() {
+fn reference_without_a_digest_is_rejected_with_a_remedy() {
     let options = Workshop::new().options("oci://registry.example.com/plain:1.0.0", "");
     let told = [
         "generators.plain.component",
@@ -108,7 +108,7 @@ fn a_reference_without_a_digest_is_refused_with_how_to_find_it() {
 }
 
 #[tokio::test]
-async fn the_digest_of_the_component_may_be_pinned_besides() {
+async fn component_digest_can_also_be_pinned() {
     let Some(registry) = DockerRegistry::start() else {
         return;
     };
@@ -125,9 +125,9 @@ async fn the_digest_of_the_component_may_be_pinned_besides() {
     drop(Server::start_with(&workshop.options(&reference, &pinned)).await);
 }
 
-/// The largest component is the one that may be pulled: with one byte less, it is refused.
+/// A component of exactly the maximum size is pulled. With a limit one byte lower, it is rejected.
 #[tokio::test]
-async fn a_component_is_pulled_up_to_its_limit() {
+async fn component_is_pulled_up_to_the_size_limit() {
     let Some(registry) = DockerRegistry::start() else {
         return;
     };
@@ -145,7 +145,7 @@ async fn a_component_is_pulled_up_to_its_limit() {
 }
 
 #[tokio::test]
-async fn what_is_no_component_of_ours_is_refused_with_what_it_is() {
+async fn other_artifacts_are_rejected_with_the_reason() {
     let Some(registry) = DockerRegistry::start() else {
         return;
     };
@@ -185,7 +185,7 @@ async fn what_is_no_component_of_ours_is_refused_with_what_it_is() {
 }
 
 #[tokio::test]
-async fn check_config_pulls_what_was_not_pulled_and_keeps_nothing() {
+async fn check_config_pulls_and_caches_nothing() {
     let Some(mut registry) = DockerRegistry::start() else {
         return;
     };
@@ -212,12 +212,12 @@ async fn check_config_pulls_what_was_not_pulled_and_keeps_nothing() {
     );
     assert!(checked.output.contains(&told), "{checked:#?}");
     check("absent", &["--no-plugins"], 0);
-    // What the server has kept is there.
+    // The server's cache has the component.
     check("cache", &[], 0);
 }
 
 #[test]
-fn what_is_in_a_registry_is_inspected_as_a_file_is() {
+fn inspect_accepts_registry_references() {
     let Some(registry) = DockerRegistry::start() else {
         return;
     };

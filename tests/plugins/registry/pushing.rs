@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::Workshop;
 
 #[tokio::test]
-async fn what_is_pushed_has_the_layout_of_the_cncf_and_the_same_digest_each_time() {
+async fn push_uses_the_cncf_layout_and_is_reproducible() {
     let Some(registry) = DockerRegistry::start() else {
         return;
     };
@@ -46,7 +46,7 @@ async fn what_is_pushed_has_the_layout_of_the_cncf_and_the_same_digest_each_time
 }
 
 #[test]
-fn what_no_server_would_load_is_not_pushed() {
+fn unloadable_component_is_not_pushed() {
     let workshop = Workshop::new();
     let text = r#"(component
         (import "wasi:clocks/wall-clock@0.2.0" (instance (export "now" (func))))
@@ -56,7 +56,7 @@ fn what_no_server_would_load_is_not_pushed() {
     )"#;
     fs::write(workshop.path("clock.wasm"), wat::parse_str(text).unwrap()).unwrap();
     fs::write(workshop.path("text.wasm"), "text").unwrap();
-    // There is nobody: had anything been sent, that would be told.
+    // No registry listens there, so any request would fail.
     let target = "oci://127.0.0.1:1/a:1";
     for (file, status, told) in [
         ("clock.wasm", 3, "it imports wasi:clocks/wall-clock@0.2.0"),
@@ -71,7 +71,7 @@ fn what_no_server_would_load_is_not_pushed() {
 }
 
 #[test]
-fn wrong_usage_is_told() {
+fn usage_errors_are_reported() {
     let workshop = Workshop::new();
     let digest = format!("oci://h/a:1@sha256:{}", "0".repeat(64));
     for (arguments, told) in [
@@ -89,7 +89,7 @@ fn wrong_usage_is_told() {
 }
 
 #[test]
-fn a_password_is_not_sent_by_plain_http_to_another_machine() {
+fn password_is_not_sent_over_plain_http() {
     let workshop = Workshop::new();
     fs::write(workshop.path("token"), "hunter2").unwrap();
     let login = ["--user", "ada", "--password-file", "token", "--plain-http"];
@@ -98,9 +98,9 @@ fn a_password_is_not_sent_by_plain_http_to_another_machine() {
     assert!(run.errors.contains("not sent by plain http"), "{run:#?}");
 }
 
-/// What stands in help below `Examples:` is typed as it stands there, but for the registry.
+/// Runs the commands below `Examples:` in the help text, with the test's registry.
 #[test]
-fn each_example_does_what_it_says() {
+fn examples_in_help_work() {
     let Some(registry) = DockerRegistry::start() else {
         return;
     };
@@ -123,7 +123,7 @@ fn each_example_does_what_it_says() {
 }
 
 #[tokio::test]
-async fn the_configuration_of_what_is_pushed_says_what_it_imports_and_exports() {
+async fn pushed_configuration_lists_imports_and_exports() {
     let Some(registry) = DockerRegistry::start() else {
         return;
     };

@@ -1,4 +1,4 @@
-//! Who must have signed a component: a key of minisign's, or one of cosign's.
+//! Required signatures of components by minisign or cosign keys.
 
 use std::fs;
 
@@ -25,7 +25,7 @@ fn by_cosign(workshop: &Workshop, component: &str, key: &str) -> Options {
 }
 
 #[tokio::test]
-async fn a_component_of_a_registry_must_be_signed_by_the_key_of_minisign() {
+async fn registry_component_needs_the_minisign_signature() {
     if !is_available("minisign") {
         return;
     }
@@ -54,7 +54,7 @@ async fn a_component_of_a_registry_must_be_signed_by_the_key_of_minisign() {
     assert_generates(&server, "/a").await;
     let folder = server.stop().await;
 
-    // The signature is kept with the component, and looked at again.
+    // The signature is cached with the component, and verified again.
     registry.stop();
     drop(Server::start_in(folder, &options).await);
     assert_refused(&by_minisign(&workshop, &reference, &other), &refused);
@@ -71,7 +71,7 @@ async fn a_component_of_a_registry_must_be_signed_by_the_key_of_minisign() {
 }
 
 #[tokio::test]
-async fn a_signature_by_minisign_of_another_component_is_refused() {
+async fn minisign_signature_of_another_component_is_rejected() {
     if !is_available("minisign") {
         return;
     }
@@ -100,7 +100,7 @@ async fn a_signature_by_minisign_of_another_component_is_refused() {
 }
 
 #[tokio::test]
-async fn a_file_must_be_signed_by_the_key_of_minisign() {
+async fn file_needs_the_minisign_signature() {
     if !is_available("minisign") {
         return;
     }
@@ -128,7 +128,7 @@ async fn a_file_must_be_signed_by_the_key_of_minisign() {
 }
 
 #[tokio::test]
-async fn a_component_of_a_registry_must_be_signed_by_the_key_of_cosign() {
+async fn registry_component_needs_the_cosign_signature() {
     let Some(mut registry) = DockerRegistry::start() else {
         return;
     };
@@ -166,11 +166,11 @@ async fn a_component_of_a_registry_must_be_signed_by_the_key_of_cosign() {
     assert_refused(&of_file, &["can only verify components in a registry"]);
 }
 
-/// What cosign does with a key pair.
+/// A stand-in for cosign, with a key pair.
 struct Cosign(EcdsaKeyPair);
 
 impl Cosign {
-    /// Makes a pair of keys, and writes the public one.
+    /// Generates a key pair, and writes the public key.
     fn new(workshop: &Workshop, file: &str) -> Self {
         let pair = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_ASN1_SIGNING).unwrap();
         let der = pair.public_key().as_der().unwrap();
@@ -180,7 +180,7 @@ impl Cosign {
         Self(pair)
     }
 
-    /// Puts signatures where those of a manifest are; what each says that it is of.
+    /// Pushes signatures for a manifest. Their payloads contain the digests in `of`.
     async fn sign(&self, registry: &DockerRegistry, manifest: &str, of: &[&str]) {
         let repository = "plugins/plain";
         let media_type = "application/vnd.dev.cosign.simplesigning.v1+json";

@@ -1,5 +1,4 @@
-//! Whoever else a registry's answers lead to learns nothing of the user and the password, nor does a proxy of a registry on
-//! this machine.
+//! Credentials are not sent to other servers that a registry's responses refer to, nor to a proxy for a registry on this machine.
 
 use std::{fs, net::Ipv4Addr};
 
@@ -7,14 +6,14 @@ use keywright_harness::{Asked, Commanded, Reply, Stub, digest, key_file, run_pro
 
 use super::{Workshop, assert_refused, login::manifest, path, plain_stub::PlainStub, protected};
 
-/// What is said when a stranger asks for a login.
+/// The error if another server requires a login.
 const REFUSED: &str = "the challenge comes from another address than the registry's own";
 
-/// How a stranger asks for a login: for the password itself, or for it at its own server of tokens.
+/// The other server's challenges: for the password itself, or with its own token server.
 const CHALLENGES: [&str; 2] = ["Basic realm=\"x\"", "Bearer realm=\"URL/token\""];
 
 #[test]
-fn who_a_registry_redirects_to_is_not_told_the_password() {
+fn redirect_target_does_not_get_the_password() {
     for challenge in CHALLENGES {
         let stranger = stranger(challenge);
         let workshop = Workshop::new();
@@ -43,7 +42,7 @@ fn who_a_registry_redirects_to_is_not_told_the_password() {
 }
 
 #[test]
-fn where_a_registry_has_an_upload_go_is_not_told_the_password() {
+fn upload_target_does_not_get_the_password() {
     for challenge in CHALLENGES {
         let stranger = stranger(challenge);
         let elsewhere = stranger.url();
@@ -75,7 +74,7 @@ fn where_a_registry_has_an_upload_go_is_not_told_the_password() {
 }
 
 #[test]
-fn a_registry_of_plain_http_has_its_server_of_tokens_on_its_own_host() {
+fn plain_http_registry_needs_token_server_on_its_host() {
     let tokens = |address| {
         PlainStub::start(address, |_| {
             (200, String::new(), r#"{"token": "granted-token"}"#)
@@ -104,7 +103,7 @@ fn a_registry_of_plain_http_has_its_server_of_tokens_on_its_own_host() {
 }
 
 #[test]
-fn what_is_said_with_a_registry_on_this_machine_goes_through_no_proxy() {
+fn loopback_registry_bypasses_proxies() {
     let proxy = PlainStub::start(Ipv4Addr::LOCALHOST, |_| (502, String::new(), ""));
     let registry = PlainStub::start(Ipv4Addr::LOCALHOST, |head| {
         if head.contains("authorization: basic ") {
@@ -129,7 +128,7 @@ fn what_is_said_with_a_registry_on_this_machine_goes_through_no_proxy() {
     assert_eq!(proxy.heads(), Vec::<String>::new());
 }
 
-/// A server that asks for a login, and would take any.
+/// Starts a server that requires a login, and would accept any.
 fn stranger(challenge: &'static str) -> Stub {
     Stub::start(move |asked: &Asked, _, url| {
         if asked.line.starts_with("GET /token") {
@@ -139,7 +138,7 @@ fn stranger(challenge: &'static str) -> Stub {
     })
 }
 
-/// What a registry answers that has every blob, and takes every manifest.
+/// Returns the response of a registry that has every blob and accepts every manifest.
 fn taken(head: &str) -> (u16, String, &'static str) {
     let status = if head.starts_with("put ") { 201 } else { 200 };
     (status, String::new(), "")
@@ -154,7 +153,7 @@ fn push(workshop: &Workshop, host: &str, more: &[&str], variables: &[(&str, &str
     run_program(workshop.0.path(), &arguments, variables)
 }
 
-/// A file with the user's password.
+/// Writes a file with the user's password.
 fn with_password(workshop: &Workshop) -> String {
     let file = workshop.path("password");
     fs::write(&file, "hunter2").unwrap();

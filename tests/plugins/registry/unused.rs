@@ -1,4 +1,4 @@
-//! What is compiled and pulled is kept for as long as a server uses it, and then for a while.
+//! Compiled and pulled files are removed when no server has used them for a while.
 
 use std::{
     collections::BTreeSet,
@@ -12,7 +12,7 @@ use keywright_harness::{Options, Reply, Server, Stub, digest};
 use super::{Workshop, login::manifest, path, protected};
 
 #[tokio::test]
-async fn what_no_server_has_used_for_long_is_removed_and_what_another_one_has_loaded_stays() {
+async fn unused_files_are_removed_and_loaded_ones_stay() {
     let workshop = Workshop::new();
     workshop.build("other.wasm");
     let component = fs::read(workshop.path("other.wasm")).unwrap();
@@ -54,7 +54,7 @@ async fn what_no_server_has_used_for_long_is_removed_and_what_another_one_has_lo
     reload(&server, &own).await;
     assert_eq!(workshop.cached(), loaded);
 
-    // What was loaded again was marked as used; what nobody has loaded any more was not.
+    // The reload marks loaded files as used. The other server's files are no longer used.
     drop(other);
     reload(&server, &own).await;
     let own_digest = workshop.digest("plain.wasm");
@@ -68,7 +68,7 @@ async fn what_no_server_has_used_for_long_is_removed_and_what_another_one_has_lo
 }
 
 impl Workshop {
-    /// The files of what was compiled and pulled.
+    /// Returns the compiled and pulled files.
     fn cached(&self) -> BTreeSet<PathBuf> {
         let folders = ["cache", "cache/registry"].map(|folder| self.path(folder));
         let files = folders
@@ -78,7 +78,7 @@ impl Workshop {
         paths.filter(|path| path.is_file()).collect()
     }
 
-    /// Makes it so that nothing of it was used for longer than it may be.
+    /// Sets the last use of all files to before the limit.
     fn leave_unused(&self) {
         let unused = Duration::from_hours(UNUSED_DAYS_MAX * 24) + Duration::from_secs(1);
         for path in self.cached() {

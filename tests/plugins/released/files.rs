@@ -1,4 +1,4 @@
-//! What is released stays as it is.
+//! Released files are never edited.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
@@ -12,7 +12,7 @@ use crate::hexadecimal::hexadecimal;
 const DIGESTS: &str = "wit/released/SHA256SUMS";
 
 #[test]
-fn released_packages_and_their_guests_are_never_edited() {
+fn released_packages_and_guests_are_unchanged() {
     let text = fs::read_to_string(workspace().join(DIGESTS)).unwrap();
     let mut known = BTreeSet::new();
     for line in text.lines() {
@@ -29,7 +29,7 @@ fn released_packages_and_their_guests_are_never_edited() {
     assert_eq!(known, released, "{DIGESTS} lists every released file");
 }
 
-/// Manifests are not among them: what they name may be brought up to date.
+/// Manifests are not included: their dependencies may be updated.
 fn add_files(folder: &Path, files: &mut BTreeSet<String>) {
     for entry in fs::read_dir(workspace().join(folder)).unwrap() {
         let path = folder.join(entry.unwrap().file_name());
@@ -43,7 +43,7 @@ fn add_files(folder: &Path, files: &mut BTreeSet<String>) {
 }
 
 #[test]
-fn each_released_version_has_its_packages_and_a_guest_of_each_kind() {
+fn released_versions_have_packages_and_all_guests() {
     let names = |folder: &str| -> BTreeSet<String> {
         let entries = fs::read_dir(workspace().join(folder)).unwrap();
         let entries = entries.map(|entry| entry.unwrap());

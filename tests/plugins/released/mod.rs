@@ -1,8 +1,7 @@
-//! Components that were built for a released version of the WIT packages run in a server of today, beside those for the
-//! current one.
+//! Components for a released version of the WIT packages run in the current server, alongside those for the current version.
 //!
 //! To release a version: copy `wit/` to `wit/released/`, and `tests/guests/current` to `tests/guests/released/`, add the
-//! digests of both to `wit/released/SHA256SUMS`, and put the new version into [`VERSIONS`].
+//! digests of both to `wit/released/SHA256SUMS`, and add the new version to [`VERSIONS`].
 
 #![expect(
     clippy::indexing_slicing,
@@ -23,18 +22,18 @@ use crate::{
     hostile_issuer::{body, renewed},
 };
 
-/// A version of the WIT packages that the server runs.
+/// A version of the WIT packages that the server supports.
 struct Version {
     number: &'static str,
-    /// Its packages.
+    /// The folder with its packages.
     wit: &'static str,
-    /// The sources of its guests.
+    /// The folder with the sources of its guests.
     guests: &'static str,
-    /// What the names of its guests' components begin with.
+    /// The prefix of its guests' components.
     components: &'static str,
-    /// What the names of the types that its guests make end with.
+    /// The suffix of its guests' credential types.
     types: &'static str,
-    /// The first version of the server that ran components built for it.
+    /// The first version of the server that supports it.
     first_server: &'static str,
 }
 
@@ -61,13 +60,13 @@ const VERSIONS: [Version; 2] = [
 /// The kinds of plugins, each a folder with a guest in each version.
 const KINDS: [&str; 3] = ["generator", "issued", "resolver"];
 
-/// How many days the certificates last that are asked for.
+/// The requested duration of certificates, in days.
 const DURATION_DAYS: i64 = 2;
-/// How often a call is made until it falls into one second.
+/// The maximum number of attempts until a call starts and ends in the same second.
 const ATTEMPTS_MAX: usize = 1_000;
 
 #[tokio::test]
-async fn each_version_runs_beside_the_others_as_the_golden_table_says() {
+async fn versions_run_alongside_as_in_the_golden_table() {
     let server = Server::start_with(&options(&VERSIONS[0])).await;
     let (authority, leaf) = certificates(&server).await;
     server
@@ -78,7 +77,7 @@ async fn each_version_runs_beside_the_others_as_the_golden_table_says() {
         generates(&server, version).await;
         has_signed(&server, version, &authority, &leaf).await;
     }
-    // There is one resolver at a time.
+    // A server has only one resolver.
     resolves(&server).await;
     for version in &VERSIONS[1..] {
         let told = server.reload_plugins(&options(version)).await;
@@ -89,7 +88,7 @@ async fn each_version_runs_beside_the_others_as_the_golden_table_says() {
     table::is_the_published_one();
 }
 
-/// A server with the generators of all versions, and the resolver of one.
+/// Starts a server with the generators of all versions, and the resolver of one version.
 fn options(of_resolver: &Version) -> Options {
     let section =
         |file: &str, more: &str| format!("component = \"{}\"\n{more}", component(file).display());
@@ -116,7 +115,7 @@ fn options(of_resolver: &Version) -> Options {
     options.extra(&format!("[resolver]\n{resolver}"))
 }
 
-/// A value is made, converged upon, made anew, set, and made anew from what was set, and wrong parameters are told.
+/// Generates, converges, regenerates and sets a value, regenerates the set value, and sends invalid parameters.
 async fn generates(server: &Server, version: &Version) {
     let credential_type = &format!("plain-{}", version.types);
     let (made_name, set_name) = (
@@ -151,7 +150,7 @@ async fn generates(server: &Server, version: &Version) {
     assert_eq!(remade["value"]["given"], json!({"label": "recovered"}));
 }
 
-/// An authority and what it has signed.
+/// Generates a CA and a certificate signed by it.
 async fn certificates(server: &Server) -> (Value, Value) {
     let certificate = async |name: &str, mut parameters: Value| {
         parameters["common_name"] = json!(name);
@@ -166,7 +165,7 @@ async fn certificates(server: &Server) -> (Value, Value) {
     )
 }
 
-/// The guest learns everything of its issuer, has a body signed, and is told why another is not.
+/// The guest reads all data of its issuer, gets one body signed, and another one refused.
 async fn has_signed(server: &Server, version: &Version, authority: &Value, leaf: &Value) {
     let credential_type = &format!("issued-{}", version.types);
     let name = &format!("/issued-{}", version.types);
@@ -183,7 +182,7 @@ async fn has_signed(server: &Server, version: &Version, authority: &Value, leaf:
     let rule = refused["signed"].as_str().unwrap();
     assert!(rule.starts_with("refused: "), "{rule}");
 
-    // The body must begin in the very second of the call.
+    // The validity must start in the second of the call.
     for _ in 0..ATTEMPTS_MAX {
         let body = renewed(&body(leaf), DURATION_DAYS);
         let value = value(&body).await;

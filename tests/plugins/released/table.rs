@@ -7,12 +7,12 @@ use wit_parser::{Resolve, Stability};
 
 use super::{KINDS, VERSIONS, Version};
 
-/// Where the table is published, and what stands before and after it there.
+/// The file with the table, and the lines before and after it.
 const PUBLISHED: &str = "wit/README.md";
 const BEGIN: &str = "<!-- versions: written by `cargo xtask golden` -->\n";
 const END: &str = "<!-- end of versions -->\n";
 
-/// Compares the published table with what the test has shown, or publishes that.
+/// Compares the table in the file with the test's results, or updates it.
 pub(super) fn is_the_published_one() {
     let path = workspace().join(PUBLISHED);
     let text = fs::read_to_string(&path).unwrap();
@@ -50,7 +50,7 @@ fn table() -> String {
     table
 }
 
-/// The interfaces that came with a version, and the functions of earlier interfaces.
+/// Returns the interfaces that a version added, and the functions that it added to earlier interfaces.
 fn additions(version: &Version) -> String {
     if version.number == VERSIONS[0].number {
         return "everything else".to_owned();

@@ -16,7 +16,7 @@ use reqwest::Method;
 use serde_json::json;
 
 #[tokio::test]
-async fn a_call_in_flight_finishes_on_what_it_started_with() {
+async fn call_in_progress_finishes_with_the_old_plugin() {
     // It must still be running when the others are loaded. On a machine on which that takes longer, it runs longer.
     for deadline_ms in [3_000, 30_000, 300_000] {
         if is_ended_by_what_it_started_with(deadline_ms).await {
@@ -57,7 +57,7 @@ async fn is_ended_by_what_it_started_with(deadline_ms: u32) -> bool {
 }
 
 #[tokio::test]
-async fn a_type_that_goes_can_be_read_set_aside_and_comes_back() {
+async fn removed_type_can_be_read_and_comes_back() {
     let with = with_wireguard(&component("wireguard"));
     let server = Server::start().await;
     let unknown = server.generate("/a", "wireguard", json!({})).await;
@@ -78,7 +78,7 @@ async fn a_type_that_goes_can_be_read_set_aside_and_comes_back() {
 }
 
 #[tokio::test]
-async fn a_set_with_a_mistake_is_refused_whole_with_every_reason_and_the_old_one_goes_on() {
+async fn invalid_plugins_are_rejected_as_a_whole() {
     let server = Server::start().await;
     let before = types(&server).await;
     let mistaken = Options::default()
@@ -107,7 +107,7 @@ async fn a_set_with_a_mistake_is_refused_whole_with_every_reason_and_the_old_one
 }
 
 #[tokio::test]
-async fn a_configuration_that_can_not_be_read_changes_nothing() {
+async fn unreadable_configuration_changes_nothing() {
     let server = Server::start().await;
     let nonsense = Options::default().extra("[plugin]\nfile = \"hunter2\"");
     let told = server.reload_plugins(&nonsense).await;
@@ -118,7 +118,7 @@ async fn a_configuration_that_can_not_be_read_changes_nothing() {
 }
 
 #[tokio::test]
-async fn the_resolver_can_be_taken_away_and_given_back() {
+async fn resolver_can_be_removed_and_added() {
     let server = Server::start().await;
     let document = json!({"VCAP_SERVICES": {}});
     let interpolate = "/api/v1/interpolate";

@@ -94,8 +94,8 @@ impl Trail {
     pub(super) fn push(&self, touched: Touched) -> Position {
         let mut entries = self.entries();
         let next = Position(entries.touched.len());
-        let what = (touched.operation.as_str(), touched.name.clone());
-        let position = *entries.positions.entry(what).or_insert(next);
+        let key = (touched.operation.as_str(), touched.name.clone());
+        let position = *entries.positions.entry(key).or_insert(next);
         if position == next {
             entries.touched.push(touched);
         }
@@ -147,8 +147,8 @@ impl Trail {
         let mut entries = self.entries();
         let next = Position(entries.touched.len());
         let name = path.lookup().asked().to_owned();
-        let what = (Operation::WriteAcl.as_str(), name.clone());
-        entries.positions.entry(what).or_insert(next);
+        let key = (Operation::WriteAcl.as_str(), name.clone());
+        entries.positions.entry(key).or_insert(next);
         entries.touched.push(Touched {
             operation: Operation::WriteAcl,
             name,

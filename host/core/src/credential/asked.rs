@@ -47,17 +47,17 @@ pub(super) struct SetCertificate<'a> {
 /// If the plugin refuses or fails, or its parameters exceed the request.
 pub(super) async fn normalize(
     generator: &dyn Generator,
-    asked: &Parameters,
+    requested: &Parameters,
 ) -> Result<Parameters, Failure> {
-    let normalized = generator.normalize(asked).await?;
+    let normalized = generator.normalize(requested).await?;
     let Some(issuer_parameter) = generator.issuer_parameter() else {
         return Ok(normalized);
     };
-    let has_same_issuer = normalized.member(issuer_parameter) == asked.member(issuer_parameter);
+    let has_same_issuer = normalized.member(issuer_parameter) == requested.member(issuer_parameter);
     let limits = Limits {
-        may_be_authority: asks_for_authority(asked),
-        signing_usages: signing_usages(asked),
-        duration_days_max: days(asked).max(u64::from(DURATION_DAYS_MAX)),
+        may_be_authority: requests_authority(requested),
+        signing_usages: signing_usages(requested),
+        duration_days_max: days(requested).max(u64::from(DURATION_DAYS_MAX)),
     };
     if has_same_issuer && limits.include(&normalized) {
         Ok(normalized)
@@ -155,8 +155,8 @@ impl Limits {
 }
 
 /// A caller may send a flag as text, which is only converted if the plugin's schema declares a type.
-fn asks_for_authority(asked: &Parameters) -> bool {
-    asked.is_true(IS_CA) || asked.text(IS_CA) == Some("true")
+fn requests_authority(requested: &Parameters) -> bool {
+    requested.is_true(IS_CA) || requested.text(IS_CA) == Some("true")
 }
 
 /// Returns the days that an issuer would apply; 0 if the duration is not a number.

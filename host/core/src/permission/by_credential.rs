@@ -84,11 +84,11 @@ impl Permissions {
         name: &LookupName,
     ) -> Result<(), Failure> {
         let path = PermissionPath::of_lookup(name);
-        let asked = Granted {
+        let revoked = Granted {
             actor: actor.clone(),
             operations: None,
         };
-        caller.trail().ask_to_change(&path, asked);
+        caller.trail().ask_to_change(&path, revoked);
         let permit = self.permit_on(caller, Operation::WriteAcl, &path).await?;
         self.refuse_own(caller, actor)?;
         let deleted = self.repository.delete_of_actor_on(actor, &path).await?;

@@ -41,8 +41,8 @@ impl PermissionPath {
 
     /// Returns the path for a lookup. It is not checked, because no permission has a malformed path.
     #[must_use]
-    pub fn of_lookup(asked: &LookupName) -> Self {
-        Self(asked.asked().to_owned())
+    pub fn of_lookup(name: &LookupName) -> Self {
+        Self(name.asked().to_owned())
     }
 
     /// Returns the form in which rules evaluate the path.

@@ -1,5 +1,4 @@
-//! Certificates that clients present, as far as who they are and what they are for. Whether they are to be trusted is told
-//! elsewhere: where their chain is verified.
+//! Client certificates: their identity and their purpose. The verification of their chain is elsewhere.
 
 use chrono::DateTime;
 use keywright_core::certificate::{ClientAuthorityFacts, ClientCertificateFacts};
@@ -13,7 +12,7 @@ use super::{
     facts,
 };
 
-/// What a certificate, DER, says of the client that presents it; none when it can't be read.
+/// Reads the facts in a client certificate, DER, or returns `None` if it is malformed.
 #[must_use]
 pub fn client_certificate_facts(der: &[u8]) -> Option<ClientCertificateFacts> {
     let certificate = facts::parse(der)?;
@@ -24,7 +23,7 @@ pub fn client_certificate_facts(der: &[u8]) -> Option<ClientCertificateFacts> {
     })
 }
 
-/// What a certificate, DER, says of the authority whose clients are to be trusted; none when it can't be read.
+/// Reads the facts in the certificate, DER, of a trusted CA for clients, or returns `None` if it is malformed.
 #[must_use]
 pub fn client_authority_facts(der: &[u8]) -> Option<ClientAuthorityFacts> {
     let certificate = facts::parse(der)?;
@@ -37,8 +36,8 @@ pub fn client_authority_facts(der: &[u8]) -> Option<ClientAuthorityFacts> {
     })
 }
 
-/// Returns whether an authority with this certificate, DER, may issue certificates for clients: its key usage, if it has
-/// one, names the signing of certificates, and its extended key usage, if it has one, client authentication or any purpose.
+/// Returns whether a CA with this certificate, DER, may issue client certificates: its key usage, if present, includes certificate
+/// signing, and its extended key usage, if present, includes client authentication or any purpose.
 #[must_use]
 pub fn may_issue_for_clients(der: &[u8]) -> bool {
     let Some(certificate) = facts::parse(der) else {
@@ -65,7 +64,7 @@ fn organization_units(certificate: &X509Certificate<'_>) -> Vec<String> {
         .collect()
 }
 
-/// The text of an attribute, in whichever type of string it is; `None` if it is no string, or malformed.
+/// Returns the text of an attribute of any string type, or `None` if it is not a string, or malformed.
 pub(super) fn text(attribute: &AttributeTypeAndValue<'_>) -> Option<String> {
     let value = attribute.attr_value();
     if value.class() != Class::Universal {
@@ -77,7 +76,7 @@ pub(super) fn text(attribute: &AttributeTypeAndValue<'_>) -> Option<String> {
             .data
             .is_ascii()
             .then(|| value.data.iter().copied().map(char::from).collect()),
-        // Read as Latin-1, as other readers do.
+        // Decoded as Latin-1, like other programs do.
         TELETEX_STRING => Some(value.data.iter().copied().map(char::from).collect()),
         BMP_STRING => characters::<2>(value.data),
         UNIVERSAL_STRING => characters::<4>(value.data),
@@ -85,7 +84,7 @@ pub(super) fn text(attribute: &AttributeTypeAndValue<'_>) -> Option<String> {
     }
 }
 
-/// A text of characters of so many bytes each, most significant first.
+/// Decodes a text of characters with `BYTES` bytes each, most significant byte first.
 fn characters<const BYTES: usize>(data: &[u8]) -> Option<String> {
     let (characters, rest) = data.as_chunks::<BYTES>();
     if !rest.is_empty() {

@@ -1,35 +1,34 @@
-//! A little DER (X.690): checking elements and their contents, and writing what an issuer adds.
+//! DER (X.690): checks elements and their contents, and encodes the parts that an issuer adds.
 //!
-//! The parser of certificates is lenient, as readers of found certificates must be. What an issuer signs and what is stored
-//! must not be read in one way by the host and in another by those who verify it, so its bytes are first checked against
-//! the encoding rules themselves. [`super::shape`] adds the structure, [`super::grammar`] the definitions of X.509.
+//! The certificate parser is lenient. But the host and other programs must read signed and stored certificates in the same way, so
+//! their bytes are first checked against the encoding rules. [`super::shape`] adds the structure, [`super::grammar`] the
+//! definitions of X.509.
 
 use chrono::{NaiveDate, NaiveTime};
 
-/// How closely bytes must follow DER.
+/// How strictly bytes must follow DER.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Strictness {
-    /// To the letter: bytes that a guest made.
+    /// Exactly: for bytes from a guest.
     Exact,
-    /// As certificates of other programs are found: default values may be written out, sets may be unsorted, named bits may
-    /// end in zeros, and a `PrintableString` may hold other visible characters. Every reader reads these alike.
+    /// With the deviations of certificates from other programs: encoded default values, unsorted sets, trailing zeros in named
+    /// bits, and other visible characters in a `PrintableString`. All programs read these in the same way.
     AsFound,
 }
 
-/// Returns whether the bytes are exact DER elements from their beginning to their end. Contents of octet strings are not
-/// checked.
+/// Returns whether the bytes are a sequence of exact DER elements. The contents of octet strings are not checked.
 ///
-/// The certificate plugin keeps nothing that this refuses: both definitions are tested by the same cases.
+/// The certificate plugin keeps no part that this function rejects. Both implementations are tested with the same cases.
 pub(super) fn is_der(bytes: &[u8]) -> bool {
     is_der_at_depth(bytes, Strictness::Exact, 0)
 }
 
-/// Returns whether one element, given by its tag and content, is DER all the way down.
+/// Returns whether an element, given by its tag and content, is DER at every level.
 pub(super) fn is_element(tag: u8, content: &[u8], strictness: Strictness) -> bool {
     is_element_at_depth(tag, content, strictness, 0)
 }
 
-/// An element out of its tag and its content.
+/// Encodes an element.
 pub(super) fn element(tag: u8, content: &[u8]) -> Vec<u8> {
     let mut bytes = vec![tag];
     if content.len() < LONG_LENGTH {
@@ -48,12 +47,12 @@ pub(super) fn element(tag: u8, content: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A bit string of whole bytes.
+/// Encodes a bit string of whole bytes.
 pub(super) fn bit_string(bytes: &[u8]) -> Vec<u8> {
     element(BIT_STRING, &[&[0], bytes].concat())
 }
 
-/// The tag and the content of the first element, and what follows it.
+/// Splits the bytes into the tag and the content of the first element, and the rest.
 pub(super) fn split_element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (&[tag, first], rest) = bytes.split_first_chunk()?;
     if tag & HIGH_TAG == HIGH_TAG {
@@ -70,7 +69,7 @@ pub(super) fn split_element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     Some((tag, content, rest))
 }
 
-/// The elements from the beginning of the bytes on, each whole, up to the first that is none.
+/// Returns the encoded elements, up to the first malformed one.
 pub(super) fn elements(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
@@ -81,7 +80,7 @@ pub(super) fn elements(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// A length of several bytes, if no shorter form could say it.
+/// Decodes a length of several bytes, or returns `None` if there is a shorter form.
 fn long_length(digits: &[u8]) -> Option<usize> {
     if digits.is_empty() || digits.len() > LENGTH_BYTES_MAX || digits.first() == Some(&0) {
         return None;
@@ -115,7 +114,7 @@ fn is_element_at_depth(tag: u8, content: &[u8], strictness: Strictness, depth: u
         && is_der_at_depth(content, strictness, depth + 1)
 }
 
-/// What a primitive element holds, as far as its tag says.
+/// Checks the content of a primitive element, as far as its tag is known.
 fn is_primitive(tag: u8, content: &[u8], strictness: Strictness) -> bool {
     match tag {
         END_OF_CONTENTS | PRIMITIVE_SEQUENCE | PRIMITIVE_SET => false,
@@ -150,7 +149,7 @@ pub(super) fn is_integer(content: &[u8], _: Strictness) -> bool {
     )
 }
 
-/// An integer that is not negative.
+/// Checks for an integer that is not negative.
 pub(super) fn is_unsigned(content: &[u8], strictness: Strictness) -> bool {
     is_integer(content, strictness) && content.first().is_some_and(|first| *first < NEGATIVE)
 }
@@ -163,12 +162,12 @@ pub(super) fn is_bit_string(content: &[u8], _: Strictness) -> bool {
     }
 }
 
-/// A bit string of whole bytes: a key or a signature.
+/// Checks for a bit string of whole bytes: a key or a signature.
 pub(super) fn is_whole_bytes(content: &[u8], _: Strictness) -> bool {
     matches!(content, [0, _, ..])
 }
 
-/// A bit string whose bits have names: at least one is set, and the last one is the last that is (X.690, section 11.2.2).
+/// Checks for a bit string with named bits: at least one bit is set, and there are no trailing zeros (X.690, section 11.2.2).
 pub(super) fn is_named_bits(content: &[u8], strictness: Strictness) -> bool {
     if !is_bit_string(content, strictness) {
         return false;
@@ -184,7 +183,7 @@ pub(super) fn is_octets(_: &[u8], _: Strictness) -> bool {
     true
 }
 
-/// Octets, at least one.
+/// Checks for at least one octet.
 pub(super) fn is_filled(content: &[u8], _: Strictness) -> bool {
     !content.is_empty()
 }
@@ -193,8 +192,8 @@ pub(super) fn is_null(content: &[u8], _: Strictness) -> bool {
     content.is_empty()
 }
 
-/// Arcs in their shortest form. Those of a guest must also fit into 32 bits: a reader with less room takes a larger one for
-/// another number.
+/// Checks that arcs have the shortest form. Arcs from a guest must also fit into 32 bits, because programs with smaller integers
+/// could truncate larger ones.
 pub(super) fn is_object_identifier(content: &[u8], strictness: Strictness) -> bool {
     let Some(last) = content.last() else {
         return false;
@@ -227,7 +226,8 @@ pub(super) fn is_visible(content: &[u8], _: Strictness) -> bool {
     content.iter().all(|byte| matches!(byte, b' '..=b'~'))
 }
 
-/// The texts of alternative names. A guest's have no control characters, at which some readers end a name.
+/// Checks the text of an alternative name. Names from a guest must not contain control characters, at which some programs truncate
+/// names.
 pub(super) fn is_name_text(content: &[u8], strictness: Strictness) -> bool {
     match strictness {
         Strictness::Exact => is_visible(content, strictness),
@@ -244,13 +244,13 @@ fn is_printable(content: &[u8], strictness: Strictness) -> bool {
     }
 }
 
-/// Characters of so many bytes each. Halves of surrogate pairs are none.
+/// Checks for characters of `BYTES` bytes each. Surrogates are not allowed.
 fn are_characters<const BYTES: usize>(content: &[u8]) -> bool {
     let (characters, rest) = content.as_chunks::<BYTES>();
     rest.is_empty() && characters.iter().all(|bytes| character(bytes).is_some())
 }
 
-/// The character that so many bytes are, of four at most.
+/// Decodes a character of at most four bytes.
 pub(super) fn character(bytes: &[u8]) -> Option<char> {
     let number = bytes
         .iter()
@@ -268,7 +268,7 @@ pub(super) fn is_generalized_time(content: &[u8], _: Strictness) -> bool {
     is_time(content, 4)
 }
 
-/// A second that there is, in universal time, with a year of so many digits.
+/// Checks for an existing second in UTC, with a year of this number of digits.
 fn is_time(content: &[u8], year_digits: usize) -> bool {
     let Some((year, rest)) = content.split_at_checked(year_digits) else {
         return false;
@@ -278,7 +278,7 @@ fn is_time(content: &[u8], year_digits: usize) -> bool {
     };
     let (pairs, rest) = pairs.as_chunks::<2>();
     let numbers: Option<Vec<u32>> = pairs.iter().map(|pair| number(pair)).collect();
-    // Two digits name a year from 1950 to 2049; in which century is of no matter, as neither 1900 nor 2100 is among them.
+    // Two digits are a year from 1950 to 2049. The century does not affect leap years in that range.
     let year = if year_digits == 2 { 2_000 + year } else { year };
     match (numbers.as_deref(), rest) {
         (Some(&[month, day, hour, minute, second]), []) => {
@@ -320,30 +320,30 @@ pub(super) const BMP_STRING: u8 = 0x1e;
 pub(super) const SEQUENCE: u8 = 0x30;
 pub(super) const SET: u8 = 0x31;
 
-/// The bits of a tag that tell its class; none is set in a universal one.
+/// The class bits of a tag. Universal tags have none of them.
 const CLASS: u8 = 0xc0;
 
-/// The bit of a tag that says that elements are inside.
+/// The bit of a tag for constructed elements.
 const CONSTRUCTED: u8 = 0x20;
 
-/// The bits of a tag that say that more of it follows.
+/// The bits of a tag that announce a tag of several bytes.
 const HIGH_TAG: u8 = 0x1f;
 
-/// From here on a length byte counts the bytes of the length.
+/// From this value on, a length byte is the number of bytes of the length.
 const LONG_LENGTH: usize = 0x80;
 
-/// From here on the first octet of an integer makes it negative.
+/// From this value on, the first octet of an integer makes it negative.
 pub(super) const NEGATIVE: u8 = 0x80;
 
-/// From here on a byte of an arc says that another one follows.
+/// The bit in a byte of an arc that announces another byte.
 const MORE_OF_ARC: u8 = 0x80;
 
-/// The characters that a `PrintableString` may have in addition to letters and digits (X.680, section 41.4).
+/// The punctuation in a `PrintableString` (X.680, section 41.4).
 const PRINTABLE_PUNCTUATION: &[u8] = b" '()+,-./:=?";
 
 const LENGTH_BYTES_MAX: usize = 4;
 
-/// More than any certificate needs, and little enough for any stack.
+/// More than any certificate needs, and safe for the stack.
 const DEPTH_MAX: usize = 32;
 
 #[cfg(test)]
@@ -351,7 +351,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn elements_are_written_with_the_shortest_length() {
+    fn elements_are_encoded_with_the_shortest_length() {
         for (bytes, head) in [
             (0, &[0x04, 0x00][..]),
             (127, &[0x04, 0x7f]),
@@ -364,11 +364,11 @@ mod tests {
         }
     }
 
-    /// The cases that test both definitions of DER.
+    /// The cases for both implementations.
     const CASES: &str = include_str!("../../tests/certificates/der_cases.txt");
 
     #[test]
-    fn only_the_one_form_of_each_element_is_der_for_an_issuer() {
+    fn only_canonical_elements_are_der_for_an_issuer() {
         for case in CASES.lines().filter(|line| !line.starts_with('#')) {
             let (digits, expected) = case.split_once(' ').unwrap();
             let bytes: Vec<u8> = (0..digits.len())
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn nesting_without_end_is_refused() {
+    fn deep_nesting_is_rejected() {
         let nested = (0..200).fold(Vec::new(), |inner, _| element(SEQUENCE, &inner));
         assert!(!is_der(&nested));
     }

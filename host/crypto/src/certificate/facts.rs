@@ -1,4 +1,4 @@
-//! Reading certificates: what they say of themselves.
+//! Reads facts from certificates.
 
 use chrono::{DateTime, Utc};
 use keywright_core::certificate::{CertificateFacts, IssuanceFacts, SerialNumber, SigningUsages};
@@ -21,20 +21,20 @@ use super::{
     signature,
 };
 
-/// The DER of the first certificate in a PEM text.
+/// Returns the DER of the first certificate in a PEM text.
 pub(super) fn first_certificate(pem: &str) -> Option<Vec<u8>> {
     all_certificates(pem).next()?
 }
 
-/// The DER of each certificate in a PEM text; `None` for one that is not base64.
+/// Returns the DER of each certificate in a PEM text, or `None` for a certificate that is not base64.
 pub(super) fn all_certificates(pem: &str) -> impl Iterator<Item = Option<Vec<u8>>> {
     PemBlock::all(pem)
         .filter(|block| CERTIFICATE_LABELS.contains(&block.label))
         .map(|block| Some(block.decode()?.to_vec()))
 }
 
-/// Returns the text of certificates as it is stored: as it was sent if every program finds the same certificates in it, or
-/// else the certificates alone. Each of its certificates can be decoded.
+/// Returns the text to store for certificates: the original text if every program finds the same certificates in it, otherwise only
+/// the certificates. All its certificates must be decodable.
 pub(super) fn stored_text(pem: &str) -> String {
     let mut before =
         PemBlock::all(pem).take_while(|block| !CERTIFICATE_LABELS.contains(&block.label));
@@ -50,13 +50,13 @@ pub(super) fn stored_text(pem: &str) -> String {
     std::mem::take(&mut *text)
 }
 
-/// Parses a certificate that is all of the bytes.
+/// Parses a certificate. No bytes may follow it.
 pub(super) fn parse(der: &[u8]) -> Option<X509Certificate<'_>> {
     let (rest, certificate) = X509Certificate::from_der(der).ok()?;
     rest.is_empty().then_some(certificate)
 }
 
-/// What a certificate says of itself; none when its validity is beyond what can be told.
+/// Returns the facts in a certificate, or `None` if its validity can't be represented.
 pub(super) fn facts(certificate: &X509Certificate<'_>) -> Option<CertificateFacts> {
     Some(CertificateFacts {
         expires_at: expires_at(certificate)?,
@@ -67,12 +67,12 @@ pub(super) fn facts(certificate: &X509Certificate<'_>) -> Option<CertificateFact
     })
 }
 
-/// The end of a certificate's validity; `None` when it is beyond what can be told.
+/// Returns the end of a certificate's validity, or `None` if it can't be represented.
 pub(super) fn expires_at(certificate: &X509Certificate<'_>) -> Option<DateTime<Utc>> {
     DateTime::from_timestamp(certificate.validity().not_after.timestamp(), 0)
 }
 
-/// Returns whether the parser reads every extension that the host goes by.
+/// Returns whether the parser can read every extension that the host uses.
 pub(super) fn has_readable_extensions(certificate: &X509Certificate<'_>) -> bool {
     certificate.basic_constraints().is_ok()
         && certificate.key_usage().is_ok()
@@ -80,7 +80,7 @@ pub(super) fn has_readable_extensions(certificate: &X509Certificate<'_>) -> bool
         && certificate.subject_alternative_name().is_ok()
 }
 
-/// What it would take to issue a certificate like this one.
+/// Returns the permissions needed to issue a certificate like this one.
 pub(super) fn issuance_facts(certificate: &X509Certificate<'_>) -> IssuanceFacts {
     let validity = certificate.validity();
     let (begin, end) = (
@@ -95,7 +95,7 @@ pub(super) fn issuance_facts(certificate: &X509Certificate<'_>) -> IssuanceFacts
     }
 }
 
-/// What the key of a certificate may sign for its issuer. What can't be read says nothing.
+/// Returns what a certificate's key may sign for its issuer. Ignores malformed extensions.
 pub(super) fn signing_usages(tbs: &TbsCertificate<'_>) -> SigningUsages {
     let key_usage = tbs.key_usage().ok().flatten();
     let extended_key_usage = tbs.extended_key_usage().ok().flatten();
@@ -108,18 +108,18 @@ pub(super) fn signing_usages(tbs: &TbsCertificate<'_>) -> SigningUsages {
     }
 }
 
-/// Whether a certificate names itself as its issuer, and its own key verifies it.
+/// Returns whether issuer and subject of a certificate are the same, and its own key verifies it.
 pub(super) fn is_self_signed(certificate: &X509Certificate<'_>) -> bool {
     certificate.issuer().as_raw() == certificate.subject().as_raw()
         && signature::is_made_by(certificate, certificate.public_key()) == Ok(true)
 }
 
-/// The curve of an elliptic curve key, if the key names one.
+/// Returns the named curve of an elliptic curve key, if it has one.
 pub(super) fn curve<'a>(key: &SubjectPublicKeyInfo<'a>) -> Option<Oid<'a>> {
     key.algorithm.parameters.as_ref()?.clone().oid().ok()
 }
 
-/// The length of a key in bits; 0 when the key is of an unknown kind.
+/// Returns the length of a key in bits, or 0 if the algorithm is unknown.
 fn key_length_bits(key: &SubjectPublicKeyInfo<'_>) -> u32 {
     let algorithm = &key.algorithm.algorithm;
     if *algorithm == OID_SIG_ED25519 {
@@ -133,21 +133,21 @@ fn key_length_bits(key: &SubjectPublicKeyInfo<'_>) -> u32 {
     rsa_bits(key).unwrap_or(0)
 }
 
-/// The length of an RSA key in bits; `None` for a key of another algorithm.
+/// Returns the length of an RSA key in bits, or `None` for other algorithms.
 pub(super) fn rsa_bits(key: &SubjectPublicKeyInfo<'_>) -> Option<u32> {
     RSA_KEYS
         .contains(&key.algorithm.algorithm)
         .then(|| modulus(&key.subject_public_key.data).map_or(0, bits))
 }
 
-/// The modulus of an `RSAPublicKey` (RFC 8017, appendix A.1.1), without leading zeros.
+/// Returns the modulus of an `RSAPublicKey` (RFC 8017, appendix A.1.1), without leading zeros.
 pub(super) fn modulus(public_key: &[u8]) -> Option<&[u8]> {
     let (_, fields, _) = split_element(public_key)?;
     let (_, modulus, _) = split_element(fields)?;
     Some(without_leading_zeros(modulus))
 }
 
-/// The length of an unsigned integer in bits.
+/// Returns the length of an unsigned integer in bits.
 pub(super) fn bits(integer: &[u8]) -> u32 {
     let significant = without_leading_zeros(integer);
     let Some(first) = significant.first() else {
@@ -163,7 +163,7 @@ fn without_leading_zeros(integer: &[u8]) -> &[u8] {
     begin.and_then(|begin| integer.get(begin..)).unwrap_or(&[])
 }
 
-/// The algorithms of RSA keys.
+/// The algorithm identifiers of RSA keys.
 const RSA_KEYS: [Oid<'_>; 2] = [OID_PKCS1_RSAENCRYPTION, OID_PKCS1_RSASSAPSS];
 
 static CURVE_BITS: [(Oid<'_>, u32); 4] = [
@@ -178,11 +178,11 @@ const ED25519_BITS: u32 = 256;
 
 const SECONDS_A_DAY: i64 = 24 * 60 * 60;
 
-/// What a block with a certificate may call itself (RFC 7468, section 5).
+/// The labels of certificates (RFC 7468, section 5).
 const CERTIFICATE_LABELS: [&str; 2] = ["CERTIFICATE", "X509 CERTIFICATE"];
 
-/// What blocks before the first certificate may call themselves: those that people keep with it. OpenSSL takes a
-/// `TRUSTED CERTIFICATE` for one too, and gives up at an unknown label.
+/// The labels of blocks that may precede the first certificate. OpenSSL also reads a `TRUSTED CERTIFICATE` as a certificate, and
+/// fails at unknown labels.
 const LABELS_BEFORE: [&str; 6] = [
     "EC PARAMETERS",
     "EC PRIVATE KEY",
@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_bits_of_an_integer_begin_with_its_first_one() {
+    fn bit_length_ignores_leading_zeros() {
         for (modulus, expected) in [
             (&[0x00, 0x80, 0x00][..], 16),
             (&[0x01, 0x00], 9),

@@ -1,4 +1,4 @@
-//! The issuer that is lent to a guest for one call.
+//! The issuer that a guest borrows for one call.
 
 use std::sync::{
     OnceLock,
@@ -17,7 +17,7 @@ use super::{
     signing_key::SigningKey,
 };
 
-/// A certificate authority that signs once.
+/// A CA that signs once.
 pub(super) struct Issuer {
     pub(super) certificate: Vec<u8>,
     pub(super) subject: Vec<u8>,

@@ -1,5 +1,4 @@
-//! What an issuer signs. Whoever asks is a guest, and what it asks for is not trusted: each rule is one row of a table, and a
-//! body that breaks any of them is not signed.
+//! The rules for certificate bodies. Guests are not trusted: the issuer signs a body only if it follows every rule in the table.
 
 use keywright_core::{certificate::SigningUsages, ports::SigningRefused};
 use x509_parser::{
@@ -41,19 +40,19 @@ pub(super) fn check(issuer: &Issuer, body: &[u8]) -> Result<(), SigningRefused> 
     }
 }
 
-/// The body, if it is all of the bytes.
+/// Parses a body. No bytes may follow it.
 fn parse(body: &[u8]) -> Option<TbsCertificate<'_>> {
     let (rest, tbs) = TbsCertificate::from_der(body).ok()?;
     rest.is_empty().then_some(tbs)
 }
 
-/// Who is asked to sign what.
+/// A body, with the issuer that is to sign it.
 struct Request<'a> {
     tbs: &'a TbsCertificate<'a>,
     issuer: &'a Issuer,
 }
 
-/// One rule: how it is told to who broke it, and whether it is kept.
+/// A rule: its message for the guest, and its check.
 struct Rule {
     words: &'static str,
     is_kept: fn(&Request<'_>) -> bool,
@@ -89,7 +88,7 @@ const RULES: [Rule; 19] = [
         is_kept: does_not_end_before_it_begins,
     },
     Rule {
-        words: "the validity must not be longer than was asked for",
+        words: "the validity must not be longer than was requested",
         is_kept: is_no_longer_than_asked_for,
     },
     Rule {
@@ -109,7 +108,7 @@ const RULES: [Rule; 19] = [
         is_kept: has_known_critical_extensions,
     },
     Rule {
-        words: "the basic constraints must be there, and must assert an authority only if one was asked for, \
+        words: "the basic constraints must be there, and must assert an authority only if one was requested, \
                 critically",
         is_kept: has_basic_constraints_asked_for,
     },
@@ -126,16 +125,16 @@ const RULES: [Rule; 19] = [
         is_kept: has_key_identifier_of_its_own,
     },
     Rule {
-        words: "the subject must not be the issuer's, unless an authority or this common name was asked for",
+        words: "the subject must not be the issuer's, unless an authority or this common name was requested",
         is_kept: has_subject_of_its_own,
     },
     Rule {
         words: "the key usage and extended key usage must not let the key sign certificates, revocation lists or OCSP \
-                responses that were not asked for",
+                responses that were not requested",
         is_kept: has_signing_usages_asked_for,
     },
     Rule {
-        words: "the Netscape certificate type must not name an authority that was not asked for",
+        words: "the Netscape certificate type must not name an authority that was not requested",
         is_kept: has_netscape_type_asked_for,
     },
 ];
@@ -160,7 +159,7 @@ fn names_issuer(request: &Request<'_>) -> bool {
     request.tbs.issuer.as_raw() == request.issuer.subject
 }
 
-/// A guest gets the time in whole seconds, and a second may pass before it uses it.
+/// A guest gets the time in whole seconds, and may use it up to a second later.
 fn does_not_begin_before_call(request: &Request<'_>) -> bool {
     let earliest = request.issuer.rules.now.timestamp() - VALIDITY_BEGIN_TOLERANCE_SECONDS;
     request.tbs.validity.not_before.timestamp() >= earliest
@@ -180,8 +179,8 @@ fn is_no_longer_than_asked_for(request: &Request<'_>) -> bool {
     seconds <= i64::from(request.issuer.rules.duration_days_max) * DAY_SECONDS
 }
 
-/// The issuer's key is looked for in whatever form: a point may also be compressed, and an integer padded, so that the
-/// number that tells keys apart must not stand anywhere in the bits.
+/// Detects the issuer's key in any encoding, such as a compressed point or a padded integer: the number that identifies the key must
+/// not occur anywhere in the bytes.
 fn has_public_key_of_its_own(request: &Request<'_>) -> bool {
     let number = request.issuer.key.public_number();
     !number.is_empty()
@@ -214,7 +213,7 @@ fn has_known_critical_extensions(request: &Request<'_>) -> bool {
         .all(|extension| !extension.critical || CRITICAL_EXTENSIONS.contains(&extension.oid))
 }
 
-/// The few forms of the extension are compared as bytes, so that nobody can read it in another way.
+/// Compares the extension with its few allowed encodings, so that no program can read it differently.
 fn has_basic_constraints_asked_for(request: &Request<'_>) -> bool {
     let Some(extension) = extension(request, &OID_X509_EXT_BASIC_CONSTRAINTS) else {
         return false;
@@ -257,8 +256,8 @@ fn has_key_identifier_of_its_own(request: &Request<'_>) -> bool {
     }
 }
 
-/// An authority may be issued by one of the same name, as its successor is when it replaces its key; and a caller may give a
-/// leaf the name of its authority, which other readers tell apart by the key identifiers.
+/// A CA may be issued by a CA with the same name, as when a CA replaces its key. A caller may also give a leaf the name of its CA;
+/// other programs distinguish the two by their key identifiers.
 fn has_subject_of_its_own(request: &Request<'_>) -> bool {
     let rules = &request.issuer.rules;
     let subject = &request.tbs.subject;
@@ -294,7 +293,7 @@ fn extension<'a>(request: &Request<'a>, oid: &Oid<'_>) -> Option<&'a X509Extensi
     request.tbs.get_extension_unique(oid).ok().flatten()
 }
 
-/// How much earlier than the call a validity may begin, in seconds.
+/// How long before the call a validity may start, in seconds.
 const VALIDITY_BEGIN_TOLERANCE_SECONDS: i64 = 1;
 
 const DAY_SECONDS: i64 = 24 * 60 * 60;
@@ -303,7 +302,7 @@ const SERIAL_OCTETS_MAX: usize = 20;
 /// The tag of `keyIdentifier` in an authority key identifier.
 const KEY_IDENTIFIER: u8 = 0x80;
 
-/// Bits 5 to 7 of a Netscape certificate type, in its first octet: an authority for TLS, for e-mail or for code.
+/// Bits 5 to 7 of a Netscape certificate type, in its first octet: a CA for TLS, e-mail or code signing.
 const NETSCAPE_AUTHORITY_BITS: u8 = 0x07;
 
 const LEAF_CONSTRAINTS: &[u8] = &[0x30, 0x00];

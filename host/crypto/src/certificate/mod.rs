@@ -1,4 +1,4 @@
-//! X.509 certificates: reading them, checking what callers set and guests make, and lending issuers.
+//! X.509 certificates: parses them, checks the values that callers set and guests generate, and creates issuers.
 
 mod client;
 mod der;
@@ -29,7 +29,7 @@ use issuer::Issuer;
 pub use issuer_rules::TBS_CERTIFICATE_BYTES_MAX;
 use signing_key::SigningKey;
 
-/// X.509 by a parser and a cryptographic library that run in the host.
+/// Implements [`Certificates`] with a parser and a cryptographic library in the host.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct X509Certificates;
 
@@ -117,7 +117,7 @@ impl Certificates for X509Certificates {
     }
 }
 
-/// Checks members against each other. Reads what the certificate says of itself, and when the authority's expires.
+/// Checks the fields against each other. Returns the facts in the certificate, and the expiry of the CA certificate.
 fn check_together(
     members: CertificateMembers<'_>,
 ) -> Result<(Option<CertificateFacts>, Option<DateTime<Utc>>), CertificateRefused> {
@@ -153,7 +153,7 @@ fn check_together(
     Ok((facts, ca_expires_at.transpose()?))
 }
 
-/// Checks the length of every RSA key that is set, and returns the shortest, in bits.
+/// Checks the length of every set RSA key, and returns the shortest length in bits.
 fn shortest_rsa_key(members: CertificateMembers<'_>) -> Result<Option<u32>, CertificateRefused> {
     let ca = members.ca.filter(|_| !members.ca_is_stored);
     let mut shortest = None;
@@ -168,7 +168,7 @@ fn shortest_rsa_key(members: CertificateMembers<'_>) -> Result<Option<u32>, Cert
         }
         shortest = Some(shortest.map_or(bits, |shortest: u32| shortest.min(bits)));
     }
-    // A key without a certificate may be the shortest. Reading it, its length was checked.
+    // A private key without a certificate may be the shortest. Its length was checked when it was parsed.
     let private_key = members
         .private_key
         .and_then(|key| signing_key::rsa_bits_of_text(key.expose()));
@@ -205,7 +205,7 @@ fn check_signed(
     }
 }
 
-/// Reads a private key, and checks that it belongs to the certificate, where there is one.
+/// Parses a private key, and checks that it belongs to the certificate, if there is one.
 fn check_private_key(
     certificate: Option<&X509Certificate<'_>>,
     private_key: &Secret,
@@ -230,7 +230,7 @@ fn parse<'a>(
     facts::parse(der).ok_or(refused(member, NOT_A_CERTIFICATE))
 }
 
-/// The DER of the first certificate of a PEM text, in which every certificate is well formed.
+/// Returns the DER of the first certificate in a PEM text. All certificates in it must be well-formed.
 fn first_of_well_formed(member: &'static str, pem: &str) -> Result<Vec<u8>, CertificateRefused> {
     let first = first_der(member, pem)?;
     for certificate in facts::all_certificates(pem) {
@@ -240,7 +240,7 @@ fn first_of_well_formed(member: &'static str, pem: &str) -> Result<Vec<u8>, Cert
     Ok(first)
 }
 
-/// Parses a certificate that must follow the definitions of X.509, so that others read it, and in the same way.
+/// Parses a certificate that must follow the definitions of X.509, so that all programs read it in the same way.
 fn parse_well_formed<'a>(
     member: &'static str,
     der: &'a [u8],
@@ -253,7 +253,7 @@ fn parse_well_formed<'a>(
     if certificate.is_ca() && certificate.subject().iter().next().is_none() {
         return Err(refused(
             member,
-            "is a certificate authority without a subject: those that it signs could not name it",
+            "is a certificate authority without a subject: certificates that it signs could not name their issuer",
         ));
     }
     Ok(certificate)

@@ -1,20 +1,20 @@
-//! PEM (RFC 7468), with the text around it that people leave there.
+//! PEM (RFC 7468), with other text around it.
 //!
-//! What is decoded may be a private key, so that every buffer on the way is zeroed when it is dropped.
+//! Blocks may contain private keys, so every buffer is zeroized on drop.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use zeroize::Zeroizing;
 
-/// One block between its two lines.
+/// A PEM block.
 pub(super) struct PemBlock<'a> {
-    /// What it says it is: `CERTIFICATE`.
+    /// The label, such as `CERTIFICATE`.
     pub(super) label: &'a str,
     body: &'a str,
     has_own_lines: bool,
 }
 
 impl<'a> PemBlock<'a> {
-    /// The blocks of a text, in its order. Whatever stands between them is passed over.
+    /// Returns the blocks of a text, in order. Skips other text.
     pub(super) fn all(text: &'a str) -> impl Iterator<Item = PemBlock<'a>> {
         let mut rest = text;
         std::iter::from_fn(move || {
@@ -24,15 +24,15 @@ impl<'a> PemBlock<'a> {
         })
     }
 
-    /// Whether lines before the data say that it is encrypted (RFC 1421).
+    /// Returns whether headers before the data declare it as encrypted (RFC 1421).
     pub(super) fn is_encrypted(&self) -> bool {
         self.body.contains("ENCRYPTED")
     }
 
-    /// Returns whether every program that reads PEM finds the block: its first and last line have nothing else in them, and
-    /// each line between them has base64 characters and nothing else.
+    /// Returns whether every program finds the block: its first and last line contain nothing else, and all other lines contain only
+    /// base64.
     ///
-    /// OpenSSL skips a block whose first line is indented, for example, and so may find another certificate than the host.
+    /// OpenSSL, for example, skips a block whose first line is indented, and so may find another certificate than the host.
     pub(super) fn is_strict(&self) -> bool {
         let Some(lines) = self
             .body
@@ -52,7 +52,7 @@ impl<'a> PemBlock<'a> {
             })
     }
 
-    /// The bytes inside; none when they are not base64.
+    /// Decodes the contents, or returns `None` if they are not base64.
     pub(super) fn decode(&self) -> Option<Zeroizing<Vec<u8>>> {
         let mut digits = Zeroizing::new(Vec::with_capacity(self.body.len()));
         digits.extend(self.body.bytes().filter(|byte| !byte.is_ascii_whitespace()));
@@ -63,7 +63,7 @@ impl<'a> PemBlock<'a> {
     }
 }
 
-/// Writes a block: lines of 64 characters that end in LF.
+/// Appends a block with lines of 64 characters that end with LF.
 pub(super) fn write_block(label: &str, bytes: &[u8], text: &mut Zeroizing<String>) {
     let mut digits = Zeroizing::new(vec![0; bytes.len().div_ceil(3) * 4]);
     // The buffer has the length of the encoding.
@@ -74,7 +74,7 @@ pub(super) fn write_block(label: &str, bytes: &[u8], text: &mut Zeroizing<String
         .get(..written)
         .unwrap_or_default()
         .chunks(LINE_CHARACTERS);
-    // Reserved at once, so that no part of a private key stays behind in memory that was too small.
+    // Reserved in advance: a reallocation would leave parts of a private key in the old buffer.
     text.reserve(written + written / LINE_CHARACTERS + 2 * (label.len() + FRAME_BYTES));
     for part in [BEGIN, label, DASHES, "\n"] {
         text.push_str(part);
@@ -88,7 +88,7 @@ pub(super) fn write_block(label: &str, bytes: &[u8], text: &mut Zeroizing<String
     }
 }
 
-/// The first block, and the text behind it.
+/// Returns the first block, and the text after it.
 fn first_block(text: &str) -> Option<(PemBlock<'_>, &str)> {
     let (before, from_label) = text.split_once(BEGIN)?;
     let (label, from_body) = from_label.split_once(DASHES)?;
@@ -106,7 +106,7 @@ fn first_block(text: &str) -> Option<(PemBlock<'_>, &str)> {
 
 const LINE_CHARACTERS: usize = 64;
 
-/// At least as many bytes as the first or the last line has in addition to its label.
+/// An upper bound for the bytes of the first or last line in addition to the label.
 const FRAME_BYTES: usize = 20;
 
 const BEGIN: &str = "-----BEGIN ";
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blocks_are_found_among_other_text() {
+    fn blocks_are_found_in_other_text() {
         let text = "subject=a\r\n-----BEGIN A-----\r\nAQ\r\nI=\r\n-----END A-----\r\nbetween\n\
                     -----BEGIN B C-----\nAw==\n-----END B C-----\ntrailing";
         let blocks: Vec<_> = PemBlock::all(text)
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_without_its_own_end_is_none() {
+    fn block_without_matching_end_is_ignored() {
         for text in [
             "",
             "AQI=",
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_is_strict_when_nothing_else_is_in_its_lines() {
+    fn block_is_strict_if_its_lines_contain_nothing_else() {
         let strict = "-----BEGIN A-----\nAQ\nI=\n-----END A-----";
         for (text, is_strict) in [
             (strict.to_owned(), true),
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_written_block_is_strict_and_decodes_to_its_bytes() {
+    fn written_block_is_strict_and_decodes_to_its_bytes() {
         for length in [0, 1, 47, 48, 49, 5_000] {
             let bytes = vec![7; length];
             let mut text = Zeroizing::new(String::new());
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_base64_is_not_decoded() {
+    fn malformed_base64_is_not_decoded() {
         let block = PemBlock::all("-----BEGIN A-----\nAQ_=\n-----END A-----")
             .next()
             .unwrap();

@@ -1,30 +1,29 @@
-//! The structure of an element, written down as ASN.1 modules write it, and compared with bytes.
+//! Shapes: the structure of elements, similar to ASN.1 modules, for checking bytes.
 //!
-//! A shape is finite and refers to no shape around it, so a comparison goes no deeper than the shape and reads each byte
-//! once for each level.
+//! Shapes are finite and not recursive. So a check is no deeper than the shape, and reads each byte once per level.
 
 use super::der::{
     BOOLEAN, INTEGER, OBJECT_IDENTIFIER, OCTET_STRING, SEQUENCE, SET, Strictness, is_boolean,
     is_element, is_integer, is_object_identifier, is_octets, split_element,
 };
 
-/// What an element must look like.
+/// The structure of an element.
 pub(super) enum Shape {
-    /// Any element that is DER all the way down.
+    /// Any element that is DER at every level.
     Any,
-    /// Such an element, as other programs write it. Its bytes are compared with given ones elsewhere.
+    /// An element of this shape, checked with [`Strictness::AsFound`]. Its bytes are compared elsewhere.
     AsFound(&'static Shape),
-    /// One of several, told apart by their tags.
+    /// One of several shapes with different tags: `CHOICE`.
     Choice(&'static [Shape]),
-    /// An element of this tag with one or more of the same inside: `SEQUENCE OF`.
+    /// An element with this tag that contains one or more elements of a shape: `SEQUENCE OF`.
     Each(u8, &'static Shape),
-    /// As [`Shape::Each`], or with none inside.
+    /// As [`Shape::Each`], but may be empty.
     EachOrNone(u8, &'static Shape),
-    /// As [`Shape::Each`], in ascending order of their bytes: `SET OF`.
+    /// As [`Shape::Each`], with elements in ascending byte order: `SET OF`.
     EachSorted(&'static Shape),
-    /// An element of this tag with these inside, in this order and without any other: `SEQUENCE`, or an explicit tag.
+    /// An element with this tag that contains exactly these fields, in this order: `SEQUENCE`, or an explicit tag.
     Fields(u8, &'static [Field]),
-    /// An element of this tag with such a content.
+    /// An element with this tag whose content passes this check.
     Primitive(u8, fn(&[u8], Strictness) -> bool),
 }
 
@@ -37,7 +36,7 @@ pub(super) struct Field {
 enum Presence {
     Required,
     Optional,
-    /// Absent means these bytes, so they are not written.
+    /// These bytes are the default, so they must be omitted.
     Default(&'static [u8]),
 }
 
@@ -63,12 +62,12 @@ impl Field {
         }
     }
 
-    /// Takes the field from the beginning of the bytes and returns what follows it; `None` if it is malformed.
+    /// Takes the field from the start of the bytes and returns the rest, or `None` if it is malformed.
     fn take<'a>(&self, bytes: &'a [u8], strictness: Strictness) -> Option<&'a [u8]> {
-        let is_there = bytes
+        let is_present = bytes
             .first()
             .is_some_and(|tag| self.shape.may_have_tag(*tag));
-        if !is_there {
+        if !is_present {
             return (!matches!(self.presence, Presence::Required)).then_some(bytes);
         }
         let rest = self.shape.take(bytes, strictness)?;
@@ -79,12 +78,12 @@ impl Field {
 }
 
 impl Shape {
-    /// Returns whether the bytes are one element of this shape and nothing else.
+    /// Returns whether the bytes are exactly one element of this shape.
     pub(super) fn is_of(&self, bytes: &[u8], strictness: Strictness) -> bool {
         self.take(bytes, strictness).is_some_and(<[u8]>::is_empty)
     }
 
-    /// Takes an element of this shape from the beginning of the bytes and returns what follows it.
+    /// Takes an element of this shape from the start of the bytes and returns the rest.
     fn take<'a>(&self, bytes: &'a [u8], strictness: Strictness) -> Option<&'a [u8]> {
         let (tag, content, rest) = split_element(bytes)?;
         if !self.may_have_tag(tag) {
@@ -128,23 +127,23 @@ impl Shape {
     }
 }
 
-/// The place of the first field that is malformed, or of the last one if anything follows it.
+/// Returns the index of the first malformed field, or of the last field if other bytes follow it.
 pub(super) fn broken_field(
     fields: &[Field],
     content: &[u8],
     strictness: Strictness,
 ) -> Option<usize> {
     let mut rest = content;
-    for (place, field) in fields.iter().enumerate() {
+    for (index, field) in fields.iter().enumerate() {
         match field.take(rest, strictness) {
             Some(after) => rest = after,
-            None => return Some(place),
+            None => return Some(index),
         }
     }
     (!rest.is_empty()).then(|| fields.len().saturating_sub(1))
 }
 
-/// Returns whether the content is elements of one shape, each fit to follow the one before it.
+/// Returns whether the content consists of elements of one shape, each of which may follow the previous one.
 fn each(
     shape: &Shape,
     content: &[u8],
@@ -175,22 +174,22 @@ pub(super) static AN_OBJECT_IDENTIFIER: Shape =
 pub(super) static AN_OCTET_STRING: Shape = Shape::Primitive(OCTET_STRING, is_octets);
 pub(super) static ANYTHING: Shape = Shape::Any;
 
-/// The tag of a sequence's field `[number]` that holds elements.
+/// Returns the tag of a constructed field `[number]`.
 pub(super) const fn constructed(number: u8) -> u8 {
     0xa0 | number
 }
 
-/// The tag of a sequence's field `[number]` that holds a value.
+/// Returns the tag of a primitive field `[number]`.
 pub(super) const fn primitive(number: u8) -> u8 {
     0x80 | number
 }
 
-/// A sequence of such fields.
+/// Returns the shape of a sequence with these fields.
 pub(super) const fn sequence(fields: &'static [Field]) -> Shape {
     Shape::Fields(SEQUENCE, fields)
 }
 
-/// A sequence of one or more of the same.
+/// Returns the shape of a sequence of one or more elements of a shape.
 pub(super) const fn sequence_of(shape: &'static Shape) -> Shape {
     Shape::Each(SEQUENCE, shape)
 }

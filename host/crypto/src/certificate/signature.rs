@@ -1,4 +1,4 @@
-//! Verifying the signature of a certificate.
+//! Verifies the signatures of certificates.
 
 use std::fmt;
 
@@ -33,18 +33,18 @@ use super::facts;
 /// Why a signature can't be verified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Unverifiable {
-    /// The signature algorithm is not supported, or not with its parameters.
+    /// The signature algorithm or its parameters are not supported.
     Algorithm(String),
-    /// The key of the signer is not supported: its length, its exponent or its curve.
+    /// The length, the exponent or the curve of the signer's key is not supported.
     Key,
 }
 
-/// Returns whether the key made the certificate's signature. Names and validity do not count.
+/// Returns whether the certificate's signature is by this key. Does not check names and validity.
 ///
-/// The time is bounded: RSA keys of more than 8192 bits, and exponents of more than 33, are refused before they are used.
+/// The time is bounded: RSA keys of more than 8192 bits and exponents of more than 33 bits are rejected before use.
 ///
 /// # Errors
-/// When the algorithm or the key is not supported, so that nothing can be said.
+/// If the algorithm or the key is not supported, so the signature can't be verified.
 pub(super) fn is_made_by(
     certificate: &X509Certificate<'_>,
     signer: &SubjectPublicKeyInfo<'_>,
@@ -75,18 +75,18 @@ pub(super) fn is_made_by(
             let key = UnparsedPublicKey::new(&ED25519, key);
             Ok(key.verify(message, signature).is_ok())
         }
-        // A key of another algorithm did not make it.
+        // The key has another algorithm.
         _ => Ok(false),
     }
 }
 
-/// How a signature is made.
+/// A signature scheme.
 #[derive(Clone, Copy)]
 enum Scheme {
     Ecdsa(Hash),
     Ed25519,
     RsaPkcs1(Hash),
-    /// With the length of the salt, in bytes.
+    /// The hash, and the length of the salt in bytes.
     RsaPss(Hash, usize),
 }
 
@@ -105,7 +105,7 @@ impl Scheme {
             .ok_or_else(|| Unverifiable::Algorithm(name_of(identifier)))
     }
 
-    /// The message and the mask must be hashed in the same way, as every program does.
+    /// Parses the parameters of RSASSA-PSS. The message and the mask must use the same hash.
     fn of_pss(algorithm: &AlgorithmIdentifier<'_>) -> Option<Self> {
         let parameters = RsaSsaPssParams::try_from(algorithm.parameters.as_ref()?).ok()?;
         let mask = parameters.mask_gen_algorithm().ok()?;
@@ -159,13 +159,12 @@ impl Hash {
     }
 }
 
-/// Reads a key of 1024 to 8192 bits with an odd exponent of 3 or more and at most 33 bits.
+/// Parses a key of 1024 to 8192 bits, with an odd exponent of at least 3 and at most 33 bits.
 fn rsa_key(key: &[u8]) -> Result<RsaPublicKey, Unverifiable> {
     RsaPublicKey::from_pkcs1_der(key).map_err(|_| Unverifiable::Key)
 }
 
-/// A curve, with the algorithm that verifies hashes of as many bits as the order of the curve has, or, for P-521, of as
-/// many as a hash has at most.
+/// A curve, with the algorithm that verifies hashes with as many bits as the order of the curve (for P-521: as the longest hash).
 struct Curve {
     algorithm: &'static EcdsaVerificationAlgorithm,
     hash: &'static Algorithm,
@@ -178,8 +177,8 @@ impl Curve {
         found.map(|(_, curve)| curve)
     }
 
-    /// ECDSA signs a number: the leftmost bits of the hash, at most as many as the order of the curve has (FIPS 186-5,
-    /// section 6.4.2). So a longer hash is cut, and leading zeros do not change a shorter one.
+    /// Verifies a signature of a hash of any length. ECDSA signs the leftmost bits of the hash, at most as many as the order of the
+    /// curve (FIPS 186-5, section 6.4.2). So a longer hash is truncated, and a shorter one padded with leading zeros.
     fn verify(&self, key: &[u8], hashed: &Digest, signature: &[u8]) -> bool {
         let hashed = hashed.as_ref();
         let bytes = self.hash.output_len();
@@ -192,7 +191,7 @@ impl Curve {
     }
 }
 
-/// The name of an algorithm, or its number.
+/// Returns the name of an algorithm, or its number.
 fn name_of(identifier: &Oid<'_>) -> String {
     match oid2sn(identifier, oid_registry()) {
         Ok(name) => name.to_owned(),
@@ -217,7 +216,7 @@ impl fmt::Display for Unverifiable {
     }
 }
 
-/// The longest number of an unknown algorithm that is shown, in bytes of DER.
+/// The longest number of an unknown algorithm in error messages, in bytes of DER.
 const NUMBER_BYTES_MAX: usize = 32;
 
 static SCHEMES: [(Oid<'_>, Scheme); 12] = [
@@ -276,7 +275,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_number_of_an_unknown_algorithm_is_shown_unless_it_is_long() {
+    fn unknown_algorithm_is_reported_by_its_number() {
         let number = |bytes: usize| {
             let number = vec![1; bytes];
             name_of(&Oid::new(number.into()))

@@ -1,4 +1,4 @@
-//! Private keys: reading them, and signing with them.
+//! Parses private keys, and signs with them.
 
 use aws_lc_rs::{
     error::KeyRejected,
@@ -32,7 +32,7 @@ use super::{
     pem::{PemBlock, write_block},
 };
 
-/// A private key. The library that holds it zeroes it when it is dropped.
+/// A private key. It is zeroized on drop.
 pub(super) enum SigningKey {
     Ecdsa(EcdsaKeyPair, &'static EcdsaAlgorithm),
     Ed25519(Ed25519KeyPair),
@@ -40,7 +40,7 @@ pub(super) enum SigningKey {
     ShortRsa(Box<ShortRsaKey>),
 }
 
-/// An RSA key of 1024 to 2047 bits, with which the library of the others does not sign.
+/// An RSA key of 1024 to 2047 bits, which the library for the other keys does not support.
 pub(super) struct ShortRsaKey {
     key: pkcs1v15::SigningKey<Sha256>,
     /// DER.
@@ -48,10 +48,10 @@ pub(super) struct ShortRsaKey {
 }
 
 impl SigningKey {
-    /// Reads the first private key of a PEM text: PKCS#1, SEC1 or PKCS#8, not encrypted.
+    /// Parses the first private key in a PEM text: PKCS#1, SEC1 or PKCS#8, not encrypted.
     ///
     /// # Errors
-    /// The rule that the text breaks, to stand behind the name of the member.
+    /// The rule that the text breaks. Messages put the name of the field before it.
     pub(super) fn parse(pem: &Secret) -> Result<Self, &'static str> {
         let block = key_block(pem.expose()).ok_or(NOT_A_PRIVATE_KEY)?;
         if block.label == ENCRYPTED_PKCS8 || block.is_encrypted() {
@@ -67,7 +67,7 @@ impl SigningKey {
         parse(&der).ok_or(NOT_A_KNOWN_KEY)
     }
 
-    /// The bits of the public key, as a certificate's subject public key has them.
+    /// Returns the public key, encoded as the `subjectPublicKey` of a certificate.
     pub(super) fn public_key(&self) -> &[u8] {
         match self {
             Self::Ecdsa(key, _) => key.public_key().as_ref(),
@@ -77,7 +77,7 @@ impl SigningKey {
         }
     }
 
-    /// Returns whether it is the private half of this public key, which must be of the very algorithm that it signs with.
+    /// Returns whether this is the private key for a public key, which must have exactly the same algorithm.
     pub(super) fn is_of(&self, public_key: &SubjectPublicKeyInfo<'_>) -> bool {
         let algorithm = split_element(public_key.raw)
             .and_then(|(_, content, _)| elements(content).next())
@@ -90,8 +90,8 @@ impl SigningKey {
         is_of_algorithm && public_key.subject_public_key.data.as_ref() == self.public_key()
     }
 
-    /// The number in the public key that tells it from all others: the modulus without leading zeros, the X coordinate
-    /// of the point, or all of an Ed25519 key.
+    /// Returns the number that identifies the public key: the modulus without leading zeros, the X coordinate of the point, or the
+    /// whole Ed25519 key.
     pub(super) fn public_number(&self) -> &[u8] {
         match self {
             // Uncompressed: a byte of form, X, and Y, of the same length (SEC 1, section 2.3.3).
@@ -106,7 +106,7 @@ impl SigningKey {
         }
     }
 
-    /// The algorithm that it signs with: a DER `AlgorithmIdentifier`.
+    /// Returns the signature algorithm as a DER `AlgorithmIdentifier`.
     pub(super) fn signature_algorithm(&self) -> &'static [u8] {
         match self {
             Self::Ecdsa(_, algorithm) => algorithm.identifier,
@@ -115,7 +115,7 @@ impl SigningKey {
         }
     }
 
-    /// The signature over a message; none when signing fails.
+    /// Signs a message. Returns `None` if signing fails.
     pub(super) fn sign(&self, message: &[u8]) -> Option<Vec<u8>> {
         match self {
             Self::Ecdsa(key, _) => {
@@ -134,7 +134,7 @@ impl SigningKey {
                 .ok()?;
                 Some(signature)
             }
-            // Blinded by random numbers, so that the time it takes tells nothing of the key.
+            // Random blinding prevents timing attacks.
             Self::ShortRsa(key) => {
                 let signature = key.key.try_sign_with_rng(&mut SysRng, message).ok()?;
                 Some(signature.to_vec())
@@ -173,8 +173,8 @@ impl SigningKey {
     }
 }
 
-/// Returns the text of a private key as it is stored: as it was sent if every program finds the key in it, or else the key
-/// alone. The text has a key, which [`SigningKey::parse`] reads.
+/// Returns the text to store for a private key: the original text if every program finds the key in it, otherwise only the key. The
+/// text must have a key that [`SigningKey::parse`] accepts.
 pub(super) fn stored_text(pem: &Secret) -> Secret {
     let mut parameters =
         PemBlock::all(pem.expose()).take_while(|block| block.label == EC_PARAMETERS);
@@ -190,16 +190,16 @@ pub(super) fn stored_text(pem: &Secret) -> Secret {
     rewritten.unwrap_or_else(|| pem.clone())
 }
 
-/// The first block that may be a key.
+/// Returns the first block that may be a key.
 fn key_block(pem: &str) -> Option<PemBlock<'_>> {
     PemBlock::all(pem).find(|block| block.label != EC_PARAMETERS)
 }
 
-/// The length of the RSA key in a PEM text, public or private, in bits; `None` for any other text.
+/// Returns the length in bits of the public or private RSA key in a PEM text, or `None` for other texts.
 pub(super) fn rsa_bits_of_text(pem: &str) -> Option<u32> {
     let block = key_block(pem)?;
     let der = block.decode()?;
-    let is_rsa = |place| field(&der, place).is_some_and(|field| RSA_IDENTIFIERS.contains(&field));
+    let is_rsa = |index| field(&der, index).is_some_and(|field| RSA_IDENTIFIERS.contains(&field));
     let modulus = match block.label {
         PKCS1_PUBLIC => field(&der, 0),
         PKCS1 => field(&der, 1),
@@ -212,25 +212,25 @@ pub(super) fn rsa_bits_of_text(pem: &str) -> Option<u32> {
     Some(facts::bits(content(modulus?)?))
 }
 
-/// The element at a place inside the first element.
-fn field(bytes: &[u8], place: usize) -> Option<&[u8]> {
-    elements(content(bytes)?).nth(place)
+/// Returns an element inside the first element.
+fn field(bytes: &[u8], index: usize) -> Option<&[u8]> {
+    elements(content(bytes)?).nth(index)
 }
 
 fn content(bytes: &[u8]) -> Option<&[u8]> {
     split_element(bytes).map(|(_, content, _)| content)
 }
 
-/// A curve with the hash that goes with it, and their DER names.
+/// A curve with its hash, and their DER identifiers.
 pub(super) struct EcdsaAlgorithm {
     signing: &'static EcdsaSigningAlgorithm,
-    /// Of the two.
+    /// The identifier of the signature algorithm.
     identifier: &'static [u8],
-    /// Of keys on the curve.
+    /// The identifier of keys on the curve.
     of_key: &'static [u8],
 }
 
-/// The key on the first curve on which it is one.
+/// Parses a key on the first curve that accepts it.
 fn parse_ecdsa(
     parse: impl Fn(&'static EcdsaSigningAlgorithm) -> Result<EcdsaKeyPair, KeyRejected>,
 ) -> Option<SigningKey> {
@@ -275,7 +275,7 @@ static ECDSA_ALGORITHMS: [EcdsaAlgorithm; 3] = [
 
 const ED25519_IDENTIFIER: &[u8] = &[0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70];
 
-/// RSA keys, with the parameters that they should have, and without.
+/// The identifier of RSA keys, with the required parameters and without parameters.
 const RSA_IDENTIFIERS: [&[u8]; 2] = [
     &[
         0x30, 0x0d, 0x06, 0x09, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x01, 0x05, 0x00,
@@ -296,7 +296,7 @@ const PKCS8: &str = "PRIVATE KEY";
 const SEC1: &str = "EC PRIVATE KEY";
 const ENCRYPTED_PKCS8: &str = "ENCRYPTED PRIVATE KEY";
 
-/// A block that some tools write before a SEC1 key; the key repeats what it says.
+/// A block that some tools write before a SEC1 key. The key repeats its contents.
 const EC_PARAMETERS: &str = "EC PARAMETERS";
 
 const ENCRYPTED: &str = "must not be encrypted";

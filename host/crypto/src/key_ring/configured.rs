@@ -1,4 +1,4 @@
-//! The keys as the operator configured them.
+//! The configured encryption keys.
 
 use std::{fmt, num::NonZeroU32, sync::Arc};
 
@@ -18,37 +18,37 @@ use super::{
     record::{KeyDerivation, KeyRecord, PasswordDerivation, SALT_BYTES},
 };
 
-/// The fewest iterations with which a new key is derived from a password.
+/// The minimum number of iterations to derive a new key from a password.
 pub const PASSWORD_ITERATIONS_MIN: u32 = 210_000;
 
-/// The most iterations, so that no record keeps a server from starting for ever.
+/// The maximum number of iterations. Without it, a record could delay a start endlessly.
 pub const PASSWORD_ITERATIONS_MAX: u32 = 10_000_000;
 
-/// The longest wrapped key that is stored, in bytes.
+/// The longest stored wrapped key, in bytes.
 pub const WRAPPED_KEY_BYTES_MAX: usize = 16 * 1_024;
 
-/// A key as the operator configured it.
+/// A configured key.
 #[derive(Debug)]
 pub struct ConfiguredKey {
-    /// Where it comes from.
+    /// The source of the key.
     pub source: KeySource,
-    /// Whether it encrypts. Exactly one does.
+    /// Whether the key encrypts. Exactly one key is active.
     pub is_active: bool,
 }
 
-/// Where a key comes from.
+/// The source of a key.
 #[derive(Debug)]
 pub enum KeySource {
-    /// It is derived from a password by PBKDF2-HMAC-SHA-512.
+    /// The key is derived from a password with PBKDF2-HMAC-SHA-512.
     Password {
         /// The password.
         password: Secret,
-        /// With how many iterations, when the key is new: at least [`PASSWORD_ITERATIONS_MIN`].
+        /// The number of iterations for a new key: at least [`PASSWORD_ITERATIONS_MIN`].
         iterations: u32,
     },
-    /// It is 32 random bytes.
+    /// The key is 32 random bytes.
     Raw(RawKey),
-    /// It is 32 random bytes that a key management service has encrypted, and that are stored so.
+    /// The key is 32 random bytes, stored encrypted by a key management service.
     Wrapped(WrappingKey),
 }
 
@@ -58,30 +58,30 @@ pub struct RawKey(Zeroizing<[u8; KEY_BYTES]>);
 /// The key of a key management service that encrypts other keys.
 #[derive(Clone)]
 pub struct WrappingKey {
-    /// Where the service is: two that are at the same place are the same.
+    /// The address of the service. Services with the same address are the same.
     pub place: String,
     /// The service.
     pub service: Arc<dyn KeyManagement>,
 }
 
-/// A text that is not 32 bytes in base64.
+/// A malformed raw key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a raw encryption key must be {KEY_BYTES} bytes in base64")]
 pub struct RawKeyMalformed;
 
-/// All configured keys, in their order: one of them is active, and no two are the same.
+/// All configured keys, in order. Exactly one is active, and there are no duplicates.
 #[derive(Debug)]
 pub struct ConfiguredKeys {
     keys: Vec<ConfiguredKey>,
     active: usize,
 }
 
-/// Why the configured keys can't be meant.
+/// Why the configured keys were rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeysRefused {
-    /// A password would be stretched too little or endlessly.
+    /// The number of iterations for a password is out of range.
     #[error(
-        "an encryption password needs from {PASSWORD_ITERATIONS_MIN} to {PASSWORD_ITERATIONS_MAX} iterations"
+        "the iterations for an encryption password must be from {PASSWORD_ITERATIONS_MIN} to {PASSWORD_ITERATIONS_MAX}"
     )]
     IterationsOutOfRange,
     /// No key is active.
@@ -90,7 +90,7 @@ pub enum KeysRefused {
     /// A password is empty.
     #[error("an encryption password is empty")]
     PasswordEmpty,
-    /// Two keys are the same one.
+    /// Two keys are the same.
     #[error(
         "the encryption keys {0} and {1}, counted from 1 in the order of the configuration, are the same"
     )]
@@ -100,42 +100,39 @@ pub enum KeysRefused {
     SeveralActiveKeys,
 }
 
-/// Why the record of a new key could not be made.
+/// Why the record of a new key could not be created.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordNotMade {
-    /// The operating system gave no randomness, or the cipher failed.
-    #[error("the record of a new encryption key could not be made")]
+    /// Reading randomness failed, or the cipher failed.
+    #[error("could not create the record of a new encryption key")]
     CipherFailed,
     /// The key management service failed.
     #[error(transparent)]
     KeyManagement(#[from] KeyManagementFailure),
-    /// The key management service did not give back the key that it was given.
-    #[error("{0} does not decrypt what it has encrypted itself")]
+    /// The key management service could not decrypt its own ciphertext to the same key.
+    #[error("{0} can't decrypt a key that it has just encrypted")]
     NotUnwrapped(String),
-    /// The key management service made too much of the key.
-    #[error("{0} made more than {WRAPPED_KEY_BYTES_MAX} bytes of a key of {KEY_BYTES} bytes")]
+    /// The wrapped key is too long.
+    #[error("{0} returned a wrapped key of more than {WRAPPED_KEY_BYTES_MAX} bytes")]
     WrappedKeyTooLong(String),
 }
 
 impl ConfiguredKeys {
-    /// Takes keys that can be meant.
-    ///
-    /// # Errors
-    /// What is wrong with them.
+    /// Checks the keys.
     pub fn new(keys: Vec<ConfiguredKey>) -> Result<Self, KeysRefused> {
         for key in &keys {
             key.source.check()?;
         }
-        for (place, key) in keys.iter().enumerate() {
-            let mut before = keys.iter().take(place);
+        for (index, key) in keys.iter().enumerate() {
+            let mut before = keys.iter().take(index);
             if let Some(other) = before.position(|other| other.source.is(&key.source)) {
-                return Err(KeysRefused::SameKeyTwice(other + 1, place + 1));
+                return Err(KeysRefused::SameKeyTwice(other + 1, index + 1));
             }
         }
         let numbered = keys.iter().enumerate();
         let active: Vec<usize> = numbered
             .filter(|(_, key)| key.is_active)
-            .map(|(place, _)| place)
+            .map(|(index, _)| index)
             .collect();
         match active[..] {
             [] => Err(KeysRefused::NoActiveKey),
@@ -144,21 +141,18 @@ impl ConfiguredKeys {
         }
     }
 
-    /// The keys, in their order.
+    /// Returns the keys, in order.
     #[must_use]
     pub fn all(&self) -> &[ConfiguredKey] {
         &self.keys
     }
 
-    /// The place of the active one among them.
+    /// Returns the index of the active key.
     pub(super) fn active(&self) -> usize {
         self.active
     }
 
-    /// Makes a record for the active key, which has none yet. It must be on disk before anything is encrypted with the key.
-    ///
-    /// # Errors
-    /// When there is no randomness, or when the key management service fails.
+    /// Creates a record for the active key, which must have none yet. Store the record before you encrypt anything with the key.
     pub async fn new_record(
         &self,
         id: Uuid,
@@ -177,10 +171,10 @@ impl ConfiguredKeys {
 }
 
 impl KeySource {
-    /// A raw key from its base64 text; white space around it does not count.
+    /// Decodes a raw key from base64. Ignores white space around it.
     ///
     /// # Errors
-    /// When the text is not 32 bytes in base64.
+    /// If the text is not 32 bytes in base64.
     pub fn raw_from_base64(text: &Secret) -> Result<Self, RawKeyMalformed> {
         let bytes = STANDARD
             .decode(text.expose().trim())
@@ -189,10 +183,7 @@ impl KeySource {
         Ok(Self::Raw(RawKey(key_of(&bytes).ok_or(RawKeyMalformed)?)))
     }
 
-    /// Whether it can be meant, whatever other keys there are.
-    ///
-    /// # Errors
-    /// What is wrong with it.
+    /// Checks the source, independently of other keys.
     pub fn check(&self) -> Result<(), KeysRefused> {
         let Self::Password {
             password,
@@ -210,7 +201,7 @@ impl KeySource {
         Ok(())
     }
 
-    /// Whether both give the same key. Only the operator's own configuration is compared, so the time may tell of it.
+    /// Returns whether both sources are the same key. Not in constant time, because it compares only the operator's configuration.
     fn is(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Password { password: one, .. }, Self::Password { password: two, .. }) => {
@@ -222,7 +213,7 @@ impl KeySource {
         }
     }
 
-    /// The key that this source gives with these parameters; none when the parameters are another source's.
+    /// Returns the key of this source for the given parameters, or `None` if the parameters belong to another source.
     pub(super) async fn data_key(
         &self,
         derivation: &KeyDerivation,
@@ -243,7 +234,7 @@ impl KeySource {
         Ok(DataKey::new(root).map(Some)?)
     }
 
-    /// A new key of this source, and how it comes about again.
+    /// Creates a new key, with the parameters to obtain it again.
     async fn fresh(&self) -> Result<(Zeroizing<[u8; KEY_BYTES]>, KeyDerivation), RecordNotMade> {
         match self {
             Self::Password {
@@ -270,7 +261,7 @@ impl KeySource {
 }
 
 impl WrappingKey {
-    /// A key that the service decrypts; none when it is another service's, or no key.
+    /// Decrypts a key with the service. Returns `None` if another service encrypted it, or it is malformed.
     async fn unwrap_key(
         &self,
         wrapped_key: &[u8],
@@ -279,8 +270,7 @@ impl WrappingKey {
         Ok(key.and_then(|key| key_of(&key)))
     }
 
-    /// A new key, as it is and wrapped. What the service can't unwrap again is never stored: it would be found out only when
-    /// values depend on it.
+    /// Creates a new key, and wraps it. Checks that the service can unwrap it again, before any value depends on the key.
     async fn fresh(&self) -> Result<(Zeroizing<[u8; KEY_BYTES]>, Vec<u8>), RecordNotMade> {
         let mut key = Zeroizing::new([0; KEY_BYTES]);
         rand::fill(key.as_mut_slice()).map_err(|_| RecordNotMade::CipherFailed)?;
@@ -310,7 +300,7 @@ impl fmt::Debug for WrappingKey {
     }
 }
 
-/// Why a source did not give its key.
+/// Why the key of a source could not be obtained.
 #[derive(Debug)]
 pub(super) enum KeyNotGiven {
     Derivation(DerivationFailed),

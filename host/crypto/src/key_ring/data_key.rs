@@ -9,21 +9,21 @@ use zeroize::Zeroizing;
 
 use super::DerivationFailed;
 
-/// One key that encrypts and decrypts. Its bytes are zeroed when it is dropped.
+/// A key that encrypts and decrypts. It is zeroized on drop.
 pub(super) struct DataKey {
     root: Zeroizing<[u8; KEY_BYTES]>,
     cipher: Aes256Gcm,
 }
 
 impl DataKey {
-    /// The root itself encrypts nothing: all keys that are used are derived from it.
+    /// Creates a key. The root itself encrypts nothing: all used keys are derived from it.
     pub(super) fn new(root: Zeroizing<[u8; KEY_BYTES]>) -> Result<Self, DerivationFailed> {
         let key = expand(&root, SEALING_PURPOSE, "")?;
         let cipher = Aes256Gcm::new_from_slice(key.as_slice()).map_err(|_| DerivationFailed)?;
         Ok(Self { root, cipher })
     }
 
-    /// A key for another purpose.
+    /// Derives a key for another purpose.
     pub(super) fn derive(
         &self,
         label: &str,
@@ -31,7 +31,7 @@ impl DataKey {
         expand(&self.root, LABEL_PURPOSE, label)
     }
 
-    /// Encrypts under a random nonce; gives the nonce and the ciphertext.
+    /// Encrypts with a random nonce. Returns the nonce and the ciphertext.
     pub(super) fn encrypt(
         &self,
         associated_data: &[u8],
@@ -47,7 +47,7 @@ impl DataKey {
         Some((nonce.to_vec(), ciphertext))
     }
 
-    /// Decrypts; none when anything is not as it was encrypted.
+    /// Decrypts. Returns `None` if the nonce, the ciphertext or the associated data was modified.
     pub(super) fn decrypt(
         &self,
         associated_data: &[u8],
@@ -84,6 +84,6 @@ pub(super) const KEY_BYTES: usize = 32;
 const NONCE_BYTES: usize = 12;
 const HKDF_SALT: &[u8] = b"keywright";
 
-/// What stands before a label; neither is the beginning of the other.
+/// The prefix of the label. Neither constant is a prefix of the other.
 const SEALING_PURPOSE: &str = "seal";
 const LABEL_PURPOSE: &str = "label:";

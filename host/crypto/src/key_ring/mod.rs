@@ -1,4 +1,4 @@
-//! The keys that encrypt what is stored.
+//! The keys that encrypt stored values.
 
 mod configured;
 mod data_key;
@@ -23,46 +23,40 @@ use data_key::DataKey;
 pub use recognition::{ComparisonFailed, NoStoredValueOpens, Recognition};
 pub use record::{KeyDerivation, KeyRecord, PasswordDerivation};
 
-/// The configured encryption keys that were recognised: several that decrypt, one of them active, which encrypts.
-/// [`Recognition`] makes it of [`ConfiguredKeys`] and the [`KeyRecord`]s that are stored.
+/// The recognized encryption keys. All of them decrypt, and the active one encrypts. [`Recognition`] creates the key ring from
+/// [`ConfiguredKeys`] and stored [`KeyRecord`]s.
 ///
-/// A key encrypts with AES-256-GCM under random nonces of 96 bits, which is sound for 2³² values. The caller of
-/// [`KeyRing::seal`] sees to it that no key encrypts more than [`ENCRYPTIONS_PER_KEY_MAX`].
+/// Keys encrypt with AES-256-GCM and random nonces of 96 bits, which is secure for 2³² values. The caller of [`KeyRing::seal`]
+/// must ensure that no key encrypts more than [`ENCRYPTIONS_PER_KEY_MAX`] values.
 pub struct KeyRing {
     active: Uuid,
     keys: HashMap<Uuid, Arc<DataKey>>,
 }
 
-/// A key could not be derived.
+/// Deriving a key failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a key could not be derived")]
+#[error("could not derive a key")]
 pub struct DerivationFailed;
 
 impl KeyRing {
-    /// The id of the key that encrypts.
+    /// Returns the id of the active key.
     #[must_use]
     pub fn active_key_id(&self) -> Uuid {
         self.active
     }
 
-    /// The ids of all keys that decrypt, in no order.
+    /// Returns the ids of all keys, in no particular order.
     pub fn key_ids(&self) -> impl Iterator<Item = Uuid> {
         self.keys.keys().copied()
     }
 
-    /// Derives a key for a purpose of its own from the active key: another label gives another key, and no derived key
-    /// tells anything of the active one.
-    ///
-    /// # Errors
-    /// When the derivation fails.
+    /// Derives a key for another purpose from the active key. Different labels result in independent keys, which reveal nothing
+    /// about the active key.
     pub fn derive(&self, label: &str) -> Result<Zeroizing<[u8; 32]>, DerivationFailed> {
         self.derive_from(&self.active, label)
     }
 
-    /// Derives such a key from each of the other keys, in no order: what [`Self::derive`] gave while one of these was active.
-    ///
-    /// # Errors
-    /// When a derivation fails.
+    /// Derives a key from each of the other keys, in no particular order: the results of [`Self::derive`] while they were active.
     pub fn derive_from_others(
         &self,
         label: &str,
@@ -80,10 +74,10 @@ impl KeyRing {
         key.derive(label)
     }
 
-    /// Encrypts with the active key. The result opens only at the same place.
+    /// Encrypts with the active key. The result can only be decrypted with the same `place`.
     ///
     /// # Errors
-    /// When the cipher fails.
+    /// If the cipher fails.
     pub fn seal(
         &self,
         place: SealedPlace<'_>,
@@ -103,10 +97,10 @@ impl KeyRing {
         })
     }
 
-    /// Decrypts.
+    /// Decrypts an envelope.
     ///
     /// # Errors
-    /// When the key is not one of these, or the envelope was not sealed for this place, or was changed.
+    /// If the key is unknown, or the envelope was modified or sealed for another place.
     pub fn open(&self, place: SealedPlace<'_>, envelope: &Envelope) -> Result<Secret, SealFailure> {
         let key = self
             .keys
@@ -127,7 +121,7 @@ impl KeyRing {
             })
     }
 
-    /// What the key with this id is to the server.
+    /// Returns whether the key with this id is active, inactive or unknown.
     #[must_use]
     pub fn standing(&self, key_id: Uuid) -> KeyStanding {
         if key_id == self.active {
@@ -150,14 +144,14 @@ impl fmt::Debug for KeyRing {
     }
 }
 
-/// How many values one key may encrypt. NIST SP 800-38D (8.3) allows 2³² for random nonces of 96 bits. The
-/// difference leaves room for canaries.
+/// The maximum number of values per key. NIST SP 800-38D (8.3) allows 2³² with random nonces of 96 bits. The difference leaves room
+/// for canaries.
 pub const ENCRYPTIONS_PER_KEY_MAX: u64 = (1 << 32) - (1 << 16);
 
-/// How many values a key has encrypted when it is time for another key: half of what it may.
+/// The number of encrypted values at which the server warns that a new key is needed.
 pub const ENCRYPTIONS_PER_KEY_WARNED: u64 = 1 << 31;
 
-/// Names the place without ambiguity: a byte for the format, the sixteen of the version's id, and the name to the end.
+/// Encodes the place unambiguously: one byte for the format, sixteen bytes for the version's id, and the name.
 fn associated_data(place: SealedPlace<'_>) -> Vec<u8> {
     let name = place.name.folded().as_bytes();
     [
@@ -168,5 +162,5 @@ fn associated_data(place: SealedPlace<'_>) -> Vec<u8> {
     .concat()
 }
 
-/// The format of the associated data. Another format is another number, and no two of them are ever the same bytes.
+/// The format of the associated data. Every format has its own number, so encodings of different formats always differ.
 const PLACE_FORMAT: u8 = 1;

@@ -1,4 +1,4 @@
-//! Recognising the configured keys by their records.
+//! Recognizes the configured keys by their records.
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
@@ -15,13 +15,13 @@ use super::{
     record::KeyRecord,
 };
 
-/// What came of comparing the configured keys with the records that there were so far. No record is compared twice.
+/// The result of comparing the configured keys with the records so far. No record is compared twice.
 #[derive(Clone, Default)]
 pub struct Recognition {
     keys: HashMap<Uuid, Arc<DataKey>>,
     active: Option<Uuid>,
     compared: HashSet<Uuid>,
-    recognised_places: BTreeSet<usize>,
+    recognized_indexes: BTreeSet<usize>,
 }
 
 /// Why a record could not be compared with the configured keys.
@@ -33,12 +33,12 @@ pub enum ComparisonFailed {
     /// A key management service failed.
     #[error(transparent)]
     KeyManagement(#[from] KeyManagementFailure),
-    /// A stored record can't be what was stored.
+    /// A stored record is malformed.
     #[error("the stored record of the encryption key {0} is malformed")]
     RecordMalformed(Uuid),
 }
 
-/// Values are stored, and none of them could be decrypted. Names the keys that they need.
+/// No stored value can be decrypted. Lists the keys that the values need.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "values are stored, and none of the configured encryption keys is the key of any of them; they need the keys {}",
@@ -47,15 +47,10 @@ pub enum ComparisonFailed {
 pub struct NoStoredValueOpens(pub Vec<Uuid>);
 
 impl Recognition {
-    /// Compares the configured keys with those of the records that were not compared before. One that can't be compared does
-    /// not keep others from it, nor does a configured key that can't be had keep the others from a record; it is the first
-    /// failure that is told, and the record may be compared again, unless another key is the one.
+    /// Compares the configured keys with the records that were not compared before. After a failure, it continues with the other
+    /// records and keys, and returns the first error. A record without a result can be compared again.
     ///
-    /// Several records may be of one key: all decrypt, and the first that was found encrypts, the oldest before others, so
-    /// that all servers agree.
-    ///
-    /// # Errors
-    /// What failed.
+    /// A key may have several records. All of them decrypt; the oldest one encrypts, so that all servers agree.
     pub async fn compare(
         &mut self,
         configured: &ConfiguredKeys,
@@ -74,30 +69,29 @@ impl Recognition {
         outcome
     }
 
-    /// Whether the record of this key was compared: if the key is not known then, it is not configured.
+    /// Returns whether the record of this key was compared. If it was and the key is unknown, the key is not configured.
     #[must_use]
     pub fn was_compared(&self, key_id: Uuid) -> bool {
         self.compared.contains(&key_id)
     }
 
-    /// The ids of all records that were compared.
+    /// Returns the ids of all compared records.
     pub fn compared(&self) -> impl Iterator<Item = Uuid> {
         self.compared.iter().copied()
     }
 
-    /// The places, among the configured keys, of those without a record.
+    /// Returns the indexes of the configured keys without a record.
     #[must_use]
     pub fn unrecognised(&self, configured: &ConfiguredKeys) -> Vec<usize> {
         (0..configured.all().len())
-            .filter(|place| !self.recognised_places.contains(place))
+            .filter(|index| !self.recognized_indexes.contains(index))
             .collect()
     }
 
-    /// Sees that at least one of the keys under which anything is stored is known: a server with the wrong keys must not
-    /// start.
+    /// Checks that at least one of the keys of stored values is known: a server with wrong keys must not start.
     ///
     /// # Errors
-    /// When something is stored, and none of the keys is known.
+    /// If values are stored, and none of their keys is known.
     pub fn check(&self, in_use: &[Uuid]) -> Result<(), NoStoredValueOpens> {
         if in_use.is_empty() || in_use.iter().any(|id| self.keys.contains_key(id)) {
             return Ok(());
@@ -105,7 +99,7 @@ impl Recognition {
         Err(NoStoredValueOpens(in_use.to_vec()))
     }
 
-    /// The keys that were recognised; none while the active one is not among them.
+    /// Returns the recognized keys, or `None` if the active key is not recognized yet.
     #[must_use]
     pub fn key_ring(&self) -> Option<KeyRing> {
         Some(KeyRing {
@@ -114,7 +108,7 @@ impl Recognition {
         })
     }
 
-    /// The keys that were recognised, to decrypt: while the active one is not among them, nothing can be encrypted.
+    /// Returns the recognized keys for decryption. The key ring can't encrypt if the active key is not recognized yet.
     #[must_use]
     pub fn key_ring_to_read(&self) -> KeyRing {
         KeyRing {
@@ -132,7 +126,7 @@ impl Recognition {
             return Err(ComparisonFailed::RecordMalformed(record.id));
         }
         let mut outcome = Ok(());
-        for (place, key) in configured.all().iter().enumerate() {
+        for (index, key) in configured.all().iter().enumerate() {
             let data_key = match key.source.data_key(&record.derivation).await {
                 Ok(Some(data_key)) if record.is_of(&data_key) => data_key,
                 Ok(_) => continue,
@@ -142,8 +136,8 @@ impl Recognition {
                 }
             };
             self.keys.insert(record.id, Arc::new(data_key));
-            self.recognised_places.insert(place);
-            if place == configured.active() && self.active.is_none() {
+            self.recognized_indexes.insert(index);
+            if index == configured.active() && self.active.is_none() {
                 self.active = Some(record.id);
             }
             outcome = Ok(());

@@ -1,7 +1,7 @@
-//! What is stored of a key.
+//! The stored records of keys.
 //!
-//! A key that was ever active has a record: a canary that it encrypted, and what it takes to have it again. A configured key is
-//! the key of a record when it opens the canary. So an operator invents no ids, and a wrong password is noticed at start.
+//! Every key that was ever active has a record: an encrypted canary, and the parameters to obtain the key. A record belongs to the
+//! configured key that decrypts its canary. So keys need no ids in the configuration, and a wrong password is detected at start-up.
 
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
@@ -11,12 +11,12 @@ use super::{
     data_key::DataKey,
 };
 
-/// What is stored of a key, without the key.
+/// The stored record of a key. It does not contain the key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyRecord {
-    /// What is encrypted names its key by this id.
+    /// The id of the key in encrypted values.
     pub id: Uuid,
-    /// How the key comes about.
+    /// The parameters to obtain the key.
     pub derivation: KeyDerivation,
     /// The nonce of the canary.
     pub canary_nonce: Vec<u8>,
@@ -26,14 +26,14 @@ pub struct KeyRecord {
     pub created_at: DateTime<Utc>,
 }
 
-/// How a key comes about.
+/// The parameters to obtain a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeyDerivation {
-    /// From a password.
+    /// The key is derived from a password.
     Password(PasswordDerivation),
-    /// It is given as it is.
+    /// The key itself is configured.
     Raw,
-    /// A key management service decrypts these bytes, at most [`WRAPPED_KEY_BYTES_MAX`].
+    /// A key management service decrypts these bytes to the key. At most [`WRAPPED_KEY_BYTES_MAX`].
     Wrapped(Vec<u8>),
 }
 
@@ -47,7 +47,7 @@ pub struct PasswordDerivation {
 }
 
 impl KeyRecord {
-    /// The record of a key; none when the cipher fails.
+    /// Creates the record of a key. Returns `None` if the cipher fails.
     pub(super) fn new(
         id: Uuid,
         derivation: KeyDerivation,
@@ -64,7 +64,7 @@ impl KeyRecord {
         })
     }
 
-    /// Whether a key is the one whose record this is.
+    /// Returns whether this is the record of the key.
     pub(super) fn is_of(&self, key: &DataKey) -> bool {
         key.decrypt(
             &canary_place(self.id),
@@ -74,7 +74,7 @@ impl KeyRecord {
         .is_some_and(|canary| canary == CANARY)
     }
 
-    /// Whether this can be what was stored.
+    /// Returns whether the record is well-formed.
     pub(super) fn is_well_formed(&self) -> bool {
         match &self.derivation {
             KeyDerivation::Password(parameters) => {
@@ -89,15 +89,15 @@ impl KeyRecord {
     }
 }
 
-/// The associated data of a canary: its format, and the key's id.
+/// Returns the associated data of a canary: its format, and the key's id.
 fn canary_place(id: Uuid) -> Vec<u8> {
     [&[CANARY_FORMAT], id.as_bytes().as_slice()].concat()
 }
 
 pub(super) const SALT_BYTES: usize = 64;
 
-/// What a canary says.
+/// The plaintext of a canary.
 const CANARY: &[u8] = b"keywright encryption key canary";
 
-/// The format byte of a canary's associated data; that of values differs.
+/// The format byte of a canary's associated data. It differs from that of values.
 const CANARY_FORMAT: u8 = 0;

@@ -78,7 +78,7 @@ const ATTACKS: [Attack; 37] = [
             not_after: body.not_after + TimeDelta::seconds(1),
             ..body
         },
-        "must not be longer than was asked for",
+        "must not be longer than was requested",
     ),
     (
         |body| Body {
@@ -260,7 +260,7 @@ const ATTACKS: [Attack; 37] = [
 ];
 
 #[test]
-fn an_issuer_of_every_kind_refuses_each_thing_that_a_hostile_guest_may_ask_for() {
+fn every_issuer_refuses_bodies_that_break_a_rule() {
     let Some(openssl) = Openssl::available() else {
         return;
     };

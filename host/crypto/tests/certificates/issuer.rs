@@ -19,7 +19,7 @@ use crate::{
 const DAYS: u32 = 30;
 
 #[test]
-fn strangers_verify_what_an_authority_of_every_kind_signs() {
+fn openssl_verifies_signatures_by_every_kind_of_ca() {
     let Some(openssl) = Openssl::available() else {
         return;
     };
@@ -34,7 +34,7 @@ fn strangers_verify_what_an_authority_of_every_kind_signs() {
 }
 
 #[test]
-fn an_issuer_tells_its_certificate_byte_for_byte() {
+fn issuer_returns_its_certificate_byte_for_byte() {
     let Some(openssl) = Openssl::available() else {
         return;
     };
@@ -71,7 +71,7 @@ fn an_issuer_tells_its_certificate_byte_for_byte() {
 }
 
 #[test]
-fn an_intermediate_is_signed_when_an_authority_was_asked_for() {
+fn intermediate_is_signed_if_a_ca_was_requested() {
     let Some(openssl) = Openssl::available() else {
         return;
     };
@@ -96,7 +96,7 @@ fn an_intermediate_is_signed_when_an_authority_was_asked_for() {
 }
 
 #[test]
-fn any_key_usage_that_was_asked_for_is_signed_since_a_leaf_is_no_authority_by_it() {
+fn requested_key_usages_are_signed_for_leaves() {
     let Some(openssl) = Openssl::available() else {
         return;
     };
@@ -122,7 +122,7 @@ fn any_key_usage_that_was_asked_for_is_signed_since_a_leaf_is_no_authority_by_it
 }
 
 #[test]
-fn an_issuer_without_a_key_identifier_signs_only_without_one() {
+fn issuer_without_key_identifier_signs_only_without_one() {
     let Some(openssl) = Openssl::available() else {
         return;
     };
@@ -141,7 +141,7 @@ fn an_issuer_without_a_key_identifier_signs_only_without_one() {
 }
 
 #[test]
-fn an_issuer_certifies_its_own_key_in_no_form() {
+fn issuer_refuses_its_own_key_in_every_encoding() {
     let Some(openssl) = Openssl::available() else {
         return;
     };
@@ -192,7 +192,7 @@ const RSA_ENCRYPTION: &[u8] = &[
 ];
 
 #[test]
-fn an_issuer_signs_once_whatever_came_of_it() {
+fn issuer_signs_only_once_even_after_a_refusal() {
     let Some(openssl) = Openssl::available() else {
         return;
     };
@@ -211,7 +211,7 @@ fn an_issuer_signs_once_whatever_came_of_it() {
 }
 
 #[test]
-fn a_leaf_certificate_and_a_strange_key_make_no_issuer() {
+fn issuer_needs_a_ca_certificate_and_its_key() {
     let Some(openssl) = Openssl::available() else {
         return;
     };
@@ -229,7 +229,7 @@ fn a_leaf_certificate_and_a_strange_key_make_no_issuer() {
 }
 
 #[test]
-fn a_validity_may_begin_a_second_before_the_call() {
+fn validity_may_start_one_second_before_the_call() {
     let Some(openssl) = Openssl::available() else {
         return;
     };
@@ -246,7 +246,7 @@ fn a_validity_may_begin_a_second_before_the_call() {
 }
 
 #[test]
-fn the_issuers_own_key_and_bytes_around_a_body_are_refused() {
+fn issuers_own_key_and_trailing_bytes_are_refused() {
     let Some(openssl) = Openssl::available() else {
         return;
     };
@@ -278,7 +278,7 @@ fn the_issuers_own_key_and_bytes_around_a_body_are_refused() {
 }
 
 #[test]
-fn the_largest_body_is_signed_and_one_byte_more_is_not() {
+fn bodies_are_signed_up_to_the_size_limit() {
     let Some(openssl) = Openssl::available() else {
         return;
     };

@@ -10,7 +10,7 @@ use keywright_crypto::X509Certificates;
 use crate::openssl::{Identity, KEY_KINDS, Openssl, P256};
 
 #[test]
-fn a_leaf_with_its_authority_of_every_kind_is_accepted() {
+fn leaf_with_its_ca_is_accepted_for_every_key_kind() {
     let Some(openssl) = Openssl::available() else {
         return;
     };
@@ -27,7 +27,7 @@ fn a_leaf_with_its_authority_of_every_kind_is_accepted() {
 }
 
 #[test]
-fn signatures_with_other_hashes_than_the_usual_are_verified() {
+fn signatures_with_unusual_hashes_are_verified() {
     let Some(openssl) = Openssl::available() else {
         return;
     };
@@ -48,7 +48,7 @@ fn signatures_with_other_hashes_than_the_usual_are_verified() {
 }
 
 #[test]
-fn signatures_of_rsa_with_pss_are_verified() {
+fn rsa_pss_signatures_are_verified() {
     let Some(openssl) = Openssl::available() else {
         return;
     };
@@ -75,7 +75,7 @@ fn signatures_of_rsa_with_pss_are_verified() {
 }
 
 #[test]
-fn any_one_member_is_enough_and_what_is_given_is_checked() {
+fn one_field_is_enough_and_given_fields_are_checked() {
     let Some(openssl) = Openssl::available() else {
         return;
     };
@@ -111,7 +111,7 @@ fn any_one_member_is_enough_and_what_is_given_is_checked() {
 }
 
 #[test]
-fn each_structural_rule_names_the_member_that_breaks_it() {
+fn structural_errors_name_the_field() {
     let Some(openssl) = Openssl::available() else {
         return;
     };
@@ -164,7 +164,7 @@ fn each_structural_rule_names_the_member_that_breaks_it() {
 }
 
 #[test]
-fn an_authority_that_signed_itself_counts_so_unless_it_was_set_with_ca_name() {
+fn self_signed_ca_is_recognized_unless_set_with_ca_name() {
     let Some(openssl) = Openssl::available() else {
         return;
     };
@@ -188,7 +188,7 @@ fn an_authority_that_signed_itself_counts_so_unless_it_was_set_with_ca_name() {
 }
 
 #[test]
-fn a_certificate_that_only_names_itself_as_issuer_is_not_self_signed() {
+fn certificate_with_own_name_as_issuer_is_not_self_signed() {
     let Some(openssl) = Openssl::available() else {
         return;
     };
@@ -212,7 +212,7 @@ fn certificates_of_version_1_are_accepted() {
 }
 
 #[test]
-fn the_first_certificate_of_a_bundle_counts_and_text_around_it_does_not() {
+fn first_certificate_of_a_bundle_is_used() {
     let Some(openssl) = Openssl::available() else {
         return;
     };
@@ -232,7 +232,7 @@ fn the_first_certificate_of_a_bundle_counts_and_text_around_it_does_not() {
 }
 
 #[test]
-fn what_a_guest_made_must_be_whole_and_signed_by_the_issuer_that_was_lent() {
+fn generated_value_must_be_complete_and_signed_by_the_issuer() {
     let Some(openssl) = Openssl::available() else {
         return;
     };

@@ -9,7 +9,7 @@ use keywright_crypto::X509Certificates;
 use crate::openssl::{Identity, KEY_KINDS, Openssl, P256};
 
 #[test]
-fn a_key_of_every_kind_and_form_belongs_to_its_certificate() {
+fn keys_of_every_kind_and_format_match_their_certificate() {
     let Some(openssl) = Openssl::available() else {
         return;
     };
@@ -34,7 +34,7 @@ fn a_key_of_every_kind_and_form_belongs_to_its_certificate() {
 }
 
 #[test]
-fn a_key_behind_its_curve_parameters_is_read() {
+fn key_after_its_curve_parameters_is_parsed() {
     let Some(openssl) = Openssl::available() else {
         return;
     };
@@ -47,7 +47,7 @@ fn a_key_behind_its_curve_parameters_is_read() {
 }
 
 #[test]
-fn encrypted_and_malformed_keys_are_refused_with_the_reason() {
+fn encrypted_and_malformed_keys_are_rejected() {
     let Some(openssl) = Openssl::available() else {
         return;
     };

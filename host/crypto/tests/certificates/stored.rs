@@ -6,7 +6,7 @@ use keywright_crypto::X509Certificates;
 use crate::openssl::{Openssl, P256};
 
 #[test]
-fn a_stored_certificate_may_have_a_short_key_and_keeps_every_other_rule() {
+fn stored_certificate_may_have_a_short_key() {
     let Some(openssl) = Openssl::available() else {
         return;
     };

@@ -21,7 +21,7 @@ use uuid::Uuid;
 use support::{at, now, password, raw, ring, secret, unlock};
 
 #[test]
-fn what_was_sealed_opens_at_its_place_alone() {
+fn sealed_value_opens_only_at_its_place() {
     let ring = ring(vec![raw(1, true)]);
     let name = LookupName::new("/Team/Key");
     let place = SealedPlace {
@@ -61,7 +61,7 @@ fn what_was_sealed_opens_at_its_place_alone() {
 }
 
 #[test]
-fn every_changed_byte_is_noticed() {
+fn every_modified_byte_is_detected() {
     let ring = ring(vec![raw(1, true)]);
     let name = LookupName::new("/a");
     let place = SealedPlace {
@@ -98,7 +98,7 @@ fn every_changed_byte_is_noticed() {
 }
 
 #[test]
-fn the_same_value_is_never_sealed_to_the_same_bytes() {
+fn sealing_a_value_twice_yields_different_bytes() {
     let ring = ring(vec![raw(1, true)]);
     let name = LookupName::new("/a");
     let place = SealedPlace {
@@ -116,7 +116,7 @@ fn the_same_value_is_never_sealed_to_the_same_bytes() {
 }
 
 #[test]
-fn an_unknown_key_is_named() {
+fn unknown_key_is_reported() {
     let name = LookupName::new("/a");
     let place = SealedPlace {
         version_id: Uuid::nil(),
@@ -133,7 +133,7 @@ fn an_unknown_key_is_named() {
 }
 
 #[test]
-fn a_new_active_key_gets_a_record_by_which_it_is_recognised() {
+fn new_active_key_gets_a_record() {
     for key in [|| raw(1, true), || password("correct horse", true)] {
         let first = unlock(vec![key()], &[]);
         let record = first.added.unwrap();
@@ -155,7 +155,7 @@ fn a_new_active_key_gets_a_record_by_which_it_is_recognised() {
 }
 
 #[test]
-fn an_inactive_key_still_decrypts_and_one_that_was_never_active_is_ignored() {
+fn inactive_key_decrypts_and_unused_key_is_ignored() {
     let old = unlock(vec![raw(1, true)], &[]);
     let record = old.added.unwrap();
     let name = LookupName::new("/a");
@@ -184,7 +184,7 @@ fn an_inactive_key_still_decrypts_and_one_that_was_never_active_is_ignored() {
 }
 
 #[test]
-fn a_key_is_recognised_by_a_record_that_comes_later() {
+fn key_is_recognized_by_a_later_record() {
     let configured = ConfiguredKeys::new(vec![raw(1, true), raw(2, false)]).unwrap();
     let first = unlock(vec![raw(1, true)], &[]).added.unwrap();
     let mut recognition = Recognition::default();
@@ -203,7 +203,7 @@ fn a_key_is_recognised_by_a_record_that_comes_later() {
 }
 
 #[test]
-fn of_two_records_of_one_key_the_older_encrypts_and_both_decrypt() {
+fn older_record_of_a_key_encrypts_and_both_decrypt() {
     let one = unlock(vec![raw(1, true)], &[]).added.unwrap();
     let configured = ConfiguredKeys::new(vec![raw(1, true)]).unwrap();
     let other = now(configured.new_record(Uuid::from_u128(50), at(5))).unwrap();
@@ -213,7 +213,7 @@ fn of_two_records_of_one_key_the_older_encrypts_and_both_decrypt() {
 }
 
 #[test]
-fn keys_that_open_nothing_of_what_is_stored_are_refused() {
+fn keys_that_decrypt_no_stored_value_are_rejected() {
     let record = unlock(vec![raw(1, true)], &[]).added.unwrap();
     let moved = KeyRecord {
         id: Uuid::from_u128(77),
@@ -241,7 +241,7 @@ fn keys_that_open_nothing_of_what_is_stored_are_refused() {
 }
 
 #[test]
-fn each_mistake_in_the_configuration_is_told() {
+fn configuration_errors_are_reported() {
     let iterated = |iterations| ConfiguredKey {
         source: KeySource::Password {
             password: secret("a"),
@@ -278,7 +278,7 @@ fn each_mistake_in_the_configuration_is_told() {
 }
 
 #[test]
-fn a_record_with_impossible_parameters_is_refused() {
+fn record_with_invalid_parameters_is_rejected() {
     let record = unlock(vec![password("a", true)], &[]).added.unwrap();
     let KeyDerivation::Password(parameters) = record.derivation.clone() else {
         unreachable!("the key is a password")

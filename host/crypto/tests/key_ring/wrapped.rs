@@ -51,7 +51,7 @@ impl KeyManagement for Service {
 }
 
 #[test]
-fn a_wrapped_key_is_recognised_by_the_service_that_unwraps_it() {
+fn wrapped_key_is_recognized_by_its_service() {
     let first = unlock(vec![wrapped(Service::Marks(1), "one", true)], &[]);
     let record = first.added.unwrap();
     let KeyDerivation::Wrapped(wrapped_key) = &record.derivation else {
@@ -77,14 +77,14 @@ fn a_wrapped_key_is_recognised_by_the_service_that_unwraps_it() {
 }
 
 #[test]
-fn no_two_wrapped_keys_are_the_same() {
+fn wrapped_keys_do_not_repeat() {
     let made = |_| unlock(vec![wrapped(Service::Marks(1), "one", true)], &[]).added;
     let [one, two] = [0, 1].map(made).map(Option::unwrap);
     assert_ne!(one.derivation, two.derivation);
 }
 
 #[test]
-fn a_service_that_does_not_answer_does_not_keep_other_keys_from_being_recognised() {
+fn failing_service_does_not_affect_other_records() {
     let of_service = unlock(vec![wrapped(Service::Marks(1), "one", true)], &[]);
     let of_service = of_service.added.unwrap();
     let configured = ConfiguredKeys::new(vec![raw(1, true)]).unwrap();
@@ -100,7 +100,7 @@ fn a_service_that_does_not_answer_does_not_keep_other_keys_from_being_recognised
 }
 
 #[test]
-fn a_service_that_does_not_answer_does_not_hide_the_keys_of_those_behind_it() {
+fn failing_service_does_not_affect_later_keys() {
     let of_one = unlock(vec![wrapped(Service::Marks(1), "one", true)], &[]);
     let of_one = KeyRecord {
         id: Uuid::from_u128(71),
@@ -123,7 +123,7 @@ fn a_service_that_does_not_answer_does_not_hide_the_keys_of_those_behind_it() {
 }
 
 #[test]
-fn what_a_service_can_not_unwrap_again_is_no_record() {
+fn key_that_the_service_cannot_unwrap_gets_no_record() {
     for service in [
         Service::ForgetsKeys,
         Service::MakesMuch(WRAPPED_KEY_BYTES_MAX),
@@ -148,7 +148,7 @@ fn what_a_service_can_not_unwrap_again_is_no_record() {
 }
 
 #[test]
-fn two_keys_of_one_service_are_the_same() {
+fn keys_of_the_same_service_are_duplicates() {
     let keys = vec![
         wrapped(Service::Marks(1), "one", true),
         wrapped(Service::Marks(1), "one", false),

@@ -1,4 +1,4 @@
-//! What the host does by itself for plugins without optional interfaces, and what it lets the others see.
+//! The host's defaults for plugins without optional interfaces, and the inputs of the other plugins.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ async fn a_guest_gets_its_parameters_settings_and_the_time() {
 }
 
 #[tokio::test]
-async fn the_identity_says_which_plugin_exactly() {
+async fn the_identity_has_name_version_and_digest() {
     let plain = plain();
     let identity = plain.identity();
     assert_eq!(identity.name, "plain");
@@ -47,7 +47,7 @@ async fn the_identity_says_which_plugin_exactly() {
 }
 
 #[tokio::test]
-async fn randomness_comes_from_the_given_source_alone() {
+async fn randomness_only_comes_from_the_configured_source() {
     struct Constant(u8);
     impl RandomSource for Constant {
         fn fill(&self, bytes: &mut [u8]) -> Result<(), RandomUnavailable> {
@@ -76,7 +76,7 @@ async fn randomness_comes_from_the_given_source_alone() {
 }
 
 #[tokio::test]
-async fn without_a_normalizer_the_host_fills_in_defaults_and_refuses_by_the_schema() {
+async fn without_a_normalizer_the_host_applies_the_schema() {
     let plain = plain();
     let canonical = plain
         .normalize(&parameters(&json!({"label": "x"})))
@@ -97,7 +97,7 @@ async fn without_a_normalizer_the_host_fills_in_defaults_and_refuses_by_the_sche
 }
 
 #[tokio::test]
-async fn without_an_acceptor_a_value_is_held_against_the_schema() {
+async fn without_an_acceptor_the_host_validates_the_value() {
     let plain = plain();
     let value = json!({"secret": "0123456789abcdef"});
     assert_eq!(
@@ -126,7 +126,7 @@ async fn without_an_acceptor_a_value_is_held_against_the_schema() {
 }
 
 #[tokio::test]
-async fn an_unknown_member_is_refused_before_the_guest_is_asked() {
+async fn an_unknown_field_is_rejected_before_the_guest_is_called() {
     let value = secret(&json!({"secret": "s", "extra": 1}));
     let unknown = Err(PluginFailure::ValueMemberUnknown("extra".to_owned()));
     assert_eq!(plain().accept(&value).await, unknown);
@@ -137,7 +137,7 @@ async fn an_unknown_member_is_refused_before_the_guest_is_asked() {
 }
 
 #[tokio::test]
-async fn without_a_recoverer_the_stored_parameters_are_what_is_found() {
+async fn without_a_recoverer_the_stored_parameters_are_returned() {
     let value = secret(&json!({"secret": "s"}));
     let stored = parameters(&json!({"length": 4}));
     let found = plain()
@@ -150,7 +150,7 @@ async fn without_a_recoverer_the_stored_parameters_are_what_is_found() {
 }
 
 #[tokio::test]
-async fn a_recoverer_never_sees_a_secret_member() {
+async fn a_recoverer_never_sees_a_secret_field() {
     let value = secret(&json!({"secret": "hunter2", "note": "n"}));
     let stored = parameters(&json!({"a": 1}));
     let found = hostile(&json!({}))

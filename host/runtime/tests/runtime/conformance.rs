@@ -1,4 +1,4 @@
-//! Generators whose values are not random are refused when they are loaded, by the rule that they break.
+//! Generators whose values fail the entropy test are rejected on load, with the rule that they break.
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
@@ -24,7 +24,7 @@ fn careless(breaks: Option<&str>) -> PluginConfig {
 }
 
 #[test]
-fn each_rule_refuses_the_guest_that_breaks_it_alone() {
+fn each_rule_rejects_the_guest_that_only_breaks_this_rule() {
     for (breaks, words) in [
         ("constant", "the member pepper is the same in"),
         ("too-few-drawn", "40 random bits were drawn for one of them"),
@@ -54,7 +54,7 @@ fn every_shipped_generator_and_the_example_conform() {
 }
 
 #[test]
-fn values_that_are_derived_must_be_allowed() {
+fn derived_values_are_rejected_unless_allowed() {
     let hostile = |derived| PluginConfig {
         derived,
         ..plugin(component("hostile"), &json!({}))
@@ -65,7 +65,7 @@ fn values_that_are_derived_must_be_allowed() {
 }
 
 #[test]
-fn that_derived_values_are_allowed_excuses_no_other_plugin() {
+fn allowing_derived_values_does_not_exempt_constant_values() {
     let careless = PluginConfig {
         derived: true,
         ..careless(Some("constant"))
@@ -74,7 +74,7 @@ fn that_derived_values_are_allowed_excuses_no_other_plugin() {
 }
 
 #[test]
-fn a_generator_that_makes_no_value_of_its_example_is_refused_with_what_it_said() {
+fn a_generator_that_fails_for_its_example_is_rejected() {
     let refused = refusal("careless", careless(Some("nothing"))).unwrap();
     for words in [
         "it made no value of {}",
@@ -85,7 +85,7 @@ fn a_generator_that_makes_no_value_of_its_example_is_refused_with_what_it_said()
 }
 
 #[test]
-fn what_was_found_out_is_kept_beside_the_compiled_component() {
+fn entropy_reports_are_cached_with_the_compiled_component() {
     let folder = scratch().join("conformance-cache");
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir(&folder).unwrap();
@@ -113,7 +113,7 @@ fn what_was_found_out_is_kept_beside_the_compiled_component() {
 }
 
 #[test]
-fn a_tested_component_is_not_tested_again_unless_it_was_changed_or_has_settings() {
+fn a_tested_component_is_tested_again_if_changed_or_configured() {
     let folder = scratch().join("tested");
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir(&folder).unwrap();
@@ -134,7 +134,7 @@ fn a_tested_component_is_not_tested_again_unless_it_was_changed_or_has_settings(
     assert!(start(careless(None)).is_ok());
     assert!(reports(&cache).is_empty());
 
-    // An empty custom section, whose name is one letter.
+    // Appends an empty custom section with the name `x`.
     let changed = folder.join("changed.wasm");
     fs::write(&changed, [&own[..], &[0, 2, 1, b'x']].concat()).unwrap();
     let other = PluginConfig {
@@ -148,7 +148,7 @@ fn a_tested_component_is_not_tested_again_unless_it_was_changed_or_has_settings(
     assert!(matches!(refused, Err(LoadRefused::Plugin(_))));
 }
 
-/// The reports in a cache, by name: when each was written, and what stands in it.
+/// Returns the reports in a cache: the name, the time of the last change and the content of each.
 fn reports(folder: &Path) -> Vec<(String, std::time::SystemTime, Value)> {
     const TAG_BYTES: usize = 32;
     let mut reports: Vec<_> = fs::read_dir(folder)

@@ -1,4 +1,4 @@
-//! What guests do wrong ends their own call, with a fault that says what it was.
+//! A misbehaving guest ends its own call with a specific fault.
 
 use std::{
     pin::pin,
@@ -14,13 +14,13 @@ use keywright_runtime::Limits;
 use serde_json::{Value, json};
 
 use crate::support::{
-    doing, faulted, hostile, hostile_within, is_under_way, logged, no_parameters, parameters,
+    doing, faulted, hostile, hostile_within, is_pending, logged, no_parameters, parameters,
 };
 
 const MIB: u64 = 1024 * 1024;
 
 #[tokio::test]
-async fn each_misbehaviour_is_its_own_fault_and_the_next_call_is_answered() {
+async fn each_misbehaviour_has_its_fault_and_the_next_call_succeeds() {
     for (behaviour, fault) in [
         ("allocate", PluginFault::MemoryExceeded),
         ("recurse", PluginFault::StackExhausted),
@@ -47,7 +47,7 @@ async fn each_misbehaviour_is_its_own_fault_and_the_next_call_is_answered() {
 }
 
 #[tokio::test]
-async fn an_endless_loop_ends_at_the_deadline() {
+async fn an_endless_loop_is_interrupted_at_the_deadline() {
     let limits = Limits {
         deadline_ms: 300,
         ..Limits::default()
@@ -60,19 +60,19 @@ async fn an_endless_loop_ends_at_the_deadline() {
 }
 
 #[tokio::test]
-async fn others_are_answered_beside_an_endless_loop() {
-    // With the default deadline of half a minute, nobody waits for the end of the loop.
+async fn other_calls_succeed_during_an_endless_loop() {
+    // The default deadline is 30 seconds, so these calls don't wait for the end of the loop.
     let generator = hostile(&doing("generate", "loop"));
     let mut looping = pin!(generate(generator.as_ref()));
-    assert!(is_under_way(looping.as_mut()).await);
+    assert!(is_pending(looping.as_mut()).await);
     for _ in 0..20 {
         assert!(generator.normalize(&no_parameters()).await.is_ok());
     }
-    assert!(is_under_way(looping.as_mut()).await);
+    assert!(is_pending(looping.as_mut()).await);
 }
 
 #[tokio::test]
-async fn memory_up_to_the_ceiling_is_given_and_no_more() {
+async fn memory_is_granted_up_to_the_limit() {
     for (mib, fault) in [
         (2, PluginFault::MemoryExceeded),
         (32, PluginFault::OutputTooLarge),
@@ -91,7 +91,7 @@ async fn memory_up_to_the_ceiling_is_given_and_no_more() {
 }
 
 #[tokio::test]
-async fn input_is_measured_with_the_settings_and_one_byte_past_the_limit_is_refused() {
+async fn input_one_byte_past_the_limit_including_settings_fails() {
     let limits = Limits {
         input_bytes_max: 1024,
         ..Limits::default()
@@ -116,7 +116,7 @@ async fn input_is_measured_with_the_settings_and_one_byte_past_the_limit_is_refu
 }
 
 #[tokio::test]
-async fn one_byte_past_the_output_limit_is_refused() {
+async fn output_one_byte_past_the_limit_fails() {
     let limits = Limits {
         output_bytes_max: 1024,
         ..Limits::default()
@@ -136,13 +136,13 @@ async fn one_byte_past_the_output_limit_is_refused() {
 }
 
 #[tokio::test]
-async fn a_mebibyte_of_randomness_is_given() {
+async fn a_mebibyte_of_randomness_is_granted() {
     let value = value(hostile(&doing("generate", "most-random")).as_ref()).await;
     assert_eq!(value["note"], "1048576");
 }
 
 #[tokio::test]
-async fn nothing_of_one_call_is_left_for_the_next() {
+async fn no_state_carries_over_between_calls() {
     let generator = hostile(&doing("generate", "count-calls"));
     for _ in 0..20 {
         assert_eq!(value(generator.as_ref()).await["note"], "1");
@@ -150,7 +150,7 @@ async fn nothing_of_one_call_is_left_for_the_next() {
 }
 
 #[tokio::test]
-async fn refusals_of_the_guest_reach_the_caller_short_and_printable() {
+async fn refusals_of_guests_are_truncated_and_printable() {
     for function in ["normalize", "generate", "accept", "recover"] {
         for behaviour in ["refuse-parameters", "refuse-value"] {
             let generator = hostile(&doing(function, behaviour));
@@ -168,7 +168,7 @@ async fn refusals_of_the_guest_reach_the_caller_short_and_printable() {
 }
 
 #[tokio::test]
-async fn every_function_is_contained() {
+async fn faults_are_contained_in_every_function() {
     for function in ["normalize", "generate", "accept", "recover"] {
         for (behaviour, fault) in [
             ("panic", PluginFault::Trapped),
@@ -188,7 +188,7 @@ async fn every_function_is_contained() {
 }
 
 #[tokio::test]
-async fn faults_are_logged_with_the_plugin_and_without_any_data() {
+async fn faults_are_logged_with_the_plugin_but_without_data() {
     for behaviour in [
         "panic",
         "not-json",

@@ -1,4 +1,4 @@
-//! Calls wait in bounded queues, and long ones never hold up short ones.
+//! Calls wait in bounded queues, and long calls never block short calls.
 
 use std::{
     num::NonZeroUsize,
@@ -16,9 +16,9 @@ use keywright_core::{
 use keywright_runtime::{Limits, PluginConfig, RandomSource, RandomUnavailable, SystemRandom};
 use tokio::{sync::Notify, task::JoinHandle};
 
-use crate::support::{component, config, doing, is_under_way, load_drawing, no_parameters, plugin};
+use crate::support::{component, config, doing, is_pending, load_drawing, no_parameters, plugin};
 
-/// A source of randomness that holds up who draws from it while it is closed: so a call can be as long as a test needs it.
+/// A source of randomness that blocks while it is closed, so that a test controls the length of a call.
 #[derive(Default)]
 struct Gate {
     is_open: Mutex<bool>,
@@ -32,7 +32,7 @@ impl Gate {
         self.has_changed.notify_all();
     }
 
-    /// Waits until a call is held up here.
+    /// Waits until a call is blocked.
     async fn held(&self) {
         self.holds.notified().await;
     }
@@ -51,8 +51,8 @@ impl RandomSource for Gate {
     }
 }
 
-/// A generator with one thread and one waiting place a lane, whose `generate` draws from a gate that is closed.
-fn held_up() -> (Arc<dyn Generator>, Arc<Gate>) {
+/// Returns a generator with one thread and a queue of one call per lane, whose `generate` blocks at a closed gate.
+fn blocked() -> (Arc<dyn Generator>, Arc<Gate>) {
     let mut config = config();
     config.sandbox.threads_per_lane = NonZeroUsize::new(1);
     config.sandbox.queue_length = 1;
@@ -74,8 +74,8 @@ fn held_up() -> (Arc<dyn Generator>, Arc<Gate>) {
 
 type Outcome = Result<Secret, PluginFailure>;
 
-/// Begins a call, which goes on by itself.
-fn begin(generator: &Arc<dyn Generator>) -> JoinHandle<Outcome> {
+/// Starts a call in the background.
+fn start(generator: &Arc<dyn Generator>) -> JoinHandle<Outcome> {
     let generator = Arc::clone(generator);
     tokio::spawn(async move { generate(generator.as_ref()).await })
 }
@@ -85,14 +85,14 @@ async fn generate(generator: &dyn Generator) -> Outcome {
 }
 
 #[tokio::test]
-async fn a_full_queue_is_refused_and_short_calls_go_on() {
-    let (generator, gate) = held_up();
-    let running = begin(&generator);
+async fn a_full_queue_rejects_calls_but_not_short_ones() {
+    let (generator, gate) = blocked();
+    let running = start(&generator);
     gate.held().await;
-    // Both are asked in turn, on this one thread: the first of them takes the place.
+    // Both run on this thread in order, so this call occupies the queue.
     let none = no_parameters();
     let mut waiting = pin!(generator.generate(&none, Utc::now(), None));
-    assert!(is_under_way(waiting.as_mut()).await);
+    assert!(is_pending(waiting.as_mut()).await);
     for _ in 0..6 {
         let retry_after = Duration::from_secs(9);
         let refused = generate(generator.as_ref()).await;
@@ -108,11 +108,11 @@ async fn a_full_queue_is_refused_and_short_calls_go_on() {
 }
 
 #[tokio::test]
-async fn a_caller_who_leaves_does_not_harm_the_lane() {
-    let (generator, gate) = held_up();
+async fn a_cancelled_caller_does_not_block_the_lane() {
+    let (generator, gate) = blocked();
     for _ in 0..3 {
         gate.set(false);
-        let left = begin(&generator);
+        let left = start(&generator);
         gate.held().await;
         left.abort();
         assert!(left.await.unwrap_err().is_cancelled());

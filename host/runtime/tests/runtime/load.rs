@@ -1,4 +1,4 @@
-//! Every refusal at start names the plugin, its component and what to do.
+//! Every load error names the plugin, its component and a remedy.
 
 use std::{fs, num::NonZeroUsize, path::PathBuf};
 
@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::support::{component, config, dummy, load, plugin, scratch, unedited};
 
-/// What an operator reads when this plugin is configured under this name.
+/// Returns the error for a plugin that is configured under this name.
 fn refusal(name: &str, plugin: PluginConfig) -> String {
     let path = plugin.component.to_string();
     let mut config = config();
@@ -38,7 +38,7 @@ fn of(component: PathBuf) -> PluginConfig {
 }
 
 #[test]
-fn files_that_are_no_components_are_refused() {
+fn files_that_are_not_components_are_rejected() {
     assert!(refusal("plain", of(scratch().join("absent.wasm"))).contains("does not exist"));
     assert!(refusal("plain", of(scratch())).contains("can't be read"));
     let text = scratch().join("text.wasm");
@@ -50,7 +50,7 @@ fn files_that_are_no_components_are_refused() {
 }
 
 #[test]
-fn a_pinned_digest_must_be_the_components() {
+fn a_component_with_another_digest_than_pinned_is_rejected() {
     let other = "0".repeat(64);
     let refused = refusal(
         "plain",
@@ -88,7 +88,7 @@ fn a_pinned_digest_must_be_the_components() {
 }
 
 #[test]
-fn imports_that_are_not_granted_are_refused_by_name() {
+fn imports_without_a_grant_are_rejected_by_name() {
     let refused = refusal(
         "plain",
         PluginConfig {
@@ -116,7 +116,7 @@ fn imports_that_are_not_granted_are_refused_by_name() {
 }
 
 #[test]
-fn imports_that_are_offered_to_nobody_are_refused_by_name() {
+fn unknown_imports_are_rejected_by_name() {
     let world = "
         interface socket { connect: func(); }
         world w { import socket; export keywright:generator/descriptor@0.2.0; }
@@ -133,10 +133,10 @@ fn imports_that_are_offered_to_nobody_are_refused_by_name() {
     assert!(refused.contains("it imports dial, "), "{refused}");
 }
 
-/// What is done with the interfaces.
+/// A change of the interfaces.
 type Edit = fn(String) -> String;
 
-/// The interfaces in another version, of which all came with it.
+/// Returns the interfaces in another version, as if all of them were introduced in it.
 fn in_version(text: &str, version: &str) -> String {
     let wasi = text.replace("random@0.2.0", "random@wasi");
     let ours = wasi.replace("@0.2.0", &format!("@{version}"));
@@ -146,7 +146,7 @@ fn in_version(text: &str, version: &str) -> String {
 }
 
 #[test]
-fn a_component_for_another_version_says_which_it_wants_and_which_there_are() {
+fn a_component_for_another_version_is_rejected_with_versions() {
     let world = "world w { include keywright:generator/generator-plugin@0.2.0; }";
     let unknown: [(&str, Edit); 3] = [
         ("0.0.1", |text| in_version(&text, "0.0.1")),
@@ -178,16 +178,16 @@ fn a_component_for_another_version_says_which_it_wants_and_which_there_are() {
 }
 
 #[test]
-fn a_component_for_a_later_patch_of_a_version_is_taken_as_one_for_that_version() {
+fn a_component_for_a_later_patch_version_is_accepted() {
     let world = "world w { include keywright:generator/generator-plugin@0.2.0; }";
     let patched = dummy("patched", world, |text| in_version(&text, "0.2.7"));
-    // It was linked, and asked what it is.
+    // It was linked, and its description was requested.
     let refused = refusal("plain", of(patched));
     assert!(refused.contains("it trapped"), "{refused}");
 }
 
 #[test]
-fn a_component_that_mixes_versions_says_which() {
+fn a_component_that_mixes_versions_is_rejected() {
     let world = "
         world w {
             import keywright:signing/issuer@0.1.0;
@@ -206,7 +206,7 @@ fn a_component_that_mixes_versions_says_which() {
 }
 
 #[test]
-fn what_came_with_a_later_version_is_not_there_in_an_earlier_one() {
+fn interfaces_of_later_versions_are_missing_in_earlier_ones() {
     let world = "world w { include keywright:generator/generator-plugin@0.2.0; }";
     let early = dummy("early-notes", world, |text| in_version(&text, "0.1.0"));
     let refused = refusal("plain", of(early));
@@ -215,7 +215,7 @@ fn what_came_with_a_later_version_is_not_there_in_an_earlier_one() {
 }
 
 #[test]
-fn exports_that_the_role_needs_must_be_there_and_fit() {
+fn missing_and_incompatible_exports_are_rejected() {
     let refused = |name, exports: &str, edit: fn(String) -> String| {
         refusal(
             "plain",
@@ -266,7 +266,7 @@ fn exports_that_the_role_needs_must_be_there_and_fit() {
 }
 
 #[test]
-fn a_plugin_that_fails_to_describe_itself_is_refused() {
+fn a_plugin_without_a_description_is_rejected() {
     let world = "world w { include keywright:generator/generator-plugin@0.2.0; }";
     let refused = refusal("plain", of(dummy("traps", world, unedited)));
     assert!(
@@ -276,7 +276,7 @@ fn a_plugin_that_fails_to_describe_itself_is_refused() {
 }
 
 #[test]
-fn type_names_must_be_well_formed_generatable_and_the_plugins_own() {
+fn invalid_and_foreign_type_names_are_rejected() {
     let refused = refusal("token", plain());
     assert!(
         refused.contains(r#"it makes credentials of type "plain""#),
@@ -294,7 +294,7 @@ fn type_names_must_be_well_formed_generatable_and_the_plugins_own() {
 }
 
 #[test]
-fn limits_and_settings_outside_their_bounds_are_refused() {
+fn limits_and_settings_out_of_range_are_rejected() {
     let limits = Limits {
         deadline_ms: 1,
         ..Limits::default()
@@ -319,7 +319,7 @@ fn limits_and_settings_outside_their_bounds_are_refused() {
 }
 
 #[test]
-fn a_guest_whose_memory_begins_above_the_ceiling_is_refused() {
+fn a_guest_with_too_much_initial_memory_is_rejected() {
     let limits = Limits {
         memory_bytes_max: 64 * 1024,
         ..Limits::default()
@@ -329,7 +329,7 @@ fn a_guest_whose_memory_begins_above_the_ceiling_is_refused() {
 }
 
 #[test]
-fn the_first_refused_plugin_by_name_is_reported_and_nothing_is_loaded() {
+fn the_first_rejected_plugin_by_name_is_reported() {
     let mut config = config();
     config.generators.insert("plain".to_owned(), plain());
     config

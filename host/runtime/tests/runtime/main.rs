@@ -1,10 +1,10 @@
-//! The runtime through its public door: loading, calling, and what hostile guests can't do.
+//! Tests of the runtime's public API: loading and calling plugins, and containing hostile guests.
 
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,
     clippy::panic,
-    reason = "a failure in what tests share should end the test"
+    reason = "a failure in shared test code should end the test"
 )]
 
 mod calls;

@@ -1,4 +1,4 @@
-//! What a resolver finds, and what it can't do.
+//! Results and limits of a resolver.
 
 use keywright_core::{
     permission::Actor,
@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::support::{doing, faulted, hostile_resolver};
 
 #[tokio::test]
-async fn the_resolver_gets_the_document_and_its_references_come_back() {
+async fn the_resolver_gets_the_document_and_returns_references() {
     let found = hostile_resolver(&json!({}))
         .find_references(&actor(), r#"{"a":1}"#)
         .await
@@ -22,7 +22,7 @@ async fn the_resolver_gets_the_document_and_its_references_come_back() {
 }
 
 #[tokio::test]
-async fn a_thousand_references_are_taken_and_one_more_is_not() {
+async fn more_than_1000_references_are_rejected() {
     let find = |behaviour| {
         let resolver = hostile_resolver(&doing("find-references", behaviour));
         async move { resolver.find_references(&actor(), "{}").await }
@@ -38,7 +38,7 @@ async fn a_thousand_references_are_taken_and_one_more_is_not() {
 }
 
 #[tokio::test]
-async fn each_misbehaviour_is_its_own_fault() {
+async fn each_misbehaviour_has_its_fault() {
     for (behaviour, fault) in [
         ("twice", PluginFault::OutputMalformed),
         ("within", PluginFault::OutputMalformed),
@@ -56,7 +56,7 @@ async fn each_misbehaviour_is_its_own_fault() {
 }
 
 #[tokio::test]
-async fn a_refused_document_is_explained_in_short_and_printable_words() {
+async fn the_reason_of_a_refusal_is_truncated_and_printable() {
     let resolver = hostile_resolver(&doing("find-references", "refuse-document"));
     let Err(PluginFailure::DocumentRefused(text)) = resolver.find_references(&actor(), "{}").await
     else {

@@ -1,4 +1,4 @@
-//! Issuers are lent for one call, sign once, and keep their keys.
+//! Issuers are borrowed for one call, sign once, and never expose their keys.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::support::{component, doing, faulted, generator, hostile, no_parameter
 const CERTIFICATE: &[u8] = b"the-certificate-of-the-issuer";
 const PRIVATE_KEY: &[u8] = b"the-private-key-of-the-issuer";
 
-/// Signs whatever is not empty by putting a mark before it that only its key could make.
+/// Signs by prepending a mark that depends on its key. Rejects bodies that start with a zero byte.
 struct MarkingIssuer {
     private_key: Vec<u8>,
 }
@@ -69,7 +69,7 @@ async fn note(behaviour: &str) -> Result<String, PluginFailure> {
 }
 
 #[tokio::test]
-async fn an_issuer_signs_once_in_a_call() {
+async fn an_issuer_signs_once_per_call() {
     let note = note("sign-twice").await.unwrap();
     assert_eq!(
         note,
@@ -78,7 +78,7 @@ async fn an_issuer_signs_once_in_a_call() {
 }
 
 #[tokio::test]
-async fn bodies_up_to_64_kib_reach_the_issuer_and_one_byte_more_does_not() {
+async fn bodies_past_64_kib_do_not_reach_the_issuer() {
     let refused = note("sign-most").await.unwrap();
     assert_eq!(refused, "refused: the body is not a certificate body;");
     let refused = note("sign-large").await.unwrap();
@@ -91,7 +91,7 @@ async fn bodies_up_to_64_kib_reach_the_issuer_and_one_byte_more_does_not() {
 }
 
 #[tokio::test]
-async fn the_private_key_is_nowhere_in_the_memory_of_a_guest() {
+async fn guest_memory_never_contains_the_private_key() {
     let limits = Limits {
         output_bytes_max: 16 << 20,
         ..Limits::default()
@@ -110,7 +110,7 @@ async fn the_private_key_is_nowhere_in_the_memory_of_a_guest() {
     let dump = value["secret"].as_str().unwrap();
 
     assert!(dump.len() > 2 * 1024 * 1024);
-    // That the certificate is there shows that the search would find the key.
+    // Finding the certificate shows that the search would find the key.
     assert!(dump.contains(&hexadecimal(CERTIFICATE)));
     assert!(!dump.contains(&hexadecimal(PRIVATE_KEY)));
     for part in PRIVATE_KEY

@@ -1,4 +1,4 @@
-//! What the tests share: configurations, components, and the log.
+//! Shared configurations, components and log of the tests.
 
 use std::{
     fs,
@@ -23,18 +23,18 @@ use serde_json::{Map, Value, json};
 use wit_component::{ComponentEncoder, StringEncoding, dummy_module, embed_component_metadata};
 use wit_parser::{LiftLowerAbi, ManglingAndAbi, Resolve};
 
-/// A built component.
+/// Returns the path of a built component.
 pub(crate) fn component(name: &str) -> PathBuf {
     let path = workspace().join(format!("target/components/{name}.wasm"));
     assert!(
         path.exists(),
-        "{} is absent: run `cargo xtask build-guests` first",
+        "{} does not exist: run `cargo xtask build-guests` first",
         path.display()
     );
     path
 }
 
-/// A component of a world whose functions all trap; `edit` changes the interfaces in `wit/` first.
+/// Creates a component of a world whose functions all trap. `edit` changes the interfaces in `wit/` first.
 pub(crate) fn dummy(name: &str, world: &str, edit: fn(String) -> String) -> PathBuf {
     let mut resolve = Resolve::default();
     for file in [
@@ -63,17 +63,17 @@ pub(crate) fn dummy(name: &str, world: &str, edit: fn(String) -> String) -> Path
     path
 }
 
-/// The interfaces as they are.
+/// Leaves the interfaces unchanged.
 pub(crate) fn unedited(text: String) -> String {
     text
 }
 
-/// A folder for files of tests.
+/// Returns the folder for test files.
 pub(crate) fn scratch() -> PathBuf {
     PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
 }
 
-/// A plugin with everything granted.
+/// Returns a plugin configuration with all grants.
 pub(crate) fn plugin(component: PathBuf, settings: &Value) -> PluginConfig {
     let Value::Object(settings) = settings.clone() else {
         panic!("settings are an object")
@@ -88,7 +88,7 @@ pub(crate) fn plugin(component: PathBuf, settings: &Value) -> PluginConfig {
     }
 }
 
-/// A configuration without plugins whose cache all tests share.
+/// Returns a configuration without plugins. All tests share its cache.
 pub(crate) fn config() -> RuntimeConfig {
     static CACHE: Once = Once::new();
     let cache = scratch().join("plugin-cache");
@@ -109,7 +109,7 @@ pub(crate) fn load(config: &RuntimeConfig) -> Result<Runtime, LoadRefused> {
     load_drawing(config, Arc::new(SystemRandom))
 }
 
-/// Loads plugins that draw from this source.
+/// Loads plugins with this source of randomness.
 pub(crate) fn load_drawing(
     config: &RuntimeConfig,
     random: Arc<dyn RandomSource>,
@@ -118,7 +118,7 @@ pub(crate) fn load_drawing(
     Runtime::load(config, &CacheKeys::new(&[7; 32], []), random)
 }
 
-/// The one generator of a runtime that loads this plugin under this name.
+/// Loads a plugin under this name and returns its generator.
 pub(crate) fn generator(name: &str, plugin: PluginConfig) -> Arc<dyn Generator> {
     let mut config = config();
     config.generators.insert(name.to_owned(), plugin);
@@ -129,17 +129,17 @@ pub(crate) fn generator(name: &str, plugin: PluginConfig) -> Arc<dyn Generator> 
         .unwrap()
 }
 
-/// Whether something has not ended yet. It is begun if it was not.
-pub(crate) async fn is_under_way<F: Future>(mut work: Pin<&mut F>) -> bool {
+/// Polls a future once and returns whether it is pending.
+pub(crate) async fn is_pending<F: Future>(mut work: Pin<&mut F>) -> bool {
     poll_fn(|context| Poll::Ready(work.as_mut().poll(context).is_pending())).await
 }
 
-/// A generator that misbehaves as these settings say.
+/// Returns a generator that misbehaves according to these settings.
 pub(crate) fn hostile(settings: &Value) -> Arc<dyn Generator> {
     hostile_within(settings, Limits::default())
 }
 
-/// A generator that misbehaves as these settings say, within these limits.
+/// Returns a generator that misbehaves according to these settings, with these limits.
 pub(crate) fn hostile_within(settings: &Value, limits: Limits) -> Arc<dyn Generator> {
     let plugin = PluginConfig {
         limits,
@@ -148,29 +148,27 @@ pub(crate) fn hostile_within(settings: &Value, limits: Limits) -> Arc<dyn Genera
     generator("hostile", plugin)
 }
 
-/// A resolver that misbehaves as these settings say.
+/// Returns a resolver that misbehaves according to these settings.
 pub(crate) fn hostile_resolver(settings: &Value) -> Arc<dyn Resolver> {
     let mut config = config();
     config.resolver = Some(plugin(component("hostile"), settings));
     load(&config).unwrap().resolver().unwrap()
 }
 
-/// Parameters.
 pub(crate) fn parameters(json: &Value) -> Parameters {
     Parameters::new(json.as_object().unwrap().clone())
 }
 
-/// No parameters.
 pub(crate) fn no_parameters() -> Parameters {
     Parameters::new(Map::new())
 }
 
-/// Settings by which one function misbehaves.
+/// Returns settings with which one function misbehaves.
 pub(crate) fn doing(function: &str, behaviour: &str) -> Value {
     json!({ function: behaviour })
 }
 
-/// The failure of a plugin to which this happened.
+/// Returns the failure of a plugin with this fault.
 pub(crate) fn faulted(plugin: &str, fault: PluginFault) -> PluginFailure {
     PluginFailure::Faulted {
         plugin: plugin.to_owned(),
@@ -178,7 +176,7 @@ pub(crate) fn faulted(plugin: &str, fault: PluginFault) -> PluginFailure {
     }
 }
 
-/// Everything that was logged so far, at every level.
+/// Returns the log so far, at all levels.
 pub(crate) fn logged() -> String {
     String::from_utf8_lossy(&LOG.lock().unwrap()).into_owned()
 }

@@ -1,4 +1,4 @@
-//! Writing an archive so that the same files always give the same bytes.
+//! Writes reproducible archives.
 
 use std::{collections::BTreeSet, fmt::Write};
 
@@ -9,8 +9,8 @@ use tar::{Builder, EntryType, Header};
 use super::contents::{ArchivedFile, EMPTY_FOLDER};
 use crate::step::StepFailed;
 
-/// An archive, compressed, of one folder with these files, with an empty folder, and with `SHA256SUMS`, the checksums of the
-/// files. Everything in it is root's, and has the same time, in seconds since 1970.
+/// Creates a compressed archive of one folder with these files, an empty folder, and `SHA256SUMS`, the checksums of the files. All
+/// entries belong to root and have the same time, in seconds since 1970.
 pub(super) fn write_archive(
     folder: &str,
     mut files: Vec<ArchivedFile>,
@@ -40,13 +40,13 @@ pub(super) fn write_archive(
     compressed.finish().map_err(failed)
 }
 
-/// The folders that a path goes through, the outermost first, each with its slash.
+/// Returns the parent folders of a path, outermost first, each with a final slash.
 fn folders_above(path: &str) -> impl Iterator<Item = &str> {
     let slashes = path.match_indices('/');
     slashes.filter_map(|(place, slash)| path.get(..place + slash.len()))
 }
 
-/// The SHA-256 of bytes, in lower-case hexadecimal.
+/// Computes the SHA-256 of bytes, in lower-case hexadecimal.
 pub(crate) fn digest(bytes: &[u8]) -> String {
     Sha256::digest(bytes)
         .iter()
@@ -57,7 +57,7 @@ pub(crate) fn digest(bytes: &[u8]) -> String {
         })
 }
 
-/// The checksums of files, as `sha256sum --check` reads them.
+/// Returns the checksums of files in the format of `sha256sum`.
 fn checksums(files: &mut [ArchivedFile]) -> ArchivedFile {
     files.sort_by(|one, other| one.path.cmp(&other.path));
     let lines = files
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_files_give_the_same_bytes_in_whatever_order_they_come() {
+    fn archive_does_not_depend_on_the_order_of_files() {
         let mut turned = files();
         turned.reverse();
         let bytes = write_archive("k-1", files(), TIME).unwrap();
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_in_it_is_sorted_and_roots_and_of_one_time() {
+    fn entries_are_sorted_and_have_root_and_one_time() {
         let bytes = write_archive("k-1", files(), TIME).unwrap();
         let mut archive = Archive::new(GzDecoder::new(bytes.as_slice()));
         let mut found = Vec::new();
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn the_checksums_are_those_that_others_find() {
+    fn checksums_pass_sha256sum() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("archive.tar.gz");
         fs::write(&file, write_archive("k-1", files(), TIME).unwrap()).unwrap();

@@ -1,4 +1,4 @@
-//! The bill of materials: what the program and the plugins are made of, as `CycloneDX` 1.5 has it (ECMA-424).
+//! The bill of materials of the program and the plugins, in `CycloneDX` 1.5 (ECMA-424).
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::step::StepFailed;
 
-/// The bill of materials of the first graph's program, and of what goes with it, at a time in seconds since 1970.
+/// Creates the bill of materials of the first graph's program and the other graphs. The time is in seconds since 1970.
 pub(super) fn bill(graphs: &[&Graph], mtime: u64) -> Result<Vec<u8>, StepFailed> {
     let roots = graphs.iter().flat_map(|graph| graph.roots());
     let mut roots = roots.map(|package| component(package, "application"));
@@ -32,7 +32,7 @@ pub(super) fn bill(graphs: &[&Graph], mtime: u64) -> Result<Vec<u8>, StepFailed>
         "components": components,
         "dependencies": dependencies(graphs),
     });
-    // The same bill has the same number, and another one another.
+    // The serial number depends only on the contents.
     let number = serial_number(&digest(bill.to_string().as_bytes()));
     if let Value::Object(members) = &mut bill {
         members.insert("serialNumber".to_owned(), number.into());
@@ -55,7 +55,7 @@ fn component(package: &Package, kind: &str) -> Value {
             members.insert("licenses".to_owned(), json!([{"expression": licence}]));
         }
         if package.is_foreign {
-            // What is in the names and versions of packages stands for itself in such an address, but for the plus sign.
+            // Only the plus sign in names and versions must be escaped in a package URL.
             let version = package.version.replace('+', "%2B");
             let address = format!("pkg:cargo/{}@{version}", package.name);
             members.insert("purl".to_owned(), address.into());
@@ -64,7 +64,7 @@ fn component(package: &Package, kind: &str) -> Value {
     component
 }
 
-/// What each package needs; where a package is in several graphs, in any of them.
+/// Returns the dependencies of each package, merged from all graphs.
 fn dependencies(graphs: &[&Graph]) -> Value {
     let mut all: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for (package, needed) in graphs.iter().flat_map(|graph| graph.edges()) {
@@ -76,7 +76,7 @@ fn dependencies(graphs: &[&Graph]) -> Value {
         .collect()
 }
 
-/// A UUID of the version that is made as one likes (RFC 9562, section 5.8), of the first digits of a digest.
+/// Creates a UUID of version 8 (RFC 9562, section 5.8) from the first digits of a digest.
 fn serial_number(digest: &str) -> String {
     let digits = |from: usize, to: usize| digest.get(from..to).unwrap_or_default();
     format!(
@@ -89,7 +89,7 @@ fn serial_number(digest: &str) -> String {
     )
 }
 
-/// The time as RFC 3339 has it.
+/// Formats a time according to RFC 3339.
 fn time(mtime: u64) -> Result<String, StepFailed> {
     let mut date = Command::new("date");
     let at = format!("@{mtime}");
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_bill_names_what_is_compiled_in_and_nothing_else() {
+    fn bill_lists_exactly_the_compiled_packages() {
         let program = Graph::of_program("x86_64-unknown-linux-gnu").unwrap();
         let plugins = Graph::of_plugins().unwrap();
         let bytes = bill(&[&program, &plugins], 1_700_000_000).unwrap();
@@ -129,7 +129,7 @@ mod tests {
             assert!(!names.contains(absent), "{absent}");
         }
 
-        // Each part is named once, has its licence, and whatever is referred to is there.
+        // Each component is unique and has a licence, and all references exist.
         let mut references = BTreeSet::from(["keywright-server@0.1.0".to_owned()]);
         for component in components {
             let reference = component["bom-ref"].as_str().unwrap();

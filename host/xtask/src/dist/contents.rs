@@ -1,4 +1,4 @@
-//! What is in an archive.
+//! The contents of an archive.
 
 use std::path::Path;
 
@@ -8,15 +8,15 @@ use crate::{
     step::{self, StepFailed},
 };
 
-/// What is made for the archive, and is not in the workspace.
+/// The generated files of an archive.
 pub(super) struct Parts<'a> {
     /// The program.
     pub(super) program: &'a Path,
     /// The folder with the components.
     pub(super) components: &'a Path,
-    /// What the program and the plugins are made of.
+    /// The bill of materials.
     pub(super) bill: Vec<u8>,
-    /// The licences of that.
+    /// The licences.
     pub(super) licences: Vec<u8>,
     /// The manual pages and the completions.
     pub(super) shell: Vec<ArchivedFile>,
@@ -25,16 +25,16 @@ pub(super) struct Parts<'a> {
 /// One file of an archive.
 #[derive(Clone, Debug)]
 pub(super) struct ArchivedFile {
-    /// Its path below the archive's folder.
+    /// The path below the archive's folder.
     pub(super) path: String,
-    /// Whether it is a program.
+    /// Whether the file is executable.
     pub(super) is_program: bool,
-    /// What is in it.
+    /// The contents.
     pub(super) bytes: Vec<u8>,
 }
 
 impl Parts<'_> {
-    /// Everything that is in the archive, but for the checksums of it.
+    /// Returns all files of the archive, except their checksums.
     pub(super) fn files(self) -> Result<Vec<ArchivedFile>, StepFailed> {
         let root = step::workspace();
         let mut files = vec![
@@ -64,7 +64,7 @@ impl Parts<'_> {
 }
 
 impl ArchivedFile {
-    /// A file that is no program.
+    /// Creates a file that is not executable.
     pub(super) fn plain(path: &str, bytes: Vec<u8>) -> Self {
         Self {
             path: path.to_owned(),
@@ -77,12 +77,12 @@ impl ArchivedFile {
 const PROGRAM: &str = "bin/keywright";
 const BILL: &str = "keywright.cdx.json";
 
-/// A folder with nothing in it, for the container file, which copies the one that it is in: it has no other way to make one.
+/// An empty folder. The container file copies it, because it has no other way to create a folder.
 pub(super) const EMPTY_FOLDER: &str = "packaging/var-lib/keywright/";
 
 const LICENCES: &str = "THIRD-PARTY.txt";
 
-/// What there is to read. It stands where it stands in the workspace, so that links from one to another lead there.
+/// The documents, with the same paths as in the workspace, so that links between them work.
 const DOCUMENTS: &[&str] = &[
     "LICENSE",
     "README.md",
@@ -125,10 +125,10 @@ const DOCUMENTS: &[&str] = &[
     "wit/README.md",
 ];
 
-/// Where the files of the packaging are in the workspace.
+/// The folder of the packaging files in the workspace.
 const PACKAGING: &str = "host/server/packaging";
 
-/// The files of the packaging.
+/// The packaging files.
 const PACKAGED: &[&str] = &[
     "Containerfile",
     "keywright.service",
@@ -142,11 +142,11 @@ mod tests {
 
     use super::*;
 
-    /// What the container file copies to /var/lib.
+    /// The path of the empty folder that the container file copies to /var/lib.
     const VAR_LIB: &str = "packaging/var-lib/";
 
     #[test]
-    fn everything_that_is_packaged_is_in_the_archive() {
+    fn archive_contains_all_packaging_files() {
         let folder = step::workspace().join(PACKAGING);
         let found: BTreeSet<_> = fs::read_dir(folder)
             .unwrap()
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn each_link_of_a_document_leads_to_something_in_the_archive() {
+    fn links_in_documents_point_to_files_in_the_archive() {
         let root = step::workspace();
         let mut links = 0;
         let is_linking = |path: &&&str| Path::new(path).extension().is_some_and(|end| end == "md");
@@ -180,7 +180,7 @@ mod tests {
         assert!(links > DOCUMENTS.len(), "{links}");
     }
 
-    /// What a link in a document means, as a path from the root.
+    /// Resolves a link in a document to a path from the root.
     fn resolved(document: &str, link: &str) -> String {
         let mut parts: Vec<&str> = document.split('/').collect();
         parts.pop();
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn the_container_file_needs_nothing_but_the_archive() {
+    fn container_file_needs_only_the_archive() {
         let file = step::workspace().join(PACKAGING).join("Containerfile");
         let text = fs::read_to_string(file).unwrap();
         let instructions = |name: &str| -> Vec<Vec<String>> {
@@ -225,8 +225,7 @@ mod tests {
         let ids: Vec<u32> = user[0].split(':').map(|id| id.parse().unwrap()).collect();
         assert!(ids.iter().all(|id| *id != 0), "{ids:?}");
 
-        // A volume begins as what is in its place: a folder of that user, and of nobody else. What is copied there once it is
-        // a volume would be lost.
+        // A new volume has the contents and the owner of the folder at its path. Files copied after VOLUME would be lost.
         let owner = format!("--chown={}", user[0]);
         let made = [&owner, "--chmod=0700", VAR_LIB, "/var/lib/"].map(str::to_owned);
         assert!(copies.contains(&made.to_vec()), "{copies:?}");

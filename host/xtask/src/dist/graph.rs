@@ -1,4 +1,4 @@
-//! Which packages something is made of, as `cargo metadata` has it.
+//! The dependency graph of programs and plugins, from `cargo metadata`.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,39 +18,39 @@ use crate::{
 pub(super) struct Graph {
     roots: BTreeSet<String>,
     packages: BTreeMap<String, Package>,
-    /// What each package needs, by their ids.
+    /// The dependencies of each package, by id.
     edges: BTreeMap<String, BTreeSet<String>>,
 }
 
 /// One package.
 #[derive(Clone, Debug)]
 pub(super) struct Package {
-    /// Its name.
+    /// The name.
     pub(super) name: String,
-    /// Its version.
+    /// The version.
     pub(super) version: String,
-    /// Its licence, as an expression of SPDX, where it says so.
+    /// The licence as an SPDX expression, if declared.
     pub(super) licence: Option<String>,
-    /// Whether it comes from a registry, and not from this workspace.
+    /// Whether the package comes from a registry, and not from this workspace.
     pub(super) is_foreign: bool,
-    /// Where it lies.
+    /// The folder.
     pub(super) folder: PathBuf,
 }
 
 impl Package {
-    /// What tells it from all others.
+    /// The unique id.
     pub(super) fn reference(&self) -> String {
         format!("{}@{}", self.name, self.version)
     }
 }
 
 impl Graph {
-    /// The program, on this system.
+    /// Reads the graph of the program, on this system.
     pub(super) fn of_program(system: &str) -> Result<Self, StepFailed> {
         Self::of(&[PROGRAM_PACKAGE.to_owned()], system)
     }
 
-    /// The shipped plugins.
+    /// Reads the graph of the shipped plugins.
     pub(super) fn of_plugins() -> Result<Self, StepFailed> {
         Self::of(
             &SHIPPED.map(|name| format!("{PLUGIN_PREFIX}{name}")),
@@ -91,12 +91,12 @@ impl Graph {
         })
     }
 
-    /// What the packages are made for.
+    /// Returns the root packages.
     pub(super) fn roots(&self) -> impl Iterator<Item = &Package> {
         self.roots.iter().filter_map(|id| self.packages.get(id))
     }
 
-    /// All packages but the roots.
+    /// Returns all packages except the roots.
     pub(super) fn parts(&self) -> impl Iterator<Item = &Package> {
         let parts = self.packages.iter();
         parts
@@ -104,7 +104,7 @@ impl Graph {
             .map(|(_, package)| package)
     }
 
-    /// What each package needs.
+    /// Returns the dependencies of each package.
     pub(super) fn edges(&self) -> impl Iterator<Item = (&Package, Vec<&Package>)> {
         self.edges.iter().filter_map(|(id, needed)| {
             let needed = needed.iter().filter_map(|id| self.packages.get(id));
@@ -112,11 +112,11 @@ impl Graph {
         })
     }
 
-    /// The version that is released.
+    /// Returns the released version.
     pub(super) fn version_of_program(&self) -> Result<String, StepFailed> {
         let mut roots = self.roots();
         let version = roots.next().map(|package| package.version.clone());
-        version.ok_or_else(|| StepFailed(format!("{PROGRAM_PACKAGE} is no package")))
+        version.ok_or_else(|| StepFailed(format!("there is no package {PROGRAM_PACKAGE}")))
     }
 }
 
@@ -132,7 +132,7 @@ fn package_of(package: &Value) -> Option<Package> {
     })
 }
 
-/// What a package needs to run, by the ids: not what its build, or its tests, need.
+/// Returns the ids of a package's normal dependencies, without build and development dependencies.
 fn compiled_in(node: &Value) -> BTreeSet<String> {
     let dependencies = items(node, "deps").filter(|dependency| {
         let mut kinds = items(dependency, "dep_kinds");
@@ -160,7 +160,7 @@ fn metadata(system: &str) -> Result<Value, StepFailed> {
     cargo.args(["metadata", "--locked", "--format-version", "1"]);
     let text = output(cargo.args(["--filter-platform", system]))?;
     serde_json::from_str(&text)
-        .map_err(|cause| StepFailed::new("reading what cargo says of the packages", cause))
+        .map_err(|cause| StepFailed::new("parsing the output of cargo metadata", cause))
 }
 
 const PROGRAM_PACKAGE: &str = "keywright-server";

@@ -1,4 +1,4 @@
-//! The licences of what is compiled in: each text once, with the packages that have it.
+//! The licences of compiled packages: each text once, with its packages.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -9,7 +9,7 @@ use std::{
 use super::graph::{Graph, Package};
 use crate::step::StepFailed;
 
-/// The packages that are not this workspace's, with their licences, and the texts that they bring along.
+/// Returns the packages from registries with their licences, and the texts of the licences.
 pub(super) fn licences(graphs: &[&Graph]) -> Result<Vec<u8>, StepFailed> {
     let packages = graphs.iter().flat_map(|graph| graph.parts());
     let packages: BTreeMap<_, _> = packages
@@ -39,7 +39,7 @@ pub(super) fn licences(graphs: &[&Graph]) -> Result<Vec<u8>, StepFailed> {
     Ok(text.into_bytes())
 }
 
-/// The licences that lie beside a package's manifest, in the order of their files' names.
+/// Returns the licence files next to a package's manifest, sorted by name.
 fn texts(package: &Package) -> Result<Vec<String>, StepFailed> {
     let folder = &package.folder;
     let doing = format!("reading the licences in {}", folder.display());
@@ -65,7 +65,7 @@ fn texts(package: &Package) -> Result<Vec<String>, StepFailed> {
         .collect()
 }
 
-/// How files with licences are named.
+/// The prefixes of licence files.
 const BEGINNINGS: [&str; 5] = ["LICENSE", "LICENCE", "COPYING", "NOTICE", "UNLICENSE"];
 
 const RULE: &str =
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_package_is_named_and_each_text_stands_once() {
+    fn packages_are_listed_and_texts_are_not_repeated() {
         let plugins = Graph::of_plugins().unwrap();
         let text = String::from_utf8(licences(&[&plugins, &plugins]).unwrap()).unwrap();
         let (listed, texts) = text.split_once(RULE).unwrap();

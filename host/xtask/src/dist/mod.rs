@@ -1,8 +1,8 @@
-//! A release: an archive with the program, the plugins and what an operator needs besides, its checksum beside it.
+//! Builds a release: an archive with the program, the plugins and other files for operators, and its checksum.
 //!
-//! `contents.rs` says what is in it, `archive.rs` writes it, `bill.rs` lists what the program and the plugins are made of,
-//! `licences.rs` gathers the licences of that, and `shell.rs` has the manual pages and the completions. The same commit gives the same bytes, by the same toolchain on the same
-//! system: what is written is sorted, and has the time of the commit.
+//! `contents.rs` lists the contents, `archive.rs` writes the archive, `bill.rs` creates the bill of materials, `licences.rs` collects
+//! the licences, and `shell.rs` the manual pages and completions. The build is reproducible with the same toolchain on the same
+//! system: entries are sorted, and have the time of the commit.
 
 mod archive;
 mod bill;
@@ -38,7 +38,7 @@ pub(crate) fn dist(arguments: &[String]) -> Result<(), StepFailed> {
     let program = if is_debug {
         build_debug()?
     } else {
-        // A release tests its components itself, whatever an earlier build has found.
+        // A release always tests its components itself.
         tested::forget(&components)?;
         tested::build_with_list(&components, build_release)?
     };
@@ -71,26 +71,26 @@ pub(crate) fn dist(arguments: &[String]) -> Result<(), StepFailed> {
     Ok(())
 }
 
-/// What an archive is called. One that is not what a commit has, by which it is known, says so.
+/// Returns the name of the archive, which marks debug builds and uncommitted changes.
 fn name(version: &str, host: &str, is_debug: bool, is_modified: bool) -> String {
     let debug = if is_debug { "-debug" } else { "" };
     let modified = if is_modified { "-modified" } else { "" };
     format!("keywright-{version}-{host}{debug}{modified}")
 }
 
-/// Whether the work tree is another one than the commit's. Where git can't tell, there is no commit that it could be taken for.
+/// Returns whether the work tree differs from the commit. False if git fails, because then there is no commit.
 fn is_modified() -> bool {
     let status = output(Command::new("git").args(["status", "--porcelain"]));
     status.is_ok_and(|changes| !changes.is_empty())
 }
 
-/// The program as it is tested: for trying out what is done with it.
+/// Builds the program with the profile of the tests.
 fn build_debug() -> Result<PathBuf, StepFailed> {
     step::run(step::cargo().args(["build", "--locked", "--workspace", "--bins"]))?;
     Ok(step::workspace().join("target/debug/keywright"))
 }
 
-/// The program as it is shipped, in a folder of its own: the paths of this machine are not built into it.
+/// Builds the program with the profile of releases, in its own folder. It contains no paths of this machine.
 fn build_release((variable, value): (&str, &str)) -> Result<PathBuf, StepFailed> {
     let target = step::workspace().join("target/dist-build");
     let mut cargo = step::cargo();
@@ -108,18 +108,17 @@ fn build_release((variable, value): (&str, &str)) -> Result<PathBuf, StepFailed>
     Ok(target.join("dist/keywright"))
 }
 
-/// The system that programs are built for here.
+/// Returns the target triple of the host toolchain.
 fn host_triple() -> Result<String, StepFailed> {
     let described = output(Command::new("rustc").arg("-vV"))?;
     let host = described
         .lines()
         .find_map(|line| line.strip_prefix("host: "));
     host.map(str::to_owned)
-        .ok_or_else(|| StepFailed("rustc does not say what it builds for".to_owned()))
+        .ok_or_else(|| StepFailed("rustc does not report its host".to_owned()))
 }
 
-/// The time that everything in the archive has: that of the commit, in seconds since 1970, unless `SOURCE_DATE_EPOCH` says
-/// another.
+/// Returns the time of all entries in the archive, in seconds since 1970: `SOURCE_DATE_EPOCH`, or the time of the commit.
 fn time() -> Result<u64, StepFailed> {
     let told = match std::env::var("SOURCE_DATE_EPOCH") {
         Ok(told) => told,
@@ -145,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_archive_that_is_not_what_a_commit_has_says_so() {
+    fn name_marks_debug_builds_and_uncommitted_changes() {
         for (is_debug, is_modified, expected) in [
             (false, false, "keywright-1.2.3-wasm"),
             (true, false, "keywright-1.2.3-wasm-debug"),

@@ -1,11 +1,11 @@
-//! What the program says of itself for those who type it: manual pages, and completions for shells.
+//! Manual pages and shell completions.
 
 use std::{fs, path::Path, process::Command};
 
 use super::{contents::ArchivedFile, output, read};
 use crate::step::{self, StepFailed};
 
-/// The manual pages and the completions that a program writes.
+/// Returns the manual pages and completions, written by the program.
 pub(super) fn files(program: &Path) -> Result<Vec<ArchivedFile>, StepFailed> {
     let mut files = Vec::new();
     for (shell, path) in COMPLETIONS {
@@ -28,7 +28,7 @@ pub(super) fn files(program: &Path) -> Result<Vec<ArchivedFile>, StepFailed> {
     Ok(files)
 }
 
-/// The shells, and the paths in the archive, named as the shells look for them.
+/// The shells, and the paths of their completions in the archive, named as the shells expect.
 const COMPLETIONS: [(&str, &str); 3] = [
     ("bash", "completions/keywright.bash"),
     ("fish", "completions/keywright.fish"),

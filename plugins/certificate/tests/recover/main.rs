@@ -57,7 +57,7 @@ fn told_of(value: &Value) -> (Value, bool) {
 }
 
 #[test]
-fn a_generated_certificate_tells_its_canonical_parameters() {
+fn generated_certificate_yields_its_canonical_parameters() {
     for parameters in [
         json!({"common_name": "x", "is_ca": true}),
         json!({"locality": "M\u{fc}nchen, #1", "self_sign": true, "duration": 1}),
@@ -85,7 +85,7 @@ fn a_generated_certificate_tells_its_canonical_parameters() {
 }
 
 #[test]
-fn who_signed_is_for_the_host_to_say() {
+fn recovered_parameters_do_not_name_the_ca() {
     let root = made(
         &json!({"common_name": "root", "is_ca": true}),
         NOW_SECONDS,
@@ -110,7 +110,7 @@ fn stored_parameters_are_returned_unchanged() {
 }
 
 #[test]
-fn a_certificate_of_another_program_tells_what_parameters_can_express() {
+fn foreign_certificate_yields_expressible_parameters() {
     assert_eq!(
         told_and_kept(include_str!("../keys/expressible.pem")),
         (
@@ -129,7 +129,7 @@ fn a_certificate_of_another_program_tells_what_parameters_can_express() {
 }
 
 #[test]
-fn what_parameters_can_not_express_is_kept_and_makes_the_result_incomplete() {
+fn inexpressible_parts_are_kept_and_incomplete() {
     assert_eq!(
         told_and_kept(include_str!("../keys/foreign_names.pem")),
         (
@@ -161,7 +161,7 @@ fn what_parameters_can_not_express_is_kept_and_makes_the_result_incomplete() {
 }
 
 #[test]
-fn what_is_kept_is_written_byte_for_byte_however_often() {
+fn kept_parts_survive_repeated_regeneration() {
     for original in [
         include_str!("../keys/kept.pem"),
         include_str!("../keys/foreign_names.pem"),
@@ -195,7 +195,7 @@ fn what_is_kept_is_written_byte_for_byte_however_often() {
 }
 
 #[test]
-fn what_is_told_is_its_own_canonical_form() {
+fn recovered_parameters_are_canonical() {
     for certificate in [
         include_str!("../keys/foreign_names.pem"),
         include_str!("../keys/reordered.pem"),
@@ -209,7 +209,7 @@ fn what_is_told_is_its_own_canonical_form() {
 }
 
 #[test]
-fn stored_parameters_are_complete_when_nothing_but_bytes_is_kept_beside_them() {
+fn stored_parameters_are_complete_if_only_encodings_are_kept() {
     for (certificate, expected) in [
         (include_str!("../keys/expressible.pem"), true),
         (include_str!("../keys/kept.pem"), false),
@@ -230,7 +230,7 @@ fn stored_parameters_are_complete_when_nothing_but_bytes_is_kept_beside_them() {
 }
 
 #[test]
-fn keys_of_every_type_that_can_be_made_are_told() {
+fn key_types_are_recovered() {
     for (certificate, parameter, expected, is_complete) in [
         (
             include_str!("../keys/ecdsa.pem"),
@@ -270,7 +270,7 @@ fn keys_of_every_type_that_can_be_made_are_told() {
 }
 
 #[test]
-fn a_key_like_which_none_can_be_made_is_refused_by_its_type() {
+fn unsupported_key_type_is_rejected_by_name() {
     for (certificate, words) in [
         (include_str!("../keys/p521.pem"), "type ecdsa-p521"),
         (include_str!("../keys/secp256k1.pem"), "curve 1.3.132.0.10"),
@@ -290,14 +290,14 @@ fn a_key_like_which_none_can_be_made_is_refused_by_its_type() {
 }
 
 #[test]
-fn an_issuer_of_the_same_name_does_not_make_a_certificate_sign_itself() {
+fn issuer_with_the_same_name_is_not_self_signed() {
     let (parameters, is_complete) = told(include_str!("../keys/same_name.pem"));
     assert_eq!(parameters["self_sign"], false);
     assert!(is_complete);
 }
 
 #[test]
-fn a_certificate_that_was_set_can_be_made_anew_for_as_long_as_it_lasted() {
+fn set_certificate_keeps_its_duration() {
     let original = include_str!("../keys/expressible.pem");
     let value = made_anew(original);
     assert_eq!(told_of(&value), told(original));
@@ -305,7 +305,7 @@ fn a_certificate_that_was_set_can_be_made_anew_for_as_long_as_it_lasted() {
 }
 
 #[test]
-fn what_is_no_certificate_can_not_be_made_anew() {
+fn malformed_certificate_cannot_be_regenerated() {
     let torn = include_str!("../keys/ecdsa.pem").replace("MII", "MIM");
     for certificate in [json!(null), json!(""), json!("no PEM"), json!(torn)] {
         let value = json!({"certificate": certificate, "ca": null}).to_string();

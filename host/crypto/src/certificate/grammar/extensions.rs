@@ -1,5 +1,5 @@
-//! Extensions: those of RFC 5280 and of its companions. Of any other, a certificate as found may hold any octets, and a body
-//! of a guest any DER.
+//! Extensions of RFC 5280 and related standards. Other extensions may contain any octets in certificates from other programs, and any
+//! DER in a guest's body.
 
 use std::collections::BTreeSet;
 
@@ -22,17 +22,17 @@ use super::{
     part,
 };
 
-/// One extension; its value is checked apart.
+/// An extension. Its value is checked separately.
 pub(super) static EXTENSION: Shape = sequence(&[
     Field::required(&AN_OBJECT_IDENTIFIER),
     Field::default(&A_BOOLEAN, &[0x01, 0x01, 0x00]),
     Field::required(&AN_OCTET_STRING),
 ]);
 
-/// Checks the values of extensions, and that none occurs twice. `list` has the shape of the field.
+/// Checks the values of extensions, and that there are no duplicates. The shape of `list` must have been checked.
 ///
 /// # Errors
-/// The first that is malformed.
+/// The first malformed extension.
 pub(super) fn check(list: &[u8], strictness: Strictness) -> Result<(), Part> {
     let mut found = BTreeSet::new();
     for extension in elements(content(content(list))) {
@@ -55,7 +55,7 @@ fn content(element: &[u8]) -> &[u8] {
     split_element(element).map_or(&[], |(_, content, _)| content)
 }
 
-/// An extension whose value is defined.
+/// An extension with a defined value.
 struct Known {
     identifier: &'static [u8],
     part: Part,

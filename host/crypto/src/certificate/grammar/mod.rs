@@ -1,7 +1,7 @@
-//! The definitions of X.509 (RFC 5280), which certificates that are set and bodies that guests make must follow.
+//! The definitions of X.509 (RFC 5280), for certificates that callers set and bodies that guests generate.
 //!
-//! The parser of certificates reads more than these definitions allow, and other readers read other things. So what the host
-//! stores or signs is compared with them first; what it means, the parser then tells.
+//! The certificate parser accepts more than these definitions allow, and other programs accept other things. So the host checks
+//! certificates against the definitions before it parses, stores or signs them.
 
 mod extensions;
 mod names;
@@ -18,16 +18,16 @@ use super::{
     },
 };
 
-/// A part of a certificate that breaks its definition, in the words of each caller.
+/// A part of a certificate that breaks its definition, with its messages.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Part {
-    /// After the name of a field of a value.
+    /// The message for callers, after the name of a field.
     pub(super) of_certificate: &'static str,
-    /// To a guest.
+    /// The message for guests.
     pub(super) of_body: &'static str,
 }
 
-/// A part by its name.
+/// Creates a part from its name.
 macro_rules! part {
     ($name:literal) => {
         crate::certificate::grammar::Part {
@@ -46,7 +46,7 @@ macro_rules! part {
 }
 use part;
 
-/// Checks a certificate that another program made.
+/// Checks a certificate from another program.
 ///
 /// # Errors
 /// The first part that is malformed.
@@ -55,8 +55,8 @@ pub(super) fn check_certificate(certificate: &[u8]) -> Result<(), Part> {
     let Some((SEQUENCE, content, [])) = split_element(certificate) else {
         return Err(ENCODING);
     };
-    if let Some(place) = broken_field(&CERTIFICATE, content, strictness) {
-        return Err(*CERTIFICATE_PARTS.get(place).unwrap_or(&ENCODING));
+    if let Some(index) = broken_field(&CERTIFICATE, content, strictness) {
+        return Err(*CERTIFICATE_PARTS.get(index).unwrap_or(&ENCODING));
     }
     let mut fields = elements(content);
     let body = fields.next().unwrap_or_default();
@@ -76,8 +76,8 @@ pub(super) fn check_body(body: &[u8], strictness: Strictness) -> Result<(), Part
     let Some((SEQUENCE, content, [])) = split_element(body) else {
         return Err(ENCODING);
     };
-    if let Some(place) = broken_field(&BODY, content, strictness) {
-        return Err(*BODY_PARTS.get(place).unwrap_or(&ENCODING));
+    if let Some(index) = broken_field(&BODY, content, strictness) {
+        return Err(*BODY_PARTS.get(index).unwrap_or(&ENCODING));
     }
     let fields = Fields::of(body);
     if !public_keys::is_public_key(fields.public_key, strictness) {
@@ -92,7 +92,7 @@ pub(super) fn check_body(body: &[u8], strictness: Strictness) -> Result<(), Part
     extensions::check(extensions, strictness)
 }
 
-/// Fields of a body that has its shape.
+/// Fields of a body. Its shape must have been checked.
 struct Fields<'a> {
     version: Option<&'a [u8]>,
     signature_algorithm: &'a [u8],
@@ -107,7 +107,7 @@ impl<'a> Fields<'a> {
         let version = elements(content).next();
         let version = version.filter(|first| has_tag(first, constructed(0)));
         let mut fields = elements(content).skip(usize::from(version.is_some()));
-        // Behind the serial number; then behind the issuer, the validity and the subject.
+        // Skips the serial number, then the issuer, the validity and the subject.
         let signature_algorithm = fields.nth(1).unwrap_or_default();
         let public_key = fields.nth(3).unwrap_or_default();
         Self {
@@ -120,7 +120,7 @@ impl<'a> Fields<'a> {
 }
 
 static CERTIFICATE: [Field; 3] = [
-    // Checked by itself.
+    // Checked separately.
     Field::required(&BODY_OF_ANY_CONTENT),
     Field::required(&ALGORITHM),
     Field::required(&SIGNATURE),
@@ -154,7 +154,7 @@ const BODY_PARTS: [Part; 10] = [
     extensions::LIST,
 ];
 
-/// Octets that are a body; its content is checked apart.
+/// A body. Its content is checked separately.
 static BODY_OF_ANY_CONTENT: Shape = Shape::Primitive(SEQUENCE, |_, _| true);
 static SIGNATURE: Shape = Shape::Primitive(BIT_STRING, is_whole_bytes);
 
@@ -171,7 +171,7 @@ static ALGORITHM: Shape = sequence(&[
     Field::optional(&ANYTHING),
 ]);
 
-/// The issuer's name is copied from its certificate, of whichever program, byte for byte. It is never empty.
+/// The issuer's name, copied byte for byte from its certificate, which may come from another program. It is never empty.
 static ISSUER: Shape = Shape::AsFound(&names::FILLED_NAME);
 
 static VALIDITY: Shape = sequence(&[Field::required(&TIME), Field::required(&TIME)]);
@@ -189,7 +189,7 @@ static EXTENSIONS: Shape = Shape::Fields(
     &[Field::required(&sequence_of(&extensions::EXTENSION))],
 );
 
-/// Years that a `UTCTime` can name are named by one (RFC 5280, section 4.1.2.5).
+/// Years before 2050 must use `UTCTime` (RFC 5280, section 4.1.2.5).
 fn is_time_from_2050(content: &[u8], strictness: Strictness) -> bool {
     is_generalized_time(content, strictness)
         && (strictness == Strictness::AsFound || content >= &b"2050"[..])

@@ -1,4 +1,4 @@
-//! Names: of subjects and issuers, and general names (RFC 5280, sections 4.1.2.4 and 4.2.1.6).
+//! Names of subjects and issuers, and general names (RFC 5280, sections 4.1.2.4 and 4.2.1.6).
 
 use super::super::{
     der::{
@@ -19,13 +19,13 @@ pub(super) static FILLED_NAME: Shape = sequence_of(&RELATIVE_NAME);
 
 static RELATIVE_NAME: Shape = Shape::EachSorted(&ATTRIBUTE);
 
-/// An attribute as it stands in a relative name.
+/// An attribute of a relative distinguished name.
 pub(super) static ATTRIBUTE: Shape = sequence(&[
     Field::required(&AN_OBJECT_IDENTIFIER),
     Field::required(&TEXT),
 ]);
 
-/// The strings that an attribute of a name may be. Other readers know no others there.
+/// The string types of attributes in names. Other programs support no other types.
 static TEXT: Shape = Shape::Choice(&[
     text::<BIT_STRING>(),
     text::<BMP_STRING>(),
@@ -47,13 +47,13 @@ pub(super) static GENERAL_NAMES: Shape = sequence_of(&GENERAL_NAME);
 
 pub(super) static GENERAL_NAME: Shape = Shape::Choice(&GENERAL_NAME_FORMS);
 
-/// General names as the content of a field `[1]`.
+/// General names in a field `[1]`.
 pub(super) static GENERAL_NAMES_1: Shape = Shape::Each(constructed(1), &GENERAL_NAME);
 
-/// General names as the content of a field `[2]`.
+/// General names in a field `[2]`.
 pub(super) static GENERAL_NAMES_2: Shape = Shape::Each(constructed(2), &GENERAL_NAME);
 
-/// A general name that stands for all below it: an address comes with its mask.
+/// A general name that represents a subtree: an IP address with its mask.
 pub(super) static SUBTREE_NAME: Shape = Shape::Choice(&[
     OTHER_NAME,
     EMAIL_ADDRESS,

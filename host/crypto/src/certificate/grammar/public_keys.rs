@@ -1,4 +1,4 @@
-//! Public keys, and the parameters that their algorithms demand (RFC 3279, RFC 5480, RFC 8410).
+//! Public keys, and the required parameters of their algorithms (RFC 3279, RFC 5480, RFC 8410).
 
 use aws_lc_rs::signature::{
     ECDSA_P256_SHA256_ASN1, ECDSA_P384_SHA384_ASN1, ECDSA_P521_SHA512_ASN1,
@@ -22,8 +22,8 @@ pub(super) static PUBLIC_KEY_INFO: Shape = sequence(&[
     Field::required(&Shape::Primitive(BIT_STRING, is_whole_bytes)),
 ]);
 
-/// Returns whether the algorithm of a `SubjectPublicKeyInfo` has the parameters that it demands, and the key its form, as
-/// far as the algorithm is known.
+/// Returns whether the algorithm of a `SubjectPublicKeyInfo` has its required parameters, and the key its format. Accepts unknown
+/// algorithms.
 pub(super) fn is_public_key(info: &[u8], strictness: Strictness) -> bool {
     let mut fields = contents(info);
     let (Some(algorithm), Some([_, key @ ..])) = (fields.next(), fields.next()) else {
@@ -41,7 +41,7 @@ pub(super) fn is_public_key(info: &[u8], strictness: Strictness) -> bool {
         }
         Some(EC) => match parameters {
             Some([OBJECT_IDENTIFIER, _, curve @ ..]) => is_point(curve, key),
-            // The parameters of the curve themselves, as some programs write them.
+            // Explicit curve parameters, which some programs write.
             Some(_) => strictness == Strictness::AsFound,
             None => false,
         },
@@ -52,13 +52,13 @@ pub(super) fn is_public_key(info: &[u8], strictness: Strictness) -> bool {
     }
 }
 
-/// The contents of the elements inside an element.
+/// Returns the contents of the elements inside an element.
 fn contents(element: &[u8]) -> impl Iterator<Item = &[u8]> {
     let content = split_element(element).map_or(&[][..], |(_, content, _)| content);
     elements(content).filter_map(|element| split_element(element).map(|(_, content, _)| content))
 }
 
-/// Returns whether a key is a point of the curve, as far as the curve is known.
+/// Returns whether a key is a point on the curve. Accepts unknown curves.
 fn is_point(curve: &[u8], key: &[u8]) -> bool {
     let Some((_, bytes, algorithm)) = CURVES.iter().find(|(known, ..)| *known == curve) else {
         return true;
@@ -78,7 +78,7 @@ static RSA_PUBLIC_KEY: Shape = sequence(&[
     Field::required(&Shape::Primitive(INTEGER, is_unsigned)),
 ]);
 
-/// Curves: the object identifier, the bytes of a coordinate, and what checks a point.
+/// Curves: the object identifier, the length of a coordinate in bytes, and the check of a point.
 static CURVES: [(&[u8], usize, &EcdsaVerificationAlgorithm); 3] = [
     (
         &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07],

@@ -1,0 +1,112 @@
+//! Checks that texts avoid words which the rules in `host/docs/contributing.md` replace.
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, path::Path};
+
+    use crate::tidy::tracked_files;
+
+    /// Words and phrases, each with its replacement.
+    const REPLACED: [(&str, &str); 24] = [
+        ("anew", "again, or a verb with re-"),
+        ("at its end", "complete"),
+        ("begin anew", "restart"),
+        ("beside", "next to"),
+        ("besides", "also, except"),
+        ("held against", "verified against, compared with"),
+        ("is none", "does not exist, is missing"),
+        ("leads nowhere", "does not exist"),
+        ("lend", "pass, grant"),
+        ("lends", "passes, grants"),
+        ("lent", "passed, granted, checked out"),
+        ("nobody", "no client, no process"),
+        ("of no use", "unused, expired"),
+        ("sign of life", "health check"),
+        ("somebody", "another client"),
+        ("stand", "name the verb: is, contains"),
+        ("stands", "name the verb: is, contains"),
+        ("tells", "reports, shows"),
+        ("told", "reported, passed"),
+        ("under way", "in progress"),
+        ("what is", "name the noun"),
+        ("what was", "name the noun"),
+        ("whoever", "the caller"),
+        ("wholly", "completely"),
+    ];
+
+    /// Files, and folders with all their files, in which no replaced word may appear.
+    const CHECKED: [&str; 1] = ["README.md"];
+
+    /// Lines that may contain a replaced word: file, a part of the line, and the reason.
+    const EXCEPTIONS: [(&str, &str, &str); 1] = [(
+        "host/docs/contributing.md",
+        "No clause starts with",
+        "quotes the words",
+    )];
+
+    #[test]
+    fn texts_avoid_replaced_words() {
+        let mut found = Vec::new();
+        for path in tracked_files() {
+            let is_checked = CHECKED.iter().any(|checked| path.starts_with(checked));
+            if !is_checked || path.ends_with("language.rs") {
+                continue;
+            }
+            if let Ok(text) = fs::read_to_string(crate::step::workspace().join(&path)) {
+                found.extend(replaced_words(&path, &text));
+            }
+        }
+        assert!(found.is_empty(), "{found:#?}");
+    }
+
+    #[test]
+    fn phrases_are_found_across_lines_and_not_in_longer_words() {
+        let text = "It standardizes\nwhat\nis understood; Told.";
+        let found = replaced_words(Path::new("a.md"), text);
+        assert_eq!(
+            found,
+            [
+                "a.md:3: told: reported, passed",
+                "a.md:3: what is: name the noun"
+            ]
+        );
+    }
+
+    fn replaced_words(path: &Path, text: &str) -> Vec<String> {
+        let lines: Vec<&str> = text.lines().collect();
+        let words: Vec<(usize, String)> = lines
+            .iter()
+            .enumerate()
+            .flat_map(|(index, line)| {
+                let words = line.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
+                let words = words.filter(|word| !word.is_empty());
+                words.map(move |word| (index, word.to_lowercase()))
+            })
+            .collect();
+        let mut found = Vec::new();
+        for (phrase, replacement) in REPLACED {
+            let phrase_words: Vec<&str> = phrase.split(' ').collect();
+            for window in words.windows(phrase_words.len()) {
+                let (index, _) = window[window.len() - 1];
+                let is_phrase = window
+                    .iter()
+                    .zip(&phrase_words)
+                    .all(|((_, word), part)| word == part);
+                if is_phrase && !is_exception(path, lines[index]) {
+                    let line = index + 1;
+                    found.push(format!(
+                        "{}:{line}: {phrase}: {replacement}",
+                        path.display()
+                    ));
+                }
+            }
+        }
+        found
+    }
+
+    fn is_exception(path: &Path, line: &str) -> bool {
+        EXCEPTIONS
+            .iter()
+            .any(|(file, part, _)| path == Path::new(file) && line.contains(part))
+    }
+}
