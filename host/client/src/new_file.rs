@@ -58,7 +58,7 @@ pub(crate) fn write_whole(
     readers: Readers,
 ) -> Result<(), FileFailure> {
     let write = || {
-        let new = NewFile::begun(target, true, readers)?;
+        let new = NewFile::create(target, true, readers)?;
         let mut content = new.content.try_clone()?;
         content.write_all(bytes)?;
         if new.name.is_some() {
@@ -75,11 +75,11 @@ impl NewFile {
     /// # Errors
     /// When the file exists and may not be replaced, or its folder is not writable.
     pub(crate) fn begin(target: &Path, may_replace: bool) -> Result<Self, WriteError> {
-        let refused = |cause| not_written(target, cause);
+        let refused = |cause| write_error(target, cause);
         if !may_replace && is_link(target).map_err(refused)? {
             return Err(WriteError::IsLink(target.to_owned()));
         }
-        Self::begun(target, may_replace, Readers::Owner).map_err(refused)
+        Self::create(target, may_replace, Readers::Owner).map_err(refused)
     }
 
     /// Returns a handle for writing the content.
@@ -88,7 +88,7 @@ impl NewFile {
     /// When the process has too many open files.
     pub(crate) fn content(&self) -> Result<File, WriteError> {
         let content = self.content.try_clone();
-        content.map_err(|cause| not_written(&self.target, cause))
+        content.map_err(|cause| write_error(&self.target, cause))
     }
 
     /// Flushes the file to disk, and then gives it its final name.
@@ -102,12 +102,12 @@ impl NewFile {
             // Flushing may take long. On a blocking thread, an interruption can still drop `self` and delete the file.
             let synced = spawn_blocking(move || content.sync_all()).await;
             let synced = synced.map_err(io::Error::other).flatten();
-            synced.map_err(|cause| not_written(&target, cause))?;
+            synced.map_err(|cause| write_error(&target, cause))?;
         }
-        self.named().map_err(|cause| not_written(&target, cause))
+        self.named().map_err(|cause| write_error(&target, cause))
     }
 
-    fn begun(target: &Path, may_replace: bool, readers: Readers) -> io::Result<Self> {
+    fn create(target: &Path, may_replace: bool, readers: Readers) -> io::Result<Self> {
         let path = match resolve(target)? {
             Target::Existing(_) if !may_replace => return Err(ErrorKind::AlreadyExists.into()),
             // The link was created after `begin` had checked for one.
@@ -211,7 +211,7 @@ fn folder_of(target: &Path) -> &Path {
     }
 }
 
-fn not_written(target: &Path, cause: io::Error) -> WriteError {
+fn write_error(target: &Path, cause: io::Error) -> WriteError {
     if cause.kind() == ErrorKind::AlreadyExists {
         WriteError::Exists(target.to_owned())
     } else {

@@ -80,7 +80,11 @@ async fn values_of_a_plugin_are_found_but_need_another_plugin() {
     let table = shell.run(&[&dry_run[..], &["-o", "table"]].concat());
     assert!(table.expect(0).output.starts_with("TO BE REGENERATED\n"));
     let run = shell.run(&bulk).expect(1);
-    assert!(run.errors.contains("another one first"), "{}", run.errors);
+    assert!(
+        run.errors.contains("configure another plugin first"),
+        "{}",
+        run.errors
+    );
     assert_eq!(server.versions("/b").await.len(), 1);
 }
 

@@ -82,7 +82,7 @@ async fn one_type_is_shown_with_its_parameters() {
         run.expect(0).output
     };
     let wireguard = table("wireguard");
-    let parameter = "--param preshared_key  boolean, default false. Whether to make";
+    let parameter = "--param preshared_key  boolean, default false. Whether to";
     assert!(wireguard.contains(parameter), "{wireguard}");
     let certificate = table("certificate");
     assert!(

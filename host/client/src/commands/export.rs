@@ -100,7 +100,7 @@ impl Export {
         };
         let mut writer = output
             .and_then(|output| EntryWriter::begin(output, format))
-            .map_err(not_written)?;
+            .map_err(write_error)?;
         let losses = Losses::default();
         let mut reading = Reading {
             keep_going: self.keep_going,
@@ -113,15 +113,15 @@ impl Export {
         let mut credentials = read_all(client, &authorities, &losses, names, self.parallel.into());
         while let Some(read) = credentials.next().await {
             if let Some(written) = reading.handle(read)? {
-                writer.write(written).map_err(not_written)?;
-                writer.output().pass_on().await.map_err(not_written)?;
+                writer.write(written).map_err(write_error)?;
+                writer.output().pass_on().await.map_err(write_error)?;
             }
         }
         if !reading.absent.is_empty() {
             reading.resolve_absent(names_below(client, &self.path).await);
         }
-        let output = writer.finish().map_err(not_written)?;
-        output.finish().await.map_err(not_written)?;
+        let output = writer.finish().map_err(write_error)?;
+        output.finish().await.map_err(write_error)?;
         if let Some(file) = file {
             file.complete().await?;
         }
@@ -170,11 +170,11 @@ impl Reading<'_> {
                 self.note(&format!("can't read {name}; exported nothing"));
                 Err(error.into())
             }
-            Err(not_read) if self.keep_going => {
-                self.fail(&name, &not_read.to_string());
+            Err(error) if self.keep_going => {
+                self.fail(&name, &error.to_string());
                 Ok(None)
             }
-            Err(not_read) => Err(Failure::Other(format!("{name}: {not_read}"))),
+            Err(error) => Err(Failure::Other(format!("{name}: {error}"))),
         }
     }
 
@@ -278,10 +278,10 @@ impl Shown for Summary {
 }
 
 impl From<WriteError> for Failure {
-    fn from(not_written: WriteError) -> Self {
-        match not_written {
+    fn from(error: WriteError) -> Self {
+        match error {
             WriteError::Failed(failure) => failure.into(),
-            WriteError::Exists(_) | WriteError::IsLink(_) => Self::Other(not_written.to_string()),
+            WriteError::Exists(_) | WriteError::IsLink(_) => Self::Other(error.to_string()),
         }
     }
 }
@@ -290,7 +290,7 @@ impl From<WriteError> for Failure {
     clippy::needless_pass_by_value,
     reason = "it maps the error of a result"
 )]
-fn not_written(cause: io::Error) -> Failure {
+fn write_error(cause: io::Error) -> Failure {
     Failure::Other(format!("can't write the export: {cause}"))
 }
 

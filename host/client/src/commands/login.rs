@@ -21,7 +21,7 @@ use crate::{
 /// log in as a client with a secret. With a client certificate (`--cert` and `--key`) alone, the certificate identifies you.
 ///
 /// Keywright stores the tokens, the server's address, and the paths of the given files in your settings folder, readable by you
-/// alone. It reads passwords and secrets from a prompt, or from standard input if that is no terminal, and does not store them.
+/// alone. It reads passwords and secrets from a prompt, or from standard input if that is not a terminal, and does not store them.
 ///
 /// A client's access token can't be renewed without its secret. If you set `KEYWRIGHT_CLIENT_ID` and
 /// `KEYWRIGHT_CLIENT_SECRET`, or provide a token (`--token-file`, `KEYWRIGHT_TOKEN`), you don't need to log in.

@@ -32,7 +32,7 @@ pub(crate) fn read_all(
             let stored = match Stored::read(client, authorities, &name).await {
                 Ok(stored) => Ok(Some(stored)),
                 Err(ReadError::Refused(error)) if error.is_told_not_found() => Ok(None),
-                Err(not_read) => Err(not_read),
+                Err(error) => Err(error),
             };
             Read {
                 name,

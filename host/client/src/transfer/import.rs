@@ -251,10 +251,10 @@ impl Importer<'_> {
         match result {
             Ok(Success::Set) => self.report.set(),
             Ok(Success::Unchanged) => self.report.unchanged(),
-            Err(not_set) => {
-                let reason = not_set.to_string();
+            Err(error) => {
+                let reason = error.to_string();
                 self.report.failed(position, Some(name), reason);
-                if let SetError::Refused(error) = not_set
+                if let SetError::Refused(error) = error
                     && self.losses.ends_run(started, &error)
                 {
                     return Err(ImportError::Client(error));

@@ -7,7 +7,7 @@ use crate::{
     commands::{Completion, Context, Example, Failure, Verb, help, shown::ShownVersion},
 };
 
-/// Regenerate a certificate, optionally as a transitional version.
+/// Regenerate a certificate, optionally transitional.
 ///
 /// Parameters without an option keep their values.
 #[derive(Debug, Args)]
