@@ -1,4 +1,4 @@
-//! A component whose calls are cut short again and again is not called for a while, and all else goes on.
+//! A component whose calls keep failing is temporarily disabled. Other requests are not affected.
 
 use keywright_harness::{Options, Server, component};
 use serde_json::json;
@@ -77,7 +77,7 @@ async fn reload_enables_a_disabled_plugin() {
         .expect(200);
 }
 
-/// How many calls may be cut short in a row.
+/// The maximum number of consecutive failed calls.
 const FAULTS_MAX: usize = 2;
 
 /// A rest whose end is waited for, in seconds.
@@ -86,7 +86,7 @@ const REST_SECONDS: u32 = 1;
 /// How many calls are made until a rest is seen, and a call after it, and the next rest.
 const CALLS_MAX: usize = 60;
 
-/// A generator `hostile` that does this instead of making a value.
+/// Returns options with a generator `hostile` that misbehaves in this way.
 fn options(behaviour: &str, rest_seconds: u32) -> Options {
     let section = format!(
         "component = \"{}\"\ngrants = [\"random\", \"signing\"]\nderived = true\nsettings = {{ generate = \"{behaviour}\" }}",

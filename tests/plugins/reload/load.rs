@@ -1,4 +1,4 @@
-//! A load of requests that are begun at a fixed rate, whatever becomes of those before them.
+//! A load of requests at a fixed rate, independent of the responses to earlier requests.
 
 use std::{
     collections::BTreeMap,
@@ -17,7 +17,7 @@ use tokio::{
     time::{MissedTickBehavior, interval},
 };
 
-/// A load under way: every other request generates a credential of its own, and those between read one of these.
+/// A running load: requests alternate between generating a new credential and reading an earlier one.
 pub(super) struct Load {
     server: Arc<Server>,
     has_ended: AtomicBool,
@@ -29,25 +29,25 @@ pub(super) struct Load {
 /// A credential that was generated, and when.
 #[derive(Clone)]
 pub(super) struct Generated {
-    /// The value, as it must be read from then on.
+    /// The value that later reads must return.
     pub(super) value: Value,
-    /// When the request was begun.
+    /// The start of the request.
     pub(super) begun: Instant,
-    /// When it was answered.
+    /// The time of the response.
     pub(super) answered: Instant,
 }
 
-/// What became of a load.
+/// The result of a load.
 pub(super) struct Outcome {
-    /// What was generated, by its name.
+    /// The generated credentials, by name.
     pub(super) generated: BTreeMap<String, Generated>,
-    /// The answers that are not as they must be.
+    /// The unexpected responses.
     pub(super) failures: Vec<String>,
-    /// How many requests there were.
+    /// The number of requests.
     pub(super) requests: usize,
-    /// How many of them had to wait because as many were under way as may be.
+    /// The number of requests that had to wait for the limit of concurrent requests.
     pub(super) held_back: usize,
-    /// From the first request's beginning to the last one's answer.
+    /// The time from the start of the first request to the last response.
     pub(super) took: Duration,
 }
 

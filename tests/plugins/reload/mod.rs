@@ -1,4 +1,4 @@
-//! Plugins are changed while the server runs: SIGHUP loads what the configuration says by then, as a whole or not at all.
+//! Plugins are replaced while the server runs: SIGHUP reloads the configuration of plugins, completely or not at all.
 
 #![expect(
     clippy::indexing_slicing,
@@ -17,7 +17,7 @@ use serde_json::json;
 
 #[tokio::test]
 async fn call_in_progress_finishes_with_the_old_plugin() {
-    // It must still be running when the others are loaded. On a machine on which that takes longer, it runs longer.
+    // The call must still be in progress when the plugins are replaced. It runs longer on slower machines.
     for deadline_ms in [3_000, 30_000, 300_000] {
         if is_ended_by_what_it_started_with(deadline_ms).await {
             return;
@@ -98,7 +98,7 @@ async fn invalid_plugins_are_rejected_as_a_whole() {
     let made = server.generate("/a", "password", json!({})).await;
     made.expect(200);
 
-    // The next one that is right is taken.
+    // The next valid configuration is loaded.
     assert_loaded(
         &server
             .reload_plugins(&with_wireguard(&component("wireguard")))
@@ -148,7 +148,7 @@ fn assert_loaded(told: &str) {
     assert!(told.contains("the plugins were loaded again"), "{told}");
 }
 
-/// The types that can be generated.
+/// Returns the types that can be generated.
 async fn types(server: &Server) -> BTreeSet<String> {
     let answer = server.get("/api/v1/types").await.expect(200).json();
     let types = answer["types"].as_array().unwrap().iter();

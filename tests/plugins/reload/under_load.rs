@@ -18,11 +18,9 @@ use super::{
     section,
 };
 
-/// The load is paced, not measured: on a machine that can't keep up, fewer requests are answered in a second, and none of
-/// what is asserted changes.
+/// The load is paced, not measured: a slow machine handles fewer requests per second, but the assertions stay the same.
 #[tokio::test(flavor = "multi_thread")]
-async fn swaps_under_200_requests_a_second_fail_none_and_every_version_names_the_digest_that_made_it()
- {
+async fn reloads_under_load_fail_no_request_and_record_each_digest() {
     let files = TempDir::new().unwrap();
     let builds = MARKS.map(|mark| build(&files, mark));
     let server = Arc::new(Server::start_with(&options(&builds[0])).await);
@@ -162,17 +160,17 @@ async fn names(server: &Server, digest: &str) -> BTreeSet<String> {
     names.map(str::to_owned).collect()
 }
 
-/// What marks the builds that take each other's place, in turn.
+/// The marks of the builds that alternate.
 const MARKS: [&str; 3] = ["1st", "2nd", "3rd"];
 
 /// The member that they call by their mark, as it stands in the component.
 const MARKED: &str = "\"now\"";
 
-/// How often one is swapped for the next.
+/// The number of swaps.
 const SWAPS: usize = 6;
 
 /// How many credentials are generated between two swaps at least: more than can be under way.
 const GENERATED_A_REIGN: usize = 100;
 
-/// Longer than the test.
+/// A duration longer than the test.
 const A_LONG_TIME: Duration = Duration::from_hours(24);
