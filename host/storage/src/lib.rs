@@ -1,19 +1,19 @@
-//! Credentials in a SQL database. The only crate with sqlx.
+//! Credentials in a SQL database. The only crate that depends on sqlx.
 //!
-//! [`Database`] opens a file of SQLite or a database of PostgreSQL, brings its schema up to date and hands out repositories,
-//! one for each noun. Each noun has a module of its own, with its SQL in one place: `credential/statements.rs` beside
-//! `credential/find.rs`. The SQL keeps to what both engines take, and repositories to `Statement` and `Row`;
-//! what only one of them can do stands apart under the engine's name. Above `connections/`, what asks which engine it is is the search
-//! by a part of a name, the adding of a version, the check, and the reading of the schema.
+//! [`Database`] opens a SQLite file or a PostgreSQL database, migrates its schema and provides one repository per noun. Each
+//! noun has its own module, with its SQL in a separate file: `credential/statements.rs` next to `credential/find.rs`. The SQL
+//! is common to both engines, and repositories use `Statement` and `Row`; engine-specific code is named after its engine. Above
+//! `connections/`, only the search by a part of a name, the adding of a version, the check and the reading of the schema depend
+//! on the engine.
 //!
-//! To add a query: write it as a constant among the statements of its noun, add it to the list that the query-plan test
-//! walks, and give the repository a method that runs it once, however many rows it returns.
+//! To add a query: write it as a constant in the statements of its noun, add it to the list of the query-plan test, and add a
+//! repository method that runs it once, however many rows it returns.
 //!
-//! Reads are one statement each, go through a pool and never wait for a writer. Writes are transactions of which each has the
-//! outcome that it would have alone: a function that gets a `Transaction` and ends it, handed to `Writer::transaction`. In
-//! SQLite they take turns on one connection, so that writers wait for each other in memory and not for a lock in the file, and
-//! those that come at once share one commit (`connections/turns/`). In PostgreSQL, where many servers write, they are
-//! serializable: what can't be is refused by the database, and the writer does it again.
+//! Each read is a single statement. Reads use a pool and never wait for a writer. Writes are transactions, isolated from each
+//! other: a function passed to `Writer::transaction`, which gets a `Transaction` and must end it. On SQLite they run one after
+//! the other on one connection, so that writers wait in memory and not for a lock of the file, and concurrent ones share one
+//! commit (`connections/group_commit/`). On PostgreSQL, where many servers write, they are serializable: the database rejects
+//! conflicting transactions, and the writer retries them.
 
 mod backup;
 mod check;

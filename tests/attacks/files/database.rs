@@ -59,7 +59,7 @@ async fn a_moved_database_is_not_used_until_it_is_restored() {
     }
     assert!(is_healthy(&server, "database_file").await);
     let log = server.log();
-    assert!(log.contains("stopped using the database: its file is not in its place"));
+    assert!(log.contains("stopped using the database: its file was moved or replaced"));
     // The files contain all data.
     let server = Server::start_in(server.kill(), &options()).await;
     assert_stored(&server, &stored).await;

@@ -1,4 +1,4 @@
-//! Doing something again because another transaction came between.
+//! Retries after conflicts between transactions.
 
 use std::{
     collections::hash_map::RandomState,
@@ -11,7 +11,7 @@ use keywright_core::ports::RepositoryFailure;
 
 use crate::failure::is_conflict;
 
-/// How often something has been done again because another transaction came between.
+/// The retries of one operation after conflicts with other transactions.
 pub(super) struct Attempts<'r> {
     retries: &'r AtomicU64,
     wait_max: Duration,
@@ -20,7 +20,7 @@ pub(super) struct Attempts<'r> {
 }
 
 impl<'r> Attempts<'r> {
-    /// Nothing has been done so far. It is done again for `wait_max` at most, each time is counted among the retries.
+    /// Allows retries for `wait_max`, and counts each of them in `retries`.
     pub(super) fn new(retries: &'r AtomicU64, wait_max: Duration) -> Self {
         Self {
             retries,
@@ -30,7 +30,7 @@ impl<'r> Attempts<'r> {
         }
     }
 
-    /// Whether it is to be done again after this failure: after a pause, if so.
+    /// Returns whether to retry after this failure. If so, it first waits for the backoff.
     pub(super) async fn has_next(&mut self, failure: &RepositoryFailure) -> bool {
         let has_next = is_conflict(failure) && self.begun.elapsed() < self.wait_max;
         if has_next {
@@ -42,14 +42,14 @@ impl<'r> Attempts<'r> {
     }
 }
 
-/// So that those that stood in each other's way do not meet again. Nothing depends on nobody's being able to guess it.
+/// Random, so that two conflicting transactions do not collide again. It need not be unpredictable.
 fn random_part_of(pause_max: Duration) -> Duration {
     let random = RandomState::new().hash_one(());
     let microseconds_max = u64::try_from(pause_max.as_micros()).unwrap_or(u64::MAX);
     Duration::from_micros(random % microseconds_max.max(1))
 }
 
-/// The longest pause before something is done again, at first, and after it was in vain several times.
+/// The longest backoff before the first retry, and the limit that it doubles up to.
 const RETRY_PAUSE_FIRST: Duration = Duration::from_millis(2);
 const RETRY_PAUSE_MAX: Duration = Duration::from_millis(64);
 
@@ -59,7 +59,7 @@ mod tests {
     use crate::failure::sequence_behind;
 
     #[tokio::test]
-    async fn what_another_transaction_came_between_is_done_again_until_the_time_is_over() {
+    async fn conflicts_are_retried_until_the_time_is_over() {
         let wait_max = Duration::from_mins(1);
         let retries = AtomicU64::new(0);
         let mut attempts = Attempts::new(&retries, wait_max);

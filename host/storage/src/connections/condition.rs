@@ -1,28 +1,28 @@
-//! What is known of a connection that comes back.
+//! The state of a connection that is returned to the pool.
 
 use crate::failure::{is_read_only, is_unavailable};
 
-/// How the last user has left a connection.
+/// The state in which the last user left a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Condition {
-    /// It saw the end of what it began.
+    /// No statement or transaction is pending.
     Settled,
-    /// It went away: there may be a query that is still running, or a transaction whose rollback did not succeed. SQLite
-    /// itself rolls one back when the disk is full, and sqlx then believes that it still stands.
+    /// The user went away: a query may still be running, or a rollback may have failed. SQLite itself rolls back when the disk
+    /// is full, and sqlx then still assumes an open transaction.
     Unsettled,
-    /// It was not allowed to write: what once led to the primary leads to a standby now. Another connection may not.
+    /// A write was refused: the former primary is now a standby. A new connection may lead to the primary.
     Spent,
 }
 
 impl Condition {
-    /// What follows from a further use. One that is spent stays so.
+    /// Records the result of another use. A spent connection stays spent.
     pub(super) fn become_at_best(&mut self, next: Self) {
         if *self != Self::Spent {
             *self = next;
         }
     }
 
-    /// After an error that a use ended with.
+    /// Returns the condition after a use that failed with this error.
     pub(super) fn after(error: &sqlx::Error) -> Self {
         if is_read_only(error) {
             Self::Spent

@@ -1,11 +1,11 @@
-//! What one dead connection says of the others.
+//! Suspect connections: how the failure of one connection affects the others.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
-/// What is known of a server, for all pools of connections to it.
+/// The observed state of a server, shared by all pools of connections to it.
 #[derive(Clone, Default)]
 pub(crate) struct Doubt {
     known: Arc<Mutex<Known>>,
@@ -13,32 +13,32 @@ pub(crate) struct Doubt {
 
 #[derive(Default)]
 struct Known {
-    /// When a connection was last found dead, or none could be opened.
+    /// When a connection was last found dead or could not be opened.
     doubted_since: Option<Instant>,
-    /// When a connection was last found to lead where nobody may write, and that counted.
+    /// Connections that were opened before this moment are retired, because a write was refused then.
     moved_since: Option<Instant>,
-    /// When one was last found since that did not count so soon after the one before. It does when the time has come.
+    /// A later refusal, less than [`OUTDATED_INTERVAL_MIN`] after `moved_since`. It replaces `moved_since` after the interval.
     moved_again: Option<Instant>,
 }
 
 impl Doubt {
-    /// Doubts all connections that are idle.
+    /// Marks all idle connections as suspect.
     pub(super) fn cast(&self) {
         self.known().cast(Instant::now());
     }
 
-    /// Whether a connection must be asked for a sign of life that was last used so long ago.
+    /// Whether a connection that was last used this long ago needs a health check.
     pub(super) fn concerns(&self, last_used: Duration) -> bool {
         self.known().concerns(last_used, Instant::now())
     }
 
-    /// The primary may be another server by now: connections that were opened before are not used again. Where that does not
-    /// help, it is not tried all the time.
+    /// Retires all open connections, because another server may be the primary now. At most once per [`OUTDATED_INTERVAL_MIN`],
+    /// in case reconnecting does not help.
     pub(super) fn outdate(&self) {
         self.known().outdate(Instant::now());
     }
 
-    /// Whether a connection must not be used again that was opened so long ago.
+    /// Whether a connection that was opened this long ago is retired.
     pub(super) fn outdates(&self, age: Duration) -> bool {
         self.known().outdates(age, Instant::now())
     }
@@ -62,7 +62,7 @@ impl Known {
         self.count_moves(now);
     }
 
-    /// Takes into account what was found since the last time, when that is long enough ago.
+    /// Applies a later refusal once the interval is over.
     fn count_moves(&mut self, now: Instant) {
         let is_recent = |since| now.saturating_duration_since(since) < OUTDATED_INTERVAL_MIN;
         if !self.moved_since.is_some_and(is_recent) {
@@ -76,18 +76,18 @@ impl Known {
     }
 }
 
-/// Whether something that was so long ago was before a moment.
+/// Whether an event this long ago happened before the moment.
 fn is_before(moment: Option<Instant>, ago: Duration, now: Instant) -> bool {
     moment.is_some_and(|moment| ago > now.saturating_duration_since(moment))
 }
 
-/// How long a connection may have been idle that is not asked for a sign of life.
+/// The longest time that a connection may be idle without a health check.
 const TRUSTED_IDLE_MAX: Duration = Duration::from_secs(1);
 
-/// How old a connection grows. One that only reads would never find out by itself that it leads to a standby.
+/// The maximum age of a connection. A connection that only reads would never notice that its server became a standby.
 const AGE_MAX: Duration = Duration::from_mins(10);
 
-/// How often all connections are opened anew at most because nobody may write.
+/// The shortest interval between two retirements of all connections.
 const OUTDATED_INTERVAL_MIN: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
@@ -97,7 +97,7 @@ mod tests {
     const INSTANT: Duration = Duration::from_nanos(1);
 
     #[test]
-    fn it_concerns_what_was_last_used_before_it_and_what_is_idle_for_long() {
+    fn suspect_and_long_idle_connections_need_a_health_check() {
         let doubt = Doubt::default();
         let now = Instant::now();
         let concerns = |last_used| doubt.clone().known().concerns(last_used, now);
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn it_outdates_what_was_opened_before_and_what_is_old() {
+    fn old_connections_and_those_before_a_move_are_retired() {
         let doubt = Doubt::default();
         let begun = Instant::now();
         let outdates = |age, now| doubt.clone().known().outdates(age, now);
@@ -123,13 +123,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_found_too_soon_after_the_last_time_outdates_when_the_time_has_come() {
+    fn a_second_move_retires_connections_after_the_interval() {
         let mut known = Known::default();
         let first = Instant::now();
         let again = first + OUTDATED_INTERVAL_MIN.saturating_sub(INSTANT);
         known.outdate(first);
         known.outdate(again);
-        // A connection that was opened between them.
+        // A connection that was opened in between.
         let opened = first + INSTANT;
         assert!(!known.outdates(again - opened, again));
         assert_eq!(known.moved_since, Some(first));

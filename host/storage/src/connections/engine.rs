@@ -1,4 +1,4 @@
-//! The engines, and a connection to a server of PostgreSQL.
+//! The database engines, and a connection to a PostgreSQL server.
 
 use std::{future::Future, io, ops::ControlFlow, time::Duration};
 
@@ -10,21 +10,20 @@ use sqlx::{
 use super::doubt::Doubt;
 use crate::{row::Row, statement::Statement};
 
-/// Which database it is.
+/// A database engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Engine {
-    /// PostgreSQL, or what takes the same SQL.
+    /// PostgreSQL, or a database that accepts the same SQL.
     Postgres,
-    /// SQLite.
     Sqlite,
 }
 
-/// How a connection to a server of PostgreSQL is opened.
+/// How to open a connection to a PostgreSQL server.
 pub(crate) struct PostgresTarget {
     pub(crate) options: Box<PgConnectOptions>,
-    /// How long a statement may take before its server counts as gone.
+    /// The longest time that a statement may take before its server is considered unreachable.
     pub(crate) wait_max: Duration,
-    /// Whether nothing can be written.
+    /// Whether writes are refused.
     pub(crate) is_read_only: bool,
     /// Shared by all pools of connections to the server.
     pub(crate) doubt: Doubt,
@@ -36,8 +35,7 @@ pub(super) struct PostgresConnection {
 }
 
 impl PostgresTarget {
-    /// Opens a connection. What that takes is large, and seldom needed: it stands apart, so that the futures of all requests
-    /// are small.
+    /// Opens a connection. Boxed, because the future is large and rarely needed, and the futures of all requests contain it.
     pub(super) async fn connect(&self) -> Result<PostgresConnection, sqlx::Error> {
         let connecting = connect(&self.options, self.wait_max, self.is_read_only);
         Ok(PostgresConnection {
@@ -57,7 +55,7 @@ impl PostgresConnection {
         Ok(rows.into_iter().map(Row::Postgres).collect())
     }
 
-    /// Passes on rows until there are no more, or until the receiver breaks off.
+    /// Passes rows to the receiver until there are no more or the receiver breaks off.
     pub(super) async fn fetch_each(
         &mut self,
         statement: Statement,
@@ -83,7 +81,7 @@ impl PostgresConnection {
         Ok(within(self.wait_max, fetching).await?.map(Row::Postgres))
     }
 
-    /// Runs a statement, and returns how many rows it changed.
+    /// Runs a statement and returns the number of rows that it changed.
     pub(super) async fn execute(&mut self, statement: Statement) -> Result<u64, sqlx::Error> {
         let executing = statement.into_query().execute(&mut self.connection);
         Ok(within(self.wait_max, executing).await?.rows_affected())
@@ -95,12 +93,12 @@ impl PostgresConnection {
         within(self.wait_max, running).await.map(drop)
     }
 
-    /// Ends what an earlier user has left: done after all that is still under way.
+    /// Rolls back the transaction of an earlier user, after all its pending statements.
     pub(super) async fn settle(&mut self) -> Result<(), sqlx::Error> {
         self.run(POSTGRES_ROLLBACK).await
     }
 
-    /// Asks for a sign of life.
+    /// Runs a health check.
     pub(super) async fn ping(&mut self) -> Result<(), sqlx::Error> {
         self.connection.ping().await
     }
@@ -110,10 +108,10 @@ impl PostgresConnection {
     }
 }
 
-/// Connects to a server. What is given up here it gives up as well: else the statement would go on there, and another
-/// connection would be opened beside it. It reads by indexes, as it is expected to: a table that is still small, or an index
-/// with much in its list of what is to be entered, would have it read whole tables, and what a transaction has read as a whole
-/// is in the way of all that write there. And it does not compile plans, which takes longer than what they do.
+/// Connects to a server. `statement_timeout` also cancels, on the server, a statement that is given up here: otherwise it would
+/// keep running next to those of a new connection. `enable_seqscan` is off because a sequential scan in a serializable
+/// transaction conflicts with every write to the table; PostgreSQL would choose one for a small table, or for an index with a
+/// long pending list. `jit` is off because compiling these plans takes longer than running them.
 async fn connect(
     options: &PgConnectOptions,
     wait_max: Duration,
@@ -130,7 +128,7 @@ async fn connect(
             Err(error @ sqlx::Error::Database(_)) => tracing::debug!(
                 error = &error as &dyn std::error::Error,
                 setting,
-                "the database does not know a setting"
+                "the database does not support a setting"
             ),
             outcome => outcome?,
         }
@@ -146,7 +144,7 @@ async fn set(connection: &mut PgConnection, sql: String) -> Result<(), sqlx::Err
     setting.await.map(drop)
 }
 
-/// Waits for a server, which may have gone without a word, or for what may never end.
+/// Limits the time of work on a server, which may have become unreachable without closing its connections.
 pub(super) async fn within<T>(
     wait_max: Duration,
     work: impl Future<Output = Result<T, sqlx::Error>>,
@@ -156,11 +154,11 @@ pub(super) async fn within<T>(
         .unwrap_or_else(|_| Err(sqlx::Error::Io(io::ErrorKind::TimedOut.into())))
 }
 
-/// The most milliseconds that PostgreSQL takes for a limit.
+/// The largest limit that PostgreSQL accepts, in milliseconds.
 const STATEMENT_MILLISECONDS_MAX: u128 = 0x7fff_ffff;
 
-/// What begins on the connection from now on can't write.
+/// Makes all later transactions on the connection read-only.
 const POSTGRES_READ_ONLY: &str = "set default_transaction_read_only = on";
 
-/// Where there is no transaction, it changes nothing.
+/// Changes nothing if there is no transaction.
 const POSTGRES_ROLLBACK: &str = "rollback";

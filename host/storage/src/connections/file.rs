@@ -1,9 +1,9 @@
 //! A SQLite file and the check that its path still names it.
 //!
-//! A process keeps a file that was opened, whatever becomes of its name. After a rename, an unlink or a replacement, SQLite
-//! writes on into a file that no later start finds. So connections are opened, groups of writes begin and commits are
-//! acknowledged only while the paths of the database, its write-ahead log and that log's index name the files that were opened
-//! at start. Reads look at the outcome of the last check, which a task repeats every [`CHECK_INTERVAL`].
+//! A process keeps an open file even if its name changes. After a rename, an unlink or a replacement, SQLite would go on
+//! writing to a file that no later start finds. So connections are opened, groups of writes begin and commits are acknowledged
+//! only while the paths of the database, its write-ahead log and that log's index name the files that were opened at start.
+//! Reads use the outcome of the last check, which a task repeats every [`CHECK_INTERVAL`].
 
 use std::{
     fs, io,
@@ -20,7 +20,7 @@ use tokio::task::spawn_blocking;
 
 use super::{SqliteConnection, SqliteSettings};
 
-/// A SQLite file: how to connect to it, and whether it must stay in its place.
+/// A SQLite file: how to connect to it, and whether its path must keep naming it.
 #[derive(Clone)]
 pub(crate) struct SqliteFile {
     settings: SqliteSettings,
@@ -30,7 +30,7 @@ pub(crate) struct SqliteFile {
 /// The files of a database, as they were when it was opened.
 pub(crate) struct FileWatch {
     database: WatchedFile,
-    /// The write-ahead log and its index. Both exist while a connection is open that has read.
+    /// The write-ahead log and its index. Both exist while a connection that has read is open.
     side_files: OnceLock<[WatchedFile; 2]>,
     is_in_place: AtomicBool,
 }
@@ -40,7 +40,7 @@ struct WatchedFile {
     identity: FileIdentity,
 }
 
-/// Identifies a file on a machine, whatever its name.
+/// Identifies a file on a machine, independently of its name.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct FileIdentity {
     device: u64,
@@ -56,13 +56,13 @@ struct FileIdentity {
 )]
 struct FileDisplaced {
     path: PathBuf,
-    /// Why the path can't be looked at. `None` if another file has the path.
+    /// Why the path can't be inspected. `None` if it names another file.
     #[source]
     source: Option<io::Error>,
 }
 
 impl SqliteFile {
-    /// A file that may be moved while it is read.
+    /// Returns a file that may be moved while it is read.
     pub(crate) fn unwatched(settings: SqliteSettings) -> Self {
         Self {
             settings,
@@ -70,7 +70,7 @@ impl SqliteFile {
         }
     }
 
-    /// A file that is used only while it is in its place.
+    /// Returns a file that is used only while its path names it.
     pub(crate) fn watched(settings: SqliteSettings, watch: &Arc<FileWatch>) -> Self {
         Self {
             settings,
@@ -78,16 +78,15 @@ impl SqliteFile {
         }
     }
 
-    /// Opens a connection.
     pub(super) fn connect(&self) -> sqlx::Result<SqliteConnection> {
         self.check()?;
         let connection = SqliteConnection::open(&self.settings)?;
-        // The path may have been given to another file in between.
+        // The path may name another file since the first check.
         self.check()?;
         Ok(connection)
     }
 
-    /// Looks whether the file is in its place.
+    /// Checks that the path still names the file.
     pub(super) fn check(&self) -> sqlx::Result<()> {
         self.watch.as_ref().map_or(Ok(()), |watch| watch.check())
     }
@@ -102,7 +101,7 @@ impl SqliteFile {
 }
 
 impl FileWatch {
-    /// Watches the file that has this path now.
+    /// Watches the file that this path names now.
     pub(crate) fn begin(path: &Path) -> io::Result<Arc<Self>> {
         let watch = Arc::new(Self {
             database: WatchedFile::at(path.to_owned())?,
@@ -127,12 +126,12 @@ impl FileWatch {
         Ok(())
     }
 
-    /// Returns whether the last check found the files in their places.
+    /// Returns whether the paths named the files at the last check.
     pub(crate) fn is_in_place(&self) -> bool {
         self.is_in_place.load(Ordering::Acquire)
     }
 
-    /// Looks whether the files are in their places. The log says when that changes.
+    /// Checks that the paths still name the files. Logs when that changes.
     pub(crate) fn check(&self) -> sqlx::Result<()> {
         let side_files = self.side_files.get().into_iter().flatten();
         let mut files = std::iter::once(&self.database).chain(side_files);
@@ -141,10 +140,10 @@ impl FileWatch {
         match &checked {
             Err(displaced) if was_in_place => tracing::error!(
                 error = displaced as &dyn std::error::Error,
-                "stopped using the database: its file is not in its place"
+                "stopped using the database: its file was moved or replaced"
             ),
             Ok(()) if !was_in_place => {
-                tracing::info!("resumed using the database: its file is back in its place");
+                tracing::info!("resumed using the database: its file is back");
             }
             _ => {}
         }
@@ -179,17 +178,17 @@ fn identity(path: &Path) -> io::Result<FileIdentity> {
     })
 }
 
-/// Checks for as long as the database is in use, so that reads and health checks need not.
+/// Checks while the database is in use, so that reads and health checks need not.
 async fn keep_checking(watch: Weak<FileWatch>) {
     loop {
         tokio::time::sleep(CHECK_INTERVAL).await;
         let Some(watch) = watch.upgrade() else {
             return;
         };
-        // A failure stays in the state. A check that can't run says nothing.
+        // The watch records a failure. A check that can't run has no outcome.
         drop(spawn_blocking(move || watch.check()).await);
     }
 }
 
-/// How often the files are looked at while nothing is written.
+/// The interval between checks while nothing is written.
 const CHECK_INTERVAL: Duration = Duration::from_millis(250);

@@ -1,6 +1,6 @@
 //! The connections to a database.
 //!
-//! [`Connections`] run statements that only read. A [`Writer`] runs the transactions that write.
+//! [`Connections`] run read-only statements. A [`Writer`] runs transactions that write.
 
 mod attempts;
 mod condition;
@@ -41,21 +41,20 @@ pub(crate) enum Connections {
     Sqlite(SqliteReaders),
 }
 
-/// How many connections of one kind there are at a moment, and how many wait for one.
+/// The current number of connections of one kind, and of the callers that wait for one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PoolOccupancy {
-    /// The most that there may be.
+    /// The maximum number of connections.
     pub connections_max: usize,
-    /// Those that are lent.
+    /// Connections that are checked out.
     pub in_use: usize,
-    /// Those that are open and not lent.
+    /// Open connections that are not checked out.
     pub idle: usize,
-    /// The borrowers that wait.
+    /// Callers that wait for a connection.
     pub waiting: usize,
 }
 
 impl Connections {
-    /// Which database it is.
     pub(crate) fn engine(&self) -> Engine {
         match self {
             Self::Postgres(_) => Engine::Postgres,
@@ -63,7 +62,7 @@ impl Connections {
         }
     }
 
-    /// Runs a statement for all its rows.
+    /// Runs a statement and returns all its rows.
     pub(crate) async fn fetch_all(
         &self,
         statement: Statement,
@@ -81,8 +80,8 @@ impl Connections {
         }
     }
 
-    /// Runs a statement and passes on its rows, one by one, until there are no more or no more are wanted. So few more of them
-    /// are in memory than the receiver keeps.
+    /// Runs a statement and passes its rows to the receiver, one by one, until there are no more or the receiver breaks off.
+    /// Few more rows are in memory than the receiver keeps.
     pub(crate) async fn fetch_each(
         &self,
         statement: Statement,
@@ -94,7 +93,7 @@ impl Connections {
         }
     }
 
-    /// Runs a statement for its first row, if there is one.
+    /// Runs a statement and returns its first row, if there is one.
     pub(crate) async fn fetch_optional(
         &self,
         statement: Statement,
@@ -113,7 +112,7 @@ impl Connections {
         }
     }
 
-    /// How many statements were done again because transactions stood in their way, each as often as it was.
+    /// Returns how often statements were retried after conflicts with transactions.
     pub(crate) fn retries(&self) -> u64 {
         match self {
             Self::Postgres(connections) => connections.retries(),
@@ -121,7 +120,6 @@ impl Connections {
         }
     }
 
-    /// How many connections there are, and how many wait for one.
     pub(crate) fn occupancy(&self) -> PoolOccupancy {
         match self {
             Self::Postgres(connections) => connections.occupancy(),
@@ -129,7 +127,7 @@ impl Connections {
         }
     }
 
-    /// Lends nothing from now on, waits, for as long as a borrower waits, for those that are lent, and closes all.
+    /// Refuses new check-outs, waits for connections in use, for at most as long as a caller waits for one, and closes all.
     pub(crate) async fn close(&self) {
         match self {
             Self::Postgres(connections) => connections.close().await,

@@ -1,9 +1,9 @@
-//! The connections to a server of PostgreSQL, lent one at a time.
+//! The connection pool of a PostgreSQL server.
 //!
-//! This stands in for sqlx's own pool, which asks each connection for a sign of life when it comes back. Here only those are
-//! asked whose last user did not see the end of what it began, those that nobody has used for a while, and those that were last
-//! used before another one was found dead. A connection is not used for ever, and no longer than until one like it was not
-//! allowed to write: the primary may be another server by then.
+//! It replaces sqlx's own pool, which runs a health check on every returned connection. This pool checks a connection only if
+//! its last user went away early, if it was idle for a while, or if another connection was found dead since its last use. A
+//! connection is retired at a maximum age, and when a write on any connection is refused: another server may be the primary by
+//! then.
 
 use std::{
     future::Future,
@@ -28,7 +28,7 @@ use super::{
 };
 use crate::{failure::repository_failure, row::Row, statement::Statement};
 
-/// Connections to a server of PostgreSQL: at most a given number, opened when they are first needed.
+/// Connections to a PostgreSQL server: opened on demand, up to a maximum number.
 #[derive(Clone)]
 pub(crate) struct PostgresConnections {
     pool: Pool<Opener>,
@@ -37,17 +37,17 @@ pub(crate) struct PostgresConnections {
     retries: Arc<AtomicU64>,
 }
 
-/// A connection that nobody else uses until this is dropped.
+/// A checked-out connection. Dropping it returns it to the pool.
 pub(super) struct LentConnection {
     pooled: Object<Opener>,
-    /// Until when it is waited for the beginning of a transaction.
+    /// The deadline for beginning a transaction.
     pub(super) wait_ends: Instant,
 }
 
 impl PostgresConnections {
-    /// Opens the first connection, so that it is known whether the database can be opened at all.
+    /// Opens the first connection, to find out whether the database can be opened.
     ///
-    /// A borrower waits for `wait_max` at most while all `connections_max` are lent.
+    /// A caller waits for at most `wait_max` while all `connections_max` are checked out.
     pub(crate) async fn open(
         target: PostgresTarget,
         connections_max: u32,
@@ -58,7 +58,7 @@ impl PostgresConnections {
             .wait_timeout(Some(wait_max))
             .create_timeout(Some(wait_max))
             .recycle_timeout(Some(UNSETTLED_WAIT_MAX))
-            // What was used last has the most of what is asked for next in its memory.
+            // The connection that was used last has the most useful cache.
             .queue_mode(QueueMode::Lifo)
             .runtime(Runtime::Tokio1)
             .build()
@@ -72,7 +72,7 @@ impl PostgresConnections {
         })
     }
 
-    /// Runs a statement for all its rows.
+    /// Runs a statement and returns all its rows.
     pub(crate) async fn fetch_all(
         &self,
         statement: Statement,
@@ -85,8 +85,8 @@ impl PostgresConnections {
         self.repeatedly(statement, once).await
     }
 
-    /// Runs a statement and passes on its rows, one by one, until there are no more or no more are wanted. So no more of them
-    /// are in memory than the receiver keeps.
+    /// Runs a statement and passes its rows to the receiver, one by one, until there are no more or the receiver breaks off. No
+    /// more rows are in memory than the receiver keeps.
     pub(crate) async fn fetch_each(
         &self,
         statement: Statement,
@@ -103,7 +103,7 @@ impl PostgresConnections {
                 let mut connection = self.lend().await?;
                 let using = connection.unsettled();
                 let outcome = match using.fetch_each(statement.clone(), &mut receive).await {
-                    // The connection stays unsettled: the rest of the rows is still to come.
+                    // The connection stays unsettled: more rows are pending.
                     Ok(ControlFlow::Break(())) => return Ok(()),
                     outcome => connection.settled(outcome.map(drop)),
                 };
@@ -118,7 +118,7 @@ impl PostgresConnections {
         .await
     }
 
-    /// Runs a statement for its first row, if there is one.
+    /// Runs a statement and returns its first row, if there is one.
     pub(crate) async fn fetch_optional(
         &self,
         statement: Statement,
@@ -131,7 +131,7 @@ impl PostgresConnections {
         self.repeatedly(statement, once).await
     }
 
-    /// Runs a statement, and returns how many rows it changed.
+    /// Runs a statement and returns the number of rows that it changed.
     pub(crate) async fn execute(&self, statement: Statement) -> Result<u64, RepositoryFailure> {
         let once = |statement| async move {
             let mut lent = self.lend().await?;
@@ -141,8 +141,8 @@ impl PostgresConnections {
         self.repeatedly(statement, once).await
     }
 
-    /// Runs a statement, and again while the database says that another transaction came between: a standby may say so of one
-    /// that only reads, and other databases than PostgreSQL.
+    /// Runs a statement, and retries it after conflicts with transactions. Reads conflict on a standby, and on databases other
+    /// than PostgreSQL.
     async fn repeatedly<T, F>(
         &self,
         statement: Statement,
@@ -163,20 +163,20 @@ impl PostgresConnections {
         .await
     }
 
-    /// Counts what was done again.
+    /// Returns the counter of retries.
     pub(super) fn retries_counter(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.retries)
     }
 
-    /// How many statements were done again because transactions stood in their way, each as often as it was.
+    /// Returns how often statements were retried after conflicts with transactions.
     pub(crate) fn retries(&self) -> u64 {
         self.retries.load(Ordering::Relaxed)
     }
 
-    /// Lends a connection.
+    /// Checks out a connection.
     ///
     /// # Errors
-    /// [`RepositoryFailure::Unavailable`] when none comes free in time, when none can be opened, or after
+    /// [`RepositoryFailure::Unavailable`] if no connection becomes free in time, if none can be opened, or after
     /// [`Self::close`].
     pub(super) async fn lend(&self) -> Result<LentConnection, RepositoryFailure> {
         if self.is_closed.load(Ordering::Acquire) {
@@ -192,7 +192,6 @@ impl PostgresConnections {
         .await
     }
 
-    /// How many connections there are, and how many wait for one.
     pub(crate) fn occupancy(&self) -> PoolOccupancy {
         let status = self.pool.status();
         PoolOccupancy {
@@ -203,7 +202,7 @@ impl PostgresConnections {
         }
     }
 
-    /// Lends nothing from now on, waits, for as long as a borrower waits, for those that are lent, and closes all.
+    /// Refuses new check-outs, waits for connections in use, for at most as long as a caller waits for one, and closes all.
     pub(crate) async fn close(&self) {
         self.is_closed.store(true, Ordering::Release);
         let begun = Instant::now();
@@ -212,7 +211,7 @@ impl PostgresConnections {
                 if let Err(error) = idle.connection.close().await {
                     tracing::warn!(
                         error = &error as &dyn std::error::Error,
-                        "a connection to the database did not close"
+                        "could not close a connection to the database"
                     );
                 }
             }
@@ -224,8 +223,7 @@ impl PostgresConnections {
         self.pool.close();
     }
 
-    /// Waits no longer than a borrower waits at most, however many steps it takes and in whichever of them a server stops
-    /// answering.
+    /// Limits work to the longest time that a caller waits, over all its steps: a server may stop responding in any of them.
     async fn in_time<T>(
         &self,
         work: impl Future<Output = Result<T, RepositoryFailure>>,
@@ -237,13 +235,13 @@ impl PostgresConnections {
 }
 
 impl LentConnection {
-    /// The connection, for a use of which [`Self::settled`] tells the end.
+    /// Returns the connection for a use that ends with [`Self::settled`].
     pub(super) fn unsettled(&mut self) -> &mut PostgresConnection {
         self.pooled.condition.become_at_best(Condition::Unsettled);
         &mut self.pooled.connection
     }
 
-    /// What a use of the connection has come to.
+    /// Records the outcome of a use of the connection.
     pub(super) fn settled<T>(
         &mut self,
         outcome: Result<T, sqlx::Error>,
@@ -259,7 +257,7 @@ impl LentConnection {
         outcome.map_err(repository_failure)
     }
 
-    /// After it was not allowed to write: neither it nor any that was opened before is used again.
+    /// Retires this connection and all that were opened before now, after a write was refused.
     pub(super) fn spend(&mut self) {
         self.pooled.condition = Condition::Spent;
         if let Some(pool) = Object::pool(&self.pooled) {
@@ -267,7 +265,7 @@ impl LentConnection {
         }
     }
 
-    /// Ends what was begun with it. What that comes to is seen when it is lent next; one that is spent is closed.
+    /// Rolls back. If that fails, the next check-out tries again. A spent connection is closed.
     pub(super) async fn settle(mut self) {
         if self.pooled.condition == Condition::Spent {
             drop(Object::take(self.pooled));
@@ -303,7 +301,7 @@ impl Manager for Opener {
 
     async fn recycle(&self, opened: &mut Opened, metrics: &Metrics) -> RecycleResult<sqlx::Error> {
         if opened.condition == Condition::Spent || self.target.doubt.outdates(metrics.age()) {
-            return Err(RecycleError::message("it may lead to a former primary"));
+            return Err(RecycleError::message("its server may be a former primary"));
         }
         if opened.condition == Condition::Unsettled {
             let settled = opened.connection.settle().await;
@@ -327,8 +325,8 @@ fn into_sqlx(error: PoolError<sqlx::Error>) -> sqlx::Error {
     }
 }
 
-/// How long a connection is waited for whose last user went away, before another is opened in its place.
+/// How long the pool waits for a connection whose last user went away before it opens another one instead.
 const UNSETTLED_WAIT_MAX: Duration = Duration::from_millis(500);
 
-/// How long to wait before looking again whether the last connections have come back.
+/// The interval between checks for connections still in use.
 const CLOSING_PAUSE: Duration = Duration::from_millis(10);

@@ -1,4 +1,4 @@
-//! Work in a queue, which its consumer begins or its caller gives up.
+//! Queued work, which the consumer begins or the caller gives up.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -10,22 +10,22 @@ use tokio::{sync::oneshot, time::timeout};
 
 use crate::failure::repository_failure;
 
-/// Work in a queue. Of the consumer and the caller, the one that takes it first decides what becomes of it. If either drops it,
-/// it never begins.
+/// Queued work. Whichever of the consumer and the caller takes it first decides whether it runs. If either drops it before, it
+/// never begins.
 pub(crate) struct Queued<W>(Shared<W>);
 
-/// The caller's hold on work in a queue.
+/// The caller's handle to queued work.
 pub(crate) struct Caller<W>(Queued<W>);
 
-/// The work with its reference to the count. `None` once it was taken.
+/// The work and its reference for the count. `None` once it is taken.
 type Shared<W> = Arc<Mutex<Option<(W, Arc<()>)>>>;
 
-/// Counts the work of a queue that has not begun, by its references.
+/// Counts the queued work that has not begun, by its references.
 #[derive(Default)]
 pub(crate) struct Waiting(Arc<()>);
 
 impl Waiting {
-    /// Returns work for the consumer of a queue, and the caller's hold on it.
+    /// Returns work for the consumer of a queue, and the caller's handle to it.
     pub(crate) fn queued<W>(&self, work: W) -> (Queued<W>, Caller<W>) {
         let shared = Arc::new(Mutex::new(Some((work, Arc::clone(&self.0)))));
         (Queued(Arc::clone(&shared)), Caller(Queued(shared)))
@@ -37,7 +37,7 @@ impl Waiting {
 }
 
 impl<W> Queued<W> {
-    /// Returns the work, to begin it. `None` if the caller has given it up.
+    /// Takes the work to begin it. Returns `None` if the caller gave it up.
     pub(crate) fn begin(&self) -> Option<W> {
         let mut shared = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         shared.take().map(|(work, _)| work)
@@ -45,10 +45,10 @@ impl<W> Queued<W> {
 }
 
 impl<W> Caller<W> {
-    /// Waits for the outcome of the work, for `wait_max` at most until the work begins.
+    /// Waits for the outcome of the work. Waits for at most `wait_max` until it begins.
     ///
     /// # Errors
-    /// [`RepositoryFailure::Unavailable`] if it does not begin in time, or if the consumer has gone.
+    /// [`RepositoryFailure::Unavailable`] if it does not begin in time, or if the consumer has ended.
     pub(crate) async fn outcome<T>(
         self,
         mut outcome: oneshot::Receiver<T>,
@@ -58,7 +58,7 @@ impl<W> Caller<W> {
             Err(_) if self.0.begin().is_some() => {
                 return Err(repository_failure(sqlx::Error::PoolTimedOut));
             }
-            // The database ends by itself, however long that takes.
+            // Work that has begun has no time limit here: the database ends it.
             Err(_) => outcome.await,
             Ok(outcome) => outcome,
         };

@@ -1,7 +1,7 @@
 //! The connections that read a SQLite file.
 //!
-//! A short read runs in place, on the thread that asked for it: a few rows by an index take a few microseconds, less than handing
-//! them over to another thread. Every other read runs on a thread where it may block.
+//! A short read runs in place, on the caller's thread: reading a few rows by an index takes a few microseconds, less than
+//! handing the read to another thread. Every other read runs on a thread where it may block.
 
 use std::{
     mem,
@@ -29,7 +29,7 @@ use crate::{
     statement::Statement,
 };
 
-/// Connections that read a SQLite file: at most a given number, opened when they are first needed.
+/// Connections that read a SQLite file: opened on demand, up to a maximum number.
 #[derive(Clone)]
 pub(crate) struct SqliteReaders {
     shared: Arc<Shared>,
@@ -40,8 +40,7 @@ struct Shared {
     connections_max: usize,
     wait_max: Duration,
     slots: Arc<Semaphore>,
-    /// The connections that are not checked out, the one that was used last behind the others: its memory has the most of
-    /// what is read next.
+    /// The connections that are not checked out. The one that was used last is at the end: it has the most useful cache.
     idle: Mutex<Vec<SqliteConnection>>,
     waiting: AtomicUsize,
 }
@@ -49,7 +48,7 @@ struct Shared {
 impl SqliteReaders {
     /// Opens the first connection, to find out whether the file can be opened.
     ///
-    /// A read waits for `wait_max` at most, both for a free connection and for a lock that another process holds.
+    /// A read waits for at most `wait_max`, both for a free connection and for a lock of another process.
     pub(crate) fn open(
         file: SqliteFile,
         connections_max: u32,
@@ -74,7 +73,7 @@ impl SqliteReaders {
     /// Runs a short read in place.
     ///
     /// # Errors
-    /// [`RepositoryFailure::Unavailable`] when no connection comes free in time, when none can be opened, or after
+    /// [`RepositoryFailure::Unavailable`] if no connection becomes free in time, if none can be opened, or after
     /// [`Self::close`].
     pub(super) async fn in_place<T>(
         &self,
@@ -93,7 +92,7 @@ impl SqliteReaders {
         }
     }
 
-    /// Runs several short reads in place, on one state of the database.
+    /// Runs several short reads in place, on one snapshot of the database.
     ///
     /// # Errors
     /// As for [`Self::in_place`].
@@ -126,8 +125,8 @@ impl SqliteReaders {
         outcome.map_err(repository_failure)
     }
 
-    /// Runs a statement on a thread where it may block, and passes on its rows, one by one, until there are no more or the
-    /// receiver breaks off. At most [`BATCHES_AHEAD_MAX`] batches of rows wait for the receiver.
+    /// Runs a statement on a thread where it may block. Passes its rows to the receiver, one by one, until there are no more or
+    /// the receiver breaks off. At most [`BATCHES_AHEAD_MAX`] batches of rows wait for the receiver.
     ///
     /// # Errors
     /// As for [`Self::in_place`].
@@ -152,7 +151,7 @@ impl SqliteReaders {
         match select(reading, receiving).await {
             Either::Left((outcome, receiving)) => {
                 outcome?;
-                // The rest of the rows waits to be received.
+                // The receiver has not yet got the last batches.
                 let _ = receiving.await;
                 Ok(())
             }
@@ -161,7 +160,6 @@ impl SqliteReaders {
         }
     }
 
-    /// Returns how many connections there are, and how many reads wait for one.
     pub(crate) fn occupancy(&self) -> PoolOccupancy {
         let Shared {
             connections_max,
@@ -177,7 +175,7 @@ impl SqliteReaders {
         }
     }
 
-    /// Ends the checking out of connections, waits for those that are checked out, for as long as a read waits, and closes all.
+    /// Refuses new check-outs, waits for connections in use, for at most as long as a read waits for one, and closes all.
     pub(crate) async fn close(&self) {
         let begun = Instant::now();
         self.shared.slots.close();
@@ -191,7 +189,6 @@ impl SqliteReaders {
         }
     }
 
-    /// Checks out a connection.
     pub(super) async fn check_out(&self) -> sqlx::Result<Reader> {
         self.shared.file.require_in_place()?;
         let slots = &self.shared.slots;
@@ -233,7 +230,7 @@ impl Shared {
     }
 }
 
-/// A connection that nothing else uses until this is dropped.
+/// A checked-out connection. Dropping it returns it.
 pub(super) struct Reader {
     /// `None` once it has failed, so that it is not used again.
     connection: Option<SqliteConnection>,
@@ -242,7 +239,7 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    /// Reads with the connection, which is closed if it fails for a reason that may be its own.
+    /// Reads with the connection. Closes it after a failure that it may have caused.
     pub(super) fn run<T>(
         &mut self,
         read: impl FnOnce(&SqliteConnection) -> sqlx::Result<T>,
@@ -270,7 +267,7 @@ impl Drop for Reader {
     }
 }
 
-/// Interrupts a read on another thread when it is dropped.
+/// Interrupts a read on another thread when dropped.
 #[derive(Default)]
 struct Interruption(Arc<AtomicBool>);
 
@@ -280,7 +277,7 @@ impl Drop for Interruption {
     }
 }
 
-/// Counts among the reads that wait.
+/// Counts as a waiting read until dropped.
 struct Waiting<'s>(&'s AtomicUsize);
 
 impl<'s> Waiting<'s> {
@@ -317,18 +314,18 @@ fn send_batches(
         .fetch_each(statement, &mut receive)?
         .is_continue()
     {
-        // Where nothing receives it any more, nothing waits for it.
+        // If the receiver is gone, this fails and nothing is lost.
         drop(sender.blocking_send(batch));
     }
     Ok(())
 }
 
-/// How many rows are handed over to another thread at once, and how many such batches wait at most.
+/// The number of rows in a batch, and the most batches that wait for the receiver.
 const BATCH_ROWS: usize = 128;
 const BATCHES_AHEAD_MAX: usize = 2;
 
-/// How long it is until a busy file is tried again.
+/// The pause before a read of a locked file is retried.
 const BUSY_PAUSE: Duration = Duration::from_millis(5);
 
-/// How long to wait before looking again whether the last connections have come back.
+/// The interval between checks for connections still in use.
 const CLOSING_PAUSE: Duration = Duration::from_millis(10);

@@ -21,26 +21,26 @@ use crate::{
     statement::{Statement, statement},
 };
 
-/// How connections to a SQLite file are opened.
+/// How to open connections to a SQLite file.
 #[derive(Clone, Debug)]
 pub(crate) struct SqliteSettings {
     /// The file, which must exist. It may be empty.
     pub(crate) path: PathBuf,
-    /// Whether nothing can be written.
+    /// Whether writes are refused.
     pub(crate) is_read_only: bool,
     /// How long a statement waits for a lock that another process holds.
     pub(crate) wait_max: Duration,
-    /// The most of the file that the connection keeps in memory.
+    /// The maximum size of the connection's page cache.
     pub(crate) cache_kibibytes_max: u32,
 }
 
-/// A connection to a SQLite file. Its methods block the thread. Dropping it closes it, and rolls back its transaction.
+/// A connection to a SQLite file. Its methods block the thread. Dropping it rolls back its transaction and closes it.
 pub(crate) struct SqliteConnection {
     connection: rusqlite::Connection,
 }
 
 impl SqliteConnection {
-    /// Opens a file. One that can be written gets a write-ahead log if it has none.
+    /// Opens a file. Creates a write-ahead log for a writable file without one.
     pub(crate) fn open(settings: &SqliteSettings) -> sqlx::Result<Self> {
         let access = if settings.is_read_only {
             OpenFlags::SQLITE_OPEN_READ_ONLY
@@ -79,7 +79,7 @@ impl SqliteConnection {
         self.connection.execute_batch(sql).map_err(into_sqlx)
     }
 
-    /// Runs a statement for all its rows.
+    /// Runs a statement and returns all its rows.
     pub(crate) fn fetch_all(&self, statement: &Statement) -> sqlx::Result<Vec<Row>> {
         let mut rows = Vec::new();
         let mut receive = |row| {
@@ -90,7 +90,7 @@ impl SqliteConnection {
         fetched.map(|_| rows)
     }
 
-    /// Runs a statement for its first row, if there is one.
+    /// Runs a statement and returns its first row, if there is one.
     pub(crate) fn fetch_optional(&self, statement: &Statement) -> sqlx::Result<Option<Row>> {
         let mut first = None;
         let mut receive = |row| {
@@ -101,13 +101,13 @@ impl SqliteConnection {
         fetched.map(|_| first)
     }
 
-    /// Runs a statement, and returns how many rows it changed.
+    /// Runs a statement and returns the number of rows that it changed.
     pub(crate) fn execute(&self, statement: &Statement) -> sqlx::Result<u64> {
         let fetched = self.fetch_each(statement, &mut |_| ControlFlow::Continue(()));
         fetched.map(|_| self.connection.changes())
     }
 
-    /// Runs a statement and passes on its rows, one by one, until there are no more or the receiver breaks off.
+    /// Runs a statement and passes its rows to the receiver, one by one, until there are no more or the receiver breaks off.
     pub(crate) fn fetch_each(
         &self,
         statement: &Statement,
@@ -123,7 +123,7 @@ impl SqliteConnection {
         fetched.map_err(into_sqlx)
     }
 
-    /// Runs several reads on one state of the database.
+    /// Runs several reads on one snapshot of the database.
     pub(crate) fn snapshot<T>(&self, read: impl FnOnce() -> sqlx::Result<T>) -> sqlx::Result<T> {
         self.execute(&statement(BEGIN))?;
         let outcome = read();
@@ -131,12 +131,12 @@ impl SqliteConnection {
         outcome.and_then(|outcome| ended.map(|_| outcome))
     }
 
-    /// Whether no transaction has begun that has not ended.
+    /// Returns whether no transaction is open.
     pub(crate) fn is_settled(&self) -> bool {
         self.connection.is_autocommit()
     }
 
-    /// Reads until another thread says that the read is interrupted, and waits for locks of other connections for as long as this.
+    /// Reads until `is_interrupted` is set. Waits for at most `wait_max` for locks of other connections.
     pub(super) fn interruptible<T>(
         &self,
         wait_max: Duration,
@@ -178,7 +178,7 @@ fn fetch_each(
     Ok(ControlFlow::Continue(()))
 }
 
-/// Returns an error of rusqlite as one of sqlx, with the same result code.
+/// Converts an error of rusqlite to one of sqlx with the same result code.
 fn into_sqlx(error: rusqlite::Error) -> sqlx::Error {
     match error {
         rusqlite::Error::SqliteFailure(cause, message) => {
@@ -243,15 +243,15 @@ impl DatabaseError for SqliteError {
     }
 }
 
-/// The transaction begins with what it reads first.
+/// The first read begins the transaction.
 const BEGIN: &str = "begin deferred";
 const COMMIT: &str = "commit";
 
-/// How many steps of its virtual machine SQLite takes before it looks again whether a read is interrupted.
+/// The number of virtual-machine steps between two checks for an interruption.
 const STEPS_BETWEEN_WATCHES: i32 = 4_096;
 
-/// How many prepared statements a connection keeps.
+/// The most prepared statements that a connection caches.
 const STATEMENTS_KEPT_MAX: usize = 128;
 
-/// How much of the write-ahead log is kept on disk after a checkpoint, in bytes.
+/// The most bytes of the write-ahead log that stay on disk after a checkpoint.
 const JOURNAL_BYTES_KEPT_MAX: u32 = 64 * 1024 * 1024;

@@ -8,8 +8,8 @@ use tempfile::TempDir;
 use super::{transaction::Isolation, *};
 use crate::{row::column, statement::statement};
 
-/// At most one connection to a database of PostgreSQL of its own, with the URL; none where there is no server.
-/// A statement may take so long.
+/// Opens a pool of one connection to a new PostgreSQL database, whose URL is also returned. `None` without a server. `wait_max`
+/// limits each statement.
 async fn one_connection_to_postgres(wait_max: Duration) -> Option<(String, PostgresConnections)> {
     let url = keywright_test_postgres::shared()?.new_database();
     let target = PostgresTarget {
@@ -22,7 +22,7 @@ async fn one_connection_to_postgres(wait_max: Duration) -> Option<(String, Postg
     Some((url, connections))
 }
 
-/// At most one connection to a file in this folder.
+/// Opens a pool of one connection to a file in this folder.
 fn one_reader(folder: &TempDir, wait_max: Duration) -> SqliteReaders {
     let path = folder.path().join("test.sqlite");
     std::fs::File::create(&path).unwrap();
@@ -40,7 +40,7 @@ fn may_answer_later<T>(outcome: &Result<T, RepositoryFailure>) -> bool {
 }
 
 #[tokio::test]
-async fn no_more_than_the_most_are_checked_out_and_none_after_closing() {
+async fn check_outs_are_limited_and_refused_after_closing() {
     let folder = tempfile::tempdir().unwrap();
     let readers = one_reader(&folder, Duration::from_millis(50));
     let first = readers.check_out().await.unwrap();
@@ -74,10 +74,9 @@ async fn occupancy_counts_connections_in_use_and_reads_that_wait() {
 }
 
 #[tokio::test]
-async fn a_long_read_whose_caller_goes_away_is_interrupted() {
+async fn dropping_a_long_read_interrupts_it() {
     let folder = tempfile::tempdir().unwrap();
     let connections = Connections::Sqlite(one_reader(&folder, LONG));
-    // It has no end.
     let endless =
         "with recursive n (i) as (select 1 union all select i + 1 from n) select max(i) from n";
     for pause in [Duration::ZERO, Duration::from_millis(50)] {
@@ -89,7 +88,7 @@ async fn a_long_read_whose_caller_goes_away_is_interrupted() {
 }
 
 #[tokio::test]
-async fn rows_are_passed_on_in_order_until_the_receiver_breaks_off() {
+async fn rows_arrive_in_order_until_the_receiver_breaks_off() {
     let folder = tempfile::tempdir().unwrap();
     let connections = Connections::Sqlite(one_reader(&folder, LONG));
     let counting = |end| {
@@ -114,7 +113,7 @@ async fn rows_are_passed_on_in_order_until_the_receiver_breaks_off() {
 }
 
 #[tokio::test]
-async fn a_snapshot_that_fails_leaves_no_transaction() {
+async fn a_failed_snapshot_leaves_no_open_transaction() {
     let folder = tempfile::tempdir().unwrap();
     let readers = one_reader(&folder, LONG);
     let failing = |connection: &SqliteConnection| connection.run("select * from absent");
@@ -135,7 +134,7 @@ async fn parameters_are_bound_by_their_numbers() {
 }
 
 #[tokio::test]
-async fn a_statement_that_is_given_up_ends_in_the_server_too() {
+async fn the_server_cancels_a_statement_after_the_client_gives_up() {
     let wait_max = Duration::from_secs(2);
     let Some((url, connections)) = one_connection_to_postgres(wait_max).await else {
         return;
@@ -152,11 +151,11 @@ async fn a_statement_that_is_given_up_ends_in_the_server_too() {
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    panic!("it goes on");
+    panic!("the statement is still running");
 }
 
 #[tokio::test]
-async fn how_long_the_server_hears_nothing_of_a_transaction_has_a_limit() {
+async fn idle_transactions_have_a_timeout_on_the_server() {
     let Some((_, connections)) = one_connection_to_postgres(LONG).await else {
         return;
     };
@@ -170,5 +169,5 @@ async fn how_long_the_server_hears_nothing_of_a_transaction_has_a_limit() {
     assert_eq!(setting, "10s");
 }
 
-/// What all has that must succeed.
+/// A time limit that no successful operation reaches.
 const LONG: Duration = Duration::from_mins(10);

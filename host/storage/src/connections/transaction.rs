@@ -1,4 +1,4 @@
-//! One transaction that writes, from its beginning to its end.
+//! A transaction that writes.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -16,35 +16,35 @@ use super::{
 };
 use crate::{failure::repository_failure, row::Row, statement::Statement};
 
-/// A transaction that writes. It is rolled back when this is dropped. Nothing that it reads changes before it ends, whatever
-/// other servers do.
+/// A transaction that writes. Dropping it rolls it back. Except on [`Isolation::ReadCommitted`], its reads stay valid until it
+/// ends, whatever other servers do.
 pub(crate) struct Transaction {
     held: Held,
-    /// Whether a statement failed. It may have taken the transaction with it, so that the next one would run on its own.
+    /// Whether a statement failed. The failure may have ended the transaction; another statement would then run outside it.
     has_failed: bool,
 }
 
-/// The outcome of a transaction that has ended: what it wrote, if anything, is on disk, and so is all that it has seen. There
-/// is no other way to one than [`Transaction::commit`], [`Transaction::conclude`] and [`Transaction::abandon`].
+/// The outcome of an ended transaction. Everything that it wrote or read is on disk. Only [`Transaction::commit`],
+/// [`Transaction::conclude`] and [`Transaction::abandon`] create one.
 pub(crate) struct Ended<T> {
     outcome: T,
     verdict: Verdict,
 }
 
-/// What becomes of what a transaction wrote. PostgreSQL has done it already; on SQLite it is for the owner of the connection.
+/// Whether to keep what a transaction wrote. PostgreSQL has already done so; on SQLite, the owner of the connection must.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     Keep,
     Undo,
 }
 
-/// What a transaction of PostgreSQL sees of others.
+/// The isolation level of a PostgreSQL transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Isolation {
-    /// Each statement sees what was committed before it.
+    /// Each statement sees all transactions that were committed before it.
     ReadCommitted,
-    /// The transactions that are committed have the same outcome as if they had come one after the other. Where that can't be,
-    /// one of them is refused, and done again.
+    /// Committed transactions have the same outcome as if they had run one after the other. If that is impossible, the database
+    /// rejects one of them, and the writer retries it.
     Serializable,
 }
 
@@ -55,7 +55,7 @@ enum Held {
 }
 
 impl Transaction {
-    /// Begins a transaction on a connection to PostgreSQL.
+    /// Begins a transaction on a PostgreSQL connection.
     pub(super) async fn begin(
         connection: LentConnection,
         isolation: Isolation,
@@ -73,7 +73,7 @@ impl Transaction {
         })
     }
 
-    /// The transaction that runs on a connection to SQLite. It blocks the thread.
+    /// Returns the transaction that runs on a SQLite connection. Its methods block the thread.
     pub(super) fn on_sqlite(connection: Arc<Mutex<SqliteConnection>>) -> Self {
         Self {
             held: Held::Sqlite(connection),
@@ -81,7 +81,6 @@ impl Transaction {
         }
     }
 
-    /// Which database it is.
     pub(crate) fn engine(&self) -> Engine {
         match self.held {
             Held::Postgres(_) => Engine::Postgres,
@@ -89,7 +88,7 @@ impl Transaction {
         }
     }
 
-    /// Runs a statement for all its rows.
+    /// Runs a statement and returns all its rows.
     pub(crate) async fn fetch_all(
         &mut self,
         statement: Statement,
@@ -101,7 +100,7 @@ impl Transaction {
         self.noted(rows)
     }
 
-    /// Runs a statement for its first row, if there is one.
+    /// Runs a statement and returns its first row, if there is one.
     pub(crate) async fn fetch_optional(
         &mut self,
         statement: Statement,
@@ -115,7 +114,7 @@ impl Transaction {
         self.noted(row)
     }
 
-    /// Runs a statement for its first row, of which there is one.
+    /// Runs a statement and returns its first row, which must exist.
     pub(crate) async fn fetch_one(
         &mut self,
         statement: Statement,
@@ -124,7 +123,7 @@ impl Transaction {
         row.ok_or_else(|| repository_failure(sqlx::Error::RowNotFound))
     }
 
-    /// Runs a statement, and returns how many rows it changed.
+    /// Runs a statement and returns the number of rows that it changed.
     pub(crate) async fn execute(&mut self, statement: Statement) -> Result<u64, RepositoryFailure> {
         let done = match self.held()? {
             Held::Postgres(transaction) => transaction.connection()?.execute(statement).await,
@@ -133,11 +132,10 @@ impl Transaction {
         self.noted(done)
     }
 
-    /// Writes what was done, for this outcome.
+    /// Commits, and returns this outcome.
     ///
     /// # Errors
-    /// When it can't be written, and when a statement has failed; then nothing is written, unless the answer of the database
-    /// was lost.
+    /// If the commit or an earlier statement failed. Then nothing is written, unless the database's response was lost.
     pub(crate) async fn commit<T>(self, outcome: T) -> Result<Ended<T>, RepositoryFailure> {
         if self.has_failed {
             return Err(ends_here());
@@ -151,13 +149,13 @@ impl Transaction {
         })
     }
 
-    /// Ends a transaction that has written nothing, or of which a statement has failed, for this outcome.
+    /// Ends a transaction that wrote nothing or in which a statement failed, and returns this outcome.
     ///
     /// # Errors
-    /// When what the outcome rests on could not be written, or can't have been so.
+    /// If writes that the outcome depends on could not be committed, or if the transaction conflicts with another one.
     pub(crate) async fn conclude<T>(self, outcome: T) -> Result<Ended<T>, RepositoryFailure> {
         match self.held {
-            // What a serializable transaction has read holds when it is committed, and not before.
+            // The reads of a serializable transaction are valid only once it is committed.
             Held::Postgres(transaction) if !self.has_failed => {
                 transaction.end(POSTGRES_COMMIT).await?;
                 Ok(Ended {
@@ -169,11 +167,10 @@ impl Transaction {
         }
     }
 
-    /// Undoes what was done, for this outcome. That others stood in the way of what it rests on, it does not say: it is for
-    /// those that look again.
+    /// Rolls back, and returns this outcome. Does not detect conflicts with other transactions: the caller must check again.
     ///
     /// # Errors
-    /// When what the outcome rests on could not be written.
+    /// If writes that the outcome depends on could not be committed.
     pub(crate) async fn abandon<T>(self, outcome: T) -> Result<Ended<T>, RepositoryFailure> {
         if let Held::Postgres(transaction) = self.held {
             transaction.end(POSTGRES_ROLLBACK).await?;
@@ -221,14 +218,14 @@ impl<T> Ended<T> {
     }
 }
 
-/// Locks the connection, which nothing else does while its transaction runs.
+/// Locks the connection, which nothing else uses while its transaction runs.
 fn locked(connection: &Mutex<SqliteConnection>) -> MutexGuard<'_, SqliteConnection> {
     connection.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A transaction of PostgreSQL, on a connection of its own.
+/// A PostgreSQL transaction, on a connection of its own.
 struct PostgresTransaction {
-    /// None once it has ended.
+    /// `None` once the transaction has ended.
     connection: Option<LentConnection>,
 }
 
@@ -238,7 +235,7 @@ impl PostgresTransaction {
         Ok(connection.unsettled())
     }
 
-    /// What an error says of the connection. That the transaction has not ended holds all the same.
+    /// Updates the state of the connection after an error. The transaction stays open.
     fn note(&mut self, error: &sqlx::Error) {
         if let Some(connection) = &mut self.connection
             && Condition::after(error) == Condition::Spent
@@ -266,7 +263,7 @@ impl PostgresTransaction {
 }
 
 impl Drop for PostgresTransaction {
-    /// Rolled back at once, and not when the connection is lent next: until then it would stand in the way of others.
+    /// Rolls back now, and not at the next check-out: until then the transaction would block others.
     fn drop(&mut self) {
         if let (Some(connection), Ok(runtime)) = (self.connection.take(), Handle::try_current()) {
             runtime.spawn(async move { connection.settle().await });
@@ -275,12 +272,11 @@ impl Drop for PostgresTransaction {
 }
 
 fn ends_here() -> RepositoryFailure {
-    let reason = "the transaction has come to its end, or a statement of it has failed";
+    let reason = "the transaction has ended, or one of its statements has failed";
     repository_failure(sqlx::Error::Protocol(reason.to_owned()))
 }
 
-/// The next statement comes at once. Where it does not, whoever began has gone without a word, and what it has locked would
-/// stay so.
+/// Statements follow each other without delay. A longer pause means that the client is gone, and its locks would stay.
 const POSTGRES_BEGIN_READ_COMMITTED: &str = "begin isolation level read committed;
     set local idle_in_transaction_session_timeout = '10s'";
 const POSTGRES_BEGIN_SERIALIZABLE: &str = "begin isolation level serializable;

@@ -1,7 +1,7 @@
-//! Whether the disk takes what is written.
+//! Detects whether the disk accepts writes.
 //!
-//! After a write has failed because the disk is full or broken, this module writes a little from time to time until that
-//! succeeds. So a server finds out that there is room again also without requests that write.
+//! After a write fails because the disk is full or broken, this module periodically writes a little until that succeeds. So a
+//! server recovers even without requests that write.
 
 use std::{
     sync::{
@@ -19,7 +19,7 @@ use crate::{
     statement::{Statement, statement},
 };
 
-/// The state of the disk, as the last writes have shown it.
+/// The state of the disk, according to the last writes.
 #[derive(Default)]
 pub(super) struct WriteState {
     is_failing: AtomicBool,
@@ -27,18 +27,18 @@ pub(super) struct WriteState {
 }
 
 impl WriteState {
-    /// Whether a write has failed for want of a working disk, and none has succeeded since.
+    /// Whether a write has failed because of the disk, and none has succeeded since.
     pub(super) fn is_failing(&self) -> bool {
         self.is_failing.load(Ordering::Acquire)
     }
 
-    /// Ends all probing.
+    /// Stops all probing.
     pub(super) fn close(&self) {
         self.is_closed.store(true, Ordering::Release);
     }
 }
 
-/// Notes what a write came to. The first failure of the disk begins the probing.
+/// Records the outcome of a write. The first disk failure starts the probe.
 pub(super) fn note<T>(
     writer: &Writer,
     outcome: Result<T, RepositoryFailure>,
@@ -49,14 +49,14 @@ pub(super) fn note<T>(
     {
         tracing::error!(
             error = failure as &dyn std::error::Error,
-            "the database can't be written: its disk is full or does not work"
+            "can't write to the database: its disk is full or broken"
         );
         tokio::spawn(probe(writer.clone()));
     }
     outcome
 }
 
-/// Writes a little from time to time, until that succeeds.
+/// Periodically writes a little, until that succeeds.
 async fn probe(writer: Writer) {
     let state = Arc::clone(&writer.state);
     loop {
@@ -66,24 +66,23 @@ async fn probe(writer: Writer) {
         }
         if writer.execute_unnoted(probing_write()).await.is_ok() {
             state.is_failing.store(false, Ordering::Release);
-            tracing::info!("the database can be written again");
+            tracing::info!("writes to the database succeed again");
             return;
         }
     }
 }
 
-/// Changes a row that no other statement reads, so that something goes to the disk.
+/// Changes a row that no other statement reads, to write to the disk.
 fn probing_write() -> Statement {
     statement(statements::PROBE).bind(uuid::Uuid::nil())
 }
 
-/// How often it is tried whether the disk takes a write again.
+/// The interval between probes.
 const PROBE_INTERVAL: Duration = Duration::from_secs(2);
 
 pub(crate) mod statements {
-    //! The SQL.
 
-    /// No work in the background has this name.
+    /// No background task uses this name.
     pub(crate) const PROBE: &str = "
         insert into lease (name, holder, expires_at) values ('write probe', $1, 0)
         on conflict (name) do update set expires_at = lease.expires_at + 1";

@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{row::Row, statement::Statement};
 
-/// What runs the transactions that write.
+/// Runs the transactions that write.
 #[derive(Clone)]
 pub(crate) struct Writer {
     means: Means,
@@ -31,21 +31,21 @@ pub(crate) struct Writer {
 
 #[derive(Clone)]
 enum Means {
-    /// PostgreSQL: each transaction has a connection, and the database sees to it that their outcomes agree. It also has
-    /// transactions that end together share what they cost the disk.
+    /// PostgreSQL: each transaction has its own connection. The database isolates them, and flushes concurrent commits
+    /// together.
     Connections(PostgresConnections),
     /// SQLite: one thread runs all transactions.
     Thread(GroupCommit),
-    /// Nothing is written: the database was opened to be read.
+    /// The database was opened read-only.
     ReadOnly,
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("the database was opened to be read")]
+#[error("the database was opened read-only")]
 struct OpenedToRead;
 
 impl Writer {
-    /// Refuses to write anything.
+    /// Returns a writer that refuses every write.
     pub(crate) fn read_only() -> Self {
         Self {
             means: Means::ReadOnly,
@@ -55,7 +55,7 @@ impl Writer {
         }
     }
 
-    /// Writes to PostgreSQL through these connections. A transaction is done again for `wait_max` at most.
+    /// Writes to PostgreSQL through these connections. Transactions are retried for at most `wait_max`.
     pub(crate) fn on_connections(connections: PostgresConnections, wait_max: Duration) -> Self {
         Self {
             retries: connections.retries_counter(),
@@ -65,7 +65,7 @@ impl Writer {
         }
     }
 
-    /// Writes to a file of SQLite. A transaction waits for `wait_max` at most until it begins.
+    /// Writes to a SQLite file. A transaction waits for at most `wait_max` until it begins.
     pub(crate) async fn on_sqlite(
         file: SqliteFile,
         wait_max: Duration,
@@ -77,7 +77,7 @@ impl Writer {
         Self::in_groups(file, wait_max, limits).await
     }
 
-    /// As [`Self::on_sqlite`], with other groups.
+    /// As [`Self::on_sqlite`], with other limits for groups.
     pub(super) async fn in_groups(
         file: SqliteFile,
         wait_max: Duration,
@@ -91,13 +91,13 @@ impl Writer {
         })
     }
 
-    /// Does the work of a transaction, which ends it. In PostgreSQL it does the work again while the database says that another
-    /// transaction came between, for as long as a borrower waits at most. When this returns, the outcome and all that it rests
-    /// on is on disk. SQLite runs the work on another thread, which it blocks: it must wait for nothing but the transaction.
+    /// Runs a transaction, which the work must end. On PostgreSQL, retries the work after conflicts with other transactions,
+    /// for at most as long as a caller waits for a connection. When this returns, everything that the outcome depends on is on
+    /// disk. On SQLite, the work blocks the writer thread: it must wait for nothing but the transaction.
     ///
     /// # Errors
-    /// Those of the work, after which nothing was written, unless the answer to the commit was lost; and
-    /// [`RepositoryFailure::Unavailable`] when no connection comes free in time, when none can be opened, or after
+    /// The errors of the work, after which nothing is written, unless the response to the commit was lost;
+    /// [`RepositoryFailure::Unavailable`] if no connection becomes free in time, if none can be opened, or after
     /// [`Self::close`].
     pub(crate) async fn transaction<T, F>(
         &self,
@@ -125,11 +125,10 @@ impl Writer {
         }
     }
 
-    /// Does the work of a transaction once. In PostgreSQL it is read committed: the work itself sees to it that nothing changes
-    /// on which it decides.
+    /// Runs a transaction without retries. On PostgreSQL it is read committed: the work must lock whatever it decides on.
     ///
     /// # Errors
-    /// As [`Self::transaction`], also when another transaction came between.
+    /// As [`Self::transaction`], and after a conflict with another transaction.
     pub(crate) async fn read_committed<T, F>(
         &self,
         work: impl FnOnce(Transaction) -> F + Send + 'static,
@@ -152,8 +151,8 @@ impl Writer {
         note(self, outcome)
     }
 
-    /// Runs a statement that changes something for all its rows. It is a transaction of its own; in PostgreSQL not a
-    /// serializable one, as for one statement that decides on nothing but the rows that it changes none is needed.
+    /// Runs a statement that changes rows, in its own transaction, and returns all its rows. On PostgreSQL the transaction is
+    /// not serializable: a single statement that depends only on the rows it changes need not be.
     pub(crate) async fn fetch_all(
         &self,
         statement: Statement,
@@ -172,12 +171,12 @@ impl Writer {
         note(self, rows)
     }
 
-    /// As [`Self::fetch_all`], for how many rows it changed.
+    /// As [`Self::fetch_all`], but returns the number of changed rows.
     pub(crate) async fn execute(&self, statement: Statement) -> Result<u64, RepositoryFailure> {
         note(self, self.execute_unnoted(statement).await)
     }
 
-    /// As [`Self::execute`]; what it comes to says nothing about the disk.
+    /// As [`Self::execute`], but does not record the outcome in the state of the disk.
     pub(super) async fn execute_unnoted(
         &self,
         statement: Statement,
@@ -195,22 +194,20 @@ impl Writer {
         }
     }
 
-    /// Whether a write has failed because the disk is full or does not work, and a later attempt has not succeeded yet.
+    /// Whether a write has failed because the disk is full or broken, and no later attempt has succeeded.
     pub(crate) fn is_failing(&self) -> bool {
         self.state.is_failing()
     }
 
-    /// How many transactions were done again because others stood in their way, each as often as it was.
+    /// Returns how often transactions were retried after conflicts.
     pub(crate) fn retries(&self) -> u64 {
         self.retries.load(Ordering::Relaxed)
     }
 
-    /// Counts one more transaction that is done again.
     pub(crate) fn count_retry(&self) {
         self.retries.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How many connections there are, and how many wait for one.
     pub(crate) fn occupancy(&self) -> PoolOccupancy {
         match &self.means {
             Means::Connections(connections) => connections.occupancy(),
@@ -219,7 +216,7 @@ impl Writer {
         }
     }
 
-    /// Begins nothing from now on, waits, for as long as a borrower waits, for what has begun, and closes all connections.
+    /// Refuses new transactions, waits for running ones, for at most as long as a caller waits, and closes all connections.
     pub(crate) async fn close(&self) {
         self.state.close();
         match &self.means {
@@ -234,6 +231,6 @@ fn read_only() -> RepositoryFailure {
     RepositoryFailure::Query(Box::new(OpenedToRead))
 }
 
-/// How many transactions are written by one commit at most, and for how long those that come are taken in.
+/// The most transactions in one commit, and how long a group accepts more of them.
 const GROUP_LENGTH_MAX: usize = 128;
 const GROUP_TIME_MAX: Duration = Duration::from_millis(50);

@@ -1,4 +1,4 @@
-//! Adding a version, in one transaction that looks at the state once more.
+//! Adding a version, in one transaction that validates its preconditions.
 
 mod batch;
 
@@ -24,7 +24,7 @@ use crate::{
     statement::statement,
 };
 
-/// A version to add, and what must hold when it is added.
+/// A version to add, and the preconditions for adding it.
 #[derive(Clone)]
 pub(super) struct Addition {
     pub(super) identifiers: Arc<dyn Identifiers>,
@@ -80,8 +80,8 @@ async fn append_once(
     }
 }
 
-/// Adds a version within a transaction, which the caller commits when the version is written, and only then. What comes
-/// instead of a place is never [`Appended::Written`].
+/// Adds a version within a transaction. The caller must commit only if this returns a place. The other outcome is never
+/// [`Appended::Written`].
 pub(super) async fn append_within(
     transaction: &mut Transaction,
     identifiers: &dyn Identifiers,
@@ -114,14 +114,14 @@ pub(super) async fn append_within(
     }))
 }
 
-/// Where a version was added.
+/// The position of an added version.
 pub(super) struct Place {
     sequence: i64,
     credential: Owner,
 }
 
 impl Place {
-    /// The version as it would be read back.
+    /// Returns the version as a read would return it.
     pub(super) fn stored(self, version: NewVersion) -> StoredVersion {
         let Self {
             sequence,
@@ -157,7 +157,7 @@ struct Owner {
     id: Uuid,
     name: CredentialName,
     credential_type: CredentialType,
-    /// Known where it is decided on.
+    /// Set only if the condition depends on it.
     newest_version_id: Option<Uuid>,
 }
 
@@ -219,8 +219,8 @@ async fn insert_credential(
     })
 }
 
-/// Inserts the version, points the credential at it, and returns its sequence; none when the version is transitional and
-/// the credential has such a version already.
+/// Inserts the version, points the credential at it, and returns its sequence. `None` if the version is transitional and the
+/// credential already has a transitional version.
 async fn insert_version(
     transaction: &mut Transaction,
     credential_sequence: i64,
@@ -258,7 +258,7 @@ async fn insert_version(
         .bind(version.envelope.nonce.as_slice())
         .bind(version.envelope.ciphertext.as_slice())
         .bind(serial_number.map(SerialNumber::octets));
-    // All rows are fetched, so that it is run to its end.
+    // Fetches all rows, so that the statement runs to its end.
     let inserted = match transaction.fetch_all(query).await {
         Err(failure) if version.is_transitional && is_refused(&failure, &TRANSITIONAL_VERSION) => {
             return Ok(None);
@@ -279,7 +279,7 @@ async fn insert_version(
     Ok(Some(sequence))
 }
 
-/// The time as the database keeps it.
+/// Truncates a time to the precision of the database.
 fn in_milliseconds(time: DateTime<Utc>) -> DateTime<Utc> {
     DateTime::from_timestamp_millis(time.timestamp_millis()).unwrap_or(time)
 }

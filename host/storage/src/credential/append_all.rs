@@ -1,4 +1,4 @@
-//! Adding versions of several credentials, all of them or none, alone or with another change.
+//! Adding versions of several credentials atomically, alone or with another change.
 
 use std::sync::Arc;
 
@@ -59,7 +59,7 @@ async fn append_all_once(
     }
 }
 
-/// Whether all that additions were made from is still as it was; to be asked before anything is changed.
+/// Whether all inputs of the additions are unchanged. Must be called before the transaction changes anything.
 pub(super) async fn fit(
     transaction: &mut Transaction,
     additions: &Additions,
@@ -68,7 +68,7 @@ pub(super) async fn fit(
         && are_all_signed(transaction, &additions.signed).await?)
 }
 
-/// Whether all is still read as it was.
+/// Whether reading these versions again returns the same ids.
 pub(super) async fn are_unchanged(
     transaction: &mut Transaction,
     unchanged: &[ReadVersions],
@@ -87,18 +87,18 @@ pub(super) async fn are_unchanged(
     Ok(true)
 }
 
-/// Whether each of these authorities has still signed what it had, and nothing else.
+/// Whether the credentials that each of these CAs signed are still the same.
 async fn are_all_signed(
     transaction: &mut Transaction,
     signed: &[ReadSigned],
 ) -> Result<bool, RepositoryFailure> {
     for read in signed {
-        // The text holds nothing but the places of the parameters, and there are as many texts as there are counts.
+        // SQL injection is impossible: the text contains only parameter placeholders, as many as there are signers.
         let sql = AssertSqlSafe(statements::newest_ids_signed_by(
             read.types,
             read.signers.len(),
         ));
-        // One more than there were is enough to tell.
+        // One more row than expected is enough to detect a difference.
         let count_max = i64::try_from(read.ids.len()).map_or(i64::MAX, |count| count + 1);
         let query = statement(sql)
             .not_persistent()
@@ -113,8 +113,8 @@ async fn are_all_signed(
     Ok(true)
 }
 
-/// Adds versions within a transaction, which the caller commits when all of them are written, and only then; none when one
-/// of them does not fit.
+/// Adds versions within a transaction, which the caller must commit only if all of them were written. `None` if a version can't
+/// be added.
 pub(super) async fn append_each(
     transaction: &mut Transaction,
     identifiers: &dyn Identifiers,

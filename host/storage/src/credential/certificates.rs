@@ -36,7 +36,7 @@ pub(super) async fn all(
     let query = statement(statements::CERTIFICATES);
     reader.fetch_each(query, &mut receive_row).await?;
     if let (ControlFlow::Continue(()), Some(last)) = (flow, grouping.certificate) {
-        // Nothing follows that could be broken off.
+        // Nothing follows that the receiver could stop.
         let _ = receive(last);
     }
     outcome
@@ -104,14 +104,14 @@ pub(super) async fn by_expiry(
     ])
 }
 
-/// Gathers the versions, one in each row, of each certificate. Those of one certificate stand together.
+/// Groups rows, one per version, by certificate. The rows of one certificate are adjacent.
 #[derive(Default)]
 struct Grouping {
     certificate: Option<ListedCertificate>,
 }
 
 impl Grouping {
-    /// Adds a version. Returns the certificate before it when it is the first of the next one.
+    /// Adds a version. If it is the first of another certificate, returns the previous certificate.
     fn add(&mut self, row: &Row) -> Result<Option<ListedCertificate>, RepositoryFailure> {
         let id = column!(row, "credential", "credential_id")?;
         let version = row::listed_version(row)?;

@@ -1,4 +1,4 @@
-//! Changing which versions a credential has, and which of them is transitional, each in one transaction.
+//! Changing the versions of a credential and which of them is transitional, each in one transaction.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::{
     statement::statement,
 };
 
-/// A change of a credential's versions, and what else is added with it.
+/// A change of a credential's versions, with versions to add in the same transaction.
 pub(super) struct Change {
     pub(super) identifiers: Arc<dyn Identifiers>,
     pub(super) credential_id: Uuid,
@@ -137,13 +137,13 @@ async fn delete_version_once(
     transaction.commit(VersionDeleted::Deleted).await
 }
 
-/// A version of the credential that was asked about.
+/// A version of the credential in question.
 struct OwnVersion {
     sequence: i64,
     has_others: bool,
 }
 
-/// The sequence of a credential.
+/// Returns the sequence of a credential.
 async fn find_credential(
     transaction: &mut Transaction,
     id: Uuid,

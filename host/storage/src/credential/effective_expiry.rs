@@ -1,4 +1,4 @@
-//! Which certificates expire with their chains. One query, however long the chains are.
+//! Certificates that expire with their chains. One query, however long the chains are.
 
 use std::collections::HashSet;
 
@@ -45,7 +45,7 @@ pub(super) async fn effective_expiries(
     first_of_each(&reader.fetch_all(query).await?)
 }
 
-/// Of the links of each certificate, which come in the order of their expiry, the first.
+/// Returns the first link of each certificate. Its links are in the order of their expiry.
 fn first_of_each(rows: &[Row]) -> Result<Vec<EffectiveExpiry>, RepositoryFailure> {
     let mut seen: HashSet<i64> = HashSet::new();
     let mut expiries = Vec::new();

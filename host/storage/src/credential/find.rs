@@ -61,21 +61,21 @@ pub(super) async fn find(
     outcome
 }
 
-/// How the index is asked for names.
+/// How to search the index of names.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum NameSearch {
     /// Every name.
     All,
-    /// The folded names from the first bound up to, and without, the second.
+    /// Folded names from the first bound up to, but not including, the second.
     Between(String, String),
-    /// The names that contain a text, of three characters at least in SQLite.
+    /// Names that contain a text. On SQLite, the text has at least three characters.
     Containing(String),
-    /// SQLite: the names that have a trigram from the first bound up to, and without, the second.
+    /// SQLite: names with a trigram from the first bound up to, but not including, the second.
     TrigramsBetween(String, String),
 }
 
 impl NameSearch {
-    /// None when no name can match.
+    /// Returns `None` if no name can match.
     pub(super) fn new(names: &FindNames, engine: Engine) -> Option<Self> {
         match Self::by_comparison(names)? {
             Self::Containing(text)
@@ -88,7 +88,7 @@ impl NameSearch {
         }
     }
 
-    /// As [`NameSearch::new`], for names that are found by something else, and then compared: never by trigrams.
+    /// As [`NameSearch::new`], for a query that finds names in another way and then compares them. Never uses trigrams.
     pub(super) fn by_comparison(names: &FindNames) -> Option<Self> {
         match names {
             FindNames::Below(prefix) if prefix.as_str() == ROOT => Some(Self::All),
@@ -106,8 +106,8 @@ impl NameSearch {
         if text.is_empty() {
             return Some(Self::All);
         }
-        // No name has other characters, and the index pads names with control characters. No name is longer, and what
-        // looking for a text costs grows with its length.
+        // Names contain no other characters, and the index pads names with control characters. No name is longer, and the cost
+        // of a search grows with the length of the text.
         let is_of_name = text.bytes().all(|byte| byte.is_ascii_graphic());
         if !is_of_name || text.len() > NAME_CHARACTERS_MAX {
             return None;
@@ -116,7 +116,7 @@ impl NameSearch {
     }
 }
 
-/// The least text that is greater than all that begin with this one.
+/// Returns the smallest text that is greater than all texts with this prefix.
 fn successor(text: &str) -> Option<String> {
     let mut characters: Vec<char> = text.chars().collect();
     let last = characters.pop()?;
@@ -124,7 +124,7 @@ fn successor(text: &str) -> Option<String> {
     Some(characters.into_iter().collect())
 }
 
-/// The path of every name, and the first text behind all names.
+/// The root path, and the smallest text after all names.
 const ROOT: &str = "/";
 const AFTER_ROOT: &str = "0";
 
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_is_a_range_that_ends_before_its_neighbours() {
+    fn a_path_is_a_range_that_excludes_its_neighbours() {
         for engine in [Engine::Postgres, Engine::Sqlite] {
             let search = NameSearch::new(&FindNames::below("/My-Names"), engine);
             assert_eq!(
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_is_longer_than_any_name_is_not_asked_for() {
+    fn a_text_longer_than_any_name_matches_nothing() {
         for engine in [Engine::Postgres, Engine::Sqlite] {
             let search = |length| {
                 let text = "a".repeat(length);
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn characters_that_no_name_has_are_not_asked_for() {
+    fn a_text_with_invalid_characters_matches_nothing() {
         for text in [" ", "ä", "a\u{1}", "a\0b", "abc\n", "abc def"] {
             for engine in [Engine::Postgres, Engine::Sqlite] {
                 let search = NameSearch::new(&FindNames::containing(text), engine);

@@ -1,4 +1,4 @@
-//! What a plugin made. One query.
+//! Credentials that a plugin generated. One query.
 
 use keywright_core::{
     credential::{FindNames, GeneratedCredential, PluginDigest},
@@ -42,7 +42,7 @@ pub(super) async fn generated_by(
         .iter()
         .map(row::generated_credential)
         .collect::<Result<_, _>>()?;
-    // Of a credential with several such versions, the rows follow each other, the newest version before the others.
+    // The rows of one credential are adjacent, the newest version first.
     generated.dedup_by(|later, kept| later.found.name == kept.found.name);
     Ok(generated)
 }

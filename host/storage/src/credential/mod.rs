@@ -66,7 +66,7 @@ impl SqlCredentialRepository {
         }
     }
 
-    /// Runs one of the statements that ask for any number of names; nothing is asked for no names.
+    /// Runs a statement for any number of names. Without names, runs nothing.
     async fn of_names(
         &self,
         statement: &'static StatementOfMany,
@@ -75,7 +75,7 @@ impl SqlCredentialRepository {
         if names.is_empty() {
             return Ok(Vec::new());
         }
-        // A statement may look up each name by a select of its own, and would find a name that is repeated twice.
+        // A statement may look up each name separately, and would return a repeated name twice.
         let names: BTreeSet<&str> = names.iter().map(LookupName::folded).collect();
         let count = names.len();
         let query = statement.bind([], names.into_iter());
@@ -87,9 +87,8 @@ impl SqlCredentialRepository {
         self.pools.reader.fetch_all(query).await
     }
 
-    /// What one of the statements finds that ask for what was signed by so many. Its text holds nothing but the places of
-    /// the parameters, and there are as many texts as there are counts: none is worth a place in the cache of prepared
-    /// statements.
+    /// Runs a statement for credentials that these names signed. SQL injection is impossible: its text contains only parameter
+    /// placeholders. It is not cached, because the text differs for each number of signers.
     async fn signed_by(
         &self,
         sql: String,
@@ -368,9 +367,9 @@ impl CredentialRepository for SqlCredentialRepository {
     }
 }
 
-/// The database answers, and can't be written.
+/// The database responds, but writes fail.
 #[derive(Debug, thiserror::Error)]
-#[error("the database can't be written: its disk is full or does not work")]
+#[error("can't write to the database: its disk is full or broken")]
 struct WritesFail;
 
 async fn delete(

@@ -1,4 +1,4 @@
-//! Reading versions together with the permissions that decide about them.
+//! Reading versions together with the permissions that apply to them.
 
 use std::cmp::Reverse;
 
@@ -19,7 +19,7 @@ use crate::{
     statement::{Parameter, Statement, statement},
 };
 
-/// Whether the versions may be read, by the permissions.
+/// Whether these permissions allow reading the versions.
 type Permits<'a> = &'a mut (dyn FnMut(Vec<Permission>) -> bool + Send);
 
 #[async_trait]
@@ -36,7 +36,7 @@ impl PermittedReads for SqlCredentialRepository {
     }
 }
 
-/// In one read transaction, in place.
+/// Reads in one transaction, in place.
 async fn from_sqlite(
     readers: &SqliteReaders,
     read: PermittedRead<'_>,
@@ -74,7 +74,7 @@ async fn from_sqlite(
     reading.await?
 }
 
-/// In one round trip: the database applies the operation as well, before it reads anything of the credential.
+/// Reads in one round trip: the database also checks the operation, before it reads anything of the credential.
 async fn from_postgres(
     connections: &PostgresConnections,
     read: PermittedRead<'_>,
@@ -141,5 +141,5 @@ fn permitted(
     })
 }
 
-/// Where the stored name stands among the columns that PostgreSQL returns, before those of a version.
+/// The column of the stored name in PostgreSQL's result, before the columns of a version.
 const NAME_COLUMN: usize = 4;

@@ -1,4 +1,4 @@
-//! Versions beyond the limits of a policy: finding them, and deleting those that nothing needs.
+//! Versions beyond the limits of a policy: finding them, and deleting those that are not needed.
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
@@ -81,7 +81,7 @@ impl RetentionRepository for SqlCredentialRepository {
         if version_ids.is_empty() {
             return Ok(Vec::new());
         }
-        // The text holds nothing but the places of the parameters, and there are as many texts as there are counts.
+        // SQL injection is impossible: the text contains only parameter placeholders, as many as there are versions.
         let engine = self.pools.reader.engine();
         let sql = AssertSqlSafe(statements::delete_versions(engine, version_ids.len()));
         let query = statement(sql)
@@ -99,8 +99,8 @@ impl RetentionRepository for SqlCredentialRepository {
     }
 }
 
-/// What stays is looked at by the statement that deletes. It is neither the newest version nor the newest that is not
-/// transitional, so what the credential's row repeats of its versions stays true.
+/// The statement itself checks which versions to keep. It never deletes the newest version or the newest one that is not
+/// transitional, so the columns of the credential that repeat its versions stay correct.
 async fn delete_once(
     mut transaction: Transaction,
     query: Statement,
@@ -113,8 +113,8 @@ async fn delete_once(
     transaction.commit(deleted).await
 }
 
-/// Binds the threshold as the statements have it: how many versions to skip, how many then to look at (none, where their
-/// number has no limit), and the moment before which a version is too old.
+/// Binds the threshold: how many versions to skip, how many to read then (0 without a maximum number of versions), and the time
+/// before which a version is too old.
 fn bound(query: Statement, threshold: RetentionThreshold) -> Statement {
     let created_before = threshold.created_before.as_ref();
     query
@@ -130,19 +130,18 @@ fn deletable_version(row: &Row) -> Result<DeletableVersion, RepositoryFailure> {
     })
 }
 
-/// All sequences come after it.
+/// Less than every sequence.
 const EVERY_SEQUENCE: i64 = 0;
 
 pub(crate) mod statements {
-    //! The SQL. Where one version alone is asked for, it is not by `exists`, which PostgreSQL may turn into a join that
-    //! reads an index to its end. A credential's sequence is a range of one, as where the versions of one are read
-    //! (`newest_first!`).
+    //! The SQL. To find a single version, it does not use `exists`, which PostgreSQL may turn into a join that reads a whole
+    //! index. A credential's sequence is a range of one value, as in `newest_first!`.
 
     use crate::connections::Engine;
 
-    /// The first `$3` credentials with names from `$1` on and before `$2`, and whether any of their versions is beyond the
-    /// threshold: whether there is one after `$4` others (looked at only where `$5` is 1), or the oldest that is not the
-    /// newest was made before `$6`.
+    /// The first `$3` credentials with names from `$1` up to, but not including, `$2`, and whether any of their versions is
+    /// beyond the threshold: a version after `$4` others (only if `$5` is 1), or an oldest version, other than the newest, that
+    /// was created before `$6`.
     pub(crate) const PAGE: &str = "
         select c.id, c.name, c.name_folded,
             (
@@ -157,8 +156,8 @@ pub(crate) mod statements {
         from credential c where c.name_folded >= $1 and c.name_folded < $2
         order by c.name_folded limit $3";
 
-    /// PostgreSQL: the versions `n` after `v` of the same credential. For a sequence that is equal, it may walk over those of
-    /// all credentials instead.
+    /// PostgreSQL: the versions `n` after `v` of the same credential. With an equality of sequences, it might scan those of all
+    /// credentials.
     macro_rules! postgres_newer {
         () => {
             "(n.credential_sequence, n.sequence) > (v.credential_sequence, v.sequence)
@@ -166,18 +165,17 @@ pub(crate) mod statements {
         };
     }
 
-    /// SQLite: the versions `n` after `v` of the same credential. For pairs, it would walk over those before as well.
+    /// SQLite: the versions `n` after `v` of the same credential. With a comparison of pairs, it would also scan earlier ones.
     macro_rules! sqlite_newer {
         () => {
             "n.credential_sequence = v.credential_sequence and n.sequence > v.sequence"
         };
     }
 
-    /// What holds of a version that may be deleted, of the credential with the id `$1` and with a sequence after `$2`: it is
-    /// beyond the threshold, as in [`PAGE`]; it is not transitional, and there is a newer one of which that is true, too; it
-    /// has signed no version that is there; and it is not the newest that has a certificate, nor the newest that a certain
-    /// authority has signed, without which an answer would change that is no list of versions. (The coalesce keeps the
-    /// index of all that an authority has signed from being asked.)
+    /// The condition for deleting a version of the credential with the id `$1` and with a sequence after `$2`. It is beyond the
+    /// threshold, as in [`PAGE`]. It is not transitional, and a newer version is not transitional either. It signed no stored
+    /// version. It is neither the newest with a certificate nor the newest signed by its CA, because responses other than
+    /// version lists depend on those. (`coalesce` prevents the use of the index of all versions that a CA signed.)
     macro_rules! deletable {
         ($newer:expr) => {
             concat!(
@@ -222,13 +220,13 @@ pub(crate) mod statements {
         };
     }
 
-    /// The first `$3`.
+    /// Limited to `$3` versions.
     pub(crate) const POSTGRES_DELETABLE_VERSIONS: &str = select_deletable!(postgres_newer!());
 
-    /// The first `$3`.
+    /// Limited to `$3` versions.
     pub(crate) const SQLITE_DELETABLE_VERSIONS: &str = select_deletable!(sqlite_newer!());
 
-    /// Those of `count` versions, which are the last parameters.
+    /// Deletes those of `count` versions, the last parameters, that are deletable.
     pub(crate) fn delete_versions(engine: Engine, count: usize) -> String {
         let deletable = match engine {
             Engine::Postgres => deletable!(postgres_newer!()),

@@ -1,4 +1,4 @@
-//! From a row to what the domain knows.
+//! Decoding rows.
 
 use chrono::{DateTime, Utc};
 use keywright_core::{
@@ -12,12 +12,12 @@ use keywright_core::{
 
 use crate::row::{Row, column, column_at, small};
 
-/// Decodes what `select_version!` selects, by position: it is read for nearly every request.
+/// Decodes the columns of `select_version!`, by position, because nearly every request reads them.
 pub(crate) fn stored_version(row: &Row) -> Result<StoredVersion, RepositoryFailure> {
     stored_version_from(row, 0)
 }
 
-/// As [`stored_version`], where `first` columns stand before those of the version.
+/// As [`stored_version`], with `first` columns before those of the version.
 pub(crate) fn stored_version_from(
     row: &Row,
     first: usize,
@@ -57,7 +57,7 @@ pub(super) fn name(row: &Row) -> Result<CredentialName, RepositoryFailure> {
     )?))
 }
 
-/// Decodes what a query for the size of versions selects.
+/// Decodes the result of a query for the size of versions.
 pub(super) fn versions_size(row: &Row) -> Result<VersionsSize, RepositoryFailure> {
     Ok(VersionsSize {
         count: small(
@@ -68,7 +68,7 @@ pub(super) fn versions_size(row: &Row) -> Result<VersionsSize, RepositoryFailure
     })
 }
 
-/// Decodes what a query for the sizes of newest versions selects.
+/// Decodes the result of a query for the sizes of newest versions.
 pub(super) fn newest_size(row: &Row) -> Result<NewestSize, RepositoryFailure> {
     Ok(NewestSize {
         name: name(row)?,
@@ -82,7 +82,7 @@ fn ciphertext_bytes(row: &Row) -> Result<usize, RepositoryFailure> {
         .map_err(|_| RepositoryFailure::Inconsistent("credential_version.ciphertext"))
 }
 
-/// Decodes what a query for names that were signed selects.
+/// Decodes the result of a query for signed names.
 pub(super) fn signed_name(row: &Row) -> Result<SignedName, RepositoryFailure> {
     let is_authority: Option<bool> =
         column!(row, "credential_version", "is_certificate_authority")?;
@@ -92,7 +92,7 @@ pub(super) fn signed_name(row: &Row) -> Result<SignedName, RepositoryFailure> {
     })
 }
 
-/// Decodes what [`super::statements::ISSUED_BY`] selects.
+/// Decodes the columns of [`super::statements::ISSUED_BY`].
 pub(super) fn issued_credential(row: &Row) -> Result<IssuedCredential, RepositoryFailure> {
     let expires_at: Option<i64> = column!(row, "credential_version", "expires_at")?;
     let serial_number: Option<Vec<u8>> = column!(row, "credential_version", "serial_number")?;
@@ -110,7 +110,7 @@ pub(super) fn issued_credential(row: &Row) -> Result<IssuedCredential, Repositor
     })
 }
 
-/// Decodes what `select_found!` and `select_found_expiring!` select.
+/// Decodes the columns of `select_found!` and `select_found_expiring!`.
 pub(super) fn found_credential(row: &Row) -> Result<FoundCredential, RepositoryFailure> {
     let expires_at: Option<i64> = column!(row, "credential", "expires_at")?;
     Ok(FoundCredential {
@@ -125,7 +125,7 @@ pub(super) fn found_credential(row: &Row) -> Result<FoundCredential, RepositoryF
     })
 }
 
-/// Decodes what `select_generated_by!` selects.
+/// Decodes the columns of `select_generated_by!`.
 pub(super) fn generated_credential(row: &Row) -> Result<GeneratedCredential, RepositoryFailure> {
     let sequence: i64 = column!(row, "credential_version", "sequence")?;
     let newest_sequence: i64 = column!(row, "credential", "newest_sequence")?;
@@ -135,7 +135,7 @@ pub(super) fn generated_credential(row: &Row) -> Result<GeneratedCredential, Rep
     })
 }
 
-/// Decodes a version of those that `select_certificates!` selects.
+/// Decodes a version from the columns of `select_certificates!`.
 pub(super) fn listed_version(row: &Row) -> Result<ListedVersion, RepositoryFailure> {
     let signed_by: Option<String> = column!(row, "credential_version", "signed_by")?;
     Ok(ListedVersion {
@@ -147,7 +147,7 @@ pub(super) fn listed_version(row: &Row) -> Result<ListedVersion, RepositoryFailu
     })
 }
 
-/// The type of a credential's row.
+/// Decodes the type of a credential.
 pub(super) fn credential_type(row: &Row) -> Result<CredentialType, RepositoryFailure> {
     let text: String = column!(row, "credential", "credential_type")?;
     parse_type(&text)
@@ -158,7 +158,7 @@ fn parse_type(text: &str) -> Result<CredentialType, RepositoryFailure> {
         .map_err(|_| RepositoryFailure::Inconsistent("credential.credential_type"))
 }
 
-/// Decodes the facts of a certificate, which begin at this column.
+/// Decodes the facts of a certificate, whose columns begin at `first`.
 fn certificate(row: &Row, first: usize) -> Result<Option<CertificateFacts>, RepositoryFailure> {
     let Some(expires_at) = column_at!(row, first, "credential_version", "expires_at")? else {
         return Ok(None);
@@ -212,5 +212,5 @@ pub(super) fn time(
     DateTime::from_timestamp_millis(milliseconds).ok_or(RepositoryFailure::Inconsistent(place))
 }
 
-/// Where the facts of a certificate begin among the columns of `select_certificates!`.
+/// The first column with facts of a certificate in `select_certificates!`.
 const CERTIFICATE_OF_LISTED: usize = 5;

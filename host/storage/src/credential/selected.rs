@@ -25,7 +25,7 @@ impl SqlCredentialRepository {
     }
 }
 
-/// The most versions of a selection; none for the current ones, which are chosen in another way.
+/// Returns the maximum number of versions of a selection. `None` for the current versions, which need another query.
 pub(super) fn count_max(selection: VersionSelection) -> Option<i64> {
     match selection {
         VersionSelection::All => Some(i64::MAX),
@@ -34,5 +34,5 @@ pub(super) fn count_max(selection: VersionSelection) -> Option<i64> {
     }
 }
 
-/// SQLite: the most versions that are read in place.
+/// SQLite: the maximum number of versions that are read in place.
 const VERSIONS_IN_PLACE_MAX: u32 = 32;

@@ -1,4 +1,4 @@
-//! The SQL of credentials and their versions. That of searches stands in `statements/search.rs`.
+//! The SQL of credentials and their versions. The SQL of searches is in `statements/search.rs`.
 
 mod search;
 
@@ -8,7 +8,7 @@ use crate::{permission::statements::places, statement::StatementOfMany};
 pub(crate) use permitted::*;
 pub(crate) use search::*;
 
-/// What a version is read from: the columns that `row::stored_version` decodes.
+/// The columns that `row::stored_version` decodes.
 macro_rules! select_version {
     ($($rest:literal),+) => {
         concat!(
@@ -32,15 +32,15 @@ pub(crate) const VERSION_BY_ID: &str = select_version!(
 pub(crate) const NAME_OF_VERSION: &str = "select c.name
  from credential_version v join credential c on c.sequence = v.credential_sequence where v.id = $1";
 
-/// The type is written out, as in the index of certificates.
+/// The type is a literal, to match the index of certificates.
 pub(crate) const NAME_OF_CERTIFICATE: &str =
     "select c.name from credential c where c.id = $1 and c.credential_type = 'certificate'";
 
 pub(crate) const STORED_NAME: &str = "select c.name from credential c where c.name_folded = $1";
 
-/// The versions of one credential, the newest first. They are asked for as those of a range of credentials, which holds this one
-/// alone, and in the order of credentials and versions, which only the index of versions has. Ordered by versions alone, PostgreSQL
-/// may take that of the whole store for a small limit, and walk back from its newest version to the first of this credential.
+/// The versions of one credential, newest first. The condition is a range that contains only this credential, and the order is
+/// by credential and version: only the index of versions has that order. With an order by version alone and a small limit,
+/// PostgreSQL may scan the versions of the whole store backwards until it reaches this credential.
 macro_rules! newest_first {
     ($select:expr, $credential:literal) => {
         concat!(
@@ -65,10 +65,10 @@ pub(crate) const VERSIONS_CURRENT: &str = select_version!(
      where c.name_folded = $1 order by v.is_transitional"
 );
 
-/// As [`VERSIONS_NEWEST_FIRST`], the ids alone.
+/// As [`VERSIONS_NEWEST_FIRST`], but only the ids.
 pub(crate) const VERSION_IDS_NEWEST_FIRST: &str = newest_first!("select v.id", "name_folded");
 
-/// As [`VERSIONS_CURRENT`], the ids alone.
+/// As [`VERSIONS_CURRENT`], but only the ids.
 pub(crate) const VERSION_IDS_CURRENT: &str = "select v.id
     from credential c join credential_version v on v.sequence in (
         c.current_sequence,
@@ -76,7 +76,7 @@ pub(crate) const VERSION_IDS_CURRENT: &str = "select v.id
     )
     where c.name_folded = $1 order by v.is_transitional";
 
-/// How many of the versions there are that [`VERSIONS_NEWEST_FIRST`] reads, and how large they are.
+/// The number and the size of the versions that [`VERSIONS_NEWEST_FIRST`] reads.
 macro_rules! size_of_newest {
     ($credential:literal) => {
         concat!(
@@ -91,7 +91,7 @@ pub(crate) const SIZE_OF_VERSIONS: &str = size_of_newest!("name_folded");
 
 pub(crate) const SIZE_OF_VERSIONS_OF_CREDENTIAL: &str = size_of_newest!("id");
 
-/// The stored name of each of `count` names, which are the parameters, with the size of its newest version.
+/// The stored name of each of `count` names, the parameters, with the size of its newest version.
 pub(crate) fn newest_sizes_by_names(count: usize) -> String {
     of_each_name(
         "select c.name, cast(length(v.ciphertext) as bigint) as ciphertext_bytes
@@ -100,7 +100,7 @@ pub(crate) fn newest_sizes_by_names(count: usize) -> String {
     )
 }
 
-/// The newest version of each of `count` names, which are the parameters.
+/// The newest version of each of `count` names, the parameters.
 pub(crate) fn newest_by_names(count: usize) -> String {
     of_each_name(
         select_version!(
@@ -114,7 +114,7 @@ pub(crate) static NEWEST_SIZES_BY_NAMES: StatementOfMany =
     StatementOfMany::new(newest_sizes_by_names);
 pub(crate) static NEWEST_BY_NAMES: StatementOfMany = StatementOfMany::new(newest_by_names);
 
-/// A few names are looked up one by one: for `in`, SQLite would first put them into a table of its own.
+/// Looks up a few names one by one, because SQLite copies the values of `in` into a temporary table first.
 fn of_each_name(select: &str, count: usize) -> String {
     if count > NAMES_ONE_BY_ONE_MAX {
         return format!("{select} in ({})", places(1, count));
@@ -125,11 +125,11 @@ fn of_each_name(select: &str, count: usize) -> String {
     each.join(" union all ")
 }
 
-/// The most names that are looked up one by one.
+/// The maximum number of names that are looked up one by one.
 pub(crate) const NAMES_ONE_BY_ONE_MAX: usize = 16;
 
 /// The newest version of each credential that one of `count` names signed. The parameters are the type of certificates, the
-/// most rows, and the names.
+/// maximum number of rows, and the names.
 pub(crate) fn newest_signed_by(types: SignedTypes, count: usize) -> String {
     let select = select_version!(
         "from credential c join credential_version v on v.sequence = c.newest_sequence"
@@ -137,22 +137,22 @@ pub(crate) fn newest_signed_by(types: SignedTypes, count: usize) -> String {
     signed_by(select, types, count)
 }
 
-/// As [`newest_signed_by`], the ids alone.
+/// As [`newest_signed_by`], but only the ids.
 pub(crate) fn newest_ids_signed_by(types: SignedTypes, count: usize) -> String {
     let select =
         "select v.id from credential c join credential_version v on v.sequence = c.newest_sequence";
     signed_by(select, types, count)
 }
 
-/// As [`newest_signed_by`], the names, and whether they are authorities.
+/// As [`newest_signed_by`], but the names, and whether they are CAs.
 pub(crate) fn names_signed_by(types: SignedTypes, count: usize) -> String {
     let select = "select c.name, c.credential_type, v.is_certificate_authority
          from credential c join credential_version v on v.sequence = c.newest_sequence";
     signed_by(select, types, count)
 }
 
-/// Of a certificate, any version counts; of another type, the newest one. A set version counts only if it has a certificate, and
-/// so does the newest version of a credential of type certificate, because nothing can be made of it otherwise.
+/// For a certificate, considers all versions; for another type, the newest. A set version counts only if it has a certificate.
+/// So does the newest version of a credential of type certificate, because nothing can be generated from it otherwise.
 fn signed_by(select: &str, types: SignedTypes, count: usize) -> String {
     let places: Vec<String> = (3..count + 3)
         .map(|position| format!("${position}"))
@@ -192,8 +192,8 @@ pub(crate) const VERSIONS_OF_CREDENTIAL_CURRENT: &str = select_version!(
 
 // ---- Listing certificates ---------------------------------------------------------------------------------------------
 
-/// The type is written out, as in the index of certificates, which is found by it. A credential's sequence is a range of one, as
-/// in `newest_first!`: so its versions are looked up, and those of all credentials are not read to be joined.
+/// The type is a literal, to match the index of certificates. A credential's sequence is a range of one value, as in
+/// `newest_first!`, so that its versions are looked up and not joined with all credentials.
 macro_rules! select_certificates {
     ($($rest:literal),*) => {
         concat!(
@@ -217,7 +217,7 @@ pub(crate) const CERTIFICATES_SIGNED_BY: &str = "
     where v.signed_by_folded = $1 and v.expires_at is not null and c.credential_type = 'certificate'
         and c.name_folded <> $1";
 
-/// The number of certificates in each span of time between the parameters, which ascend.
+/// The number of certificates that expire in each interval between the parameters, which must ascend.
 pub(crate) const CERTIFICATES_BY_EXPIRY: &str = "
     select (select count(*) from credential where newest_expires_at <= $1) as until_1,
         (select count(*) from credential where newest_expires_at > $1 and newest_expires_at <= $2) as until_2,
@@ -232,8 +232,8 @@ pub(crate) const CREDENTIAL_BY_NAME: &str = "
     select c.sequence, c.id, c.name, c.credential_type, cast(null as uuid) as newest_version_id
     from credential c where c.name_folded = $1";
 
-/// As [`CREDENTIAL_BY_NAME`], with the newest version, for those that decide on it: in PostgreSQL, who has read a version stands
-/// in the way of all that add versions beside it.
+/// As [`CREDENTIAL_BY_NAME`], with the newest version, for decisions based on it. On PostgreSQL, reading a version conflicts
+/// with concurrent additions of versions to the credential.
 pub(crate) const CREDENTIAL_AND_NEWEST_VERSION: &str = "
     select c.sequence, c.id, c.name, c.credential_type, v.id as newest_version_id
     from credential c left join credential_version v on v.sequence = c.newest_sequence
@@ -277,8 +277,8 @@ macro_rules! point_at_new_version {
     };
 }
 
-/// PostgreSQL: inserts a version and points its credential at it, in one go, because each is a way to the server and back.
-/// There is no row when the version's sequence is not behind that of the newest one.
+/// PostgreSQL: inserts a version and points its credential at it, in a single round trip. Returns no row if the version's
+/// sequence is not after that of the newest one.
 pub(crate) const POSTGRES_ADD_VERSION: &str = concat!(
     "with added as (",
     insert_version!(),
@@ -289,7 +289,7 @@ pub(crate) const POSTGRES_ADD_VERSION: &str = concat!(
      returning added.sequence"
 );
 
-/// SQLite: inserts a version. [`SQLITE_POINT_AT_NEW_VERSION`] follows.
+/// SQLite: inserts a version. Must be followed by [`SQLITE_POINT_AT_NEW_VERSION`].
 pub(crate) const SQLITE_ADD_VERSION: &str = insert_version!();
 
 /// SQLite: points the credential `$1` at its new version `$2`.
@@ -306,7 +306,7 @@ pub(crate) const VERSION_OF_CREDENTIAL: &str = "
     ) as has_others
     from credential_version v where v.id = $1 and v.credential_sequence = $2";
 
-/// The sequence is a range of one, as in `newest_first!`.
+/// The sequence is a range of one value, as in `newest_first!`.
 pub(crate) const LATEST_CERTIFICATE_OF_CREDENTIAL: &str = "
     select sequence from credential_version where credential_sequence between $1 and $1 and expires_at is not null
     order by credential_sequence desc, sequence desc limit 1";
@@ -319,8 +319,7 @@ pub(crate) const SET_TRANSITIONAL: &str =
 
 pub(crate) const DELETE_VERSION: &str = "delete from credential_version where sequence = $1";
 
-/// Makes the repeated columns of a credential say again what its versions say. The sequence is a range of one, as in
-/// `newest_first!`.
+/// Updates the columns of a credential that repeat its versions. The sequence is a range of one value, as in `newest_first!`.
 pub(crate) const POINT_AT_VERSIONS: &str = "
     update credential set
         (newest_sequence, newest_created_at, newest_expires_at) = (
@@ -339,5 +338,5 @@ pub(crate) const DELETE_CREDENTIAL: &str =
 
 // ---- Health -----------------------------------------------------------------------------------------------------------
 
-/// Reads a page, and fails when it can't.
+/// Reads a page, and fails if it can't.
 pub(crate) const PING: &str = "select count(*) from encryption_key where id = $1";

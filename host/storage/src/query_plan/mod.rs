@@ -1,4 +1,4 @@
-//! Lets the database explain every statement, and finds none that reads a whole table.
+//! Explains the plan of every statement, and checks that none reads a whole table.
 
 mod refused;
 mod statements;
@@ -20,16 +20,16 @@ use crate::{
     statement::statement,
 };
 
-/// The index by which the versions of a credential are walked over.
+/// The index that lists the versions of one credential.
 const INDEX_OF_VERSIONS: &str = "credential_version_credential";
 
-/// PostgreSQL: the index by which the versions of all credentials are walked over.
+/// PostgreSQL: the index that lists the versions of all credentials.
 const INDEX_OF_ALL_VERSIONS: &str = "credential_version_pkey";
 
-/// SQLite: the index that has all that a search by path tells.
+/// SQLite: the index that covers a search by path.
 const INDEX_OF_LISTING: &str = "USING COVERING INDEX credential_listing";
 
-/// Some names, read by their ids until there are enough of them.
+/// A limited number of names, read by id.
 const SAMPLE_OF_NAMES: &str = "credential_id_key on credential sampled";
 
 struct NoIdentifiers;
@@ -81,7 +81,7 @@ async fn no_statement_reads_a_whole_table_of_postgresql() {
         return;
     };
     let plan = |statement: &str| server.run_at(&url, &explain(statement));
-    // Where there are few versions, those of one credential may as well be sorted.
+    // With few versions, sorting those of one credential is acceptable.
     let of_few = stopping_early(Engine::Postgres)
         .filter(|&statement| statement != retention::POSTGRES_DELETABLE_VERSIONS);
     no_plan_reads_a_whole_table(plan, of_few);
@@ -89,7 +89,7 @@ async fn no_statement_reads_a_whole_table_of_postgresql() {
     no_plan_reads_a_whole_table(plan, stopping_early(Engine::Postgres));
 }
 
-/// A server of PostgreSQL with the URL of a database that has the schema. `None` if PostgreSQL is not installed.
+/// Returns a PostgreSQL server and the URL of a database with the schema. `None` if PostgreSQL is not installed.
 async fn migrated_postgres() -> Option<(&'static PostgresServer, String)> {
     let server = keywright_test_postgres::shared()?;
     let url = server.new_database();
@@ -148,8 +148,8 @@ async fn plan(database: &Database, sql: &str) -> Vec<String> {
     details.collect::<Result<_, _>>().unwrap()
 }
 
-/// A store of which PostgreSQL believes that nearly every version is one of any credential that it looks for: one has thousands,
-/// all of them newer than those of the others.
+/// A store for which PostgreSQL expects any credential to own nearly every version: one credential has thousands, all of them
+/// newer than those of the others.
 const MANY_VERSIONS_OF_ONE: &str = "
     insert into encryption_key (id, provider, canary_nonce, canary_ciphertext, created_at)
     values (gen_random_uuid(), 'raw', '', '', 0);
@@ -166,7 +166,7 @@ const MANY_VERSIONS_OF_ONE: &str = "
     set default_statistics_target = 1;
     analyze credential, credential_version";
 
-/// Has PostgreSQL explain the plan for any parameters, with a whole table read only where there is no other way.
+/// Returns SQL that explains the generic plan, in which PostgreSQL reads a whole table only if it has no alternative.
 fn explain(statement: &str) -> String {
     let nulls = vec!["null"; parameters(statement)].join(", ");
     let arguments = if nulls.is_empty() {
@@ -181,13 +181,13 @@ fn explain(statement: &str) -> String {
     )
 }
 
-/// How many parameters a statement has.
+/// Counts the parameters of a statement.
 fn parameters(statement: &str) -> usize {
     let numbers = (1..).take_while(|number| statement.contains(&format!("${number}")));
     numbers.count()
 }
 
-/// The types of parameters that PostgreSQL can't find out by itself, because they stand in a list of values.
+/// Returns the types of parameters that PostgreSQL can't infer, because they are in a list of values.
 fn parameter_types(statement: &str) -> String {
     if statement != key_rotation::statements::replace_envelopes(2) {
         return String::new();
@@ -196,9 +196,8 @@ fn parameter_types(statement: &str) -> String {
     format!(" (uuid, {version}, {version})")
 }
 
-/// The steps of a plan that read a table or an index from its beginning to its end, but for the encryption keys, of which
-/// there are only as many as ever were active, for the index that holds certificates alone, and for the few names that are
-/// read by id. What an index is asked for stands below its step.
+/// Returns the steps of a plan that read a whole table or index. Accepts the encryption keys, of which there are few, the index
+/// of certificates, and the limited number of names read by id. The condition of an index is on a line below its step.
 fn whole_scans(plan: &str) -> Vec<&str> {
     let lines: Vec<&str> = plan.lines().collect();
     let reads = lines.iter().enumerate().filter(|(place, line)| {
@@ -223,9 +222,8 @@ fn whole_scans(plan: &str) -> Vec<&str> {
     whole.map(|(_, step)| *step).collect()
 }
 
-/// A scan reads everything, unless it is one of a full-text index with a constraint, which stands behind the colon, of what
-/// a query has found so far, of no table at all, of the few names that are read by id, or of the encryption keys, of which
-/// there are only as many as ever were active.
+/// Whether a step reads a whole table or index. Accepts a full-text index with a constraint (after the colon), intermediate
+/// results, constant rows, the limited number of names read by id, and the encryption keys, of which there are few.
 fn is_whole_scan(step: &str) -> bool {
     let is_constrained = step.contains("VIRTUAL TABLE INDEX") && !step.ends_with("INDEX 0:");
     let is_found = [

@@ -1,4 +1,4 @@
-//! Lets PostgreSQL run reads that are refused, and finds none that scans anything of the credential.
+//! Runs refused reads on PostgreSQL, and checks that none scans the credential or its versions.
 
 use super::{MANY_VERSIONS_OF_ONE, migrated_postgres};
 use crate::{credential::statements as credential, statement::StatementOfMany};
@@ -30,7 +30,7 @@ async fn a_refused_read_scans_nothing_of_the_credential() {
     }
 }
 
-/// The scans of credentials and their versions that PostgreSQL began.
+/// Returns the scans of credentials and their versions that PostgreSQL executed.
 fn executed_scans(plan: &str) -> Vec<&str> {
     let scans = plan.lines().filter(|line| {
         let reads = line.contains("Scan using credential") || line.contains("Scan on credential");
@@ -39,7 +39,7 @@ fn executed_scans(plan: &str) -> Vec<&str> {
     scans.collect()
 }
 
-/// The statements, with the arguments that choose versions.
+/// The statements, with the arguments that select versions.
 const READS: [(&StatementOfMany, &str); 3] = [
     (&credential::POSTGRES_PERMITTED_VERSIONS_CURRENT, ""),
     (&credential::POSTGRES_PERMITTED_VERSIONS_NEWEST_FIRST, "1,"),

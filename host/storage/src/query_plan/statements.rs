@@ -1,4 +1,4 @@
-//! The statements whose plans are looked at.
+//! The statements whose plans are tested.
 
 use keywright_core::ports::SignedTypes;
 
@@ -11,7 +11,7 @@ use crate::{
     retention_clock,
 };
 
-/// Statements that read with an index, however much is stored.
+/// Returns the statements that must read by index, however much is stored.
 pub(super) fn indexed_statements(engine: Engine) -> Vec<String> {
     let by_names = [3, credential::NAMES_ONE_BY_ONE_MAX + 1].map(|count| {
         [
@@ -90,7 +90,7 @@ fn batches(engine: Engine) -> Vec<String> {
     }
 }
 
-/// Statements about permissions that are the same for any number of paths.
+/// Statements on permissions with a fixed number of paths.
 const STATEMENTS_ABOUT_PERMISSIONS: &[&str] = &[
     permission::OF_ACTOR,
     permission::SOME_OF_ACTOR,
@@ -103,7 +103,7 @@ const STATEMENTS_ABOUT_PERMISSIONS: &[&str] = &[
     permission::DELETE_OF_ACTOR_ON,
 ];
 
-/// Those by which servers do their own work, and commands theirs.
+/// Statements for maintenance by servers and commands.
 const STATEMENTS_OF_SERVERS: &[&str] = &[
     encryption_key::statements::INSERT_KEY,
     encryption_key::statements::RESERVE_ENCRYPTIONS,
@@ -125,7 +125,7 @@ const STATEMENTS_OF_SERVERS: &[&str] = &[
     retention_clock::statements::WRITE,
 ];
 
-/// Those that only one engine takes, and that have any number of parameters.
+/// Returns the statements of one engine that have a variable number of parameters.
 fn texts_of(engine: Engine) -> Vec<String> {
     match engine {
         Engine::Postgres => vec![
@@ -138,7 +138,7 @@ fn texts_of(engine: Engine) -> Vec<String> {
     }
 }
 
-/// Those that only one engine takes.
+/// Returns the statements of one engine.
 fn statements_of(engine: Engine) -> &'static [&'static str] {
     match engine {
         Engine::Postgres => &[
@@ -173,7 +173,7 @@ fn statements_of(engine: Engine) -> &'static [&'static str] {
     }
 }
 
-/// Statements that read what counts now. However many versions a credential has, they must not be walked over.
+/// Statements that read current versions. They must not scan all versions of a credential.
 pub(super) const READING_WHAT_COUNTS: [&str; 7] = [
     credential::VERSION_BY_ID,
     credential::VERSIONS_CURRENT,
@@ -184,7 +184,7 @@ pub(super) const READING_WHAT_COUNTS: [&str; 7] = [
     credential::FIND_BELOW,
 ];
 
-/// Statements that look at versions in their order, and stop as soon as they can.
+/// Returns the statements that read versions in order and must stop early.
 pub(super) fn stopping_early(engine: Engine) -> impl Iterator<Item = &'static str> {
     let of_engine = match engine {
         Engine::Postgres => &[

@@ -1,22 +1,22 @@
 //! Group commit on SQLite: one thread runs the transactions that write, and commits several of them together.
 //!
-//! What makes a commit slow is the flush of the disk. So transactions that arrive while another one runs or is committed form a
-//! group: the thread runs them one after the other in one transaction of the database and commits them together. Each has the
+//! The slow part of a commit is the flush of the disk. So transactions that arrive while another one runs or is committed form
+//! a group: the thread runs them one after the other in one database transaction and commits them together. Each has the
 //! outcome that it would have alone:
 //!
 //! 1. *One at a time.* The thread owns the connection and runs each transaction from its first statement to its last. So each
-//!    sees what those before it have done, as in transactions of their own.
-//! 2. *No response before the flush.* The caller gets the outcome when the group is committed. That holds for a transaction that
-//!    wrote nothing, too: its outcome may rest on what others of the group have written.
+//!    sees the changes of those before it, as in transactions of their own.
+//! 2. *No response before the flush.* The caller gets the outcome when the group is committed, even for a transaction that
+//!    wrote nothing: its outcome may depend on the writes of others in the group.
 //! 3. *A failure undoes one transaction.* Each begins with a savepoint. No savepoint is released before the commit, so the last
-//!    one is always that of the current transaction, and rolling back to it undoes that transaction alone. A transaction that
+//!    one always belongs to the current transaction, and rolling back to it undoes that transaction alone. A transaction that
 //!    panics is undone likewise.
-//! 4. *A transaction runs to its end or not at all.* If its caller has gone before it begins, the thread skips it. If its
-//!    caller goes later, the thread finishes it.
-//! 5. *In doubt, nothing of a group is written.* If the thread can't begin, roll back or commit, all callers of the group get an
-//!    error, and the thread closes the connection, which rolls back; the next group has a new one. That covers a database that
-//!    has rolled back by itself, as SQLite may when the disk is full: the savepoints are gone with it, so rolling back to one
-//!    and the commit are refused. `Transaction` runs no statement after one that has failed.
+//! 4. *A transaction runs to its end or not at all.* If its caller goes away before it begins, the thread skips it. If its
+//!    caller goes away later, the thread finishes it.
+//! 5. *If the thread itself fails, nothing of the group is written.* If it can't begin, roll back or commit, all callers of the
+//!    group get an error, and the thread closes the connection, which rolls back; the next group gets a new one. This covers a
+//!    database that rolls back by itself, as SQLite may when the disk is full: the savepoints are gone too, so rolling back to
+//!    one and the commit fail. `Transaction` runs no statement after a failed one.
 
 #[cfg(test)]
 mod tests;
@@ -41,22 +41,22 @@ use thread::{Message, WriterThread, member};
 /// Passes transactions to the thread that writes to a SQLite file.
 #[derive(Clone)]
 pub(super) struct GroupCommit {
-    /// It is as long as there are callers.
+    /// Its length is bounded by the number of callers.
     queue: mpsc::Sender<Message>,
     wait_max: Duration,
     state: Arc<State>,
 }
 
-/// What bounds a group, so that its first transaction does not wait for ever for those after it.
+/// Limits of a group, so that its first transaction does not wait forever for later ones.
 #[derive(Clone, Copy)]
 pub(super) struct GroupLimits {
     /// The most transactions that one commit writes.
     pub(super) length_max: usize,
-    /// For how long a group takes in further ones.
+    /// How long a group accepts more transactions.
     pub(super) time_max: Duration,
 }
 
-/// What metrics report.
+/// The state for metrics.
 #[derive(Default)]
 struct State {
     waiting: Waiting,
@@ -65,7 +65,7 @@ struct State {
 }
 
 impl GroupCommit {
-    /// Opens the connection and starts the thread. A transaction waits for `wait_max` at most until it begins.
+    /// Opens the connection and starts the thread. A transaction waits for at most `wait_max` until it begins.
     pub(super) async fn open(
         file: SqliteFile,
         wait_max: Duration,
@@ -90,11 +90,11 @@ impl GroupCommit {
         })
     }
 
-    /// Has the thread run a transaction, and returns its outcome when all that it rests on is on disk.
+    /// Runs a transaction on the thread. Returns its outcome when everything that it depends on is on disk.
     ///
     /// # Errors
-    /// Those of the work, after which nothing was written; and [`RepositoryFailure::Unavailable`] if it does not begin in time,
-    /// if no connection can be opened, if the commit fails, or after [`Self::close`].
+    /// The errors of the work, after which nothing was written; [`RepositoryFailure::Unavailable`] if it does not begin in
+    /// time, if no connection can be opened, if the commit fails, or after [`Self::close`].
     pub(super) async fn transaction<T, F>(
         &self,
         work: impl FnOnce(Transaction) -> F + Send + 'static,
@@ -110,7 +110,7 @@ impl GroupCommit {
         caller.outcome(outcome, self.wait_max).await?
     }
 
-    /// Whether the connection is in use, and how many transactions wait to begin.
+    /// Returns whether the connection is in use, and how many transactions are queued.
     pub(super) fn occupancy(&self) -> PoolOccupancy {
         let is_in_use = self.state.is_in_use.load(Ordering::Relaxed);
         let is_idle = !is_in_use && self.state.is_open.load(Ordering::Relaxed);
@@ -122,13 +122,13 @@ impl GroupCommit {
         }
     }
 
-    /// Takes no further transactions, waits for those in the queue, for as long as they would, and closes the connection.
+    /// Refuses new transactions, waits for those in the queue, for at most as long as their callers, and closes the connection.
     pub(super) async fn close(&self) {
         let (closed, closing) = oneshot::channel();
         // If the thread has ended, there is nothing to close.
         drop(self.queue.send(Message::Close(closed)));
         if timeout(self.wait_max, closing).await.is_err() {
-            tracing::warn!("the connection that writes to the database did not close in time");
+            tracing::warn!("could not close the writing database connection in time");
         }
     }
 }

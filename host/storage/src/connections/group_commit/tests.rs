@@ -9,7 +9,7 @@ use crate::statement::statement;
 use fixture::{Ending, Fixture, LIMITS, may_answer_later, write};
 
 #[tokio::test]
-async fn queued_transactions_share_a_commit_up_to_a_number() {
+async fn queued_transactions_share_a_commit_up_to_a_limit() {
     for (others, commits) in [(0, 1), (1, 1), (3, 1), (4, 2)] {
         let fixture = Fixture::new().await;
         let first = fixture.block(1, Ending::Commit).await;
@@ -29,7 +29,7 @@ async fn queued_transactions_share_a_commit_up_to_a_number() {
 }
 
 #[tokio::test]
-async fn a_group_whose_time_is_over_takes_in_nothing() {
+async fn a_group_accepts_no_transaction_after_its_time_limit() {
     let limits = GroupLimits {
         time_max: Duration::ZERO,
         ..LIMITS
@@ -67,7 +67,7 @@ async fn no_caller_gets_an_outcome_before_the_commit() {
 }
 
 #[tokio::test]
-async fn undoing_one_touches_no_other() {
+async fn undoing_one_transaction_keeps_the_others() {
     for ending in [
         Ending::Abandon,
         Ending::ReturnError,
@@ -105,7 +105,7 @@ async fn undoing_one_touches_no_other() {
 }
 
 #[tokio::test]
-async fn if_the_commit_fails_nothing_is_written_and_the_next_group_is() {
+async fn a_failed_commit_writes_nothing_and_the_next_group_succeeds() {
     let fixture = Fixture::new().await;
     let first = fixture.block(1, Ending::Commit).await;
     let mut writing = Vec::new();
@@ -128,7 +128,7 @@ async fn if_the_commit_fails_nothing_is_written_and_the_next_group_is() {
 }
 
 #[tokio::test]
-async fn acknowledged_writes_are_there_if_the_disk_is_full() {
+async fn acknowledged_writes_survive_a_full_disk() {
     let fixture = Fixture::new().await;
     fixture.run("pragma max_page_count = 5").await.unwrap();
     let first = fixture.block(1, Ending::Commit).await;
@@ -185,7 +185,7 @@ async fn a_transaction_whose_caller_goes_after_it_began_is_written() {
 }
 
 #[tokio::test]
-async fn a_transaction_that_can_not_begin_in_time_is_given_up() {
+async fn a_transaction_that_can_not_begin_in_time_fails() {
     let fixture = Fixture::new().await;
     let first = fixture.block(1, Ending::Commit).await;
     let impatient = GroupCommit {
@@ -206,9 +206,9 @@ async fn a_transaction_that_can_not_begin_in_time_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_transaction_that_has_begun_may_take_its_time() {
+async fn a_transaction_that_has_begun_has_no_time_limit() {
     let mut fixture = Fixture::new().await;
-    // On a busy machine it may take longer until it begins.
+    // On a busy machine, it may take longer to begin.
     fixture.writer.wait_max = Duration::from_secs(2);
     let first = fixture.block(1, Ending::Commit).await;
     tokio::time::sleep(fixture.writer.wait_max).await;
@@ -217,7 +217,7 @@ async fn a_transaction_that_has_begun_may_take_its_time() {
 }
 
 #[tokio::test]
-async fn its_occupancy_tells_whether_one_writes_and_how_many_wait() {
+async fn occupancy_counts_running_and_queued_transactions() {
     let fixture = Fixture::new().await;
     let occupancy = |in_use, idle, waiting| PoolOccupancy {
         connections_max: 1,
@@ -236,7 +236,7 @@ async fn its_occupancy_tells_whether_one_writes_and_how_many_wait() {
 }
 
 #[tokio::test]
-async fn queued_transactions_are_written_before_it_closes_and_later_ones_refused() {
+async fn closing_writes_queued_transactions_and_refuses_later_ones() {
     let fixture = Fixture::new().await;
     let first = fixture.block(1, Ending::Commit).await;
     let second = fixture.write(2, Ending::Commit).await;

@@ -1,4 +1,4 @@
-//! The thread that owns the connection.
+//! The thread that owns the writing connection.
 
 use std::{
     error::Error,
@@ -20,9 +20,9 @@ use super::{
     GroupLimits, State,
 };
 
-/// Runs transactions on one connection, and alone begins, commits and rolls back.
+/// Runs transactions on one connection. Only this thread begins, commits and rolls back.
 pub(super) struct WriterThread {
-    /// `None` if the last group left it in doubt.
+    /// `None` if the last group left its state unknown.
     connection: Option<SharedConnection>,
     file: SqliteFile,
     limits: GroupLimits,
@@ -36,34 +36,34 @@ pub(super) struct WriterThread {
 
 pub(super) enum Message {
     Run(Queued<Member>),
-    /// Nothing comes after it. The sender is dropped when the connection is closed.
+    /// The last message. Its sender is dropped when the connection is closed.
     Close(oneshot::Sender<()>),
 }
 
-/// Runs a transaction, unless its beginning has failed.
+/// Runs a transaction, unless beginning it failed.
 type Member = Box<dyn FnOnce(Result<SharedConnection, GroupFailed>) -> (Verdict, Answer) + Send>;
 
-/// Passes the outcome of a transaction to its caller, after this outcome of the commit.
+/// Passes the outcome of a transaction to its caller, given the outcome of the commit.
 type Answer = Box<dyn FnOnce(Result<(), GroupFailed>)>;
 
-/// The connection, for the thread and the transaction that runs. So it is never locked when one of them needs it.
+/// The connection, shared by the thread and the running transaction. It is never contended.
 type SharedConnection = Arc<Mutex<SqliteConnection>>;
 
-/// The transactions that are committed together.
+/// Transactions that are committed together.
 struct Group {
     answers: Vec<Answer>,
     begun: Instant,
-    /// Until when the thread waits for more of them. `None` if it has not waited.
+    /// When the thread stops waiting for more transactions. `None` if it has not waited.
     gathering_ends: Option<Instant>,
 }
 
-/// Why nothing of a group was written. All of its members share the cause.
+/// Why no transaction of a group was written. All its transactions share the cause.
 #[derive(Clone, Debug)]
 pub(super) struct GroupFailed(Arc<sqlx::Error>);
 
 impl fmt::Display for GroupFailed {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("the transactions that were to be written together were rolled back")
+        formatter.write_str("rolled back all transactions of the group")
     }
 }
 
@@ -85,12 +85,12 @@ impl From<GroupFailed> for RepositoryFailure {
     }
 }
 
-/// A transaction did not come to its end.
+/// A transaction did not complete.
 #[derive(Debug, thiserror::Error)]
-#[error("the transaction panicked, or waited for something else than the database")]
+#[error("the transaction panicked or waited for something other than the database")]
 struct Unfinished;
 
-/// Returns what runs a transaction and sends its outcome.
+/// Returns a closure that runs a transaction and sends its outcome.
 pub(super) fn member<T, F>(
     work: impl FnOnce(Transaction) -> F + Send + 'static,
     answer: oneshot::Sender<Result<T, RepositoryFailure>>,
@@ -106,13 +106,13 @@ where
         };
         let (outcome, verdict) = match ended.map(Ended::into_parts) {
             Ok((outcome, verdict)) => (Ok(outcome), verdict),
-            // It rests on nothing that is written, so the commit says nothing about it.
+            // The failure does not depend on any write, so the outcome of the commit does not matter.
             Err(failure) => (Err(failure), Verdict::Undo),
         };
         let answer = |committed: Result<(), GroupFailed>| {
             let outcome =
                 outcome.and_then(|outcome| committed.map(|()| outcome).map_err(Into::into));
-            // A caller that has gone needs no response.
+            // Fails only if the caller is gone.
             drop(answer.send(outcome));
         };
         (verdict, Box::new(answer))
@@ -128,7 +128,7 @@ where
     F: Future<Output = Result<Ended<T>, RepositoryFailure>>,
 {
     let transaction = Transaction::on_sqlite(connection);
-    // Each statement runs in place, so the future never waits. What a panic leaves behind is rolled back.
+    // Each statement runs in place, so the future never waits. The changes of a panicking transaction are rolled back.
     let ran = catch_unwind(AssertUnwindSafe(|| work(transaction).now_or_never()));
     let ended = ran.ok().flatten();
     ended.unwrap_or_else(|| Err(RepositoryFailure::Query(Box::new(Unfinished))))
@@ -154,7 +154,7 @@ impl WriterThread {
         }
     }
 
-    /// Runs transactions until no more can come.
+    /// Runs transactions until the queue is closed.
     pub(super) fn run(mut self) {
         while let Some(first) = self.next(None) {
             self.state.is_in_use.store(true, Ordering::Relaxed);
@@ -177,8 +177,8 @@ impl WriterThread {
         self.state.is_open.store(false, Ordering::Relaxed);
     }
 
-    /// Runs the first transaction and those that wait behind it, and commits them. After an error nothing is known of the
-    /// connection.
+    /// Runs the first transaction and those queued behind it, and commits them. After an error, the state of the connection is
+    /// unknown.
     fn write(&mut self, group: &mut Group, first: Member) -> Result<(), GroupFailed> {
         let mut next = Some(first);
         while let Some(member) = next {
@@ -195,7 +195,7 @@ impl WriterThread {
         run(&self.connected()?, COMMIT)?;
         self.last_length = group.answers.len();
         self.last_commit = committing.elapsed();
-        // What was written into a file without its name is lost with this process.
+        // Writes to a file without a name are lost when this process ends.
         Ok(self.file.check()?)
     }
 
@@ -212,7 +212,7 @@ impl WriterThread {
         Ok(connection)
     }
 
-    /// Returns the connection, and opens another one if the last group left it in doubt.
+    /// Returns the connection. Opens another one if the last group left its state unknown.
     fn connected(&mut self) -> sqlx::Result<SharedConnection> {
         let connection = match self.connection.take() {
             Some(connection) => connection,
@@ -221,7 +221,7 @@ impl WriterThread {
         Ok(Arc::clone(self.connection.insert(connection)))
     }
 
-    /// Returns the next transaction, of this group if there is one. `None` if the group is complete, or no more can come.
+    /// Returns the next transaction, of this group if there is one. `None` if the group is complete or the queue is closed.
     fn next(&mut self, mut group: Option<&mut Group>) -> Option<Member> {
         while self.closing.is_none() {
             let message = match &mut group {
@@ -240,9 +240,9 @@ impl WriterThread {
         None
     }
 
-    /// Receives a message while a group takes in transactions. Flushing a slow disk takes so much longer than running a
-    /// transaction that it pays to wait a little for callers that have just got the outcomes of the last group and may send
-    /// their next transactions. A caller that is alone never waits.
+    /// Receives a message for a group that accepts more transactions. Flushing a slow disk takes much longer than running a
+    /// transaction, so it pays to wait briefly: the callers of the last group have just got their outcomes, and may send more
+    /// transactions. A single caller never waits.
     fn join(&self, group: &mut Group) -> Option<Message> {
         let length = group.answers.len();
         if length >= self.limits.length_max || group.begun.elapsed() >= self.limits.time_max {
@@ -265,15 +265,15 @@ fn run(connection: &SharedConnection, sql: &'static str) -> sqlx::Result<()> {
     connection.unwrap_or_else(PoisonError::into_inner).run(sql)
 }
 
-/// Takes the lock for writing at once, so that nothing changes between looking and inserting.
+/// Takes the write lock at once, so that nothing changes between reading and writing.
 const BEGIN: &str = "begin immediate";
 const COMMIT: &str = "commit";
 
-/// All have one name, of which SQLite takes the last.
+/// All savepoints share one name; SQLite uses the latest.
 const SAVEPOINT: &str = "savepoint member";
 const ROLLBACK_TO_SAVEPOINT: &str = "rollback to member";
 
-/// A group waits for more transactions for this part of the time that the last commit took, at most.
+/// A group waits for more transactions for at most the last commit's duration divided by this.
 const GATHERING_PART: u32 = 4;
 
 #[cfg(test)]
@@ -282,7 +282,7 @@ mod tests {
 
     use super::{super::super::SqliteSettings, *};
 
-    /// What a group of one transaction receives, if this comes while it waits, after a group of so many.
+    /// Returns what a group of one transaction receives if `sent` arrives while it waits, after a group of `last_length`.
     fn received(
         last_length: usize,
         last_commit: Duration,
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_smaller_than_the_last_waits_for_a_quarter_of_the_flush() {
+    fn a_group_smaller_than_the_last_waits_briefly_for_more() {
         let close = || Some(Message::Close(oneshot::channel().0));
         let hour = Duration::from_hours(1);
         assert!(received(2, 4 * hour, close()).is_some());

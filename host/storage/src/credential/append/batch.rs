@@ -1,10 +1,10 @@
-//! Adding versions of several credentials by one transaction of PostgreSQL.
+//! Adding versions of several credentials in one PostgreSQL transaction.
 //!
-//! What makes a commit slow is the flush of the disk, and serializable transactions that look up neighbouring names come in each
-//! other's way. So versions that arrive while others are written are added together, by a transaction that is read committed and
-//! locks the rows of the credentials. That is as safe as a serializable transaction for the versions that [`is_batched`] lets in;
-//! `host/README.md` says why. A version that does not fit, and each version of a batch that another transaction came in the way
-//! of, is added by a serializable transaction of its own, which finds the reason.
+//! The slow part of a commit is the flush of the disk, and serializable transactions that look up neighbouring names conflict.
+//! So versions that arrive while others are written are added together, by a read-committed transaction that locks the rows of
+//! the credentials. For the versions that [`is_batched`] accepts, that is as safe as a serializable transaction;
+//! `host/README.md` says why. A version that does not fit, and each version of a batch that conflicts with another transaction,
+//! is added by its own serializable transaction, which determines the reason.
 
 mod statements;
 
@@ -34,36 +34,35 @@ use crate::{
     row::column,
 };
 
-/// Collects versions that are to be added, and adds them in batches.
+/// Collects versions to add, and adds them in batches.
 #[derive(Clone)]
 pub(crate) struct AppendBatches {
-    /// It is as long as there are callers.
+    /// Its length is bounded by the number of callers.
     queue: mpsc::UnboundedSender<Queued<Pending>>,
     wait_max: Duration,
     waiting: Arc<Waiting>,
 }
 
-/// A version to add, whose caller waits for the place. The place is `None` if the version must be added by a transaction of its
-/// own.
+/// A version to add. Its caller receives its place, or `None` if it needs a transaction of its own.
 struct Pending {
     addition: Arc<Addition>,
     answer: oneshot::Sender<Result<Option<Place>, BatchFailed>>,
 }
 
-/// What is not in a batch yet.
+/// Versions that are not in a batch yet.
 struct Backlog {
     queue: mpsc::UnboundedReceiver<Queued<Pending>>,
-    /// A version that did not fit into the last batch, and begins the next one.
+    /// A version that did not fit into the last batch and begins the next one.
     next: Option<Pending>,
 }
 
-/// Why nothing of a batch was written, unless the answer to the commit was lost. All of its versions share the cause.
+/// Why nothing of a batch was written, unless the response to the commit was lost. All its versions share the cause.
 #[derive(Clone, Debug)]
 struct BatchFailed(Arc<RepositoryFailure>);
 
 impl fmt::Display for BatchFailed {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("the versions that were to be added together were not added")
+        formatter.write_str("could not add the versions of the batch")
     }
 }
 
@@ -74,8 +73,8 @@ impl Error for BatchFailed {
 }
 
 impl AppendBatches {
-    /// Starts the tasks that write batches. They end with the last clone of this. A version waits for `wait_max` at most until its
-    /// batch begins.
+    /// Starts the tasks that write batches. They end when the last clone is dropped. A version waits for at most `wait_max`
+    /// until its batch begins.
     pub(crate) fn start(writer: &Writer, wait_max: Duration) -> Self {
         let (queue, pending) = mpsc::unbounded_channel();
         let backlog = Arc::new(Mutex::new(Backlog {
@@ -92,7 +91,7 @@ impl AppendBatches {
         }
     }
 
-    /// Adds a version. Returns `None` if it must be added by a transaction of its own; then nothing was written.
+    /// Adds a version. Returns `None`, and writes nothing, if it needs a transaction of its own.
     pub(super) async fn append(
         &self,
         addition: &Arc<Addition>,
@@ -109,14 +108,14 @@ impl AppendBatches {
         outcome.map_err(|failed| RepositoryFailure::Unavailable(Box::new(failed)))
     }
 
-    /// How many versions wait for their batches.
+    /// Returns the number of versions that wait for their batches.
     pub(crate) fn waiting(&self) -> usize {
         self.waiting.count()
     }
 }
 
-/// Whether a version may be added in a batch: nothing is decided but whether its own credential is as expected, and no other
-/// transaction decides anything by this credential that does not write it as well.
+/// Whether a version may be added in a batch: its preconditions concern only its own credential, and any other transaction that
+/// depends on this credential also writes it.
 fn is_batched(addition: &Addition) -> bool {
     let version = &addition.version;
     let is_certificate = version.credential_type.as_str() == CredentialType::CERTIFICATE
@@ -132,7 +131,7 @@ fn is_batched(addition: &Addition) -> bool {
     !is_certificate && !reads_versions && !version.is_transitional
 }
 
-/// Writes batches until no more versions can come.
+/// Writes batches until the queue is closed.
 async fn write_batches(writer: Writer, backlog: Arc<Mutex<Backlog>>) {
     loop {
         let Some(batch) = backlog.lock().await.next_batch().await else {
@@ -145,7 +144,7 @@ async fn write_batches(writer: Writer, backlog: Arc<Mutex<Backlog>>) {
         let appending = writer.read_committed(|transaction| append_all(transaction, additions));
         let mut places = match appending.await {
             Ok(places) => Ok(places),
-            // It was rolled back.
+            // The batch was rolled back.
             Err(failure) if is_undone(&failure) => {
                 writer.count_retry();
                 Ok(HashMap::new())
@@ -156,21 +155,20 @@ async fn write_batches(writer: Writer, backlog: Arc<Mutex<Backlog>>) {
             let place = places
                 .as_mut()
                 .map(|places| places.remove(&addition.version.id));
-            // A caller that has gone needs no response.
+            // Fails only if the caller is gone.
             drop(answer.send(place.map_err(|failed| failed.clone())));
         }
     }
 }
 
-/// Whether it is certain that nothing was written, and the same may succeed by transactions of their own.
+/// Whether nothing was written for certain, and retrying each version in a transaction of its own may succeed.
 fn is_undone(failure: &RepositoryFailure) -> bool {
     is_conflict(failure) || matches!(failure, RepositoryFailure::Query(_))
 }
 
 impl Backlog {
-    /// Waits for a version, and returns it with those that wait behind it, up to one that does not fit. Each name is there once.
-    /// They are in the order of their names: so of two batches that insert the same names, none waits for the other while that
-    /// one waits for it.
+    /// Waits for a version. Returns it with those queued behind it, up to the first that does not fit. No name is repeated. The
+    /// versions are in the order of their names, so that two batches that insert the same names can't deadlock.
     async fn next_batch(&mut self) -> Option<Vec<Pending>> {
         let mut batch = Vec::new();
         let (mut names, mut bytes) = (HashSet::new(), 0);
@@ -204,7 +202,7 @@ fn folded_name(addition: &Addition) -> String {
     addition.version.name.lookup().folded().to_owned()
 }
 
-/// Adds those versions that fit, and returns their places by their ids.
+/// Adds the versions that fit, and returns their places by id.
 async fn append_all(
     mut transaction: Transaction,
     additions: Arc<[Arc<Addition>]>,
@@ -223,7 +221,7 @@ async fn append_all(
     transaction.commit(places).await
 }
 
-/// Whether a version fits a credential that exists. What the newest version is has not been read.
+/// Whether a version fits an existing credential. Its newest version has not been read.
 fn fits(addition: &Addition, owner: &Owner) -> bool {
     let version = &addition.version;
     owner.credential_type == version.credential_type
@@ -232,8 +230,8 @@ fn fits(addition: &Addition, owner: &Owner) -> bool {
         && holds(addition.condition, Some(owner))
 }
 
-/// Locks the credentials that exist, and returns them by their folded names. No other transaction changes or deletes them until
-/// this one ends.
+/// Locks the existing credentials and returns them by folded name. No other transaction changes or deletes them until this one
+/// ends.
 async fn lock_credentials(
     transaction: &mut Transaction,
     additions: &[Arc<Addition>],
@@ -254,7 +252,7 @@ async fn lock_credentials(
     Ok(owners)
 }
 
-/// Inserts credentials, except those that another transaction has inserted since.
+/// Inserts credentials, except those that another transaction inserted in the meantime.
 async fn insert_credentials<'a>(
     transaction: &mut Transaction,
     absent: Vec<&'a Addition>,
@@ -321,12 +319,11 @@ async fn insert_versions(
     places.collect()
 }
 
-/// The most versions that one transaction adds, and the most bytes of their ciphertexts, but for one version that is longer by
-/// itself.
+/// The maximum number of versions in a transaction, and of bytes of their ciphertexts. A single version may be longer.
 const LENGTH_MAX: usize = 64;
 const BYTES_MAX: usize = 4 * 1_024 * 1_024;
 
-/// How many batches are written at the same time: one while the disk flushes the other.
+/// The number of concurrent batches: one is prepared while the disk flushes the other.
 const CONCURRENT_BATCHES: usize = 2;
 
 #[cfg(test)]

@@ -1,20 +1,20 @@
-//! Reading versions that a caller may read.
+//! Reading versions after a permission check.
 
 use crate::{permission::statements::places, statement::StatementOfMany};
 
-/// SQLite: the version with the id `$3` of the credential with the folded name `$1` and, in this casing, the name `$2`.
+/// SQLite: the version with the id `$3` of the credential with the folded name `$1` and the exact name `$2`.
 pub(crate) const SQLITE_NAMED_VERSION_BY_ID: &str = select_version!(
     "from credential_version v join credential c on c.sequence = v.credential_sequence
      where v.id = $3 and c.name_folded = $1 and c.name = $2"
 );
 
-/// SQLite: as [`VERSIONS_NEWEST_FIRST`](super::VERSIONS_NEWEST_FIRST), at most `$3`, where the credential has the name `$2` in this casing.
+/// SQLite: as [`VERSIONS_NEWEST_FIRST`](super::VERSIONS_NEWEST_FIRST), at most `$3`, if the credential has the exact name `$2`.
 pub(crate) const SQLITE_NAMED_VERSIONS_NEWEST_FIRST: &str = select_version!(
     "from credential c join credential_version v on v.credential_sequence = c.sequence
      where c.name_folded = $1 and c.name = $2 order by v.sequence desc limit $3"
 );
 
-/// SQLite: as [`VERSIONS_CURRENT`](super::VERSIONS_CURRENT), where the credential has the name `$2` in this casing.
+/// SQLite: as [`VERSIONS_CURRENT`](super::VERSIONS_CURRENT), if the credential has the exact name `$2`.
 pub(crate) const SQLITE_NAMED_VERSIONS_CURRENT: &str = concat!(
     select_version!(
         "from credential c join credential_version v on v.sequence = c.current_sequence
@@ -26,9 +26,9 @@ pub(crate) const SQLITE_NAMED_VERSIONS_CURRENT: &str = concat!(
     )
 );
 
-/// PostgreSQL: the permissions of the actor `$1` on any of `count` paths, the last parameters; and if one of them has the operation
-/// `$2`, the stored name of the credential with the folded name `$3`, and, if that is `$4`, versions of it. Else the credential is
-/// not looked for: the condition holds for no row in particular, so it is looked at before the first one.
+/// PostgreSQL: the permissions of the actor `$1` on any of `count` paths, the last parameters. If one of them includes the
+/// operation `$2`, also the stored name of the credential with the folded name `$3` and, if that name is `$4`, versions of it.
+/// Otherwise the credential is not read: the condition depends on no row, so PostgreSQL evaluates it first.
 macro_rules! postgres_permitted {
     ($first_path:expr, $($versions:literal),+) => {
         |count| {

@@ -1,6 +1,6 @@
-//! The SQL of searches by path, by a part of the name, by expiry and by the plugin that made a version.
+//! The SQL of searches by path, by a part of the name, by expiry and by the plugin that generated a version.
 
-/// What a search finds.
+/// The columns of a search.
 macro_rules! select_found {
     ($($rest:expr),+) => {
         concat!(
@@ -12,7 +12,7 @@ macro_rules! select_found {
     };
 }
 
-/// What a search by expiry finds.
+/// The columns of a search by expiry.
 macro_rules! select_found_expiring {
     ($($rest:expr),+) => {
         concat!(
@@ -31,10 +31,10 @@ pub(crate) const FIND_EXPIRING: &str = select_found_expiring!("");
 pub(crate) const FIND_EXPIRING_BELOW: &str =
     select_found_expiring!("and c.name_folded >= $2 and c.name_folded < $3");
 
-/// The parts of three characters of the text of a parameter that few names have, eight at most, as `rare_part`: those that none of
-/// some names has which happen to come first by their random ids. The time that an index takes for a text is that of all its
-/// parts together, and grows with the store for each part that is in most names, as the beginning of a path is. A text that
-/// is as short as a word has no rare parts: what they would save, finding them costs.
+/// Up to eight trigrams of a parameter's text that few names contain, as `rare_part`: those missing from a sample of names,
+/// chosen by their random ids. An index lookup takes time for every trigram of the text, and for a common one, as at the
+/// beginning of a path, that time grows with the store. A text as short as a word has no rare parts: finding them would cost as
+/// much as they save.
 macro_rules! rare_parts {
     ($text:literal, $position:literal) => {
         concat!(
@@ -58,10 +58,10 @@ macro_rules! rare_parts {
     };
 }
 
-/// PostgreSQL: the sequences of the credentials whose names contain the text of a parameter. Its rare parts are looked up, or
-/// all its parts of three characters when it has none, or the text itself when it is shorter, and what has them all is looked
-/// at. They are gathered first, because the planner, which does not know the text, expects the more of them the larger the
-/// store is, and would sooner or later rather read all credentials.
+/// PostgreSQL: the sequences of the credentials whose names contain the text of a parameter. Looks up the text's rare parts, or
+/// all its trigrams if it has none, or the text itself if it is shorter, and compares the names that match. Gathers the
+/// sequences first: the planner does not know the text and expects more matches in a larger store, so it would eventually read
+/// all credentials instead.
 macro_rules! postgres_containing {
     ($text:literal) => {
         concat!(
@@ -91,8 +91,8 @@ pub(crate) const POSTGRES_FIND_CONTAINING: &str = select_found!(postgres_contain
 pub(crate) const POSTGRES_FIND_EXPIRING_CONTAINING: &str =
     select_found_expiring!("and ", postgres_containing!("$2"));
 
-/// SQLite: as [`postgres_containing`], for texts of three characters and more. The full-text index is asked for what has all
-/// rare parts, or for the text as a phrase.
+/// SQLite: as [`postgres_containing`], for texts of at least three characters. Queries the full-text index for all rare parts,
+/// or for the text as a phrase.
 macro_rules! sqlite_containing {
     ($text:literal) => {
         concat!(
@@ -136,9 +136,8 @@ pub(crate) const SQLITE_FIND_EXPIRING_CONTAINING_SHORT: &str = select_found_expi
 
 // ---- Expiry with the chain --------------------------------------------------------------------------------------------
 
-/// The first links of chains: the versions in use. Here and in the further links, an equality is written as a range of one value, as in
-/// `newest_first!`, so that each link is looked up, and not all versions are read to be joined, however many chains the planner
-/// expects.
+/// The first links of chains: the versions in use. Here and in later links, an equality is a range of one value, as in
+/// `newest_first!`, so that each link is looked up. Otherwise a planner that expects many chains reads and joins all versions.
 macro_rules! select_chain_ends {
     () => {
         "select c.sequence, c.name, c.current_created_at as version_created_at, cast(0 as bigint) as depth,
@@ -148,9 +147,8 @@ macro_rules! select_chain_ends {
     };
 }
 
-/// The links of the chains of versions in use that expire until `$1`, the first to expire first. A chain is walked from
-/// each version to the one that signed it; that one is older, so no chain comes back to itself. The farthest link has the
-/// depth `$2`.
+/// The links of the chains of versions in use that expire until `$1`, in the order of expiry. A chain goes from each version to
+/// the older one that signed it, so it has no cycle. The farthest link has the depth `$2`.
 macro_rules! select_effective_expiries {
     ($($names:expr),*) => {
         concat!(
@@ -160,7 +158,7 @@ macro_rules! select_effective_expiries {
             $($names,)*
             " union all ",
             select_chain_ends!(),
-            // That of another type an issuer has signed, after 1970. It has no transitional version.
+            // Other types: only if an issuer signed the version, with an expiry after 1970. They have no transitional versions.
             "where c.credential_type <> 'certificate' and c.newest_expires_at > 0 and v.expires_at is not null ",
             $($names,)*
             "
@@ -195,9 +193,9 @@ pub(crate) const SQLITE_EFFECTIVE_EXPIRIES_CONTAINING_SHORT: &str = select_effec
     "and c.sequence in (select doc from credential_name_trigram where term >= $3 and term < $4)"
 );
 
-// ---- What a plugin made -----------------------------------------------------------------------------------------------
+// ---- Generated by a plugin --------------------------------------------------------------------------------------------
 
-/// The versions that count of those that the plugin with the digest `$1` made, those of one credential together.
+/// The newest, current and transitional versions that the plugin with the digest `$1` generated, grouped by credential.
 macro_rules! select_generated_by {
     ($($names:literal),*) => {
         concat!(

@@ -1,4 +1,4 @@
-//! A file with a thread that writes to it, and transactions that end in every way.
+//! A SQLite file with its writer thread, and transactions with every kind of ending.
 
 use std::{fs, sync::mpsc, time::Duration};
 
@@ -15,7 +15,7 @@ use super::super::{
 };
 use crate::{row::column, statement::statement};
 
-/// A file with a table `t` of numbers, the thread that writes to it, and a connection that reads it as other processes would.
+/// A file with a table `t` of numbers, its writer thread, and a connection that reads it as another process would.
 pub(super) struct Fixture {
     folder: TempDir,
     pub(super) writer: GroupCommit,
@@ -30,7 +30,7 @@ pub(super) struct Blocking {
     pub(super) writing: Writing,
 }
 
-/// How a transaction ends that has inserted a number.
+/// How a transaction ends after it inserted a number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Ending {
     Commit,
@@ -40,7 +40,7 @@ pub(super) enum Ending {
     /// A statement fails.
     Fail,
     Panic,
-    /// It waits for something else than the database.
+    /// It waits for something other than the database.
     Wait,
     /// The database refuses to commit it.
     BeRefused,
@@ -75,7 +75,7 @@ impl Fixture {
         }
     }
 
-    /// Queues a transaction behind those that are queued.
+    /// Queues a transaction at the end of the queue.
     pub(super) async fn write(&self, number: i64, ending: Ending) -> Writing {
         let writer = self.writer.clone();
         let writing = tokio::spawn(async move {
@@ -86,7 +86,7 @@ impl Fixture {
         writing
     }
 
-    /// Begins a transaction that nothing is queued behind.
+    /// Begins a transaction with nothing queued after it.
     pub(super) async fn block(&self, number: i64, ending: Ending) -> Blocking {
         let (begun, beginning) = oneshot::channel();
         let blocking = self.queue_blocking(number, ending, begun).await;
@@ -94,7 +94,7 @@ impl Fixture {
         blocking
     }
 
-    /// Queues a transaction that reports its beginning and then blocks the thread.
+    /// Queues a transaction that reports when it begins and then blocks the thread.
     pub(super) async fn queue_blocking(
         &self,
         number: i64,
@@ -122,7 +122,7 @@ impl Fixture {
         numbers(&self.reader.fetch_all(&statement(NUMBERS)).unwrap())
     }
 
-    /// How many commits the write-ahead log holds: frames that say how large the database is after them.
+    /// Counts the commits in the write-ahead log: the frames that contain the size of the database after the commit.
     pub(super) fn commits(&self) -> usize {
         let log = fs::read(self.folder.path().join("test.sqlite-wal")).unwrap();
         let number = |at: usize| u32::from_be_bytes(log[at..at + 4].try_into().unwrap());
@@ -131,7 +131,7 @@ impl Fixture {
         frames.filter(|frame| number(frame + 4) != 0).count()
     }
 
-    /// Runs a statement by itself.
+    /// Runs a single statement as a transaction.
     pub(super) async fn run(&self, sql: &'static str) -> Result<(), RepositoryFailure> {
         let running = self.writer.transaction(move |mut transaction| async move {
             transaction.fetch_all(statement(sql)).await?;
@@ -164,7 +164,7 @@ pub(super) async fn write(
             assert!(insert(&mut transaction, number + 1).await.is_err());
             transaction.commit(()).await
         }
-        Ending::Panic => panic!("as the test wants"),
+        Ending::Panic => panic!("intended by the test"),
         Ending::Wait => {
             yield_now().await;
             transaction.commit(()).await

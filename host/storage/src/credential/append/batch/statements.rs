@@ -1,5 +1,4 @@
-//! The SQL of batches. There is a text for each power of two of rows, so that it stays prepared. Rows that are left over have no
-//! id.
+//! The SQL of batches. Texts exist only for powers of two of rows, so that they stay prepared. Unused rows have no id.
 
 use keywright_core::ports::NewVersion;
 use sqlx::AssertSqlSafe;
@@ -7,14 +6,15 @@ use uuid::Uuid;
 
 use crate::statement::{Statement, statement};
 
-/// Locks the rows of the credentials with these folded names, in the order of the names. Others may still refer to the rows.
+/// Locks the rows of the credentials with these folded names, in the order of the names. Other transactions may still reference
+/// the rows.
 pub(super) fn lock_credentials(names: &[String]) -> Statement {
     let count = names.len().next_power_of_two();
     let query = statement(AssertSqlSafe(lock_credentials_sql(count)));
     (0..count).fold(query, |query, place| query.bind(names.get(place).cloned()))
 }
 
-/// Inserts the credentials of new versions, which have these ids, except those whose names exist by now.
+/// Inserts the credentials of new versions with these ids, except those whose names exist by now.
 pub(super) fn insert_credentials(credentials: &[(Uuid, &NewVersion)]) -> Statement {
     let count = credentials.len().next_power_of_two();
     let query = statement(AssertSqlSafe(insert_credentials_sql(count)));
@@ -29,8 +29,8 @@ pub(super) fn insert_credentials(credentials: &[(Uuid, &NewVersion)]) -> Stateme
     })
 }
 
-/// Inserts versions of the credentials with these sequences, and points the credentials at them. There is no row for a version
-/// whose sequence is not behind that of the newest one.
+/// Inserts versions of the credentials with these sequences, and points the credentials at them. Returns no row for a version
+/// whose sequence is not after that of the newest one.
 pub(super) fn add_versions(versions: &[(i64, &NewVersion)]) -> Statement {
     let count = versions.len().next_power_of_two();
     let query = statement(AssertSqlSafe(add_versions_sql(count)));
@@ -53,7 +53,7 @@ pub(super) fn add_versions(versions: &[(i64, &NewVersion)]) -> Statement {
     })
 }
 
-/// The texts, for the test of their plans.
+/// Returns the texts, for the test of their plans.
 #[cfg(test)]
 pub(crate) fn texts(count: usize) -> [String; 3] {
     [
@@ -88,7 +88,7 @@ fn add_versions_sql(count: usize) -> String {
         "uuid", "bigint", "bigint", "boolean", "text", "text", "text", "text", "uuid", "bytea",
         "bytea",
     ];
-    // They are repeated, so that no plan reads other credentials.
+    // Repeated, so that no plan reads other credentials.
     let sequences = (0..count).map(|row| format!("${}", row * types.len() + 2));
     format!(
         "with new (
@@ -116,7 +116,7 @@ fn add_versions_sql(count: usize) -> String {
     )
 }
 
-/// So many rows of parameters. The first one names the types of all.
+/// Returns rows of parameters. The first row declares the types.
 fn rows(count: usize, types: &[&str]) -> String {
     let row = |row: usize| {
         let places = types.iter().enumerate().map(|(column, type_name)| {

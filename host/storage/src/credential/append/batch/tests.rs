@@ -1,4 +1,4 @@
-//! Which versions are in a batch.
+//! The composition of batches.
 
 use chrono::DateTime;
 use keywright_core::ports::{Envelope, Identifiers, NewVersion, ReadVersions, VersionSelection};
@@ -38,7 +38,7 @@ fn addition(name: &str, ciphertext_bytes: usize) -> Addition {
     }
 }
 
-/// The names of the batches of these versions, all of which wait when the first batch begins.
+/// Returns the names in each batch, if all these versions are queued when the first batch begins.
 async fn batches(additions: impl IntoIterator<Item = Addition>) -> Vec<Vec<String>> {
     let waiting = Waiting::default();
     let (queue, pending) = mpsc::unbounded_channel();
@@ -65,14 +65,14 @@ async fn batches(additions: impl IntoIterator<Item = Addition>) -> Vec<Vec<Strin
 }
 
 #[tokio::test]
-async fn a_name_is_in_a_batch_once_and_batches_are_in_the_order_of_the_names() {
+async fn batches_are_sorted_by_name_and_repeat_no_name() {
     let names = ["/c", "/a", "/b", "/A", "/d"];
     let batches = batches(names.map(|name| addition(name, 1))).await;
     assert_eq!(batches, [vec!["/a", "/b", "/c"], vec!["/a", "/d"]]);
 }
 
 #[tokio::test]
-async fn a_batch_has_a_length_and_a_number_of_bytes_at_most() {
+async fn the_versions_and_bytes_of_a_batch_are_limited() {
     let lengths = |batches: Vec<Vec<String>>| -> Vec<usize> {
         batches.iter().map(Vec::len).collect::<Vec<_>>()
     };
@@ -85,7 +85,7 @@ async fn a_batch_has_a_length_and_a_number_of_bytes_at_most() {
 }
 
 #[test]
-fn a_version_that_depends_on_more_than_its_credential_is_not_batched() {
+fn a_version_that_depends_on_other_versions_is_not_batched() {
     assert!(is_batched(&addition("/a", 1)));
     let mut transitional = addition("/a", 1);
     transitional.version.is_transitional = true;
