@@ -194,7 +194,7 @@ pub(super) const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "[[encryption.keys]]",
         "[[encryption.keys]]\nprovider = \"kms\"\nsocket = \"kms.sock\"\ntrusted_authorities = \"empty.key\"\n[[encryption.keys]]",
-        "encryption.keys[0]: using a key management plugin: the authorities that are trusted",
+        "encryption.keys[0]: using a key management plugin: the trusted authorities",
     ),
     (
         "listen = \"127.0.0.1:9001\"",
