@@ -75,7 +75,7 @@ fn usage_errors_name_the_argument() {
     for (arguments, told) in [
         (
             &["run", "wireguard.wasm", "--parameters", "[1]"],
-            "no object",
+            "must be a JSON object",
         ),
         (
             &["run", "wireguard.wasm", "--parameters", "{"],
