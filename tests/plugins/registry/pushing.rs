@@ -95,7 +95,10 @@ fn password_is_not_sent_over_plain_http() {
     let login = ["--user", "ada", "--password-file", "token", "--plain-http"];
     let target = ["plain.wasm", "oci://registry.example.com/a:1"];
     let run = workshop.push(&[&target[..], &login].concat()).expect(1);
-    assert!(run.errors.contains("over plain HTTP only to this machine"), "{run:#?}");
+    assert!(
+        run.errors.contains("over plain HTTP only to this machine"),
+        "{run:#?}"
+    );
 }
 
 /// Runs the commands below `Examples:` in the help text, with the test's registry.
