@@ -1,11 +1,11 @@
-//! The section `encryption`: what a server does not start with, and what it says of it.
+//! Invalid settings in the section `encryption`, and their errors.
 
 use keywright_harness::{Options, Server};
 
 use super::{sections, with_keys, with_secrets};
 
 #[test]
-fn keys_that_can_not_be_meant_are_refused() {
+fn invalid_key_configurations_are_refused() {
     let inactive = sections(&["KEY_A", "KEY_B"]).replace("active = true", "active = false");
     let both_active = sections(&["KEY_A", "KEY_B"]).replace("active = false", "active = true");
     let kms = |lines: &str| format!("[[encryption.keys]]\nprovider = \"kms\"\n{lines}\n");
@@ -26,10 +26,10 @@ fn keys_that_can_not_be_meant_are_refused() {
             sections(&["PASSWORD", "KEY_A", "PASSWORD"]),
             "the encryption keys 1 and 3,",
         ),
-        (raw("active = true"), "either a file or a variable"),
+        (raw("active = true"), "either a file or an environment variable"),
         (
             raw("file = \"a\"\nenvironment = \"KEY_A\""),
-            "either a file or a variable",
+            "either a file or an environment variable",
         ),
         (
             raw("environment = \"KEYWRIGHT_TEST_ABSENT\""),
@@ -64,7 +64,7 @@ fn keys_that_can_not_be_meant_are_refused() {
 }
 
 #[tokio::test]
-async fn a_password_that_is_short_is_warned_of_without_being_said() {
+async fn a_short_password_is_warned_about_but_not_logged() {
     for (password, is_warned_of) in [("SHORT_PASSWORD", true), ("PASSWORD", false)] {
         let server = Server::start_with(&with_keys(&[password])).await;
         let log = server.log();

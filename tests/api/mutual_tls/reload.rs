@@ -1,4 +1,4 @@
-//! The TLS files are read again at SIGHUP, and what is open goes on.
+//! SIGHUP reloads the TLS files; open connections continue.
 
 #![expect(
     clippy::unwrap_used,
@@ -22,7 +22,7 @@ use super::{
 const UNKNOWN_AUTHORITY: Meets = Meets::Alert(AlertDescription::UnknownCA);
 
 #[tokio::test]
-async fn new_authorities_hold_for_new_connections_and_old_connections_go_on() {
+async fn reloaded_cas_apply_to_new_connections_only() {
     let (old, new) = (Authority::root("old"), Authority::root("new"));
     let server = server_knowing(&[&old]).await;
     let contents = Contents::of_client(&[&[UNIT]]);
@@ -38,7 +38,7 @@ async fn new_authorities_hold_for_new_connections_and_old_connections_go_on() {
         trust(server.directory(), &[&new]);
         let line = server.reload_tls_files().await;
         assert!(
-            line.contains("\"INFO\"") && line.contains("read again"),
+            line.contains("\"INFO\"") && line.contains("reloaded"),
             "{line}"
         );
 
@@ -50,7 +50,7 @@ async fn new_authorities_hold_for_new_connections_and_old_connections_go_on() {
 }
 
 #[tokio::test]
-async fn a_new_certificate_of_the_server_holds_for_new_connections_and_old_connections_go_on() {
+async fn a_reloaded_certificate_applies_to_new_connections_only() {
     let authority = Authority::root("servers");
     let (first, second) = (
         authority.issue(&Contents::of_server()),
@@ -77,7 +77,7 @@ async fn a_new_certificate_of_the_server_holds_for_new_connections_and_old_conne
 }
 
 #[tokio::test]
-async fn files_that_can_not_be_used_leave_what_was_read_before() {
+async fn unusable_files_leave_the_previous_ones_active() {
     let authority = Authority::root("clients");
     let server = server_knowing(&[&authority]).await;
     let holder = authority.issue(&Contents::of_client(&[&[UNIT]]));
@@ -106,7 +106,7 @@ async fn files_that_can_not_be_used_leave_what_was_read_before() {
 }
 
 #[tokio::test]
-async fn a_key_that_is_not_the_certificates_leaves_both_as_they_were() {
+async fn a_mismatched_key_leaves_key_and_certificate_unchanged() {
     let server = server_with_own_files().await;
     let authority = Authority::root("servers");
     let [one, other] = [(); 2].map(|()| authority.issue(&Contents::of_server()));
@@ -135,7 +135,7 @@ async fn a_key_that_is_not_the_certificates_leaves_both_as_they_were() {
     }
 }
 
-/// A server whose certificate and key are files of its own folder.
+/// A server whose certificate and key are files in its own folder.
 async fn server_with_own_files() -> Server {
     let directory = TempDir::new().unwrap();
     for name in ["server.pem", "server-key.pem"] {

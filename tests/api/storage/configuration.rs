@@ -1,14 +1,14 @@
-//! The section `storage`: what a server does not start with, and what it says of it.
+//! Invalid settings in the section `storage`, and their errors.
 
 use keywright_harness::{Options, Server};
 
 #[test]
-fn a_storage_that_can_not_be_meant_is_refused() {
+fn an_invalid_storage_configuration_is_refused() {
     for (lines, reason) in [
-        ("", "either a file, for SQLite, or a url"),
+        ("", "either file, for SQLite, or url"),
         (
             "file = \"a.db\"\nurl = \"postgres://db/a\"",
-            "either a file, for SQLite, or a url",
+            "either file, for SQLite, or url",
         ),
         (
             "file = \"a.db\"\npassword_environment = \"A\"",
@@ -46,10 +46,7 @@ fn a_storage_that_can_not_be_meant_is_refused() {
             "file = \"a.db\"\nwait_seconds_max = 3601",
             "must be from 1 to 3600, not 3601",
         ),
-        (
-            "url = \"mysql//db\"",
-            "the database's URL is not understood",
-        ),
+        ("url = \"mysql//db\"", "the database's URL is malformed"),
     ] {
         let said = Server::refusal(&Options::default().storage(lines));
         assert!(said.contains(reason), "{lines}\n{said}");
@@ -57,15 +54,15 @@ fn a_storage_that_can_not_be_meant_is_refused() {
 }
 
 #[test]
-fn a_password_is_never_said_again() {
+fn a_database_password_is_never_printed() {
     for (lines, reason) in [
         (
             "url = \"postgres://keywright:hunter2@127.0.0.1:1/a\"",
-            "the database's URL must not hold a password",
+            "the database's URL must not contain a password",
         ),
         (
             "url = \"postgres://127.0.0.1:1/a?sslmode=disable&password=hunter2\"",
-            "the database's URL must not hold a password",
+            "the database's URL must not contain a password",
         ),
         (
             "url = \"postgres://keywright@127.0.0.1:1/a?sslmode=disable\"\npassword_environment = \"TEST_PASSWORD\"",
