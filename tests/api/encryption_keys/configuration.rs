@@ -26,7 +26,10 @@ fn invalid_key_configurations_are_refused() {
             sections(&["PASSWORD", "KEY_A", "PASSWORD"]),
             "the encryption keys 1 and 3,",
         ),
-        (raw("active = true"), "either a file or an environment variable"),
+        (
+            raw("active = true"),
+            "either a file or an environment variable",
+        ),
         (
             raw("file = \"a\"\nenvironment = \"KEY_A\""),
             "either a file or an environment variable",
@@ -46,7 +49,7 @@ fn invalid_key_configurations_are_refused() {
         (kms("active = true"), "needs the socket"),
         (
             kms("socket = \"kms.sock\"\nfile = \"a\""),
-            "file and environment do not belong to it",
+            "file and environment cannot be set for the provider kms",
         ),
         (
             kms("socket = \"kms.sock\"\ntrusted_authorities = \"absent.pem\""),
