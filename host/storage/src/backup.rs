@@ -1,8 +1,8 @@
-//! Backing up a file of SQLite while servers use it.
+//! Backing up a SQLite file while servers use it.
 //!
-//! `vacuum into` copies what one read transaction sees. Readers and writers go on meanwhile; what they write waits in the
-//! write-ahead log until the copy is done. The copy has nothing of what was deleted, and no unused pages. The alternative,
-//! SQLite's back-up interface, begins anew whenever another process writes, and is not to be had through sqlx.
+//! `vacuum into` copies the snapshot of one read transaction. Reads and writes continue; the writes stay in the write-ahead log
+//! until the copy is complete. The copy contains no deleted data and no unused pages. The alternative, SQLite's backup
+//! interface, restarts whenever another process writes, and sqlx does not provide it.
 
 use std::{
     fs::{self, File},
@@ -25,30 +25,30 @@ use crate::{
     statement::statement,
 };
 
-/// What a copy holds.
+/// The contents of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BackedUp {
-    /// The credentials.
+    /// The number of credentials.
     pub credentials: u64,
-    /// Their versions.
+    /// The number of their versions.
     pub versions: u64,
-    /// The permissions.
+    /// The number of permissions.
     pub permissions: u64,
-    /// The size of its file, in bytes.
+    /// The size of the file, in bytes.
     pub bytes: u64,
 }
 
-/// Why there is no copy of which it is sure that it lasts. But for [`BackupFailed::NotSynchronised`], nothing of one is left.
+/// Why a backup failed. Except after [`BackupFailed::NotSynchronised`], no copy exists.
 #[derive(Debug, thiserror::Error)]
 pub enum BackupFailed {
-    /// The copy is not what the database is.
+    /// The copy is damaged or incomplete.
     #[error("the copy can't be used: {0}")]
     CopyUnusable(String),
     /// The copy could not be read.
     #[error("the copy can't be read")]
     CopyNotRead(#[source] RepositoryFailure),
-    /// The copy is in its place, and whole; that it is there may be forgotten when the machine loses its power.
-    #[error("{} is there and whole, but its folder can't be synchronised with the disk", .path.display())]
+    /// The copy is complete, but a power failure may still remove its directory entry.
+    #[error("{} is complete, but its folder can't be synchronised with the disk", .path.display())]
     NotSynchronised {
         /// The file.
         path: PathBuf,
@@ -62,14 +62,14 @@ pub enum BackupFailed {
     /// The database can't be used.
     #[error(transparent)]
     Source(#[from] DatabaseUnusable),
-    /// There is something where the copy would be.
-    #[error("{} exists already, and is not replaced", .0.display())]
+    /// The target already exists.
+    #[error("{} already exists; use --force to overwrite it", .0.display())]
     TargetExists(PathBuf),
-    /// The copy would be put in the place of the database.
-    #[error("{} is the database itself, or one of its files", .0.display())]
+    /// The target is the database or one of its files.
+    #[error("{} is the database itself or one of its files", .0.display())]
     TargetIsSource(PathBuf),
-    /// What the copy would be put in the place of is no file.
-    #[error("{} is no file", .0.display())]
+    /// The target is not a file.
+    #[error("{} is not a file", .0.display())]
     TargetIsNoFile(PathBuf),
     /// The copy can't be written.
     #[error("{} can't be written", .path.display())]
@@ -82,13 +82,13 @@ pub enum BackupFailed {
     },
 }
 
-/// Copies a database to a file that only its owner may read, as it is at one moment after this was called. When this
-/// returns, the copy was read whole and found sound, and is on disk.
+/// Copies a snapshot of a database to a file that only its owner may read. When this returns, the whole copy is verified and on
+/// disk.
 ///
-/// `progressed` is told how many bytes are copied, of how many. Only with `may_replace` is a file replaced that is there.
+/// `progressed` receives the number of copied bytes and their total. An existing file is only replaced with `may_replace`.
 ///
 /// # Errors
-/// Why there is no copy, or none of which it is sure that it lasts.
+/// If no copy exists, or if it may not survive a power failure.
 pub async fn back_up(
     source: &SqliteOptions,
     target: &Path,
@@ -111,7 +111,7 @@ pub async fn back_up(
     Ok(BackedUp { bytes, ..counted })
 }
 
-/// Where the copy is to be.
+/// The path of the copy.
 struct Target {
     path: PathBuf,
     folder: PathBuf,
@@ -128,7 +128,7 @@ impl Target {
         let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
             return Err(BackupFailed::TargetIsNoFile(path));
         };
-        // The folder may be reached by several ways.
+        // Several paths may lead to the folder.
         let folder = folder.canonicalize().map_err(not_written)?;
         let path = folder.join(name);
         refuse_source(&path, source)?;
@@ -174,22 +174,22 @@ fn refuse_source(target: &Path, source: &Path) -> Result<(), BackupFailed> {
     Ok(())
 }
 
-/// A copy that is not complete: in a folder of its own, with which it goes.
+/// An incomplete copy, in a folder of its own that is deleted with it.
 struct Partial {
     file: NamedTempFile,
-    /// After the file, so that it goes after it.
+    /// Declared after the file, so that it is dropped after it.
     _folder: TempDir,
 }
 
 impl Partial {
-    /// In the folder of the target, so that it can be renamed to it.
+    /// Creates the file in the folder of the target, so that it can be renamed to it.
     fn beside(target: &Target) -> Result<Self, BackupFailed> {
         let made = || {
             let folder = tempfile::Builder::new()
                 .prefix(".keywright-backup-")
                 .permissions(fs::Permissions::from_mode(MODE_FOLDER))
                 .tempdir_in(&target.folder)?;
-            // SQLite takes a file that is there when it is empty, and leaves its mode.
+            // SQLite accepts an existing empty file, and keeps its mode.
             let file = tempfile::Builder::new()
                 .permissions(fs::Permissions::from_mode(MODE_FILE))
                 .tempfile_in(folder.path())?;
@@ -205,7 +205,7 @@ impl Partial {
         self.file.path()
     }
 
-    /// Has it on disk, and then under its name. Returns its size in bytes.
+    /// Flushes the copy to disk and renames it to its target. Returns its size in bytes.
     fn put_in_place(self, target: &Target) -> Result<u64, BackupFailed> {
         let not_written = |source| target.not_written(source);
         self.file.as_file().sync_all().map_err(not_written)?;
@@ -228,7 +228,7 @@ impl Partial {
     }
 }
 
-/// Copies the database, and tells how far that is by the size of the copy.
+/// Copies the database. Reports the size of the copy as progress.
 async fn copy(
     reader: &Connections,
     to: &Path,
@@ -259,7 +259,7 @@ async fn copy(
     }
 }
 
-/// Reads the copy whole, and counts what is in it.
+/// Reads the whole copy, and counts its contents.
 async fn verify(
     source: &SqliteOptions,
     copy: &Path,
@@ -285,7 +285,7 @@ async fn verify_open(
     }
     let copied = migrations::applied(reader).await;
     if copied.map_err(BackupFailed::CopyNotRead)? != applied {
-        let what = "its schema changed while it was made".to_owned();
+        let what = "its schema changed during the backup".to_owned();
         return Err(BackupFailed::CopyUnusable(what));
     }
     let counts = reader.fetch_optional(statement(statements::COUNTS)).await;
@@ -301,19 +301,19 @@ async fn verify_open(
     counts.map_err(BackupFailed::CopyNotRead)
 }
 
-/// What SQLite and this crate add to the name of a database for its other files.
+/// The suffixes that SQLite and this crate append to the name of a database for its other files.
 const FILE_ENDS: [&str; 5] = ["", "-wal", "-shm", "-journal", MARKER_END];
 
 const MODE_FILE: u32 = 0o600;
 const MODE_FOLDER: u32 = 0o700;
 
-/// How often it is told how far the copy is.
+/// The interval between reports of progress.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(250);
 
 mod statements {
-    //! The SQL. Reading everything is meant.
+    //! The SQL. It reads the whole database on purpose.
 
-    /// The bytes that are in use.
+    /// The number of bytes in use.
     pub(super) const SIZE: &str = "
         select (page_count - freelist_count) * page_size as bytes
         from pragma_page_count, pragma_freelist_count, pragma_page_size";

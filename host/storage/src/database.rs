@@ -1,4 +1,4 @@
-//! A database that is open and up to date, whichever engine it has.
+//! An open database with a current schema, on either engine.
 
 use std::{io, path::PathBuf, sync::Arc};
 
@@ -13,35 +13,35 @@ use crate::{
     sqlite::{self, SqliteOptions},
 };
 
-/// A database that is open and up to date.
+/// An open database with a current schema.
 #[derive(Clone)]
 pub struct Database {
     pools: Pools,
     identifiers: Arc<dyn Identifiers>,
 }
 
-/// Where a database is, and how it is used.
+/// The location of a database and how to use it.
 #[derive(Clone, Debug)]
 pub enum DatabaseOptions {
-    /// On a server of PostgreSQL.
+    /// A database on a PostgreSQL server.
     Postgres(PostgresOptions),
-    /// In a file.
+    /// A SQLite file.
     Sqlite(SqliteOptions),
 }
 
-/// How many connections to a database there are at a moment.
+/// The current number of connections to a database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DatabaseOccupancy {
-    /// Those that read.
+    /// Connections that read.
     pub readers: PoolOccupancy,
-    /// Those that write; one to SQLite.
+    /// Connections that write. SQLite has one.
     pub writer: PoolOccupancy,
 }
 
 /// Why a database can't be used.
 #[derive(Debug, thiserror::Error)]
 pub enum DatabaseUnusable {
-    /// There is no file, and none is made.
+    /// The file is absent, and is not created.
     #[error("there is no database at {}", .path.display())]
     FileAbsent {
         /// The file.
@@ -56,9 +56,9 @@ pub enum DatabaseUnusable {
         #[source]
         source: io::Error,
     },
-    /// The file is absent, and the options say not to create it.
+    /// The file is absent, and the options prohibit its creation.
     #[error(
-        "there is no database at {}, and storage.file_creation_enabled is false: put the database in place, or enable the \
+        "there is no database at {}, and storage.file_creation_enabled is false; restore the database, or enable its \
          creation for the first start",
         .path.display()
     )]
@@ -66,29 +66,29 @@ pub enum DatabaseUnusable {
         /// The file.
         path: PathBuf,
     },
-    /// The file is absent or empty, though it was created before.
+    /// The file is absent or empty, though it was created earlier.
     #[error(
-        "the database {} is missing or empty, though a server has used it before: put the database in place; to begin with a \
-         new, empty one, delete {}",
+        "the database {} is missing or empty, though a server has used it before; restore it, or delete {} to start with a new, \
+         empty one",
         .path.display(),
         .marker.display()
     )]
     FileVanished {
         /// The file.
         path: PathBuf,
-        /// The file that says so.
+        /// The marker of its creation.
         marker: PathBuf,
     },
-    /// The file is absent, and its write-ahead log is not.
+    /// The file is absent, but its write-ahead log exists.
     #[error(
-        "the database {} is missing, though its write-ahead log {} is there: put the database in place, or delete the log as well",
+        "the database {} is missing, though its write-ahead log {} exists; restore the database, or delete the log as well",
         .path.display(),
         .log.display()
     )]
     LogWithoutFile {
         /// The file.
         path: PathBuf,
-        /// Its log.
+        /// Its write-ahead log.
         log: PathBuf,
     },
     /// The file can't be opened as a database.
@@ -100,74 +100,73 @@ pub enum DatabaseUnusable {
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// The URL asks for less than that the server's certificate is verified, beside authorities to verify it by.
+    /// The URL disables the verification of the server's certificate, though trusted CAs are configured.
     #[error(
-        "the database's URL asks for sslmode={0}, by which the server's certificate is not verified, though authorities are \
-         configured to verify it by: ask for verify-full or verify-ca"
+        "the database's URL sets sslmode={0}, which does not verify the server's certificate, though trusted CAs are \
+         configured; use verify-full or verify-ca"
     )]
     CertificateNotVerified(&'static str),
-    /// The URL holds a password, which would end up where URLs do: in process lists, configurations and logs. Or it has an `@`
-    /// behind the server's name, as one has with a password in which a character is not encoded.
+    /// The URL contains a password, which would appear in process lists, configurations and logs. Or it has an `@` after the
+    /// server's name, which suggests a password with unencoded characters.
     #[error(
-        "the database's URL must not hold a password, nor an @ behind the server's name, which is written %40"
+        "the database's URL must not contain a password, nor an @ after the server's name; encode the @ as %40"
     )]
     PasswordInUrl,
-    /// No server has used the database, and it is not changed.
+    /// No server has used the database, and it stays unchanged.
     #[error("the database {database} has no schema: no server has used it")]
     SchemaAbsent {
-        /// The file, or the name of the database and its server.
+        /// The file, or the names of the database and its server.
         database: String,
     },
-    /// The schema is not the one that this program's migrations make.
-    #[error("the schema of the database {database} is not one of this program, or is not complete")]
+    /// The schema is not the one that this program's migrations create.
+    #[error("the schema of the database {database} does not match this program, or is incomplete")]
     SchemaDiffers {
-        /// The file, or the name of the database and its server.
+        /// The file, or the names of the database and its server.
         database: String,
     },
-    /// The schema is that of a newer program.
+    /// A newer program created the schema.
     #[error("the schema of the database {database} is newer than this program")]
     SchemaNewer {
-        /// The file, or the name of the database and its server.
+        /// The file, or the names of the database and its server.
         database: String,
     },
     /// The schema can't be read.
     #[error("the schema of the database {database} can't be read")]
     SchemaNotRead {
-        /// The file, or the name of the database and its server.
+        /// The file, or the names of the database and its server.
         database: String,
         /// The cause.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// The schema is that of an older program, and it is not changed.
+    /// An older program created the schema, and it stays unchanged.
     #[error(
-        "the schema of the database {database} is older than this program: a server of this version brings it up to date \
-         when it starts"
+        "the schema of the database {database} is older than this program; start a server of this version to migrate it"
     )]
     SchemaOlder {
-        /// The file, or the name of the database and its server.
+        /// The file, or the names of the database and its server.
         database: String,
     },
-    /// The schema can't be brought up to date, or is newer than this server.
-    #[error("the schema of the database {database} can't be brought up to date")]
+    /// The schema can't be migrated, or is too new for this server.
+    #[error("the schema of the database {database} can't be migrated")]
     SchemaNotMigrated {
-        /// The file, or the name of the database and its server.
+        /// The file, or the names of the database and its server.
         database: String,
         /// The cause.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// The server of the database does not answer, or refuses.
+    /// The database server is unreachable, or refuses the connection.
     #[error("the database {database} can't be reached")]
     ServerNotReached {
-        /// The name of the database and its server.
+        /// The names of the database and its server.
         database: String,
         /// The cause.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// The URL is none of a database of PostgreSQL.
-    #[error("the database's URL is not understood")]
+    /// The URL is not that of a PostgreSQL database.
+    #[error("the database's URL is malformed")]
     UrlMalformed {
         /// The cause.
         #[source]
@@ -176,10 +175,10 @@ pub enum DatabaseUnusable {
 }
 
 impl DatabaseOptions {
-    /// Whether they could be those of a database. None is connected to.
+    /// Validates the options without connecting.
     ///
     /// # Errors
-    /// When the URL is none, or holds a password.
+    /// If the URL is malformed or contains a password.
     pub fn check(&self) -> Result<(), DatabaseUnusable> {
         match self {
             Self::Postgres(options) => postgres::check(options),
@@ -189,10 +188,10 @@ impl DatabaseOptions {
 }
 
 impl Database {
-    /// Connects to a database once, and changes nothing there. A file that is not there is one that will be made.
+    /// Connects to a database once, without changing it. An absent file that may be created is accepted.
     ///
     /// # Errors
-    /// When it can't be reached or used.
+    /// If the database can't be reached or used.
     pub async fn reach(options: &DatabaseOptions) -> Result<(), DatabaseUnusable> {
         match options {
             DatabaseOptions::Postgres(options) => postgres::reach(options).await,
@@ -200,13 +199,12 @@ impl Database {
         }
     }
 
-    /// Opens the database and brings its schema up to date. A file is created when it is absent, readable by its owner
-    /// alone.
+    /// Opens the database and migrates its schema. Creates an absent file, which only its owner may read.
     ///
-    /// `identifiers` gives new credentials their ids.
+    /// `identifiers` provides the ids of new credentials.
     ///
     /// # Errors
-    /// When the database can't be reached or used, or its schema can't be brought up to date.
+    /// If the database can't be reached or used, or its schema can't be migrated.
     pub async fn open(
         options: &DatabaseOptions,
         identifiers: Arc<dyn Identifiers>,
@@ -218,12 +216,12 @@ impl Database {
         Ok(Self { pools, identifiers })
     }
 
-    /// Opens the database as it is, to read it: it is neither made nor brought up to date, and nothing can be written.
+    /// Opens an existing database read-only, and neither creates nor migrates it.
     ///
-    /// `identifiers` are those of [`Database::open`]; none is asked for.
+    /// `identifiers` is that of [`Database::open`]; it is not used.
     ///
     /// # Errors
-    /// When the database is not there, can't be reached or used, or its schema is not that of this program.
+    /// If the database is absent, can't be reached or used, or its schema is not that of this program.
     pub async fn open_to_read(
         options: &DatabaseOptions,
         identifiers: Arc<dyn Identifiers>,
@@ -241,49 +239,49 @@ impl Database {
         Ok(Self { pools, identifiers })
     }
 
-    /// Everything in it, for a check.
+    /// Returns the repository of all records, for a check.
     #[must_use]
     pub fn check(&self) -> SqlCheckRepository {
         SqlCheckRepository::new(self.pools.reader.clone())
     }
 
-    /// The credentials in it.
+    /// Returns the repository of credentials.
     #[must_use]
     pub fn credentials(&self) -> SqlCredentialRepository {
         SqlCredentialRepository::new(self.pools.clone(), Arc::clone(&self.identifiers))
     }
 
-    /// The records of its encryption keys.
+    /// Returns the repository of encryption-key records.
     #[must_use]
     pub fn encryption_keys(&self) -> SqlEncryptionKeyRepository {
         SqlEncryptionKeyRepository::new(self.pools.clone())
     }
 
-    /// Its versions, for the rotation of encryption keys.
+    /// Returns the repository of versions for the rotation of encryption keys.
     #[must_use]
     pub fn key_rotation(&self) -> SqlKeyRotationRepository {
         SqlKeyRotationRepository::new(self.pools.clone())
     }
 
-    /// The leases in it, by which servers agree on who does what.
+    /// Returns the leases that assign work to one of several servers.
     #[must_use]
     pub fn leases(&self) -> SqlLeases {
         SqlLeases::new(self.pools.clone())
     }
 
-    /// The permissions in it.
+    /// Returns the repository of permissions.
     #[must_use]
     pub fn permissions(&self) -> SqlPermissionRepository {
         SqlPermissionRepository::new(self.pools.clone(), Arc::clone(&self.identifiers))
     }
 
-    /// What retention has written down about the clock.
+    /// Returns retention's record of the clock.
     #[must_use]
     pub fn retention_clock(&self) -> SqlRetentionClock {
         SqlRetentionClock::new(self.pools.clone())
     }
 
-    /// How many connections there are at this moment: those that read, and those that write.
+    /// Returns the current number of connections that read and that write.
     #[must_use]
     pub fn occupancy(&self) -> DatabaseOccupancy {
         let writer = self.pools.writer.occupancy();
@@ -298,21 +296,21 @@ impl Database {
         }
     }
 
-    /// Whether the last write that a disk refused was followed by one that it took. `true` where none was refused.
+    /// Returns whether writes succeed: `false` from a failure of the disk until the next successful write.
     #[must_use]
     pub fn is_writable(&self) -> bool {
         !self.pools.writer.is_failing()
     }
 
-    /// Whether the paths of the database's files still name those that were opened. Always so for PostgreSQL.
+    /// Returns whether the paths of the database's files still name the files that were opened. Always `true` on PostgreSQL.
     #[must_use]
     pub fn is_in_place(&self) -> bool {
         let watch = self.pools.watch.as_ref();
         watch.is_none_or(|watch| watch.is_in_place())
     }
 
-    /// How many transactions of this server were done again so far because others stood in their way, each as often as it
-    /// was. SQLite has one writer at a time, of which none stands in another's way.
+    /// Returns how often this server has retried transactions after conflicts. Always 0 on SQLite, which has one writer at a
+    /// time.
     #[must_use]
     pub fn transactions_retried(&self) -> u64 {
         let retries = self.pools.reader.retries();
@@ -324,20 +322,20 @@ impl Database {
         &self.pools
     }
 
-    /// Waits for what is running, and closes the connections.
+    /// Waits for running statements, and closes the connections.
     pub async fn close(&self) {
         self.pools.reader.close().await;
         self.pools.writer.close().await;
     }
 }
 
-/// What writes, and the connections that read.
+/// The writer and the connections that read.
 #[derive(Clone)]
 pub(crate) struct Pools {
     pub(crate) writer: Writer,
     pub(crate) reader: Connections,
-    /// What adds versions together. SQLite has none: there all writes share commits.
+    /// Adds versions in batches. `None` on SQLite, where all writes share commits.
     pub(crate) append_batches: Option<AppendBatches>,
-    /// What looks whether the database's file is in its place. PostgreSQL has none.
+    /// Checks that the path still names the database file. `None` on PostgreSQL.
     pub(crate) watch: Option<Arc<FileWatch>>,
 }

@@ -1,4 +1,4 @@
-//! The records by which configured encryption keys are recognised.
+//! The records by which configured encryption keys are identified.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -20,22 +20,22 @@ pub struct SqlEncryptionKeyRepository {
     pools: Pools,
 }
 
-/// One encryption key, without the key: what it takes to derive it again, and to see that it is the right one.
+/// The record of an encryption key, without the key: how to derive it, and how to verify it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EncryptionKeyRow {
-    /// What is encrypted names its key by this id.
+    /// The id by which ciphertexts reference the key.
     pub id: Uuid,
-    /// How the key comes about: `password`, `raw` or `kms`.
+    /// The provider of the key: `password`, `raw` or `kms`.
     pub provider: String,
-    /// The salt and the number of iterations of its derivation, where it is derived.
+    /// The salt and the number of iterations, for a derived key.
     pub derivation: Option<(Vec<u8>, u32)>,
-    /// The key as a key management service has encrypted it, where one has.
+    /// The key, encrypted by a key management service if there is one.
     pub wrapped_key: Option<Vec<u8>>,
     /// The nonce of the canary.
     pub canary_nonce: Vec<u8>,
     /// The canary, encrypted with the key.
     pub canary_ciphertext: Vec<u8>,
-    /// When the key was first active. Milliseconds are kept.
+    /// When the key was first active, in milliseconds.
     pub created_at: DateTime<Utc>,
 }
 
@@ -44,10 +44,10 @@ impl SqlEncryptionKeyRepository {
         Self { pools }
     }
 
-    /// All records, oldest first.
+    /// Returns all records, oldest first.
     ///
     /// # Errors
-    /// When the database can't answer.
+    /// If the database fails.
     pub async fn all(&self) -> Result<Vec<EncryptionKeyRow>, RepositoryFailure> {
         self.pools
             .reader
@@ -58,12 +58,12 @@ impl SqlEncryptionKeyRepository {
             .collect()
     }
 
-    /// Adds a record, if the keys with these ids are still all that have one; says whether it did. So of several servers
-    /// that find their common key without a record, one adds it. It must be on disk before anything is encrypted with its
-    /// key, and is when this returns.
+    /// Adds a record if the keys with these ids are still the only ones with a record. Returns whether it did. So only one of
+    /// several servers that start with a new common key adds its record. The record is on disk when this returns, and must be
+    /// before anything is encrypted with the key.
     ///
     /// # Errors
-    /// When the database can't answer; then nothing was written, unless the answer to the commit was lost.
+    /// If the database fails; then nothing was written, unless the response to the commit was lost.
     pub async fn add(
         &self,
         key: &EncryptionKeyRow,
@@ -75,11 +75,11 @@ impl SqlEncryptionKeyRepository {
         adding.await
     }
 
-    /// Counts encryptions of a key that may follow, unless there would be more than `count_max`. Returns how many are counted
-    /// then, on all servers, and `None` where there would be more.
+    /// Reserves encryptions with a key, unless their number would exceed `count_max`. Returns the number reserved on all
+    /// servers, or `None` if it would be exceeded.
     ///
     /// # Errors
-    /// When the database can't answer. They may have been counted all the same.
+    /// If the database fails. The encryptions may be reserved all the same.
     pub async fn reserve_encryptions(
         &self,
         key_id: Uuid,
@@ -99,10 +99,10 @@ impl SqlEncryptionKeyRepository {
         Ok(encryptions.map(self::count))
     }
 
-    /// The ids of those keys under which at least one version is encrypted.
+    /// Returns the ids of the keys with which at least one version is encrypted.
     ///
     /// # Errors
-    /// When the database can't answer.
+    /// If the database fails.
     pub async fn in_use(&self) -> Result<Vec<Uuid>, RepositoryFailure> {
         self.pools
             .reader
@@ -189,7 +189,7 @@ fn key_of(row: &Row) -> Result<EncryptionKeyRow, RepositoryFailure> {
 }
 
 pub(crate) mod statements {
-    //! The SQL. There is one row for each key that was ever active: reading them all is meant.
+    //! The SQL. There is one row for each key that was ever active, so reading all of them is fine.
 
     pub(crate) const ALL_KEYS: &str = "
         select id, provider, salt, iterations, canary_nonce, canary_ciphertext, created_at, wrapped_key
@@ -203,7 +203,7 @@ pub(crate) mod statements {
     pub(crate) const ENCRYPTIONS_BY_KEY: &str =
         "select u.encryption_key_id, u.encryptions from encryption_key_usage u";
 
-    /// No row comes back where there would be too many.
+    /// Returns no row if the limit would be exceeded.
     pub(crate) const RESERVE_ENCRYPTIONS: &str = "
         insert into encryption_key_usage (encryption_key_id, encryptions) values ($1, $2)
         on conflict (encryption_key_id) do update set encryptions = encryption_key_usage.encryptions + excluded.encryptions
@@ -212,7 +212,7 @@ pub(crate) mod statements {
 
     pub(crate) const KEY_IDS: &str = "select k.id from encryption_key k";
 
-    /// Not with `exists`, which PostgreSQL may turn into a join that reads the index of all versions.
+    /// Without `exists`, which PostgreSQL may turn into a join that reads the index of all versions.
     pub(crate) const KEYS_IN_USE: &str = "
         select k.id from encryption_key k where (
             select v.encryption_key_id from credential_version v where v.encryption_key_id = k.id limit 1

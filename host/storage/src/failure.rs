@@ -1,19 +1,19 @@
-//! What the database's errors mean to the domain.
+//! Mapping of database errors to domain errors.
 
 use std::error::Error;
 
 use keywright_core::ports::RepositoryFailure;
 use sqlx::{error::DatabaseError, postgres::PgDatabaseError};
 
-/// An index that allows a value once, by what each engine calls it in its errors.
+/// A unique index, by its name in each engine's errors.
 pub(crate) struct UniqueIndex {
-    /// The name of the index, or of the constraint that made it.
+    /// The name of the index or of its constraint.
     pub(crate) postgres: &'static str,
     /// The table and the columns.
     pub(crate) sqlite: &'static str,
 }
 
-/// Translates an error of sqlx.
+/// Converts an error of sqlx.
 pub(crate) fn repository_failure(error: sqlx::Error) -> RepositoryFailure {
     if is_unavailable(&error) {
         RepositoryFailure::Unavailable(Box::new(error))
@@ -22,7 +22,7 @@ pub(crate) fn repository_failure(error: sqlx::Error) -> RepositoryFailure {
     }
 }
 
-/// Whether the database may answer later.
+/// Whether a retry may succeed later.
 pub(crate) fn is_unavailable(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::BeginFailed
@@ -42,20 +42,20 @@ pub(crate) fn is_unavailable(error: &sqlx::Error) -> bool {
     }
 }
 
-/// Whether PostgreSQL may answer later that says so.
+/// Whether a retry may succeed later, by the error code of PostgreSQL.
 fn is_unavailable_code(code: &str) -> bool {
     POSTGRES_UNAVAILABLE
         .iter()
         .any(|unavailable| code.starts_with(unavailable))
 }
 
-/// Whether another connection has a lock on a file of SQLite.
+/// Whether another connection holds a lock on a SQLite file.
 pub(crate) fn is_busy(error: &sqlx::Error) -> bool {
     let error = error.as_database_error();
     error.and_then(sqlite_code) == Some(SQLITE_BUSY)
 }
 
-/// Whether a disk did not take what was to be written: it is full, read-only or broken.
+/// Whether a write failed because the disk is full, read-only or broken.
 pub(crate) fn is_storage_medium_failure(failure: &RepositoryFailure) -> bool {
     let (RepositoryFailure::Query(cause) | RepositoryFailure::Unavailable(cause)) = failure else {
         return false;
@@ -76,13 +76,13 @@ pub(crate) fn is_storage_medium_failure(failure: &RepositoryFailure) -> bool {
     false
 }
 
-/// Whether a server does not let anybody write, or not over this connection.
+/// Whether the server refuses all writes, or those of this connection.
 pub(crate) fn is_read_only(error: &sqlx::Error) -> bool {
     let error = error.as_database_error();
     error.is_some_and(|error| postgres_code(error) == Some(POSTGRES_READ_ONLY))
 }
 
-/// Whether a transaction came to nothing because of another one, so that it is to be done again from its beginning.
+/// Whether a transaction failed because of another one, so that it must be retried from its beginning.
 pub(crate) fn is_conflict(failure: &RepositoryFailure) -> bool {
     let is_behind =
         matches!(failure, RepositoryFailure::Unavailable(cause) if cause.is::<SequenceBehind>());
@@ -94,41 +94,41 @@ pub(crate) fn is_conflict(failure: &RepositoryFailure) -> bool {
         })
 }
 
-/// Whether a unique index refused a row.
+/// Whether a row violated a unique index.
 pub(crate) fn is_refused(failure: &RepositoryFailure, index: &UniqueIndex) -> bool {
     database_error(failure).is_some_and(|error| is_refused_by(error, index))
 }
 
-/// A version was given a sequence that is not behind those of the versions that its credential has. Such numbers come to an end,
-/// so the transaction may do better when it is done again.
+/// The sequence of a new version is not after those of its credential's other versions. A retry gets another sequence and may
+/// succeed.
 pub(crate) fn sequence_behind() -> RepositoryFailure {
     RepositoryFailure::Unavailable(Box::new(SequenceBehind))
 }
 
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "the database gave a version a sequence that is not behind those before it: it must not keep sequences in a cache of each \
+    "the database assigned a version a sequence that is not after earlier ones; disable the caching of sequences per \
      connection"
 )]
 struct SequenceBehind;
 
-/// Another writer of a new name came first. SQLite has one writer at a time, which looks before it inserts.
+/// Another writer inserted the name first. Only on PostgreSQL: SQLite has one writer at a time.
 const CREDENTIAL_NAME: UniqueIndex = UniqueIndex {
     postgres: "credential_name_folded_key",
     sqlite: "credential.name_folded",
 };
 
-/// Another writer came first who added a transitional version, or moved the flag. Who adds one as well is refused for it; who
-/// moves the flag looks again.
+/// Another writer added a transitional version or moved the flag first. Adding a second one is refused; moving the flag is
+/// retried.
 pub(crate) const TRANSITIONAL_VERSION: UniqueIndex = UniqueIndex {
     postgres: "credential_version_transitional",
     sqlite: "credential_version.credential_sequence",
 };
 
-/// The codes of PostgreSQL, or the classes of codes, after which it may answer later: connection exception, read-only
-/// transaction (a server that became a standby), a transaction that nothing was heard of for too long, or that took too long,
-/// invalid authorization (a password that is being changed), transaction rollback, insufficient resources, lock not available,
-/// shutting down, starting or a statement that took too long, system error.
+/// The codes of PostgreSQL, or classes of codes, after which a retry may succeed: connection exception, read-only transaction
+/// (a server that became a standby), idle-in-transaction or transaction timeout, invalid authorization (a password that is
+/// being changed), transaction rollback, insufficient resources, lock not available, shutting down, starting or a statement
+/// timeout, system error.
 const POSTGRES_UNAVAILABLE: [&str; 10] = [
     "08",
     POSTGRES_READ_ONLY,
@@ -147,19 +147,19 @@ const POSTGRES_READ_ONLY: &str = "25006";
 /// Serialization failure, deadlock.
 const POSTGRES_CONFLICTS: [&str; 2] = ["40001", "40P01"];
 
-/// The result codes of SQLite after which it may answer later: busy, locked, out of memory, read-only, I/O error, disk full,
+/// The result codes of SQLite after which a retry may succeed: busy, locked, out of memory, read-only, I/O error, disk full,
 /// can't open, locking protocol.
 const SQLITE_UNAVAILABLE: [i32; 8] = [SQLITE_BUSY, 6, 7, 8, 10, 13, 14, 15];
 
 const SQLITE_BUSY: i32 = 5;
 
-/// The result codes of SQLite for a disk that does not take a write: read-only, I/O error, disk full, can't open.
+/// The result codes of SQLite for a failing disk: read-only, I/O error, disk full, can't open.
 const SQLITE_MEDIUM: [i32; 4] = [8, 10, 13, 14];
 
-/// The same of PostgreSQL: disk full, and the class of system errors.
+/// The codes of PostgreSQL for a failing disk: disk full, and the class of system errors.
 const POSTGRES_MEDIUM: [&str; 2] = ["53100", "58"];
 
-/// An extended result code of SQLite has the primary one in its lowest byte.
+/// The lowest byte of an extended result code of SQLite is the primary code.
 const SQLITE_PRIMARY_CODE_MASK: i32 = 0xff;
 
 fn database_error(failure: &RepositoryFailure) -> Option<&dyn DatabaseError> {
@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_codes_of_postgresql_say_whether_it_may_answer_later() {
+    fn postgresql_codes_show_whether_a_retry_may_succeed() {
         for code in [
             "08006", "25006", "25P03", "25P04", "28P01", "40001", "40P01", "53300", "55P03",
             "57014", "57P01", "57P03", "57P05", "58030",
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pool_that_times_out_may_answer_later_and_a_wrong_query_never_will() {
+    fn pool_timeouts_are_retryable_and_wrong_queries_are_not() {
         assert!(matches!(
             repository_failure(sqlx::Error::PoolTimedOut),
             RepositoryFailure::Unavailable(_)

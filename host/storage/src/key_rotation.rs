@@ -1,4 +1,4 @@
-//! Versions, for those that encrypt them with another key.
+//! Versions, for encrypting them with another key.
 
 use async_trait::async_trait;
 use keywright_core::{
@@ -26,7 +26,7 @@ impl SqlKeyRotationRepository {
         Self { pools }
     }
 
-    /// Runs a statement that writes down a start, as if no other server started at the same moment.
+    /// Runs a statement that records the start of a server, isolated from other starts.
     async fn write_activation(
         &self,
         sql: &'static str,
@@ -81,9 +81,8 @@ impl KeyRotationRepository for SqlKeyRotationRepository {
         rows.iter().map(sealed_version).collect()
     }
 
-    /// One statement, and so one transaction that takes no longer than its writing. In PostgreSQL it is not serializable: it
-    /// reads nothing on which it decides but the rows that it changes, and so no transaction of a request has to be done again
-    /// because of what it reads.
+    /// A single statement, so that the transaction is short. On PostgreSQL it is not serializable, because it depends only on
+    /// the rows that it changes. So its reads do not conflict with the transactions of requests.
     async fn replace_envelopes(
         &self,
         versions: &[ResealedVersion],
@@ -100,8 +99,7 @@ impl KeyRotationRepository for SqlKeyRotationRepository {
     }
 }
 
-/// How many bytes of ciphertexts are read and written at once at most, but for one version that is longer by itself: sealed and
-/// opened, they are all in memory.
+/// The most bytes of ciphertexts in a batch, which is decrypted and encrypted in memory. A single version may be longer.
 pub const BATCH_BYTES_MAX: i64 = 16 * 1_024 * 1_024;
 
 fn bind_version(query: Statement, version: &ResealedVersion) -> Statement {
@@ -127,7 +125,7 @@ fn sealed_version(row: &Row) -> Result<SealedVersion, RepositoryFailure> {
 }
 
 pub(crate) mod statements {
-    //! The SQL. There is one activation for each key that was ever active: reading them all is meant.
+    //! The SQL. There is one activation for each key that was ever active, so reading all of them is fine.
 
     /// The last one keeps its ordinal, so that servers that start with the same key write nothing.
     pub(crate) const ACTIVATE: &str = "
@@ -144,9 +142,8 @@ pub(crate) mod statements {
     pub(crate) const LAST_ACTIVATED: &str = "
         select k.encryption_key_id from encryption_key_activation k order by k.ordinal desc limit 1";
 
-    /// The lengths are summed up first, for which no ciphertext is read: the last of the versions whose sum is within the limit
-    /// is where a batch ends, or the first one, if that is longer. The name by a query of its own, so that no plan reads all
-    /// credentials to join them.
+    /// First sums up the lengths, without reading ciphertexts: a batch ends at the last version within the limit, and contains
+    /// at least one version. A subquery reads the name, so that no plan joins all credentials.
     pub(crate) const VERSIONS_UNDER_KEY: &str = "
         select v.sequence, v.id, v.encryption_key_id, v.nonce, v.ciphertext, (
             select c.name from credential c where c.sequence = v.credential_sequence
@@ -165,8 +162,8 @@ pub(crate) mod statements {
         )
         order by v.sequence";
 
-    /// Gives `count` versions other envelopes. The parameters are the key of all of them, and for each its sequence, the key
-    /// and the nonce that it had, and the new nonce and ciphertext.
+    /// Replaces the envelopes of `count` versions. The parameters are the new key, and for each version its sequence, its
+    /// previous key and nonce, and its new nonce and ciphertext.
     pub(crate) fn replace_envelopes(count: usize) -> String {
         let version = |number: usize| {
             let places: Vec<String> = (0..COLUMNS)

@@ -1,4 +1,4 @@
-//! Leases, by which servers agree on who does what.
+//! Leases, which assign work to one of several servers.
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
@@ -6,7 +6,7 @@ use keywright_core::ports::{Lease, Leases, RepositoryFailure};
 
 use crate::{database::Pools, statement::Statement, statement::statement};
 
-/// Leases in a database. Each step is one statement, so that of two servers that take a lease at once one has it.
+/// Leases in a database. Each operation is one statement, so that only one of several servers acquires a lease.
 #[derive(Clone)]
 pub struct SqlLeases {
     pools: Pools,
@@ -17,7 +17,7 @@ impl SqlLeases {
         Self { pools }
     }
 
-    /// Whether a statement changed its one row.
+    /// Returns whether a statement changed its row.
     async fn change(&self, statement: Statement) -> Result<bool, RepositoryFailure> {
         let changed = self.pools.writer.execute(statement).await?;
         Ok(changed > 0)
@@ -64,7 +64,6 @@ impl Leases for SqlLeases {
 }
 
 pub(crate) mod statements {
-    //! The SQL.
 
     pub(crate) const ACQUIRE: &str = "
         insert into lease (name, holder, expires_at) values ($1, $2, $3)

@@ -1,9 +1,9 @@
-//! Which schemas a server can work with, so that old and new servers run side by side.
+//! Compatibility of schemas with servers, so that old and new servers run side by side.
 //!
-//! A migration may only add what servers do not mind that do not know it. One that takes something away says in its name which
-//! migration a server must know to do without: `0012_drop_salt_needs_0010` is for servers that know at least 0010, which were
-//! the first not to use the salt. As the name stands in the table of migrations, an older server reads there whether it can
-//! still work with what a newer one has made.
+//! A migration may only add objects that older servers can ignore. The name of a migration that removes something includes the
+//! migration that a server must know to do without: `0012_drop_salt_needs_0010` is for servers that know at least 0010, the
+//! first not to use the salt. The table of migrations contains the names, so an older server can determine from it whether it
+//! still works with the schema.
 
 use std::cmp::Ordering;
 
@@ -20,35 +20,35 @@ use crate::{
     statement::statement,
 };
 
-/// Why a server does not work with a schema.
+/// Why a server can't use a schema.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SchemaRefused {
-    /// A server that began to change the schema has not ended.
-    #[error("another server has been changing the schema for {0} seconds and has not ended")]
+    /// A server that began to migrate the schema has not finished.
+    #[error("another server has been running migrations for {0} seconds and has not finished")]
     ChangedByOther(u64),
-    /// Something was taken away that this server needs.
+    /// A migration removed something that this server needs.
     #[error(
-        "migration {migration} of the database ({description}) is for servers that know migration {needed}, and this one knows \
-         none beyond {known}: a newer version of the server is needed"
+        "migration {migration} of the database ({description}) requires a server with migration {needed}, but this server's last \
+         migration is {known}: a newer version of the server is needed"
     )]
     TooNew {
-        /// What took it away.
+        /// The migration that removed it.
         migration: i64,
         /// The name of that migration.
         description: String,
-        /// The least migration that a server must know.
+        /// The oldest migration that a server must know.
         needed: i64,
-        /// The last one that this server knows.
+        /// The last migration that this server knows.
         known: i64,
     },
-    /// A migration of the database is none of this server's, though it should be.
+    /// The database has an unknown migration that is not newer than this server.
     #[error(
-        "the database has a migration {0} that this server does not know, though it knows later ones"
+        "the database has a migration {0} that is unknown to this server, which has later ones"
     )]
     Unknown(i64),
 }
 
-/// A migration that a database has.
+/// A migration that was applied to a database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AppliedMigration {
     version: i64,
@@ -57,7 +57,7 @@ pub(crate) struct AppliedMigration {
     checksum: Vec<u8>,
 }
 
-/// One of what [`statements::APPLIED`] selects, in any database.
+/// Decodes a row of [`statements::APPLIED`] on any database.
 impl<'r, R> FromRow<'r, R> for AppliedMigration
 where
     R: sqlx::Row,
@@ -77,9 +77,9 @@ where
     }
 }
 
-/// The files of an engine's migrations, compiled in, each with its name. A test finds the one that was forgotten here.
+/// The files of an engine's migrations, compiled in, with their names. A test detects missing files.
 ///
-/// `sqlx::migrate!` does the same, but the crate that it comes from has sqlx, all its drivers and TLS built a second time.
+/// `sqlx::migrate!` does the same, but its crate builds sqlx, all drivers and TLS a second time.
 macro_rules! files {
     ($engine:literal) => {
         files!(
@@ -105,9 +105,9 @@ macro_rules! files {
 }
 pub(crate) use files;
 
-/// How migrations are run: within a transaction of the caller's, which keeps others out, and whatever else the database has.
+/// Returns a migrator that runs in a transaction of the caller, which locks out others, and that ignores unknown migrations.
 ///
-/// The files are in the order of their numbers.
+/// The files must be in the order of their numbers.
 pub(crate) fn within_transaction(files: &[(&'static str, &'static str)]) -> Migrator {
     let migrations = files.iter().map(|(name, sql)| {
         let (number, description) = name.split_once('_').unwrap_or_default();
@@ -127,7 +127,7 @@ pub(crate) fn within_transaction(files: &[(&'static str, &'static str)]) -> Migr
     migrations
 }
 
-/// Whether a server that knows some migrations can work with a database that has others.
+/// Whether a server with the migrations `known` can use a database with the migrations `applied`.
 pub(crate) fn judge(known: &Migrator, applied: &[AppliedMigration]) -> Result<(), SchemaRefused> {
     let last_known = known.iter().map(|migration| migration.version).max();
     let last_known = last_known.unwrap_or_default();
@@ -153,7 +153,7 @@ pub(crate) fn judge(known: &Migrator, applied: &[AppliedMigration]) -> Result<()
     Ok(())
 }
 
-/// The migrations that a database has, in their order; none at all in one that no server has used.
+/// Returns the migrations of a database in their order. Empty if no server has used it.
 pub(crate) async fn applied(
     reader: &Connections,
 ) -> Result<Vec<AppliedMigration>, RepositoryFailure> {
@@ -168,8 +168,8 @@ pub(crate) async fn applied(
     rows.iter().map(applied_of).collect()
 }
 
-/// Sees whether the schema is exactly that of this program, whatever else a server could work with: a command that judges or
-/// copies what is stored must know all of it, and is in nobody's way when it refuses.
+/// Checks that the schema is exactly that of this program, even if a server could use it: a command that checks or copies all
+/// records must know the whole schema, and may refuse.
 pub(crate) async fn require_current(
     database: &str,
     reader: &Connections,
@@ -217,7 +217,7 @@ fn applied_of(row: &Row) -> Result<AppliedMigration, RepositoryFailure> {
     })
 }
 
-/// The migration that a server must know to work with this one; none where any server can.
+/// Returns the migration that a server must know to use this one. `None` if any server can.
 fn needed_migration(description: &str) -> Option<i64> {
     let (before, number) = description.rsplit_once(' ')?;
     let (_, word) = before.rsplit_once(' ')?;
@@ -226,14 +226,14 @@ fn needed_migration(description: &str) -> Option<i64> {
     (word == NEEDS && is_number).then(|| number.parse().ok())?
 }
 
-/// What stands in a migration's name before the number of the one that servers must know.
+/// The word before the number of the required migration in a migration's name.
 const NEEDS: &str = "needs";
 
-/// How many digits a migration's number has in the names of files.
+/// The number of digits in a file name's migration number.
 const NUMBER_DIGITS: usize = 4;
 
 pub(crate) mod statements {
-    //! The SQL. The table of migrations is sqlx's; it has few rows, and reading them all is meant.
+    //! The SQL. The table of migrations belongs to sqlx. It has few rows, so reading all of them is fine.
 
     pub(crate) const APPLIED: &str =
         "select version, description, success, checksum from _sqlx_migrations order by version";
@@ -265,7 +265,7 @@ mod tests {
             .collect()
     }
 
-    /// A server that knows three migrations.
+    /// Checks these additional migrations on a server that knows three.
     fn judged(later: &[(i64, &str)]) -> Result<(), SchemaRefused> {
         let mut known = sqlite::migrations();
         known.migrations.to_mut().truncate(3);
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_added_later_is_no_hindrance_and_what_was_taken_away_is() {
+    fn later_additions_are_accepted_and_removals_are_not() {
         for (later, is_fit) in [
             (&[][..], true),
             (&[(4, "leases")], true),
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_says_what_is_missing() {
+    fn a_refusal_names_the_required_migration() {
         let refused = judged(&[(9, "drop salt needs 0007")]).unwrap_err();
         assert_eq!(
             refused.to_string(),
@@ -300,14 +300,14 @@ mod tests {
     }
 
     #[test]
-    fn a_database_of_another_line_is_refused() {
+    fn an_unknown_older_migration_is_refused() {
         let known = sqlite::migrations();
         let refused = judge(&known, &applied(&[(0, "other")])).unwrap_err();
         assert!(matches!(refused, SchemaRefused::Unknown(0)));
     }
 
     #[tokio::test]
-    async fn the_migrations_are_those_of_the_folders_and_the_same_on_each_engine() {
+    async fn compiled_migrations_match_the_folders_on_each_engine() {
         for (engine, known) in [
             ("postgres", postgres::migrations()),
             ("sqlite", sqlite::migrations()),
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_takes_something_away_says_whom_it_is_for() {
+    fn migrations_that_remove_something_name_their_requirement() {
         for migrations in [sqlite::migrations(), postgres::migrations()] {
             for migration in migrations.iter() {
                 let needed = needed_migration(&migration.description);
@@ -367,7 +367,7 @@ mod tests {
         }
     }
 
-    /// Whether SQL takes away what older servers may use. What it finds is no proof, but nobody forgets by accident.
+    /// Whether SQL removes something that older servers may use. A heuristic, which catches accidents.
     fn is_contracting(sql: &str) -> bool {
         let lines = sql.lines();
         let code: Vec<&str> = lines

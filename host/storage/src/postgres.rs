@@ -1,4 +1,4 @@
-//! Opening a database on a server of PostgreSQL.
+//! Opening a database on a PostgreSQL server.
 
 use std::{fmt, path::PathBuf, str::FromStr, time::Duration};
 
@@ -20,23 +20,22 @@ use crate::{
     },
 };
 
-/// Where a database is on a server of PostgreSQL, and how it is used.
+/// The location of a database on a PostgreSQL server, and how to use it.
 #[derive(Clone)]
 pub struct PostgresOptions {
-    /// `postgres://user@host:port/database`, without a password. With `sslmode`, as libpq understands it; when it does not
-    /// say, and the server is not on a socket of this machine, its certificate must be trusted and bear its name.
+    /// `postgres://user@host:port/database`, without a password. `sslmode` has the meaning of libpq. Without it, and unless the
+    /// server is on a local socket, the server's certificate must be trusted and valid for its name.
     pub url: String,
     /// The user's password.
     pub password: Option<Secret>,
-    /// The certificates of the authorities that are trusted to sign the server's, PEM; those of the public otherwise. With
-    /// them, `sslmode=require` means `verify-ca`, as it does to libpq, and what verifies nothing is refused.
+    /// The PEM certificates of the CAs that are trusted to sign the server's certificate. Defaults to public CAs. With them,
+    /// `sslmode=require` means `verify-ca`, as in libpq, and modes without verification are refused.
     pub root_certificate: Option<PathBuf>,
-    /// The most connections that read at the same time.
+    /// The maximum number of connections that read.
     pub readers_max: u32,
-    /// The most connections that write at the same time.
+    /// The maximum number of connections that write.
     pub writers_max: u32,
-    /// How long a request waits: for a free connection, for a statement, and until a transaction is done that others stood
-    /// in the way of.
+    /// How long a request waits: for a free connection, for a statement, and for retries of a transaction after conflicts.
     pub wait_max: Duration,
 }
 
@@ -46,7 +45,7 @@ impl fmt::Debug for PostgresOptions {
     }
 }
 
-/// Opens the database, and brings its schema up to date. Of several servers that do so at once, one does it.
+/// Opens the database and migrates its schema. Only one of several concurrent servers migrates it.
 pub(crate) async fn open(options: &PostgresOptions) -> Result<Pools, DatabaseUnusable> {
     let connection = connect_options(options)?;
     let database = place_of(&connection);
@@ -72,7 +71,7 @@ pub(crate) async fn open(options: &PostgresOptions) -> Result<Pools, DatabaseUnu
     })
 }
 
-/// Opens a database that is up to date, and changes nothing.
+/// Opens a database with a current schema, without changing it.
 pub(crate) async fn open_to_read(
     options: &PostgresOptions,
 ) -> Result<Connections, DatabaseUnusable> {
@@ -91,7 +90,7 @@ pub(crate) async fn open_to_read(
     Ok(reader)
 }
 
-/// Whether the options could be those of a database.
+/// Validates the options.
 pub(crate) fn check(options: &PostgresOptions) -> Result<(), DatabaseUnusable> {
     connect_options(options).map(drop)
 }
@@ -116,7 +115,7 @@ fn connect_options(options: &PostgresOptions) -> Result<PgConnectOptions, Databa
     })?;
     let mut connection = connection
         .application_name(APPLICATION_NAME)
-        // Poolers refuse it unless they are told not to, and no number here has a fraction.
+        // Poolers reject this parameter unless configured otherwise, and no number here has a fraction.
         .extra_float_digits(None)
         .disable_statement_logging();
     let is_local = connection.get_socket().is_some() || connection.get_host().starts_with('/');
@@ -139,7 +138,7 @@ fn connect_options(options: &PostgresOptions) -> Result<PgConnectOptions, Databa
     Ok(connection)
 }
 
-/// What a mode must be that a URL asks for, so that authorities that are configured are not for nothing.
+/// Returns the mode to use instead of the URL's, so that configured CAs take effect.
 fn verifying(mode: PgSslMode, has_authorities: bool) -> Result<PgSslMode, DatabaseUnusable> {
     match mode {
         mode if !has_authorities => Ok(mode),
@@ -151,8 +150,8 @@ fn verifying(mode: PgSslMode, has_authorities: bool) -> Result<PgSslMode, Databa
     }
 }
 
-/// Whether a URL holds a password, as a part of its authority or as a parameter. A password with a `/`, `?` or `#` that is not
-/// encoded ends the authority, and leaves the `@` behind it.
+/// Whether a URL contains a password, in its authority or as a parameter. An unencoded `/`, `?` or `#` in a password ends the
+/// authority and leaves an `@` after it.
 fn has_password(url: &str) -> bool {
     let (_, rest) = url.split_once("://").unwrap_or(("", url));
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
@@ -184,8 +183,8 @@ async fn migrate(
     closed.map_err(|source| not_reached(database, source))
 }
 
-/// In one transaction, so that it is done as a whole, and so that the lock ends with it whatever becomes of the server, also
-/// where connections are pooled by transactions.
+/// Runs in one transaction, so that the migrations are atomic and the lock ends with it even if the server dies or a pooler
+/// assigns connections by transaction.
 async fn migrate_in_turn(connection: &mut PgConnection) -> Result<(), BoxDynError> {
     let migrations = migrations();
     let mut transaction = connection.begin_with(BEGIN_MIGRATING).await?;
@@ -211,7 +210,7 @@ async fn migrate_in_turn(connection: &mut PgConnection) -> Result<(), BoxDynErro
     Ok(transaction.commit().await?)
 }
 
-/// Not every database that takes this SQL has such locks.
+/// Some databases that accept this SQL have no advisory locks.
 fn knows_no_locks(error: &sqlx::Error) -> bool {
     let code = error.as_database_error().and_then(DatabaseError::code);
     code.is_some_and(|code| NO_SUCH_FUNCTION.contains(&code.as_ref()))
@@ -234,7 +233,7 @@ fn not_reached(database: &str, source: sqlx::Error) -> DatabaseUnusable {
     }
 }
 
-/// The name of the database and its server, for people.
+/// Returns the names of the database and its server, for messages.
 fn place_of(options: &PgConnectOptions) -> String {
     let name = options
         .get_database()
@@ -250,22 +249,22 @@ pub(crate) fn migrations() -> Migrator {
     within_transaction(files!("postgres"))
 }
 
-/// What is done after the lock was taken sees what was done before.
+/// Statements after the lock see changes that were committed before it.
 const BEGIN_MIGRATING: &str = "begin isolation level read committed";
 
-/// A server that has gone without a word must not keep the lock: the next statement comes at once, or never.
+/// Releases the lock of a server that has died: a live one pauses only briefly between statements.
 const IDLE_NOT_FOR_LONG: &str = "set local idle_in_transaction_session_timeout = '10s'";
 
-/// The number has no meaning but that all servers have the same, and nobody else.
+/// An arbitrary number, the same for all servers.
 const LOCK_SCHEMA: &str = "select pg_advisory_xact_lock(4920571836402817)";
 
 /// Undefined function, feature not supported.
 const NO_SUCH_FUNCTION: [&str; 2] = ["42883", "0A000"];
 
-/// How long to wait while another server changes the schema.
+/// How long to wait while another server migrates the schema.
 const LOCK_WAIT_MAX: Duration = Duration::from_mins(5);
 
-/// By this name the database's administrator sees the connections.
+/// The name of the connections in PostgreSQL's views and logs.
 const APPLICATION_NAME: &str = "keywright";
 
 #[cfg(test)]
@@ -284,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_url_with_a_password_is_refused_and_not_repeated() {
+    fn a_url_with_a_password_is_refused_without_repeating_it() {
         for url in [
             "postgres://keywright:hunter3@db/keywright",
             "postgres://keywright:@db",
@@ -302,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn the_servers_certificate_is_verified_unless_the_url_says_otherwise() {
+    fn certificates_are_verified_unless_the_url_disables_it() {
         for (url, mode) in [
             ("postgres://keywright@db:5433/keywright", "VerifyFull"),
             ("postgres://db/keywright?application_name=x", "VerifyFull"),
@@ -317,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn with_authorities_the_servers_certificate_is_verified_or_the_url_is_refused() {
+    fn with_trusted_cas_a_url_without_verification_is_refused() {
         for (parameters, mode) in [
             ("", Some("VerifyFull")),
             ("?sslmode=verify-full", Some("VerifyFull")),

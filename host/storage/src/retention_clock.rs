@@ -1,4 +1,4 @@
-//! What retention has written down about the clock.
+//! Retention's record of the clock.
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
@@ -47,11 +47,10 @@ fn moment(milliseconds: i64) -> Result<DateTime<Utc>, RepositoryFailure> {
         .ok_or(RepositoryFailure::Inconsistent("retention_clock"))
 }
 
-/// The one row.
+/// The id of the only row.
 const ID: i64 = 1;
 
 pub(crate) mod statements {
-    //! The SQL.
 
     pub(crate) const READ: &str =
         "select c.seen_at, c.trusted_from from retention_clock c where c.id = $1";

@@ -1,4 +1,4 @@
-//! A row, whichever engine it comes from.
+//! A row of either engine.
 
 use std::sync::Arc;
 
@@ -12,20 +12,20 @@ pub(crate) enum Row {
     Sqlite(SqliteRow),
 }
 
-/// A row of SQLite.
+/// A row of a SQLite result.
 pub(crate) struct SqliteRow {
     values: Vec<Value>,
-    /// The names of the columns; `None` if they are read by position alone.
+    /// The names of the columns. `None` if they are read only by position.
     names: Option<Arc<[Box<str>]>>,
 }
 
-/// What can be read from a column of either engine. There is one type of whole numbers that both have: `i64`.
+/// A type that can be read from a column of either engine. The only integer type that both have is `i64`.
 pub(crate) trait Column: Type<Postgres> + for<'r> Decode<'r, Postgres> + FromSql {}
 
 impl<T> Column for T where T: Type<Postgres> + for<'r> Decode<'r, Postgres> + FromSql {}
 
 impl Row {
-    /// The value of a column.
+    /// Returns the value of a column.
     pub(crate) fn column<T: Column>(&self, name: &str) -> Result<T, sqlx::Error> {
         match self {
             Self::Postgres(row) => row.try_get(name),
@@ -33,7 +33,7 @@ impl Row {
         }
     }
 
-    /// The value of the column with this number; the first is 0.
+    /// Returns the value of the column at this position, from 0.
     pub(crate) fn at<T: Column>(&self, position: usize) -> Result<T, sqlx::Error> {
         match self {
             Self::Postgres(row) => row.try_get(position),
@@ -64,7 +64,7 @@ impl SqliteRow {
     }
 }
 
-/// Reads a column by its name; what can't be read is an inconsistency that names table and column.
+/// Reads a column by name. A value that can't be read is an inconsistency of this table and column.
 macro_rules! column {
     ($row:expr, $table:literal, $name:literal) => {
         $row.column($name).map_err(|_| {
@@ -74,7 +74,7 @@ macro_rules! column {
 }
 pub(crate) use column;
 
-/// As [`column!`], by the column's position: of statements that are run for nearly every request.
+/// As [`column!`], by position, for statements that run on nearly every request.
 macro_rules! column_at {
     ($row:expr, $position:expr, $table:literal, $name:literal) => {
         $row.at($position).map_err(|_| {
@@ -84,12 +84,12 @@ macro_rules! column_at {
 }
 pub(crate) use column_at;
 
-/// A number that is small wherever the schema's rules hold.
+/// Converts a number that the schema limits to 32 bits.
 pub(crate) fn small(number: i64, place: &'static str) -> Result<u32, RepositoryFailure> {
     u32::try_from(number).map_err(|_| RepositoryFailure::Inconsistent(place))
 }
 
-/// What the database counted, which is never below zero.
+/// Converts a count, which is never negative.
 pub(crate) fn count(counted: i64) -> u64 {
     u64::try_from(counted).unwrap_or_default()
 }

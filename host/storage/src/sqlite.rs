@@ -23,20 +23,20 @@ use crate::{
     statement::statement,
 };
 
-/// Where a SQLite database is, and how it is used.
+/// The location of a SQLite database, and how to use it.
 #[derive(Clone, Debug)]
 pub struct SqliteOptions {
     /// The file. Its folder must exist.
     pub path: PathBuf,
-    /// Whether the file is created when it is absent.
+    /// Whether an absent file is created.
     pub may_create: bool,
-    /// The most connections that read at the same time. Each has a cache that grows to 16 MiB.
+    /// The maximum number of connections that read. Each has a cache of up to 16 MiB.
     pub readers_max: u32,
-    /// How long a request waits, both for a free connection and for a lock that another process holds.
+    /// How long a request waits, both for a free connection and for a lock of another process.
     pub wait_max: Duration,
 }
 
-/// Opens the database, creates it when it is absent, readable by its owner alone, and brings its schema up to date.
+/// Opens the database and migrates its schema. Creates an absent file, which only its owner may read.
 pub(crate) async fn open(options: &SqliteOptions) -> Result<Pools, DatabaseUnusable> {
     let path = &options.path;
     creation::create_if_new(options)?;
@@ -60,7 +60,7 @@ pub(crate) async fn open(options: &SqliteOptions) -> Result<Pools, DatabaseUnusa
         append_batches: None,
         watch: Some(Arc::clone(&watch)),
     };
-    // With the first read the write-ahead log is there, and stays while the reading connection does.
+    // The first read creates the write-ahead log, which exists as long as the reading connection.
     let read = pools.reader.fetch_all(statement(READ)).await;
     read.map_err(|source| DatabaseUnusable::FileNotOpened {
         path: path.clone(),
@@ -74,7 +74,7 @@ pub(crate) async fn open(options: &SqliteOptions) -> Result<Pools, DatabaseUnusa
     Ok(pools)
 }
 
-/// Reads the file's schema once, if there is a file. Where there is none, a server must be able to create one.
+/// Reads the schema of the file once, or checks that a server can create an absent file.
 pub(crate) async fn reach(options: &SqliteOptions) -> Result<(), DatabaseUnusable> {
     creation::require_creatable(options)?;
     match open_file(options) {
@@ -92,7 +92,7 @@ pub(crate) async fn reach(options: &SqliteOptions) -> Result<(), DatabaseUnusabl
     }
 }
 
-/// Opens a database that is there and up to date, and changes nothing.
+/// Opens an existing database with a current schema, without changing it.
 pub(crate) async fn open_to_read(options: &SqliteOptions) -> Result<Connections, DatabaseUnusable> {
     let reader = open_file(options)?;
     let database = options.path.display().to_string();
@@ -100,7 +100,7 @@ pub(crate) async fn open_to_read(options: &SqliteOptions) -> Result<Connections,
     Ok(reader)
 }
 
-/// Opens a file that is there, whatever schema it has, and changes nothing.
+/// Opens an existing file with any schema, without changing it.
 pub(crate) fn open_file(options: &SqliteOptions) -> Result<Connections, DatabaseUnusable> {
     let path = &options.path;
     let is_there = path.try_exists();
@@ -111,7 +111,7 @@ pub(crate) fn open_file(options: &SqliteOptions) -> Result<Connections, Database
     if !is_there {
         return Err(DatabaseUnusable::FileAbsent { path: path.clone() });
     }
-    // Whoever opens it so reads it once, from its beginning to its end.
+    // Callers read the file only once, from beginning to end.
     let settings = SqliteSettings {
         cache_kibibytes_max: PASSING_KIBIBYTES_MAX,
         ..read_only(options)
@@ -126,7 +126,7 @@ pub(crate) fn open_file(options: &SqliteOptions) -> Result<Connections, Database
         })
 }
 
-/// How a file is opened that is only read.
+/// Returns settings for a file that is only read.
 fn read_only(options: &SqliteOptions) -> SqliteSettings {
     SqliteSettings {
         is_read_only: true,
@@ -168,8 +168,8 @@ async fn migrate(options: &SqliteOptions) -> Result<(), DatabaseUnusable> {
 
 /// Connects, and waits while another process does.
 ///
-/// The first connection gives a file its write-ahead log. SQLite does not wait by itself for another one that does the same
-/// at that moment, as each would wait for the other: it says at once that the file is busy.
+/// The first connection creates the write-ahead log of a file. If two connections do so at once, SQLite does not wait, to avoid
+/// a deadlock, but reports that the file is busy.
 async fn connect_in_turn(
     options: &SqliteConnectOptions,
     wait_max: Duration,
@@ -185,7 +185,7 @@ async fn connect_in_turn(
     }
 }
 
-/// In one transaction, which waits for other processes that write.
+/// Runs in one transaction, which waits for other writing processes.
 async fn migrate_in_turn(connection: &mut SqliteConnection) -> Result<(), BoxDynError> {
     let migrations = migrations();
     let mut transaction = connection.begin_with(BEGIN_MIGRATING).await?;
@@ -201,16 +201,16 @@ pub(crate) fn migrations() -> Migrator {
     within_transaction(files!("sqlite"))
 }
 
-/// Reads the least that there is to read.
+/// A minimal read.
 const READ: &str = "pragma schema_version";
 
 const BEGIN_MIGRATING: &str = "begin immediate";
 
-/// How long it is until a busy file is tried again.
+/// The pause before connecting to a busy file is retried.
 const BUSY_PAUSE: Duration = Duration::from_millis(5);
 
-/// How much of the file each connection keeps in memory: of a store of a million, the upper levels of all indexes.
+/// The page cache of each connection. It holds the upper levels of all indexes of a store of a million versions.
 const CACHE_KIBIBYTES_MAX: u32 = 16_384;
 
-/// How much of it a connection keeps in memory that reads it once.
+/// The page cache of a connection that reads each page once.
 const PASSING_KIBIBYTES_MAX: u32 = 2_048;

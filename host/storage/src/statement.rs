@@ -1,4 +1,4 @@
-//! A statement with its parameters, for whichever engine runs it.
+//! A statement with its parameters, for either engine.
 
 use std::sync::OnceLock;
 
@@ -19,7 +19,7 @@ pub(crate) struct Statement {
     is_short: bool,
 }
 
-/// A statement without parameters so far.
+/// Returns a statement without parameters.
 pub(crate) fn statement(sql: impl SqlSafeStr) -> Statement {
     Statement {
         sql: sql.into_sql_str(),
@@ -30,10 +30,10 @@ pub(crate) fn statement(sql: impl SqlSafeStr) -> Statement {
     }
 }
 
-/// A statement with any number of parameters of one kind, behind the others. Their number is rounded up to a power of two, so
-/// that there are few texts, which stay prepared. The parameters that are too many are null, to which nothing is equal.
+/// A statement with a variable number of parameters of one kind, after the others. Their number is rounded up to a power of
+/// two, so that few texts exist and stay prepared. Surplus parameters are null, which equals nothing.
 pub(crate) struct StatementOfMany {
-    /// The text for a number of them.
+    /// Returns the text for a number of parameters.
     text: fn(usize) -> String,
     texts: [OnceLock<String>; TEXTS_KEPT_MAX],
 }
@@ -46,7 +46,7 @@ impl StatementOfMany {
         }
     }
 
-    /// The text for a number of parameters.
+    /// Returns the text for a number of parameters.
     #[cfg(test)]
     pub(crate) fn text(&self, count: usize) -> String {
         (self.text)(count)
@@ -74,10 +74,10 @@ impl StatementOfMany {
     }
 }
 
-/// How many texts of a statement with any number of parameters are kept: those for 1, 2, 4, … 256 of them.
+/// The number of cached texts of a statement with a variable number of parameters: those for 1, 2, 4, … 256.
 const TEXTS_KEPT_MAX: usize = 9;
 
-/// A parameter. One that is null has a type, too: PostgreSQL asks for it.
+/// A parameter. A null has a type too, because PostgreSQL requires one.
 #[derive(Clone)]
 pub(crate) enum Parameter {
     Boolean(Option<bool>),
@@ -88,13 +88,13 @@ pub(crate) enum Parameter {
 }
 
 impl Statement {
-    /// The value of the next parameter.
+    /// Binds the next parameter.
     pub(crate) fn bind(mut self, parameter: impl Into<Parameter>) -> Self {
         self.parameters.push(parameter.into());
         self
     }
 
-    /// Keeps it out of the cache of prepared statements.
+    /// Keeps the statement out of the cache of prepared statements.
     pub(crate) fn not_persistent(self) -> Self {
         Self {
             is_persistent: false,
@@ -102,7 +102,7 @@ impl Statement {
         }
     }
 
-    /// It reads at most a few rows, by an index, so that SQLite runs it in place.
+    /// Marks a statement that reads only a few rows, by an index. SQLite runs it in place.
     pub(crate) fn short(self) -> Self {
         Self {
             is_short: true,
@@ -110,7 +110,7 @@ impl Statement {
         }
     }
 
-    /// Its columns are read by position alone.
+    /// Marks a statement whose columns are read only by position.
     pub(crate) fn by_position(self) -> Self {
         Self {
             has_named_columns: false,
@@ -134,8 +134,8 @@ impl Statement {
         self.has_named_columns
     }
 
-    /// The same in the words of sqlx, for PostgreSQL, of whose texts none has the character U+0000. No row can be found by such
-    /// a text: it becomes null, to which nothing is equal, and which a column that must not be null refuses.
+    /// Converts the statement to a query of sqlx, for PostgreSQL, whose texts can't contain U+0000. No stored value equals such
+    /// a text, so it becomes null: it equals nothing, and a not-null column rejects it.
     pub(crate) fn into_query(self) -> Query<'static, Postgres, PgArguments> {
         let query = sqlx::query(self.sql).persistent(self.is_persistent);
         let parameters = self.parameters.into_iter();
@@ -148,8 +148,8 @@ impl Statement {
         })
     }
 
-    /// Binds the parameters for SQLite. It numbers `$2` and `$1` in the order in which they first appear, so each is bound by the
-    /// number in its name.
+    /// Binds the parameters for SQLite, by the number in their name: SQLite itself numbers `$2` and `$1` in the order of their
+    /// first use.
     pub(crate) fn bind_to(&self, prepared: &mut rusqlite::Statement<'_>) -> rusqlite::Result<()> {
         for index in 1..=prepared.parameter_count() {
             let name = prepared.parameter_name(index).unwrap_or_default();
@@ -184,7 +184,7 @@ impl ToSql for Parameter {
     }
 }
 
-/// A parameter from a value that may be null, and from one that is not.
+/// Converts a value, optional or not, to a parameter.
 macro_rules! parameter_from {
     ($($kind:ident($($type:ty),+)),+ $(,)?) => {$($(
         impl From<Option<$type>> for Parameter {

@@ -1,4 +1,4 @@
-//! What `keywright backup` does not do, and what it leaves where it does not.
+//! Backups that `keywright backup` refuses, and the files left behind.
 
 #![expect(
     clippy::unwrap_used,
@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use crate::given;
 
 #[tokio::test]
-async fn a_copy_is_its_owners_alone_and_says_what_it_holds() {
+async fn a_backup_is_private_and_its_contents_are_reported() {
     let Some((server, folder)) = server_with_values().await else {
         return;
     };
@@ -35,14 +35,14 @@ async fn a_copy_is_its_owners_alone_and_says_what_it_holds() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_there_is_replaced_only_when_that_is_asked_for() {
+async fn an_existing_file_is_only_overwritten_on_request() {
     let Some((server, folder)) = server_with_values().await else {
         return;
     };
     let target = folder.path().join("copy");
     fs::write(&target, "something else").unwrap();
     let said = back_up(server.directory(), &target, &[]).expect(1);
-    assert!(said.errors.contains("exists already, and is not replaced"));
+    assert!(said.errors.contains("already exists"));
     assert_eq!(fs::read(&target).unwrap(), b"something else");
     back_up(server.directory(), &target, &["--force"]).expect(0);
     assert!(fs::read(&target).unwrap().starts_with(b"SQLite format 3"));
@@ -66,14 +66,14 @@ async fn a_database_is_never_replaced_by_its_own_copy() {
     );
     for target in [&database, &linked, &around] {
         let said = back_up(server.directory(), target, &["--force"]).expect(1);
-        let reason = "is the database itself, or one of its files";
+        let reason = "is the database itself or one of its files";
         assert!(said.errors.contains(reason), "{said:?}");
     }
     server.run_command(&["check"]).expect(0);
 }
 
 #[tokio::test]
-async fn where_there_is_no_database_none_is_made_and_nothing_is_copied() {
+async fn without_a_database_nothing_is_created_or_copied() {
     let Some((server, folder)) = server_with_values().await else {
         return;
     };
@@ -91,7 +91,7 @@ async fn where_there_is_no_database_none_is_made_and_nothing_is_copied() {
 }
 
 #[tokio::test]
-async fn nothing_is_left_of_a_copy_that_can_not_be_completed() {
+async fn a_failed_backup_leaves_no_file() {
     let Some((server, folder)) = server_with_values().await else {
         return;
     };
@@ -124,7 +124,7 @@ async fn a_schema_of_another_version_is_backed_up_as_it_is() {
 }
 
 #[tokio::test]
-async fn on_postgresql_it_says_what_to_use_in_its_place() {
+async fn on_postgresql_the_error_names_the_tool_to_use() {
     if !is_on_postgres() {
         return;
     }

@@ -1,4 +1,4 @@
-//! `keywright check` where nothing is wrong, and where it refuses.
+//! `keywright check` without damage, and its refusals.
 
 #![expect(
     clippy::indexing_slicing,
@@ -16,7 +16,7 @@ async fn a_store_with_every_type_set_and_generated_is_clean() {
     let concatenated = Options::default().extra("\n[certificates]\nconcatenate_cas = true");
     let server = Server::start_with(&concatenated).await;
     fill(&server).await;
-    // What is written under another casing belongs to the credential all the same.
+    // Writes with another casing belong to the same credential.
     for name in ["/Cased/A", "/cased/a"] {
         given::set_value(&server, name, "v").await;
     }
@@ -50,7 +50,7 @@ async fn an_empty_store_is_clean_and_stays_as_it_is() {
 }
 
 #[tokio::test]
-async fn what_is_written_deleted_and_moved_meanwhile_is_not_told() {
+async fn concurrent_writes_deletions_and_moves_are_not_reported() {
     let server = Server::start().await;
     fill(&server).await;
     let root = Certificate::generate(&server, "/moving", json!({"is_ca": true})).await;
@@ -84,7 +84,7 @@ async fn what_is_written_deleted_and_moved_meanwhile_is_not_told() {
 const READING: [&[&str]; 2] = [&["check"], &["keys", "status"]];
 
 #[tokio::test]
-async fn a_database_that_is_not_there_is_refused_and_not_made() {
+async fn a_missing_database_is_refused_and_not_created() {
     if is_on_postgres() {
         return;
     }
@@ -127,7 +127,7 @@ async fn a_schema_of_another_version_is_refused_and_not_changed() {
         ),
         (
             "update _sqlx_migrations set version = version + 1000".to_owned(),
-            "is not one of this program",
+            "does not match this program",
         ),
         (
             "delete from _sqlx_migrations".to_owned(),
@@ -163,7 +163,7 @@ async fn keys_that_decrypt_nothing_are_refused() {
     assert!(said.errors.contains(reason), "{said:?}");
 }
 
-/// Puts in what can be put in: every type, set and generated, chains, an authority while it is replaced, metadata.
+/// Stores every type, set and generated, chains, a CA in rotation, and metadata.
 pub(super) async fn fill(server: &Server) {
     let keys = json!({"public_key": "p", "private_key": "k"});
     for (credential_type, value) in [
@@ -222,7 +222,7 @@ pub(super) async fn fill(server: &Server) {
         alone["value"].clone(),
     )
     .await;
-    // An authority that is gone since.
+    // A CA that is deleted later.
     given::generate_certificate(server, "/gone", json!({"is_ca": true})).await;
     given::generate_certificate(server, "/orphan", json!({"ca": "/gone"})).await;
     let gone = server.authorized(Method::DELETE, "/api/v1/data?name=/gone");

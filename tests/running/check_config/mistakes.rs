@@ -58,7 +58,7 @@ pub(super) const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "[storage]\nfile",
         "[storage]\nurl = \"postgres://k:hunter2@db/k\"\n#",
-        "storage.url: reading the URL: the database's URL must not hold a password",
+        "storage.url: reading the URL: the database's URL must not contain a password",
     ),
     (
         "[storage]\nfile",

@@ -1,4 +1,4 @@
-//! Reading everything that is stored for a check.
+//! Reading all records for a check.
 
 mod schema;
 pub(crate) mod statements;
@@ -17,7 +17,7 @@ use crate::{
     statement::{Statement, statement},
 };
 
-/// Everything in a database, to be read for a check.
+/// All records of a database, for a check.
 #[derive(Clone)]
 pub struct SqlCheckRepository {
     reader: Connections,
@@ -104,7 +104,7 @@ impl CheckRepository for SqlCheckRepository {
 
     async fn wrongly_indexed(&self) -> Result<Vec<i64>, RepositoryFailure> {
         match self.reader.engine() {
-            // There it is seen with the credential.
+            // [`POSTGRES_CREDENTIALS`](statements::POSTGRES_CREDENTIALS) checks it with each credential.
             Engine::Postgres => Ok(Vec::new()),
             Engine::Sqlite => {
                 let query = statement(statements::SQLITE_WRONG_WORDS).bind(WRONGLY_INDEXED_MAX);
@@ -123,15 +123,15 @@ impl CheckRepository for SqlCheckRepository {
     }
 }
 
-/// What SQLite says of its file: lines of `pragma integrity_check`, and references that lead nowhere. A file may be so damaged
-/// that one of them can't be told; what can't is damage, too.
+/// Returns damage of the SQLite file: the output of `pragma integrity_check`, and dangling references. A file may be too
+/// damaged for one of the checks; its error is then reported as damage, too.
 async fn sqlite_damage(reader: &Connections) -> Result<Vec<String>, RepositoryFailure> {
     let mut damage = or_refusal(sqlite_integrity(reader).await)?;
     damage.extend(or_refusal(sqlite_dangling(reader).await)?);
     Ok(damage)
 }
 
-/// What was told, or why it can't be.
+/// Returns the lines, or the error as a line.
 fn or_refusal(
     told: Result<Vec<String>, RepositoryFailure>,
 ) -> Result<Vec<String>, RepositoryFailure> {
@@ -141,7 +141,7 @@ fn or_refusal(
     }
 }
 
-/// References that lead nowhere.
+/// Returns dangling references.
 async fn sqlite_dangling(reader: &Connections) -> Result<Vec<String>, RepositoryFailure> {
     let rows = reader.fetch_all(statement(statements::SQLITE_REFERENCES));
     let mut dangling = Vec::new();
@@ -150,13 +150,13 @@ async fn sqlite_dangling(reader: &Connections) -> Result<Vec<String>, Repository
         let to: String = column!(row, "pragma", "to")?;
         let rows = count(column!(row, "pragma", "rows")?);
         dangling.push(format!(
-            "rows of {from} that refer to no row of {to}: {rows}"
+            "rows of {from} that reference a missing row of {to}: {rows}"
         ));
     }
     Ok(dangling)
 }
 
-/// What SQLite says of the structure of its file.
+/// Returns the errors that SQLite finds in the structure of its file.
 pub(crate) async fn sqlite_integrity(
     reader: &Connections,
 ) -> Result<Vec<String>, RepositoryFailure> {
@@ -254,8 +254,8 @@ fn permission(row: &Row) -> Result<CheckedPermission, RepositoryFailure> {
     })
 }
 
-/// The most entries of the index of names that are told to be wrong.
+/// The maximum number of wrong entries of the index of names that are reported.
 const WRONGLY_INDEXED_MAX: i64 = 100;
 
-/// What `pragma integrity_check` says where nothing is wrong.
+/// The output of `pragma integrity_check` without errors.
 const SOUND: &str = "ok";

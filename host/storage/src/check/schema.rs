@@ -1,8 +1,8 @@
-//! Comparing the schema that a database has with the one that the migrations make.
+//! Comparing the schema of a database with the one that the migrations create.
 //!
-//! SQLite keeps the text of each table, index and trigger, so the migrations are run once more, in memory, and the texts are
-//! compared. PostgreSQL has no such place: what its catalogs say of a fresh database is kept in `postgres_schema.txt`, which a
-//! test compares with what the migrations make.
+//! SQLite stores the text of each table, index and trigger, so the migrations are run again, in memory, and the texts are
+//! compared. PostgreSQL does not: `postgres_schema.txt` contains a description of a new database, from its catalogs, and a test
+//! compares it with the result of the migrations.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +20,7 @@ use crate::{
 /// A table, an index or a trigger of SQLite: its type and its name.
 type SqliteObject = (String, String);
 
-/// Returns the objects of a SQLite file that are missing, or differ from those that the migrations make.
+/// Returns the objects of a SQLite file that are missing, or differ from those that the migrations create.
 pub(super) async fn sqlite_differences(
     reader: &Connections,
 ) -> Result<Vec<String>, RepositoryFailure> {
@@ -34,7 +34,7 @@ pub(super) async fn sqlite_differences(
     Ok(sqlite_compared(&expected, &found))
 }
 
-/// The same of a database of PostgreSQL.
+/// Returns the differences of a PostgreSQL database.
 pub(super) async fn postgres_differences(
     reader: &Connections,
 ) -> Result<Vec<String>, RepositoryFailure> {
@@ -45,11 +45,11 @@ pub(super) async fn postgres_differences(
     let unexpected = found
         .iter()
         .filter(|line| line.starts_with(POSTGRES_TRIGGER) && !expected.contains(line.as_str()));
-    let unexpected = unexpected.map(|line| format!("not made by a migration: {line}"));
+    let unexpected = unexpected.map(|line| format!("not created by a migration: {line}"));
     Ok(missing.chain(unexpected).collect())
 }
 
-/// What the catalogs say, a line for each column, index, constraint, trigger and function.
+/// Describes the schema from the catalogs, in a line for each column, index, constraint, trigger and function.
 async fn postgres_lines(reader: &Connections) -> Result<BTreeSet<String>, RepositoryFailure> {
     let rows = reader.fetch_all(statement(statements::POSTGRES_OBJECTS));
     let line = |row: &Row| column!(row, "pg_catalog", "line");
@@ -90,22 +90,22 @@ fn sqlite_compared(
             None => differences.push(format!("the {kind} {name} is missing")),
             Some(found) if !is_shadow_table(text) && words(found) != words(text) => {
                 differences.push(format!(
-                    "the {kind} {name} is not as the migrations make it"
+                    "the {kind} {name} differs from the one that the migrations create"
                 ));
             }
             Some(_) => {}
         }
     }
-    // Other tables and indexes change nothing that is stored. A trigger does.
+    // Additional tables and indexes do not change stored data. Triggers may.
     let unexpected = found.keys().filter(|object| !expected.contains_key(object));
     let unexpected = unexpected.filter(|(kind, _)| kind == TRIGGER);
     differences.extend(
-        unexpected.map(|(kind, name)| format!("the {kind} {name} is not made by a migration")),
+        unexpected.map(|(kind, name)| format!("the {kind} {name} is not created by a migration")),
     );
     differences
 }
 
-/// Whether a table belongs to a full-text index: its text is SQLite's own, and differs between releases.
+/// Whether a table belongs to a full-text index. Its text differs between releases of SQLite.
 fn is_shadow_table(text: &str) -> bool {
     text.starts_with(SHADOW_TABLE)
 }
@@ -116,20 +116,20 @@ fn words(text: &str) -> Vec<&str> {
 
 const TRIGGER: &str = "trigger";
 
-/// How SQLite begins the text of such a table.
+/// The beginning of the text of such a table.
 const SHADOW_TABLE: &str = "CREATE TABLE 'credential_name_";
 
 const POSTGRES_TRIGGER: &str = "trigger ";
 const POSTGRES_SCHEMA: &str = include_str!("postgres_schema.txt");
 
 mod statements {
-    //! The SQL. Reading all of the schema is meant.
+    //! The SQL. It reads the whole schema on purpose.
 
-    /// Without what SQLite makes for itself: its own tables, and indexes of constraints.
+    /// Without the objects that SQLite creates itself: its own tables, and indexes of constraints.
     pub(super) const SQLITE_OBJECTS: &str = "
         select type as kind, name, sql as text from sqlite_schema where sql is not null and name not like 'sqlite\\_%' escape '\\'";
 
-    /// What other releases of PostgreSQL say otherwise is left out: the texts of check constraints, and `not null` as one.
+    /// Without texts that differ between releases of PostgreSQL: check constraints, and `not null` as a constraint.
     pub(super) const POSTGRES_OBJECTS: &str = "
         select concat('column ', table_name, '.', column_name, ' ', data_type,
             case is_nullable when 'NO' then ' not null' end, ' collate ' || collation_name) as line
@@ -160,7 +160,7 @@ mod tests {
     use crate::{PostgresOptions, postgres};
 
     #[tokio::test]
-    async fn the_schema_of_postgresql_is_the_one_that_is_written_down() {
+    async fn the_recorded_schema_of_postgresql_is_current() {
         let Some(server) = keywright_test_postgres::shared() else {
             return;
         };
@@ -185,7 +185,7 @@ mod tests {
         } else {
             assert_eq!(
                 text, POSTGRES_SCHEMA,
-                "refresh it by KEYWRIGHT_REFRESH_GOLDEN_FILES=1"
+                "refresh it with KEYWRIGHT_REFRESH_GOLDEN_FILES=1"
             );
         }
     }

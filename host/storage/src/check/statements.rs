@@ -1,8 +1,9 @@
-//! The SQL of a check. Each statement reads a stretch of one table by its sequence, and what it is held against beside it, so
-//! that all of it is of one moment. What is beside it is asked for row by row, so that no plan reads another table whole.
+//! The SQL of a check. Each statement reads a range of one table by sequence, together with the values to compare it with, so
+//! that all of them are from one snapshot. Subqueries look up those values for each row, so that no plan reads another table
+//! completely.
 
-/// A credential, with what its versions say. Its sequence is a range of one, as where the versions of one credential are read
-/// (`newest_first!`). How the index of names is asked is each engine's own.
+/// A credential, with the corresponding values of its versions. Its sequence is a range of one value, as in `newest_first!`.
+/// The query of the index of names depends on the engine.
 macro_rules! select_credentials {
     ($is_indexed:expr) => {
         concat!(
@@ -32,7 +33,7 @@ macro_rules! select_credentials {
     };
 }
 
-/// PostgreSQL: the parts that the index has are those of the name.
+/// PostgreSQL: the index has exactly the parts of the name.
 pub(crate) const POSTGRES_CREDENTIALS: &str = select_credentials!(
     "coalesce((
         select n.parts @> e.parts and n.parts <@ e.parts
@@ -45,9 +46,9 @@ pub(crate) const POSTGRES_CREDENTIALS: &str = select_credentials!(
     ), false)"
 );
 
-/// SQLite: the index has a row with as many words as the name has: one for each of its characters. How many they are is kept
-/// as a number of variable length: seven bits a byte, and the eighth where another byte follows. Which words they are,
-/// [`SQLITE_WRONG_WORDS`] looks at: the index is not kept by rows, so that asking it for one is as dear as reading it.
+/// SQLite: the index has a row with as many words as the name has characters. The number has a variable length: seven bits per
+/// byte, and the eighth bit if another byte follows. [`SQLITE_WRONG_WORDS`] compares the words themselves: the index is not
+/// organised by rows, so querying a single row costs as much as reading all of it.
 pub(crate) const SQLITE_CREDENTIALS: &str = select_credentials!(
     "(select hex(d.sz) from credential_name_docsize d where d.id = c.sequence)
     is case when length(c.name_folded) < 128
@@ -56,15 +57,15 @@ pub(crate) const SQLITE_CREDENTIALS: &str = select_credentials!(
     end"
 );
 
-/// SQLite: the rows of the index that have a word which the name of their credential has not in its place, the first of them.
-/// Reading the whole index is meant.
+/// SQLite: the first rows of the index with a word that the credential's name does not have at that position. Reads the whole
+/// index on purpose.
 pub(crate) const SQLITE_WRONG_WORDS: &str = "
     select distinct t.doc as sequence
     from credential_name_trigram t join credential c on c.sequence = t.doc
     where substr(c.name_folded || char(1, 1), t.offset + 1, 3) is not t.term
     limit $1";
 
-/// The columns of a version stand as `row::stored_version` decodes them.
+/// Selects the columns that `row::stored_version` decodes.
 macro_rules! select_versions {
     ($($rest:literal),+) => {
         concat!(
@@ -94,7 +95,7 @@ pub(crate) const POSTGRES_INDEXED_NAMES: &str = "
     from credential_name n where n.credential_sequence > $1 and n.credential_sequence <= $2
     order by n.credential_sequence limit $3";
 
-/// SQLite: the index itself lists its rows by reading all words. This table of it has one row for each.
+/// SQLite: listing the rows of the index itself would read all words. This table of the index has one row for each.
 pub(crate) const SQLITE_INDEXED_NAMES: &str = "
     select n.id as sequence, (select c.sequence from credential c where c.sequence = n.id) is not null as has_credential
     from credential_name_docsize n where n.id > $1 and n.id <= $2 order by n.id limit $3";
@@ -115,11 +116,9 @@ pub(crate) const SQLITE_ENDS: &str = "
         (select max(id) from credential_name_docsize) as indexed_names,
         (select max(sequence) from permission) as permissions";
 
-/// SQLite: every page, every index, every constraint of a column, and the structure of the index of names. Reading
-/// everything is meant.
+/// SQLite: every page, index and column constraint, and the structure of the index of names. Reads everything on purpose.
 pub(crate) const SQLITE_INTEGRITY: &str = "pragma integrity_check";
 
-/// SQLite: rows that refer to rows that are not there, by the table that they are in and the one that they refer to. Reading
-/// everything is meant.
+/// SQLite: rows with dangling references, by their table and the referenced table. Reads everything on purpose.
 pub(crate) const SQLITE_REFERENCES: &str = "
     select \"table\" as \"from\", parent as \"to\", count(*) as rows from pragma_foreign_key_check group by 1, 2";

@@ -40,7 +40,7 @@ impl SqlPermissionRepository {
         })
     }
 
-    /// The permission of a statement that has one row at most and changes something.
+    /// Runs a statement that changes at most one permission, and returns it.
     async fn change(&self, statement: Statement) -> Result<Option<Permission>, RepositoryFailure> {
         let rows = self.pools.writer.fetch_all(statement).await?;
         rows.first().map(row::permission).transpose()
@@ -172,7 +172,7 @@ impl PermissionRepository for SqlPermissionRepository {
     }
 }
 
-/// Grants that are made together.
+/// Grants that are added together.
 struct NewGrants {
     identifiers: Arc<dyn Identifiers>,
     grants: Vec<Grant>,
@@ -190,7 +190,7 @@ async fn grant_uncovered_once(
     mut transaction: Transaction,
     new: Arc<NewGrants>,
 ) -> Result<Ended<Option<Vec<Permission>>>, RepositoryFailure> {
-    // All are looked at before any is made, so that two for one actor don't stand in each other's way.
+    // Checks all grants before adding any, so that two for one actor do not interfere.
     for grant in &new.grants {
         if is_covered(&mut transaction, grant).await? {
             return transaction.conclude(None).await;
@@ -200,7 +200,7 @@ async fn grant_uncovered_once(
     transaction.commit(Some(granted)).await
 }
 
-/// Makes all grants within a transaction.
+/// Adds all grants within a transaction.
 async fn grant_all(
     transaction: &mut Transaction,
     new: &NewGrants,
@@ -223,7 +223,7 @@ fn insert(sql: &'static str, identifiers: &dyn Identifiers, grant: &Grant) -> St
         .bind(i64::from(grant.operations.bits()))
 }
 
-/// Asks for the permissions of an actor on any of these paths.
+/// Returns the query for the permissions of an actor on any of these paths.
 pub(crate) fn of_actor_on(engine: Engine, actor: &Actor, paths: &[PermissionPath]) -> Statement {
     let texts = match engine {
         Engine::Postgres => &POSTGRES_OF_ACTOR_ON,
@@ -238,10 +238,10 @@ static SQLITE_OF_ACTOR_ON: StatementOfMany = StatementOfMany::new(statements::sq
 static POSTGRES_OF_ACTOR_ON_NAME: StatementOfMany =
     StatementOfMany::new(statements::postgres_of_actor_on_name);
 
-/// SQLite: the most permissions of an actor that are read in place.
+/// SQLite: the maximum number of permissions of an actor that are read in place.
 const IN_PLACE_MAX: i64 = 64;
 
-/// Whether the actor may do already all that it is to be granted.
+/// Whether the actor already has all operations of the grant.
 async fn is_covered(
     transaction: &mut Transaction,
     grant: &Grant,

@@ -1,4 +1,4 @@
-//! Reading a permission.
+//! Decoding permissions.
 
 use keywright_core::{
     permission::{Actor, Operations, Permission, PermissionPath},
@@ -7,7 +7,7 @@ use keywright_core::{
 
 use crate::row::{Row, column_at};
 
-/// A permission of a row with the columns of `select_permission` or `returning_permission`.
+/// Decodes a permission from the columns of `select_permission` or `returning_permission`.
 pub(crate) fn permission(row: &Row) -> Result<Permission, RepositoryFailure> {
     let bits: i64 = column_at!(row, 3, "permission", "operations")?;
     Ok(Permission {

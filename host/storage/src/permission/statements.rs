@@ -25,7 +25,7 @@ pub(crate) fn of_actor_on(count: usize) -> String {
     )
 }
 
-/// SQLite: as [`of_actor_on`]. For `in`, it would first put the paths into a table of its own.
+/// SQLite: as [`of_actor_on`]. With `in`, SQLite would copy the paths into a temporary table first.
 pub(crate) fn sqlite_of_actor_on(count: usize) -> String {
     let on_each: Vec<String> = (2..count + 2)
         .map(|place| {
@@ -38,8 +38,8 @@ pub(crate) fn sqlite_of_actor_on(count: usize) -> String {
     on_each.join(" union all ")
 }
 
-/// PostgreSQL: as [`of_actor_on`], with the stored name of the credential whose folded name is the second parameter in each row,
-/// and the paths behind it.
+/// PostgreSQL: as [`of_actor_on`], with the stored name of the credential whose folded name is the second parameter in each
+/// row. The paths are the parameters after it.
 pub(crate) fn postgres_of_actor_on_name(count: usize) -> String {
     format!(
         "select p.id, p.path, p.actor, p.operations,
@@ -71,7 +71,7 @@ pub(crate) const DELETE: &str = returning_permission!("delete from permission wh
 pub(crate) const DELETE_OF_ACTOR_ON: &str =
     returning_permission!("delete from permission where actor = $1 and path = $2");
 
-/// `count` places of parameters, from a number on.
+/// Returns `count` placeholders, from the number `first`.
 pub(crate) fn places(first: usize, count: usize) -> String {
     let places: Vec<String> = (first..first + count)
         .map(|place| format!("${place}"))

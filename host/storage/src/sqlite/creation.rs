@@ -1,8 +1,8 @@
-//! The creation of a database file, which must not happen a second time without a word.
+//! The creation of a database file, which must not silently happen a second time.
 //!
-//! Next to a database stands a marker, `<file>.created`. A server writes it once the file has its schema. When the marker is
-//! there and the database is not, the database was moved or deleted, or its volume is not mounted: an empty one in its place
-//! would look like a loss of everything.
+//! A marker, `<file>.created`, is next to each database. A server writes it once the file has its schema. If the marker exists
+//! without the database, the database was moved or deleted, or its volume is not mounted: creating an empty one would look like
+//! a loss of all data.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -13,11 +13,10 @@ use std::{
 
 use crate::{SqliteOptions, database::DatabaseUnusable};
 
-/// Creates the file if it is absent and may be created, with access for its owner alone. SQLite gives its journals the same
-/// mode.
+/// Creates the file if it is absent and may be created. Only its owner may access it. SQLite gives its journals the same mode.
 ///
 /// # Errors
-/// When the file is absent, or empty, and must not be created; and when it can't be.
+/// If the file is absent or empty and must not be created, or if it can't be created.
 pub(super) fn create_if_new(options: &SqliteOptions) -> Result<(), DatabaseUnusable> {
     require_creatable(options)?;
     let path = &options.path;
@@ -39,10 +38,10 @@ pub(super) fn create_if_new(options: &SqliteOptions) -> Result<(), DatabaseUnusa
     }
 }
 
-/// Refuses a file that is absent, or empty, and must not be created.
+/// Refuses an absent or empty file that must not be created.
 pub(super) fn require_creatable(options: &SqliteOptions) -> Result<(), DatabaseUnusable> {
     let path = &options.path;
-    // Before the file: its marker is written last, so a file without content next to a marker has lost it.
+    // Checked before the file: the marker is written last, so an empty file next to a marker has lost its content.
     let marker = marker(path);
     let was_created = exists(&marker);
     let has_content = match fs::metadata(path) {
@@ -55,7 +54,7 @@ pub(super) fn require_creatable(options: &SqliteOptions) -> Result<(), DatabaseU
             }
             false
         }
-        // Opening the file fails for the same reason, and says so.
+        // Opening the file reports this error.
         Err(_) => true,
     };
     if has_content {
@@ -71,7 +70,7 @@ pub(super) fn require_creatable(options: &SqliteOptions) -> Result<(), DatabaseU
     Ok(())
 }
 
-/// Writes down that the database exists, unless that is written already.
+/// Writes the marker, unless it exists.
 pub(super) fn mark_as_created(path: &Path) -> io::Result<()> {
     let marker = marker(path);
     if exists(&marker) {
@@ -102,18 +101,18 @@ fn with_end(path: &Path, end: &str) -> PathBuf {
     path.into()
 }
 
-/// Also where nothing can be said about it, so that nothing is created in doubt.
+/// `true` if it can't be determined, so that nothing is created by mistake.
 fn exists(path: &Path) -> bool {
     path.try_exists().unwrap_or(true)
 }
 
 const MODE_PRIVATE: u32 = 0o600;
 
-/// The end of a marker's name, after the name of the database.
+/// The suffix of a marker's name, after the name of the database.
 pub(crate) const MARKER_END: &str = ".created";
 
 const MARKER: &str = "\
 Keywright created the database next to this file.
 While this file exists, a server refuses to start if the database is missing or empty.
-To begin with a new, empty database, delete this file.
+To start with a new, empty database, delete this file.
 ";
