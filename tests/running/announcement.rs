@@ -76,7 +76,7 @@ impl Development {
             _ports: ports,
         };
         for line in BufReader::new(output).lines().map(Result::unwrap) {
-            let is_last = line.starts_with("End the server");
+            let is_last = line.starts_with("Stop the server");
             server.said.push(line);
             if is_last {
                 return server;

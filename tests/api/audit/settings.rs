@@ -1,4 +1,4 @@
-//! What the section `audit` may say.
+//! The section `audit` of the configuration.
 
 use keywright_harness::{Options, Server};
 use reqwest::Method;
@@ -27,7 +27,7 @@ async fn without_a_section_the_trail_is_json_on_standard_output() {
 }
 
 #[tokio::test]
-async fn the_trail_can_be_off_and_the_log_says_so() {
+async fn a_disabled_trail_is_logged() {
     let server = Server::start_with(&Options::default().audit("[audit]\nsink = \"off\"")).await;
     server.get("/api/v1/data?name=/a").await.expect(404);
     let log = server.log();
@@ -51,11 +51,11 @@ async fn each_setting_can_be_given_in_the_environment() {
 }
 
 #[test]
-fn settings_that_make_no_sense_keep_the_server_from_starting() {
+fn start_fails_with_invalid_audit_settings() {
     for (settings, words) in [
-        ("sink = \"file\"", "audit.file must name one"),
-        ("file = \"audit.log\"", "audit.sink must be"),
-        ("sink = \"off\"\nfile = \"audit.log\"", "audit.sink must be"),
+        ("sink = \"file\"", "audit.file is required"),
+        ("file = \"audit.log\"", "if audit.sink is"),
+        ("sink = \"off\"\nfile = \"audit.log\"", "if audit.sink is"),
         (
             "sink = \"syslog\"",
             "audit.sink: must be one of file, off, stdout",
@@ -80,7 +80,7 @@ fn settings_that_make_no_sense_keep_the_server_from_starting() {
 }
 
 #[tokio::test]
-async fn many_requests_at_once_each_leave_whole_lines() {
+async fn simultaneous_requests_write_whole_lines() {
     let server = Server::start().await;
     let requests = (0..200).map(|number| {
         let path = format!("/api/v1/data?name=/{number}");

@@ -1,11 +1,11 @@
-//! What the limits may be set to.
+//! Valid settings of limits.
 
 use std::fs;
 
 use keywright_harness::{Options, Server};
 
 #[test]
-fn a_limit_without_sense_is_refused_by_its_name() {
+fn a_limit_out_of_range_is_refused_by_name() {
     for (setting, number) in [
         ("connections_max", "0"),
         ("connections_per_address_max", "0"),
@@ -44,7 +44,7 @@ fn a_limit_without_sense_is_refused_by_its_name() {
 }
 
 #[test]
-fn limits_that_contradict_each_other_are_refused_by_their_names() {
+fn contradictory_limits_are_refused_by_name() {
     for (lines, names) in [
         (
             "connections_max = 10\nconnections_per_address_max = 11",
@@ -80,7 +80,7 @@ fn limits_that_contradict_each_other_are_refused_by_their_names() {
 }
 
 #[tokio::test]
-async fn the_server_allows_itself_the_open_files_that_its_connections_need() {
+async fn the_open_file_limit_is_raised_for_the_connections() {
     let (soft, hard) = open_files("self");
     let connections_max = soft.min(900_000) + 1;
     // Three for each of the four readers of the database.
@@ -90,7 +90,7 @@ async fn the_server_allows_itself_the_open_files_that_its_connections_need() {
     let server = Server::start_with(&options).await;
     let (raised, _) = open_files(&server.process_id().to_string());
     assert_eq!(raised, wanted.min(hard));
-    let is_warned = server.log().contains("server.connections_max is");
+    let is_warned = server.log().contains("too few open files");
     assert_eq!(is_warned, hard < wanted, "{}", server.log());
 }
 

@@ -6,14 +6,14 @@ use serde_json::json;
 use super::{after_a_run, options, poll, set_times, trust_the_clock, values};
 
 #[tokio::test]
-async fn in_read_only_mode_nothing_goes_and_then_it_does() {
+async fn read_only_mode_postpones_retention() {
     let server = Server::start_with(&options(&[("/a", "age_days_max = 1")])).await;
     trust_the_clock(&server).await;
     set_times(&server, "/a", 3).await;
     switch(&server, true).await;
     let days = "update credential_version set created_at = created_at - 2 * 86400000";
     server.run_sql(days).await;
-    let waits = || server.log().matches("the end of read-only mode").count();
+    let waits = || server.log().matches("paused in read-only mode").count();
     let before = waits();
     // It may have been looked at before the versions were old, but not twice.
     poll(async || waits() >= before + 2).await;

@@ -14,7 +14,7 @@ async fn a_worn_key_warns_and_an_exhausted_key_encrypts_nothing() {
     count_as(&server, most - 1_023).await;
     let refused = server.set("/a", "value", json!("v")).await.expect(503);
     assert!(
-        refused.error().contains("make a new key the active one"),
+        refused.error().contains("activate a new key"),
         "{}",
         refused.body
     );
@@ -43,7 +43,7 @@ async fn a_worn_key_warns_and_an_exhausted_key_encrypts_nothing() {
     assert_eq!(status["encryptions_max"], json!(most));
     let people = server.run_command(&["keys", "status"]).expect(0);
     assert!(
-        people.output.contains("make a new key the active one"),
+        people.output.contains("configure a new active key"),
         "{people:?}"
     );
     let scrape = server.scrape().await;
