@@ -48,9 +48,9 @@ const REPORTED: &str = "reported an internal error";
 #[tokio::test]
 async fn every_misbehavior_has_its_own_error() {
     for (behaviour, fault) in [
-        ("loop", "did not end within its deadline"),
+        ("loop", "exceeded its deadline"),
         ("allocate", "exceeded its memory limit"),
-        ("recurse", "used up its stack"),
+        ("recurse", "overflowed its stack"),
         ("trap", TRAPPED),
         ("panic", TRAPPED),
         ("much-random", TRAPPED),

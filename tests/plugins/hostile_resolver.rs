@@ -19,7 +19,7 @@ async fn server(behaviour: &str) -> Server {
 async fn every_misbehavior_has_its_own_error() {
     let malformed = "returned output that does not have the declared form";
     for (behaviour, fault) in [
-        ("loop", "did not end within its deadline"),
+        ("loop", "exceeded its deadline"),
         ("allocate", "exceeded its memory limit"),
         ("panic", "trapped"),
         ("twice", malformed),

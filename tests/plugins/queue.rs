@@ -90,7 +90,7 @@ async fn queue_accepts_calls_again_after_being_full() {
         for request in storm(&server, "hostile", 0, 0..8) {
             match request.await.unwrap() {
                 (500, _, body) => {
-                    assert!(body.contains("did not end within its deadline"), "{body}");
+                    assert!(body.contains("exceeded its deadline"), "{body}");
                 }
                 (503, ..) => was_full = true,
                 (other, _, body) => panic!("{other}: {body}"),

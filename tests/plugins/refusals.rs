@@ -54,7 +54,11 @@ fn plugin_of_another_type_is_rejected() {
     let options = Options::default().generator("token", &plain);
     assert_refused(
         &options,
-        &["the plugin token", "it makes credentials of type", "plain"],
+        &[
+            "the plugin token",
+            "it generates credentials of type",
+            "plain",
+        ],
     );
 }
 
@@ -84,7 +88,7 @@ fn plugin_with_an_unavailable_import_is_rejected() {
     let files = TempDir::new().unwrap();
     let import =
         r#"(import "wasi:filesystem/preopens@0.2.0" (instance (export "get-directories" (func))))"#;
-    let what = "it imports wasi:filesystem/preopens@0.2.0, which this server offers to no plugin";
+    let what = "it imports wasi:filesystem/preopens@0.2.0, which this server does not provide";
     assert_refused(&importing(&files, import), &["the plugin plain", what]);
 }
 
@@ -184,8 +188,8 @@ fn invalid_type_names_are_rejected() {
     for (name, what) in [
         ("value", "can only be set"),
         ("json", "can only be set"),
-        ("Plain", "its name is no credential type"),
-        ("a_b", "its name is no credential type"),
+        ("Plain", "invalid type name"),
+        ("a_b", "invalid type name"),
     ] {
         let options = Options::default().generator(name, &plain);
         assert_refused(&options, &[&format!("the plugin {name}"), what]);

@@ -22,7 +22,7 @@ async fn types_are_503_after_too_many_traps_and_reads_succeed() {
     assert!(seconds.is_some_and(|seconds: u32| (3_000..=3_600).contains(&seconds)));
     assert_eq!(
         refused.error(),
-        "the plugin hostile failed too often and is not called for a while"
+        "the plugin hostile keeps failing and is temporarily disabled"
     );
     server
         .set("/a", "hostile", json!({"secret": "t"}))

@@ -1,22 +1,21 @@
 //! Loads plugins and calls them in a sandbox. The only crate with wasmtime.
 //!
-//! [`Runtime::load`] reads the components that the configuration names, refuses those that import what they were not
-//! granted, compiles what the cache does not have, asks each generator to describe itself, looks whether its values are as
-//! random as it says ([`EntropyFault`]), and hands out the domain's ports: [`Generators`](keywright_core::ports::Generators)
-//! and [`Resolver`](keywright_core::ports::Resolver). [`Plugins`] are those that are in use, and takes others in their place
-//! while requests go on.
+//! [`Runtime::load`] reads the configured components and refuses components with imports that are not granted. It compiles
+//! components that are not in the cache, calls the `describe` function of each generator, and tests its randomness
+//! ([`EntropyFault`]). It provides the domain's ports: [`Generators`](keywright_core::ports::Generators) and
+//! [`Resolver`](keywright_core::ports::Resolver). [`Plugins`] holds the active plugins and replaces them without
+//! interrupting requests.
 //!
-//! Each call is made in a fresh instance, on one of two lanes of threads, under a ceiling of memory, a deadline, and
-//! limits of what goes in and out; what it gives is held against the schema that the plugin declared. Nothing of one call
-//! is left for the next, and whatever a guest does ends its own call alone, with a
-//! [`PluginFault`](keywright_core::ports::PluginFault) that says what happened. A component whose calls are cut short again and
-//! again is not called for a while (`breaker.rs`).
+//! Each call runs in a fresh instance on one of two thread pools ("lanes"), with a memory limit, a deadline, and limits on
+//! its input and output. Its output is validated against the schema that the plugin declared. No state carries over between
+//! calls, and a failing guest ends only its own call, with a [`PluginFault`](keywright_core::ports::PluginFault). A component
+//! that keeps failing is temporarily disabled (`breaker.rs`).
 //!
-//! [`Candidate`] does with one component, for its author, what [`Runtime`] does with those of a server.
+//! [`Candidate`] runs a single component for its author, as [`Runtime`] runs the plugins of a server.
 //!
-//! To offer guests something new: describe it in `wit/`, name it in `bindings.rs`, implement it in `host/`, and add it with
+//! To add an interface for guests: describe it in `wit/`, name it in `bindings.rs`, implement it in `host/`, and add it with
 //! its versions and a [`Grant`] to the table in `imports.rs`. To call a new optional interface of guests: name it in
-//! `bindings.rs`, look for it in `generator/exports.rs`, and call it from `generator/guest.rs`. To bring out a new version of
+//! `bindings.rs`, look it up in `generator/exports.rs`, and call it from `generator/guest.rs`. To release a new version of
 //! `wit/`: see `wit/README.md`, and add it to `versions.rs`.
 
 mod bindings;

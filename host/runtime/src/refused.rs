@@ -1,4 +1,4 @@
-//! Why the plugins could not be loaded, in words that tell an operator what to do.
+//! Errors that prevent plugins from loading, with instructions for the operator.
 
 use std::{error::Error, fmt, io, path::PathBuf};
 
@@ -6,50 +6,50 @@ use keywright_core::ports::{PluginFailure, PluginFault};
 
 use crate::{config::Grant, conformance::EntropyFault, schema::SchemaMalformed};
 
-/// Why the plugins could not be loaded. `Display` names the plugin, its component and what to do.
+/// The error when plugins can't be loaded. `Display` names the plugin, its component and the remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadRefused {
-    /// The cache directory can't be made or looked at.
+    /// The cache directory can't be created or read.
     #[error("the cache directory {} can't be used", .path.display())]
     CacheDirectory {
         /// The directory.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// The cache directory is no directory, or is not the server's alone.
+    /// The cache directory has another owner, or a mode that lets others use it.
     #[error("the cache directory {} {rule}", .path.display())]
     CacheDirectoryUnsafe {
         /// The directory.
         path: PathBuf,
-        /// The rule that it breaks.
+        /// The violated rule.
         rule: &'static str,
     },
-    /// The engine could not be made for so many calls.
+    /// The engine can't reserve the memory for this number of calls.
     #[error(
-        "there is no room for {calls} simultaneous plugin calls: lower threads_per_lane or the plugins' \
+        "can't reserve memory for {calls} simultaneous plugin calls; lower threads_per_lane or the plugins' \
          memory_bytes_max, or raise the limit on the server's address space"
     )]
     Engine {
-        /// How many calls there should be room for.
+        /// The number of simultaneous calls.
         calls: u32,
-        /// Why.
+        /// The cause.
         source: wasmtime::Error,
     },
     /// A plugin was refused.
     #[error(transparent)]
     Plugin(#[from] PluginRefused),
-    /// A setting of the sandbox is outside its bounds.
+    /// A sandbox setting is out of range.
     #[error("the sandbox setting {setting} must be from {min} to {max}")]
     SettingOutOfBounds {
         /// The setting.
         setting: &'static str,
-        /// The least that it may be.
+        /// The minimum.
         min: u64,
-        /// The most that it may be.
+        /// The maximum.
         max: u64,
     },
-    /// The system gives no thread.
+    /// The operating system did not start a thread.
     #[error("the threads for plugin calls could not be started")]
     Threads(#[source] io::Error),
 }
@@ -57,13 +57,13 @@ pub enum LoadRefused {
 /// A plugin that was refused.
 #[derive(Debug)]
 pub struct PluginRefused {
-    /// The name under which it is configured.
+    /// The configured name.
     pub plugin: String,
-    /// Whether it is configured as a generator; the resolver otherwise.
+    /// Whether it is configured as a generator; otherwise it is the resolver.
     pub is_generator: bool,
-    /// What its component is called: the path of the file, where it is one.
+    /// The component's file path or registry reference.
     pub component: String,
-    /// Why.
+    /// The reason.
     pub refusal: Refusal,
 }
 
@@ -83,52 +83,52 @@ impl Error for PluginRefused {
     }
 }
 
-/// Why a plugin is refused, and what to do.
+/// The reason for refusing a plugin, with the remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
-    /// There is no component file.
+    /// The component file does not exist.
     #[error("the file does not exist; build the component or correct the path")]
     ComponentMissing,
-    /// The component file is larger than any component may be.
+    /// The component file exceeds the size limit for components.
     #[error("the file is larger than {bytes_max} bytes")]
     ComponentTooLarge {
-        /// The most that a component may have.
+        /// The maximum size in bytes.
         bytes_max: u64,
     },
     /// The component file can't be read.
     #[error("the file can't be read")]
     ComponentUnreadable(#[source] io::Error),
-    /// It is configured as the generator of something that is no name of a credential type.
-    #[error("its name is no credential type: 1 to 63 of a-z, 0-9 and -, beginning with a letter")]
+    /// The configured name is not a valid name of a credential type.
+    #[error("invalid type name; use 1 to 63 of a-z, 0-9 and -, starting with a letter")]
     CredentialTypeMalformed,
-    /// It is configured as the generator of a type whose values are only ever set.
+    /// It is configured as the generator of a type whose values can only be set.
     #[error("credentials of this type can only be set; choose another type name")]
     CredentialTypeSetOnly,
-    /// It makes another type than it is configured for.
-    #[error("it makes credentials of type {described:?}; configure it under that name")]
+    /// It generates another type than the configured one.
+    #[error("it generates credentials of type {described:?}; configure it under that name")]
     CredentialTypeDiffers {
-        /// The type that it describes, shortened if it is long.
+        /// The type in its description, truncated if it is long.
         described: String,
     },
-    /// It failed to describe itself.
-    #[error("asked to describe itself, it {0}; tell its author")]
+    /// Its `describe` function failed.
+    #[error("its describe function failed: it {0}; report this to its author")]
     DescribeFailed(PluginFault),
-    /// It says that its values are not random, which its configuration does not allow.
+    /// It declares that its values are not random, and its configuration does not allow that.
     #[error(
-        "it derives its values from its parameters alone, as it says, so whoever knows these knows the values; if that is \
-         meant, set derived = true"
+        "it derives its values from its parameters alone, so anyone who knows the parameters knows the values; if you \
+         accept that, set derived = true"
     )]
     DerivedNotAllowed,
     /// Its description breaks a rule.
-    #[error("its description is wrong: {0}; tell its author")]
+    #[error("invalid description: {0}; report this to its author")]
     DescriptionMalformed(&'static str),
-    /// The digest in the configuration is none.
+    /// The configured digest is malformed.
     #[error("the configured sha256 is not 64 lower-case hexadecimal digits")]
     DigestMalformed,
-    /// The component is not the one that was pinned.
+    /// The component's digest differs from the configured one.
     #[error(
         "its SHA-256 is {found}, but {expected} is configured; restore the pinned component, or correct sha256 if the \
-         change is meant"
+         change is intended"
     )]
     DigestDiffers {
         /// The configured digest.
@@ -136,133 +136,133 @@ pub enum Refusal {
         /// The digest of the file.
         found: String,
     },
-    /// It exports an interface with other functions or types.
+    /// It exports an interface with different functions or types.
     #[error(
-        "its export {0} differs from the interface of that name; rebuild it against this server's wit/"
+        "its export {0} differs from this server's interface; rebuild it against this server's wit/"
     )]
     ExportDiffers(String),
-    /// It lacks an interface that its role needs.
+    /// It lacks an interface that its role requires.
     #[error(
         "it does not export {0}; rebuild it against this server's wit/, or use another component"
     )]
     ExportMissing(String),
-    /// What its instances begin with could not be put in place.
+    /// The initial memory image of its instances could not be created.
     #[error(
-        "the system denied the memory that its instances begin with; the component is not to blame: try again, with more \
-         memory if that is short"
+        "the operating system denied memory for its initial memory image; this is not a fault of the component: retry, \
+         with more memory if necessary"
     )]
     ImageNotMade(#[source] wasmtime::Error),
-    /// It can't be linked: it uses what it imports otherwise than that is defined.
-    #[error("it does not fit what it imports; rebuild it against this server's wit/")]
+    /// It can't be linked: its imports have other types than the host's functions.
+    #[error(
+        "its imports differ from this server's interfaces; rebuild it against this server's wit/"
+    )]
     ImportDiffers(#[source] wasmtime::Error),
-    /// It imports something that its configuration does not grant.
+    /// It imports an interface that its configuration does not grant.
     #[error("it imports {import}, which is not granted; if you trust it with that, add {grant:?} to its grants", grant = .grant.to_string())]
     ImportNotGranted {
-        /// What it imports.
+        /// The imported interface.
         import: String,
-        /// The grant that allows it.
+        /// The missing grant.
         grant: Grant,
     },
-    /// It imports something that this server does not offer to any plugin.
-    #[error(
-        "it imports {0}, which this server offers to no plugin; use a component built without it"
-    )]
+    /// It imports an interface that this server does not provide.
+    #[error("it imports {0}, which this server does not provide; use a component built without it")]
     ImportUnknown(String),
-    /// It could not be made to generate, so nothing is known of the randomness of its values.
+    /// It failed to generate a value, so its randomness can't be tested.
     #[error(
-        "it made no value of {parameters}, so that its randomness can't be looked at: {failure}; its author can give other \
-         parameters as the first of the examples in its parameters schema"
+        "it failed to generate a value for the entropy test from {parameters}: {failure}; its author can put other \
+         parameters first in the examples of its parameters schema"
     )]
     ExampleFailed {
-        /// The parameters, JSON.
+        /// The parameters, as JSON.
         parameters: String,
-        /// What it gave in the place of a value.
+        /// The failure of the call.
         failure: Box<PluginFailure>,
     },
     /// It was built for another version of an interface.
     #[error(
-        "it was built for {interface} {wanted}, and this server has {offered}; use a component built for what it has, or another server",
+        "it was built for {interface} {wanted}, and this server has {offered}; use a component built for this server, or another server",
         offered = .offered.join(" and ")
     )]
     InterfaceVersionDiffers {
         /// The interface.
         interface: String,
-        /// The version that the component wants.
+        /// The version that the component imports or exports.
         wanted: String,
         /// The versions that this server has.
         offered: &'static [&'static str],
     },
-    /// It names our interfaces in several versions.
+    /// It uses several versions of Keywright's interfaces.
     #[error(
-        "it mixes interfaces of the versions {versions}; a component is built for one version alone, for this server one of \
-         {offered}; tell its author",
+        "it mixes interfaces of the versions {versions}; a component must use a single version, for this server one of \
+         {offered}; report this to its author",
         offered = .offered.join(" and ")
     )]
     InterfaceVersionsMixed {
-        /// The versions that it names.
+        /// The versions that it uses.
         versions: String,
         /// The versions that this server has.
         offered: &'static [&'static str],
     },
-    /// It names an issuer parameter but can't be lent an issuer.
+    /// It declares an issuer parameter, but its `generate` function takes no issuer.
     #[error(
-        "it has an issuer parameter but exports generator in the place of issued-generator; tell its author"
+        "it has an issuer parameter but exports generator instead of issued-generator; report this to its author"
     )]
     IssuerNotTaken,
-    /// A limit is outside its bounds.
+    /// A limit is out of range.
     #[error("its limit {limit} must be from {min} to {max}")]
     LimitOutOfBounds {
         /// The limit.
         limit: &'static str,
-        /// The least that it may be.
+        /// The minimum.
         min: u64,
-        /// The most that it may be.
+        /// The maximum.
         max: u64,
     },
     /// It exports both `generator` and `issued-generator`.
-    #[error("it exports both generator and issued-generator; tell its author")]
+    #[error("it exports both generator and issued-generator; report this to its author")]
     MakesTwice,
     /// It is a core module.
     #[error(
-        "the file is a core WebAssembly module; make a component of it (wasm-tools component new)"
+        "the file is a core WebAssembly module; convert it to a component (wasm-tools component new)"
     )]
     ModuleNotComponent,
-    /// It is no component that this server can compile.
+    /// It is not a component that this server can compile.
     #[error("the file is not a WebAssembly component that this server can run")]
     NotAComponent(#[source] wasmtime::Error),
-    /// Its values are not as random as they must be.
-    #[error("its values are not as random as they must be: {0}; use another component")]
+    /// It failed the entropy test.
+    #[error("its values are not random enough: {0}; use another component")]
     NotRandom(EntropyFault),
     /// Its parameters schema or value schema can't be used.
-    #[error("its {which} schema {malformed}; tell its author")]
+    #[error("its {which} schema {malformed}; report this to its author")]
     SchemaMalformed {
-        /// Which schema: `parameters` or `value`.
+        /// The schema: `parameters` or `value`.
         which: &'static str,
-        /// Why.
+        /// The reason.
         malformed: SchemaMalformed,
     },
-    /// Its settings leave no room for anything else.
+    /// Its settings alone exceed the input limit.
     #[error("its settings are larger than its input_bytes_max")]
     SettingsTooLarge,
-    /// It has more of something than any component may have.
+    /// It exceeds a limit on the parts of a component.
     #[error(
         "it has more than {max} {what}, which would take too much time and memory to compile; use a smaller component"
     )]
     TooComplex {
-        /// What it has too much of.
+        /// The kind of parts.
         what: &'static str,
-        /// The most of it that a component may have.
+        /// The maximum number of these parts.
         max: u64,
     },
-    /// It needs more than the sandbox has for any component.
+    /// It exceeds the sandbox's limits for components.
     #[error(
-        "it needs more instances, tables or memory than the sandbox gives; raise memory_bytes_max or use another component"
+        "it needs more instances, tables or memory than the sandbox allows; raise memory_bytes_max or use another component"
     )]
     TooDemanding(#[source] wasmtime::Error),
 }
 
 impl Refusal {
-    /// The setting of the plugin that is to be put right.
+    /// Returns the setting of the plugin that is at fault.
     #[must_use]
     pub fn setting(&self) -> &'static str {
         match self {

@@ -123,7 +123,7 @@ fn unloadable_component_is_shown_with_the_reason() {
     )"#;
     workshop.write("clock.wasm", wat::parse_str(text).unwrap());
     let shown = workshop.json(&["inspect", "clock.wasm"], 3);
-    let reason = "it imports wasi:clocks/wall-clock@0.2.0, which this server offers to no plugin";
+    let reason = "it imports wasi:clocks/wall-clock@0.2.0, which this server does not provide";
     let refusal = shown["refusal"].as_str().unwrap();
     assert!(refusal.contains(reason), "{refusal}");
     let table = workshop.plugin(&["inspect", "clock.wasm"]).expect(3).output;

@@ -63,11 +63,7 @@ fn guest_failures_are_reported_like_in_a_server() {
     let workshop = Workshop::with(&["hostile"]);
     for (behaviour, limits, told) in [
         ("trap", "{}", "trapped"),
-        (
-            "loop",
-            r#"{"deadline_ms": 50}"#,
-            "did not end within its deadline",
-        ),
+        ("loop", r#"{"deadline_ms": 50}"#, "exceeded its deadline"),
         ("large-output", "{}", "returned more output than its limit"),
         (
             "wrong-shape",

@@ -52,7 +52,7 @@ async fn is_ended_by_what_it_started_with(deadline_ms: u32) -> bool {
     made.expect(200);
     let was_in_flight = !started.is_finished();
     let error = started.await.unwrap().expect(500).error();
-    assert_eq!(error, "the plugin hostile did not end within its deadline");
+    assert_eq!(error, "the plugin hostile exceeded its deadline");
     was_in_flight
 }
 

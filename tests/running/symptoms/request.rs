@@ -30,7 +30,7 @@ pub(super) async fn provoke(text: &str) -> Answer {
         }
         "the storage failed" => without_database().await,
         "the encryption key … is not configured" => without_its_key().await,
-        "the plugin … failed too often and is not called for a while" => {
+        "the plugin … keeps failing and is temporarily disabled" => {
             with_a_plugin_that_traps().await
         }
         "the response is too large: …" => with_unread_responses(17, 0).await,

@@ -74,10 +74,10 @@ pub(super) async fn provoke(text: &str) -> String {
             let component = component("password");
             with_password_plugin(&format!("component = \"{}\"", component.display()))
         }
-        "its values are not as random as they must be: …" => {
+        "its values are not random enough: …" => {
             with_guest("careless", "settings = { breaks = \"constant\" }")
         }
-        "it derives its values from its parameters alone, as it says" => with_guest("hostile", ""),
+        "it derives its values from its parameters alone" => with_guest("hostile", ""),
         "values are stored, and none of the configured encryption keys is the key of any of them; they need the keys …" => {
             with_another_key().await
         }

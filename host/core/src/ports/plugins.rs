@@ -193,7 +193,7 @@ pub enum PluginFailure {
         retry_after: Duration,
     },
     /// The component failed too often in a row and is temporarily disabled.
-    #[error("the plugin {plugin} failed too often and is not called for a while")]
+    #[error("the plugin {plugin} keeps failing and is temporarily disabled")]
     Resting {
         /// The plugin's configured name.
         plugin: String,
@@ -233,10 +233,10 @@ pub enum PluginFault {
     #[error("reported an internal error")]
     Reported,
     /// The guest recursed too deeply.
-    #[error("used up its stack")]
+    #[error("overflowed its stack")]
     StackExhausted,
     /// The guest exceeded its deadline.
-    #[error("did not end within its deadline")]
+    #[error("exceeded its deadline")]
     TimedOut,
     /// The guest trapped: it panicked or executed an illegal operation.
     #[error("trapped")]

@@ -1,5 +1,5 @@
-//! A component that no server has loaded, for those who write it or are to trust it: on the same engine, within the same
-//! limits and with the same checks as in a server.
+//! Running a single component outside a server, for its author or reviewer, on the same engine and with the same limits and
+//! checks as in a server.
 
 mod inspection;
 mod speed;
@@ -37,9 +37,9 @@ use crate::{
     role::Role,
 };
 
-/// A component that no server has loaded.
+/// A plugin under test, outside a server.
 ///
-/// It is granted what it imports, as far as a server could grant that.
+/// It is granted every import that a server can grant.
 pub struct Candidate {
     engine: Engine,
     outline: Outline,
@@ -52,10 +52,10 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// Reads and compiles a component; these are its settings and the limits of each call.
+    /// Reads and compiles a component. `limits` apply to each call.
     ///
     /// # Errors
-    /// When there is none that this engine could run.
+    /// If the component can't be read, or this engine can't run it.
     pub fn open(
         component: impl Into<ComponentSource>,
         settings: Map<String, Value>,
@@ -93,13 +93,13 @@ impl Candidate {
         })
     }
 
-    /// The SHA-256 of the component, in lower-case hexadecimal.
+    /// Returns the SHA-256 of the component, in lower-case hexadecimal.
     #[must_use]
     pub fn digest(&self) -> &str {
         &self.digest
     }
 
-    /// With somebody who reads what the plugin notes; without, it is dropped, as in a server.
+    /// Sets a reader for the plugin's notes. Without a reader, notes are discarded, as in a server.
     #[must_use]
     pub fn with_notes(self, reader: NoteReader) -> Self {
         Self {
@@ -108,10 +108,10 @@ impl Candidate {
         }
     }
 
-    /// Makes one value with these parameters, as a server does for a request at this time.
+    /// Generates one value with these parameters, as a server does for a request at this time.
     ///
     /// # Errors
-    /// When there is no value.
+    /// If generation fails.
     pub fn run(
         &self,
         given: Map<String, Value>,
@@ -124,7 +124,7 @@ impl Candidate {
             let begun = Instant::now();
             let value = guest.generate(parameters.to_json(), now_seconds, None)?;
             let took = begun.elapsed();
-            // It was held against its schema, so it is JSON.
+            // The value was validated against its schema, so it is JSON.
             let value: Value = keywright_json::read(value.expose()).unwrap_or_default();
             let mut redacted = value.clone();
             guest.description.value_schema.redact(&mut redacted);
@@ -154,36 +154,36 @@ impl Candidate {
     }
 }
 
-/// A value that was made.
+/// A generated value.
 pub struct Run {
     /// The canonical parameters.
     pub parameters: Value,
     /// The value.
     pub value: Value,
-    /// The value, with a mark in the place of each secret part.
+    /// The value with its secret parts redacted.
     pub redacted: Value,
-    /// How long the call took, in a fresh instance.
+    /// The duration of the call, including instantiation.
     pub took: Duration,
 }
 
-/// Why a candidate did not do what it was to do.
+/// The error of an operation on a [`Candidate`].
 #[derive(Debug, thiserror::Error)]
 pub enum CandidateFailure {
-    /// Its call failed.
+    /// A call of the plugin failed.
     #[error(transparent)]
     Failed(#[from] PluginFailure),
-    /// Its parameters name an issuer.
-    #[error("the parameter {0} names an issuer, which only a server can lend; leave it out")]
+    /// The parameters name an issuer.
+    #[error("the parameter {0} names an issuer, which only a server can provide; omit it")]
     IssuerNeeded(String),
-    /// No server would load it.
+    /// A server would refuse the component.
     #[error(transparent)]
     Refused(Box<PluginRefused>),
-    /// The system gives no thread.
+    /// The operating system did not start a thread.
     #[error("the thread for plugin calls could not be started")]
     Threads(#[from] io::Error),
 }
 
-/// The canonical form of parameters that name no issuer.
+/// Returns the canonical form of parameters, or an error if they name an issuer.
 fn issuerless(guest: &GeneratorGuest, given: &Parameters) -> Result<Parameters, CandidateFailure> {
     let parameters = guest.canonical(given)?;
     let issuer = guest.description.issuer_parameter.as_deref();
@@ -205,7 +205,7 @@ fn role<'a>(name: &'a str, config: &'a PluginConfig) -> Role<'a> {
     }
 }
 
-/// Does work that calls guests on a thread that has the stack for it.
+/// Runs work that calls guests on a thread with a sufficient stack.
 fn on_calling_thread<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<T> {
     thread::scope(|scope| {
         let worker = thread::Builder::new()
@@ -218,7 +218,7 @@ fn on_calling_thread<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<T> 
     })
 }
 
-/// What a refusal says, without the name that nobody has given yet.
+/// Returns the refusal's message without a plugin name: a candidate has no configured name.
 fn words(refusal: &Refusal) -> String {
     refusal.to_string()
 }

@@ -1,81 +1,80 @@
-//! The rules of entropy conformance that a generator can break, in words.
+//! The violations that the entropy test finds, with their messages.
 
 use serde::{Deserialize, Serialize};
 
-/// A rule of entropy conformance that a generator does not keep. The words complete the sentence "its values are not as
-/// random as they must be: …".
+/// A violated rule of the entropy test. `Display` completes the sentence "its values are not random enough: …".
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "rule")]
 pub enum EntropyFault {
-    /// Rule 5: the characters of many values are not as different as they must be.
+    /// Rule 5: the characters of the values are too predictable.
     #[error(
-        "by how often each character stands at each place in {values} of them, they can't hold more than {held_bits} \
-         random bits, where {declared_bits} are declared; {fixed_places} places hold the same character in all"
+        "the frequencies of characters at each position of {values} values show that they can't hold more than \
+         {held_bits} random bits, but {declared_bits} are declared; {fixed_places} positions never change"
     )]
     Biased {
-        /// How many values were compared.
+        /// The number of values compared.
         values: u32,
-        /// How many random bits they can hold at the most.
+        /// The upper bound of their random bits.
         held_bits: u32,
-        /// How many are declared.
+        /// The declared random bits.
         declared_bits: u32,
-        /// How many places hold the same character in every value.
+        /// The number of positions with the same character in every value.
         fixed_places: u32,
     },
     /// Rule 2: a secret part does not depend on the host's randomness.
     #[error(
-        "{} is the same in {values} of them, each made of other random bytes, so it does not come of the host's \
-         randomness; draw it from wasi:random/random, and from nothing that the language brings along",
+        "{} is the same in {values} values, although each call got different random bytes; get random bytes only from \
+         wasi:random/random, not from the language's own generator",
         named(.place)
     )]
     Constant {
-        /// Where in the value it is; empty for the value as a whole.
+        /// The path of the part in the value; empty for the whole value.
         place: String,
-        /// How many values were compared.
+        /// The number of values compared.
         values: u32,
     },
-    /// Rule 5: values come again.
+    /// Rule 5: values repeat.
     #[error(
-        "of {values}, {pairs} pairs are alike, which does not happen by chance where {declared_bits} random bits go into \
-         each, as declared"
+        "{pairs} pairs of {values} values are equal, which is implausible for values with the declared \
+         {declared_bits} random bits"
     )]
     Repeated {
-        /// How many values were compared.
+        /// The number of values compared.
         values: u32,
-        /// How many pairs of them are alike.
+        /// The number of equal pairs.
         pairs: u32,
-        /// How many bits are declared.
+        /// The declared random bits.
         declared_bits: u32,
     },
-    /// Rule 3: too few random bytes are drawn.
+    /// Rule 3: the plugin draws too few random bytes.
     #[error(
-        "{drawn_bits} random bits were drawn for one of them, but {declared_bits} are declared (entropy-bits-min)"
+        "it drew {drawn_bits} random bits for a value, but {declared_bits} are declared (entropy-bits-min)"
     )]
     TooFewDrawn {
-        /// How many bits were drawn for a value.
+        /// The bits drawn for a value.
         drawn_bits: u64,
-        /// How many are declared.
+        /// The declared random bits.
         declared_bits: u32,
     },
-    /// Rule 1: something else than the host's randomness goes into it.
+    /// Rule 1: values also depend on something other than the host's randomness.
     #[error(
-        "the same random bytes gave another one the second time, so something else than the host's randomness goes into \
-         them"
+        "two calls with the same random bytes returned different values, so the values also depend on something other \
+         than the host's randomness"
     )]
     Unrepeatable,
-    /// Rule 4: what is drawn is thrown away.
+    /// Rule 4: the plugin does not use the bits that it draws.
     #[error(
-        "of {flipped_bits} random bits that were flipped, one in each call, {counting_bits} gave another one: of the \
-         {drawn_bits} bits that are drawn too few are used for the {declared_bits} that are declared"
+        "only {counting_bits} of {flipped_bits} single flipped random bits changed the value: it uses too few of the \
+         {drawn_bits} bits that it draws for the {declared_bits} that it declares"
     )]
     Unused {
-        /// How many bits were flipped.
+        /// The number of flipped bits.
         flipped_bits: u32,
-        /// How many of them gave another value.
+        /// The number of flipped bits that changed the value.
         counting_bits: u32,
-        /// How many are drawn for a value.
+        /// The bits drawn for a value.
         drawn_bits: u64,
-        /// How many are declared.
+        /// The declared random bits.
         declared_bits: u32,
     },
 }
@@ -84,6 +83,6 @@ fn named(place: &str) -> String {
     if place.is_empty() {
         "the value".to_owned()
     } else {
-        format!("the member {place}")
+        format!("the field {place}")
     }
 }

@@ -136,35 +136,35 @@ mod tests {
                     credential_type: "tok\nen".to_owned(),
                     ..described()
                 },
-                "it makes credentials of type \"tok\\\\nen\"",
+                "it generates credentials of type \"tok\\\\nen\"",
             ),
             (
                 descriptor::Description {
                     plugin_version: "1".repeat(PLUGIN_VERSION_CHARACTERS_MAX + 1),
                     ..described()
                 },
-                "its description is wrong: plugin-version",
+                "invalid description: plugin-version",
             ),
             (
                 descriptor::Description {
                     plugin_version: String::new(),
                     ..described()
                 },
-                "its description is wrong: plugin-version",
+                "invalid description: plugin-version",
             ),
             (
                 descriptor::Description {
                     summary: "é".repeat(SUMMARY_CHARACTERS_MAX + 1),
                     ..described()
                 },
-                "its description is wrong: summary",
+                "invalid description: summary",
             ),
             (
                 descriptor::Description {
                     issuer_parameter: Some(String::new()),
                     ..described()
                 },
-                "its description is wrong: issuer-parameter",
+                "invalid description: issuer-parameter",
             ),
             (
                 descriptor::Description {

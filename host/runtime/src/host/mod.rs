@@ -1,19 +1,19 @@
-//! What the host gives to guests: randomness, issuers that sign, and somebody who reads their notes.
+//! The host's interfaces for guests: random bytes, signing by issuers, and notes.
 
 pub(crate) mod notes;
 pub(crate) mod random;
 pub(crate) mod signing;
 
-/// Why the host ended a guest's call to it, and the guest with it.
+/// The reason why the host trapped a guest during a host call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum HostRefusal {
-    /// The guest used an issuer that it was not lent.
-    #[error("the guest used an issuer that it was not lent")]
+    /// The guest used an issuer handle that the host did not pass to it.
+    #[error("the guest used an issuer that it did not receive")]
     IssuerNotLent,
-    /// The guest asked for more random bytes than one call gives.
-    #[error("the guest asked for {0} random bytes at once")]
+    /// The guest requested more random bytes than the limit of a call.
+    #[error("the guest requested {0} random bytes in one call")]
     RandomBytesExceeded(u64),
-    /// There is no randomness to be had.
+    /// The random source failed.
     #[error(transparent)]
     RandomUnavailable(#[from] random::RandomUnavailable),
 }

@@ -1,4 +1,4 @@
-//! The schemas by which a plugin describes its parameters and its values.
+//! The JSON Schemas of a plugin's parameters and values.
 
 mod bounds;
 mod declared;
@@ -18,58 +18,56 @@ use serde_json::Value;
 use crate::text::violation;
 use bounds::{SCHEMA_BYTES_MAX, SCHEMA_DEPTH_MAX, SCHEMA_PARTS_MAX, SCHEMA_PATTERNS_MAX};
 
-/// The most memory that a compiled pattern may need, in bytes: a search takes time in proportion to it in the worst case.
+/// The maximum memory of a compiled pattern, in bytes. The worst-case time of a search is proportional to it.
 const PATTERN_BYTES_MAX: usize = 256 * 1_024;
-/// The most work that is done to say which rule a value breaks, in parts of the schema times parts of the value. Every way of
-/// breaking it may have to be noted, which takes memory.
+/// The maximum work for finding the rule that a value breaks, in parts of the schema times parts of the value. The validator
+/// may have to record every violation, which takes memory.
 const EXPLANATION_WORK_MAX: u64 = 250_000;
 
-/// Why a text is no schema that the host can use. The words complete the sentence "its value schema …".
+/// The error for a schema that the host can't use. `Display` completes the sentence "its value schema …".
 #[derive(Debug, thiserror::Error)]
 pub enum SchemaMalformed {
     /// It is not JSON by the rules of [`keywright_json::check`].
     #[error("is not JSON")]
     NotJson(#[source] JsonError),
-    /// It is JSON, but no schema of draft 2020-12 on its own.
+    /// It is JSON, but not a self-contained schema of draft 2020-12.
     #[error(
-        "is not a JSON Schema of draft 2020-12 that refers to no other document, with patterns without look-around of \
-         {PATTERN_BYTES_MAX} bytes each when compiled: {0}"
+        "is not a JSON Schema of draft 2020-12 without references to other documents, and with patterns that have no \
+         look-around and at most {PATTERN_BYTES_MAX} bytes each when compiled: {0}"
     )]
     NotASchema(String),
-    /// A schema of parameters that is not of type `object`.
+    /// It is a schema of parameters, but not of type `object`.
     #[error("is not of type object")]
     NotOfObjects,
-    /// A `$ref` leads back to itself.
-    #[error("is recursive: a $ref must not lead back to a schema around it")]
+    /// It is recursive.
+    #[error("is recursive: a $ref must not refer to a schema that contains it")]
     Recursive,
-    /// It refers to a schema in another way than by `$ref` and a JSON Pointer.
+    /// It has a reference other than a `$ref` with a JSON Pointer.
     #[error(
-        "refers to a schema otherwise than by $ref and a JSON Pointer to a place within it, such as #/$defs/name, without \
-         percent-encoding, $dynamicRef or an $id below the top"
+        "has an unsupported reference: use only $ref with a JSON Pointer to a schema in the document, such as \
+         #/$defs/name, without percent-encoding, $dynamicRef or a nested $id"
     )]
     ReferenceNotAPointer,
     /// It is nested too deeply.
-    #[error("is nested more than {SCHEMA_DEPTH_MAX} levels deep, references followed")]
+    #[error("is nested more than {SCHEMA_DEPTH_MAX} levels deep, after resolving references")]
     TooDeep,
     /// It is too long.
     #[error("is longer than {SCHEMA_BYTES_MAX} bytes")]
     TooLong,
     /// It has too many parts.
-    #[error(
-        "has more than {SCHEMA_PARTS_MAX} parts, with everything in the place of each reference to it"
-    )]
+    #[error("has more than {SCHEMA_PARTS_MAX} parts, after resolving references")]
     TooManyParts,
     /// It has too many patterns.
-    #[error(
-        "has more than {SCHEMA_PATTERNS_MAX} patterns, with everything in the place of each reference to it"
-    )]
+    #[error("has more than {SCHEMA_PATTERNS_MAX} patterns, after resolving references")]
     TooManyPatterns,
-    /// A member is marked as secret where the host can't find it.
-    #[error("has a writeOnly elsewhere than on itself or on members that `properties` name")]
+    /// It marks a secret part where the host can't locate it.
+    #[error(
+        "has a misplaced writeOnly: it is only allowed at the top and on fields in `properties`"
+    )]
     WriteOnlyMisplaced,
 }
 
-/// What checks values against a schema. The time of a check is at most proportional to the size of the value times
+/// A validator of values. The time of a check is at most proportional to the size of the value times
 /// [`SCHEMA_PARTS_MAX`].
 struct Checker {
     validator: Validator,
@@ -81,7 +79,7 @@ impl Checker {
         self.validator.is_valid(value)
     }
 
-    /// The first rule that a value breaks, if there is one.
+    /// Returns the first rule that a value breaks, or `None` if it is valid.
     fn violation(&self, value: &Value) -> Option<Violation> {
         if self.validator.is_valid(value) {
             return None;
@@ -96,7 +94,7 @@ impl Checker {
     }
 }
 
-/// A schema with what checks values against it. The text is JSON by the rules of [`keywright_json::check`].
+/// Parses and compiles a schema. The text must be JSON by the rules of [`keywright_json::check`].
 fn compile(text: &str) -> Result<(Value, Checker), SchemaMalformed> {
     if text.len() > SCHEMA_BYTES_MAX {
         return Err(SchemaMalformed::TooLong);
@@ -124,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_schema_is_json_of_bounded_depth_without_reserved_keys() {
+    fn too_deep_json_and_reserved_or_duplicate_keys_are_rejected() {
         let deep = format!(
             r#"{{"const":{}{}}}"#,
             "[".repeat(10_000),

@@ -287,7 +287,7 @@ mod tests {
             ),
             (
                 r#"{"type":"object","$ref":"https://example.org/s.json"}"#,
-                "refers to a schema otherwise",
+                "has an unsupported reference",
             ),
             (
                 r#"{"type":"object","properties":{"a":{"pattern":"(?=a)"}}}"#,

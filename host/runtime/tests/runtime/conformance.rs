@@ -26,15 +26,15 @@ fn careless(breaks: Option<&str>) -> PluginConfig {
 #[test]
 fn each_rule_rejects_the_guest_that_only_breaks_this_rule() {
     for (breaks, words) in [
-        ("constant", "the member pepper is the same in"),
-        ("too-few-drawn", "40 random bits were drawn for one of them"),
-        ("unused", "of the 256 bits that are drawn too few are used"),
-        ("repeated", "pairs are alike"),
-        ("biased", "1 places hold the same character in all"),
+        ("constant", "the field pepper is the same in"),
+        ("too-few-drawn", "it drew 40 random bits for a value"),
+        ("unused", "it uses too few of the 256 bits that it draws"),
+        ("repeated", "values are equal, which is implausible"),
+        ("biased", "1 positions never change"),
     ] {
         let refused = refusal("careless", careless(Some(breaks))).unwrap();
         assert!(
-            refused.contains("its values are not as random as they must be"),
+            refused.contains("its values are not random enough"),
             "{refused}"
         );
         assert!(refused.contains(words), "{breaks}: {refused}");
@@ -77,7 +77,7 @@ fn allowing_derived_values_does_not_exempt_constant_values() {
 fn a_generator_that_fails_for_its_example_is_rejected() {
     let refused = refusal("careless", careless(Some("nothing"))).unwrap();
     for words in [
-        "it made no value of {}",
+        "it failed to generate a value for the entropy test from {}",
         "reported that its settings are invalid",
     ] {
         assert!(refused.contains(words), "{refused}");
