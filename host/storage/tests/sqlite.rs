@@ -28,7 +28,7 @@ use crate::support::{CountingIdentifiers, Fixture, Place, other_connection, vers
 use storage::support;
 
 #[tokio::test]
-async fn the_files_are_their_owners_alone() {
+async fn only_the_owner_may_access_the_files() {
     let fixture = Fixture::new().await;
     fixture.append("/a", "value", 1).await;
     let folder = folder(&fixture);
@@ -42,7 +42,7 @@ async fn the_files_are_their_owners_alone() {
 }
 
 #[test]
-fn whoever_opens_a_new_file_while_another_does_waits_for_it() {
+fn concurrent_opens_of_a_new_file_wait_for_each_other() {
     for _ in 0..64 {
         let place = Place::new();
         let options = place.options();
@@ -62,7 +62,7 @@ fn whoever_opens_a_new_file_while_another_does_waits_for_it() {
 }
 
 #[tokio::test]
-async fn a_database_that_another_process_locks_is_unavailable_and_comes_back() {
+async fn a_database_is_unavailable_while_another_process_locks_it() {
     let fixture = Fixture::new().await;
     let impatient = impatient(&fixture).await;
     let mut other = other_connection(folder(&fixture)).await;
@@ -84,18 +84,18 @@ async fn a_database_that_another_process_locks_is_unavailable_and_comes_back() {
     assert!(fixture.all("/a").await.is_empty());
     fixture.credentials.ping().await.unwrap();
     sqlx::raw_sql("rollback").execute(&mut other).await.unwrap();
-    // On a busy machine a database that nobody locks may be waited for in vain, too.
+    // On a busy machine, even waiting for an unlocked database may time out.
     for _ in 0..ATTEMPTS_MAX {
         if let Ok(outcome) = append().await {
             assert!(matches!(outcome, Appended::Written(_)));
             return;
         }
     }
-    panic!("it does not come back");
+    panic!("the database stays unavailable");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn what_was_acknowledged_is_in_the_files_whatever_becomes_of_the_process() {
+async fn acknowledged_versions_survive_a_crash() {
     let fixture = Fixture::new().await;
     let writing = (0..30).map(|number| {
         let new = version(&fixture, &format!("/a/{number}"), "value", 1);
@@ -109,7 +109,7 @@ async fn what_was_acknowledged_is_in_the_files_whatever_becomes_of_the_process()
     for writing in writing.collect::<Vec<_>>() {
         writing.await.unwrap();
         acknowledged += 1;
-        // As after a crash: the database and its log, without what another process shares in memory.
+        // Like after a crash: the database and its log, without the shared memory.
         let copied = tempfile::tempdir().unwrap();
         for name in ["test.sqlite", "test.sqlite-wal"] {
             let copy = copied.path().join(name);
@@ -125,7 +125,7 @@ async fn what_was_acknowledged_is_in_the_files_whatever_becomes_of_the_process()
 }
 
 #[tokio::test]
-async fn what_is_deleted_leaves_no_trigrams() {
+async fn deleting_a_credential_removes_its_trigrams() {
     let fixture = Fixture::new().await;
     for (name, milliseconds) in [("/gone/name", 1), ("/stays/name", 2)] {
         fixture.append(name, "value", milliseconds).await;
@@ -147,7 +147,7 @@ async fn what_is_deleted_leaves_no_trigrams() {
 }
 
 #[tokio::test]
-async fn when_it_is_closed_nothing_is_left_beside_the_file() {
+async fn closing_a_database_removes_its_log() {
     let fixture = Fixture::new().await;
     fixture.append("/a", "value", 1).await;
     let log = folder(&fixture).path().join("test.sqlite-wal");
@@ -157,7 +157,7 @@ async fn when_it_is_closed_nothing_is_left_beside_the_file() {
 }
 
 #[tokio::test]
-async fn a_damaged_page_is_told_and_what_is_on_others_is_read() {
+async fn a_damaged_page_is_reported_and_others_are_read() {
     for filler in [0xff, 0] {
         let fixture = Fixture::new().await;
         for number in 0..60 {
@@ -193,7 +193,7 @@ async fn a_damaged_page_is_told_and_what_is_on_others_is_read() {
 }
 
 #[tokio::test]
-async fn of_the_names_that_are_indexed_as_others_no_more_than_a_hundred_are_told() {
+async fn at_most_a_hundred_wrongly_indexed_names_are_reported() {
     let fixture = Fixture::new().await;
     for number in 0..101 {
         fixture.append(&format!("/x{number}"), "value", 1).await;
@@ -205,7 +205,7 @@ async fn of_the_names_that_are_indexed_as_others_no_more_than_a_hundred_are_told
     assert_eq!(wrong.len(), 100);
 }
 
-/// The database of a fixture, opened by another one who does not wait for long.
+/// Opens the database of a fixture again, with a short wait.
 async fn impatient(fixture: &Fixture) -> Database {
     let options = fixture.place.options_with(Duration::from_millis(500));
     for _ in 0..ATTEMPTS_MAX {
@@ -214,18 +214,18 @@ async fn impatient(fixture: &Fixture) -> Database {
             return opened;
         }
     }
-    panic!("it was not opened");
+    panic!("could not open the database");
 }
 
-/// How often something is tried that a busy machine may keep from being done in a short time.
+/// The maximum number of attempts at an operation that may time out on a busy machine.
 const ATTEMPTS_MAX: usize = 100;
 
-/// How large SQLite's pages are.
+/// The size of a SQLite page.
 const PAGE_BYTES: usize = 4_096;
 
 fn folder(fixture: &Fixture) -> &TempDir {
     match &fixture.place {
         Place::File(folder) => folder,
-        Place::Server { url } => panic!("{url} is no file"),
+        Place::Server { url } => panic!("{url} is not a file"),
     }
 }

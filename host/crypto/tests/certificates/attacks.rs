@@ -1,4 +1,4 @@
-//! What a hostile guest may ask an issuer to sign.
+//! Bodies that a hostile guest may pass to an issuer.
 
 use chrono::TimeDelta;
 use keywright_crypto::TBS_CERTIFICATE_BYTES_MAX;
@@ -12,7 +12,7 @@ use crate::{
     openssl::{KEY_KINDS, Openssl},
 };
 
-/// What a hostile guest asks for: how the good body is changed, and the words of the rule that stops it.
+/// A request of a hostile guest: the change of a good body, and the message of the rule that rejects it.
 type Attack = (fn(Body) -> Body, &'static str);
 
 const ATTACKS: [Attack; 37] = [
@@ -294,7 +294,7 @@ fn constraints(body: Body, is_critical: bool, value: &[u8]) -> Body {
     body.with(Extension::new(BASIC_CONSTRAINTS, is_critical, value))
 }
 
-/// An algorithm with which no issuer signs.
+/// An algorithm that no issuer uses.
 const SHA1_WITH_RSA: &[u8] = &[
     0x30, 0x0d, 0x06, 0x09, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x05, 0x05, 0x00,
 ];

@@ -1,9 +1,9 @@
-//! Certificate bodies as a guest may write them, good and bad.
+//! Certificate bodies as a guest may write them, valid and invalid.
 
 use chrono::{DateTime, Utc};
 use keywright_core::ports::CertificateIssuer;
 
-/// A `TBSCertificate` (RFC 5280), member by member. What is not DER already is made DER by [`Body::to_der`].
+/// A `TBSCertificate` (RFC 5280), field by field. [`Body::to_der`] encodes the fields that are not DER already.
 #[derive(Clone)]
 pub(crate) struct Body {
     pub(crate) version: u8,
@@ -33,7 +33,7 @@ pub(crate) const SUBJECT_ALT_NAME: u8 = 17;
 pub(crate) const NAME_CONSTRAINTS: u8 = 30;
 
 impl Body {
-    /// A body of a leaf that the issuer signs.
+    /// Returns a body of a leaf that the issuer signs.
     pub(crate) fn leaf(
         issuer: &dyn CertificateIssuer,
         subject_public_key: Vec<u8>,
@@ -80,7 +80,7 @@ impl Body {
         element(0x30, &members.concat())
     }
 
-    /// Puts an extension in the place of the one of its kind, or at the end.
+    /// Replaces the extension of this kind, or appends it.
     pub(crate) fn with(mut self, extension: Extension) -> Self {
         self = self.without(&extension.oid);
         self.extensions.push(extension);
@@ -94,7 +94,7 @@ impl Body {
 }
 
 impl Extension {
-    /// An extension of X.509 itself, by the last number of its object identifier.
+    /// Returns an extension of X.509 itself, by the last number of its object identifier.
     pub(crate) fn new(number: u8, is_critical: bool, value: &[u8]) -> Self {
         Self {
             oid: certificate_extension(number),

@@ -1,4 +1,4 @@
-//! What an issuer signs, and what it refuses.
+//! Which bodies an issuer signs and refuses.
 
 use std::{sync::Arc, time::Duration};
 
@@ -173,7 +173,7 @@ fn issuer_refuses_its_own_key_in_every_encoding() {
     }
 }
 
-/// An RSA key with a modulus that has one zero more before it than it needs. It is the last but its exponent, 65537.
+/// An RSA key whose modulus has one leading zero more than necessary. Only the exponent, 65537, follows it.
 fn padded(key: &[u8], bits: u32) -> Vec<u8> {
     const EXPONENT: &[u8] = &[0x02, 0x03, 0x01, 0x00, 0x01];
     let modulus = key.strip_suffix(EXPONENT).unwrap();
@@ -322,7 +322,7 @@ fn rules(may_be_authority: bool) -> IssuanceRules {
     }
 }
 
-/// One time for the whole run, so that bodies can be made before their issuers.
+/// One time for the whole run, so that bodies can be created before their issuers.
 fn now() -> DateTime<Utc> {
     static NOW: std::sync::OnceLock<DateTime<Utc>> = std::sync::OnceLock::new();
     *NOW.get_or_init(|| Utc::now().trunc_subsecs(0))
@@ -338,7 +338,7 @@ pub(crate) fn leaf(openssl: &Openssl, issuer: &dyn CertificateIssuer) -> Body {
     )
 }
 
-/// The DER of a key's public half.
+/// Returns the DER of a key's public half.
 fn public_key(openssl: &Openssl, file: &str, options: &[&str]) -> Vec<u8> {
     let text = openssl.run(&[&["pkey", "-in", file, "-pubout"], options].concat());
     STANDARD

@@ -1,4 +1,4 @@
-//! Certificates, as the `openssl` program makes them and judges them.
+//! Certificates, as the `openssl` program creates and verifies them.
 #![expect(
     clippy::unwrap_used,
     reason = "these are tests; helper functions outside of #[test] count as production code for the lints"

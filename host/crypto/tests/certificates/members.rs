@@ -1,4 +1,4 @@
-//! What callers set, and what guests make.
+//! Values that callers set and guests generate.
 
 use chrono::Utc;
 use keywright_core::{
@@ -347,7 +347,7 @@ fn members<'a>(ca: &'a Identity, certificate: &'a Identity) -> CertificateMember
 }
 
 impl Openssl {
-    /// A certificate whose issuer and subject are the same name, signed by another key of that name.
+    /// Returns a certificate with the same name as issuer and subject, signed by another key of that name.
     fn self_named_twice(&self) -> String {
         let authority = self.authority(P256);
         self.write("ca.pem", &authority.certificate);

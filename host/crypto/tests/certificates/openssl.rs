@@ -5,18 +5,18 @@ use std::{fs, process::Command};
 use keywright_core::Secret;
 use tempfile::TempDir;
 
-/// A folder in which `openssl` works.
+/// The working directory of `openssl`.
 pub(crate) struct Openssl {
     folder: TempDir,
 }
 
-/// A certificate with its private key, both PEM.
+/// A certificate and its private key, both PEM.
 pub(crate) struct Identity {
     pub(crate) certificate: String,
     pub(crate) private_key: Secret,
 }
 
-/// The kinds of keys that issuers may have, with what `openssl genpkey` calls them, and their length in bits.
+/// The kinds of keys that issuers may have, with the arguments of `openssl genpkey`, and their length in bits.
 pub(crate) const KEY_KINDS: [(&[&str], u32); 5] = [
     (&["RSA", "-pkeyopt", "rsa_keygen_bits:2048"], 2_048),
     (&["EC", "-pkeyopt", "ec_paramgen_curve:P-256"], 256),
@@ -25,11 +25,11 @@ pub(crate) const KEY_KINDS: [(&[&str], u32); 5] = [
     (&["ED25519"], 256),
 ];
 
-/// The kind of key that is made fastest.
+/// The kind of key that is generated fastest.
 pub(crate) const P256: &[&str] = KEY_KINDS[1].0;
 
 impl Openssl {
-    /// None, and a line that says so, when the program is not installed; in CI nothing may be skipped.
+    /// Returns `None` and prints a message if the program is not installed. Panics in CI, where no test may be skipped.
     pub(crate) fn available() -> Option<Self> {
         let is_installed = Command::new("openssl").arg("version").output().is_ok();
         assert!(
@@ -45,7 +45,7 @@ impl Openssl {
         })
     }
 
-    /// Runs the program, and gives what it prints; panics with what it complains of.
+    /// Runs the program and returns its output. Panics with its error output.
     pub(crate) fn run(&self, arguments: &[&str]) -> String {
         let output = Command::new("openssl")
             .args(arguments)
@@ -68,14 +68,14 @@ impl Openssl {
         fs::read_to_string(self.folder.path().join(name)).unwrap()
     }
 
-    /// A private key in PKCS#8.
+    /// Generates a private key in PKCS#8.
     pub(crate) fn private_key(&self, kind: &[&str]) -> Secret {
         let arguments = [&["genpkey", "-out", "key.pem", "-algorithm"], kind].concat();
         self.run(&arguments);
         Secret::new(self.read("key.pem"))
     }
 
-    /// An authority that signed itself.
+    /// Generates a self-signed CA.
     pub(crate) fn authority(&self, kind: &[&str]) -> Identity {
         let usage = "keyUsage=critical,keyCertSign,cRLSign";
         self.self_signed(
@@ -84,7 +84,7 @@ impl Openssl {
         )
     }
 
-    /// An authority that signed itself, and has no key identifiers.
+    /// Generates a self-signed CA without key identifiers.
     pub(crate) fn authority_without_key_identifiers(&self) -> Identity {
         let extensions = [
             "-addext",
@@ -98,7 +98,7 @@ impl Openssl {
         )
     }
 
-    /// A certificate of no authority that signed itself.
+    /// Generates a self-signed certificate that is not a CA.
     pub(crate) fn leaf(&self) -> Identity {
         self.self_signed(
             P256,
@@ -111,7 +111,7 @@ impl Openssl {
         )
     }
 
-    /// A leaf that the authority signed.
+    /// Generates a leaf that the CA signed.
     pub(crate) fn leaf_of(&self, authority: &Identity) -> Identity {
         let private_key = self.private_key(P256);
         self.write("ca.pem", &authority.certificate);

@@ -88,7 +88,7 @@ fn encrypted_and_malformed_keys_are_rejected() {
     }
 }
 
-/// The key in PKCS#8, and in the older form of its kind, which Ed25519 has not.
+/// Returns the key in PKCS#8, and in the older format of its kind, except for Ed25519, which has none.
 fn forms(openssl: &Openssl, kind: &[&str], identity: &Identity) -> Vec<Secret> {
     let pkcs8 = identity.private_key.clone();
     if kind == ["ED25519"] {

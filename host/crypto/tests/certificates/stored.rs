@@ -1,4 +1,4 @@
-//! What holds for a value that is stored: what holds when it is set, but for the length of keys.
+//! The rules for stored values: those for set values, except the length of keys.
 
 use keywright_core::ports::{CertificateMembers, Certificates};
 use keywright_crypto::X509Certificates;

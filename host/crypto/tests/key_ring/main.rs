@@ -1,4 +1,4 @@
-//! Sealing, and recognising keys.
+//! Sealing values, and recognizing keys.
 #![expect(
     clippy::unwrap_used,
     reason = "these are tests; helper functions outside of #[test] count as production code for the lints"

@@ -1,4 +1,4 @@
-//! Keys, and what a server does with them at start.
+//! Keys, and the steps of a server at start-up.
 
 use std::future::Future;
 
@@ -10,17 +10,17 @@ use keywright_crypto::{
 };
 use uuid::Uuid;
 
-/// What a start came to.
+/// The outcome of a start-up.
 pub(crate) struct Unlocked {
     pub(crate) ring: KeyRing,
     pub(crate) recognition: Recognition,
-    /// The record that was made of the active key, when it had none.
+    /// The record that was created for the active key if it had none.
     pub(crate) added: Option<KeyRecord>,
-    /// The places of the keys without a record.
+    /// The indexes of the keys without a record.
     pub(crate) unrecognised: Vec<usize>,
 }
 
-/// Recognises keys by records, and makes one of the active key when it has none.
+/// Recognizes keys by their records, and creates one for the active key if it has none.
 pub(crate) fn unlock(configured: Vec<ConfiguredKey>, records: &[KeyRecord]) -> Unlocked {
     let configured = ConfiguredKeys::new(configured).unwrap();
     let mut recognition = Recognition::default();
@@ -43,7 +43,7 @@ pub(crate) fn ring(configured: Vec<ConfiguredKey>) -> KeyRing {
     unlock(configured, &[]).ring
 }
 
-/// Runs what waits for nobody.
+/// Runs a future that never waits.
 pub(crate) fn now<T>(work: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread()
         .build()
@@ -51,7 +51,7 @@ pub(crate) fn now<T>(work: impl Future<Output = T>) -> T {
         .block_on(work)
 }
 
-/// A raw key of 32 times the same byte.
+/// A raw key of 32 identical bytes.
 pub(crate) fn raw(byte: u8, is_active: bool) -> ConfiguredKey {
     let text = match byte {
         1 => "AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=",

@@ -1,4 +1,4 @@
-//! Keys that a key management service has encrypted.
+//! Keys that are encrypted by a key management service.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use zeroize::Zeroizing;
 
 use crate::support::{at, now, raw, secret, unlock};
 
-/// Puts a byte before what it wraps, and takes it away.
+/// Wraps a key by prepending a byte, and removes it to unwrap.
 enum Service {
     Marks(u8),
     DoesNotAnswer,

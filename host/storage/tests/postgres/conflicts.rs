@@ -1,9 +1,9 @@
-//! What is done again because others came between.
+//! Retries after conflicts with other transactions.
 
 use crate::storage::support::Fixture;
 
 #[tokio::test]
-async fn a_read_that_the_database_refuses_because_others_write_is_done_again() {
+async fn a_read_that_conflicts_with_writes_is_retried() {
     let fixture = Fixture::new().await;
     fixture
         .change(
@@ -24,11 +24,11 @@ async fn a_read_that_the_database_refuses_because_others_write_is_done_again() {
 }
 
 #[tokio::test]
-async fn a_version_gets_a_sequence_behind_those_before_it_where_the_database_gives_earlier_ones() {
+async fn a_version_with_a_sequence_before_earlier_ones_is_retried() {
     let fixture = Fixture::new().await;
     fixture.change(&sequences_after(100)).await;
     let before = fixture.append("/a", "value", 1).await;
-    // As connections do that keep sequences in a cache: the next ones are 92, 97 and 102.
+    // Like connections that cache sequences: the next ones are 92, 97 and 102.
     fixture
         .change("alter table credential_version alter column sequence set increment by 5")
         .await;
@@ -38,7 +38,7 @@ async fn a_version_gets_a_sequence_behind_those_before_it_where_the_database_giv
     let found: Vec<_> = versions.iter().map(|one| (one.id, one.sequence)).collect();
     assert_eq!(found, [(after, 102), (before, 101)]);
     assert_eq!(fixture.database.transactions_retried(), 2);
-    // Where nothing is before it, any will do.
+    // Without an earlier version, any sequence is accepted.
     fixture.change(&sequences_after(7)).await;
     fixture.append("/b", "value", 1).await;
     assert_eq!(fixture.all("/b").await[0].sequence, 12);

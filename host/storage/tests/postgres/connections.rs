@@ -1,4 +1,4 @@
-//! What connections are good for: to whom they lead, how long they live, and what they may do.
+//! Connections: failover, replacement, verification and read-only access.
 
 use std::{fs, path::Path, sync::Arc, time::Duration};
 
@@ -18,7 +18,7 @@ use crate::{
 };
 
 #[tokio::test]
-async fn a_server_that_was_away_is_used_again_when_it_is_back() {
+async fn a_server_that_returns_after_an_outage_is_used_again() {
     let Some(server) = PostgresServer::start() else {
         return;
     };
@@ -58,7 +58,7 @@ async fn connections_that_the_server_cut_are_replaced() {
     let url = url(&fixture);
     fixture.append("/a", "value", 1).await;
     server().run_at(&url, CUT);
-    // One request may meet each connection that was cut.
+    // Each connection that was cut may fail one request.
     let ping = async || fixture.credentials.ping().await;
     let failures = failures_before_success(ping).await;
     assert!(failures <= 2, "{failures}");
@@ -68,14 +68,14 @@ async fn connections_that_the_server_cut_are_replaced() {
 }
 
 #[tokio::test]
-async fn when_a_connection_may_not_write_all_that_were_opened_before_are_replaced() {
+async fn a_refused_write_replaces_all_older_connections() {
     let fixture = Fixture::new().await;
     let url = url(&fixture);
     let delete = || async { fixture.credentials.delete(&LookupName::new("/a")).await };
     let name = server().run_at(&url, "select current_database()");
     let elsewhere = server().new_database();
     let set = |rest: &str| server().run_at(&elsewhere, &format!("alter database {name} {rest}"));
-    // As where the connections lead to a server that has become a standby.
+    // Like connections to a server that became a standby.
     set("set default_transaction_read_only = on");
     server().run_at(&url, CUT);
     failures_before_success(async || fixture.credentials.ping().await).await;
@@ -87,7 +87,7 @@ async fn when_a_connection_may_not_write_all_that_were_opened_before_are_replace
     fixture.credentials.ping().await.unwrap();
     assert!(!before.is_empty());
     let mut after = String::new();
-    // A process of the database ends a little after its connection.
+    // A process of the database ends shortly after its connection.
     for _ in 0..PROCESS_POLLS_MAX {
         after = server().run_at(&url, PROCESSES);
         if before
@@ -102,7 +102,7 @@ async fn when_a_connection_may_not_write_all_that_were_opened_before_are_replace
 }
 
 #[tokio::test]
-async fn a_database_that_is_opened_to_be_read_can_not_be_written() {
+async fn a_database_opened_read_only_refuses_writes() {
     let fixture = Fixture::new().await;
     let options = fixture.place.options();
     let reading = Database::open_to_read(&options, Arc::new(RandomIdentifiers)).await;
@@ -112,14 +112,14 @@ async fn a_database_that_is_opened_to_be_read_can_not_be_written() {
     let written = written.append(new, AppendCondition::Always, &[]).await;
     assert!(written.is_err(), "{written:?}");
     let deleted = reading.permissions();
-    // By a single statement as little.
+    // Nor by a single statement.
     let deleted = deleted.delete(Uuid::nil()).await;
     assert!(deleted.is_err(), "{deleted:?}");
     assert!(fixture.all("/a").await.is_empty());
 }
 
 #[tokio::test]
-async fn an_answer_of_the_database_at_the_start_never_repeats_the_password() {
+async fn an_error_at_the_start_never_repeats_the_password() {
     let options = PostgresOptions {
         password: Some(Secret::new("hunter2".to_owned())),
         wait_max: Duration::from_millis(200),
@@ -134,7 +134,7 @@ async fn an_answer_of_the_database_at_the_start_never_repeats_the_password() {
 }
 
 #[tokio::test]
-async fn the_servers_certificate_is_verified_and_the_password_is_told_to_nobody_else() {
+async fn passwords_are_only_sent_to_a_verified_server() {
     let Some(server) = PostgresServer::start() else {
         return;
     };
@@ -168,7 +168,7 @@ async fn the_servers_certificate_is_verified_and_the_password_is_told_to_nobody_
     assert!(is_open("?sslmode=require", Some("hunter2"), true).await);
 }
 
-/// How often a request fails before one succeeds.
+/// Returns the number of requests that fail before one succeeds.
 async fn failures_before_success<T>(
     request: impl AsyncFn() -> Result<T, RepositoryFailure>,
 ) -> usize {
@@ -180,13 +180,13 @@ async fn failures_before_success<T>(
     panic!("no request succeeded")
 }
 
-/// For how many hundredths of a second it is waited for the end of a process: ten minutes.
+/// How long to wait for the end of a process, in hundredths of a second: ten minutes.
 const PROCESS_POLLS_MAX: usize = 60_000;
 
-/// The connections to a database.
+/// The processes of connections to a database.
 const PROCESSES: &str = "select pid from pg_stat_activity
     where application_name = 'keywright' and datname = current_database()";
 
-/// Ends them.
+/// Terminates those processes.
 const CUT: &str = "select pg_terminate_backend(pid) from pg_stat_activity
     where application_name = 'keywright' and datname = current_database()";

@@ -28,7 +28,7 @@ use crate::support::{Fixture, Place, postgres_options, server, version};
 use storage::support;
 
 #[tokio::test]
-async fn servers_that_start_at_once_bring_the_schema_up_to_date_once() {
+async fn servers_that_start_concurrently_migrate_the_schema_once() {
     let Some(server) = keywright_test_postgres::shared() else {
         return;
     };
@@ -45,7 +45,7 @@ async fn servers_that_start_at_once_bring_the_schema_up_to_date_once() {
 }
 
 #[tokio::test]
-async fn a_database_without_advisory_locks_is_brought_up_to_date_too() {
+async fn a_database_without_advisory_locks_is_migrated() {
     let Some(server) = keywright_test_postgres::shared() else {
         return;
     };
@@ -59,7 +59,7 @@ async fn a_database_without_advisory_locks_is_brought_up_to_date_too() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn of_many_writers_of_a_new_name_on_several_servers_one_writes() {
+async fn one_of_many_writers_on_several_servers_adds_a_new_name() {
     let fixture = Fixture::new().await;
     let servers = servers(&fixture).await;
     for round in 0..5 {
@@ -74,7 +74,7 @@ async fn of_many_writers_of_a_new_name_on_several_servers_one_writes() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn the_newest_version_is_the_one_that_was_committed_last() {
+async fn the_newest_version_is_the_last_one_committed() {
     let fixture = Fixture::new().await;
     let servers = servers(&fixture).await;
     let written = append_at_once(&servers, 30, || {
@@ -94,7 +94,7 @@ async fn the_newest_version_is_the_one_that_was_committed_last() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn several_servers_add_one_transitional_version() {
+async fn several_servers_add_only_one_transitional_version() {
     let fixture = Fixture::new().await;
     let servers = servers(&fixture).await;
     fixture.append("/c", "certificate", 1).await;
@@ -114,7 +114,7 @@ async fn several_servers_add_one_transitional_version() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn of_two_changes_that_each_build_on_the_others_not_being_there_one_is_made() {
+async fn one_of_two_mutually_exclusive_changes_is_written() {
     let fixture = Fixture::new().await;
     let servers = servers(&fixture).await;
     for round in 0..20 {
@@ -143,7 +143,7 @@ async fn of_two_changes_that_each_build_on_the_others_not_being_there_one_is_mad
 }
 
 #[tokio::test]
-async fn a_text_that_postgresql_can_not_hold_finds_nothing_and_hides_nothing() {
+async fn a_name_with_a_null_character_finds_nothing() {
     let fixture = Fixture::new().await;
     let id = fixture.append("/a", "value", 1).await;
     assert!(fixture.all("/a\0").await.is_empty());
@@ -190,7 +190,7 @@ async fn open(options: PostgresOptions) -> Result<Database, DatabaseUnusable> {
     Database::open(&options, Arc::new(RandomIdentifiers)).await
 }
 
-/// Three servers on the fixture's database.
+/// Opens three servers on the fixture's database.
 async fn servers(fixture: &Fixture) -> Vec<SqlCredentialRepository> {
     let url = url(fixture);
     let mut servers = Vec::new();
@@ -200,7 +200,7 @@ async fn servers(fixture: &Fixture) -> Vec<SqlCredentialRepository> {
     servers
 }
 
-/// Has the servers append so many versions at once, and returns the ids of those that were written.
+/// Appends this many versions concurrently on the servers, and returns the ids of the written ones.
 async fn append_at_once(
     servers: &[SqlCredentialRepository],
     count: usize,
@@ -227,7 +227,7 @@ async fn append_at_once(
 
 fn url(fixture: &Fixture) -> String {
     match &fixture.place {
-        Place::File(folder) => panic!("{} is no server", folder.path().display()),
+        Place::File(folder) => panic!("{} is not a server", folder.path().display()),
         Place::Server { url } => url.clone(),
     }
 }

@@ -1,4 +1,4 @@
-//! Adding versions of several credentials, all of them or none.
+//! Adding versions of several credentials atomically.
 
 use crate::support::{Fixture, facts, version};
 use keywright_core::{
@@ -11,13 +11,13 @@ use keywright_core::{
 };
 use uuid::Uuid;
 
-/// A version that is the first of its credential.
+/// Returns a version that is the first of its credential.
 fn first(fixture: &Fixture, name: &str) -> (NewVersion, AppendCondition) {
     let version = version(fixture, name, "certificate", 1);
     (version, AppendCondition::NewestIs(None))
 }
 
-/// A version that follows this one.
+/// Returns a version that follows this one.
 fn following(fixture: &Fixture, name: &str, newest: Uuid) -> (NewVersion, AppendCondition) {
     let version = version(fixture, name, "certificate", 2);
     (version, AppendCondition::NewestIs(Some(newest)))
@@ -47,7 +47,7 @@ async fn append_all(
 }
 
 #[tokio::test]
-async fn all_are_added_in_their_order() {
+async fn versions_are_added_in_order() {
     let fixture = Fixture::new().await;
     let root = fixture.append("/root", "certificate", 1).await;
     let leaf = fixture.append("/leaf", "certificate", 1).await;
@@ -70,7 +70,7 @@ async fn all_are_added_in_their_order() {
 }
 
 #[tokio::test]
-async fn none_is_added_when_one_credential_has_changed() {
+async fn nothing_is_added_if_one_credential_has_changed() {
     let fixture = Fixture::new().await;
     let leaf = fixture.append("/leaf", "certificate", 1).await;
     let other = fixture.append("/other", "certificate", 1).await;
@@ -100,7 +100,7 @@ async fn none_is_added_when_one_credential_has_changed() {
 }
 
 #[tokio::test]
-async fn none_is_added_when_an_authority_is_not_as_it_was_read() {
+async fn nothing_is_added_if_a_ca_changed_after_it_was_read() {
     let fixture = Fixture::new().await;
     let old = fixture.append("/root", "certificate", 1).await;
     let in_use = fixture.append("/root", "certificate", 2).await;
@@ -125,7 +125,7 @@ async fn none_is_added_when_an_authority_is_not_as_it_was_read() {
 }
 
 #[tokio::test]
-async fn none_is_added_when_an_authority_has_signed_something_else_meanwhile() {
+async fn nothing_is_added_if_a_ca_signed_something_else_meanwhile() {
     let fixture = Fixture::new().await;
     let signed = async |name: &str, signed_by: &str| {
         let new = version(&fixture, name, "certificate", 1);
@@ -170,7 +170,7 @@ async fn none_is_added_when_an_authority_has_signed_something_else_meanwhile() {
 }
 
 #[tokio::test]
-async fn one_is_not_added_when_its_authority_is_not_as_it_was_read() {
+async fn a_single_version_is_not_added_if_its_ca_changed() {
     let fixture = Fixture::new().await;
     let old = fixture.append("/root", "certificate", 1).await;
     let in_use = fixture.append("/root", "certificate", 2).await;
@@ -191,7 +191,7 @@ async fn one_is_not_added_when_its_authority_is_not_as_it_was_read() {
 }
 
 #[tokio::test]
-async fn what_is_written_is_told_as_it_is_read_back_and_what_is_not_comes_back() {
+async fn outcomes_equal_stored_versions_or_return_the_input() {
     let fixture = Fixture::new().await;
     let versions = vec![first(&fixture, "/b"), first(&fixture, "/a")];
     let ids: Vec<Uuid> = versions.iter().map(|(version, _)| version.id).collect();
@@ -220,7 +220,7 @@ async fn what_is_written_is_told_as_it_is_read_back_and_what_is_not_comes_back()
 }
 
 #[tokio::test]
-async fn a_failure_in_the_middle_leaves_nothing() {
+async fn a_failure_in_the_middle_writes_nothing() {
     let fixture = Fixture::new().await;
     let (mut unsealed, condition) = first(&fixture, "/b");
     unsealed.envelope.key_id = Uuid::from_u128(1);
@@ -232,7 +232,7 @@ async fn a_failure_in_the_middle_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn what_was_read_is_compared_in_any_selection() {
+async fn read_versions_are_compared_in_any_selection() {
     let fixture = Fixture::new().await;
     let old = fixture.append("/root", "certificate", 1).await;
     let new = fixture.append("/root", "certificate", 2).await;
@@ -255,7 +255,7 @@ async fn what_was_read_is_compared_in_any_selection() {
 }
 
 #[tokio::test]
-async fn moving_the_flag_and_deleting_go_with_what_is_added_or_do_not_happen() {
+async fn moves_and_deletions_are_atomic_with_additions() {
     let fixture = Fixture::new().await;
     let old = fixture.append("/root", "certificate", 1).await;
     let new = fixture.append("/root", "certificate", 2).await;

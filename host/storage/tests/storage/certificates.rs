@@ -9,7 +9,7 @@ use uuid::Uuid;
 use crate::support::{Fixture, at, facts, version};
 
 #[tokio::test]
-async fn all_are_listed_by_their_newest_versions_and_their_versions_newest_first() {
+async fn certificates_and_their_versions_are_listed_newest_first() {
     let fixture = Fixture::new().await;
     let a1 = fixture.append("/a", "certificate", 9).await;
     let b1 = fixture.append("/B", "certificate", 8).await;
@@ -34,7 +34,7 @@ async fn all_are_listed_by_their_newest_versions_and_their_versions_newest_first
 }
 
 #[tokio::test]
-async fn a_listed_version_says_what_the_row_says() {
+async fn a_listed_version_has_all_columns_of_its_row() {
     let fixture = Fixture::new().await;
     let new = version(&fixture, "/a", "certificate", 1);
     fixture
@@ -65,7 +65,7 @@ async fn a_listed_version_says_what_the_row_says() {
 }
 
 #[tokio::test]
-async fn signed_are_all_certificates_with_any_version_that_names_the_signer_but_itself() {
+async fn certificates_with_any_version_by_the_signer_are_signed() {
     let fixture = Fixture::new().await;
     for (name, credential_type, signer) in [
         ("/root", "certificate", "/root"),
@@ -104,7 +104,7 @@ async fn signed_are_all_certificates_with_any_version_that_names_the_signer_but_
 }
 
 #[tokio::test]
-async fn versions_by_credential_are_those_by_name() {
+async fn versions_by_credential_equal_versions_by_name() {
     let fixture = Fixture::new().await;
     fixture.append("/a", "certificate", 1).await;
     fixture.append_transitional("/a", 2).await;
@@ -141,7 +141,7 @@ fn version_ids(certificate: &ListedCertificate) -> Vec<Uuid> {
 }
 
 #[tokio::test]
-async fn certificates_are_counted_by_the_expiry_of_their_newest_versions_each_moment_included() {
+async fn certificates_are_counted_by_the_expiry_of_the_newest_version() {
     let fixture = Fixture::new().await;
     for (number, expires_at) in [9, 10, 11, 20, 21, 30, 40, 50, 51, 99]
         .into_iter()
@@ -152,7 +152,7 @@ async fn certificates_are_counted_by_the_expiry_of_their_newest_versions_each_mo
             .append_certificate(&name, false, 1, expires_at)
             .await;
     }
-    // Only the newest version of a certificate counts, and what has no certificate does not.
+    // Counts only the newest version of a certificate, and only with a certificate.
     fixture.append_certificate("/c/0", true, 2, 45).await;
     fixture.append("/password", "password", 3).await;
     fixture.append("/without", "certificate", 4).await;
@@ -162,7 +162,7 @@ async fn certificates_are_counted_by_the_expiry_of_their_newest_versions_each_mo
 }
 
 #[tokio::test]
-async fn a_certificate_has_a_name_by_its_id_and_nothing_else_does() {
+async fn only_certificates_are_found_by_the_id_of_their_credential() {
     let fixture = Fixture::new().await;
     for (name, credential_type) in [("/A", "certificate"), ("/p", "password")] {
         fixture.append(name, credential_type, 1).await;
@@ -179,7 +179,7 @@ async fn a_certificate_has_a_name_by_its_id_and_nothing_else_does() {
 }
 
 #[tokio::test]
-async fn a_name_is_stored_in_the_casing_of_its_first_writer() {
+async fn a_name_keeps_the_casing_of_its_first_writer() {
     let fixture = Fixture::new().await;
     fixture.append("/Team/Key", "password", 1).await;
     fixture.append("/TEAM/KEY", "password", 2).await;

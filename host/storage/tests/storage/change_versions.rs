@@ -1,4 +1,4 @@
-//! Moving the transitional flag and deleting versions, and what the credential's row repeats of that.
+//! Moving the transitional flag and deleting versions, and the columns of the credential that repeat its versions.
 
 use keywright_core::{
     credential::{Find, FindNames, LookupName},
@@ -12,7 +12,7 @@ use uuid::Uuid;
 use crate::support::{Fixture, at};
 
 #[tokio::test]
-async fn the_flag_moves_and_goes_and_the_row_stays_true() {
+async fn moving_and_clearing_the_flag_updates_the_credential() {
     let fixture = Fixture::new().await;
     let one = fixture.append_certificate("/c", false, 1, 100).await;
     let two = fixture.append_certificate("/c", false, 2, 200).await;
@@ -42,7 +42,7 @@ async fn the_flag_moves_and_goes_and_the_row_stays_true() {
 }
 
 #[tokio::test]
-async fn flagging_the_only_version_hides_it_from_searches_until_the_flag_goes() {
+async fn a_flagged_only_version_is_hidden_from_searches() {
     let fixture = Fixture::new().await;
     let only = fixture.append_certificate("/c", false, 1, 100).await;
     let id = fixture.credential_id("/c").await;
@@ -61,7 +61,7 @@ async fn flagging_the_only_version_hides_it_from_searches_until_the_flag_goes() 
 }
 
 #[tokio::test]
-async fn a_flag_that_can_not_move_stays_where_it_is() {
+async fn a_refused_move_keeps_the_flag() {
     let fixture = Fixture::new().await;
     fixture.append("/c", "certificate", 1).await;
     let flagged = fixture.append_transitional("/c", 2).await;
@@ -106,7 +106,7 @@ async fn a_flag_that_can_not_move_stays_where_it_is() {
 }
 
 #[tokio::test]
-async fn deleting_a_version_leaves_the_row_true_and_the_last_one_stays() {
+async fn deleting_updates_the_credential_and_keeps_the_last_version() {
     let fixture = Fixture::new().await;
     let one = fixture.append_certificate("/c", false, 1, 100).await;
     let two = fixture.append_certificate("/c", true, 2, 200).await;
@@ -147,7 +147,7 @@ impl Fixture {
         found
     }
 
-    /// The time that a search tells of a credential, in milliseconds; none when it does not find it.
+    /// Returns the time of a credential in a search, in milliseconds. `None` if the search does not find it.
     async fn found_at(&self, name: &str) -> Option<i64> {
         let find = Find {
             names: FindNames::below(""),
@@ -161,7 +161,7 @@ impl Fixture {
         Some(found.version_created_at.timestamp_millis())
     }
 
-    /// Asserts that no credential's repeated columns differ from what its versions say.
+    /// Asserts that the repeated columns of all credentials match their versions.
     pub(crate) async fn assert_rows_are_true(&self) {
         let untrue = "
             select count(*) from credential c

@@ -1,4 +1,4 @@
-//! Writers that come at once, and those that go away in the middle.
+//! Concurrent writers, and writers that are dropped before they finish.
 
 use std::collections::HashSet;
 
@@ -14,13 +14,13 @@ use crate::support::{Fixture, version};
 
 type Appending = JoinHandle<Appended>;
 
-/// Begins to append.
+/// Starts an append.
 fn append(fixture: &Fixture, new: NewVersion, condition: AppendCondition) -> Appending {
     let credentials = fixture.credentials.clone();
     tokio::spawn(async move { credentials.append(new, condition, &[]).await.unwrap() })
 }
 
-/// The ids of what was written.
+/// Returns the ids of the written versions.
 async fn written(appending: Vec<Appending>) -> HashSet<Uuid> {
     let mut written = HashSet::new();
     for appending in appending {
@@ -32,7 +32,7 @@ async fn written(appending: Vec<Appending>) -> HashSet<Uuid> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn of_many_that_write_a_new_name_one_writes_and_the_others_find_it() {
+async fn one_of_many_writers_adds_a_new_name_and_others_find_it() {
     let fixture = Fixture::new().await;
     for round in 0..5 {
         let name = format!("/new/{round}");
@@ -43,7 +43,7 @@ async fn of_many_that_write_a_new_name_one_writes_and_the_others_find_it() {
         let mut outcomes = Vec::new();
         for appending in appending.collect::<Vec<_>>() {
             outcomes.push(appending.await.unwrap());
-            // Whatever one was told, what it rests on is there to be read.
+            // Whatever the outcome, the version that it depends on is readable.
             assert_eq!(fixture.all(&name).await.len(), 1);
         }
         let written = outcomes
@@ -58,7 +58,7 @@ async fn of_many_that_write_a_new_name_one_writes_and_the_others_find_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn versions_of_one_name_that_are_written_at_once_are_all_there() {
+async fn all_concurrent_versions_of_one_name_are_stored() {
     let fixture = Fixture::new().await;
     let appending = (0..WRITERS).map(|_| {
         let new = version(&fixture, "/a", "password", 1);
@@ -77,7 +77,7 @@ async fn versions_of_one_name_that_are_written_at_once_are_all_there() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn new_names_that_are_written_at_once_with_some_that_are_refused_are_found() {
+async fn concurrent_new_names_are_stored_next_to_refused_ones() {
     let fixture = Fixture::new().await;
     fixture.append("/there", "password", 1).await;
     let mut appending = Vec::new();
@@ -100,7 +100,7 @@ async fn new_names_that_are_written_at_once_with_some_that_are_refused_are_found
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn each_writer_of_many_has_the_outcome_that_it_would_have_alone() {
+async fn concurrent_writers_have_the_outcomes_of_single_writers() {
     let fixture = Fixture::new().await;
     let there = fixture.append("/there", "password", 1).await;
     let there = fixture
@@ -150,7 +150,7 @@ async fn each_writer_of_many_has_the_outcome_that_it_would_have_alone() {
 }
 
 #[tokio::test]
-async fn one_that_goes_away_at_any_point_leaves_all_or_nothing() {
+async fn dropping_an_append_at_any_point_writes_all_or_nothing() {
     let fixture = Fixture::new().await;
     for polls in 1.. {
         let name = |part: &str| CredentialName::parse(&format!("/{polls}/{part}")).unwrap();
@@ -170,7 +170,7 @@ async fn one_that_goes_away_at_any_point_leaves_all_or_nothing() {
         let after = append(&fixture, new("after"), AppendCondition::Always);
         let outcome = dropped.await.unwrap();
         assert_eq!(written(vec![before, after]).await.len(), 2, "{polls} polls");
-        // Waits for whatever the one that has gone has left.
+        // Waits for the work that the dropped append left behind.
         fixture.write(new("last")).await;
         let found = fixture.all(name("dropped").as_str()).await;
         let half = "select count(*) from credential c left join credential_version v
@@ -179,8 +179,8 @@ async fn one_that_goes_away_at_any_point_leaves_all_or_nothing() {
         if let Some(outcome) = outcome {
             assert!(matches!(outcome, Appended::Written(_)));
             assert_eq!(found.len(), 1);
-            // It waits for its beginning, for the end, and mostly for each of several statements: all of them are tried also
-            // where a slow machine has had the answers there before they were asked for.
+            // An append is polled at its beginning, at its end and mostly for each statement. Continues up to the minimum even
+            // if a slow machine has the responses before they are polled.
             if polls > POLLS_MIN {
                 break;
             }
@@ -190,5 +190,5 @@ async fn one_that_goes_away_at_any_point_leaves_all_or_nothing() {
 
 const WRITERS: usize = 24;
 
-/// After how many polls an append is dropped at least.
+/// The minimum number of polls after which an append is dropped.
 const POLLS_MIN: usize = 12;

@@ -13,7 +13,7 @@ use keywright_core::{
 use uuid::Uuid;
 
 #[tokio::test]
-async fn a_version_comes_back_as_it_was_appended() {
+async fn a_version_is_read_as_it_was_appended() {
     let fixture = Fixture::new().await;
     let appended = NewVersion {
         is_generated: Some(true),
@@ -60,7 +60,7 @@ async fn a_version_comes_back_as_it_was_appended() {
 }
 
 #[tokio::test]
-async fn look_up_ignores_case_and_the_first_casing_stays() {
+async fn lookup_ignores_case_and_keeps_the_first_casing() {
     let fixture = Fixture::new().await;
     fixture.append("/Team/Key", "value", 1).await;
     fixture.append("/TEAM/KEY", "value", 2).await;
@@ -82,7 +82,7 @@ async fn look_up_ignores_case_and_the_first_casing_stays() {
 }
 
 #[tokio::test]
-async fn order_is_by_sequence_when_times_are_equal_or_go_back() {
+async fn versions_with_equal_or_earlier_times_are_sorted_by_sequence() {
     let fixture = Fixture::new().await;
     let mut ids = Vec::new();
     for milliseconds in [7, 7, 7, 3] {
@@ -109,7 +109,7 @@ async fn order_is_by_sequence_when_times_are_equal_or_go_back() {
 }
 
 #[tokio::test]
-async fn newest_zero_and_unknown_names_give_nothing() {
+async fn no_versions_are_found_for_zero_or_an_unknown_name() {
     let fixture = Fixture::new().await;
     fixture.append("/a", "value", 1).await;
     for (name, selection) in [
@@ -127,7 +127,7 @@ async fn newest_zero_and_unknown_names_give_nothing() {
 }
 
 #[tokio::test]
-async fn current_is_the_newest_that_is_not_transitional_then_the_transitional_one() {
+async fn current_versions_are_the_newest_and_the_transitional_one() {
     let fixture = Fixture::new().await;
     let only = fixture.append_transitional("/only", 1).await;
     assert_eq!(fixture.current("/only").await, [only]);
@@ -141,7 +141,7 @@ async fn current_is_the_newest_that_is_not_transitional_then_the_transitional_on
 }
 
 #[tokio::test]
-async fn the_database_itself_keeps_a_second_transitional_version_out() {
+async fn the_database_refuses_a_second_transitional_version() {
     let fixture = Fixture::new().await;
     fixture.append_transitional("/c", 1).await;
     let second = NewVersion {
@@ -161,7 +161,7 @@ async fn the_database_itself_keeps_a_second_transitional_version_out() {
 }
 
 #[tokio::test]
-async fn an_id_that_is_taken_is_not_mistaken_for_a_second_transitional_version() {
+async fn a_duplicate_id_is_not_a_second_transitional_version() {
     let fixture = Fixture::new().await;
     let taken = fixture.append("/c", "certificate", 1).await;
     let second = NewVersion {
@@ -180,7 +180,7 @@ async fn an_id_that_is_taken_is_not_mistaken_for_a_second_transitional_version()
 }
 
 #[tokio::test]
-async fn a_version_for_a_credential_that_was_made_anew_is_not_added() {
+async fn a_version_for_a_recreated_credential_is_not_added() {
     let fixture = Fixture::new().await;
     fixture.append("/c", "certificate", 1).await;
     let credential_id = fixture.all("/c").await[0].credential_id;
@@ -201,7 +201,7 @@ async fn a_version_for_a_credential_that_was_made_anew_is_not_added() {
 }
 
 #[tokio::test]
-async fn newest_by_names_finds_each_name_that_exists_once() {
+async fn newest_by_names_finds_each_existing_name_once() {
     let fixture = Fixture::new().await;
     fixture.append("/a", "json", 1).await;
     let newest_a = fixture.append("/a", "json", 2).await;
@@ -221,7 +221,7 @@ async fn newest_by_names_finds_each_name_that_exists_once() {
 }
 
 #[tokio::test]
-async fn appending_checks_the_type_first_and_then_the_condition() {
+async fn appending_checks_the_type_before_the_condition() {
     let fixture = Fixture::new().await;
     let first = fixture.append("/a", "value", 1).await;
     for (credential_type, condition, expected) in [
@@ -268,7 +268,7 @@ async fn appending_checks_the_type_first_and_then_the_condition() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn of_64_writers_of_a_new_name_one_writes() {
+async fn one_of_64_writers_adds_a_new_name() {
     let fixture = Fixture::new().await;
     let writers: Vec<_> = (0..64)
         .map(|_| {
@@ -293,7 +293,7 @@ async fn of_64_writers_of_a_new_name_one_writes() {
 }
 
 #[tokio::test]
-async fn what_was_written_is_there_after_reopening() {
+async fn versions_are_stored_after_reopening() {
     let fixture = Fixture::new().await;
     let id = fixture.append("/a", "value", 1).await;
     fixture.database.close().await;
@@ -302,7 +302,7 @@ async fn what_was_written_is_there_after_reopening() {
 }
 
 #[tokio::test]
-async fn a_row_that_nobody_wrote_is_an_inconsistency_that_names_its_place() {
+async fn an_invalid_row_is_an_inconsistency_that_names_its_column() {
     let fixture = Fixture::new().await;
     fixture.append("/a", "value", 1).await;
     fixture
@@ -336,7 +336,7 @@ async fn a_version_under_a_key_without_a_record_is_refused() {
 }
 
 #[tokio::test]
-async fn an_append_that_its_caller_gave_up_leaves_the_writer_free() {
+async fn a_dropped_append_does_not_block_the_writer() {
     let fixture = Fixture::new().await;
     for round in 0..20 {
         let new = version(&fixture, &format!("/given-up/{round}"), "value", 1);

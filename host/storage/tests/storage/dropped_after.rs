@@ -1,4 +1,4 @@
-//! A user that goes away in the middle of what it has begun.
+//! Dropping a future before it completes.
 
 use std::{
     future::{Future, poll_fn},
@@ -6,7 +6,7 @@ use std::{
     task::Poll,
 };
 
-/// What a future comes to that is dropped when it has been polled so often; none if it was.
+/// Polls a future at most this many times, then drops it. Returns its output, or `None` if it was dropped.
 pub(crate) async fn dropped_after<F: Future>(polls: usize, future: F) -> Option<F::Output> {
     let mut future = pin!(future);
     let mut polled = 0;

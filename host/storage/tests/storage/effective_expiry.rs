@@ -1,4 +1,4 @@
-//! Which certificates expire with their chains.
+//! Certificates that expire with their chains.
 
 use keywright_core::{
     credential::{CHAIN_DEPTH_MAX, CredentialName, FindNames, IssuerVersion},
@@ -8,13 +8,13 @@ use keywright_core::{
 use crate::support::{Fixture, at, facts, version};
 
 #[tokio::test]
-async fn the_farthest_link_that_counts_is_the_one_at_the_limit() {
+async fn a_chain_is_walked_up_to_the_limit() {
     let fixture = Fixture::new().await;
     let mut issuer = None;
-    // The first is the root, and the only one that expires soon; the last is as far from it as one past the limit.
+    // The first is the root, the only one that expires soon. The last is one link past the limit.
     for number in 0..=CHAIN_DEPTH_MAX + 1 {
         let name = format!("/c/{number:03}");
-        // The chain of a credential of another type counts as well.
+        // The chain of another type counts, too.
         let credential_type = match number {
             CHAIN_DEPTH_MAX => "wireguard",
             _ => "certificate",

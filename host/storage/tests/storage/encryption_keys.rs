@@ -8,7 +8,7 @@ use keywright_storage::EncryptionKeyRow;
 use uuid::Uuid;
 
 #[tokio::test]
-async fn records_come_back_as_they_were_oldest_first() {
+async fn records_are_read_as_written_oldest_first() {
     let fixture = Fixture::new().await;
     let raw = EncryptionKeyRow {
         provider: "raw".to_owned(),
@@ -42,7 +42,7 @@ async fn a_record_is_added_once() {
 }
 
 #[tokio::test]
-async fn a_record_is_added_only_while_those_that_are_known_are_all() {
+async fn a_record_is_added_only_if_all_records_are_known() {
     let fixture = Fixture::new().await;
     let other = key(Uuid::from_u128(2), 2);
     for known in [HashSet::new(), HashSet::from([KEY_ID, other.id])] {
@@ -52,7 +52,7 @@ async fn a_record_is_added_only_while_those_that_are_known_are_all() {
 }
 
 #[tokio::test]
-async fn of_servers_that_add_a_record_at_once_one_does() {
+async fn one_of_several_concurrent_servers_adds_a_record() {
     let fixture = Fixture::new().await;
     let known = HashSet::from([KEY_ID]);
     let adding = (0..8).map(|number| {
@@ -71,7 +71,7 @@ async fn of_servers_that_add_a_record_at_once_one_does() {
 }
 
 #[tokio::test]
-async fn a_wrapped_key_that_is_empty_or_too_long_is_refused() {
+async fn an_empty_or_too_long_wrapped_key_is_refused() {
     let fixture = Fixture::new().await;
     for bytes in [0, 16_385] {
         let key = EncryptionKeyRow {
@@ -84,7 +84,7 @@ async fn a_wrapped_key_that_is_empty_or_too_long_is_refused() {
 }
 
 #[tokio::test]
-async fn a_key_is_in_use_when_a_version_is_sealed_with_it() {
+async fn a_key_is_in_use_if_a_version_is_sealed_with_it() {
     let fixture = Fixture::new().await;
     fixture.add_key(&key(Uuid::from_u128(2), 2)).await;
     assert!(fixture.encryption_keys.in_use().await.unwrap().is_empty());
@@ -99,7 +99,7 @@ async fn a_key_is_in_use_when_a_version_is_sealed_with_it() {
 }
 
 #[tokio::test]
-async fn versions_are_counted_by_their_keys_and_a_key_without_any_has_none() {
+async fn versions_are_counted_by_key() {
     let fixture = Fixture::new().await;
     let other_key = Uuid::from_u128(2);
     fixture.add_key(&key(other_key, 2)).await;

@@ -1,4 +1,4 @@
-//! Searching, and deleting what is found.
+//! Searches, and deleting found credentials.
 
 use std::ops::ControlFlow;
 
@@ -11,7 +11,7 @@ use keywright_core::{
 use crate::support::{Fixture, at};
 
 #[tokio::test]
-async fn a_search_ends_where_its_receiver_breaks_off() {
+async fn a_search_ends_when_its_receiver_breaks_off() {
     let fixture = Fixture::new().await;
     for number in 0..100 {
         fixture.append(&format!("/{number}"), "password", 1).await;
@@ -32,7 +32,7 @@ async fn a_search_ends_where_its_receiver_breaks_off() {
         let searched = fixture.credentials.find(&find, &mut receive).await;
         assert!(searched.is_ok());
         assert_eq!(received, wanted);
-        // The connection is good for what is asked next.
+        // The connection is still usable.
         assert_eq!(fixture.find(&find).await.unwrap().len(), 100);
     }
 }
@@ -77,7 +77,7 @@ async fn find_below_a_path_is_strict_and_newest_first() {
 }
 
 #[tokio::test]
-async fn find_containing_takes_every_character_literally_at_every_length() {
+async fn find_containing_takes_every_character_literally() {
     let fixture = Fixture::new().await;
     let names = ["/ab_c/Def", "/abxc/d.f", "/z(1)", "/q[2]:x-y"];
     for name in names {
@@ -129,9 +129,9 @@ async fn find_containing_takes_every_character_literally_at_every_length() {
 }
 
 #[tokio::test]
-async fn find_containing_a_long_text_finds_it_among_many_that_have_most_of_its_parts() {
+async fn a_long_text_is_found_among_names_with_most_of_its_parts() {
     let fixture = Fixture::new().await;
-    // More than are looked at to know which parts are in most names.
+    // More names than the sample that determines the common parts.
     let names: Vec<String> = (0..200)
         .map(|number| format!("/director/deployment-{number:03}/instance/credential"))
         .collect();
@@ -152,7 +152,7 @@ async fn find_containing_a_long_text_finds_it_among_many_that_have_most_of_its_p
             "{text:?}"
         );
     }
-    // All parts of it are there, but not in this order, or not in one name.
+    // All their parts exist, but in another order or in several names.
     for text in [
         "director/deployment-0000/instance",
         "deployment-123/instance/credential/deployment",
@@ -165,7 +165,7 @@ async fn find_containing_a_long_text_finds_it_among_many_that_have_most_of_its_p
 }
 
 #[tokio::test]
-async fn find_tells_the_newest_version_that_is_not_transitional() {
+async fn find_returns_the_newest_version_that_is_not_transitional() {
     let fixture = Fixture::new().await;
     fixture.append_transitional("/hidden", 1).await;
     fixture.append("/a", "certificate", 20).await;
@@ -190,7 +190,7 @@ async fn find_tells_the_newest_version_that_is_not_transitional() {
 }
 
 #[tokio::test]
-async fn find_by_expiry_looks_at_the_newest_version_of_any_kind() {
+async fn find_by_expiry_uses_the_newest_version_of_any_kind() {
     let fixture = Fixture::new().await;
     fixture.append_certificate("/late", false, 1, 900).await;
     fixture.append_certificate("/late", true, 2, 100).await;

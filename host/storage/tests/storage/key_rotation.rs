@@ -1,4 +1,4 @@
-//! What the rotation of encryption keys reads and writes.
+//! The reads and writes of the rotation of encryption keys.
 
 use keywright_core::{
     credential::LookupName,
@@ -33,7 +33,7 @@ fn resealed(version: &SealedVersion) -> ResealedVersion {
 }
 
 #[tokio::test]
-async fn the_key_of_the_last_start_is_the_one_that_counts() {
+async fn the_key_of_the_last_start_is_active() {
     let fixture = Fixture::new().await;
     let repository = fixture.database.key_rotation();
     let [one, two, three] = [1, 2, 3].map(Uuid::from_u128);
@@ -51,7 +51,7 @@ async fn the_key_of_the_last_start_is_the_one_that_counts() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn of_servers_that_start_at_once_one_is_the_last() {
+async fn one_of_several_concurrent_starts_is_the_last() {
     let fixture = Fixture::new().await;
     let starts = (1..=8).map(|key| {
         let repository = fixture.database.key_rotation();
@@ -65,7 +65,7 @@ async fn of_servers_that_start_at_once_one_is_the_last() {
 }
 
 #[tokio::test]
-async fn the_versions_under_a_key_come_in_the_order_of_their_sequences_batch_by_batch() {
+async fn batches_contain_the_versions_of_a_key_by_sequence() {
     let fixture = with_another_key().await;
     let repository = fixture.database.key_rotation();
     assert!(repository.keys_in_use().await.unwrap().is_empty());
@@ -86,7 +86,7 @@ async fn the_versions_under_a_key_come_in_the_order_of_their_sequences_batch_by_
 }
 
 #[tokio::test]
-async fn envelopes_are_replaced_where_they_are_still_what_was_read() {
+async fn only_unchanged_envelopes_are_replaced() {
     let fixture = with_another_key().await;
     let repository = fixture.database.key_rotation();
     for name in ["/a", "/b", "/gone", "/d", "/e"] {
@@ -136,11 +136,11 @@ async fn a_thousand_versions_are_replaced_at_once() {
 }
 
 #[tokio::test]
-async fn a_batch_ends_before_its_ciphertexts_are_too_long_and_has_one_version_at_least() {
+async fn a_batch_has_a_size_limit_and_at_least_one_version() {
     let fixture = with_another_key().await;
     let repository = fixture.database.key_rotation();
     let most = usize::try_from(BATCH_BYTES_MAX).unwrap();
-    // Two that are as long as may be, two that are longer by one byte, and one that is too long by itself.
+    // Two that have the maximum length together, two that exceed it by one byte, and one that alone is too long.
     let lengths = [most - 1, 1, most - 1, 2, most + 1, 1];
     for _ in lengths {
         fixture.append("/a", "value", 1).await;

@@ -13,7 +13,7 @@ fn lease(name: &'static str, holder: u128) -> Lease {
 }
 
 #[tokio::test]
-async fn a_lease_has_one_holder_until_it_ends_and_then_another_may_take_it() {
+async fn a_lease_can_be_acquired_by_another_holder_after_it_expires() {
     let fixture = Fixture::new().await;
     let leases = fixture.database.leases();
     let (one, two) = (lease("a", 1), lease("a", 2));
@@ -29,7 +29,7 @@ async fn a_lease_has_one_holder_until_it_ends_and_then_another_may_take_it() {
 }
 
 #[tokio::test]
-async fn its_holder_may_take_it_again_and_renew_it() {
+async fn the_holder_may_acquire_and_renew_its_lease_again() {
     let fixture = Fixture::new().await;
     let leases = fixture.database.leases();
     let (one, two) = (lease("a", 1), lease("a", 2));
@@ -43,7 +43,7 @@ async fn its_holder_may_take_it_again_and_renew_it() {
 }
 
 #[tokio::test]
-async fn a_released_lease_is_free_at_once_and_only_its_holder_releases_it() {
+async fn only_the_holder_can_release_a_lease() {
     let fixture = Fixture::new().await;
     let leases = fixture.database.leases();
     let (one, two) = (lease("a", 1), lease("a", 2));
@@ -55,7 +55,7 @@ async fn a_released_lease_is_free_at_once_and_only_its_holder_releases_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn of_many_that_take_a_lease_at_once_one_has_it() {
+async fn one_of_many_concurrent_callers_acquires_a_lease() {
     let fixture = Fixture::new().await;
     for round in 0..10 {
         let (now, until) = (at(round * 10), at(round * 10 + 10));

@@ -1,4 +1,4 @@
-//! Databases whose schema a newer server has changed.
+//! Databases whose schema was changed by a newer server.
 
 use keywright_core::ports::CredentialRepository;
 use keywright_storage::{Database, DatabaseUnusable};
@@ -6,14 +6,14 @@ use std::{error::Error, sync::Arc};
 
 use super::support::{CountingIdentifiers, Fixture};
 
-/// Opens the database once more, as a server would that starts.
+/// Opens the database again, like a server at start-up.
 async fn reopened(fixture: &Fixture) -> Result<Database, DatabaseUnusable> {
     let identifiers = Arc::new(CountingIdentifiers::default());
     Database::open(&fixture.place.options(), identifiers).await
 }
 
 #[tokio::test]
-async fn a_server_works_with_a_database_to_which_a_newer_one_has_added() {
+async fn additions_by_a_newer_server_are_accepted() {
     let fixture = Fixture::new().await;
     let id = fixture.append("/a", "value", 1).await;
     fixture
@@ -31,7 +31,7 @@ async fn a_server_works_with_a_database_to_which_a_newer_one_has_added() {
 }
 
 #[tokio::test]
-async fn a_server_refuses_a_database_from_which_a_newer_one_has_taken_what_it_needs() {
+async fn removals_by_a_newer_server_are_refused_if_still_needed() {
     let fixture = Fixture::new().await;
     fixture
         .change(
@@ -62,7 +62,7 @@ async fn a_server_refuses_a_database_from_which_a_newer_one_has_taken_what_it_ne
 }
 
 #[tokio::test]
-async fn a_migration_that_was_changed_since_is_refused() {
+async fn a_migration_that_was_changed_later_is_refused() {
     let fixture = Fixture::new().await;
     fixture
         .change("update _sqlx_migrations set checksum = '' where version = 1")
@@ -71,7 +71,7 @@ async fn a_migration_that_was_changed_since_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn processes_that_open_a_new_database_at_once_bring_its_schema_up_to_date_once() {
+async fn concurrent_opens_of_a_new_database_migrate_it_once() {
     let place = super::support::Place::new();
     let open = || async {
         let identifiers = Arc::new(CountingIdentifiers::default());

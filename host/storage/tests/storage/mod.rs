@@ -1,5 +1,5 @@
-//! The repositories through their ports, each test on a database of its own. `sqlite.rs` and `postgres.rs` run the same cases,
-//! and bring those that only one engine has.
+//! The repositories through their ports, each test on its own database. `sqlite.rs` and `postgres.rs` run the same tests, and
+//! add those for a single engine.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,

@@ -11,7 +11,7 @@ use uuid::Uuid;
 use crate::support::Fixture;
 
 #[tokio::test]
-async fn of_many_who_add_one_permission_at_once_one_does() {
+async fn one_of_many_concurrent_callers_adds_a_permission() {
     let fixture = Fixture::new().await;
     let repository = fixture.database.permissions();
     let grant = grant("/a", "someone", &[Operation::Read]);
@@ -32,7 +32,7 @@ async fn of_many_who_add_one_permission_at_once_one_does() {
 }
 
 #[tokio::test]
-async fn a_permission_that_is_there_stays_as_it_is_when_it_is_added_again() {
+async fn adding_an_existing_permission_again_keeps_it_unchanged() {
     let fixture = Fixture::new().await;
     let repository = fixture.database.permissions();
     let first = grant("/a", "someone", &[Operation::Read]);
@@ -43,7 +43,7 @@ async fn a_permission_that_is_there_stays_as_it_is_when_it_is_added_again() {
 }
 
 #[tokio::test]
-async fn paths_and_actors_are_told_apart_by_their_casing() {
+async fn paths_and_actors_are_case_sensitive() {
     let fixture = Fixture::new().await;
     let repository = fixture.database.permissions();
     let mut ids = HashSet::new();
@@ -61,7 +61,7 @@ async fn paths_and_actors_are_told_apart_by_their_casing() {
 }
 
 #[tokio::test]
-async fn what_is_asked_for_by_any_number_of_paths_is_found_once() {
+async fn permissions_on_any_number_of_paths_are_found_once() {
     let fixture = Fixture::new().await;
     let repository = fixture.database.permissions();
     for path in ["/a", "/b/*", "/*"] {
@@ -86,7 +86,7 @@ async fn what_is_asked_for_by_any_number_of_paths_is_found_once() {
 }
 
 #[tokio::test]
-async fn operations_are_replaced_and_nothing_else() {
+async fn only_operations_are_replaced() {
     let fixture = Fixture::new().await;
     let repository = fixture.database.permissions();
     let grant = grant("/a", "x", &[Operation::Read, Operation::Write]);
@@ -104,7 +104,7 @@ async fn operations_are_replaced_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_permission_is_deleted_once_by_its_id_or_by_path_and_actor() {
+async fn a_permission_is_deleted_once_by_id_or_path_and_actor() {
     let fixture = Fixture::new().await;
     let repository = fixture.database.permissions();
     let mut added = Vec::new();
@@ -134,7 +134,7 @@ async fn a_permission_is_deleted_once_by_its_id_or_by_path_and_actor() {
 }
 
 #[tokio::test]
-async fn the_permissions_on_a_path_are_those_on_exactly_it_in_the_order_of_their_adding() {
+async fn permissions_on_exactly_a_path_are_in_order_of_addition() {
     let fixture = Fixture::new().await;
     let repository = fixture.database.permissions();
     for (path, actor) in [
@@ -154,7 +154,7 @@ async fn the_permissions_on_a_path_are_those_on_exactly_it_in_the_order_of_their
 }
 
 #[tokio::test]
-async fn grants_add_operations_and_never_take_one_away() {
+async fn grants_add_operations_and_never_remove_any() {
     let fixture = Fixture::new().await;
     let repository = fixture.database.permissions();
     let read = grant("/a", "x", &[Operation::Read]);
@@ -167,7 +167,7 @@ async fn grants_add_operations_and_never_take_one_away() {
 }
 
 #[tokio::test]
-async fn grants_are_made_together_unless_one_of_them_says_nothing_new() {
+async fn no_grant_is_added_if_one_of_them_is_already_covered() {
     let fixture = Fixture::new().await;
     let repository = fixture.database.permissions();
     let (read, write) = ([Operation::Read], [Operation::Write]);

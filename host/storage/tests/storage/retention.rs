@@ -1,4 +1,4 @@
-//! Which versions are beyond limits, and which of them stay all the same.
+//! Which versions are beyond the limits, and which of them are kept nevertheless.
 
 use keywright_core::{
     credential::{CredentialName, IssuerVersion, LookupName, StoredVersion},
@@ -35,7 +35,7 @@ fn everything() -> NameRange {
 }
 
 #[tokio::test]
-async fn what_is_beyond_the_number_of_versions_may_go_and_nothing_else() {
+async fn only_versions_beyond_the_maximum_number_are_deletable() {
     let fixture = Fixture::new().await;
     let ids = fixture.append_many("/a", 4).await;
     for (versions_max, deletable) in [(1, 3), (2, 2), (3, 1), (4, 0), (5, 0), (10_000, 0)] {
@@ -50,7 +50,7 @@ async fn what_is_beyond_the_number_of_versions_may_go_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn what_is_older_than_the_age_may_go_but_not_the_newest() {
+async fn versions_beyond_the_age_are_deletable_except_the_newest() {
     let fixture = Fixture::new().await;
     let ids = fixture.append_many("/a", 3).await;
     for (before, deletable) in [(0, 0), (1, 0), (2, 1), (3, 2), (4, 2), (1_000, 2)] {
@@ -66,7 +66,7 @@ async fn what_is_older_than_the_age_may_go_but_not_the_newest() {
 }
 
 #[tokio::test]
-async fn either_limit_is_enough() {
+async fn exceeding_either_limit_is_enough() {
     let fixture = Fixture::new().await;
     let ids = fixture.append_many("/a", 5).await;
     for (versions_max, before, deletable) in [(4, 3, 2), (2, 2, 3), (5, 1, 0)] {
@@ -80,7 +80,7 @@ async fn either_limit_is_enough() {
 }
 
 #[tokio::test]
-async fn the_transitional_version_and_the_one_in_use_stay() {
+async fn the_transitional_and_the_active_version_are_kept() {
     let fixture = Fixture::new().await;
     let one = fixture.append_certificate("/c", false, 1, 100).await;
     let two = fixture.append_certificate("/c", false, 2, 100).await;
@@ -90,7 +90,7 @@ async fn the_transitional_version_and_the_one_in_use_stay() {
         (None, vec![one, two]),
         (Some(one), vec![two]),
         (Some(two), vec![one]),
-        // The second is in use then.
+        // Then the second one is active.
         (Some(three), vec![one]),
     ] {
         let to = transitional.map_or(TransitionalVersion::None, TransitionalVersion::Id);
@@ -104,7 +104,7 @@ async fn the_transitional_version_and_the_one_in_use_stay() {
 }
 
 #[tokio::test]
-async fn a_version_that_signed_one_that_is_there_stays_until_that_is_gone() {
+async fn a_version_is_kept_while_a_version_that_it_signed_exists() {
     let fixture = Fixture::new().await;
     let old = fixture.append_certificate("/ca", false, 1, 100).await;
     fixture.append_certificate("/ca", false, 2, 100).await;
@@ -118,7 +118,7 @@ async fn a_version_that_signed_one_that_is_there_stays_until_that_is_gone() {
 }
 
 #[tokio::test]
-async fn of_each_authority_that_signed_a_certificate_the_newest_version_stays() {
+async fn the_newest_version_signed_by_each_ca_is_kept() {
     let fixture = Fixture::new().await;
     let mut ids = Vec::new();
     for (number, signer) in (1..).zip(["/one", "/two", "/ONE", "/two", "/three", "/three"]) {
@@ -135,7 +135,7 @@ async fn of_each_authority_that_signed_a_certificate_the_newest_version_stays() 
 }
 
 #[tokio::test]
-async fn the_newest_version_that_has_a_certificate_stays() {
+async fn the_newest_version_with_a_certificate_is_kept() {
     let fixture = Fixture::new().await;
     let one = fixture.append_certificate("/c", false, 1, 100).await;
     let two = fixture.append_certificate("/c", false, 2, 100).await;
@@ -147,7 +147,7 @@ async fn the_newest_version_that_has_a_certificate_stays() {
 }
 
 #[tokio::test]
-async fn what_is_needed_when_it_is_deleted_stays_and_the_rest_goes() {
+async fn versions_needed_at_the_deletion_are_kept() {
     let fixture = Fixture::new().await;
     let ids = fixture.append_many_certificates("/c", 4).await;
     let id = fixture.all("/c").await[0].credential_id;
@@ -158,7 +158,7 @@ async fn what_is_needed_when_it_is_deleted_stays_and_the_rest_goes() {
         .credentials
         .move_transitional(id, to, Additions::default());
     moved.await.unwrap();
-    // The one that is in use is not asked for, but would not go either.
+    // The active version is not among the requested ones, but would be kept as well.
     assert_eq!(
         fixture.delete("/c", NEWEST_ALONE, &ids).await,
         [ids[0], ids[2]]
@@ -169,7 +169,7 @@ async fn what_is_needed_when_it_is_deleted_stays_and_the_rest_goes() {
 }
 
 #[tokio::test]
-async fn versions_of_other_credentials_stay_whatever_is_asked() {
+async fn versions_of_other_credentials_are_never_deleted() {
     let fixture = Fixture::new().await;
     let ids = fixture.append_many("/a", 3).await;
     fixture.append_many("/b", 3).await;
@@ -178,7 +178,7 @@ async fn versions_of_other_credentials_stay_whatever_is_asked() {
 }
 
 #[tokio::test]
-async fn after_it_the_row_of_the_credential_says_what_its_versions_say() {
+async fn a_deletion_keeps_the_credential_in_sync_with_its_versions() {
     let fixture = Fixture::new().await;
     fixture.append_many_certificates("/c", 5).await;
     fixture.append_transitional("/c", 6).await;
@@ -190,7 +190,7 @@ async fn after_it_the_row_of_the_credential_says_what_its_versions_say() {
 }
 
 #[tokio::test]
-async fn versions_come_oldest_first_and_so_many_at_a_time() {
+async fn versions_are_listed_oldest_first_up_to_a_limit() {
     let fixture = Fixture::new().await;
     let ids = fixture.append_many("/a", 6).await;
     let id = fixture.all("/a").await[0].credential_id;
@@ -208,7 +208,7 @@ async fn versions_come_oldest_first_and_so_many_at_a_time() {
 }
 
 #[tokio::test]
-async fn the_pages_of_a_range_have_each_credential_once_and_no_others() {
+async fn the_pages_of_a_range_have_each_credential_once() {
     let fixture = Fixture::new().await;
     for name in ["/A/a", "/a/b", "/a/b(", "/a/b/c", "/a/z", "/a", "/ab", "/b"] {
         fixture.append_many(name, 2).await;
@@ -242,7 +242,7 @@ async fn the_pages_of_a_range_have_each_credential_once_and_no_others() {
 }
 
 impl Fixture {
-    /// The ids, oldest first; the first is made a millisecond after the epoch, and so on.
+    /// Returns the ids, oldest first. The versions are created at 1, 2, 3, … milliseconds after the epoch.
     async fn append_many(&self, name: &str, count: i64) -> Vec<Uuid> {
         let mut ids = Vec::new();
         for number in 1..=count {
@@ -294,7 +294,7 @@ impl Fixture {
         found.unwrap().iter().map(|version| version.id).collect()
     }
 
-    /// Deletes those of these that may be, and returns them, oldest first.
+    /// Deletes the deletable ones of these versions, and returns them, oldest first.
     async fn delete(&self, name: &str, threshold: RetentionThreshold, ids: &[Uuid]) -> Vec<Uuid> {
         let credential_id = self.all(name).await.first().unwrap().credential_id;
         let mut deleted = self

@@ -1,4 +1,4 @@
-//! Finding what an authority signed.
+//! Finding the credentials that a CA signed.
 
 use crate::support::{Fixture, at, facts, version};
 use keywright_core::{
@@ -25,7 +25,7 @@ async fn sign(fixture: &Fixture, name: &str, signer: &str) {
         .await;
 }
 
-/// Adds a generated version of another type, for which this credential signed something unknown.
+/// Adds a generated version of another type, something unknown that this credential signed.
 async fn sign_as(fixture: &Fixture, name: &str, credential_type: &str, signer: &str) {
     fixture
         .write(NewVersion {
@@ -36,7 +36,7 @@ async fn sign_as(fixture: &Fixture, name: &str, credential_type: &str, signer: &
         .await;
 }
 
-/// Adds a set version that names an authority and has no certificate.
+/// Adds a set version that names a CA and has no certificate.
 async fn set_without_certificate(fixture: &Fixture, name: &str, signer: &str) {
     fixture
         .write(NewVersion {
@@ -102,7 +102,7 @@ fn names(versions: &[StoredVersion]) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn any_version_counts_and_the_newest_is_read() {
+async fn any_version_counts_and_the_newest_is_returned() {
     let fixture = Fixture::new().await;
     sign(&fixture, "/Old", "/root").await;
     sign(&fixture, "/Old", "/other").await;
@@ -119,7 +119,7 @@ async fn any_version_counts_and_the_newest_is_read() {
 }
 
 #[tokio::test]
-async fn several_signers_are_asked_for_at_once_and_each_certificate_comes_once() {
+async fn each_certificate_of_several_signers_is_found_once() {
     let fixture = Fixture::new().await;
     sign(&fixture, "/c", "/one").await;
     sign(&fixture, "/b", "/two").await;
@@ -132,7 +132,7 @@ async fn several_signers_are_asked_for_at_once_and_each_certificate_comes_once()
 }
 
 #[tokio::test]
-async fn no_more_than_asked_for_come_and_no_other_type() {
+async fn results_are_limited_and_have_only_the_requested_types() {
     let fixture = Fixture::new().await;
     sign_as(&fixture, "/other", "wireguard", "/root").await;
     for name in ["/a", "/b", "/c"] {
@@ -145,7 +145,7 @@ async fn no_more_than_asked_for_come_and_no_other_type() {
 }
 
 #[tokio::test]
-async fn another_type_counts_by_its_newest_version_and_is_no_authority() {
+async fn another_type_counts_by_its_newest_version_and_is_not_a_ca() {
     let fixture = Fixture::new().await;
     for (name, signer) in [
         ("/Moved", "/root"),
@@ -187,7 +187,7 @@ async fn another_type_counts_by_its_newest_version_and_is_no_authority() {
 }
 
 #[tokio::test]
-async fn the_names_are_those_of_the_newest_versions_and_say_which_are_authorities() {
+async fn names_are_of_the_newest_versions_and_show_which_are_cas() {
     let fixture = Fixture::new().await;
     for (name, is_certificate_authority) in [("/Nested", true), ("/leaf", false)] {
         let certificate = CertificateFacts {

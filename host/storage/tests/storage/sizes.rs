@@ -1,4 +1,4 @@
-//! How large versions are, which is asked before they are read.
+//! The sizes of versions, which are read before the versions.
 
 use keywright_core::{
     credential::LookupName,
@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::support::Fixture;
 
 #[tokio::test]
-async fn the_size_is_that_of_the_versions_that_would_be_read() {
+async fn the_size_is_that_of_the_selected_versions() {
     let fixture = Fixture::new().await;
     for seconds in 0..4 {
         fixture.append("/It", "password", seconds).await;

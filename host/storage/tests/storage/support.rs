@@ -1,4 +1,4 @@
-//! A database of its own for each test, of the engine whose name the test program has.
+//! A new database for each test, on the engine after which the test program is named.
 
 use std::{
     ops::ControlFlow,
@@ -38,7 +38,7 @@ pub(crate) struct Fixture {
     identifiers: Arc<CountingIdentifiers>,
 }
 
-/// Where a test's database is.
+/// The location of a test's database.
 pub(crate) enum Place {
     File(TempDir),
     Server { url: String },
@@ -50,7 +50,7 @@ impl Place {
             return Self::File(tempfile::tempdir().unwrap());
         }
         let Some(server) = keywright_test_postgres::shared() else {
-            // Nothing of this program can be tested, which was said.
+            // Without a server, nothing can be tested. A message was printed.
             std::process::exit(0);
         };
         Self::Server {
@@ -89,7 +89,7 @@ pub(crate) fn postgres_options(url: &str) -> PostgresOptions {
     }
 }
 
-/// Ids that count from one.
+/// Returns the ids 1, 2, 3, …
 #[derive(Default)]
 pub(crate) struct CountingIdentifiers(AtomicU64);
 
@@ -100,7 +100,7 @@ impl Identifiers for CountingIdentifiers {
 }
 
 impl Fixture {
-    /// All that a search finds.
+    /// Returns all results of a search.
     pub(crate) async fn find(
         &self,
         find: &Find,
@@ -114,7 +114,7 @@ impl Fixture {
         Ok(all)
     }
 
-    /// All certificates.
+    /// Returns all certificates.
     pub(crate) async fn certificates(&self) -> Vec<ListedCertificate> {
         let mut all = Vec::new();
         let mut receive = |listed| {
@@ -131,7 +131,7 @@ impl Fixture {
         fixture
     }
 
-    /// Adds the record of a key, whatever other records there are.
+    /// Adds the record of a key, even if there are other records.
     pub(crate) async fn add_key(&self, key: &EncryptionKeyRow) {
         let records = self.encryption_keys.all().await.unwrap();
         let known = records.iter().map(|record| record.id).collect();
@@ -175,7 +175,7 @@ impl Fixture {
     }
 
     pub(crate) async fn write(&self, new: NewVersion) -> Uuid {
-        // Half a millisecond more than is kept: what is told must be what is read back.
+        // Half a millisecond more than the database keeps: the outcome must equal what is read.
         let created_at = new.created_at + TimeDelta::microseconds(500);
         let mut new = NewVersion { created_at, ..new };
         loop {
@@ -184,7 +184,7 @@ impl Fixture {
                 .append(new.clone(), AppendCondition::Always, &[]);
             match appending.await.unwrap() {
                 Appended::Written(written) => return written.id,
-                // As those do who seal a version for its name.
+                // Like callers that seal a version for its stored name.
                 Appended::NamedOtherwise(name) if name != new.name => new.name = name,
                 other => panic!("{other:?}"),
             }
@@ -214,7 +214,7 @@ impl Fixture {
             .unwrap()
     }
 
-    /// Changes rows as somebody else would.
+    /// Changes rows like another program would.
     pub(crate) async fn change(&self, sql: &str) {
         match &self.place {
             Place::File(folder) => {
@@ -227,7 +227,7 @@ impl Fixture {
         }
     }
 
-    /// What a statement counts.
+    /// Returns the count that a statement selects.
     pub(crate) async fn count(&self, sql: &'static str) -> i64 {
         match &self.place {
             Place::File(folder) => {
@@ -245,18 +245,18 @@ fn is_on_postgres() -> bool {
     module_path!().starts_with("postgres::")
 }
 
-/// A connection to a file as another process would have it.
+/// Opens a connection like another process would.
 pub(crate) async fn other_connection(folder: &TempDir) -> SqliteConnection {
     let options = SqliteConnectOptions::new().filename(folder.path().join(FILE_NAME));
     SqliteConnection::connect_with(&options).await.unwrap()
 }
 
-/// The server of a database that is on one.
+/// The PostgreSQL server of a database.
 pub(crate) fn server() -> &'static PostgresServer {
     keywright_test_postgres::shared().unwrap()
 }
 
-/// A version that is ready to be appended.
+/// Returns a version that can be appended.
 pub(crate) fn version(
     fixture: &Fixture,
     name: &str,
@@ -282,7 +282,7 @@ pub(crate) fn version(
     }
 }
 
-/// The record of a key.
+/// Returns the record of a key.
 pub(crate) fn key(id: Uuid, milliseconds: i64) -> EncryptionKeyRow {
     EncryptionKeyRow {
         id,
@@ -295,12 +295,12 @@ pub(crate) fn key(id: Uuid, milliseconds: i64) -> EncryptionKeyRow {
     }
 }
 
-/// So many milliseconds after the epoch.
+/// Returns the time this many milliseconds after the epoch.
 pub(crate) fn at(milliseconds: i64) -> DateTime<Utc> {
     DateTime::from_timestamp_millis(milliseconds).unwrap()
 }
 
-/// What a certificate says that expires so many milliseconds after the epoch.
+/// Returns the facts of a certificate that expires this many milliseconds after the epoch.
 pub(crate) fn facts(expires_at_milliseconds: i64) -> CertificateFacts {
     CertificateFacts {
         expires_at: at(expires_at_milliseconds),
@@ -312,7 +312,7 @@ pub(crate) fn facts(expires_at_milliseconds: i64) -> CertificateFacts {
 }
 
 const FILE_NAME: &str = "test.sqlite";
-/// Longer than others hold a lock, however slow the machine is.
+/// Longer than any lock is held, however slow the machine is.
 const WAIT_MAX: Duration = Duration::from_mins(2);
 
 /// The key under which [`version`] pretends to be sealed.
