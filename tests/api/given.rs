@@ -1,4 +1,4 @@
-//! What tests start from: requests that must succeed, and what they answer.
+//! Requests that must succeed, and their responses.
 
 #![expect(
     clippy::indexing_slicing,
@@ -34,8 +34,8 @@ pub(crate) async fn generate(
     answer.expect(200).json()
 }
 
-/// Generates a certificate and returns its version. Where the parameters do not tell, its common name is its name, and its
-/// key is of a type that is made quickly.
+/// Generates a certificate and returns its version. The common name defaults to its name, and the key to a quickly
+/// generated type.
 pub(crate) async fn generate_certificate(
     server: &Server,
     name: &str,
@@ -68,7 +68,7 @@ pub(crate) async fn everything(server: &Server) -> Vec<Value> {
     all
 }
 
-/// The versions that a query by name answered.
+/// The versions in the response to a query by name.
 pub(crate) fn data(answer: &Answer) -> Vec<Value> {
     answer.json()["data"].as_array().unwrap().clone()
 }
@@ -87,7 +87,7 @@ pub(crate) async fn found(server: &Server, query: &str) -> Vec<String> {
         .collect()
 }
 
-/// The names of an object's members, in their order.
+/// The keys of an object, in order.
 pub(crate) fn members(json: &Value) -> Vec<&str> {
     json.as_object()
         .unwrap()
@@ -96,10 +96,10 @@ pub(crate) fn members(json: &Value) -> Vec<&str> {
         .collect()
 }
 
-/// The member `id` of a version.
+/// The id of a version.
 pub(crate) fn id(version: &Value) -> String {
     version["id"].as_str().unwrap().to_owned()
 }
 
-/// A type of key that is made quickly: for tests in which the type does not matter.
+/// A quickly generated key type, for tests that do not depend on the type.
 pub(crate) const QUICK_KEY: &str = "ecdsa-p256";

@@ -1,4 +1,4 @@
-//! Reading keys and certificates that the server made.
+//! Parsing generated keys and certificates.
 
 #![expect(
     clippy::panic,
@@ -12,7 +12,7 @@ use x509_parser::{
     public_key::PublicKey,
 };
 
-/// Asserts that a text is one PEM block of this label, in lines of 64 characters that end in LF, the last one too.
+/// Asserts that a text is one PEM block with this label, in lines of 64 characters, each ended by LF.
 #[track_caller]
 pub(crate) fn assert_is_pem(text: &str, label: &str) {
     let body = text

@@ -1,9 +1,9 @@
-//! What a server answered.
+//! A server's response.
 
 use reqwest::RequestBuilder;
 use serde_json::Value;
 
-/// What a server answered.
+/// A server's response.
 #[derive(Clone, Debug)]
 pub struct Answer {
     /// The status.
@@ -15,15 +15,16 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// What is answered to a request.
+    /// Sends a request and returns the response.
     pub async fn to(request: RequestBuilder) -> Self {
         Self::try_to(request).await.unwrap()
     }
 
-    /// What is answered to a request by a server that may be gone before it has answered.
+    /// Sends a request to a server that may stop before it responds.
     ///
     /// # Errors
-    /// When there is no answer, or not all of it.
+    ///
+    /// Returns an error if the response is missing or incomplete.
     pub async fn try_to(request: RequestBuilder) -> reqwest::Result<Self> {
         let response = request.send().await?;
         let headers = response
@@ -52,7 +53,7 @@ impl Answer {
             .map(|(_, value)| value.as_str())
     }
 
-    /// The body's `error` member.
+    /// The body's `error` field.
     pub fn error(&self) -> String {
         let json = self.json();
         let members = json
@@ -69,7 +70,7 @@ impl Answer {
             .to_owned()
     }
 
-    /// The answer itself, when it has this status.
+    /// Returns the response if it has this status.
     #[track_caller]
     pub fn expect(self, status: u16) -> Self {
         assert_eq!(self.status, status, "{} {}", self.status, self.body);

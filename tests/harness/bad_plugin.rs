@@ -6,14 +6,14 @@ use tempfile::TempDir;
 
 use crate::{Options, Server, component};
 
-/// A component that does what a shipped one does, and is another.
+/// A component with the behavior of a shipped one and another digest.
 pub struct BadPlugin {
     credential_type: &'static str,
     folder: TempDir,
 }
 
 impl BadPlugin {
-    /// A copy of the shipped plugin of a type, with a section more, which no engine looks at.
+    /// A copy of the shipped plugin of a type, with an additional section, which engines ignore.
     pub fn of(credential_type: &'static str) -> Self {
         let plugin = Self {
             credential_type,
@@ -48,7 +48,7 @@ impl BadPlugin {
         Server::start_in(server.stop().await, &options).await
     }
 
-    /// Its digest, as `sha256sum` says it.
+    /// Its digest, in the format of `sha256sum`.
     pub fn digest(&self) -> String {
         let output = Command::new("sha256sum").arg(self.path()).output().unwrap();
         let text = String::from_utf8(output.stdout).unwrap();

@@ -1,12 +1,12 @@
-//! One of many who call a server.
+//! A caller of a server.
 
 use reqwest::{Client, Method, RequestBuilder, Response, header};
 use serde_json::Value;
 
 use crate::{Answer, Server, server::trusting};
 
-/// One of many who call a server, with a token or a client certificate of its own. What [`crate::Server`] itself sends, it sends as the client
-/// `developer`, who may do everything.
+/// A caller of a server, with its own token or client certificate. [`crate::Server`] itself sends requests as the
+/// client `developer`, which has all permissions.
 #[derive(Clone)]
 pub struct Caller {
     client: Client,
@@ -30,7 +30,7 @@ impl Caller {
         }
     }
 
-    /// Who it is, as permissions name it.
+    /// The actor, as named in permissions.
     pub fn actor(&self) -> &str {
         &self.actor
     }
@@ -53,7 +53,7 @@ impl Caller {
         Answer::to(self.request(Method::GET, path)).await
     }
 
-    /// GET over a connection of its own, on which the server may send the head of a response and one byte of its body.
+    /// Sends a GET request over its own connection, with a window for the head and one byte of the body.
     pub async fn get_without_reading(&self, path: &str) -> Response {
         let client = trusting()
             .http2_initial_stream_window_size(1)
@@ -93,7 +93,7 @@ impl Caller {
         Answer::to(self.request(method, path).body(body.to_string())).await
     }
 
-    /// A request that the test completes: with the token, if it has one, and the content type.
+    /// A request for the test to complete, with the caller's token, if any, and the content type.
     pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
         let request = self
             .client

@@ -13,15 +13,14 @@ use crate::{
     Commanded, Server, Terminal, key_file, process::memory_at_most, server::program, server_program,
 };
 
-/// A person or a script that calls the program as a client, in a folder of its own and with nothing in its environment but
-/// what is said here.
+/// Runs the program as a client, in its own folder and with only the given environment.
 pub struct Shell {
     folder: TempDir,
     variables: Vec<(String, String)>,
 }
 
 impl Shell {
-    /// One that knows of no server.
+    /// A shell without a server.
     pub fn new() -> Self {
         let folder = TempDir::new().unwrap();
         fs::copy(key_file("ca.pem"), folder.path().join("ca.pem")).unwrap();
@@ -37,7 +36,7 @@ impl Shell {
         Self { folder, variables }
     }
 
-    /// One whose environment names a server and logs in there as the client `developer`, who may do everything.
+    /// A shell whose environment names a server and the client `developer`, which has all permissions.
     pub fn of(server: &Server) -> Self {
         Self::at(server)
             .variable("KEYWRIGHT_CLIENT_ID", "developer")
@@ -65,7 +64,7 @@ impl Shell {
         self
     }
 
-    /// The folder that it stands in, which is its home too.
+    /// The current folder, which is also the home.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
@@ -75,12 +74,12 @@ impl Shell {
         self.folder.path().join(name)
     }
 
-    /// Runs the program to its end, without anything on its standard input.
+    /// Runs the program with empty standard input.
     pub fn run(&self, arguments: &[&str]) -> Commanded {
         self.run_with(arguments, "")
     }
 
-    /// Runs the program to its end, with a text as its standard input.
+    /// Runs the program with a text as standard input.
     pub fn run_with(&self, arguments: &[&str], input: &str) -> Commanded {
         let mut command = self.command();
         command.args(arguments);
@@ -116,7 +115,7 @@ impl Shell {
         command.spawn().unwrap()
     }
 
-    /// Runs the program to its end, which must be a good one, and returns the most memory that it had at once, in KiB.
+    /// Runs the program, asserts success, and returns its peak memory in KiB.
     pub fn memory_of(&self, arguments: &[&str]) -> u64 {
         let mut command = self.command();
         command
@@ -165,7 +164,7 @@ fn finish(command: &mut Command, input: &str) -> Commanded {
         .unwrap();
     let mut stdin = child.stdin.take().unwrap();
     let input = input.to_owned();
-    // A program that does not read its input closes it early; that is no failure of the test.
+    // A program that ignores its input closes it early, which is allowed.
     let writer = std::thread::spawn(move || {
         let _ = stdin.write_all(input.as_bytes());
     });

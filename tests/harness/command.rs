@@ -1,4 +1,4 @@
-//! Commands of the program besides `serve`, on a server's configuration.
+//! Commands other than `serve`, with a server's configuration.
 
 use std::{
     fs,
@@ -14,11 +14,11 @@ use crate::{Server, process::memory_at_most, server::program, server_program, st
 /// A run of a command of the program.
 #[derive(Clone, Debug)]
 pub struct Commanded {
-    /// The exit status; none when a signal ended it.
+    /// The exit status; `None` if a signal killed it.
     pub status: Option<i32>,
-    /// What it wrote to standard output.
+    /// The standard output.
     pub output: String,
-    /// What it wrote to standard error.
+    /// The standard error.
     pub errors: String,
 }
 
@@ -32,13 +32,13 @@ impl Commanded {
 }
 
 impl Server {
-    /// Runs a command to its end, with the configuration of this server, which goes on.
+    /// Runs a command with the configuration of this server, which keeps running.
     pub fn run_command(&self, arguments: &[&str]) -> Commanded {
         run_command(self.directory(), arguments)
     }
 }
 
-/// Runs a command to its end, with the configuration in the folder of a server, which may have ended.
+/// Runs a command with the configuration in the folder of a server, running or not.
 pub fn run_command(directory: &Path, arguments: &[&str]) -> Commanded {
     commanded(&mut command(directory, arguments))
 }
@@ -60,7 +60,7 @@ fn ended(output: Output) -> Commanded {
     }
 }
 
-/// Runs the program to its end with nothing but these arguments, and with more variables in its environment.
+/// Runs the program with exactly these arguments and additional environment variables.
 pub fn run_program(directory: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Commanded {
     let mut command = program(&server_program());
     command
@@ -71,7 +71,7 @@ pub fn run_program(directory: &Path, arguments: &[&str], variables: &[(&str, &st
     commanded(&mut command)
 }
 
-/// The same, with nobody at the other end of its standard output.
+/// The same, with a closed pipe as standard output.
 pub fn run_program_into_closed_pipe(directory: &Path, arguments: &[&str]) -> Commanded {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
@@ -87,7 +87,7 @@ pub fn run_program_into_closed_pipe(directory: &Path, arguments: &[&str]) -> Com
     ended(child.wait_with_output().unwrap())
 }
 
-/// As [`run_command`], with no file growing beyond so many KiB: a disk that is full.
+/// Like [`run_command`], with a file size limit in KiB, to simulate a full disk.
 pub fn run_command_with_files_up_to(
     kibibytes: u32,
     directory: &Path,
@@ -98,7 +98,7 @@ pub fn run_command_with_files_up_to(
     commanded(limited(&limits, &plain).current_dir(directory))
 }
 
-/// As [`run_program`], with so many seconds of a processor's time: the system ends a process that takes more.
+/// Like [`run_program`], with a limit of processor seconds, beyond which the system kills the process.
 pub fn run_program_with_processor_seconds(
     seconds: u32,
     directory: &Path,
@@ -109,7 +109,7 @@ pub fn run_program_with_processor_seconds(
     commanded(limited(&format!("ulimit -t {seconds}"), &plain).current_dir(directory))
 }
 
-/// A command that a shell runs after it has set limits.
+/// A command that a shell runs after setting limits.
 fn limited(limits: &str, plain: &Command) -> Command {
     let mut limited = Command::new("bash");
     limited
@@ -123,14 +123,14 @@ fn limited(limits: &str, plain: &Command) -> Command {
     limited
 }
 
-/// Runs a command to its end, which must be a good one, and returns the most memory that it had at once, in KiB.
+/// Runs a command, asserts success, and returns its peak memory in KiB.
 pub fn memory_of_command(directory: &Path, arguments: &[&str]) -> u64 {
     let mut command = command(directory, arguments);
     command.stdout(Stdio::null()).stderr(Stdio::null());
     memory_at_most(command.spawn().unwrap())
 }
 
-/// Runs a command, and ends it so much later as a crash would, unless it has ended by itself.
+/// Runs a command, and kills it after this time unless it has exited.
 pub fn kill_command(directory: &Path, arguments: &[&str], after: Duration) {
     let mut command = command(directory, arguments);
     command.stdout(Stdio::null()).stderr(Stdio::null());
@@ -140,8 +140,8 @@ pub fn kill_command(directory: &Path, arguments: &[&str], after: Duration) {
     child.wait().unwrap();
 }
 
-/// The database of a server that may be running, put by its back-up into a folder of its own, in which a server can be
-/// started: by `keywright backup`, or by `pg_dump` and `pg_restore`.
+/// Backs up the database of a server, running or not, and restores it to a new folder, in which a server can be
+/// started: with `keywright backup`, or with `pg_dump` and `pg_restore`.
 pub fn copied_by_backup(directory: &Path) -> TempDir {
     let folder = TempDir::new().unwrap();
     let mut configuration = fs::read_to_string(directory.join(CONFIGURATION)).unwrap();

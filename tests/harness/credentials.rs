@@ -39,13 +39,13 @@ impl Server {
         self.post("/api/v1/regenerate", json!({"name": name})).await
     }
 
-    /// Regenerates everything that an authority signed.
+    /// Regenerates everything that a CA signed.
     pub async fn bulk_regenerate(&self, signed_by: &str) -> Answer {
         let body = json!({"signed_by": signed_by});
         self.post("/api/v1/bulk-regenerate", body).await
     }
 
-    /// All versions of a credential, newest first; none when there is no such credential.
+    /// All versions of a credential, newest first; empty if it does not exist.
     pub async fn versions(&self, name: &str) -> Vec<Value> {
         let answer = self.get(&format!("{DATA}?name={name}")).await;
         if answer.status == 404 {

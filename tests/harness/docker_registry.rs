@@ -1,4 +1,4 @@
-//! Debian's `docker-registry`, a registry of the OCI distribution specification, in a process of its own.
+//! Debian's `docker-registry`, a registry of the OCI distribution specification, in its own process.
 
 use std::{
     fs,
@@ -23,12 +23,12 @@ pub struct DockerRegistry {
 }
 
 impl DockerRegistry {
-    /// The user that a registry with a login knows.
+    /// The user of a registry with a login.
     pub const USER: &str = "ada";
     /// The user's password.
     pub const PASSWORD: &str = "plugin-password";
 
-    /// Starts a registry; none where the program is not installed.
+    /// Starts a registry; returns `None` if the program is not installed.
     pub fn start() -> Option<Self> {
         Self::start_with("")
     }
@@ -66,7 +66,7 @@ impl DockerRegistry {
         Some(registry)
     }
 
-    /// Starts it, once it was stopped, with what was pushed to it.
+    /// Restarts it with its contents after it was stopped.
     pub fn start_again(&mut self) {
         let log = fs::File::create(self.folder.path().join("log")).unwrap();
         let child = Command::new("docker-registry")
@@ -89,7 +89,7 @@ impl DockerRegistry {
         panic!("the registry did not start:\n{}", log.unwrap_or_default());
     }
 
-    /// Ends it.
+    /// Stops it.
     pub fn stop(&mut self) {
         if let Some(mut child) = self.child.take() {
             let _ = child.kill();
@@ -107,7 +107,7 @@ impl DockerRegistry {
         self.folder.path()
     }
 
-    /// Everything that it was asked so far, and how it answered.
+    /// All requests and responses so far.
     pub fn log(&self) -> String {
         fs::read_to_string(self.folder.path().join("log")).unwrap()
     }
@@ -143,7 +143,7 @@ impl DockerRegistry {
         serde_json::from_slice(&answer.bytes().await.unwrap()).unwrap()
     }
 
-    /// What a manifest names.
+    /// A blob named in a manifest.
     pub async fn blob(&self, repository: &str, digest: &str) -> Vec<u8> {
         let url = format!("http://{}/v2/{repository}/blobs/{digest}", self.host());
         let answer = client().get(url).send().await.unwrap();
@@ -156,7 +156,7 @@ impl DockerRegistry {
             .to_vec()
     }
 
-    /// What is in Docker's file of logins after a login.
+    /// The contents of Docker's configuration file after a login.
     pub fn docker_config(&self) -> String {
         let auth = BASE64_STANDARD.encode(format!("{}:{}", Self::USER, Self::PASSWORD));
         json!({"auths": {self.host(): {"auth": auth}}}).to_string()

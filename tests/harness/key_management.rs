@@ -1,4 +1,4 @@
-//! The example of a key management plugin, in a process of its own.
+//! The example key management plugin, in its own process.
 
 use std::{
     io::{BufRead, BufReader},
@@ -15,7 +15,7 @@ pub struct KeyManagementPlugin {
 }
 
 impl KeyManagementPlugin {
-    /// Starts a plugin in this folder, with the key of this name; it is made when it is absent.
+    /// Starts a plugin in this folder, with the key of this name, which is created if absent.
     pub fn start(folder: &Path, key: &str) -> Self {
         Self::start_with(folder, key, &[])
     }

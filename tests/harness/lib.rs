@@ -1,4 +1,4 @@
-//! One harness for every test: it starts the real server as a process of its own, and speaks HTTPS with it.
+//! The harness of all tests: it starts the real server in its own process, and sends requests over HTTPS.
 //!
 //! ```ignore
 //! let server = Server::start().await;
@@ -6,8 +6,8 @@
 //! assert_eq!(answer.status, 200);
 //! ```
 //!
-//! Each test starts a server of its own, so nothing that one stores is seen by another; compiled plugins are shared
-//! through one cache, so a start takes a fraction of a second.
+//! Each test starts its own server, so tests share no stored data. They share one cache of compiled plugins, so that a
+//! start takes a fraction of a second.
 
 #![expect(
     clippy::expect_used,

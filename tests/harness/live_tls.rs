@@ -1,4 +1,4 @@
-//! A TLS server that has a certificate, and a client that trusts authorities: whether they connect.
+//! Real TLS connections between a server with a certificate and a client with trusted CAs.
 
 use std::{
     io::{self, Read, Write},
@@ -17,8 +17,8 @@ use serde_json::Value;
 /// A name that the server's certificate must have.
 pub const SERVER_NAME: &str = "leaf.example.org";
 
-/// Whether a client that trusts these authorities, PEM one after the other, connects to a server with this version of a
-/// certificate. A client that does not must say that it is for the certificate's signature or issuer.
+/// Whether a client with these trusted CAs, concatenated PEM, connects to a server with this version of a certificate.
+/// A failure must be due to the certificate's signature or issuer.
 pub fn connects(leaf: &Value, trusted: &str) -> bool {
     match connect(leaf, trusted) {
         Ok(greeting) => {
@@ -32,7 +32,7 @@ pub fn connects(leaf: &Value, trusted: &str) -> bool {
     }
 }
 
-/// A member of a version's value.
+/// A field of a version's value.
 pub fn member<'a>(version: &'a Value, name: &str) -> &'a str {
     version
         .pointer(&format!("/value/{name}"))
@@ -41,7 +41,7 @@ pub fn member<'a>(version: &'a Value, name: &str) -> &'a str {
         .unwrap()
 }
 
-/// Connects to a TLS server and reads what it says.
+/// Connects to a TLS server and reads its greeting.
 fn connect(leaf: &Value, trusted: &str) -> Result<String, Error> {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -50,7 +50,7 @@ fn connect(leaf: &Value, trusted: &str) -> Result<String, Error> {
         let (stream, _) = listener.accept().unwrap();
         let connection = ServerConnection::new(configuration).unwrap();
         let mut stream = StreamOwned::new(connection, stream);
-        // A client that does not trust the certificate hangs up: that is told by the client.
+        // A client that does not trust the certificate disconnects; the client side reports it.
         let _ = stream.write_all(GREETING.as_bytes());
         stream.conn.send_close_notify();
         let _ = stream.flush();
@@ -98,5 +98,5 @@ fn tls_error(error: &io::Error) -> Error {
     }
 }
 
-/// What the server says to who connects.
+/// The server's message to connected clients.
 const GREETING: &str = "connected";

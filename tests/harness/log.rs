@@ -7,7 +7,7 @@ use reqwest::Method;
 use crate::{Answer, Server};
 
 impl Server {
-    /// The line of the access log about an answered request. It is written a little later than the answer is sent.
+    /// The access log line of a request. It is written shortly after the response is sent.
     pub fn access_log_line(&self, answer: &Answer) -> String {
         let request_id = answer.header("x-request-id").unwrap();
         for _ in 0..POLLS_MAX {
@@ -21,7 +21,7 @@ impl Server {
         panic!("the access log has no line about the request {request_id}");
     }
 
-    /// Everything that the server has logged until now, with the access log about all requests that are answered.
+    /// The log so far, with the access log of all completed requests.
     pub async fn whole_log(&self) -> String {
         let answer = self.send(self.request(Method::GET, "/info")).await;
         self.access_log_line(&answer);

@@ -1,4 +1,4 @@
-//! Makes tokens with the test servers' signing key, and such as only look like it.
+//! Issues tokens with the test servers' signing key, and forged ones.
 
 use std::{
     fs,
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::{Answer, Server, key_file};
 
-/// What a server's identity provider signs with.
+/// The signing key of a server's identity provider.
 pub struct Mint {
     issuer: String,
     key_id: String,
@@ -119,14 +119,14 @@ pub fn claims_of(token: &str) -> Value {
     serde_json::from_slice(&URL_SAFE_NO_PAD.decode(claims).unwrap()).unwrap()
 }
 
-/// What a server answers to this token.
+/// Returns a server's response to this token.
 pub async fn present(server: &Server, token: &str) -> Answer {
     let request = server.request(Method::GET, "/version").bearer_auth(token);
     server.send(request).await
 }
 
-/// Presents a token that must not let its bearer pass: with this code, words in a body of nothing but texts, and a challenge
-/// that names the code of RFC 6750 (section 3.1).
+/// Presents a token that must be refused with this code, these words in a body of strings only, and a challenge with
+/// the code of RFC 6750 (section 3.1).
 pub async fn expect_refused(server: &Server, token: &str, code: &str, attack: &str) {
     let (status, challenge) = match code {
         "insufficient_scope" => (403, r#"Bearer error="insufficient_scope""#),

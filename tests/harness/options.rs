@@ -7,7 +7,7 @@ use std::{
 
 use crate::{component, key_file, server_program, storage, workspace};
 
-/// How a test's server is configured: as the development server, with what a test adds.
+/// The configuration of a test server: the development server's, with additions.
 #[derive(Clone, Debug, Default)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -33,7 +33,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// A generator besides the shipped ones, or in the place of one: the lines of its section.
+    /// Adds a generator to the shipped ones, or replaces one: the lines of its section.
     pub fn generator(mut self, credential_type: &str, section: &str) -> Self {
         self.generators.retain(|(name, _)| name != credential_type);
         self.generators
@@ -41,8 +41,8 @@ impl Options {
         self
     }
 
-    /// A generator `hostile` whose guest does not end before its deadline, which is longer than a test takes, and for such
-    /// guests one thread and a queue of one: one call runs, one waits, and there is no place for a third.
+    /// Adds a generator `hostile` whose guest outlasts every test, and for such guests one thread and a queue of one:
+    /// one call runs, one waits, and a third is refused.
     pub fn with_a_short_queue(self) -> Self {
         let hostile = format!(
             "component = \"{}\"\ngrants = [\"random\", \"signing\"]\nderived = true\n\
@@ -99,19 +99,19 @@ impl Options {
         self
     }
 
-    /// No identity provider of its own: it trusts the one at this address, another test server's.
+    /// Trusts the identity provider at this address, another test server's, instead of its own.
     pub fn identity_provider(mut self, url: &str) -> Self {
         self.identity_provider = Some(url.to_owned());
         self
     }
 
-    /// Other encryption keys than the one that all tests share: the lines of their sections.
+    /// Replaces the shared encryption key: the lines of the keys' sections.
     pub fn encryption(mut self, sections: &str) -> Self {
         self.encryption = Some(sections.to_owned());
         self
     }
 
-    /// A management address, on a port that is free, so that the test can read what the server measures.
+    /// Adds a management listener on a free port, so that the test can read metrics.
     pub fn watched(mut self) -> Self {
         self.is_watched = true;
         self
@@ -123,7 +123,7 @@ impl Options {
         self
     }
 
-    /// Another storage than the one that all tests have: the lines of its section.
+    /// Replaces the default storage: the lines of its section.
     pub fn storage(mut self, lines: &str) -> Self {
         self.storage = Some(lines.to_owned());
         self
@@ -135,15 +135,15 @@ impl Options {
         self
     }
 
-    /// No plugins. For servers with encryption keys of their own: what others have compiled is of no use to them, and they
-    /// would compile everything anew.
+    /// Removes all plugins. For servers with their own encryption keys, which cannot use the shared cache of compiled
+    /// plugins.
     pub fn without_plugins(mut self) -> Self {
         self.without_plugins = true;
         self.without_resolver = true;
         self
     }
 
-    /// Another section `audit`, or none where this is empty.
+    /// Replaces the section `audit`, or removes it if this is empty.
     pub fn audit(mut self, section: &str) -> Self {
         self.audit = Some(section.to_owned());
         self
@@ -165,7 +165,7 @@ impl Options {
         self
     }
 
-    /// The section `storage` of a server beside one that has these options and this folder.
+    /// The section `storage` of a server that shares the storage of one with these options and this folder.
     pub(crate) fn shared_storage(&self, directory: &Path) -> String {
         storage::shared_settings(directory, self.storage.as_deref())
     }
@@ -174,7 +174,7 @@ impl Options {
         self.identity_provider.is_none() && !self.without_tokens
     }
 
-    /// The variables of the server's environment. The test's own come last.
+    /// The environment variables of the server. The test's own come last.
     pub(crate) fn variables(&self) -> impl Iterator<Item = (&str, &str)> {
         let own = self.environment.iter();
         std::iter::once(MANAGERS).chain(own.map(|(name, value)| (name.as_str(), value.as_str())))
@@ -315,16 +315,16 @@ password = "developer-password"
     }
 }
 
-/// Who may manage a server unless a test says otherwise.
+/// The default managers of a server.
 const MANAGERS: (&str, &str) = (
     "KEYWRIGHT_MANAGEMENT__ACTORS",
     r#"["uaa-client:developer"]"#,
 );
 
-/// The types beyond the specification that shipped plugins make.
+/// The types of shipped plugins beyond the specification.
 const BEYOND_THE_SPECIFICATION: [&str; 3] = ["ecdsa", "ed25519", "passphrase"];
 
-/// The audit trail goes to a file of its own, in the server's folder.
+/// The audit trail is a file in the server's folder.
 const AUDIT: &str = r#"
 [audit]
 sink = "file"

@@ -4,26 +4,27 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use tokio::net::TcpSocket;
 
-/// A port of the loopback address on which one server may listen, and which nobody else gets while this is there.
+/// A loopback port reserved for one server while this exists.
 ///
-/// A port that was free a moment ago may have been given to another test before the server binds it, and that other test's
-/// server, which has the same keys, would answer in its place. So this is bound, and never listens. Linux gives such a port
-/// to nobody who asks for any free one, and lets bind it who asks for this one, if both set `SO_REUSEADDR`: servers do, so
-/// that they can be started again.
+/// A merely free port could be assigned to another test before the server binds it, and that test's server, which has the
+/// same keys, would respond instead. So this socket is bound, but never listens. Linux does not assign such a port to
+/// others, but permits binding it explicitly if both sockets set `SO_REUSEADDR`. Servers set it so that they can be
+/// restarted.
 pub struct ReservedPort {
     number: u16,
     _bound: TcpSocket,
 }
 
 impl ReservedPort {
-    /// Any port that is free.
+    /// Reserves any free port.
     pub fn any() -> Self {
         Self::reserve(0).unwrap()
     }
 
-    /// This port, if it is free.
+    /// Reserves this port if it is free.
     pub fn of(number: u16) -> Option<Self> {
-        // One that is reserved already could be bound again, but not be listened on by both: ask for it as a stranger.
+        // An already reserved port could be bound again, but not listened on twice: bind it first without
+        // `SO_REUSEADDR`.
         let stranger = TcpSocket::new_v4().unwrap();
         stranger.bind(at(number)).ok()?;
         drop(stranger);

@@ -1,4 +1,4 @@
-//! Processes that a test has started: signals, their end, and the memory that they have.
+//! Processes started by a test: signals, exit, and memory.
 
 use std::{
     fs,
@@ -15,7 +15,7 @@ pub fn signal(process_id: u32, name: &str) {
     assert!(status.unwrap().success());
 }
 
-/// Waits until a process has ended.
+/// Waits until a process exits.
 #[track_caller]
 pub fn ended(child: &mut Child) -> ExitStatus {
     let begun = Instant::now();
@@ -31,8 +31,8 @@ pub fn ended(child: &mut Child) -> ExitStatus {
     }
 }
 
-/// Waits until a process has ended, which must have gone well, and returns the most memory that it had at once, in KiB, as far
-/// as that was seen: it may have had more just before its end.
+/// Waits until a process exits, asserts success, and returns the peak memory observed, in KiB; a peak just before the
+/// exit may be missed.
 #[track_caller]
 pub(crate) fn memory_at_most(mut child: Child) -> u64 {
     let told = format!("/proc/{}/status", child.id());
@@ -50,8 +50,8 @@ pub(crate) fn memory_at_most(mut child: Child) -> u64 {
     }
 }
 
-/// How often it is looked at what a process does.
+/// The interval between checks of a process.
 const POLL: Duration = Duration::from_millis(2);
 
-/// How long a process may take to end.
+/// The timeout for the exit of a process.
 const PATIENCE: Duration = Duration::from_mins(10);

@@ -1,4 +1,4 @@
-//! Other programs, as strangers that verify what the server made.
+//! Other programs, for independent verification.
 
 use std::{
     io::{self, Write},
@@ -10,14 +10,14 @@ use std::{
 pub struct Program {
     /// Whether it ended well.
     pub is_success: bool,
-    /// What it wrote to standard output.
+    /// The standard output.
     pub output: String,
-    /// What it wrote to standard error.
+    /// The standard error.
     pub errors: String,
 }
 
 impl Program {
-    /// Runs a program to its end, with a text as its standard input.
+    /// Runs a program with a text as standard input.
     pub fn run(name: &str, arguments: &[&str], input: &str) -> Self {
         let mut command = Command::new(name);
         command.args(arguments);
@@ -32,7 +32,7 @@ impl Program {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap_or_else(|cause| panic!("{command:?} can't be started: {cause}"));
-        // A program that does not read its input closes it early; that is no failure of the test.
+        // A program that ignores its input closes it early, which is allowed.
         let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
         let Output {
             status,
@@ -46,7 +46,7 @@ impl Program {
         }
     }
 
-    /// What the program wrote, when it ended well.
+    /// Returns the output of a successful program.
     #[track_caller]
     pub fn expect_success(self) -> String {
         assert!(self.is_success, "{self:?}");
@@ -54,7 +54,7 @@ impl Program {
     }
 }
 
-/// Whether a program is there; where it is not, the test that needs it says that it is skipped.
+/// Whether a program is installed; if not, prints that the test is skipped.
 pub fn is_available(name: &str) -> bool {
     let found = std::env::var_os("PATH")
         .is_some_and(|path| std::env::split_paths(&path).any(|folder| folder.join(name).is_file()));
@@ -68,8 +68,8 @@ pub fn is_available(name: &str) -> bool {
     found
 }
 
-/// Says something to whoever runs the tests, past what keeps the words of tests that pass to itself.
+/// Prints a message to the terminal, even if output of passing tests is captured.
 pub fn tell(words: &str) {
-    // Nobody may be listening, which is no failure of the test.
+    // Standard error may be closed, which is allowed.
     let _ = writeln!(io::stderr(), "{words}");
 }

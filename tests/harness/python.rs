@@ -1,11 +1,11 @@
-//! What `cargo xtask test` installs of Python's, below `target`.
+//! The Python environment that `cargo xtask test` installs below `target`.
 
 use std::{io::Write, process::Command};
 
 use crate::workspace;
 
-/// A program of the environment that `tests/api/description/requirements.txt` lists, as `schemathesis`, or `python3` with all
-/// of its packages. Where it could not be installed, that is said, and in CI it must be there.
+/// A program of the environment in `tests/api/description/requirements.txt`, such as `schemathesis`, or `python3` with
+/// all of its packages. A missing one is reported, and is an error in CI.
 pub fn python_program(name: &str) -> Option<Command> {
     let environment = workspace().join(ENVIRONMENT);
     if !environment.join(INSTALLED).is_file() {
@@ -34,7 +34,7 @@ pub fn python_program(name: &str) -> Option<Command> {
     Some(command)
 }
 
-/// Where `cargo xtask test` installs it.
+/// The folder where `cargo xtask test` installs it.
 const ENVIRONMENT: &str = "target/schemathesis";
 
 /// Is there when it is installed wholly.

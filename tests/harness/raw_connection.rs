@@ -25,7 +25,7 @@ impl RawConnection {
         self.0.flush().unwrap();
     }
 
-    /// Receives what has come by the time that it ends with this text.
+    /// Receives until the received bytes end with this text.
     pub fn receive_until(&mut self, end: &str) -> String {
         let mut received = Vec::new();
         while !received.ends_with(end.as_bytes()) {
@@ -39,7 +39,7 @@ impl RawConnection {
     /// Receives everything until the server closes the connection.
     pub fn receive_to_end(mut self) -> Vec<u8> {
         let mut received = Vec::new();
-        // The server may reset a connection that it has no more to say on.
+        // The server may reset a connection that it has finished with.
         let _ = self.0.read_to_end(&mut received);
         received
     }
@@ -54,7 +54,7 @@ impl RawConnection {
 }
 
 impl RawConnection {
-    /// Sends bytes, says that no more will come, and returns what the server sends until it closes the connection or is
+    /// Sends bytes, closes the sending side, and returns what the server sends until it closes the connection or is
     /// silent for this long. A server that closes the connection early is no failure.
     pub fn exchange(mut self, bytes: &[u8], silence_max: Duration) -> Vec<u8> {
         self.0.sock.set_read_timeout(Some(silence_max)).unwrap();
@@ -93,7 +93,7 @@ impl Server {
     }
 }
 
-/// What a client trusts that connects to a test's server.
+/// The TLS configuration of clients of test servers.
 pub fn tls_config() -> ClientConfig {
     let mut authorities = RootCertStore::empty();
     let authority = fs::read(key_file("ca.pem")).unwrap();
@@ -105,5 +105,5 @@ pub fn tls_config() -> ClientConfig {
         .with_no_client_auth()
 }
 
-/// How long a server may say nothing before a test gives up.
+/// The timeout for reads from a server.
 const READ_TIME_MAX: Duration = Duration::from_mins(10);

@@ -1,8 +1,8 @@
-//! What a server has measured, read by the rules of Prometheus' text format, version 0.0.4. What breaks a rule ends the test.
+//! A server's metrics, parsed as Prometheus' text format, version 0.0.4. Invalid text fails the test.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a server has measured.
+/// A server's metrics.
 #[derive(Clone, Debug)]
 pub struct Scrape {
     text: String,
@@ -13,7 +13,7 @@ pub struct Scrape {
 /// One number.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
-    /// Its name; those of a histogram have a suffix.
+    /// Its name; with a suffix for parts of a histogram.
     pub name: String,
     /// Its labels.
     pub labels: BTreeMap<String, String>,
@@ -21,7 +21,7 @@ pub struct Sample {
     pub value: f64,
 }
 
-/// What tells one series from all others: a name, and labels.
+/// The identity of a series: its name and labels.
 type Series = (String, BTreeMap<String, String>);
 
 impl Scrape {
@@ -77,7 +77,7 @@ impl Scrape {
         &self.samples
     }
 
-    /// The sum of the numbers of this name that have these labels, besides others; none when there is none.
+    /// The sum of the samples with this name and at least these labels; `None` if there are none.
     pub fn sum(&self, name: &str, labels: &[(&str, &str)]) -> Option<f64> {
         let has_labels = |sample: &&Sample| {
             let has = |(label, value): &(&str, &str)| {
@@ -92,7 +92,7 @@ impl Scrape {
             .reduce(|one, other| one + other)
     }
 
-    /// Buckets of a histogram ascend, each holds what those below it hold, and the last holds all.
+    /// Asserts that buckets of histograms ascend and are cumulative, and that the last contains all.
     fn assert_histograms_add_up(&self) {
         let mut series: BTreeMap<Series, Vec<(f64, f64)>> = BTreeMap::new();
         for sample in &self.samples {
@@ -153,7 +153,7 @@ impl Sample {
     }
 }
 
-/// The value of a label up to its closing quotation mark, and what stands behind that.
+/// The value of a label up to its closing quotation mark, and the rest after it.
 fn label_value<'a>(text: &'a str, line: &str) -> (String, &'a str) {
     let mut value = String::new();
     let mut characters = text.char_indices();

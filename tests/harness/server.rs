@@ -1,4 +1,4 @@
-//! A real server in a process of its own.
+//! A real server in its own process.
 
 use std::{
     fs::{self, File},
@@ -38,16 +38,16 @@ impl Server {
         Self::start_in(directory, options).await
     }
 
-    /// Starts a server on what another one, now ended, has stored.
+    /// Starts a server on the folder of a stopped one.
     pub async fn start_in(directory: TempDir, options: &Options) -> Self {
         let started = Self::try_start_in(directory, options).await;
         started.unwrap_or_else(|log| panic!("the server did not start:\n{log}"))
     }
 
-    /// The same, for one that may not start.
+    /// The same, for a server that may fail to start.
     ///
     /// # Errors
-    /// When it has ended before it was ready; with its log.
+    /// Returns the log if the server exits before it is ready.
     pub async fn try_start_in(directory: TempDir, options: &Options) -> Result<Self, String> {
         let port = ReservedPort::any();
         let begun = Instant::now();
@@ -80,10 +80,10 @@ impl Server {
         started.unwrap_or_else(|log| panic!("the server did not start:\n{log}"))
     }
 
-    /// The same, for one that may not start.
+    /// The same, for a server that may fail to start.
     ///
     /// # Errors
-    /// As for [`Self::try_start_in`].
+    /// See [`Self::try_start_in`].
     pub async fn try_start_beside(&self) -> Result<Self, String> {
         let options = self
             .options
@@ -95,7 +95,7 @@ impl Server {
         Ok(other)
     }
 
-    /// Starts a server that must refuse to start, and returns what it says.
+    /// Starts a server that must refuse to start, and returns its output.
     pub fn refusal(options: &Options) -> String {
         let directory = TempDir::new().unwrap();
         let port = ReservedPort::any();
@@ -111,7 +111,7 @@ impl Server {
         panic!("the server started:\n{}", read_log(directory.path()));
     }
 
-    /// Starts a server, ends it so much later as a crash would, ready or not, and returns the folder.
+    /// Starts a server, kills it after this time, ready or not, and returns the folder.
     pub fn kill_while_it_starts(directory: TempDir, options: &Options, after: Duration) -> TempDir {
         let port = ReservedPort::any();
         let mut child = spawn(directory.path(), options, &port);
@@ -141,7 +141,7 @@ impl Server {
         self.child.id()
     }
 
-    /// How long it took from starting the process to its first answer.
+    /// The time from starting the process to its first response.
     pub fn started_in(&self) -> Duration {
         self.started_in
     }
@@ -151,7 +151,7 @@ impl Server {
         read_log(self.directory.path())
     }
 
-    /// Everything that stands in the audit trail's file so far.
+    /// The contents of the audit trail's file.
     pub fn audit_trail(&self) -> String {
         fs::read_to_string(self.directory.path().join("audit.log")).unwrap_or_default()
     }
@@ -171,14 +171,14 @@ impl Server {
         Answer::to(request).await
     }
 
-    /// A client of the server's own identity provider that acts for itself, whether the provider knows it or not.
+    /// A client of the server's own identity provider that acts for itself, registered or not.
     pub async fn as_client(&self, client_id: &str) -> Caller {
         let mint = Mint::of(self).await;
         let token = mint.token(&mint.client_claims(client_id));
         self.caller(format!("uaa-client:{client_id}"), token)
     }
 
-    /// A user of the server's own identity provider, by its id, whether the provider knows it or not.
+    /// A user of the server's own identity provider, by its id, registered or not.
     pub async fn as_user(&self, user_id: &str) -> Caller {
         let mint = Mint::of(self).await;
         let token = mint.token(&mint.user_claims(user_id));
@@ -228,24 +228,23 @@ impl Server {
             .header(header::CONTENT_TYPE, "application/json")
     }
 
-    /// Tells the server to read its TLS files again, and waits until it says how that went: the line of its log.
+    /// Makes the server reload its TLS files, and returns the log line with the result.
     pub async fn reload_tls_files(&self) -> String {
         self.hang_up("the TLS files").await
     }
 
-    /// Tells the server to open its audit trail anew, and waits until it says how that went: the line of its log.
+    /// Makes the server reopen its audit trail, and returns the log line with the result.
     pub async fn reopen_audit_trail(&self) -> String {
         self.hang_up("opened anew").await
     }
 
-    /// Configures the server anew and tells it to load its plugins again, and waits until it says how that went: the line of
-    /// its log.
+    /// Reconfigures the server, makes it reload its plugins, and returns the log line with the result.
     pub async fn reload_plugins(&self, options: &Options) -> String {
         configure(self.directory(), options, &self.port);
         self.hang_up("calls use").await
     }
 
-    /// Sends SIGHUP and waits for a line of the log with these words.
+    /// Sends SIGHUP and returns the first new log line with these words.
     async fn hang_up(&self, words: &str) -> String {
         let told = |log: &str| -> Vec<String> {
             let lines = log.lines().filter(|line| line.contains(words));
@@ -262,8 +261,8 @@ impl Server {
         panic!("the server did not say: {words}");
     }
 
-    /// Sends the signal to end, waits until the process has, and returns the folder. Meanwhile the client goes on
-    /// answering, without which the server would not know that its connections are idle.
+    /// Sends the signal to stop, waits until the process exits, and returns the folder. Meanwhile the client's
+    /// connections are polled, so that the server notices that they are idle.
     pub async fn stop(mut self) -> TempDir {
         self.signal("TERM");
         for _ in 0..READY_POLLS_MAX {
@@ -276,7 +275,7 @@ impl Server {
         panic!("the server did not end");
     }
 
-    /// Ends the process as a crash would, and returns the folder.
+    /// Kills the process, and returns the folder.
     pub fn kill(mut self) -> TempDir {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
@@ -307,7 +306,7 @@ impl Drop for Server {
 }
 
 const READY_POLL: Duration = Duration::from_millis(5);
-/// For ten minutes: whoever meets components first compiles them, on a machine that may be slow and has other work.
+/// Ten minutes: the first server compiles the components, possibly on a slow and busy machine.
 const READY_POLLS_MAX: usize = 120_000;
 
 /// Writes the configuration of a server in this folder, and returns its file.
@@ -345,7 +344,7 @@ pub(crate) fn program(path: &Path) -> Command {
     command
 }
 
-/// The server's program: beside the program that runs, or, as tests stand in a folder of their own, one folder above.
+/// The server's program: next to the running program, or one folder above in the case of tests.
 pub fn server_program() -> PathBuf {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM
@@ -360,7 +359,7 @@ pub fn server_program() -> PathBuf {
         .clone()
 }
 
-/// Waits until the server answers; false when it has ended.
+/// Waits until the server responds; returns false if it has exited.
 async fn becomes_ready(child: &mut Child, client: &Client, base_url: &str) -> bool {
     for _ in 0..READY_POLLS_MAX {
         if child.try_wait().unwrap().is_some() {

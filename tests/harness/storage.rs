@@ -1,5 +1,5 @@
-//! Where a test's server keeps what it stores: in a file, or, when `KEYWRIGHT_TEST_STORAGE` is `postgres`, in a database of its
-//! own on a PostgreSQL that this process starts.
+//! The storage of a test server: a file, or its own database on a PostgreSQL server that this process starts if
+//! `KEYWRIGHT_TEST_STORAGE` is `postgres`.
 
 use std::{fs, path::Path, time::Duration};
 
@@ -11,17 +11,18 @@ use sqlx::{
 use crate::Server;
 
 impl Server {
-    /// Runs SQL on the server's database past the server, and returns what is selected: one row a line, its columns, which
-    /// must be texts or whole numbers, between `|`.
+    /// Runs SQL directly on the server's database, and returns the result: one row per line, with columns, which must
+    /// be texts or integers, separated by `|`.
     pub async fn run_sql(&self, sql: &str) -> String {
         run_sql(self.directory(), sql).await
     }
 }
 
-/// Runs SQL on the database of the server in this folder, which may have ended. Several statements stand between semicolons.
+/// Runs SQL on the database of the server in this folder, running or not. Statements are separated by semicolons.
 ///
 /// # Panics
-/// When a statement is refused.
+///
+/// Panics if a statement fails.
 pub async fn run_sql(directory: &Path, sql: &str) -> String {
     if let Ok(url) = fs::read_to_string(directory.join(DATABASE_URL)) {
         let postgres = keywright_test_postgres::shared().unwrap();
@@ -40,8 +41,8 @@ pub async fn run_sql(directory: &Path, sql: &str) -> String {
     lines.join("\n")
 }
 
-/// Copies the database of the server in a folder as an operator does, for a server in another folder. Returns the URLs of
-/// both; none when it is none of PostgreSQL.
+/// Copies the database of the server in a folder like an operator, for a server in another folder. Returns the URLs of
+/// both; `None` if it is not a PostgreSQL database.
 pub(crate) fn copy_on_postgres(from: &Path, to: &Path) -> Option<(String, String)> {
     let url = fs::read_to_string(from.join(DATABASE_URL)).ok()?;
     let postgres = keywright_test_postgres::shared().unwrap();
@@ -55,13 +56,13 @@ pub fn is_on_postgres() -> bool {
     std::env::var_os(VARIABLE).is_some_and(|engine| engine == "postgres")
 }
 
-/// The lines of the section `storage` for a server in this folder. A later server in it is given the same database.
+/// The lines of the section `storage` for a server in this folder. Later servers in it get the same database.
 pub(crate) fn settings(directory: &Path) -> String {
     if !is_on_postgres() {
         return format!("file = \"{FILE}\"");
     }
     let Some(postgres) = keywright_test_postgres::shared() else {
-        // Nothing can be tested, which was said.
+        // Nothing can be tested; the reason was printed.
         std::process::exit(0);
     };
     let known = directory.join(DATABASE_URL);
@@ -90,12 +91,12 @@ const DATABASE_URL: &str = "database-url";
 /// How long a lock of the server is waited for.
 const BUSY_MAX: Duration = Duration::from_mins(10);
 
-/// The lines of the section `storage` by which any server has the database of the one in this folder, which may still come.
+/// The lines of the section `storage` for sharing the database of the server in this folder, which may not exist yet.
 pub fn shared_storage(directory: &Path) -> String {
     shared_settings(directory, None)
 }
 
-/// The same, for one that is configured with these lines.
+/// The same, for a server with these lines in its configuration.
 pub(crate) fn shared_settings(directory: &Path, configured: Option<&str>) -> String {
     let own = configured.map_or_else(|| settings(directory), str::to_owned);
     let folder = directory.display();
@@ -105,5 +106,5 @@ pub(crate) fn shared_settings(directory: &Path, configured: Option<&str>) -> Str
     )
 }
 
-/// Says which engine the servers of all tests have. It is for the harness alone: a server would take it for a setting.
+/// Selects the storage engine of all test servers. For the harness only: a server would take it for a setting.
 pub(crate) const VARIABLE: &str = "KEYWRIGHT_TEST_STORAGE";

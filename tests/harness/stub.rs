@@ -1,4 +1,4 @@
-//! A server that a test makes up: it answers as it is told to, and keeps what it was asked.
+//! A stub server with given responses, which records its requests.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -31,7 +31,7 @@ pub struct Asked {
     pub body: String,
 }
 
-/// What it is answered with.
+/// A response of the stub.
 pub struct Reply {
     status: u16,
     headers: String,
@@ -39,16 +39,16 @@ pub struct Reply {
     end: End,
 }
 
-/// How a reply ends.
+/// The end of a reply.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
     /// As it should.
     Whole,
-    /// Never: the body comes again and again, and its length is not told.
+    /// No end: the body is repeated, and has no length.
     Endless,
-    /// Never: nothing comes after the head.
+    /// No end: nothing follows the head.
     Hanging,
-    /// Before it begins.
+    /// The connection closes without a response.
     Lost,
 }
 
@@ -71,7 +71,7 @@ impl Reply {
         }
     }
 
-    /// A body that is this text again and again, without an end and without a length, until the client has enough of it.
+    /// A body that endlessly repeats this text, without a length, until the client disconnects.
     pub fn endless(body: &str) -> Self {
         Self {
             end: End::Endless,
@@ -87,7 +87,7 @@ impl Reply {
         }
     }
 
-    /// None: the connection ends.
+    /// No reply: the connection closes.
     pub fn lost() -> Self {
         Self {
             end: End::Lost,
@@ -103,13 +103,13 @@ impl Reply {
 }
 
 impl Stub {
-    /// Starts a server that answers by this function, which is told how many requests for the same method and path came
-    /// before, and the address of the server.
+    /// Starts a server with this function for its responses. It gets the number of previous requests for the same
+    /// method and path, and the address of the server.
     pub fn start(answer: impl Fn(&Asked, usize, &str) -> Reply + Send + Sync + 'static) -> Self {
         Self::after_dropping(0, answer)
     }
 
-    /// The same, of whose connections so many end before anything is asked.
+    /// The same, except that this many connections close before a request.
     pub fn after_dropping(
         connections: usize,
         answer: impl Fn(&Asked, usize, &str) -> Reply + Send + Sync + 'static,
@@ -133,12 +133,12 @@ impl Stub {
         url(self.port)
     }
 
-    /// What it was asked so far.
+    /// The requests so far.
     pub fn asked(&self) -> Vec<Asked> {
         self.asked.lock().unwrap().clone()
     }
 
-    /// The methods and paths that it was asked for so far.
+    /// The methods and paths of the requests so far.
     pub fn lines(&self) -> Vec<String> {
         self.asked().into_iter().map(|asked| asked.line).collect()
     }
@@ -169,7 +169,7 @@ fn tls() -> Arc<ServerConfig> {
     Arc::new(config)
 }
 
-/// Answers one request; a client that is not content ends the connection, which is no failure of the test.
+/// Responds to one request; the client may close the connection early.
 fn serve(
     stream: TcpStream,
     tls: Arc<ServerConfig>,
@@ -224,7 +224,7 @@ fn serve(
         End::Endless => while stream.write_all(&body).is_ok() {},
         End::Hanging => {
             stream.flush().ok()?;
-            // It ends when the client ends the connection.
+            // Reading ends when the client closes the connection.
             stream.read_to_end(&mut Vec::new()).ok()?;
         }
         End::Whole | End::Lost => {}

@@ -47,14 +47,14 @@ impl Terminal {
             .stderr(theirs)
             .spawn()
             .unwrap();
-        // Its copies of the other end are closed with it, so that reading ends when the program has.
+        // This closes its copies of the other end, so that reading ends when the program exits.
         drop(command);
         let keyboard = File::from(ours);
         let mut screen = keyboard.try_clone().unwrap();
         let (sender, arriving) = channel();
         thread::spawn(move || {
             let mut buffer = [0; 4096];
-            // The last reader of a terminal whose program is gone is told so by an error.
+            // Reading from a terminal whose program has exited fails.
             while let Ok(count @ 1..) = screen.read(&mut buffer) {
                 if sender.send(buffer[..count].to_vec()).is_err() {
                     return;
@@ -88,7 +88,7 @@ impl Terminal {
         self
     }
 
-    /// Whether what is typed is shown.
+    /// Whether input is echoed.
     pub fn echoes(&self) -> bool {
         let modes = tcgetattr(&self.keyboard).unwrap().local_modes;
         modes.contains(LocalModes::ECHO)
@@ -100,8 +100,7 @@ impl Terminal {
         self
     }
 
-    /// Waits until the program has ended, and returns its status and everything that was on the screen, with line ends as in
-    /// a file.
+    /// Waits until the program exits, and returns its status and the whole screen output, with LF line ends.
     #[track_caller]
     pub fn end(mut self) -> (Option<i32>, String) {
         loop {
@@ -124,5 +123,5 @@ impl Drop for Terminal {
     }
 }
 
-/// How long nothing may come before the test ends.
+/// The timeout without output after which the test fails.
 const PATIENCE: Duration = Duration::from_mins(10);

@@ -1,4 +1,4 @@
-//! What `cargo xtask test` installs of other languages' toolchains below `target`, and what it builds with them.
+//! The toolchains of other languages that `cargo xtask test` installs below `target`, and components built with them.
 
 use std::{
     env,
@@ -9,8 +9,7 @@ use std::{
 
 use crate::{is_available, workspace};
 
-/// A component that is built by the toolchain of another language than Rust. Where that could not be installed, it is said, and
-/// in CI it must be there.
+/// A component built by the toolchain of another language. A missing toolchain is reported, and is an error in CI.
 pub fn component_by_toolchain(name: &str) -> Option<PathBuf> {
     let file = format!("{name}.wasm");
     let path = workspace().join("target/components").join(&file);
@@ -46,7 +45,7 @@ pub fn node() -> Option<Node> {
     Some(Node { program, modules })
 }
 
-/// A program of those toolchains, which may be on the `PATH` as well; absent in the same way.
+/// A program of those toolchains, which may also be on the `PATH`; a missing one is reported likewise.
 pub fn toolchain_program(name: &str) -> Option<Command> {
     let installed = workspace().join("target/toolchains/bin").join(name);
     if installed.is_file() {

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::{Answer, Scrape, Server};
 
 impl Server {
-    /// The management address, with its scheme, as the log tells it.
+    /// The management address, with its scheme, from the log.
     pub fn management_url(&self) -> String {
         let log = self.log();
         let address = log
@@ -24,13 +24,13 @@ impl Server {
         self.send(self.request_to(method, &url)).await
     }
 
-    /// What the server has measured so far.
+    /// Scrapes the server's metrics.
     pub async fn scrape(&self) -> Scrape {
         let answer = self.ask_management(Method::GET, "/metrics").await;
         Scrape::parse(&answer.expect(200).body)
     }
 
-    /// Asks again and again what the server has measured, until it is what the test waits for.
+    /// Scrapes the server's metrics until the condition holds.
     pub async fn scrape_until(&self, is_met: impl Fn(&Scrape) -> bool) -> Scrape {
         let begun = Instant::now();
         while begun.elapsed() < PATIENCE {

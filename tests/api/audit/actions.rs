@@ -1,4 +1,4 @@
-//! Each request has its action, and what it touches.
+//! The action and the resources of each request's events.
 
 use keywright_harness::Server;
 use reqwest::Method;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{events_of, touched};
 use crate::{given, made_elsewhere};
 
-/// A request, the status of its answer, its action, and what it touches.
+/// A request, its response status, its action, and its resources.
 type Case<'a> = (Method, String, Value, u16, &'a str, &'a [&'a str]);
 
 /// The id of a certificate's credential.
@@ -21,7 +21,7 @@ async fn certificate_id(server: &Server, name: &str) -> String {
         .to_owned()
 }
 
-/// Sends the requests one after the other and looks at the events of each.
+/// Sends the requests one after the other and checks the events of each.
 async fn assert_audited(server: &Server, cases: Vec<Case<'_>>) {
     for (method, path, body, status, action, resources) in cases {
         let what = format!("{method} {path} {body}");

@@ -1,4 +1,4 @@
-//! The trail in the Common Event Format, read by a parser that knows nothing of the one who wrote it.
+//! The trail in the Common Event Format, read by an independent parser.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::given;
 
-/// A line of CEF, taken apart.
+/// A parsed line of CEF.
 pub(super) struct Cef {
     pub(super) header: Vec<String>,
     pub(super) extension: BTreeMap<String, String>,
@@ -38,7 +38,7 @@ impl Cef {
         }
     }
 
-    /// The value of a key that is told by a label.
+    /// The value of the custom key with a label.
     pub(super) fn labelled(&self, label: &str) -> Option<&str> {
         let (key, _) = self
             .extension

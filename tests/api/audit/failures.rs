@@ -1,4 +1,4 @@
-//! What fails is written down too.
+//! Events of failed requests.
 
 use keywright_harness::Server;
 use reqwest::Method;
@@ -11,7 +11,7 @@ use crate::given;
 type Failing<'a> = (Method, &'a str, Value, u16, &'a str, &'a [&'a str]);
 
 #[tokio::test]
-async fn each_failure_has_its_status_and_what_was_asked_for() {
+async fn each_failure_is_audited_with_status_and_request() {
     let server = Server::start().await;
     given::set_value(&server, "/a", "v").await;
     let unknown_id = "/api/v1/data/11111111-2222-4333-8444-555555555555";
@@ -113,7 +113,7 @@ async fn each_failure_has_its_status_and_what_was_asked_for() {
 }
 
 #[tokio::test]
-async fn whoever_is_not_permitted_is_named_with_what_it_tried() {
+async fn a_refused_caller_is_audited_with_operation_and_name() {
     let server = Server::start().await;
     let version = given::set_value(&server, "/a", "v").await;
     let stranger = server.as_client("stranger").await;
@@ -147,7 +147,7 @@ async fn whoever_is_not_permitted_is_named_with_what_it_tried() {
 }
 
 #[tokio::test]
-async fn of_several_references_those_up_to_the_one_that_fails_are_told() {
+async fn a_failed_interpolation_audits_references_up_to_the_failure() {
     let server = Server::start().await;
     given::set(&server, "/json", "json", json!({"a": 1})).await;
     let reference = |name: &str| json!({"credentials": {"credhub-ref": name}});
@@ -162,7 +162,7 @@ async fn of_several_references_those_up_to_the_one_that_fails_are_told() {
 }
 
 #[tokio::test]
-async fn a_body_that_is_too_large_is_told() {
+async fn a_body_over_the_limit_is_audited() {
     let server = Server::start().await;
     let body = json!({"name": "/a", "type": "value", "value": "v".repeat(2 * 1024 * 1024)});
     let answer = server.put("/api/v1/data", body).await.expect(413);
@@ -172,7 +172,7 @@ async fn a_body_that_is_too_large_is_told() {
 }
 
 #[tokio::test]
-async fn who_switches_read_only_mode_is_told_and_so_is_what_that_refuses() {
+async fn read_only_mode_changes_and_refusals_are_audited() {
     let server = Server::start().await;
     let mode = json!({"read_only_mode": true});
     let switched = server.post("/management", mode.clone()).await.expect(200);

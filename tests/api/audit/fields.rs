@@ -1,4 +1,4 @@
-//! What stands in an event.
+//! The fields of an event.
 
 use chrono::Utc;
 use keywright_harness::Server;
@@ -9,7 +9,7 @@ use super::{events, events_of};
 use crate::given;
 
 #[tokio::test]
-async fn an_event_says_who_did_what_to_what_from_where_and_how_it_ended() {
+async fn an_event_names_actor_action_resource_source_and_status() {
     let server = Server::start().await;
     let before = Utc::now().timestamp_millis();
     let version = given::set_value(&server, "/a", "v").await;
@@ -56,7 +56,7 @@ async fn an_event_says_who_did_what_to_what_from_where_and_how_it_ended() {
 }
 
 #[tokio::test]
-async fn a_search_says_what_was_searched_for() {
+async fn the_event_of_a_search_contains_its_terms() {
     let server = Server::start().await;
     for (query, details) in [
         ("path=/a", json!({"path": "/a"})),
@@ -80,7 +80,7 @@ async fn a_search_says_what_was_searched_for() {
 }
 
 #[tokio::test]
-async fn of_a_query_nothing_is_shown_that_the_api_does_not_have() {
+async fn unknown_query_parameters_are_not_audited() {
     let server = Server::start().await;
     let answer = server
         .get("/api/v1/data?name=/a&access_token=secret&secret")
@@ -90,7 +90,7 @@ async fn of_a_query_nothing_is_shown_that_the_api_does_not_have() {
 }
 
 #[tokio::test]
-async fn a_long_address_is_cut_and_so_is_a_long_name() {
+async fn long_targets_and_names_are_truncated() {
     let server = Server::start().await;
     let name = "n".repeat(5_000);
     let path = format!("/api/v1/data?name={name}");
@@ -101,7 +101,7 @@ async fn a_long_address_is_cut_and_so_is_a_long_name() {
 }
 
 #[tokio::test]
-async fn the_user_of_a_token_is_told_by_its_id() {
+async fn the_user_of_a_token_is_audited_by_id() {
     let server = Server::start().await;
     let id = "3f0b6a3c-5f0e-4a9b-9d0e-6d1c4a1f2b10";
     let user = server.as_user(id).await;
@@ -112,7 +112,7 @@ async fn the_user_of_a_token_is_told_by_its_id() {
 }
 
 #[tokio::test]
-async fn a_header_for_proxies_is_believed_of_trusted_proxies_alone_and_hides_no_peer() {
+async fn a_forwarded_header_counts_from_trusted_proxies_only() {
     for (proxies, header, source) in [
         ("", "6.6.6.6", "127.0.0.1"),
         ("trusted_proxies = [\"10.0.0.1\"]", "6.6.6.6", "127.0.0.1"),

@@ -1,4 +1,4 @@
-//! Nothing that a caller sends makes a line of its own, or a field.
+//! Input from callers adds no line and no field.
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::{cef, events_of};
 
-/// Texts that would end a line, a field or a value if they were written as they are.
+/// Texts that would end a line, a field or a value if they were not escaped.
 const ODD: [&str; 7] = [
     "/a\n{\"action\":\"GET\"}",
     "/a\r\nCEF:0|x|y|1|z|z|0|suid=root",
@@ -19,7 +19,7 @@ const ODD: [&str; 7] = [
     "/a\u{202e}b\u{200b}c\u{feff}d\u{2066}e",
 ];
 
-/// Whether a character does something else than to be read.
+/// Whether a character is a control or formatting character.
 fn acts(character: char) -> bool {
     let is_unseen = ['\u{200b}', '\u{202e}', '\u{2066}', '\u{feff}'].contains(&character);
     character.is_control() || is_unseen || matches!(character, '\u{2028}' | '\u{2029}')
@@ -30,7 +30,7 @@ fn as_client_id(text: &str) -> String {
     text.replace('\0', "\u{1}")
 }
 
-/// Sends odd texts in each place that an event repeats.
+/// Sends a text in each input that an event repeats.
 async fn send_odd(server: &Server, text: &str) -> Vec<Answer> {
     let encoded = text.bytes().fold(String::new(), |mut encoded, byte| {
         // Writing to a string does not fail.
@@ -54,7 +54,7 @@ async fn send_odd(server: &Server, text: &str) -> Vec<Answer> {
 }
 
 #[tokio::test]
-async fn a_json_line_is_one_line_and_says_what_was_sent() {
+async fn a_json_event_is_one_line_with_the_escaped_input() {
     let server = Server::start().await;
     for text in ODD {
         let answers = send_odd(&server, text).await;
@@ -78,7 +78,7 @@ async fn a_json_line_is_one_line_and_says_what_was_sent() {
 }
 
 #[tokio::test]
-async fn a_cef_line_is_one_line_and_has_no_field_of_the_caller() {
+async fn input_adds_no_line_or_field_to_a_cef_event() {
     let server = cef::server().await;
     for text in ODD {
         let before = server.audit_trail().lines().count();

@@ -42,7 +42,7 @@ fn parsed(trail: &str) -> Vec<Value> {
         .collect()
 }
 
-/// What was done with which resource, each once, in the order of the alphabet.
+/// Returns each distinct operation and resource, sorted.
 fn touched(events: &[Value]) -> Vec<String> {
     let mut touched: Vec<String> = events
         .iter()

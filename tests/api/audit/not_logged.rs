@@ -1,4 +1,4 @@
-//! What is not written down.
+//! Requests without events.
 
 use keywright_harness::Server;
 use reqwest::{Method, header};
@@ -6,7 +6,7 @@ use reqwest::{Method, header};
 use super::events;
 
 #[tokio::test]
-async fn what_needs_no_identity_or_tells_nothing_of_what_is_stored_leaves_no_event() {
+async fn open_and_unauthenticated_requests_are_not_audited() {
     let server = Server::start().await;
     for path in [
         "/info",

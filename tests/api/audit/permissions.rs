@@ -1,4 +1,4 @@
-//! Who was given what, and by whom it was taken away.
+//! Events of permission changes.
 
 use keywright_harness::Server;
 use reqwest::Method;
@@ -8,7 +8,7 @@ use super::events_of;
 
 const UNKNOWN: &str = "/api/v2/permissions/0b7f1c52-6f5e-4d43-8f0d-0d5c3c1b9a77";
 
-/// A body of the older interface that lets each of these actors read and write.
+/// A body of the older interface that grants read and write to these actors.
 fn granting(actors: &[String]) -> Value {
     let entries = actors
         .iter()
@@ -17,7 +17,7 @@ fn granting(actors: &[String]) -> Value {
 }
 
 #[tokio::test]
-async fn however_many_are_granted_together_each_is_told_whole() {
+async fn each_of_a_hundred_grants_in_one_request_is_audited_in_full() {
     let server = Server::start().await;
     let actors = (0..100).map(|number| format!("{number:03}{}", "\u{10348}".repeat(252)));
     let actors: Vec<String> = actors.collect();
@@ -42,7 +42,7 @@ async fn however_many_are_granted_together_each_is_told_whole() {
 }
 
 #[tokio::test]
-async fn each_change_of_a_permission_is_told_with_its_actor_and_its_operations() {
+async fn permission_changes_are_audited_with_actor_and_operations() {
     let server = Server::start().await;
     let id = server.grant("/a", "someone", &["read"]).await;
     let one = format!("/api/v2/permissions/{id}");

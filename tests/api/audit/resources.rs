@@ -22,7 +22,7 @@ fn sorted(mut texts: Vec<String>) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn each_version_that_is_read_is_one() {
+async fn each_version_read_is_one_event() {
     let server = Server::start().await;
     for text in ["1", "2", "3"] {
         given::set_value(&server, "/a", text).await;
@@ -34,7 +34,7 @@ async fn each_version_that_is_read_is_one() {
 }
 
 #[tokio::test]
-async fn each_reference_is_one_and_the_same_twice_is_one() {
+async fn each_distinct_reference_is_one_event() {
     let server = Server::start().await;
     let mut ids = Vec::new();
     for name in ["/x", "/y", "/z"] {
@@ -67,7 +67,7 @@ async fn a_document_without_references_is_one_event() {
 }
 
 #[tokio::test]
-async fn everything_that_is_regenerated_at_once_is_told_by_its_new_version() {
+async fn bulk_regeneration_audits_the_id_of_each_new_version() {
     let server = Server::start().await;
     given::generate_certificate(&server, "/root", json!({"is_ca": true})).await;
     for name in ["/a", "/b", "/c"] {
@@ -85,7 +85,7 @@ async fn everything_that_is_regenerated_at_once_is_told_by_its_new_version() {
 }
 
 #[tokio::test]
-async fn a_certificate_and_the_version_that_signed_it_are_two() {
+async fn signing_a_certificate_is_audited_for_leaf_and_signer() {
     let server = Server::start().await;
     let root = given::generate_certificate(&server, "/root", json!({"is_ca": true})).await;
     let answer = server
@@ -105,7 +105,7 @@ async fn a_certificate_and_the_version_that_signed_it_are_two() {
 }
 
 #[tokio::test]
-async fn what_is_deleted_is_told_by_its_id() {
+async fn a_deleted_credential_is_audited_by_id() {
     let server = Server::start().await;
     given::set_value(&server, "/a", "v").await;
     let set = super::events(&server).remove(0);

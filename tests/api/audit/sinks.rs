@@ -1,4 +1,4 @@
-//! Files that can't be written, that vanish, that are moved away.
+//! Files that cannot be written, are deleted, or are moved.
 
 use std::{
     fs::{self, OpenOptions},
@@ -37,7 +37,7 @@ async fn the_file_is_its_owner_s_alone_and_grows_over_restarts() {
 }
 
 #[tokio::test]
-async fn every_event_of_an_answered_request_survives_the_end_of_the_process() {
+async fn events_of_completed_requests_survive_a_kill() {
     let server = Server::start().await;
     for name in ["/a", "/b", "/c"] {
         given::set_value(&server, name, "v").await;
@@ -48,7 +48,7 @@ async fn every_event_of_an_answered_request_survives_the_end_of_the_process() {
 }
 
 #[tokio::test]
-async fn a_line_that_broke_off_is_not_joined_to_another() {
+async fn an_incomplete_line_is_not_joined_to_the_next() {
     let directory = TempDir::new().unwrap();
     let file = directory.path().join("audit.log");
     fs::write(&file, "{\"time\":1,\"act").unwrap();
@@ -61,7 +61,7 @@ async fn a_line_that_broke_off_is_not_joined_to_another() {
 }
 
 #[tokio::test]
-async fn on_a_full_disk_nothing_is_done_unseen_and_what_was_kept_comes_first() {
+async fn on_a_full_disk_requests_fail_and_buffered_events_come_first() {
     let directory = TempDir::new().unwrap();
     let file = directory.path().join("audit.log");
     symlink("/dev/full", &file).unwrap();
@@ -95,7 +95,7 @@ async fn on_a_full_disk_nothing_is_done_unseen_and_what_was_kept_comes_first() {
 }
 
 #[tokio::test]
-async fn on_a_full_disk_requests_go_on_where_that_is_wanted() {
+async fn with_continue_requests_succeed_on_a_full_disk() {
     let directory = TempDir::new().unwrap();
     let file = directory.path().join("audit.log");
     symlink("/dev/full", &file).unwrap();
@@ -114,7 +114,7 @@ async fn on_a_full_disk_requests_go_on_where_that_is_wanted() {
 }
 
 #[tokio::test]
-async fn a_file_that_was_deleted_is_made_anew() {
+async fn a_deleted_file_is_recreated() {
     let server = Server::start().await;
     given::set_value(&server, "/a", "v").await;
     fs::remove_file(server.directory().join("audit.log")).unwrap();
@@ -123,7 +123,7 @@ async fn a_file_that_was_deleted_is_made_anew() {
 }
 
 #[tokio::test]
-async fn a_folder_that_vanishes_stops_requests_until_it_is_back() {
+async fn requests_fail_while_the_trails_folder_is_missing() {
     let directory = TempDir::new().unwrap();
     let folder = directory.path().join("trail");
     fs::create_dir(&folder).unwrap();
@@ -143,7 +143,7 @@ async fn a_folder_that_vanishes_stops_requests_until_it_is_back() {
 }
 
 #[tokio::test]
-async fn a_file_that_was_moved_away_is_written_until_the_trail_is_opened_anew() {
+async fn a_moved_file_is_written_until_the_trail_is_reopened() {
     let server = Server::start().await;
     let file = server.directory().join("audit.log");
     let moved = server.directory().join("audit.log.1");
@@ -158,7 +158,7 @@ async fn a_file_that_was_moved_away_is_written_until_the_trail_is_opened_anew() 
 }
 
 #[tokio::test]
-async fn a_trail_that_can_t_be_opened_anew_goes_on_in_the_old_file() {
+async fn a_trail_that_cannot_be_reopened_stays_in_the_old_file() {
     let server = Server::start().await;
     let file = server.directory().join("audit.log");
     let moved = server.directory().join("audit.log.1");

@@ -1,4 +1,4 @@
-//! A server that trusts any provider of OIDC: where its keys are, of which kind, and that they change.
+//! Any OIDC provider: the address, the types and the rotation of its keys.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use jsonwebtoken::Algorithm;
@@ -11,7 +11,7 @@ use super::{
 };
 
 #[tokio::test]
-async fn keys_come_from_where_the_provider_says_and_its_path_is_kept() {
+async fn keys_come_from_the_discovered_address() {
     let key = Signer::rsa("a");
     let provider = StubProvider::start("/realms/x", &[&key]);
     let server = Server::start_with(&provider.options()).await;
@@ -23,7 +23,7 @@ async fn keys_come_from_where_the_provider_says_and_its_path_is_kept() {
 }
 
 #[tokio::test]
-async fn a_provider_that_does_not_say_where_has_its_keys_where_uaa_has_them() {
+async fn without_jwks_uri_keys_come_from_the_address_of_uaa() {
     let key = Signer::rsa("a");
     let provider = StubProvider::start("/uaa", &[]);
     provider.publish_discovery(&json!({"issuer": "https://uaa.example/oauth/token"}));
@@ -52,7 +52,7 @@ async fn keys_at_an_address_without_tls_are_not_fetched() {
 }
 
 #[tokio::test]
-async fn keys_below_the_public_address_are_asked_for_at_the_internal_one() {
+async fn keys_below_the_public_url_are_fetched_from_the_internal_url() {
     let key = Signer::rsa("a");
     let provider = StubProvider::start("/uaa", &[&key]);
     let public = "https://login.invalid/uaa";
@@ -73,7 +73,7 @@ async fn keys_below_the_public_address_are_asked_for_at_the_internal_one() {
 }
 
 #[tokio::test]
-async fn a_key_is_used_in_the_one_way_that_it_is_for() {
+async fn a_key_is_used_only_with_its_own_algorithm() {
     let (rsa, p256, p384) = (Signer::rsa("r"), Signer::p256("e"), Signer::p384("l"));
     let provider = StubProvider::start("", &[&rsa, &p256, &p384]);
     let server = Server::start_with(&provider.options()).await;
@@ -139,7 +139,7 @@ async fn a_key_is_used_in_the_one_way_that_it_is_for() {
 }
 
 #[tokio::test]
-async fn what_a_token_names_as_its_key_is_never_fetched() {
+async fn a_key_address_in_a_token_is_never_fetched() {
     let (key, other) = (Signer::rsa("a"), Signer::other_rsa("a"));
     let provider = StubProvider::start("", &[&key]);
     provider.publish("/forged", &json!({"keys": [other.published]}));
@@ -166,7 +166,7 @@ async fn what_a_token_names_as_its_key_is_never_fetched() {
 }
 
 #[tokio::test]
-async fn a_new_key_is_fetched_when_a_token_names_it_and_a_withdrawn_one_is_no_good_from_then_on() {
+async fn an_unknown_key_id_refreshes_keys_and_drops_withdrawn_ones() {
     let (old, new) = (Signer::rsa("old"), Signer::p256("new"));
     let provider = StubProvider::start("", &[&old]);
     let server = Server::start_with(&provider.options()).await;
@@ -185,7 +185,7 @@ async fn a_new_key_is_fetched_when_a_token_names_it_and_a_withdrawn_one_is_no_go
 }
 
 #[tokio::test]
-async fn keys_without_ids_are_fetched_again_when_none_of_them_signed_a_token() {
+async fn keys_without_ids_are_refetched_when_no_key_verifies_a_token() {
     let (mut old, mut new) = (Signer::p256("old"), Signer::p256("new"));
     for signer in [&mut old, &mut new] {
         signer.published.as_object_mut().unwrap().remove("kid");
@@ -201,7 +201,7 @@ async fn keys_without_ids_are_fetched_again_when_none_of_them_signed_a_token() {
 }
 
 #[tokio::test]
-async fn a_withdrawn_key_is_no_good_for_longer_than_the_keys_may_be_old() {
+async fn a_withdrawn_key_is_refused_once_cached_keys_expire() {
     let (old, new) = (Signer::rsa("old"), Signer::other_rsa("new"));
     let provider = StubProvider::start("", &[&old]);
     let options = provider
@@ -211,7 +211,7 @@ async fn a_withdrawn_key_is_no_good_for_longer_than_the_keys_may_be_old() {
     let token = old.token(&provider.claims());
     present(&server, &token).await.expect(200);
     provider.publish_keys(&[&new]);
-    // Each request finds the keys too old, and has them fetched while it is answered by what there is.
+    // Each request finds expired keys, is checked with them, and starts a fetch.
     let mut requests = 0;
     while present(&server, &token).await.status == 200 {
         requests += 1;
@@ -221,7 +221,7 @@ async fn a_withdrawn_key_is_no_good_for_longer_than_the_keys_may_be_old() {
 }
 
 #[tokio::test]
-async fn tokens_of_unknown_keys_make_the_server_ask_once_in_a_while() {
+async fn fetches_for_unknown_keys_are_rate_limited() {
     let key = Signer::rsa("a");
     let provider = StubProvider::start("", &[&key]);
     let options = provider.options().environment(
@@ -241,21 +241,21 @@ async fn tokens_of_unknown_keys_make_the_server_ask_once_in_a_while() {
 }
 
 #[tokio::test]
-async fn keys_are_fetched_at_start_so_that_a_provider_may_go_away_before_the_first_token() {
+async fn keys_are_fetched_at_start_before_the_first_token() {
     let key = Signer::rsa("a");
     let provider = StubProvider::start("", &[&key]);
     let server = Server::start_with(&provider.options()).await;
     while provider.requests("/keys") == 0 {
         tokio::task::yield_now().await;
     }
-    // The answer is on its way; a token that arrives before it is there waits for it.
+    // A token that arrives before the provider's response waits for it.
     let token = key.token(&provider.claims());
     present(&server, &token).await.expect(200);
     assert_eq!(provider.requests("/keys"), 1);
 }
 
 #[tokio::test]
-async fn a_provider_that_is_away_and_comes_back_is_believed_again() {
+async fn keys_of_a_provider_that_comes_back_are_used() {
     let (key, new) = (Signer::rsa("a"), Signer::p256("b"));
     let provider = StubProvider::start("", &[&key]);
     provider.set_away(true);
@@ -286,7 +286,7 @@ async fn a_provider_that_is_away_and_comes_back_is_believed_again() {
 }
 
 #[tokio::test]
-async fn a_provider_that_answers_nonsense_leaves_the_keys_as_they_are() {
+async fn a_malformed_key_set_leaves_the_keys_unchanged() {
     let key = Signer::rsa("a");
     let provider = StubProvider::start("", &[&key]);
     let server = Server::start_with(&provider.options()).await;
@@ -316,7 +316,7 @@ async fn a_provider_that_answers_nonsense_leaves_the_keys_as_they_are() {
 }
 
 #[tokio::test]
-async fn a_published_key_that_is_too_short_is_not_used_and_logged_once() {
+async fn a_published_short_key_is_ignored_and_logged_once() {
     let key = Signer::rsa("good");
     let provider = StubProvider::start("", &[]);
     let mut short = key.published.clone();

@@ -1,4 +1,4 @@
-//! Tokens that the trusted provider's key did sign, and that are refused for what they say or how they say it.
+//! Tokens signed by the trusted key, but with invalid contents or encoding.
 
 #![expect(
     clippy::unwrap_used,
@@ -20,13 +20,12 @@ use super::mint::{
     Mint, expect_refused, present, seconds_since_epoch, sign, sign_texts, signing_key,
 };
 
-/// What is beyond the clock skew of 60 seconds, though the clock moves on while the test runs: a token that is to be refused
-/// for coming too early is far enough from its time. The second itself is tested with a clock that stands still
-/// (`host/api/tests/service/tokens.rs`).
+/// An offset beyond the clock skew of 60 seconds, even though time passes during the test. The exact second is tested
+/// with a fixed clock (`host/api/tests/service/tokens.rs`).
 const BEYOND_SKEW_SECONDS: i64 = 120;
 
 #[tokio::test]
-async fn a_time_that_is_none_or_past_or_to_come_is_refused() {
+async fn invalid_past_and_future_times_are_refused() {
     let server = Server::start().await;
     let mint = Mint::of(&server).await;
     let now = seconds_since_epoch();
@@ -64,7 +63,7 @@ async fn a_time_that_is_none_or_past_or_to_come_is_refused() {
 }
 
 #[tokio::test]
-async fn a_claim_that_stands_twice_is_refused_in_either_order() {
+async fn a_duplicate_claim_is_refused_in_either_order() {
     let server = Server::start().await;
     let mint = Mint::of(&server).await;
     let claims = mint.claims();
@@ -97,7 +96,7 @@ async fn a_claim_that_stands_twice_is_refused_in_either_order() {
 }
 
 #[tokio::test]
-async fn a_header_that_says_something_twice_or_asks_for_more_is_refused() {
+async fn duplicate_and_critical_header_fields_are_refused() {
     let server = Server::start().await;
     let mint = Mint::of(&server).await;
     let key_id = mint.header()["kid"].as_str().unwrap().to_owned();
@@ -158,7 +157,7 @@ async fn a_token_within_a_token_is_refused() {
 }
 
 #[tokio::test]
-async fn a_token_is_written_in_one_way_only() {
+async fn a_token_in_another_encoding_is_refused() {
     let server = Server::start().await;
     let token = server.token();
     let parts: Vec<&str> = token.split('.').collect();
@@ -210,7 +209,7 @@ async fn a_token_has_at_most_16_kibibytes() {
         (token.len(), token)
     };
     let (shortest, _) = sized(0);
-    // Three bytes are four characters, so the length that is wanted may be passed over by up to three.
+    // Three bytes are four characters, so the length may exceed the wanted one by up to three.
     let fitting = (16 * 1_024 - shortest) * 3 / 4;
     let tokens: Vec<_> = (fitting - 8..fitting + 8).map(sized).collect();
     let (_, largest) = tokens
@@ -312,7 +311,7 @@ async fn an_audience_is_checked_where_one_is_configured() {
     .await;
 }
 
-/// What a server answers to a token that may be larger than a head of HTTP/2 can be.
+/// Sends a token over HTTP/1.1, as it may exceed the header limit of HTTP/2.
 async fn present_over_http_1(server: &Server, token: &str) -> Response {
     let authority = fs::read(key_file("ca.pem")).unwrap();
     let client = Client::builder()
@@ -325,7 +324,7 @@ async fn present_over_http_1(server: &Server, token: &str) -> Response {
     client.get(url).bearer_auth(token).send().await.unwrap()
 }
 
-/// These claims with one more, which need not be JSON that could be made otherwise.
+/// Appends a claim as raw text, which may be unusual or invalid JSON.
 fn with_text(claims: &Value, claim: &str, json: &str) -> String {
     let claims = claims.to_string();
     format!("{},\"{claim}\":{json}}}", &claims[..claims.len() - 1])
@@ -339,7 +338,7 @@ fn signed_with(header: &str, claims: &str) -> String {
     sign_texts(header, claims, Algorithm::RS256, &signing_key())
 }
 
-/// The same token with bits set that the last character has beyond the signature's last byte.
+/// The same token with the unused bits of its last character set.
 fn with_spare_bits(token: &str) -> String {
     const ALPHABET: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     let (rest, last) = token.split_at(token.len() - 1);

@@ -1,4 +1,4 @@
-//! Providers whose tokens say in other claims than UAA's what is read of them.
+//! Providers whose tokens use other claims than UAA's.
 
 use keywright_harness::{Options, Server};
 use serde_json::{Value, json};
@@ -71,7 +71,7 @@ async fn other_scopes_can_be_required_and_the_challenge_names_them() {
 }
 
 #[tokio::test]
-async fn clients_are_told_from_users_as_configured() {
+async fn configured_grant_types_distinguish_clients_from_users() {
     for (settings, claims, is_let_in) in [
         ("", json!({"grant_type": "authorization_code"}), false),
         (
@@ -140,7 +140,7 @@ async fn clients_are_told_from_users_as_configured() {
 }
 
 #[test]
-fn rules_by_which_no_token_could_be_judged_are_refused_at_start() {
+fn invalid_claim_rules_are_refused_at_start() {
     for (settings, told) in [
         ("scopes_required = []", "audience"),
         (r#"scopes_required = ["a b"]"#, "scopes_required"),

@@ -1,4 +1,4 @@
-//! What a token must claim.
+//! The required claims of a token.
 
 use keywright_harness::Server;
 use reqwest::Method;
@@ -87,7 +87,7 @@ async fn a_token_whose_claims_are_wrong_is_invalid() {
 }
 
 #[tokio::test]
-async fn a_token_of_another_provider_is_invalid_though_the_key_is_the_same() {
+async fn a_token_of_another_issuer_with_the_same_key_is_invalid() {
     let server = Server::start().await;
     let other = Server::start().await;
     let answer = present(&server, other.token()).await.expect(401);
@@ -121,7 +121,7 @@ async fn both_scopes_are_needed() {
 }
 
 #[tokio::test]
-async fn scopes_may_stand_in_any_order_among_others() {
+async fn scopes_may_be_in_any_order_among_others() {
     let server = Server::start().await;
     let mint = Mint::of(&server).await;
     let scope = json!(["openid", "credhub.write", "x", "credhub.read"]);

@@ -1,4 +1,4 @@
-//! The identity provider that a development server brings with it, as clients log in with it.
+//! The built-in development identity provider, as used by clients.
 
 use keywright_harness::{Answer, Options, Server};
 use reqwest::{Method, header};
@@ -55,7 +55,7 @@ async fn an_id_and_a_secret_in_the_header_are_decoded_as_forms_are() {
 }
 
 #[tokio::test]
-async fn a_user_logs_in_through_the_command_lines_client_with_its_empty_secret() {
+async fn a_user_logs_in_through_the_client_with_an_empty_secret() {
     let server = Server::start().await;
     let granted = ask(&server, USER_LOGIN).await.expect(200).json();
     let token = granted["access_token"].as_str().unwrap();
@@ -68,7 +68,7 @@ async fn a_user_logs_in_through_the_command_lines_client_with_its_empty_secret()
 }
 
 #[tokio::test]
-async fn a_refresh_token_gives_a_new_token_of_the_same_user() {
+async fn a_refresh_returns_a_new_token_of_the_same_user() {
     let server = Server::start().await;
     let first = ask(&server, USER_LOGIN).await.expect(200).json();
     let second = ask(&server, &refresh(&first)).await.expect(200).json();
@@ -81,7 +81,7 @@ async fn a_refresh_token_gives_a_new_token_of_the_same_user() {
 }
 
 #[tokio::test]
-async fn a_refresh_token_is_no_access_token_and_the_other_way_round() {
+async fn refresh_and_access_tokens_are_not_interchangeable() {
     let server = Server::start().await;
     let granted = ask(&server, USER_LOGIN).await.expect(200).json();
     let refresh_token = granted["refresh_token"].as_str().unwrap();
@@ -110,7 +110,7 @@ async fn a_logout_ends_the_login() {
 }
 
 #[tokio::test]
-async fn nobody_ends_the_login_of_another() {
+async fn revoking_another_login_is_refused() {
     let server = Server::start().await;
     let granted = ask(&server, USER_LOGIN).await.expect(200).json();
     let other_login = ask(&server, USER_LOGIN).await.expect(200).json();
@@ -211,7 +211,7 @@ async fn each_refusal_has_its_code() {
 }
 
 #[tokio::test]
-async fn a_refresh_token_is_good_for_its_own_client_alone() {
+async fn a_refresh_token_is_valid_for_its_own_client_only() {
     let server = Server::start().await;
     let granted = ask(&server, USER_LOGIN).await.expect(200).json();
     let form = format!(
@@ -242,7 +242,7 @@ async fn a_login_must_be_a_form() {
 }
 
 #[tokio::test]
-async fn a_granted_token_is_not_to_be_cached() {
+async fn token_responses_forbid_caching() {
     let server = Server::start().await;
     let answer = ask(&server, CLIENT_LOGIN).await.expect(200);
     assert_eq!(answer.header("cache-control"), Some("no-store"));
@@ -262,7 +262,7 @@ async fn an_access_token_expires_after_its_lifetime_and_the_skew() {
 }
 
 #[tokio::test]
-async fn its_information_is_there_before_the_login() {
+async fn provider_information_needs_no_login() {
     let server = Server::start().await;
     let request = server
         .request(Method::GET, "/identity/info")
@@ -273,7 +273,7 @@ async fn its_information_is_there_before_the_login() {
 }
 
 #[tokio::test]
-async fn discovery_names_the_issuer_and_where_everything_is() {
+async fn discovery_names_the_issuer_and_all_endpoints() {
     let server = Server::start().await;
     let discovery = get(&server, "/identity/.well-known/openid-configuration").await;
     let url = format!("{}/identity", server.base_url());
@@ -302,7 +302,7 @@ async fn only_the_public_half_of_the_key_is_published() {
 }
 
 #[tokio::test]
-async fn a_server_says_loudly_that_it_has_one() {
+async fn the_development_provider_is_logged_as_a_warning() {
     let server = Server::start().await;
     let log = server.log();
     let warning = log
@@ -315,7 +315,7 @@ async fn a_server_says_loudly_that_it_has_one() {
 }
 
 #[tokio::test]
-async fn a_server_without_one_does_not_serve_its_paths() {
+async fn without_a_development_provider_its_paths_are_not_served() {
     let provider = Server::start().await;
     let url = format!("{}/identity", provider.base_url());
     let server = Server::start_with(&Options::default().identity_provider(&url)).await;
@@ -336,7 +336,7 @@ async fn a_server_without_one_does_not_serve_its_paths() {
 }
 
 #[tokio::test]
-async fn nothing_of_a_login_stands_in_a_log_line() {
+async fn login_secrets_are_not_logged() {
     let server = Server::start().await;
     let granted = ask(&server, USER_LOGIN).await.expect(200).json();
     let wrong = "grant_type=password&client_id=credhub_cli&username=developer&password=canary-5a1e";

@@ -1,4 +1,4 @@
-//! Tokens that nobody whom the server trusts has signed.
+//! Tokens without a signature by a trusted key.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use jsonwebtoken::{Algorithm, EncodingKey};
@@ -43,7 +43,7 @@ async fn a_forged_token_that_is_expired_is_invalid_and_not_expired() {
 }
 
 #[tokio::test]
-async fn a_token_without_a_signature_is_invalid_whatever_algorithm_it_names() {
+async fn an_unsigned_token_is_invalid_with_any_algorithm() {
     let server = Server::start().await;
     let mint = Mint::of(&server).await;
     for algorithm in ["none", "None", "NONE", "", "RS256", "HS256"] {

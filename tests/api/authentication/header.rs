@@ -79,7 +79,7 @@ async fn the_scheme_is_taken_in_any_casing() {
 }
 
 #[tokio::test]
-async fn what_is_no_token_is_invalid() {
+async fn a_malformed_token_is_invalid() {
     let server = Server::start().await;
     let token = server.token();
     let (message, signature) = token.rsplit_once('.').unwrap();
@@ -109,7 +109,7 @@ async fn what_is_no_token_is_invalid() {
 }
 
 #[tokio::test]
-async fn a_token_stands_in_no_log_line() {
+async fn tokens_are_not_logged() {
     let server = Server::start().await;
     server.get("/api/v1/data?path=").await.expect(200);
     let (_, signature) = server.token().rsplit_once('.').unwrap();

@@ -1,4 +1,4 @@
-//! Who may call: bearer tokens, and the identity provider that development servers bring with them.
+//! Bearer tokens, and the built-in identity provider for development.
 
 mod any_provider;
 mod attacks;

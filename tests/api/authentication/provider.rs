@@ -1,4 +1,4 @@
-//! A server that trusts an identity provider elsewhere, over HTTPS.
+//! A server that trusts a remote identity provider over HTTPS.
 
 use std::fs;
 
@@ -81,7 +81,7 @@ async fn a_key_id_that_the_provider_does_not_publish_is_invalid() {
 }
 
 #[tokio::test]
-async fn a_provider_that_went_away_leaves_its_tokens_good() {
+async fn tokens_stay_valid_when_the_provider_goes_away() {
     let (provider, server) = provider_and_server().await;
     let mint = Mint::of(&provider).await;
     let known = provider.token().to_owned();
@@ -100,7 +100,7 @@ async fn a_provider_that_went_away_leaves_its_tokens_good() {
 }
 
 #[tokio::test]
-async fn a_provider_that_never_answered_leaves_tokens_unchecked_and_the_rest_working() {
+async fn with_an_unreachable_provider_only_token_requests_fail() {
     let nobody_listens = Options::default().identity_provider("https://127.0.0.1:1/identity");
     let server = Server::start_with(&nobody_listens).await;
     let another = Server::start().await;
@@ -128,7 +128,7 @@ async fn a_provider_that_never_answered_leaves_tokens_unchecked_and_the_rest_wor
 }
 
 #[tokio::test]
-async fn a_provider_whose_certificate_is_not_trusted_is_asked_for_nothing() {
+async fn an_untrusted_provider_receives_no_request() {
     let provider = Server::start().await;
     let other_authority = provider.directory().join("other-ca.pem");
     fs::write(
@@ -152,7 +152,7 @@ async fn a_provider_without_tls_is_refused_at_start() {
 }
 
 #[test]
-fn a_pace_of_fetching_keys_that_has_no_sense_is_refused_by_its_name() {
+fn key_fetch_intervals_out_of_range_are_refused_by_name() {
     for (setting, number, words) in [
         ("keys_age_seconds_max", 0, "and not 0"),
         ("keys_age_seconds_max", 86_401, "and not 86401"),

@@ -15,7 +15,7 @@ use super::{
     stub_provider::{Signer, StubProvider},
 };
 
-/// A server that is configured as the guide says, for a provider that a test makes up.
+/// A server with the settings from the guide, and a stub provider.
 struct Configured {
     server: Server,
     provider: StubProvider,
@@ -42,7 +42,7 @@ impl Configured {
         }
     }
 
-    /// A token with these claims, and those that every token has.
+    /// A token with these claims and the common ones.
     fn token(&self, claims: &Value) -> String {
         let mut all = self.provider.claims();
         let fields = all.as_object_mut().unwrap();
@@ -51,7 +51,7 @@ impl Configured {
         self.key.token(&all)
     }
 
-    /// Asserts which actor a token makes its caller: it may write below the actor's path and nowhere else.
+    /// Asserts the actor of a token: it may only write below the actor's path.
     async fn expect_actor(&self, claims: &Value, actor: &str, others: &[&str]) {
         let token = self.token(claims);
         for (other, status) in others
@@ -230,7 +230,7 @@ async fn only_a_listed_client_is_the_subject_of_its_own_token() {
     rfc9068
         .expect_actor(&claims("alice", "cli"), user, &[client, named])
         .await;
-    // Users with ids like those of clients stay users, and clients through which users log in get no identity.
+    // Users with ids like those of clients stay users, and clients that users log in through get no identity.
     rfc9068
         .expect_actor(&claims("ci", "cli"), named, &[client, user])
         .await;

@@ -1,4 +1,4 @@
-//! A server that checks tokens with a key of its configuration, and asks no provider.
+//! A server that verifies tokens with a configured key and without a provider.
 
 use std::fs;
 
@@ -12,7 +12,7 @@ use super::mint::{expect_refused, present, seconds_since_epoch, sign, signing_ke
 const ISSUER: &str = "https://issuer.example/oauth/token";
 
 #[tokio::test]
-async fn a_configured_key_checks_tokens_though_no_provider_answers() {
+async fn a_configured_key_verifies_tokens_without_a_provider() {
     let rsa = fs::read_to_string(key_file("token-signing-key.pem")).unwrap();
     let p256 = private_key(&["-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256"]);
     let ec_key = EncodingKey::from_ec_pem(p256.as_bytes()).unwrap();
@@ -58,7 +58,7 @@ async fn a_configured_key_checks_tokens_though_no_provider_answers() {
 }
 
 #[test]
-fn a_configured_key_that_can_check_no_token_is_refused_at_start() {
+fn an_unusable_configured_key_is_refused_at_start() {
     let p384 = private_key(&["-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-384"]);
     let short = private_key(&["-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:1024"]);
     let ed25519 = private_key(&["-algorithm", "ED25519"]);

@@ -1,4 +1,4 @@
-//! An identity provider that a test makes up: it publishes what it is told to, and can be away.
+//! A stub identity provider, which publishes given documents and can be made unavailable.
 
 #![expect(
     clippy::unwrap_used,
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use super::mint::{other_key, seconds_since_epoch, sign, signing_key};
 
-/// A provider that serves for as long as the tests run.
+/// A provider that runs until the tests end.
 pub(super) struct StubProvider {
     stub: Stub,
     path: &'static str,
@@ -110,7 +110,7 @@ impl Signer {
 }
 
 impl StubProvider {
-    /// A provider below this path, with its keys at an address that only its discovery document tells.
+    /// A provider below this path; only its discovery document has the address of its keys.
     pub(super) fn start(path: &'static str, keys: &[&Signer]) -> Self {
         let state = Arc::new(Mutex::new(State::default()));
         let told = Arc::clone(&state);
@@ -148,12 +148,12 @@ impl StubProvider {
         state.documents.insert(path, document.clone());
     }
 
-    /// Goes away, so that connections are closed without an answer, or comes back.
+    /// Makes it unavailable, so that it closes connections without a response, or available.
     pub(super) fn set_away(&self, is_away: bool) {
         self.state.lock().unwrap().is_away = is_away;
     }
 
-    /// How often it was asked for this path below its own, since it was started.
+    /// The number of requests for this path below its own.
     pub(super) fn requests(&self, path: &str) -> usize {
         let path = format!("{}{path}", self.path);
         let state = self.state.lock().unwrap();
@@ -164,7 +164,7 @@ impl StubProvider {
             .count()
     }
 
-    /// A server that trusts it, and asks it as often as tokens make it.
+    /// A server that trusts it, without a minimum interval between fetches.
     pub(super) fn options(&self) -> Options {
         Options::default()
             .identity_provider(&self.url())

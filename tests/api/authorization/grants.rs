@@ -1,4 +1,4 @@
-//! What a caller of the matrix may have been granted, and the callers, one of each kind for each grant.
+//! The grants of the matrix, and for each grant a caller of each kind.
 
 use keywright_harness::{Caller, Server};
 
@@ -12,16 +12,16 @@ pub(super) const OPERATIONS: [&str; 5] = ["read", "write", "delete", "read_acl",
 #[derive(Clone, Debug)]
 pub(super) struct Grant {
     pub(super) path: PathOf,
-    /// None: no permission at all.
+    /// Empty if there is no permission.
     pub(super) operations: Vec<&'static str>,
 }
 
-/// What the path of a permission has to do with the credential.
+/// The relation of a permission's path to the credential.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PathOf {
     /// It is the credential's name.
     Name,
-    /// It encloses the name, so many levels above it.
+    /// It encloses the name, this many levels above it.
     Enclosing(usize),
     /// It is the credential's name, and the permission is another actor's.
     AnothersName,
@@ -29,17 +29,17 @@ pub(super) enum PathOf {
     OtherCasing,
     /// It encloses the name but for its casing.
     OtherCasingEnclosing,
-    /// It is a name that begins as the credential's.
+    /// It is a longer name with the credential's name as a prefix.
     LongerName,
-    /// It encloses all names below a folder whose name begins as the credential's folder.
+    /// It encloses a folder whose name has the credential's folder as a prefix.
     Sibling,
-    /// It is the credential's folder, and not what is in it.
+    /// It is the credential's folder without its contents.
     Folder,
-    /// It encloses what is below the name, as if the credential were a folder.
+    /// It encloses names below the credential's, as if it were a folder.
     BelowName,
 }
 
-/// Paths that have nothing to do with the credential, however much they look like it.
+/// Paths that resemble the credential's but do not cover it.
 const ELSEWHERE: [PathOf; 7] = [
     PathOf::AnothersName,
     PathOf::OtherCasing,
@@ -82,7 +82,7 @@ impl Grant {
         }
     }
 
-    /// A few of them: enough to see whether they make a difference at all.
+    /// Returns a few grants, enough to detect whether they matter at all.
     pub(super) fn few() -> Vec<Self> {
         let is_one = |grant: &Self| grant.path == PathOf::Name && grant.operations.len() < 2;
         let mut few = Self::all();
@@ -90,7 +90,7 @@ impl Grant {
         few
     }
 
-    /// Whether it lets its caller do this with the credential.
+    /// Whether it permits this operation on the credential.
     pub(super) fn allows(&self, operation: &str) -> bool {
         let is_covering = matches!(self.path, PathOf::Name | PathOf::Enclosing(_));
         is_covering && self.operations.contains(&operation)
@@ -119,7 +119,7 @@ impl Grant {
     }
 }
 
-/// Each operation alone, all of them, and all but each.
+/// Returns each operation alone, all operations, and all but one.
 fn sets() -> Vec<Vec<&'static str>> {
     let mut sets = vec![OPERATIONS.to_vec()];
     for operation in OPERATIONS {
@@ -158,7 +158,7 @@ pub(super) fn permission(path: &str, actors: &[String], operations: &[&str]) -> 
     )
 }
 
-/// The actors who have the grant at this place: a client, a user and an application.
+/// Returns the actors with the grant at this index: a client, a user and an application.
 fn actors(at: usize) -> [String; 3] {
     [
         format!("uaa-client:matrix-{at}"),
@@ -167,7 +167,7 @@ fn actors(at: usize) -> [String; 3] {
     ]
 }
 
-/// The callers who have the grant at this place.
+/// Returns the callers with the grant at this index.
 pub(super) async fn callers(server: &Server, clients: &Authority, at: usize) -> [Caller; 3] {
     let id = format!("matrix-{at}");
     let application_id = application_id(at);

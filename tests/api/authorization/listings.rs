@@ -1,4 +1,4 @@
-//! What lists hold, and what they do not tell of what may not be read.
+//! Lists contain and disclose only readable credentials.
 
 #![expect(
     clippy::indexing_slicing,
@@ -13,7 +13,7 @@ use super::grants::permission;
 use crate::given::generate_certificate;
 
 #[tokio::test]
-async fn what_several_permissions_cover_is_listed_once() {
+async fn a_credential_with_several_permissions_is_listed_once() {
     let covering = ["/*", "/a/*", "/a/b/*", "/a/b/leaf"];
     let (_server, reader) = server_with_chain(&covering).await;
     for search in [
@@ -31,7 +31,7 @@ async fn what_several_permissions_cover_is_listed_once() {
 }
 
 #[tokio::test]
-async fn searches_hold_what_may_be_read_in_the_order_that_they_have_anyway() {
+async fn searches_list_readable_credentials_in_the_usual_order() {
     let (_server, reader) = server_with_chain(&["/a/*", "/ca"]).await;
     for (search, expected) in [
         ("path=", &["/a/b/leaf", "/a/nested", "/ca"][..]),
@@ -46,7 +46,7 @@ async fn searches_hold_what_may_be_read_in_the_order_that_they_have_anyway() {
 }
 
 #[tokio::test]
-async fn the_list_of_certificates_tells_what_signs_what_within_itself() {
+async fn signs_in_the_full_list_names_only_listed_certificates() {
     let (_server, reader) = server_with_chain(&["/ca", "/a/b/*"]).await;
     let all = reader.get("/api/v1/certificates").await.expect(200).json();
     let told: Vec<_> = all["certificates"]
@@ -63,7 +63,7 @@ async fn the_list_of_certificates_tells_what_signs_what_within_itself() {
 }
 
 #[tokio::test]
-async fn one_certificate_tells_all_that_it_signed() {
+async fn signs_of_one_named_certificate_is_complete() {
     let (_server, reader) = server_with_chain(&["/ca"]).await;
     let one = reader.get("/api/v1/certificates?name=/ca").await;
     let one = one.expect(200).json();
@@ -88,8 +88,8 @@ async fn the_link_of_a_chain_that_may_not_be_read_has_no_name() {
     );
 }
 
-/// A server with a chain of certificates, the last of which was made last: `/ca` signed `/a/nested` and `/hidden/other`,
-/// and `/a/nested` signed `/a/b/leaf`. It expires because of `/ca`. The client may read these paths.
+/// A server with a chain of certificates, which expires with `/ca`: `/ca` signed `/a/nested` and `/hidden/other`, and
+/// `/a/nested` signed `/a/b/leaf`, the newest. The client may read these paths.
 async fn server_with_chain(paths: &[&str]) -> (Server, Caller) {
     let actor = ["uaa-client:reader".to_owned()];
     let sections: String = paths

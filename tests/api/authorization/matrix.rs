@@ -1,4 +1,4 @@
-//! Every endpoint for every caller: what is answered, what is listed, and that nothing is changed that may not be.
+//! Every endpoint for every caller: responses, lists, and no unauthorized change.
 
 #![expect(
     clippy::indexing_slicing,
@@ -30,7 +30,7 @@ async fn each_endpoint_answers_each_caller_by_its_permissions() {
 }
 
 #[tokio::test]
-async fn without_enforcement_each_endpoint_lets_everybody_in() {
+async fn without_enforcement_each_endpoint_admits_every_caller() {
     let grants = Grant::few();
     let matrix = Matrix::start(Options::default().without_enforcement(), grants).await;
     for case in cases::all() {
@@ -64,8 +64,8 @@ impl Matrix {
         }
     }
 
-    /// Sends the request of a case as every caller, and returns how many those are. First those who may not, so that
-    /// everything is there still.
+    /// Sends the request of a case as every caller, and returns the number of callers. Callers without permission go
+    /// first, while everything still exists.
     async fn fill(&self, case: &Case, is_allowed: impl Fn(&Grant) -> bool) -> usize {
         let mut world = World::of(&self.server, case).await;
         let (allowed, refused): (Vec<_>, Vec<_>) = self
@@ -108,7 +108,7 @@ impl Matrix {
     }
 }
 
-/// What they are answered who lack a permission, by answers about what is not there.
+/// Returns the expected responses to callers without permission, taken from requests for absent resources.
 async fn refusals(server: &Server) -> BTreeMap<Lacking, Answer> {
     let body = json!({"name": "/nowhere", "type": "value", "value": "v"});
     let stranger = server.as_client("stranger").await;

@@ -1,4 +1,4 @@
-//! Who may do what: each endpoint for each caller, and what permissions do not tell.
+//! Authorization: each endpoint for each caller, and no disclosure by refusals.
 
 mod cases;
 mod grants;

@@ -1,4 +1,4 @@
-//! What may not be seen is answered as what is not there, byte for byte.
+//! The response for a forbidden resource equals that for an absent one, byte for byte.
 
 use keywright_harness::{Answer, Options};
 
@@ -11,7 +11,7 @@ use super::{
 use crate::mutual_tls::{Authority, server_knowing_with};
 
 #[tokio::test]
-async fn what_is_absent_and_what_is_not_permitted_have_the_same_answer() {
+async fn absent_and_forbidden_credentials_get_the_same_response() {
     let clients = Authority::root("clients");
     let permissions = grants::permissions(&cases::all(), &[Grant::none()]);
     let options = Options::default().extra(&permissions);
@@ -34,7 +34,7 @@ async fn what_is_absent_and_what_is_not_permitted_have_the_same_answer() {
             assert_eq!(bytes(&is_absent), is_there, "{what}");
             compared += 1;
         }
-        // The same for one who may, and knows by it that there is nothing.
+        // A permitted caller gets the same response, which reveals the absence.
         let tells_absence = case.lacking != Lacking::Forbidden && !needs_nothing_there(case);
         if tells_absence {
             let is_there = send(&callers[0], (case.request)(&there)).await;
@@ -45,7 +45,7 @@ async fn what_is_absent_and_what_is_not_permitted_have_the_same_answer() {
     assert!(compared > 60, "{compared}");
 }
 
-/// Whether a refusal could tell, and the request names what the permission is about.
+/// Whether a refusal could disclose existence, and the request names the resource of the permission.
 fn is_told_apart(case: &Case) -> bool {
     let names_it = !matches!(
         case.name,
@@ -58,7 +58,7 @@ fn is_told_apart(case: &Case) -> bool {
     case.needs.is_some() && case.lacking != Lacking::Hidden && names_it
 }
 
-/// Whether one who may is answered as if something were there.
+/// Whether a permitted caller succeeds even without the resource.
 fn needs_nothing_there(case: &Case) -> bool {
     matches!(
         case.name,
@@ -71,7 +71,7 @@ fn tells_unknown_ids(case: &Case) -> bool {
     case.lacking == Lacking::Forbidden && case.name.starts_with("certificate-")
 }
 
-/// Everything that is answered, but for what differs from one request to the next.
+/// Returns the response without the parts that differ in every response.
 fn bytes(answer: &Answer) -> (u16, Vec<(String, String)>, String) {
     let mut headers = answer.headers.clone();
     headers.retain(|(name, _)| !["date", "x-request-id"].contains(&name.as_str()));

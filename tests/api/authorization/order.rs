@@ -1,4 +1,4 @@
-//! What comes first: the form of a request, then permissions, then everything else.
+//! The order of checks: syntax, then permissions, then everything else.
 
 use keywright_harness::{Options, Server};
 use reqwest::Method;
@@ -12,7 +12,7 @@ use crate::{
 
 #[expect(clippy::too_many_lines, reason = "a table of cases")]
 #[tokio::test]
-async fn a_bad_body_is_told_before_a_missing_permission() {
+async fn a_bad_body_is_reported_before_a_missing_permission() {
     let server = Server::start().await;
     set_value(&server, "/it", "v").await;
     let stranger = server.as_client("stranger").await;
@@ -197,7 +197,7 @@ async fn a_bad_body_is_told_before_a_missing_permission() {
 }
 
 #[tokio::test]
-async fn a_missing_permission_is_told_before_anything_that_is_stored() {
+async fn a_missing_permission_is_reported_before_stored_state() {
     let options = Options::default().extra(&permission(
         "/may/*",
         &["uaa-client:writer".to_owned()],
@@ -213,7 +213,7 @@ async fn a_missing_permission_is_told_before_anything_that_is_stored() {
         json!({"name": name, "type": "certificate", "parameters": parameters})
     };
     for (method, target, body, status) in [
-        // Another type than the credential's, and one that can't be made anew.
+        // Another type than the credential's, and one that cannot be regenerated.
         (
             Method::PUT,
             data,
@@ -232,7 +232,7 @@ async fn a_missing_permission_is_told_before_anything_that_is_stored() {
             json!({"name": "/it"}),
             403,
         ),
-        // Writing is asked for first, reading the authority after it, and then whether it is there.
+        // Write permission is checked first, then read permission on the CA, then its existence.
         (Method::POST, data, signed("/it"), 403),
         (Method::POST, data, signed("/may/leaf"), 404),
         // Names that do not exist.
@@ -274,7 +274,7 @@ async fn a_missing_permission_is_told_before_anything_that_is_stored() {
 }
 
 #[tokio::test]
-async fn the_first_reference_that_is_not_permitted_ends_an_interpolation() {
+async fn the_first_forbidden_reference_ends_an_interpolation() {
     let options = Options::default().extra(&permission(
         "/readable/*",
         &["uaa-client:reader".to_owned()],
@@ -312,7 +312,7 @@ async fn the_first_reference_that_is_not_permitted_ends_an_interpolation() {
 }
 
 #[tokio::test]
-async fn who_may_write_a_certificate_by_its_id_needs_nothing_on_its_authority() {
+async fn writing_a_certificate_by_id_needs_no_permission_on_its_ca() {
     let options = Options::default().extra(&permission(
         "/leaf",
         &["uaa-client:writer".to_owned()],

@@ -7,7 +7,7 @@ use super::grants::permission;
 use crate::given::{self, generate_certificate, set_value};
 
 #[tokio::test]
-async fn whoever_creates_a_credential_is_granted_nothing_by_it() {
+async fn creating_a_credential_grants_no_permission() {
     let (server, writer) = server_with(&[("/made/*", &["write"])]).await;
     let body = json!({"name": "/made/it", "type": "password"});
     let made = writer.post("/api/v1/data", body).await.expect(200).json();
@@ -27,7 +27,7 @@ async fn whoever_creates_a_credential_is_granted_nothing_by_it() {
 }
 
 #[tokio::test]
-async fn permissions_stay_when_the_credential_is_deleted_and_cover_it_when_it_is_made_again() {
+async fn permissions_survive_deleting_and_recreating_the_credential() {
     let (server, caller) = server_with(&[("/it", &["read", "delete"])]).await;
     let target = "/api/v1/data?name=/it";
     for _ in 0..2 {
@@ -74,7 +74,7 @@ async fn a_request_by_name_needs_its_own_casing_and_the_stored_one() {
 }
 
 #[tokio::test]
-async fn a_request_by_id_and_a_search_are_permitted_by_the_stored_casing() {
+async fn requests_by_id_and_searches_need_the_stored_casing() {
     let (server, caller) = server_with(&[("/Folder/It", &["read", "write"])]).await;
     let stored = set_value(&server, "/Folder/It", "v").await;
     let by_id = format!("/api/v1/data/{}", given::id(&stored));
@@ -93,7 +93,7 @@ async fn a_request_by_id_and_a_search_are_permitted_by_the_stored_casing() {
 }
 
 #[tokio::test]
-async fn a_certificate_named_by_its_id_is_permitted_by_the_stored_casing() {
+async fn certificate_requests_by_id_need_the_stored_casing() {
     let (server, caller) = server_with(&[("/Ca", &["read", "write"]), ("/other", &["read"])]).await;
     for (name, status) in [("/Ca", 200), ("/OTHER", 404)] {
         generate_certificate(&server, name, json!({"is_ca": true})).await;

@@ -1,4 +1,4 @@
-//! What is there when the requests of a case are sent.
+//! The initial state of a case.
 
 #![expect(
     clippy::indexing_slicing,
@@ -42,7 +42,7 @@ pub(super) struct World {
 }
 
 impl World {
-    /// Makes what is there in a case.
+    /// Creates the initial state of a case.
     pub(super) async fn of(server: &Server, case: &Case) -> Self {
         let mut world = Self::nowhere(case, |name| case.path_of(name));
         for (name, thing) in case.things {
@@ -51,7 +51,7 @@ impl World {
         world
     }
 
-    /// The same names for what is not there, with ids that nothing has.
+    /// The same names for absent resources, with unknown ids.
     pub(super) fn absent(case: &Case, there: &Self) -> Self {
         let mut world = Self::nowhere(case, |name| match name {
             IT => format!("{}-absent", case.path_of(name)),
@@ -78,7 +78,7 @@ impl World {
         }
     }
 
-    /// Does what must be done before a request.
+    /// Prepares the state for a request.
     pub(super) async fn prepare(&mut self, server: &Server, case: &Case) {
         let name = self.name(IT).to_owned();
         match case.before {
@@ -130,7 +130,7 @@ impl World {
         self.versions[name]["id"].as_str().unwrap()
     }
 
-    /// A member of a credential's value.
+    /// A field of a credential's value.
     pub(super) fn member(&self, name: &str, member: &str) -> &Value {
         &self.versions[name]["value"][member]
     }
@@ -169,7 +169,7 @@ impl World {
     }
 }
 
-/// The permission of someone on a path, which is made when it is not there.
+/// Returns another actor's permission on a path, and creates it if necessary.
 async fn permission(server: &Server, path: &str) -> Value {
     let there = server
         .get(&format!("/api/v2/permissions?path={path}&actor={SOMEONE}"))
@@ -184,7 +184,7 @@ async fn permission(server: &Server, path: &str) -> Value {
 /// The actor of the permissions that requests are about.
 pub(super) const SOMEONE: &str = "uaa-client:someone";
 
-/// What stands in credentials of type json.
+/// The value of json credentials.
 const SECRET: &str = "canary-of-what-is-readable";
 
 /// An id that nothing has.

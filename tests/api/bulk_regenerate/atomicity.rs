@@ -1,4 +1,4 @@
-//! All of them or none.
+//! Atomicity.
 
 use keywright_harness::{Options, Server};
 use serde_json::json;
@@ -7,7 +7,7 @@ use super::{authority, begin, endless_leaves, leaf, leaves, names, patient};
 use crate::{given, made_elsewhere};
 
 #[tokio::test]
-async fn a_server_that_is_killed_in_the_middle_has_changed_nothing() {
+async fn a_kill_during_bulk_regeneration_changes_nothing() {
     let server = Server::start_with(&patient()).await;
     let root = made_elsewhere::authority("root");
     let value = json!({"certificate": root.certificate, "private_key": root.private_key});
@@ -20,7 +20,7 @@ async fn a_server_that_is_killed_in_the_middle_has_changed_nothing() {
     }
     expected.sort();
     assert_eq!(expected.len(), 200);
-    // They take so long that it never ends before the kill.
+    // They take so long that the regeneration never completes before the kill.
     let endless = endless_leaves(&server, "/root", &root).await;
     let before = given::everything(&server).await;
     let bulk = begin(&server, "/root", 5).await;
@@ -42,7 +42,7 @@ async fn a_server_that_is_killed_in_the_middle_has_changed_nothing() {
 }
 
 #[tokio::test]
-async fn when_one_can_not_be_regenerated_it_is_named_and_nothing_is_written() {
+async fn a_failing_certificate_is_named_and_nothing_is_written() {
     let server = Server::start().await;
     authority(&server, "/root", None).await;
     authority(&server, "/middle", Some("/root")).await;
@@ -61,7 +61,7 @@ async fn when_one_can_not_be_regenerated_it_is_named_and_nothing_is_written() {
 }
 
 #[tokio::test]
-async fn when_an_authority_can_not_sign_what_it_should_sign_is_named() {
+async fn certificates_whose_ca_cannot_sign_are_named() {
     let server = Server::start().await;
     authority(&server, "/root", None).await;
     leaf(&server, "/leaf", "/root").await;

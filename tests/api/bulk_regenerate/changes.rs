@@ -1,5 +1,5 @@
-//! Others who write while a bulk regeneration is under way: through another server of the same database, while its own stands
-//! still.
+//! Concurrent writes during a bulk regeneration, through another server of the same database, while the first is
+//! stopped.
 
 use keywright_harness::Server;
 use serde_json::json;
@@ -7,11 +7,11 @@ use serde_json::json;
 use super::{Held, SLOW_KEY, authority, leaf, leaves, patient};
 use crate::{certificates::assert_signed_by, given, made_elsewhere};
 
-/// So many that it is hardly ever missed, and then begun again.
+/// Enough leaves that the regeneration is rarely missed and restarted.
 const LEAVES: usize = 8;
 
 #[tokio::test]
-async fn a_certificate_that_is_set_meanwhile_is_regenerated_from_what_was_set() {
+async fn a_certificate_set_meanwhile_is_regenerated_from_that_value() {
     let server = Server::start_with(&patient()).await;
     let beside = server.start_beside().await;
     let root = made_elsewhere::authority("root");
@@ -35,7 +35,7 @@ async fn a_certificate_that_is_set_meanwhile_is_regenerated_from_what_was_set() 
 }
 
 #[tokio::test]
-async fn an_authority_that_is_set_meanwhile_signs_everything() {
+async fn a_ca_set_meanwhile_signs_all_certificates() {
     let server = Server::start_with(&patient()).await;
     let beside = server.start_beside().await;
     authority(&server, "/root", None).await;
@@ -61,7 +61,7 @@ async fn an_authority_that_is_set_meanwhile_signs_everything() {
 }
 
 #[tokio::test]
-async fn one_that_is_deleted_meanwhile_is_left_out() {
+async fn a_certificate_deleted_meanwhile_is_skipped() {
     let server = Server::start_with(&patient()).await;
     let beside = server.start_beside().await;
     authority(&server, "/root", None).await;
@@ -81,7 +81,7 @@ async fn one_that_is_deleted_meanwhile_is_left_out() {
 }
 
 #[tokio::test]
-async fn one_that_an_authority_signs_while_it_is_regenerated_is_regenerated_too() {
+async fn a_certificate_signed_meanwhile_is_regenerated_too() {
     let server = Server::start_with(&patient()).await;
     let beside = server.start_beside().await;
     authority(&server, "/root", None).await;

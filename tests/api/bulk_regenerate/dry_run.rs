@@ -1,4 +1,4 @@
-//! A dry run tells what would be regenerated, and does nothing.
+//! A dry run lists the credentials to regenerate and changes nothing.
 
 use keywright_harness::{BadPlugin, Server};
 use serde_json::json;
@@ -7,7 +7,7 @@ use super::{BULK_REGENERATE, authority, leaf, names};
 use crate::given;
 
 #[tokio::test]
-async fn what_an_authority_signed_is_told_and_left_as_it_is() {
+async fn a_dry_run_lists_signed_certificates_and_changes_nothing() {
     let server = Server::start().await;
     authority(&server, "/root", None).await;
     authority(&server, "/inner", Some("/root")).await;
@@ -25,7 +25,7 @@ async fn what_an_authority_signed_is_told_and_left_as_it_is() {
 }
 
 #[tokio::test]
-async fn what_a_plugin_made_is_told_while_the_plugin_is_still_there() {
+async fn a_dry_run_lists_credentials_of_a_configured_plugin() {
     let bad = BadPlugin::of("password");
     let server = bad.server().await;
     for name in ["/B", "/a"] {
@@ -41,7 +41,7 @@ async fn what_a_plugin_made_is_told_while_the_plugin_is_still_there() {
 }
 
 #[tokio::test]
-async fn who_may_not_regenerate_all_of_it_is_told_nothing() {
+async fn a_dry_run_without_all_permissions_is_refused() {
     let server = Server::start().await;
     authority(&server, "/root", None).await;
     leaf(&server, "/leaf", "/root").await;

@@ -1,4 +1,4 @@
-//! Everything that a plugin made.
+//! Regenerating all credentials that a plugin generated.
 
 use keywright_harness::{BadPlugin, Options, Server};
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ async fn bulk(server: &Server, digest: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn everything_that_it_made_is_made_anew_with_its_parameters_and_nothing_else() {
+async fn only_its_credentials_are_regenerated_with_their_parameters() {
     let bad = BadPlugin::of("password");
     let server = bad.server().await;
     for name in ["/B", "/a", "/replaced"] {
@@ -64,7 +64,7 @@ async fn a_path_restricts_it() {
 }
 
 #[tokio::test]
-async fn certificates_are_signed_by_the_new_versions_of_their_authorities() {
+async fn certificates_are_signed_by_the_new_versions_of_their_cas() {
     let bad = BadPlugin::of("certificate");
     let server = bad.server().await;
     authority(&server, "/root", None).await;
@@ -83,7 +83,7 @@ async fn certificates_are_signed_by_the_new_versions_of_their_authorities() {
 }
 
 #[tokio::test]
-async fn a_certificate_whose_newest_version_is_another_plugin_s_is_left_to_its_rotation() {
+async fn a_certificate_being_rotated_by_another_plugin_is_skipped() {
     let bad = BadPlugin::of("certificate");
     let server = bad.server().await;
     authority(&server, "/root", None).await;
@@ -99,7 +99,7 @@ async fn a_certificate_whose_newest_version_is_another_plugin_s_is_left_to_its_r
 }
 
 #[tokio::test]
-async fn a_plugin_that_would_make_them_again_is_400_and_changes_nothing() {
+async fn a_plugin_still_configured_is_400_and_changes_nothing() {
     let bad = BadPlugin::of("password");
     let server = bad.server().await;
     let version = given::generate(&server, "/a", "password", json!({})).await;
@@ -110,7 +110,7 @@ async fn a_plugin_that_would_make_them_again_is_400_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_type_that_nothing_makes_any_more_is_400_and_changes_nothing() {
+async fn a_type_without_a_plugin_is_400_and_changes_nothing() {
     let bad = BadPlugin::of("password");
     let server = bad.server().await;
     let version = given::generate(&server, "/a", "password", json!({})).await;
@@ -122,7 +122,7 @@ async fn a_type_that_nothing_makes_any_more_is_400_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn who_may_not_write_all_that_it_may_read_changes_nothing() {
+async fn a_readable_unwritable_credential_prevents_all_changes() {
     let bad = BadPlugin::of("password");
     let server = bad.server().await;
     for name in ["/team/a", "/team/b", "/other/a"] {
@@ -149,7 +149,7 @@ async fn who_may_not_write_all_that_it_may_read_changes_nothing() {
 }
 
 #[tokio::test]
-async fn wrong_requests_are_400_and_name_the_member() {
+async fn invalid_requests_are_400_and_name_the_field() {
     let server = Server::start().await;
     let digest = "0".repeat(64);
     for (body, named) in [
@@ -182,7 +182,7 @@ async fn wrong_requests_are_400_and_name_the_member() {
 }
 
 #[tokio::test]
-async fn the_trail_names_what_was_written() {
+async fn the_audit_trail_names_regenerated_credentials() {
     let bad = BadPlugin::of("password");
     let server = bad.server().await;
     given::generate(&server, "/a", "password", json!({})).await;

@@ -1,4 +1,4 @@
-//! Regenerating everything that an authority signed, or that a plugin made: `POST /api/v1/bulk-regenerate`.
+//! Regenerating everything that a CA signed or a plugin generated: `POST /api/v1/bulk-regenerate`.
 
 #![expect(
     clippy::indexing_slicing,
@@ -24,7 +24,7 @@ use crate::{given, made_elsewhere::MadeElsewhere};
 
 const BULK_REGENERATE: &str = "/api/v1/bulk-regenerate";
 
-/// A server with time for slow keys: none of them takes so long that it is given up, however busy the machine is.
+/// A server whose timeouts allow slow key generation on a busy machine.
 fn patient() -> Options {
     Options::default().environment(
         "KEYWRIGHT_GENERATORS__CERTIFICATE__LIMITS__DEADLINE_MS",
@@ -32,7 +32,7 @@ fn patient() -> Options {
     )
 }
 
-/// Generates an authority, signed by another one or by itself.
+/// Generates a CA, signed by another one or by itself.
 async fn authority(server: &Server, name: &str, ca: Option<&str>) -> Value {
     let parameters = json!({"is_ca": true, "ca": ca.unwrap_or_default()});
     given::generate_certificate(server, name, parameters).await
@@ -43,7 +43,7 @@ async fn leaf(server: &Server, name: &str, ca: &str) -> Value {
     given::generate_certificate(server, name, json!({"ca": ca})).await
 }
 
-/// Generates so many leaves at once, with keys of this type: `/leaf/0`, `/leaf/1`, and so on.
+/// Generates this many leaves at once, with keys of this type: `/leaf/0`, `/leaf/1`, and so on.
 async fn leaves(server: &Server, ca: &str, key_type: &str, count: usize) -> Vec<String> {
     let names: Vec<String> = (0..count)
         .map(|number| format!("{ca}/leaf/{number}"))
@@ -63,7 +63,7 @@ async fn leaves(server: &Server, ca: &str, key_type: &str, count: usize) -> Vec<
     names
 }
 
-/// The names in an answer.
+/// Returns the names in a response.
 fn names(answer: &Answer) -> Vec<String> {
     let json = answer.clone().expect(200).json();
     let names = json["regenerated_credentials"].as_array().unwrap();
@@ -71,8 +71,7 @@ fn names(answer: &Answer) -> Vec<String> {
     names.collect()
 }
 
-/// Sets so many leaves below an authority that was made elsewhere that their regeneration takes minutes, and returns their
-/// names.
+/// Sets so many leaves of an imported CA that regenerating them takes minutes, and returns their names.
 async fn endless_leaves(server: &Server, ca: &str, made: &MadeElsewhere) -> Vec<String> {
     let leaf = made.sign_leaf("leaf");
     let value = json!({"certificate": leaf.certificate, "ca_name": ca});
@@ -85,7 +84,7 @@ async fn endless_leaves(server: &Server, ca: &str, made: &MadeElsewhere) -> Vec<
     names
 }
 
-/// Begins a bulk regeneration, and goes on when it has generated so many values.
+/// Starts a bulk regeneration, and returns once it has generated this many values.
 async fn begin(server: &Server, signed_by: &str, generated: usize) -> Bulk {
     let before = generated_count(server);
     let request = server.authorized(Method::POST, BULK_REGENERATE);
@@ -97,22 +96,22 @@ async fn begin(server: &Server, signed_by: &str, generated: usize) -> Bulk {
     bulk
 }
 
-/// How many values the server has generated, as its log says.
+/// The number of generated values in the server's log.
 fn generated_count(server: &Server) -> usize {
     server.log().matches(r#""function":"generate""#).count()
 }
 
 type Bulk = JoinHandle<reqwest::Result<reqwest::Response>>;
 
-/// A bulk regeneration whose server stands still in the middle of it: something is generated, nothing is written, and what
-/// another server of the same database does comes in between.
+/// A bulk regeneration whose server is stopped in the middle: some values are generated, nothing is written, and
+/// another server of the same database can write in between.
 struct Held<'a> {
     server: &'a Server,
     bulk: Bulk,
 }
 
 impl<'a> Held<'a> {
-    /// Begins a bulk regeneration of so many certificates, and holds it.
+    /// Starts a bulk regeneration of this many certificates, and stops its server.
     async fn begin(server: &'a Server, signed_by: &str, count: usize) -> Self {
         loop {
             let before = generated_count(server);
@@ -122,19 +121,19 @@ impl<'a> Held<'a> {
             if generated_count(server) < before + count {
                 return held;
             }
-            // Whoever looked at it had to wait too long, and it may be writing already: once more.
+            // The check was too late, and the server may be writing already: try again.
             assert_eq!(held.release().await.status(), 200);
         }
     }
 
-    /// Has it go on, and returns what it is answered with.
+    /// Resumes the server, and returns the response.
     async fn release(self) -> reqwest::Response {
         signal(self.server.process_id(), "CONT");
         self.bulk.await.unwrap().unwrap()
     }
 }
 
-/// A type of key that takes long to make.
+/// A slow key type.
 const SLOW_KEY: &str = "rsa";
 
 /// Each takes a second or so.

@@ -1,4 +1,4 @@
-//! The queue of guest calls: a bulk regeneration waits in it like everybody else, and does not fill it.
+//! The queue of guest calls: a bulk regeneration waits in it like other requests, and does not fill it.
 
 use keywright_harness::{Options, Server};
 use serde_json::json;
@@ -7,7 +7,7 @@ use super::{authority, begin, endless_leaves, leaf, names, patient};
 use crate::{given, made_elsewhere};
 
 #[tokio::test]
-async fn more_certificates_than_may_wait_are_regenerated() {
+async fn more_certificates_than_the_queue_holds_are_regenerated() {
     let options = Options::default()
         .environment("KEYWRIGHT_PLUGINS__QUEUE_LENGTH", "1")
         .environment("KEYWRIGHT_PLUGINS__THREADS_PER_LANE", "2");
@@ -21,7 +21,7 @@ async fn more_certificates_than_may_wait_are_regenerated() {
 }
 
 #[tokio::test]
-async fn others_are_served_meanwhile() {
+async fn other_requests_succeed_meanwhile() {
     let options = patient()
         .environment("KEYWRIGHT_PLUGINS__QUEUE_LENGTH", "2")
         .environment("KEYWRIGHT_PLUGINS__THREADS_PER_LANE", "2");

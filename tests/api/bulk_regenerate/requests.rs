@@ -8,7 +8,7 @@ use super::{BULK_REGENERATE, authority, leaf, names};
 use crate::given;
 
 #[tokio::test]
-async fn an_authority_that_signed_nothing_and_an_unknown_one_give_an_empty_list() {
+async fn an_unknown_ca_or_one_without_leaves_yields_an_empty_list() {
     let server = Server::start().await;
     authority(&server, "/root", None).await;
     for name in ["/root", "/nowhere", "nowhere", "/not a name", "//"] {

@@ -1,4 +1,4 @@
-//! Which certificates are regenerated, and what their new versions are.
+//! The selection of certificates and the contents of their new versions.
 
 #![expect(
     clippy::indexing_slicing,
@@ -18,7 +18,7 @@ use crate::{
 };
 
 #[tokio::test]
-async fn everything_below_the_authority_is_regenerated_once_and_nothing_else() {
+async fn exactly_the_certificates_below_the_ca_are_regenerated_once() {
     let server = Server::start().await;
     authority(&server, "/root", None).await;
     authority(&server, "/Middle", Some("/root")).await;
@@ -48,7 +48,7 @@ async fn everything_below_the_authority_is_regenerated_once_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn one_that_any_version_ties_to_the_authority_is_regenerated_from_its_newest() {
+async fn a_formerly_signed_certificate_is_regenerated_from_its_newest() {
     let server = Server::start().await;
     authority(&server, "/root", None).await;
     let other = authority(&server, "/other", None).await;
@@ -66,7 +66,7 @@ async fn one_that_any_version_ties_to_the_authority_is_regenerated_from_its_newe
 }
 
 #[tokio::test]
-async fn the_newest_version_is_made_anew_also_when_it_is_transitional() {
+async fn the_newest_version_is_regenerated_even_if_transitional() {
     let server = Server::start().await;
     authority(&server, "/root", None).await;
     let leaf = json!({"common_name": "leaf", "ca": "/root", "duration": 17});
@@ -85,7 +85,7 @@ async fn the_newest_version_is_made_anew_also_when_it_is_transitional() {
 }
 
 #[tokio::test]
-async fn the_new_versions_keep_their_parameters_and_drop_their_metadata() {
+async fn new_versions_keep_parameters_and_drop_metadata() {
     let server = Server::start().await;
     authority(&server, "/root", None).await;
     let body = json!({
@@ -112,7 +112,7 @@ async fn the_new_versions_keep_their_parameters_and_drop_their_metadata() {
 }
 
 #[tokio::test]
-async fn a_certificate_that_was_set_under_the_authority_is_regenerated_from_itself() {
+async fn a_set_certificate_is_regenerated_from_its_own_contents() {
     let server = Server::start().await;
     let root = made_elsewhere::authority("root");
     let leaf = root.sign_leaf("leaf of another tool");

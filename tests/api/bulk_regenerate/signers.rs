@@ -1,4 +1,4 @@
-//! Which version of an authority signs.
+//! The version of a CA that signs.
 
 use keywright_harness::Server;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use crate::{
 };
 
 #[tokio::test]
-async fn what_is_regenerated_signs_with_its_new_version() {
+async fn a_regenerated_ca_signs_with_its_new_version() {
     let server = Server::start().await;
     let root = authority(&server, "/root", None).await;
     for (name, ca) in [("/a", "/root"), ("/b", "/a"), ("/c", "/b")] {
@@ -30,7 +30,7 @@ async fn what_is_regenerated_signs_with_its_new_version() {
 }
 
 #[tokio::test]
-async fn the_version_in_use_of_the_authority_itself_signs() {
+async fn the_active_version_of_the_ca_signs() {
     let server = Server::start().await;
     authority(&server, "/root", None).await;
     leaf(&server, "/leaf", "/root").await;
@@ -42,7 +42,7 @@ async fn the_version_in_use_of_the_authority_itself_signs() {
 /// The leaf is found first, because an old version of it was signed by the root; its newest one was signed two levels
 /// below.
 #[tokio::test]
-async fn each_waits_for_the_one_that_signs_it_wherever_it_was_found() {
+async fn each_certificate_is_regenerated_after_its_signer() {
     let server = Server::start().await;
     authority(&server, "/root", None).await;
     leaf(&server, "/leaf", "/root").await;
@@ -60,7 +60,7 @@ async fn each_waits_for_the_one_that_signs_it_wherever_it_was_found() {
 }
 
 #[tokio::test]
-async fn authorities_that_signed_each_other_are_regenerated_once() {
+async fn cas_that_signed_each_other_are_regenerated_once() {
     let server = Server::start().await;
     authority(&server, "/root", None).await;
     authority(&server, "/x", Some("/root")).await;
@@ -79,7 +79,7 @@ async fn authorities_that_signed_each_other_are_regenerated_once() {
 }
 
 #[tokio::test]
-async fn a_transitional_version_signs_nothing_until_the_flag_has_moved() {
+async fn a_transitional_version_signs_only_after_promotion() {
     let server = Server::start().await;
     let in_use = authority(&server, "/root", None).await;
     leaf(&server, "/leaf", "/root").await;
@@ -95,7 +95,7 @@ async fn a_transitional_version_signs_nothing_until_the_flag_has_moved() {
 }
 
 #[tokio::test]
-async fn an_authority_with_nothing_but_a_transitional_version_is_404_and_nothing_is_written() {
+async fn a_ca_with_only_a_transitional_version_is_404() {
     let server = Server::start().await;
     authority(&server, "/root", None).await;
     leaf(&server, "/leaf", "/root").await;
@@ -110,7 +110,7 @@ async fn an_authority_with_nothing_but_a_transitional_version_is_404_and_nothing
 }
 
 #[tokio::test]
-async fn an_authority_that_an_older_version_of_itself_signed_is_signed_by_its_version_in_use() {
+async fn a_ca_signed_by_its_older_version_is_signed_by_its_active_one() {
     let server = Server::start().await;
     authority(&server, "/root", None).await;
     authority(&server, "/a", Some("/root")).await;
@@ -125,7 +125,7 @@ async fn an_authority_that_an_older_version_of_itself_signed_is_signed_by_its_ve
 }
 
 #[tokio::test]
-async fn an_authority_that_was_set_under_its_own_name_is_signed_by_its_version_in_use() {
+async fn a_ca_set_under_its_own_name_is_signed_by_its_active_version() {
     let server = Server::start().await;
     authority(&server, "/root", None).await;
     authority(&server, "/a", Some("/root")).await;

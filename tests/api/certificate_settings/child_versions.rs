@@ -1,4 +1,4 @@
-//! The versions that certificates get with each step of replacing their authority.
+//! The versions added to certificates at each step of a CA rotation.
 
 #![expect(
     clippy::indexing_slicing,
@@ -16,7 +16,7 @@ use crate::{
     made_elsewhere,
 };
 
-/// Generates an authority, and a leaf that it signed, with metadata; returns the authority and its version.
+/// Generates a CA and a leaf with metadata; returns the CA and its version.
 async fn root_and_leaf(server: &Server) -> (Certificate<'_>, Value) {
     let root = Certificate::generate_root(server, "/root").await;
     let body = json!({
@@ -28,8 +28,8 @@ async fn root_and_leaf(server: &Server) -> (Certificate<'_>, Value) {
     (root, version)
 }
 
-/// Asserts that a certificate has so many versions, that the newest is the one before with these authorities, and that
-/// it is the one in use.
+/// Asserts that a certificate has this many versions, and that the newest is the previous one with these CAs, and
+/// active.
 async fn assert_child(server: &Server, name: &str, count: usize, authorities: &[&Value]) {
     let versions = given::versions(server, name).await;
     assert_eq!(versions.len(), count, "{name}");
@@ -62,7 +62,7 @@ async fn make_transitional(certificate: &Certificate<'_>) -> Value {
 }
 
 #[tokio::test]
-async fn a_whole_rotation_tells_at_each_step_whom_to_trust() {
+async fn each_rotation_step_returns_the_cas_to_trust() {
     let server = server(CONCATENATED).await;
     let (root, old) = root_and_leaf(&server).await;
     let new = make_transitional(&root).await;
@@ -112,7 +112,7 @@ async fn every_move_of_the_flag_adds_one_to_each_child() {
 }
 
 #[tokio::test]
-async fn deleting_the_transitional_version_adds_one_to_each_child_and_deleting_another_does_not() {
+async fn only_deleting_the_transitional_version_adds_child_versions() {
     let server = server(CONCATENATED).await;
     let (root, first) = root_and_leaf(&server).await;
     let in_use = server.regenerate("/root").await.expect(200).json();
@@ -127,7 +127,7 @@ async fn deleting_the_transitional_version_adds_one_to_each_child_and_deleting_a
 }
 
 #[tokio::test]
-async fn only_what_the_authority_itself_signed_gets_a_version() {
+async fn only_certificates_that_the_ca_signed_get_a_version() {
     let server = server(CONCATENATED).await;
     let (root, old) = root_and_leaf(&server).await;
     for (name, parameters) in [
@@ -156,7 +156,7 @@ async fn only_what_the_authority_itself_signed_gets_a_version() {
 }
 
 #[tokio::test]
-async fn a_child_that_is_being_replaced_itself_keeps_both_of_its_versions_where_they_are() {
+async fn a_child_in_rotation_keeps_its_transitional_version() {
     let server = server(CONCATENATED).await;
     let (root, old) = root_and_leaf(&server).await;
     let leaf = Certificate::named(&server, "/leaf").await;
@@ -185,7 +185,7 @@ async fn a_second_transitional_version_is_400_and_changes_no_child() {
 }
 
 #[tokio::test]
-async fn steps_that_change_no_trust_and_a_server_without_the_setting_add_nothing() {
+async fn unchanged_trust_or_a_disabled_setting_adds_no_version() {
     let on = server(CONCATENATED).await;
     let (root, _) = root_and_leaf(&on).await;
     root.regenerate(json!({})).await.expect(200);

@@ -1,4 +1,4 @@
-//! Both certificates of an authority in `ca`, while it is being replaced.
+//! Both certificates of a CA in `ca` during its rotation.
 
 use keywright_harness::{Options, Server};
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ fn leaf_parameters() -> Value {
 }
 
 #[tokio::test]
-async fn what_is_read_generated_and_regenerated_holds_both_the_one_that_signed_first() {
+async fn responses_contain_both_ca_versions_the_signing_one_first() {
     let server = server(CONCATENATED).await;
     let (old, new) = root_in_rotation(&server).await;
     let both = both(&old, &new);
@@ -68,7 +68,7 @@ async fn what_is_read_generated_and_regenerated_holds_both_the_one_that_signed_f
 }
 
 #[tokio::test]
-async fn a_leaf_of_an_authority_without_a_transitional_version_and_a_root_hold_one() {
+async fn without_a_transitional_ca_version_responses_contain_one_ca() {
     let server = server(CONCATENATED).await;
     let root = generate_certificate(&server, "/root", json!({"is_ca": true})).await;
     assert_eq!(ca(&root), certificate(&root));
@@ -81,7 +81,7 @@ async fn a_leaf_of_an_authority_without_a_transitional_version_and_a_root_hold_o
 }
 
 #[tokio::test]
-async fn where_the_transitional_version_may_sign_it_comes_first_and_the_other_is_trusted() {
+async fn a_transitional_signer_comes_before_the_active_version() {
     let server = server(CONCATENATED).await;
     let (old, new) = root_in_rotation(&server).await;
     generate_certificate(&server, "/leaf", leaf_parameters()).await;
@@ -95,7 +95,7 @@ async fn where_the_transitional_version_may_sign_it_comes_first_and_the_other_is
 }
 
 #[tokio::test]
-async fn what_is_regenerated_in_bulk_trusts_the_transitional_version_beside_the_new_one() {
+async fn bulk_regenerated_leaves_trust_transitional_and_new_ca() {
     let server = server(CONCATENATED).await;
     for (name, parameters) in [
         ("/root", json!({"is_ca": true})),
@@ -116,7 +116,7 @@ async fn what_is_regenerated_in_bulk_trusts_the_transitional_version_beside_the_
 }
 
 #[tokio::test]
-async fn answers_to_set_add_move_and_delete_hold_the_one_that_signed() {
+async fn responses_to_set_add_move_and_delete_contain_the_signer() {
     let server = server(CONCATENATED).await;
     let root = made_elsewhere::authority("root");
     let leaf = root.sign_leaf("leaf");
@@ -147,7 +147,7 @@ async fn answers_to_set_add_move_and_delete_hold_the_one_that_signed() {
 }
 
 #[tokio::test]
-async fn the_second_is_stored_always_and_shown_when_the_setting_is_on() {
+async fn the_second_ca_is_always_stored_and_shown_by_setting() {
     let server = Server::start().await;
     let (old, new) = root_in_rotation(&server).await;
     let generated = generate_certificate(&server, "/leaf", leaf_parameters()).await;

@@ -1,4 +1,4 @@
-//! What the section takes.
+//! Validation of the section.
 
 use keywright_harness::Server;
 use serde_json::json;
@@ -7,7 +7,7 @@ use super::{options, server};
 use crate::given;
 
 #[tokio::test]
-async fn the_longest_minimum_is_3650_days_and_one_more_refuses_the_start() {
+async fn start_fails_with_a_minimum_over_3650_days() {
     for name in [
         "ca_minimum_duration_in_days",
         "leaf_minimum_duration_in_days",
@@ -22,7 +22,7 @@ async fn the_longest_minimum_is_3650_days_and_one_more_refuses_the_start() {
 }
 
 #[tokio::test]
-async fn what_the_section_does_not_know_refuses_the_start() {
+async fn start_fails_with_an_unknown_setting() {
     for line in [
         "minimum_duration_in_days = 1",
         "ca_minimum_duration_in_days = -1",

@@ -19,7 +19,7 @@ fn assert_used(version: &Value, used: i64, is_overridden: bool) {
 }
 
 #[tokio::test]
-async fn a_shorter_duration_is_raised_on_generate_and_the_answer_says_so() {
+async fn a_raised_duration_is_reported_in_the_generate_response() {
     let server = server(MINIMUMS).await;
     let root = generate_certificate(&server, "/root", json!({"is_ca": true})).await;
     assert_used(&root, 1000, true);
@@ -44,7 +44,7 @@ async fn a_shorter_duration_is_raised_on_generate_and_the_answer_says_so() {
 }
 
 #[tokio::test]
-async fn a_duration_that_may_not_be_asked_for_is_not_made_good_by_the_minimum() {
+async fn a_minimum_does_not_correct_an_invalid_duration() {
     let server = server(MINIMUMS).await;
     for duration in [0, -1, 3651] {
         let parameters = json!({"common_name": "own", "self_sign": true, "duration": duration});
@@ -100,7 +100,7 @@ async fn an_inherited_duration_is_raised_on_every_regenerate() {
 }
 
 #[tokio::test]
-async fn regenerating_by_id_raises_an_inherited_duration_and_one_that_is_asked_for() {
+async fn regenerating_by_id_raises_inherited_and_requested_durations() {
     let server = Server::start().await;
     for name in ["/own", "/other"] {
         let parameters = json!({"self_sign": true, "duration": 30});

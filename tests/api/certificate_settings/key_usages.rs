@@ -1,4 +1,4 @@
-//! Default key usages of authorities.
+//! Default key usages of CAs.
 
 #![expect(
     clippy::unwrap_used,
@@ -18,7 +18,7 @@ use crate::{
 
 const ON: &str = "enable_default_ca_key_usages = true";
 
-/// The key usage of a version's certificate, as a text; empty when it has none.
+/// The key usage of a version's certificate as text; empty if there is none.
 fn usage(version: &Value) -> String {
     with_certificate(&certificate(version), |certificate| {
         let usage = certificate.key_usage().unwrap();
@@ -31,7 +31,7 @@ fn usage(version: &Value) -> String {
 const DEFAULT: &str = "Key Cert Sign, CRL Sign";
 
 #[tokio::test]
-async fn an_authority_that_asks_for_none_gets_the_defaults() {
+async fn a_ca_without_requested_usages_gets_the_defaults() {
     let server = server(ON).await;
     for (name, parameters, expected) in [
         ("/root", json!({"is_ca": true}), DEFAULT),
@@ -50,7 +50,7 @@ async fn an_authority_that_asks_for_none_gets_the_defaults() {
 }
 
 #[tokio::test]
-async fn the_defaults_are_there_before_converge_compares() {
+async fn converge_compares_with_the_defaults_applied() {
     let server = server(ON).await;
     let without = json!({"is_ca": true});
     let first = generate_certificate(&server, "/root", without.clone()).await;
@@ -66,7 +66,7 @@ async fn the_defaults_are_there_before_converge_compares() {
 }
 
 #[tokio::test]
-async fn regenerating_adds_the_defaults_also_to_what_was_set() {
+async fn regenerating_a_set_ca_adds_the_defaults() {
     let off = Server::start().await;
     let root = json!({"is_ca": true});
     let generated = generate_certificate(&off, "/generated", root).await;
@@ -106,7 +106,7 @@ async fn regenerating_by_id_in_bulk_and_through_data_adds_them_too() {
 }
 
 #[tokio::test]
-async fn without_the_setting_an_authority_has_the_usages_it_asked_for() {
+async fn without_the_setting_a_ca_has_only_the_requested_usages() {
     let server = Server::start().await;
     let parameters = json!({"is_ca": true});
     let version = generate_certificate(&server, "/root", parameters).await;

@@ -1,4 +1,4 @@
-//! What an operator sets for all certificates: the section `certificates` of the configuration.
+//! The section `certificates` of the configuration, which applies to all certificates.
 
 #![expect(
     clippy::unwrap_used,
@@ -30,12 +30,12 @@ fn days(version: &Value) -> i64 {
     certificate_days(&certificate(version))
 }
 
-/// The member `ca` of a version's value.
+/// The field `ca` of a version's value.
 fn ca(version: &Value) -> String {
     member(version, "ca")
 }
 
-/// The member `certificate` of a version's value.
+/// The field `certificate` of a version's value.
 fn certificate(version: &Value) -> String {
     member(version, "certificate")
 }
@@ -45,7 +45,7 @@ fn member(version: &Value, name: &str) -> String {
     member.as_str().unwrap().to_owned()
 }
 
-/// What `ca` holds when the first certificate signed and the second is trusted.
+/// The contents of `ca` if the first certificate signed and the second is trusted.
 fn both(signing: &str, trusted: &str) -> String {
     format!("{}\n{}\n", signing.trim(), trusted.trim())
 }

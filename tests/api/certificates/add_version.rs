@@ -39,7 +39,7 @@ async fn a_version_is_added_as_it_is_and_is_the_newest() {
 }
 
 #[tokio::test]
-async fn the_flags_are_read_from_the_certificate_and_the_origin_is_unknown() {
+async fn flags_come_from_the_certificate_and_the_origin_is_unknown() {
     let server = Server::start().await;
     let certificate = given_certificate(&server).await;
     let root = authority("root");
@@ -210,7 +210,7 @@ async fn each_mistake_has_its_status_and_writes_nothing() {
 }
 
 #[tokio::test]
-async fn an_added_version_is_made_anew_like_one_that_was_set() {
+async fn an_added_version_is_regenerated_like_a_set_one() {
     let server = Server::start().await;
     let certificate = given_certificate(&server).await;
     let root = authority("next");

@@ -1,4 +1,4 @@
-//! What the bodies of requests to a certificate's own addresses must be, and of which type the answers are.
+//! Request bodies and response types below a certificate's path.
 
 use keywright_harness::{Answer, Server};
 use reqwest::{Method, header};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{CERTIFICATES, Certificate, ids, requests};
 use crate::made_elsewhere::authority;
 
-/// The requests that have a body, each with one that is in order.
+/// The requests that have a body, each with a valid one.
 fn with_a_body(certificate: &Certificate<'_>) -> [(Method, String, Value); 3] {
     let new = json!({"value": {"certificate": authority("new").certificate}});
     [
@@ -101,7 +101,7 @@ async fn a_malformed_body_is_400_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn only_a_regeneration_may_leave_the_body_out() {
+async fn only_a_regeneration_may_omit_the_body() {
     let server = Server::start().await;
     let certificate = given_certificate(&server, "/a").await;
     for (method, path, _) in with_a_body(&certificate) {
@@ -133,7 +133,7 @@ async fn an_unknown_field_is_422_and_named() {
 }
 
 #[tokio::test]
-async fn every_answer_is_json_in_utf_8_and_every_error_an_object_of_texts() {
+async fn responses_are_utf_8_json_and_errors_objects_of_texts() {
     let server = Server::start().await;
     let certificate = given_certificate(&server, "/a").await;
     let version = ids(&certificate.versions().await)[0].clone();

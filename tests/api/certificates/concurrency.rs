@@ -10,7 +10,7 @@ use tokio::{sync::Barrier, task::JoinSet};
 use super::{Certificate, transitional};
 use crate::{given, made_elsewhere::authority};
 
-/// Sends the same requests at once, each from a task of its own.
+/// Sends the requests simultaneously, each from its own task.
 async fn at_once(server: &Arc<Server>, requests: Vec<(Method, String, Value)>) -> Vec<Answer> {
     let barrier = Arc::new(Barrier::new(requests.len()));
     let mut calls = JoinSet::new();
@@ -66,7 +66,7 @@ async fn of_many_simultaneous_transitional_versions_one_is_added() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_flag_that_moves_while_versions_are_added_is_on_one_version_at_the_most() {
+async fn at_most_one_version_is_transitional_under_concurrency() {
     let server = Arc::new(Server::start().await);
     let value = json!({"certificate": authority("root").certificate});
     let certificate = Certificate::set(&server, "/a", value.clone()).await;
@@ -89,7 +89,7 @@ async fn a_flag_that_moves_while_versions_are_added_is_on_one_version_at_the_mos
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_many_simultaneous_deletions_of_all_versions_one_version_is_left() {
+async fn simultaneous_deletions_of_all_versions_leave_one() {
     let server = Arc::new(Server::start().await);
     let value = json!({"certificate": authority("root").certificate});
     for _ in 0..8 {
@@ -107,7 +107,7 @@ async fn of_many_simultaneous_deletions_of_all_versions_one_version_is_left() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_certificate_that_is_made_anew_meanwhile_gets_no_version_of_the_old_one() {
+async fn a_certificate_recreated_meanwhile_gets_no_old_version() {
     let server = Arc::new(Server::start().await);
     let value = json!({"certificate": authority("root").certificate});
     for round in 0..6 {
@@ -122,7 +122,7 @@ async fn a_certificate_that_is_made_anew_meanwhile_gets_no_version_of_the_old_on
             })
         };
         barrier.wait().await;
-        // It goes before, while or after the key is made.
+        // It is deleted before, during or after key generation.
         server.delete("/api/v1/data?name=/a").await.expect(204);
         let new = Certificate::set(&server, "/a", value.clone()).await;
         let answer = regenerating.await.unwrap();

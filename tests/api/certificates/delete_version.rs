@@ -7,7 +7,7 @@ use super::{Certificate, ids, transitional};
 use crate::{given, made_elsewhere::authority};
 
 #[tokio::test]
-async fn the_deleted_version_is_answered_and_gone() {
+async fn the_deleted_version_is_returned_and_gone() {
     let server = Server::start().await;
     let certificate = Certificate::set_times(&server, "/a", 3).await;
     let [newest, middle, oldest] = certificate.versions().await.try_into().unwrap();
@@ -42,7 +42,7 @@ async fn the_last_version_stays() {
 }
 
 #[tokio::test]
-async fn a_version_that_is_not_there_and_one_of_another_certificate_are_404() {
+async fn an_absent_or_foreign_version_is_404() {
     let server = Server::start().await;
     let certificate = Certificate::set_times(&server, "/a", 3).await;
     let other = Certificate::set_times(&server, "/other", 2).await;
@@ -69,7 +69,7 @@ async fn a_version_that_is_not_there_and_one_of_another_certificate_are_404() {
 }
 
 #[tokio::test]
-async fn deleting_the_transitional_version_makes_room_for_another() {
+async fn deleting_the_transitional_version_allows_another() {
     let server = Server::start().await;
     let certificate = Certificate::set_times(&server, "/a", 1).await;
     let body = json!({

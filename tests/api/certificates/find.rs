@@ -1,4 +1,4 @@
-//! What searches find of certificates with transitional versions.
+//! Searches for certificates with transitional versions.
 
 use keywright_harness::Server;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use crate::{given, made_elsewhere::authority};
 const SEARCHES: [&str; 2] = ["path=", "name-like="];
 
 #[tokio::test]
-async fn a_certificate_of_one_version_that_is_transitional_is_not_found() {
+async fn a_certificate_with_only_a_transitional_version_is_not_found() {
     let server = Server::start().await;
     let value = json!({"certificate": authority("root").certificate});
     let certificate = Certificate::set(&server, "/a", value.clone()).await;
@@ -42,7 +42,7 @@ async fn a_certificate_of_one_version_that_is_transitional_is_not_found() {
 }
 
 #[tokio::test]
-async fn a_certificate_is_not_found_any_more_when_only_its_transitional_version_is_left() {
+async fn after_deleting_active_versions_a_certificate_is_not_found() {
     let server = Server::start().await;
     let value = json!({"certificate": authority("root").certificate});
     let certificate = Certificate::set(&server, "/a", value.clone()).await;
@@ -73,7 +73,7 @@ async fn certificates_are_found_in_the_order_of_the_versions_in_use() {
 }
 
 #[tokio::test]
-async fn an_expiring_certificate_is_found_by_its_newest_version_of_any_kind() {
+async fn expiry_searches_use_the_newest_version_of_any_kind() {
     let server = Server::start().await;
     let parameters = json!({"self_sign": true, "duration": 400});
     let certificate = Certificate::generate(&server, "/a", parameters).await;

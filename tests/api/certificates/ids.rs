@@ -48,7 +48,7 @@ async fn an_id_that_no_certificate_has_is_404() {
 }
 
 #[tokio::test]
-async fn a_credential_that_is_made_anew_has_another_id() {
+async fn a_recreated_credential_has_another_id() {
     let server = Server::start().await;
     let value = json!({"certificate": authority("root").certificate});
     let old = Certificate::set(&server, "/a", value.clone()).await;
@@ -158,7 +158,7 @@ async fn a_wrong_method_is_404_with_an_empty_body() {
 }
 
 #[tokio::test]
-async fn an_address_that_is_none_is_404_with_an_error() {
+async fn an_unknown_path_is_404_with_an_error() {
     let server = Server::start().await;
     let value = json!({"certificate": authority("root").certificate});
     let certificate = Certificate::set(&server, "/a", value).await;
@@ -176,7 +176,7 @@ async fn an_address_that_is_none_is_404_with_an_error() {
 }
 
 #[tokio::test]
-async fn without_a_token_nothing_is_answered() {
+async fn without_a_token_every_request_is_401() {
     let server = Server::start().await;
     let certificate = Certificate::generate_root(&server, "/a").await;
     let version = ids(&certificate.versions().await)[0].clone();

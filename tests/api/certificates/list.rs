@@ -51,7 +51,7 @@ async fn a_summary_has_the_versions_newest_first_with_their_marks() {
 }
 
 #[tokio::test]
-async fn a_name_is_looked_up_without_case_and_with_its_slash_or_without() {
+async fn a_name_is_found_in_any_casing_with_or_without_its_slash() {
     let server = Server::start().await;
     Certificate::set(
         &server,
@@ -90,7 +90,7 @@ async fn an_empty_or_repeated_name_is_400() {
 }
 
 #[tokio::test]
-async fn all_certificates_stand_in_the_order_of_their_newest_versions() {
+async fn certificates_are_ordered_by_their_newest_versions() {
     let server = Server::start().await;
     assert_eq!(all(&server).await, [] as [Value; 0]);
     let value = json!({"certificate": authority("x").certificate});
@@ -110,7 +110,7 @@ async fn all_certificates_stand_in_the_order_of_their_newest_versions() {
 }
 
 #[tokio::test]
-async fn signed_by_is_a_name_wherever_one_is_known() {
+async fn signed_by_is_the_name_of_a_known_signer() {
     let server = Server::start().await;
     let root = authority("root");
     let leaf = root.sign_leaf("leaf");
@@ -136,13 +136,13 @@ async fn signed_by_is_a_name_wherever_one_is_known() {
     // The newest version counts.
     Certificate::set(&server, "/own", by_value).await;
     assert_eq!(summary(&server, "/own").await["signed_by"], "");
-    // It also does when the authority is there no more.
+    // This also holds after the CA is deleted.
     server.delete("/api/v1/data?name=/root").await.expect(204);
     assert_eq!(summary(&server, "/generated").await["signed_by"], "/Root");
 }
 
 #[tokio::test]
-async fn all_list_what_signed_the_newest_versions_and_one_alone_what_signed_any() {
+async fn signs_covers_older_versions_only_when_listed_by_name() {
     let server = Server::start().await;
     let first = authority("first");
     let second = authority("second");
@@ -173,7 +173,7 @@ async fn all_list_what_signed_the_newest_versions_and_one_alone_what_signed_any(
 }
 
 #[tokio::test]
-async fn an_unknown_expiry_is_empty_and_an_unknown_origin_is_left_out() {
+async fn an_unknown_expiry_is_empty_and_an_unknown_origin_omitted() {
     let server = Server::start().await;
     let root = authority("root");
     let value = json!({"private_key": root.private_key});

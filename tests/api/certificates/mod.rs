@@ -44,13 +44,13 @@ impl<'a> Certificate<'a> {
         }
     }
 
-    /// Generates a certificate, whose common name and key type need not be told.
+    /// Generates a certificate, with a default common name and key type.
     pub(crate) async fn generate(server: &'a Server, name: &str, parameters: Value) -> Self {
         given::generate_certificate(server, name, parameters).await;
         Self::named(server, name).await
     }
 
-    /// Generates an authority that signs itself.
+    /// Generates a self-signed CA.
     pub(crate) async fn generate_root(server: &'a Server, name: &str) -> Self {
         Self::generate(server, name, json!({"is_ca": true})).await
     }
@@ -61,7 +61,7 @@ impl<'a> Certificate<'a> {
         Self::named(server, name).await
     }
 
-    /// Sets an authority so many times.
+    /// Sets a CA this many times.
     async fn set_times(server: &'a Server, name: &str, count: usize) -> Self {
         let root = made_elsewhere::authority("root");
         let value = json!({"certificate": root.certificate, "private_key": root.private_key});
@@ -76,13 +76,13 @@ impl<'a> Certificate<'a> {
         self.server.post(&self.path("regenerate"), body).await
     }
 
-    /// Moves the transitional flag to what the member `version` says.
+    /// Moves the transitional flag to the given `version`.
     pub(crate) async fn move_transitional(&self, version: Value) -> Answer {
         self.update_transitional_version(json!({"version": version}))
             .await
     }
 
-    /// Sends a body to where the transitional flag is moved.
+    /// Sends a body to the endpoint that moves the transitional flag.
     async fn update_transitional_version(&self, body: Value) -> Answer {
         let path = self.path("update_transitional_version");
         self.server.put(&path, body).await
@@ -106,7 +106,7 @@ impl<'a> Certificate<'a> {
         array(&answer.expect(200))
     }
 
-    /// Adds a version that is brought ready-made.
+    /// Adds an existing version.
     pub(crate) async fn add_version(&self, body: Value) -> Answer {
         self.server.post(&self.path("versions"), body).await
     }
@@ -123,7 +123,7 @@ impl<'a> Certificate<'a> {
     }
 }
 
-/// Asserts that one version holds the other as its authority, whose key verifies its signature.
+/// Asserts that a version has the other as its CA, whose key verifies its signature.
 #[track_caller]
 pub(crate) fn assert_signed_by(version: &Value, authority: &Value) {
     assert_eq!(
@@ -148,7 +148,7 @@ async fn summary(server: &Server, name: &str) -> Value {
     summaries[0].clone()
 }
 
-/// The versions of an answer that is an array of them.
+/// Returns the versions in a response.
 fn array(answer: &Answer) -> Vec<Value> {
     answer.json().as_array().unwrap().clone()
 }

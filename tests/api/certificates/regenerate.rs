@@ -1,4 +1,4 @@
-//! `POST /api/v1/certificates/{certificate_id}/regenerate`: the body, the flag, and the version that is made anew.
+//! `POST /api/v1/certificates/{certificate_id}/regenerate`: the body, the flag, and the regenerated version.
 
 use keywright_harness::Server;
 use reqwest::{Method, header};
@@ -8,7 +8,7 @@ use super::{Certificate, ids, transitional};
 use crate::{given, made_elsewhere::authority};
 
 #[tokio::test]
-async fn the_body_and_all_its_members_may_be_left_out() {
+async fn the_body_and_all_its_fields_are_optional() {
     let server = Server::start().await;
     let parameters = json!({"key_type": "rsa", "self_sign": true, "duration": 17});
     let certificate = Certificate::generate(&server, "/a", parameters).await;
@@ -34,7 +34,7 @@ async fn the_body_and_all_its_members_may_be_left_out() {
 }
 
 #[tokio::test]
-async fn the_new_version_is_transitional_when_the_caller_says_so() {
+async fn the_new_version_is_transitional_on_request() {
     let server = Server::start().await;
     let certificate = Certificate::generate_root(&server, "/a").await;
     for (asked, is_transitional) in [
@@ -53,7 +53,7 @@ async fn the_new_version_is_transitional_when_the_caller_says_so() {
 }
 
 #[tokio::test]
-async fn a_second_transitional_version_is_400_whichever_version_is_the_first() {
+async fn a_second_transitional_version_is_400() {
     let server = Server::start().await;
     let certificate = Certificate::generate_root(&server, "/a").await;
     let body = json!({"set_as_transitional": true});
@@ -77,7 +77,7 @@ async fn a_second_transitional_version_is_400_whichever_version_is_the_first() {
 }
 
 #[tokio::test]
-async fn a_certificate_of_one_version_that_is_transitional_can_not_be_regenerated_here() {
+async fn a_certificate_with_only_a_transitional_version_is_refused() {
     let server = Server::start().await;
     let certificate = Certificate::generate_root(&server, "/a").await;
     let only = ids(&certificate.versions().await);
@@ -96,7 +96,7 @@ async fn a_certificate_of_one_version_that_is_transitional_can_not_be_regenerate
 }
 
 #[tokio::test]
-async fn the_newest_version_that_is_not_transitional_is_made_anew() {
+async fn the_newest_non_transitional_version_is_regenerated() {
     let server = Server::start().await;
     let parameters = json!({"self_sign": true, "duration": 17});
     let certificate = Certificate::generate(&server, "/a", parameters).await;
@@ -171,7 +171,7 @@ async fn each_mistake_in_the_body_has_its_status_and_writes_nothing() {
 }
 
 #[tokio::test]
-async fn a_certificate_that_was_set_needs_an_authority_that_is_known_by_name() {
+async fn regenerating_a_set_certificate_needs_a_named_ca() {
     let server = Server::start().await;
     let root = authority("root");
     let leaf = root.sign_leaf("leaf");

@@ -17,14 +17,14 @@ fn duration_days(version: &Value) -> i64 {
     certificate_days(version["value"]["certificate"].as_str().unwrap())
 }
 
-/// An authority with a key whose length can be changed.
+/// A CA with an RSA key.
 async fn rsa_root(server: &Server) -> Certificate<'_> {
     let parameters = json!({"is_ca": true, "key_type": "rsa"});
     Certificate::generate(server, "/a", parameters).await
 }
 
 #[tokio::test]
-async fn the_key_length_and_the_duration_can_be_changed_and_stay_changed() {
+async fn changes_of_key_length_and_duration_persist() {
     let server = Server::start().await;
     let certificate = rsa_root(&server).await;
     for (body, bits, days) in [
@@ -53,7 +53,7 @@ async fn the_key_length_and_the_duration_can_be_changed_and_stay_changed() {
 }
 
 #[tokio::test]
-async fn what_can_not_be_generated_can_not_be_regenerated_either() {
+async fn values_refused_on_generate_are_refused_here_too() {
     let server = Server::start().await;
     let certificate = rsa_root(&server).await;
     for (member, values) in [
@@ -91,7 +91,7 @@ async fn what_can_not_be_generated_can_not_be_regenerated_either() {
 }
 
 #[tokio::test]
-async fn a_certificate_that_was_set_keeps_a_duration_that_nobody_may_ask_for() {
+async fn a_set_certificate_keeps_a_duration_above_the_limit() {
     let server = Server::start().await;
     let days = 4_000;
     let root = authority_for_days("root", days);

@@ -1,4 +1,4 @@
-//! Which version of an authority signs.
+//! The version of a CA that signs.
 
 use keywright_harness::Server;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ fn leaf() -> Value {
     json!({"common_name": "leaf", "ca": "/root"})
 }
 
-/// What allows a transitional version to sign.
+/// The body that allows a transitional version to sign.
 fn allowed() -> Value {
     json!({"allow_transitional_parent_to_sign": true})
 }
@@ -40,7 +40,7 @@ async fn a_newer_transitional_version_does_not_sign() {
 }
 
 #[tokio::test]
-async fn a_newer_transitional_version_signs_where_the_caller_allows_it() {
+async fn a_newer_transitional_version_signs_if_allowed() {
     let server = Server::start().await;
     let root = Certificate::generate_root(&server, "/root").await;
     let leaf = Certificate::generate(&server, "/leaf", leaf()).await;
@@ -60,7 +60,7 @@ async fn a_newer_transitional_version_signs_where_the_caller_allows_it() {
 }
 
 #[tokio::test]
-async fn an_older_transitional_version_does_not_sign_even_where_it_would_be_allowed() {
+async fn an_older_transitional_version_never_signs() {
     let server = Server::start().await;
     let root = Certificate::generate_root(&server, "/root").await;
     let leaf = Certificate::generate(&server, "/leaf", leaf()).await;
@@ -73,7 +73,7 @@ async fn an_older_transitional_version_does_not_sign_even_where_it_would_be_allo
 }
 
 #[tokio::test]
-async fn an_authority_with_nothing_but_a_transitional_version_is_404() {
+async fn a_ca_with_only_a_transitional_version_is_404() {
     let server = Server::start().await;
     let root = Certificate::generate_root(&server, "/root").await;
     let signed = Certificate::generate(&server, "/leaf", leaf()).await;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{Certificate, array, ids, transitional};
 use crate::{given, made_elsewhere::authority};
 
-/// A certificate with so many versions, and their ids, oldest first.
+/// A certificate with this many versions, and their ids, oldest first.
 async fn with_versions<'a>(
     server: &'a Server,
     name: &str,
@@ -19,7 +19,7 @@ async fn with_versions<'a>(
 }
 
 #[tokio::test]
-async fn the_flag_moves_to_the_version_and_from_the_one_that_had_it() {
+async fn the_flag_moves_from_one_version_to_another() {
     let server = Server::start().await;
     let (certificate, versions) = with_versions(&server, "/a", 3).await;
     for (moved, answered) in [
@@ -55,7 +55,7 @@ async fn the_flag_moves_to_the_version_and_from_the_one_that_had_it() {
 }
 
 #[tokio::test]
-async fn the_only_version_can_be_flagged_and_is_then_the_only_one_answered() {
+async fn the_only_version_can_be_flagged_and_is_still_returned() {
     let server = Server::start().await;
     let (certificate, versions) = with_versions(&server, "/a", 1).await;
     let answer = certificate.move_transitional(json!(versions[0])).await;
@@ -88,7 +88,7 @@ async fn latest_is_the_newest_version_that_has_a_certificate() {
 }
 
 #[tokio::test]
-async fn a_version_that_is_not_its_own_is_400_and_changes_nothing() {
+async fn a_foreign_version_is_400_and_changes_nothing() {
     let server = Server::start().await;
     let (certificate, versions) = with_versions(&server, "/a", 2).await;
     certificate

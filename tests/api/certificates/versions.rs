@@ -22,7 +22,7 @@ async fn all_versions_come_newest_first_as_they_do_by_name() {
 }
 
 #[tokio::test]
-async fn current_are_the_version_in_use_and_the_transitional_one_in_this_order() {
+async fn current_returns_the_active_and_then_the_transitional_version() {
     let server = Server::start().await;
     let root = Certificate::generate_root(&server, "/a").await;
     let body = json!({"set_as_transitional": true});
@@ -45,7 +45,7 @@ async fn current_are_the_version_in_use_and_the_transitional_one_in_this_order()
 }
 
 #[tokio::test]
-async fn current_is_the_transitional_version_alone_where_there_is_no_other() {
+async fn current_returns_a_lone_transitional_version() {
     let server = Server::start().await;
     let parameters = json!({"common_name": "a", "is_ca": true, "key_type": "ecdsa-p256"});
     let root = Certificate::generate(&server, "/a", parameters).await;
@@ -58,7 +58,7 @@ async fn current_is_the_transitional_version_alone_where_there_is_no_other() {
 }
 
 #[tokio::test]
-async fn a_current_that_is_neither_true_nor_false_is_400() {
+async fn an_invalid_current_is_400() {
     let server = Server::start().await;
     let root = Certificate::generate_root(&server, "/a").await;
     for query in ["current=maybe", "current=2", "current=true&current=true"] {

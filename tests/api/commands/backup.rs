@@ -21,17 +21,17 @@ use serde_json::{Value, json};
 use super::check::fill;
 use crate::given;
 
-/// What a server has acknowledged.
+/// The acknowledged writes of a server.
 #[derive(Clone, Default)]
 struct Acknowledged {
-    /// Versions, as they were answered.
+    /// Versions as returned in responses.
     written: Vec<Value>,
     /// The names of credentials that were deleted.
     deleted: Vec<String>,
 }
 
 #[tokio::test]
-async fn whatever_was_acknowledged_before_a_backup_began_is_in_it_also_under_load() {
+async fn a_backup_contains_all_previously_acknowledged_writes() {
     let server = Server::start().await;
     fill(&server).await;
     let acknowledged = Mutex::new(Acknowledged::default());
@@ -76,7 +76,7 @@ async fn whatever_was_acknowledged_before_a_backup_began_is_in_it_also_under_loa
 }
 
 #[tokio::test]
-async fn a_backup_that_is_put_in_the_place_of_a_killed_servers_database_is_what_the_server_was() {
+async fn a_restored_backup_has_the_state_of_the_killed_server() {
     if is_on_postgres() {
         return;
     }
@@ -87,7 +87,7 @@ async fn a_backup_that_is_put_in_the_place_of_a_killed_servers_database_is_what_
     for round in 0..10 {
         given::set_value(&server, &format!("/since/{round}"), "v").await;
     }
-    // What a server leaves that did not end well: a log that would be written over the copy.
+    // A killed server leaves a log that would be applied to the copy.
     let directory = server.kill();
     let database = directory.path().join("keywright.db");
     fs::copy(copy.path().join("keywright.db"), &database).unwrap();

@@ -1,4 +1,4 @@
-//! `keywright check` where something is wrong: each kind of damage is done past the server, found, and named.
+//! `keywright check` with damage: each kind is caused directly in the database, found, and named.
 
 #![expect(
     clippy::unwrap_used,
@@ -12,11 +12,10 @@ use serde_json::{Value, json};
 
 use crate::given;
 
-/// What somebody did to credentials, and what is found. In the SQL, `{/name}` stands for the sequence of the credential of
-/// that name.
+/// Damage and the expected findings. In the SQL, `{/name}` stands for the sequence of that credential.
 struct Damage {
     sql: &'static str,
-    /// The kinds, each with the name that it must bear: of a version where it begins with `v:`.
+    /// The expected kinds and names; a name with the prefix `v:` is that of a version.
     found: &'static [(&'static str, &'static str)],
 }
 
@@ -161,11 +160,11 @@ const DAMAGES: [Damage; 25] = [
     },
 ];
 
-/// What SQLite itself finds besides.
+/// The additional finding of SQLite itself.
 const FOUND_BY_SQLITE: (&str, &str) = ("database_damaged", "database");
 
 #[tokio::test]
-async fn every_kind_of_damage_is_found_and_named_and_nothing_else() {
+async fn exactly_the_damaged_records_are_reported() {
     let server = Server::start().await;
     put_in(&server).await;
     let sound = server.run_command(&["check"]).expect(0);
@@ -199,7 +198,7 @@ async fn every_kind_of_damage_is_found_and_named_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_finding_bears_the_name_the_version_and_each_column() {
+async fn a_finding_names_credential_version_and_columns() {
     let server = Server::start().await;
     let version =
         given::generate_certificate(&server, "/Columns", json!({"self_sign": true})).await;
@@ -270,7 +269,7 @@ async fn put_in(server: &Server) {
 
 const SECRET: &str = "the-value-that-no-report-may-hold";
 
-/// Has the database take what its constraints forbid.
+/// Disables the constraints of the database.
 fn unguarded() -> &'static str {
     if is_on_postgres() {
         "set session_replication_role = replica;
@@ -280,7 +279,7 @@ fn unguarded() -> &'static str {
     }
 }
 
-/// Puts sequences, ids and what differs between the engines in their places.
+/// Replaces the placeholders for sequences, ids and differences between the engines.
 fn completed(sql: &str) -> String {
     let (index_row, add_to_index, index_otherwise, index_nothing) = if is_on_postgres() {
         (
@@ -328,7 +327,7 @@ fn key_id(number: u8) -> String {
     }
 }
 
-/// The kind of a finding, and what it is about.
+/// The kind and the subject of a finding.
 fn kind_and_subject(finding: &Value) -> (String, String) {
     let kind = finding["kind"].as_str().unwrap().to_owned();
     let name = finding["credential"].as_str();

@@ -12,7 +12,7 @@ use keywright_harness::{Server, memory_of_command};
 use crate::given;
 
 #[tokio::test]
-async fn thousands_of_versions_are_checked_with_the_memory_of_a_few_hundred() {
+async fn memory_of_a_check_is_independent_of_the_number_of_versions() {
     let server = Arc::new(Server::start().await);
     write(&server, FEW).await;
     let few = (0..FEW_RUNS).map(|_| memory_of_command(server.directory(), &["check"]));
@@ -49,7 +49,7 @@ async fn write(server: &Arc<Server>, count: usize) {
 const GROWTH_KIBIBYTES_MAX: u64 = 8 * 1_024;
 const VALUE_BYTES: usize = 16_384;
 const FEW: usize = 400;
-/// A busy machine may let a short run end before its memory is looked at for the last time, but not each.
+/// On a busy machine a short run may end before its memory is sampled, but not every run.
 const FEW_RUNS: usize = 5;
 const MANY: usize = 4_000;
 const WRITERS: usize = 20;

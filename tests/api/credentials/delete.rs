@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::given;
 
 #[tokio::test]
-async fn a_delete_answers_204_with_nothing() {
+async fn a_delete_responds_204_with_an_empty_body() {
     let server = Server::start().await;
     given::set_value(&server, "/a", "v").await;
     let answer = server.delete("/api/v1/data?name=/a").await.expect(204);
@@ -33,7 +33,7 @@ async fn all_versions_are_gone() {
 }
 
 #[tokio::test]
-async fn what_is_absent_is_404() {
+async fn deleting_an_absent_credential_is_404() {
     let server = Server::start().await;
     given::set_value(&server, "/a/b", "v").await;
     for name in ["/absent", "/a", "/a/", "/a/b/c", "/a/_", "/a/%25", "%2A"] {

@@ -31,7 +31,7 @@ async fn a_leaf_that_outlives_its_authority_expires_with_it() {
 }
 
 #[tokio::test]
-async fn an_authority_in_use_is_not_hidden_by_a_newer_transitional_version() {
+async fn a_newer_transitional_version_does_not_hide_the_active_one() {
     let server = Server::start().await;
     let active =
         generate_certificate(&server, "/root", json!({"is_ca": true, "duration": 20})).await;
@@ -54,7 +54,7 @@ async fn an_authority_in_use_is_not_hidden_by_a_newer_transitional_version() {
 }
 
 #[tokio::test]
-async fn what_signed_counts_and_not_what_would_sign_now() {
+async fn the_actual_signer_counts_and_not_the_current_one() {
     let server = Server::start().await;
     let old = generate_certificate(&server, "/root", json!({"is_ca": true, "duration": 20})).await;
     generate_certificate(&server, "/leaf", json!({"ca": "/root", "duration": 300})).await;
@@ -72,7 +72,7 @@ async fn what_signed_counts_and_not_what_would_sign_now() {
 }
 
 #[tokio::test]
-async fn the_link_that_expires_first_is_told_however_far_up_it_is() {
+async fn the_first_expiring_link_is_returned_at_any_depth() {
     let server = Server::start().await;
     generate_certificate(&server, "/root", json!({"is_ca": true, "duration": 30})).await;
     let intermediate = json!({"is_ca": true, "ca": "/root", "duration": 300});
@@ -90,7 +90,7 @@ async fn the_link_that_expires_first_is_told_however_far_up_it_is() {
             (name(item), name(link), link["depth"].as_u64().unwrap())
         })
         .collect();
-    // The first to expire stands first; after it, those with the shorter way to what expires.
+    // The first to expire comes first, then the shortest distance to the expiring link.
     let expected = [
         ("/path/short", "/path/short", 0),
         ("/root", "/root", 0),
@@ -169,7 +169,7 @@ async fn an_issuer_that_was_never_stored_or_is_gone_counts_too() {
 }
 
 #[tokio::test]
-async fn certificates_without_a_version_in_use_and_other_types_are_left_out() {
+async fn certificates_without_an_active_version_are_omitted() {
     let server = Server::start().await;
     generate_certificate(&server, "/only", json!({"self_sign": true, "duration": 5})).await;
     given::set_value(&server, "/value", "v").await;
@@ -203,7 +203,7 @@ async fn effective_is_a_boolean_and_needs_a_number_of_days() {
         .expect(200);
 }
 
-/// What expires within 60 days with its chain, of the names that contain a text.
+/// Finds names with this part whose chain expires within 60 days.
 async fn effective(server: &Server, part: &str) -> Vec<Value> {
     expiring(server, part, "&effective=true").await
 }

@@ -61,7 +61,7 @@ async fn each_item_says_when_it_expires() {
 }
 
 #[tokio::test]
-async fn what_has_expired_is_among_them() {
+async fn expired_certificates_are_found() {
     let server = Server::start().await;
     let expired = json!({"certificate": expired_certificate()});
     let version = given::set(&server, "/expired", "certificate", expired).await;

@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::given;
 
 #[tokio::test]
-async fn a_path_finds_what_is_strictly_below_it() {
+async fn a_path_finds_only_credentials_below_it() {
     let server = Server::start().await;
     let names = [
         "/a", "/a/b", "/a/bc", "/a/b/c", "/a/b/c/d", "/a-b/c", "/A/B/e", "/b/a/b/c", "/ab",
@@ -94,7 +94,7 @@ async fn a_text_finds_names_that_contain_it_in_any_casing() {
 }
 
 #[tokio::test]
-async fn every_character_of_a_search_stands_for_itself() {
+async fn every_character_of_a_search_is_literal() {
     let server = Server::start().await;
     for name in ["/p_q/a_b", "/pxq/axb", "/p.q/a.b", "/p(q)/a[b]", "/p-q/a:b"] {
         given::set_value(&server, name, "v").await;
@@ -190,7 +190,7 @@ async fn no_match_is_an_empty_list() {
 }
 
 #[tokio::test]
-async fn what_is_deleted_is_not_found() {
+async fn a_deleted_credential_is_not_found() {
     let server = Server::start().await;
     given::set_value(&server, "/path/kept", "v").await;
     given::set_value(&server, "/path/deleted", "v").await;
@@ -248,7 +248,7 @@ async fn credentials_of_every_type_are_found() {
 }
 
 #[tokio::test]
-async fn nothing_is_left_out_of_a_long_list() {
+async fn a_long_list_is_complete() {
     let server = Server::start().await;
     for number in 0..250 {
         given::set_value(&server, &format!("/many/{number:03}"), "v").await;

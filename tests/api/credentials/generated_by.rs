@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::{certificates::Certificate, given};
 
-/// A digest of which nothing was made.
+/// A digest that generated nothing.
 const NOTHING: &str = "sha256:6e340b9cffb37a989ca544e6bb780a2c78901d3fb33738768511a30617afa01d";
 
 async fn found(server: &Server, query: &str, digest: &str) -> Vec<String> {
@@ -13,7 +13,7 @@ async fn found(server: &Server, query: &str, digest: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn what_a_plugin_made_and_is_in_use_is_found_newest_first() {
+async fn active_versions_of_a_plugin_are_found_newest_first() {
     let bad = BadPlugin::of("password");
     let server = bad.server().await;
     for name in ["/a/One", "/a/two", "/b/three", "/kept"] {
@@ -33,7 +33,7 @@ async fn what_a_plugin_made_and_is_in_use_is_found_newest_first() {
 }
 
 #[tokio::test]
-async fn the_digest_is_read_in_any_case_and_without_the_name_of_the_hash() {
+async fn the_digest_may_be_uppercase_or_lack_its_algorithm() {
     let bad = BadPlugin::of("password");
     let server = bad.server().await;
     given::generate(&server, "/a", "password", json!({})).await;
@@ -118,7 +118,7 @@ async fn only_what_the_caller_may_read_is_found() {
 }
 
 #[tokio::test]
-async fn what_is_no_digest_or_excludes_it_is_400_and_named() {
+async fn an_invalid_digest_or_conflicting_parameter_is_400_and_named() {
     let server = Server::start().await;
     let digits = "0".repeat(64);
     for (query, named) in [
@@ -144,7 +144,7 @@ async fn what_is_no_digest_or_excludes_it_is_400_and_named() {
 }
 
 #[tokio::test]
-async fn one_with_several_such_versions_is_found_once() {
+async fn a_credential_with_several_matching_versions_is_found_once() {
     let bad = BadPlugin::of("certificate");
     let server = bad.server().await;
     let parameters = json!({"common_name": "ca", "is_ca": true, "key_type": "ecdsa-p256"});

@@ -21,7 +21,7 @@ async fn all_versions_come_newest_first() {
 }
 
 #[tokio::test]
-async fn generated_regenerated_and_set_versions_are_in_one_line() {
+async fn generated_regenerated_and_set_versions_share_one_history() {
     let server = Server::start().await;
     let generated = given::generate(&server, "/p", "password", json!({})).await;
     let body = json!({"name": "/p"});
@@ -38,7 +38,7 @@ async fn generated_regenerated_and_set_versions_are_in_one_line() {
 }
 
 #[tokio::test]
-async fn versions_limits_how_many_come() {
+async fn versions_limits_the_number_of_versions() {
     let server = Server::start().await;
     for number in 0..5 {
         given::set_value(&server, "/a", &number.to_string()).await;
@@ -57,7 +57,7 @@ async fn versions_limits_how_many_come() {
 }
 
 #[tokio::test]
-async fn no_version_at_all_is_404() {
+async fn zero_versions_is_404() {
     let server = Server::start().await;
     given::set_value(&server, "/a", "v").await;
     server
@@ -67,7 +67,7 @@ async fn no_version_at_all_is_404() {
 }
 
 #[tokio::test]
-async fn a_negative_number_of_versions_is_400_and_the_error_names_the_parameter() {
+async fn a_negative_number_of_versions_is_400_and_named() {
     let server = Server::start().await;
     given::set_value(&server, "/a", "v").await;
     let answer = server

@@ -249,7 +249,7 @@ async fn every_version_has_a_random_id_of_its_own_in_lower_case() {
 }
 
 #[tokio::test]
-async fn a_certificate_has_its_extras_beside_the_value() {
+async fn certificate_facts_are_next_to_the_value() {
     let server = Server::start().await;
     let parameters = json!({"common_name": "c", "is_ca": true, "key_length": 2048, "duration": 9});
     let generated = given::generate(&server, "/g", "certificate", parameters).await;

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 const PATHS: [&str; 2] = ["/openapi.json", "/docs"];
 
 #[tokio::test]
-async fn the_description_is_the_golden_file_for_whoever_asks() {
+async fn the_description_needs_no_token_and_is_the_golden_file() {
     let server = Server::start().await;
     let golden = fs::read_to_string(workspace().join("host/api/openapi.json")).unwrap();
     let answer = server
@@ -30,7 +30,7 @@ async fn the_description_is_the_golden_file_for_whoever_asks() {
 }
 
 #[tokio::test]
-async fn it_tells_nothing_of_how_the_server_is_configured() {
+async fn the_documents_do_not_depend_on_the_configuration() {
     let bare = Server::start_with(&Options::default().without_plugins()).await;
     let full = Server::start().await;
     for path in PATHS {
@@ -60,7 +60,7 @@ async fn the_page_is_html_that_may_do_nothing_but_be_shown() {
         !policy.contains("unsafe") && !policy.contains('*'),
         "{policy}"
     );
-    // The style that the page has is the one that it may have.
+    // The page's style is the one that its policy allows.
     let style = answer.body.split("<style>").nth(1).unwrap();
     let style = style.split("</style>").next().unwrap();
     let (hash, _) = after.split_once('\'').unwrap();
@@ -71,7 +71,7 @@ async fn the_page_is_html_that_may_do_nothing_but_be_shown() {
 }
 
 #[tokio::test]
-async fn they_go_on_in_read_only_mode_and_leave_no_line_in_the_audit_trail() {
+async fn documents_are_served_in_read_only_mode_and_not_audited() {
     let server = Server::start().await;
     let on = json!({"read_only_mode": true});
     server.post("/management", on).await.expect(200);
@@ -96,7 +96,7 @@ async fn they_have_no_other_method() {
 }
 
 #[tokio::test]
-async fn the_types_that_are_described_have_the_schemas_that_their_plugins_tell() {
+async fn described_types_have_the_schemas_of_their_plugins() {
     let server = Server::start().await;
     let description = server.get("/openapi.json").await.expect(200).json();
     let types = server.get("/api/v1/types").await.expect(200).json();
@@ -117,7 +117,7 @@ async fn the_types_that_are_described_have_the_schemas_that_their_plugins_tell()
     }
 }
 
-/// The names of the members that callers may send or read.
+/// The names of the fields that callers may send or read.
 fn names(schema: &Value) -> Vec<String> {
     let properties = schema["properties"].as_object();
     let open = properties.into_iter().flatten();

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::given;
 
-/// Each operation whose request has a body, in an order in which each finds what it needs.
+/// The operations with a request body, in an order that creates their preconditions.
 const ORDER: [(&str, &str); 13] = [
     ("put", "/api/v1/data"),
     ("post", "/api/v1/data"),
@@ -33,7 +33,7 @@ const ORDER: [(&str, &str); 13] = [
 ];
 
 #[tokio::test]
-async fn every_example_of_a_request_is_answered_with_success() {
+async fn every_example_request_succeeds() {
     let server = Server::start().await;
     let description = server.get("/openapi.json").await.expect(200).json();
     let mut sent = 0;
@@ -69,7 +69,7 @@ fn examples_of_requests(description: &Value) -> usize {
     examples.flatten().map(serde_json::Map::len).sum()
 }
 
-/// A path with the ids of what the examples have made.
+/// A path with the ids of resources that the examples created.
 async fn target(server: &Server, path: &str) -> String {
     if path.contains("{certificate_id}") {
         return path.replace("{certificate_id}", &certificate(server).await);
@@ -88,7 +88,7 @@ async fn certificate(server: &Server) -> String {
     listed["certificates"][0]["id"].as_str().unwrap().to_owned()
 }
 
-/// The example, with an id of this server's in the place of another one's.
+/// The example, with ids of this server.
 async fn with_ids_that_are_there(server: &Server, path: &str, example: &Value) -> Value {
     let mut body = example.clone();
     if path.ends_with("update_transitional_version") && body["version"].is_string() {

@@ -1,4 +1,4 @@
-//! What the API says of itself, and whether it keeps it.
+//! The API's description, and conformance to it.
 
 mod documents;
 mod examples;

@@ -1,4 +1,4 @@
-//! Thousands of requests, made of the description by a stranger, and each answer held against it.
+//! Thousands of requests that Schemathesis generates from the description, each response checked against it.
 
 #![expect(
     clippy::indexing_slicing,
@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 
 use crate::given;
 
-/// Whatever it finds stands in the output, with a command that sends the request again.
+/// The output contains each failure with a command that repeats the request.
 #[tokio::test]
-async fn every_answer_is_one_that_the_description_has() {
+async fn every_response_matches_the_description() {
     if python_program(PROGRAM).is_none() {
         return;
     }
@@ -71,7 +71,7 @@ fn done(scrape: &Scrape, method: &str) -> f64 {
     done.sum()
 }
 
-/// How many requests a run must have made, or it has not tried what it should.
+/// The minimum number of requests in a run.
 fn least(selection: [&str; 2]) -> u64 {
     if selection[0] == "--exclude-path" {
         2_000
@@ -80,7 +80,7 @@ fn least(selection: [&str; 2]) -> u64 {
     }
 }
 
-/// How many requests a run has made, as it tells at its end.
+/// The number of requests in a run, from its output.
 fn requests(told: &str) -> u64 {
     let line = told.lines().find(|line| line.contains(" generated, "));
     let mut words = line.unwrap_or_default().split_whitespace();
@@ -89,7 +89,7 @@ fn requests(told: &str) -> u64 {
         .unwrap_or_default()
 }
 
-/// The description as a reader has it who expects nothing but what it says: no member of an answer that it does not name.
+/// The description without permission for additional fields in responses.
 fn closed(mut description: Value) -> Value {
     for part in ["schemas", "responses"] {
         close(&mut description["components"][part]);
@@ -112,7 +112,7 @@ fn close(part: &mut Value) {
     }
 }
 
-/// Tells the ids of what is there, as examples, so that requests with ids come to something.
+/// Adds the ids of existing resources as examples, so that requests with ids succeed.
 async fn tell_ids(description: &mut Value, server: &Server) {
     let certificate = json!({"common_name": "c", "is_ca": true});
     let version = given::generate_certificate(server, "/certificate", certificate).await;
@@ -144,7 +144,7 @@ async fn tell_ids(description: &mut Value, server: &Server) {
     }
 }
 
-/// How many requests of each method must have come to something, or answers were compared that say little.
+/// The minimum number of successful requests per method; refusals alone prove little.
 const DONE_MIN: f64 = 10.0;
 
 const PROGRAM: &str = "schemathesis";

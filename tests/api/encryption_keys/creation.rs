@@ -1,4 +1,4 @@
-//! Which server makes the record of a new active key.
+//! Creation of the record of a new active key.
 
 use std::{fs, time::Duration};
 
@@ -9,13 +9,13 @@ use super::{sections, usage, used, with_keys, with_secrets};
 use crate::given;
 
 #[tokio::test]
-async fn servers_that_start_at_once_with_a_new_key_agree_on_one_record() {
+async fn servers_starting_together_with_a_new_key_share_one_record() {
     let folder = TempDir::new().unwrap();
     let storage = shared_storage(folder.path());
     // Brings the schema up to date.
     let first = Server::start_with(&with_keys(&["KEY_A"]).storage(&storage)).await;
     first.stop().await;
-    // A key that takes long to derive, so that all of them find none, and set about making one.
+    // A slowly derived key, so that all servers find no record and create one.
     let options = with_keys(&["PASSWORD"]).storage(&storage);
     let start = || Server::start_with(&options);
     let (one, two, three, four) = tokio::join!(start(), start(), start(), start());
@@ -35,7 +35,7 @@ async fn servers_that_start_at_once_with_a_new_key_agree_on_one_record() {
 }
 
 #[test]
-fn a_server_that_may_not_make_the_record_refuses_to_start_when_nobody_does() {
+fn start_fails_when_no_server_creates_the_key_record_in_time() {
     for (lines, said) in [
         ("key_wait_seconds_max = 1", "after 1 seconds"),
         ("key_wait_seconds_max = 0", "after 0 seconds"),
@@ -51,7 +51,7 @@ fn a_server_that_may_not_make_the_record_refuses_to_start_when_nobody_does() {
 }
 
 #[tokio::test]
-async fn a_server_that_may_not_make_the_record_starts_when_another_one_has_made_it() {
+async fn without_key_creation_a_server_waits_for_the_key_record() {
     let folder = TempDir::new().unwrap();
     let storage = shared_storage(folder.path());
     let waiting_folder = TempDir::new().unwrap();
@@ -70,14 +70,14 @@ async fn a_server_that_may_not_make_the_record_starts_when_another_one_has_made_
 }
 
 #[tokio::test]
-async fn a_server_that_may_not_make_the_record_needs_none_when_there_is_one() {
+async fn a_server_without_key_creation_starts_with_an_existing_record() {
     let server = Server::start_with(&with_keys(&["KEY_A"])).await;
     let options = Options::default().encryption(&waiting("key_wait_seconds_max = 0"));
     let server = Server::start_in(server.stop().await, &with_secrets(options)).await;
     given::set_value(&server, "/a", "1").await;
 }
 
-/// The key `KEY_A`, for a server that does not make its record.
+/// The key `KEY_A`, for a server that does not create its record.
 fn waiting(lines: &str) -> String {
     let keys = sections(&["KEY_A"]);
     format!("[encryption]\nkey_creation_enabled = false\n{lines}\n{keys}")

@@ -7,7 +7,7 @@ use super::{active_key_id, usage, used, with_keys, with_secrets};
 use crate::given;
 
 #[tokio::test]
-async fn a_plugin_is_needed_to_start_and_for_nothing_else() {
+async fn the_plugin_is_needed_at_start_only() {
     let folder = TempDir::new().unwrap();
     let storage = shared_storage(folder.path());
     let plugin = KeyManagementPlugin::start(folder.path(), "key");
@@ -46,7 +46,7 @@ async fn a_plugin_with_another_key_opens_nothing() {
     let said = Server::refusal(&with_keys(&[&other_socket]).storage(&storage));
     assert!(said.contains(&key_id), "{said}");
 
-    // Beside the right one, it becomes the active key, and both are known by their own records.
+    // Next to the right key, it becomes the active key, and each has its own record.
     let both = with_keys(&[&other_socket, &socket]).storage(&storage);
     let server = Server::start_with(&both).await;
     given::set_value(&server, "/b", "2").await;
@@ -56,7 +56,7 @@ async fn a_plugin_with_another_key_opens_nothing() {
 }
 
 #[tokio::test]
-async fn with_authorities_the_plugin_must_prove_that_it_is_the_host() {
+async fn with_trusted_cas_the_plugin_must_prove_its_host_name() {
     let folder = TempDir::new().unwrap();
     let (certificate, private_key) = (key_file("server.pem"), key_file("server-key.pem"));
     let plugin =
@@ -83,7 +83,7 @@ async fn with_authorities_the_plugin_must_prove_that_it_is_the_host() {
 }
 
 #[tokio::test]
-async fn a_running_server_asks_the_plugin_about_a_key_that_another_one_makes_active() {
+async fn a_running_server_unwraps_a_key_that_another_activates() {
     let folder = TempDir::new().unwrap();
     let storage = shared_storage(folder.path());
     let plugin = KeyManagementPlugin::start(folder.path(), "key");
@@ -99,7 +99,7 @@ async fn a_running_server_asks_the_plugin_about_a_key_that_another_one_makes_act
 }
 
 #[tokio::test]
-async fn while_the_plugin_is_away_its_values_are_answered_503_and_then_as_they_should() {
+async fn values_of_an_unavailable_plugin_are_503_until_it_returns() {
     let folder = TempDir::new().unwrap();
     let storage = shared_storage(folder.path());
     let plugin = KeyManagementPlugin::start(folder.path(), "key");
@@ -107,7 +107,7 @@ async fn while_the_plugin_is_away_its_values_are_answered_503_and_then_as_they_s
     let old = with_keys(&["KEY_A", &socket]).storage(&storage);
     let old = Server::start_with(&old).await;
     given::set_value(&old, "/old", "1").await;
-    // The old server has lost the plugin before it has met the key.
+    // The old server loses its plugin before it needs the key.
     let other_folder = TempDir::new().unwrap();
     std::fs::copy(folder.path().join("key"), other_folder.path().join("key")).unwrap();
     drop(plugin);

@@ -1,4 +1,4 @@
-//! The keys that encrypt what is stored: configuring, recognising and changing them.
+//! Configuring, recognising and changing encryption keys.
 
 #![expect(
     clippy::unwrap_used,
@@ -27,7 +27,7 @@ const KEYS: [(&str, &str); 3] = [
 /// A password, in the variable `PASSWORD` of the server's environment.
 const PASSWORD: &str = "a password of the tests that is long enough";
 
-/// What a server's environment holds. It needs no plugins for values that are set.
+/// Adds the environment of a server. Set values need no plugins.
 fn with_secrets(options: Options) -> Options {
     let secrets = [
         ("PASSWORD", PASSWORD),
@@ -75,7 +75,7 @@ fn used(active: u64, inactive: u64, unknown: u64) -> Value {
     json!({"active_key": active, "inactive_keys": inactive, "unknown_keys": unknown})
 }
 
-/// The id of the active key, as the server's log tells it.
+/// The id of the active key in the server's log.
 fn active_key_id(server: &Server) -> String {
     let log = server.log();
     let mark = "\"encryption.active_key\":\"";

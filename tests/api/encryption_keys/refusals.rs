@@ -1,4 +1,4 @@
-//! A server does not start with keys that open nothing of what is stored.
+//! A server refuses to start with keys that decrypt no stored value.
 
 use keywright_harness::{Server, shared_storage};
 use tempfile::TempDir;
@@ -7,7 +7,7 @@ use super::{active_key_id, with_keys};
 use crate::given;
 
 #[tokio::test]
-async fn keys_that_open_nothing_are_refused_and_those_that_are_needed_are_named() {
+async fn unusable_keys_are_refused_and_the_needed_ones_named() {
     let folder = TempDir::new().unwrap();
     let storage = shared_storage(folder.path());
     let mut needed = Vec::new();

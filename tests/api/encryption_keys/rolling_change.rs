@@ -13,7 +13,7 @@ use super::{active_key_id, usage, used, with_keys};
 use crate::given;
 
 #[tokio::test]
-async fn the_key_of_two_servers_is_changed_one_after_the_other_without_a_failed_request() {
+async fn a_rolling_key_change_of_two_servers_fails_no_request() {
     let folder = TempDir::new().unwrap();
     let storage = shared_storage(folder.path());
     let start = |keys: &[&str]| {
@@ -27,7 +27,7 @@ async fn the_key_of_two_servers_is_changed_one_after_the_other_without_a_failed_
     let old_key = active_key_id(&one);
     given::set_value(&one, "/old", "1").await;
 
-    // Both get the new key, which nobody uses yet.
+    // Both get the new key, still inactive.
     let load = Load::on(two);
     one.stop().await;
     let one = start(&both).await;
@@ -37,7 +37,7 @@ async fn the_key_of_two_servers_is_changed_one_after_the_other_without_a_failed_
     let two = start(&both).await;
     let one = load.end().await;
 
-    // One makes it active; the other meets it while it runs, and what it encrypts is still readable everywhere.
+    // One activates it; the other learns of it while running, and values under it are readable everywhere.
     let load = Load::on(two);
     one.stop().await;
     let one = start(&changed).await;
@@ -63,7 +63,7 @@ async fn the_key_of_two_servers_is_changed_one_after_the_other_without_a_failed_
 }
 
 #[tokio::test]
-async fn a_key_that_another_server_makes_active_is_recognised_before_a_value_needs_it() {
+async fn a_key_activated_elsewhere_is_recognised_before_it_is_needed() {
     let folder = TempDir::new().unwrap();
     let storage = shared_storage(folder.path());
     let old = with_keys(&["KEY_A", "KEY_B", "KEY_C"]).storage(&storage);
@@ -79,7 +79,7 @@ async fn a_key_that_another_server_makes_active_is_recognised_before_a_value_nee
 }
 
 #[tokio::test]
-async fn a_key_that_another_server_makes_active_never_counts_as_unknown() {
+async fn a_key_activated_elsewhere_never_counts_as_unknown() {
     let folder = TempDir::new().unwrap();
     let storage = shared_storage(folder.path());
     let old = with_keys(&["KEY_A", "KEY_B"]).storage(&storage);
@@ -90,7 +90,7 @@ async fn a_key_that_another_server_makes_active_never_counts_as_unknown() {
     assert_eq!(usage(&old).await, used(0, 1, 0));
 }
 
-/// Sets and reads on a server until it is told to end; the test ends when one request fails.
+/// Sets and reads on a server until stopped; a failed request fails the test.
 struct Load {
     is_ending: Arc<AtomicBool>,
     running: JoinHandle<Server>,

@@ -1,4 +1,4 @@
-//! What is stored, where it can't be decrypted.
+//! Stored values that cannot be decrypted.
 
 use keywright_harness::Server;
 use serde_json::Value;
@@ -7,7 +7,7 @@ use super::{active_key_id, usage, used, with_keys};
 use crate::given;
 
 #[tokio::test]
-async fn a_value_under_a_key_that_is_not_configured_is_refused_by_the_id_of_the_key() {
+async fn a_value_under_an_unconfigured_key_is_refused_with_the_key_id() {
     let server = Server::start_with(&with_keys(&["KEY_A"])).await;
     let one = given::set_value(&server, "/one", "canary-one").await;
     let key_id = active_key_id(&server);
@@ -25,7 +25,7 @@ async fn a_value_under_a_key_that_is_not_configured_is_refused_by_the_id_of_the_
     }
     assert_eq!(given::newest(&server, "/two").await["value"], "canary-two");
     assert_eq!(usage(&server).await, used(1, 0, 1));
-    // A new version takes the place of the one that can't be read.
+    // A new version replaces the unreadable one.
     given::set_value(&server, "/one", "canary-three").await;
     let newest = "/api/v1/data?name=/one&current=true";
     let newest: Value = server.get(newest).await.expect(200).json();
@@ -40,7 +40,7 @@ const COPY: &str = "update credential_version
     where sequence = TO";
 
 #[tokio::test]
-async fn a_ciphertext_that_was_copied_into_another_row_is_refused_without_a_word_of_either() {
+async fn a_ciphertext_copied_to_another_row_is_refused_undisclosed() {
     let server = Server::start().await;
     given::set_value(&server, "/one", "canary-one").await;
     given::set_value(&server, "/two", "canary-two").await;

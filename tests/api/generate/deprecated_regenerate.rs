@@ -4,7 +4,7 @@ use keywright_harness::Server;
 use serde_json::{Value, json};
 
 #[tokio::test]
-async fn it_does_what_the_endpoint_of_its_own_does() {
+async fn it_works_like_the_regenerate_endpoint() {
     let server = Server::start().await;
     let parameters = json!({"length": 12, "include_special": true});
     let made = server
@@ -39,7 +39,7 @@ async fn metadata_comes_from_the_request_alone() {
 }
 
 #[tokio::test]
-async fn a_type_beside_it_means_nothing() {
+async fn a_type_next_to_regenerate_is_ignored() {
     let server = Server::start().await;
     server
         .generate("/a", "password", json!({}))

@@ -1,4 +1,4 @@
-//! Metadata beside what is generated.
+//! Metadata of generated versions.
 
 use keywright_harness::{Answer, Server};
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ async fn generate_with(server: &Server, mode: &str, metadata: Value) -> Answer {
 }
 
 #[tokio::test]
-async fn metadata_is_kept_beside_the_generated_version_alone() {
+async fn metadata_belongs_to_one_generated_version() {
     let server = Server::start().await;
     let metadata = json!({"owner": "ops", "list": [1, null]});
     let made = generate_with(&server, "overwrite", metadata.clone())

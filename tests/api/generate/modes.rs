@@ -1,4 +1,4 @@
-//! What a generate does with a credential that exists.
+//! The modes of a generate for an existing credential.
 
 use std::collections::BTreeSet;
 
@@ -26,7 +26,7 @@ async fn overwrite_always_adds_a_version() {
 }
 
 #[tokio::test]
-async fn no_overwrite_makes_what_is_absent_and_keeps_what_is_there() {
+async fn no_overwrite_creates_absent_and_keeps_existing_credentials() {
     let server = Server::start().await;
     let made = server
         .generate_in_mode("no-overwrite", "/a", "password", json!({}))
@@ -44,7 +44,7 @@ async fn no_overwrite_makes_what_is_absent_and_keeps_what_is_there() {
 }
 
 #[tokio::test]
-async fn no_overwrite_keeps_what_was_set() {
+async fn no_overwrite_keeps_set_values() {
     let server = Server::start().await;
     let set = server
         .set("/a", "password", json!("mine"))
@@ -122,7 +122,7 @@ async fn a_mode_that_is_not_exactly_one_of_the_three_is_400() {
 }
 
 #[tokio::test]
-async fn the_legacy_flag_overwrite_stands_for_a_mode() {
+async fn the_legacy_overwrite_flag_selects_a_mode() {
     let server = Server::start().await;
     let made = server
         .generate("/a", "password", json!({}))
@@ -184,7 +184,7 @@ async fn converge_finds_a_credential_in_any_casing_of_its_name() {
 }
 
 #[tokio::test]
-async fn sixty_four_writers_without_overwriting_leave_one_version_and_all_get_it() {
+async fn of_64_no_overwrite_writers_one_writes_and_all_get_its_value() {
     let server = Server::start().await;
     let body = json!({"name": "/a", "type": "password", "mode": "no-overwrite"});
     let requests: Vec<_> = (0..64)

@@ -14,7 +14,7 @@ const LOWER: &str = "abcdefghijklmnopqrstuvwxyz";
 const NUMBERS: &str = "0123456789";
 const SPECIAL: &str = "!#$%&()*,-./:;<=>?@[\\]^_`{|}~";
 
-/// Makes passwords and the passwords of users with these parameters.
+/// Generates passwords and users' passwords with these parameters.
 async fn passwords(server: &Server, parameters: &Value) -> [String; 2] {
     let mut made = Vec::new();
     for credential_type in ["password", "user"] {

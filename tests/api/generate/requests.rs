@@ -3,7 +3,7 @@
 use keywright_harness::Server;
 use serde_json::{Value, json};
 
-/// Parameters with which each generatable type is made.
+/// Parameters for each type that can be generated.
 pub(super) fn generatable() -> [(&'static str, Value); 5] {
     [
         ("password", json!({})),
@@ -48,7 +48,7 @@ async fn the_answer_is_what_a_get_returns() {
 }
 
 #[tokio::test]
-async fn parameters_may_be_left_out_for_every_type_but_certificate() {
+async fn parameters_are_optional_for_every_type_but_certificate() {
     let server = Server::start().await;
     for (credential_type, _) in generatable() {
         for body in [
@@ -147,7 +147,7 @@ async fn a_parameter_of_another_type_is_400_and_named() {
 }
 
 #[tokio::test]
-async fn a_value_is_known_to_users_alone() {
+async fn a_value_is_accepted_for_users_only() {
     let server = Server::start().await;
     for (credential_type, parameters) in generatable() {
         let body = json!({
@@ -181,7 +181,7 @@ async fn parameters_of_another_json_kind_are_400() {
 }
 
 #[tokio::test]
-async fn of_several_mistakes_the_first_in_order_is_told() {
+async fn of_several_errors_the_first_in_order_is_reported() {
     let server = Server::start().await;
     let mut body = json!({
         "name": "",

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::keys::{assert_is_pem, public_key_bits};
 
 #[tokio::test]
-async fn a_key_has_2048_bits_unless_another_length_is_asked_for() {
+async fn a_key_has_2048_bits_by_default() {
     let server = Server::start().await;
     for (parameters, bits) in [
         (json!({}), 2048),

@@ -85,7 +85,7 @@ async fn the_fingerprint_is_bare_unpadded_base64_of_32_bytes() {
 }
 
 #[tokio::test]
-async fn the_key_has_the_length_that_was_asked_for() {
+async fn the_key_has_the_requested_length() {
     let server = Server::start().await;
     for (parameters, bits) in [
         (json!({}), 2048),
@@ -97,7 +97,7 @@ async fn the_key_has_the_length_that_was_asked_for() {
         let blob = BASE64_STANDARD
             .decode(line.split(' ').nth(1).unwrap())
             .unwrap();
-        // Before the modulus stand the type, the exponent, the length of the modulus and a zero byte.
+        // The type, the exponent, the length of the modulus and a zero byte precede the modulus.
         let before_modulus = 4 + 7 + 4 + 3 + 4 + 1;
         assert_eq!((blob.len() - before_modulus) * 8, bits);
     }

@@ -1,4 +1,4 @@
-//! What is a user's own: the name and the hash.
+//! The name and the hash of a user.
 
 #![expect(
     clippy::indexing_slicing,
@@ -17,7 +17,7 @@ async fn made(server: &Server, body: Value) -> Value {
 }
 
 #[tokio::test]
-async fn without_a_name_one_of_20_letters_is_made() {
+async fn without_a_name_20_letters_are_generated() {
     let server = Server::start().await;
     let mut names = std::collections::BTreeSet::new();
     for body in [
@@ -66,7 +66,7 @@ async fn the_callers_name_is_taken_and_the_one_in_the_value_wins() {
 }
 
 #[tokio::test]
-async fn a_name_that_is_no_text_is_400() {
+async fn a_name_that_is_not_text_is_400() {
     let server = Server::start().await;
     for body in [
         json!({"name": "/a", "type": "user", "parameters": {"username": [7]}}),
@@ -78,7 +78,7 @@ async fn a_name_that_is_no_text_is_400() {
 }
 
 #[tokio::test]
-async fn the_hash_is_the_same_at_every_read_and_another_in_every_version() {
+async fn the_hash_is_stable_across_reads_and_differs_by_version() {
     let server = Server::start().await;
     let first = made(&server, json!({})).await;
     let second = made(&server, json!({})).await;

@@ -1,4 +1,4 @@
-//! What a request body must be.
+//! Requirements on request bodies.
 
 use keywright_harness::Server;
 use reqwest::{Method, header};
@@ -60,7 +60,7 @@ async fn the_content_type_may_have_a_charset_and_any_casing() {
 }
 
 #[tokio::test]
-async fn a_refusal_that_needs_no_body_leaves_the_connection_to_the_next_request() {
+async fn an_early_refusal_keeps_the_connection_usable() {
     let server = Server::start().await;
     let token = format!("authorization: Bearer {}\r\n", server.token());
     let json = "content-type: application/json\r\n";
@@ -97,7 +97,7 @@ async fn a_refusal_that_needs_no_body_leaves_the_connection_to_the_next_request(
 }
 
 #[tokio::test]
-async fn a_refusal_waits_for_no_body_that_is_large_or_was_not_asked_for() {
+async fn a_refusal_does_not_wait_for_a_large_or_unrequested_body() {
     let server = Server::start().await;
     for fields in [
         "content-length: 65537\r\n",

@@ -1,4 +1,4 @@
-//! What standard clients send, word for word, and what they read from the answers.
+//! Requests of standard clients, verbatim, and the parts of responses that they read.
 
 use keywright_harness::Server;
 use reqwest::{Method, header};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::given;
 
 #[tokio::test]
-async fn the_go_librarys_generate_of_each_mode_is_taken() {
+async fn generate_in_each_mode_of_the_go_library_is_accepted() {
     let server = Server::start().await;
     let body = |mode: Value| {
         let mut body = json!({"name": "/p", "type": "password", "parameters": {}});
@@ -41,7 +41,7 @@ async fn the_go_librarys_generate_of_each_mode_is_taken() {
 }
 
 #[tokio::test]
-async fn the_go_librarys_empty_members_of_a_generate_mean_nothing() {
+async fn empty_generate_fields_of_the_go_library_are_ignored() {
     let server = Server::start().await;
     let certificate = json!({
         "name": "/c", "type": "certificate", "overwrite": true,
@@ -62,7 +62,7 @@ async fn the_go_librarys_empty_members_of_a_generate_mean_nothing() {
 }
 
 #[tokio::test]
-async fn the_go_librarys_empty_members_of_a_set_mean_nothing() {
+async fn empty_set_fields_of_the_go_library_are_ignored() {
     let server = Server::start().await;
     let root = given::generate(
         &server,
@@ -143,9 +143,9 @@ async fn an_export_reads_all_names_and_then_each_current_version() {
     }
 }
 
-/// An export replaces `ca` by the name of the authority wherever a summary tells one that is not the certificate's own.
+/// An export replaces `ca` by the CA's name if a summary has one other than the certificate's own.
 #[tokio::test]
-async fn exported_certificates_are_imported_under_the_names_of_their_authorities() {
+async fn exported_certificates_are_imported_with_their_ca_names() {
     let server = Server::start().await;
     for (name, ca) in [("/root", ""), ("/middle", "/root"), ("/leaf", "/middle")] {
         let parameters = json!({
@@ -193,7 +193,7 @@ async fn exported_certificates_are_imported_under_the_names_of_their_authorities
 }
 
 #[tokio::test]
-async fn a_delete_answers_204_without_a_body() {
+async fn a_delete_responds_204_without_a_body() {
     let server = Server::start().await;
     given::set_value(&server, "/a", "v").await;
     let answer = server.delete("/api/v1/data?name=%2Fa").await.expect(204);
@@ -220,7 +220,7 @@ async fn a_client_may_name_the_media_types_it_accepts() {
 }
 
 #[tokio::test]
-async fn the_version_that_clients_compare_parses_and_is_of_the_second_major() {
+async fn the_version_for_clients_is_valid_and_of_major_version_2() {
     let server = Server::start().await;
     let version = server.get("/version").await.expect(200).json();
     let version = version["version"].as_str().unwrap().to_owned();

@@ -1,4 +1,4 @@
-//! HEAD, which comes with GET, and OPTIONS, which no path has.
+//! HEAD, which is supported wherever GET is, and OPTIONS, which no path supports.
 
 use keywright_harness::Server;
 use reqwest::Method;
@@ -6,7 +6,7 @@ use reqwest::Method;
 use crate::given;
 
 #[tokio::test]
-async fn head_is_answered_as_get_without_the_body() {
+async fn head_responds_like_get_without_a_body() {
     let server = Server::start().await;
     given::set_value(&server, "/a", "v").await;
     for path in [

@@ -1,4 +1,4 @@
-//! Whatever a caller sends, it is answered as the caller's mistake and never as the server's.
+//! Invalid input results in a client error, never in a server error.
 
 use keywright_harness::Server;
 use reqwest::Method;
@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::certificates::Certificate;
 
-/// Texts of JSON that stand in the place of what a member should be.
+/// Unusual JSON values for a field.
 const ODD_VALUES: [&str; 20] = [
     "null",
     "true",
@@ -31,7 +31,7 @@ const ODD_VALUES: [&str; 20] = [
 ];
 
 #[tokio::test]
-async fn an_odd_member_of_a_set_is_no_fault_of_the_server() {
+async fn an_odd_field_of_a_set_is_not_a_server_error() {
     let server = Server::start().await;
     for (credential_type, value) in [
         ("value", r#""v""#),
@@ -57,7 +57,7 @@ async fn an_odd_member_of_a_set_is_no_fault_of_the_server() {
 }
 
 #[tokio::test]
-async fn an_odd_member_of_a_value_is_no_fault_of_the_server() {
+async fn an_odd_field_of_a_value_is_not_a_server_error() {
     let server = Server::start().await;
     for (credential_type, members) in [
         ("user", &["username", "password", "password_hash"][..]),
@@ -89,7 +89,7 @@ async fn an_odd_member_of_a_value_is_no_fault_of_the_server() {
 }
 
 #[tokio::test]
-async fn an_odd_member_of_a_generate_is_no_fault_of_the_server() {
+async fn an_odd_field_of_a_generate_is_not_a_server_error() {
     let server = Server::start().await;
     for odd in ODD_VALUES {
         for body in [
@@ -110,7 +110,7 @@ async fn an_odd_member_of_a_generate_is_no_fault_of_the_server() {
 }
 
 #[tokio::test]
-async fn an_odd_parameter_is_no_fault_of_the_server() {
+async fn an_odd_parameter_is_not_a_server_error() {
     let server = Server::start().await;
     let flags = [
         "exclude_upper",
@@ -154,7 +154,7 @@ async fn an_odd_parameter_is_no_fault_of_the_server() {
 }
 
 #[tokio::test]
-async fn an_odd_regenerate_or_interpolate_is_no_fault_of_the_server() {
+async fn an_odd_regenerate_or_interpolate_is_not_a_server_error() {
     let server = Server::start().await;
     for odd in ODD_VALUES {
         for (path, body) in [
@@ -181,7 +181,7 @@ async fn an_odd_regenerate_or_interpolate_is_no_fault_of_the_server() {
 }
 
 #[tokio::test]
-async fn an_odd_member_of_a_request_for_certificates_is_no_fault_of_the_server() {
+async fn an_odd_certificate_request_field_is_not_a_server_error() {
     let server = Server::start().await;
     let parameters = json!({"common_name": "a", "is_ca": true, "key_type": "ecdsa-p256"});
     let certificate = Certificate::generate(&server, "/a", parameters).await;
@@ -215,7 +215,7 @@ async fn an_odd_member_of_a_request_for_certificates_is_no_fault_of_the_server()
 }
 
 #[tokio::test]
-async fn an_odd_query_is_no_fault_of_the_server() {
+async fn an_odd_query_is_not_a_server_error() {
     let server = Server::start().await;
     for odd in [
         "",

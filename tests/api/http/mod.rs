@@ -1,4 +1,4 @@
-//! What holds for every request.
+//! Behavior common to all requests.
 
 mod bodies;
 mod clients;

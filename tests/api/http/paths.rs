@@ -1,4 +1,4 @@
-//! Paths as no client would send them, byte for byte: what is guarded stays guarded, however it is spelled.
+//! Unusual raw paths: a protected path stays protected in every spelling.
 
 #![expect(
     clippy::unwrap_used,
@@ -51,7 +51,7 @@ const OPEN: [&str; 7] = [
     "https://localhost/management/../info",
 ];
 
-/// What leads nowhere, with a token and without.
+/// Paths that do not exist, with a token and without.
 const NOWHERE: [&str; 44] = [
     "/",
     "*",
@@ -123,7 +123,7 @@ async fn an_open_path_is_open_in_every_spelling() {
 }
 
 #[tokio::test]
-async fn what_is_no_plain_path_leads_nowhere() {
+async fn a_path_that_is_not_plain_is_404() {
     let server = Server::start().await;
     let long = format!("/info/.{}/../../version", "/".repeat(2_048));
     for target in NOWHERE.into_iter().chain(["localhost:443", &long]) {
@@ -135,7 +135,7 @@ async fn what_is_no_plain_path_leads_nowhere() {
 }
 
 #[tokio::test]
-async fn what_is_no_target_at_all_is_refused_before_anything_looks_at_it() {
+async fn an_invalid_request_target_is_refused_before_routing() {
     let server = Server::start().await;
     for target in [
         &b"/ver sion"[..],
@@ -154,8 +154,8 @@ async fn what_is_no_target_at_all_is_refused_before_anything_looks_at_it() {
             assert_eq!(status, 400, "{}", target.escape_ascii());
         }
     }
-    // A path of this length has no form, and so leads nowhere; beyond what a head may have it depends on how much of it has
-    // come when that is seen.
+    // A path of this length is invalid, and so not found. Beyond the header limit, the status depends on how much of it
+    // has arrived when the server checks.
     for (segments, refused) in [(20_000, &[404][..]), (40_000, &[414, 431])] {
         let (status, _) = exchange(&server, "/a".repeat(segments).as_bytes(), true);
         assert!(refused.contains(&status), "{status}");
@@ -163,7 +163,7 @@ async fn what_is_no_target_at_all_is_refused_before_anything_looks_at_it() {
 }
 
 #[tokio::test]
-async fn a_fragment_is_no_part_of_what_is_asked_for() {
+async fn a_fragment_is_ignored() {
     let server = Server::start().await;
     assert_eq!(request(&server, "/info#/../version", false).0, 200);
     assert_eq!(request(&server, "/version#/../info", false).0, 401);
@@ -214,7 +214,7 @@ async fn a_query_arrives_as_it_was_sent() {
     }
 }
 
-/// The status without a token, of an answer that tells nothing else than that one is needed.
+/// Returns the status without a token, and asserts that the response only says that one is needed.
 fn refused(server: &Server, target: &str) -> u16 {
     let (status, body) = request(server, target, false);
     assert!(body.contains("access_denied"), "{target}: {body}");
@@ -225,7 +225,7 @@ fn request(server: &Server, target: &str, has_token: bool) -> (u16, String) {
     exchange(server, target.as_bytes(), has_token)
 }
 
-/// Asks with GET for a target, whatever its bytes are.
+/// Sends a GET request for a target of any bytes.
 fn exchange(server: &Server, target: &[u8], has_token: bool) -> (u16, String) {
     let mut head = b"GET ".to_vec();
     head.extend(target);

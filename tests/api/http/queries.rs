@@ -33,7 +33,7 @@ async fn the_listing_of_all_paths_is_gone() {
 }
 
 #[tokio::test]
-async fn a_parameter_that_stands_twice_is_400_and_the_error_names_it() {
+async fn a_duplicate_parameter_is_400_and_named() {
     let server = Server::start().await;
     given::set_value(&server, "/a", "v").await;
     for (query, parameter) in [
@@ -60,7 +60,7 @@ async fn a_parameter_that_stands_twice_is_400_and_the_error_names_it() {
 }
 
 #[tokio::test]
-async fn an_unparsable_scalar_is_400_and_the_error_names_the_parameter() {
+async fn an_unparsable_scalar_is_400_and_names_the_parameter() {
     let server = Server::start().await;
     given::set_value(&server, "/a", "v").await;
     for (query, parameter) in [
@@ -73,7 +73,7 @@ async fn an_unparsable_scalar_is_400_and_the_error_names_the_parameter() {
         ("name=/a&current=2", "current"),
         ("path=/&expires-within-days=x", "expires-within-days"),
         ("name-like=a&expires-within-days=1.5", "expires-within-days"),
-        // Where they count for nothing, too.
+        // Also where they have no effect.
         ("path=/&versions=abc", "versions"),
         ("path=/&versions=-1", "versions"),
         ("name-like=a&name=/a&current=maybe", "current"),

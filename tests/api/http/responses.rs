@@ -1,4 +1,4 @@
-//! What every response has: its media type, and the shape of errors.
+//! Common properties of responses: the media type, and the shape of errors.
 
 use keywright_harness::{Answer, Server};
 use reqwest::Method;
@@ -64,7 +64,7 @@ async fn the_server_header_names_the_product_and_its_version() {
 }
 
 #[tokio::test]
-async fn every_error_is_an_object_of_texts_with_a_message() {
+async fn every_error_is_an_object_of_strings_with_a_message() {
     let server = Server::start().await;
     given::set_value(&server, "/a", "v").await;
     for (status, answer) in [
@@ -110,7 +110,7 @@ async fn every_error_is_an_object_of_texts_with_a_message() {
 }
 
 #[tokio::test]
-async fn a_refused_token_is_described_beside_its_code() {
+async fn a_refused_token_has_an_error_code_and_a_description() {
     let server = Server::start().await;
     let without = server.request(Method::GET, "/version");
     let with_garbage = server.request(Method::GET, "/version").bearer_auth("x");
@@ -131,7 +131,7 @@ async fn a_refused_token_is_described_beside_its_code() {
 }
 
 #[tokio::test]
-async fn what_is_absent_answers_as_every_absent_thing_does() {
+async fn every_absent_resource_gets_the_same_404() {
     let server = Server::start().await;
     let absent = server.get("/api/v1/data?name=/absent").await.expect(404);
     for answer in [

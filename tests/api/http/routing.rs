@@ -80,7 +80,7 @@ async fn an_unknown_path_is_404_with_an_error() {
 }
 
 #[tokio::test]
-async fn an_unknown_path_tells_nothing_to_a_caller_without_a_token() {
+async fn an_unknown_path_without_a_token_is_401() {
     let server = Server::start().await;
     for path in unknown_paths() {
         let answer = server.send(server.request(Method::GET, path)).await;
@@ -90,7 +90,7 @@ async fn an_unknown_path_tells_nothing_to_a_caller_without_a_token() {
 }
 
 #[tokio::test]
-async fn a_bad_token_wins_over_everything_that_is_wrong_behind_it() {
+async fn a_bad_token_wins_over_all_other_errors() {
     let server = Server::start().await;
     for (method, path, body) in [
         (Method::PUT, "/api/v1/data", "not json"),

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::given;
 
 #[tokio::test]
-async fn texts_are_taken_for_booleans() {
+async fn strings_are_accepted_as_booleans() {
     let server = Server::start().await;
     let digits =
         json!({"exclude_upper": "true", "exclude_lower": "true", "include_special": "false"});
@@ -29,7 +29,7 @@ async fn texts_are_taken_for_booleans() {
 }
 
 #[tokio::test]
-async fn texts_are_taken_for_integers() {
+async fn strings_are_accepted_as_integers() {
     let server = Server::start().await;
     let version = given::generate(&server, "/a", "password", json!({"length": "12"})).await;
     assert_eq!(version["value"].as_str().unwrap().len(), 12);
@@ -41,7 +41,7 @@ async fn texts_are_taken_for_integers() {
 }
 
 #[tokio::test]
-async fn what_is_no_boolean_is_400() {
+async fn an_invalid_boolean_is_400() {
     let server = Server::start().await;
     for word in [json!("yes"), json!("1"), json!(""), json!([]), json!({})] {
         for body in [
@@ -57,7 +57,7 @@ async fn what_is_no_boolean_is_400() {
 }
 
 #[tokio::test]
-async fn what_is_no_integer_is_400() {
+async fn an_invalid_integer_is_400() {
     let server = Server::start().await;
     for number in [
         json!("twelve"),

@@ -1,4 +1,4 @@
-//! What a connection may be.
+//! Protocols of a connection.
 
 #![expect(
     clippy::unwrap_used,
@@ -63,7 +63,7 @@ async fn tls_1_2_and_1_3_are_spoken() {
 }
 
 #[tokio::test]
-async fn nothing_is_answered_without_tls() {
+async fn plaintext_requests_get_no_response() {
     let server = Server::start().await;
     let address = server.base_url().trim_start_matches("https://").to_owned();
     let answer = tokio::task::spawn_blocking(move || {
@@ -75,7 +75,7 @@ async fn nothing_is_answered_without_tls() {
             .write_all(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
             .unwrap();
         let mut answer = Vec::new();
-        // The server may reset the connection instead of closing it; either way there is no more to read.
+        // The server may reset the connection instead of closing it.
         let _ = connection.read_to_end(&mut answer);
         String::from_utf8_lossy(&answer).into_owned()
     })

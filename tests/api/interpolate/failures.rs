@@ -1,4 +1,4 @@
-//! What ends a call.
+//! Failures of an interpolation.
 
 use reqwest::Method;
 use serde_json::json;
@@ -6,7 +6,7 @@ use serde_json::json;
 use super::{interpolate, one_binding, with_secret};
 
 #[tokio::test]
-async fn a_reference_to_nothing_is_404() {
+async fn a_reference_to_an_absent_credential_is_404() {
     let (server, _) = with_secret().await;
     for reference in [
         "/nowhere",
@@ -62,7 +62,7 @@ async fn the_first_failure_ends_the_whole_call() {
 }
 
 #[tokio::test]
-async fn a_document_that_is_no_json_object_is_400() {
+async fn a_document_that_is_not_a_json_object_is_400() {
     let (server, _) = with_secret().await;
     for body in [
         "",
@@ -94,9 +94,9 @@ async fn only_post_interpolates() {
 }
 
 #[tokio::test]
-async fn what_is_referred_to_has_a_limit_together_however_often_it_is_the_same() {
+async fn repeated_references_count_toward_the_size_limit() {
     let server = keywright_harness::Server::start().await;
-    // With what is sealed beside it, a little more than 64,000 bytes.
+    // With the data sealed alongside, a little more than 64,000 bytes.
     let value = json!({"text": "x".repeat(64_000 - r#"{"text":""}"#.len())});
     for name in ["/one", "/other"] {
         server.set(name, "json", value.clone()).await.expect(200);

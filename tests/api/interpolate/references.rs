@@ -1,4 +1,4 @@
-//! What references are filled with.
+//! Values substituted for references.
 
 use keywright_harness::Server;
 use serde_json::json;
@@ -6,7 +6,7 @@ use serde_json::json;
 use super::{interpolate, one_binding, with_secret};
 
 #[tokio::test]
-async fn the_newest_version_is_filled_in() {
+async fn the_newest_version_is_substituted() {
     let (server, _) = with_secret().await;
     let newest = json!({"password": "newer"});
     server
@@ -19,7 +19,7 @@ async fn the_newest_version_is_filled_in() {
 }
 
 #[tokio::test]
-async fn references_to_one_credential_are_all_filled() {
+async fn all_references_to_one_credential_are_resolved() {
     let (server, value) = with_secret().await;
     let other = json!({"other": true});
     server
@@ -43,7 +43,7 @@ async fn references_to_one_credential_are_all_filled() {
 }
 
 #[tokio::test]
-async fn a_value_that_looks_like_a_reference_is_filled_in_as_it_is() {
+async fn a_value_that_looks_like_a_reference_is_not_resolved() {
     let server = Server::start().await;
     let value = json!({"store-ref": "/secret", "credentials": {"credhub-ref": "/nowhere"}});
     server
@@ -56,7 +56,7 @@ async fn a_value_that_looks_like_a_reference_is_filled_in_as_it_is() {
 }
 
 #[tokio::test]
-async fn service_names_can_not_lead_to_another_place() {
+async fn service_names_never_redirect_the_substitution() {
     let (server, value) = with_secret().await;
     for service in [
         "a/b",
@@ -83,7 +83,7 @@ async fn service_names_can_not_lead_to_another_place() {
 }
 
 #[tokio::test]
-async fn a_thousand_references_are_filled() {
+async fn a_thousand_references_are_resolved() {
     let (server, value) = with_secret().await;
     let bindings = |credentials: serde_json::Value| json!({"service": vec![json!({"credentials": credentials}); 1_000]});
     let document = bindings(json!({"store-ref": "/secret"}));

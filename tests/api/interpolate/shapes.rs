@@ -1,4 +1,4 @@
-//! Which places of a document are references, and what stays as it is.
+//! Parts of a document that are references, and unchanged parts.
 
 use keywright_harness::Server;
 use reqwest::Method;
@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{interpolate, one_binding, with_secret};
 
 #[tokio::test]
-async fn the_whole_credentials_object_becomes_the_value_and_nothing_else_changes() {
+async fn only_the_credentials_object_is_replaced_by_the_value() {
     let (server, value) = with_secret().await;
     let document = |credentials| {
         json!({
@@ -28,7 +28,7 @@ async fn the_whole_credentials_object_becomes_the_value_and_nothing_else_changes
 }
 
 #[tokio::test]
-async fn all_three_keys_are_references_and_the_underscore_form_counts_first() {
+async fn of_three_reference_keys_the_underscore_form_wins() {
     let (server, value) = with_secret().await;
     for key in ["store-ref", "credhub-ref", "credhub_ref"] {
         let answer = interpolate(&server, one_binding(&json!({key: "/secret"}))).await;
@@ -45,7 +45,7 @@ async fn all_three_keys_are_references_and_the_underscore_form_counts_first() {
 }
 
 #[tokio::test]
-async fn parentheses_around_a_reference_are_stripped_each_where_it_is() {
+async fn parentheses_around_a_reference_are_stripped() {
     let (server, value) = with_secret().await;
     for reference in [
         "((/secret))",
@@ -99,7 +99,7 @@ async fn every_other_shape_passes_through() {
 }
 
 #[tokio::test]
-async fn a_key_that_is_no_text_gives_way_to_the_next() {
+async fn a_reference_key_that_is_not_text_is_skipped() {
     let (server, value) = with_secret().await;
     let credentials = json!({"credhub_ref": 7, "credhub-ref": null, "store-ref": "/secret"});
     let answer = interpolate(&server, one_binding(&credentials))
@@ -110,7 +110,7 @@ async fn a_key_that_is_no_text_gives_way_to_the_next() {
 }
 
 #[tokio::test]
-async fn the_order_of_members_is_kept() {
+async fn the_order_of_fields_is_kept() {
     let server = Server::start().await;
     let value = r#"{"z":1,"a":{"y":[],"b":2},"m":null}"#;
     let set = format!(r#"{{"name":"/secret","type":"json","value":{value}}}"#);
@@ -129,7 +129,7 @@ async fn the_order_of_members_is_kept() {
 }
 
 #[tokio::test]
-async fn numbers_keep_all_their_digits_in_the_document_and_in_the_values() {
+async fn numbers_keep_all_digits_in_the_document_and_in_values() {
     let server = Server::start().await;
     let value = r#"{"large":123456789012345678901234567890,"exact":0.10000000000000000000001}"#;
     let body = format!(r#"{{"name": "/exact", "type": "json", "value": {value}}}"#);

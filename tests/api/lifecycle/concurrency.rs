@@ -11,7 +11,7 @@ use crate::given;
 const CALLERS: usize = 64;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_version_is_made_by_simultaneous_no_overwrites_and_every_caller_gets_it() {
+async fn simultaneous_no_overwrites_share_one_version() {
     let server = Arc::new(Server::start_with(&patient()).await);
     let body = json!({"name": "/new", "type": "password", "mode": "no-overwrite"});
     let versions = generate_all_at_once(&server, |_| body.clone()).await;
@@ -27,7 +27,7 @@ async fn one_version_is_made_by_simultaneous_no_overwrites_and_every_caller_gets
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_casing_of_a_name_makes_no_second_credential() {
+async fn simultaneous_casings_of_a_name_share_one_credential() {
     let server = Arc::new(Server::start_with(&patient()).await);
     let versions = generate_all_at_once(&server, |caller| {
         let name = if caller % 2 == 0 {
@@ -82,12 +82,12 @@ async fn of_writers_of_several_types_one_type_wins() {
     assert_eq!(given::versions(&server, "/new").await.len(), 1);
 }
 
-/// A server at which nobody is refused because the others come first, however slow the machine is.
+/// A server whose queue refuses no request, even on a slow machine.
 fn patient() -> Options {
     Options::default().environment("KEYWRIGHT_STORAGE__WAIT_SECONDS_MAX", "600")
 }
 
-/// The versions that as many callers get who all generate at once.
+/// Returns the versions that simultaneous generate requests get.
 async fn generate_all_at_once(server: &Arc<Server>, body: impl Fn(usize) -> Value) -> Vec<Value> {
     let answers = answers_at_once(server, body).await;
     answers

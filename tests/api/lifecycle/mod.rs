@@ -1,4 +1,4 @@
-//! What holds across requests: simultaneous writers, restarts, and the end of a server.
+//! Behavior across requests: simultaneous writers, restarts, and shutdown.
 
 mod concurrency;
 mod restart;

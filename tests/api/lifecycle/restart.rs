@@ -1,4 +1,4 @@
-//! What a server stored, another one finds.
+//! State that survives a restart.
 
 use keywright_harness::{Options, Server};
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ async fn everything_survives_a_restart() {
 }
 
 #[tokio::test]
-async fn what_was_answered_survives_a_kill() {
+async fn acknowledged_writes_survive_a_kill() {
     let server = Server::start().await;
     let mut stored = store_every_type(&server).await;
     for number in 0..20 {
@@ -28,7 +28,7 @@ async fn what_was_answered_survives_a_kill() {
 }
 
 #[tokio::test]
-async fn what_was_deleted_stays_deleted_after_a_kill() {
+async fn deleted_credentials_stay_deleted_after_a_kill() {
     let server = Server::start().await;
     let version = given::set_value(&server, "/a", "v").await;
     server.delete("/api/v1/data?name=/a").await.expect(204);

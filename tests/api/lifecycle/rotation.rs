@@ -1,5 +1,5 @@
-//! An authority is replaced while a TLS server goes on using a certificate that it signed. Real connections show which
-//! clients can reach that server at each step.
+//! A CA rotation while a TLS server uses a certificate of that CA. Real connections show which clients can reach the
+//! server at each step.
 
 #![expect(
     clippy::unwrap_used,
@@ -12,12 +12,12 @@ use serde_json::{Value, json};
 use crate::{certificates::Certificate, given};
 
 #[tokio::test]
-async fn an_authority_is_replaced_and_who_trusts_both_versions_connects_at_every_step() {
+async fn clients_trusting_both_ca_versions_connect_at_every_step() {
     let server = Server::start().await;
     let (root, leaf) = root_and_leaf(&server).await;
     let old = newest(&root).await;
 
-    // (a) The authority gets a new version, which is transitional: the old one goes on signing.
+    // (a) The CA gets a new, transitional version; the old one still signs.
     let body = json!({"set_as_transitional": true});
     let new = root.regenerate(body).await.expect(200).json();
     let reached = async || reached(&root, &leaf, &old, &new).await;
@@ -30,12 +30,12 @@ async fn an_authority_is_replaced_and_who_trusts_both_versions_connects_at_every
     let flagged = json!(given::id(&old));
     root.move_transitional(flagged).await.expect(200);
     assert_eq!(reached().await, by_old);
-    // The server gets one that the new version signed: who trusts only the old one is shut out.
+    // The server gets a leaf signed by the new version: clients that trust only the old one fail.
     leaf.regenerate(json!({})).await.expect(200);
     let by_new = ["new", "both", "current"];
     assert_eq!(reached().await, by_new);
 
-    // (c) The flag goes: the old version is no longer handed out.
+    // (c) The flag is cleared: the old version is no longer returned.
     root.move_transitional(Value::Null).await.expect(200);
     assert_eq!(root.current().await.len(), 1);
     assert_eq!(reached().await, by_new);
@@ -44,7 +44,7 @@ async fn an_authority_is_replaced_and_who_trusts_both_versions_connects_at_every
 }
 
 #[tokio::test]
-async fn leaves_that_are_renewed_before_the_flag_moves_shut_out_who_trusts_only_the_new_version() {
+async fn renewing_leaves_before_promotion_breaks_new_only_trust() {
     let server = Server::start().await;
     let (root, leaf) = root_and_leaf(&server).await;
     let body = json!({"set_as_transitional": true});
@@ -57,10 +57,10 @@ async fn leaves_that_are_renewed_before_the_flag_moves_shut_out_who_trusts_only_
     }
 }
 
-/// Servers and clients in the field are brought up to date one after the other: after each step some have what the step
-/// made, and others still what they had before it.
+/// Servers and clients are updated one after the other: after each step, some have its results and others still the
+/// previous ones.
 #[tokio::test]
-async fn with_both_authorities_in_ca_no_handshake_fails_from_the_first_step_to_the_last() {
+async fn with_concatenated_cas_no_handshake_fails_in_a_rotation() {
     let concatenated = Options::default().extra("\n[certificates]\nconcatenate_cas = true");
     let server = Server::start_with(&concatenated).await;
     let (root, leaf) = root_and_leaf(&server).await;
@@ -89,8 +89,8 @@ async fn with_both_authorities_in_ca_no_handshake_fails_from_the_first_step_to_t
     assert_eq!(reached_by_old_alone, [true, true, true, false, false]);
 }
 
-/// Asserts that after a step clients that trust what `ca` of the leaf says now and clients that trust what it said before
-/// connect to servers with its certificate of now and to servers with that of before. Returns the leaf as it is now.
+/// Asserts that after a step, clients with the leaf's current or previous `ca` connect to servers with its current or
+/// previous certificate. Returns the current leaf.
 async fn step(step: &str, leaf: &Certificate<'_>, before: &Value) -> Value {
     let now = in_use(leaf).await;
     for (presented, server) in [("before", before), ("now", &now)] {
@@ -104,11 +104,9 @@ async fn step(step: &str, leaf: &Certificate<'_>, before: &Value) -> Value {
     now
 }
 
-/// Which clients reach the server with the newest version of the leaf.
-///
-/// The first trusts nothing but the old version of the authority, the second nothing but the new one. The third trusts
-/// both: it was given them when there were both, and keeps them. The last is given at every step what the authority's
-/// versions in use and in transition are just then.
+/// Returns which clients reach a server with the newest version of the leaf. The first trusts only the old version of
+/// the CA, the second only the new one. The third trusts both permanently. The last trusts the current active and
+/// transitional versions.
 async fn reached(
     root: &Certificate<'_>,
     leaf: &Certificate<'_>,
@@ -131,7 +129,7 @@ async fn reached(
     reached.map(|(client, _)| *client).collect()
 }
 
-/// An authority and a leaf that it signed, with the keys that they get when nothing is said about them.
+/// A CA and a leaf signed by it, with keys of the default type.
 async fn root_and_leaf(server: &Server) -> (Certificate<'_>, Certificate<'_>) {
     let root = json!({"is_ca": true, "key_type": "rsa"});
     let root = Certificate::generate(server, "/root", root).await;

@@ -1,4 +1,4 @@
-//! How a server ends.
+//! Shutdown of a server.
 
 use std::{fs, thread, time::Duration};
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::given;
 
 #[tokio::test]
-async fn requests_under_way_are_finished_first() {
+async fn requests_in_progress_finish_before_shutdown() {
     let patient = Options::default()
         .server_settings("shutdown_seconds_max = 3600\nbody_seconds_max = 3600")
         .watched();
@@ -50,9 +50,9 @@ async fn requests_under_way_are_finished_first() {
     }
 }
 
-/// It does not wait for the hour that requests would have.
+/// It does not wait for the hour that requests may take.
 #[tokio::test]
-async fn a_server_without_requests_ends_at_once() {
+async fn a_server_without_requests_stops_at_once() {
     let patient = Options::default().server_settings("shutdown_seconds_max = 3600");
     let server = Server::start_with(&patient).await;
     given::set_value(&server, "/a", "v").await;
@@ -75,10 +75,10 @@ fn half(server: &Server, number: u8) -> (RawConnection, String) {
     (connection, rest.to_owned())
 }
 
-/// More keys than are made at once, so that some are still waiting when others are made.
+/// More keys than are generated simultaneously, so that some still wait.
 const REQUESTS: u8 = 5;
 
-/// What the log says when the server has been told to end.
+/// The log message at the beginning of a shutdown.
 const ENDING: &str = "ending: requests under way are finished";
 
 const POLL: Duration = Duration::from_millis(5);

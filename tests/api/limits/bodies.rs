@@ -15,13 +15,13 @@ use tokio::io::{AsyncWriteExt, split};
 use super::raw::{HTTP1, ORDINARY, read_answer, read_to_close, tls};
 
 #[tokio::test]
-async fn a_request_body_of_one_mib_is_taken_and_one_byte_more_is_413() {
+async fn a_request_body_over_one_mib_is_413() {
     let server = Server::start().await;
     expect_body_limit(&server, 1024 * 1024).await;
 }
 
 #[tokio::test]
-async fn the_limit_of_request_bodies_is_a_setting() {
+async fn the_body_limit_is_configurable() {
     let options = Options::default().server_settings("request_bytes_max = 2048");
     let server = Server::start_with(&options).await;
     expect_body_limit(&server, 2048).await;
@@ -58,7 +58,7 @@ async fn a_large_body_without_a_token_is_401() {
 }
 
 #[tokio::test]
-async fn ten_gib_that_are_announced_are_413_before_any_of_it_arrives() {
+async fn an_announced_body_of_10_gib_is_413_before_it_arrives() {
     let server = Server::start().await;
     for (method, path) in [
         ("PUT", "/api/v1/data"),
@@ -71,14 +71,14 @@ async fn ten_gib_that_are_announced_are_413_before_any_of_it_arrives() {
         stream.write_all(head.as_bytes()).await.unwrap();
         let answer = read_answer(&mut stream).await.unwrap();
         assert_eq!(answer.status, 413, "{method} {path}: {}", answer.body);
-        // What would follow is not waited for.
+        // The server does not wait for the rest.
         assert!(read_to_close(&mut stream).await.is_empty());
     }
     server.get("/health").await.expect(200);
 }
 
 #[tokio::test]
-async fn a_body_without_end_is_neither_kept_nor_taken_for_long() {
+async fn an_endless_body_is_not_buffered_and_soon_refused() {
     let server = Server::start().await;
     let before = memory_peak_kib(&server);
     let stream = tls(&server, ORDINARY, HTTP1).await.unwrap();
@@ -95,7 +95,7 @@ async fn a_body_without_end_is_neither_kept_nor_taken_for_long() {
     };
     let (taken, received) = tokio::join!(without_end, read_to_close(&mut incoming));
     let received = String::from_utf8_lossy(&received);
-    // The connection is closed while the client is still sending, so the answer may be lost.
+    // The connection closes while the client is still sending, so the response may be lost.
     assert!(
         received.is_empty() || received.starts_with("HTTP/1.1 413 "),
         "{received}"
@@ -126,7 +126,7 @@ fn memory_peak_kib(server: &Server) -> u64 {
     number.parse().unwrap()
 }
 
-/// A body that goes on for ever.
+/// An endless body.
 struct Endless;
 
 impl Body for Endless {
@@ -143,7 +143,7 @@ impl Body for Endless {
 
 const TEN_GIB: u64 = 10 * 1024 * 1024 * 1024;
 
-/// What is discarded beyond the limit, and what the kernel takes of it for both sides.
+/// Bytes discarded beyond the limit, and those in the kernel's buffers of both sides.
 const TAKEN_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 const MEMORY_KIB_MAX: u64 = 32 * 1024;

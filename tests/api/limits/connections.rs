@@ -10,7 +10,7 @@ use super::{
 };
 
 #[tokio::test]
-async fn one_address_has_no_more_connections_than_its_share() {
+async fn connections_per_address_are_limited() {
     let server = Server::start_with(&patient("connections_per_address_max = 2")).await;
     let silent = tcp(&server, OTHER).await.unwrap();
     let mut kept = tls(&server, OTHER, HTTP1).await.unwrap();
@@ -27,7 +27,7 @@ async fn one_address_has_no_more_connections_than_its_share() {
 }
 
 #[tokio::test]
-async fn a_quarter_of_all_connections_is_the_share_of_one_address_unless_configured() {
+async fn the_limit_per_address_defaults_to_a_quarter() {
     let server = Server::start_with(&patient("connections_max = 8")).await;
     let mut kept = Vec::new();
     for _ in 0..2 {
@@ -39,11 +39,11 @@ async fn a_quarter_of_all_connections_is_the_share_of_one_address_unless_configu
 }
 
 #[tokio::test]
-async fn idle_connections_make_room_when_all_places_are_taken() {
+async fn idle_connections_are_closed_when_the_limit_is_reached() {
     let lines = "connections_max = 4\nconnections_per_address_max = 4";
     let server = Server::start_with(&patient(lines)).await;
     let mut idle = Vec::new();
-    // The ordinary client has the fourth place.
+    // The ordinary client has the fourth connection.
     for _ in 0..3 {
         let mut stream = tls(&server, OTHER, HTTP1).await.unwrap();
         assert_eq!(ask(&mut stream).await.unwrap(), 200);
@@ -61,14 +61,14 @@ async fn idle_connections_make_room_when_all_places_are_taken() {
 }
 
 #[tokio::test]
-async fn connections_beyond_the_limit_wait_for_a_place() {
+async fn connections_beyond_the_limit_wait() {
     let lines = "connections_max = 3\nconnections_per_address_max = 3\nhandshake_seconds_max = 1";
     let server = Server::start_with(&patient(lines)).await;
     let mut silent = Vec::new();
     for _ in 0..6 {
         silent.push(tcp(&server, OTHER).await.unwrap());
     }
-    // Also when it has its place, it must be quick.
+    // It must also be quick once it is connected.
     until_answered(&server, ORDINARY).await;
     for stream in &mut silent {
         assert!(read_to_close(stream).await.is_empty());
@@ -76,7 +76,7 @@ async fn connections_beyond_the_limit_wait_for_a_place() {
 }
 
 #[tokio::test]
-async fn one_connection_has_no_more_requests_under_way_than_it_may() {
+async fn requests_per_connection_are_limited() {
     let server = Server::start_with(&patient("streams_per_connection_max = 2")).await;
     let mut stream = tls(&server, ORDINARY, HTTP2).await.unwrap();
     // The server waits for the bodies of the first two; the third is refused by a frame that resets it (RFC 9113, 5.1.2).

@@ -1,4 +1,4 @@
-//! What a client can do about the server's end: nothing.
+//! Clients cannot prevent or delay shutdown.
 
 use keywright_harness::{Options, Server, component};
 use reqwest::Method;
@@ -13,7 +13,7 @@ use super::{
 use crate::audit::events;
 
 #[tokio::test]
-async fn clients_that_say_nothing_do_not_keep_a_server_from_ending() {
+async fn silent_clients_do_not_prevent_shutdown() {
     let server = Server::start_with(&patient("shutdown_seconds_max = 3600")).await;
     let mut open = Vec::new();
     for first in [&b""[..], &hello(), &hello()[..8]] {
@@ -36,7 +36,7 @@ async fn clients_that_say_nothing_do_not_keep_a_server_from_ending() {
 }
 
 #[tokio::test]
-async fn requests_that_are_cut_off_leave_their_events_and_nothing_else() {
+async fn requests_cut_off_at_shutdown_leave_only_audit_events() {
     let server = Server::start_with(
         &patient("shutdown_seconds_max = 1")
             .generator("hostile", &endless())
@@ -81,7 +81,7 @@ async fn requests_that_are_cut_off_leave_their_events_and_nothing_else() {
     }
 }
 
-/// A generator that takes far longer than the server waits.
+/// A generator that takes far longer than the shutdown timeout.
 fn endless() -> String {
     format!(
         "component = \"{}\"\ngrants = [\"random\", \"signing\"]\nderived = true\n\

@@ -10,7 +10,7 @@ use super::{
 };
 
 #[tokio::test]
-async fn the_access_log_names_no_method_that_is_not_known() {
+async fn unknown_methods_are_not_in_the_access_log() {
     let server = Server::start().await;
     let method = "M".repeat(10_000);
     let head = format!("{method} /health HTTP/1.1\r\nHost: localhost\r\n\r\n");
@@ -43,7 +43,7 @@ async fn a_head_beyond_the_limit_is_431() {
 }
 
 #[tokio::test]
-async fn a_head_of_nearly_64_kib_is_taken_unless_configured() {
+async fn a_head_of_nearly_64_kib_is_accepted_by_default() {
     let server = Server::start().await;
     for (bytes, status) in [(60_000, 200), (65_537, 431)] {
         let request = server
@@ -71,7 +71,7 @@ async fn one_header_field_too_many_is_431() {
 }
 
 #[tokio::test]
-async fn one_byte_too_many_in_an_address_is_414() {
+async fn a_target_one_byte_over_the_limit_is_414() {
     for (lines, bytes_max) in [("uri_bytes_max = 1024", 1_024), ("", 8_192)] {
         let server = Server::start_with(&patient(lines)).await;
         for (bytes, status) in [(bytes_max, 200), (bytes_max + 1, 414)] {
@@ -91,7 +91,7 @@ async fn one_byte_too_many_in_an_address_is_414() {
 
 async fn answer(server: &Server, head: &str) -> Http1Answer {
     let mut stream = tls(server, ORDINARY, HTTP1).await.unwrap();
-    // The server may answer before all of it has arrived.
+    // The server may respond before all of it has arrived.
     let _ = stream.write_all(head.as_bytes()).await;
     read_answer(&mut stream).await.unwrap()
 }

@@ -1,10 +1,10 @@
-//! Frames of HTTP/2 (RFC 9113), by hand: what no well-behaved client would send.
+//! Handwritten frames of HTTP/2 (RFC 9113) that no well-behaved client would send.
 
 use std::io;
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// What a client begins with.
+/// The connection preface of a client.
 pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 pub(super) const DATA: u8 = 0;
@@ -35,13 +35,13 @@ pub(super) fn hello() -> Vec<u8> {
     [PREFACE, &frame(SETTINGS, 0, 0, &[])].concat()
 }
 
-/// The preface of a client that lets the server send so many bytes of each body.
+/// The preface of a client with this initial window size.
 pub(super) fn hello_with_window(bytes: u8) -> Vec<u8> {
     let initial_window_size = [0, 4, 0, 0, 0, bytes];
     [PREFACE, &frame(SETTINGS, 0, 0, &initial_window_size)].concat()
 }
 
-/// What lets the server send so many more bytes of the body on this stream.
+/// A frame that increases the window of this stream.
 pub(super) fn window_update(bytes: u32, stream: u32) -> Vec<u8> {
     frame(WINDOW_UPDATE, 0, stream, &bytes.to_be_bytes())
 }
@@ -57,7 +57,7 @@ pub(super) fn get(path: &str, stream: u32) -> Vec<u8> {
     frame(HEADERS, END_STREAM | END_HEADERS, stream, &fields.concat())
 }
 
-/// The head of a request for a token, whose body the server waits for.
+/// The head of a token request, whose body the server waits for.
 pub(super) fn form_without_body(stream: u32) -> Vec<u8> {
     form_to("/identity/oauth/token", stream)
 }
@@ -142,7 +142,7 @@ pub(super) async fn read_frame(stream: &mut (impl AsyncRead + Unpin)) -> io::Res
     })
 }
 
-/// Reads until a frame of this kind comes on this stream.
+/// Reads up to the first frame of this kind on this stream.
 pub(super) async fn read_until(
     stream: &mut (impl AsyncRead + Unpin),
     kind: u8,
@@ -156,7 +156,7 @@ pub(super) async fn read_until(
     }
 }
 
-/// The kinds of all frames in what the server sent.
+/// The kinds of all frames that the server sent.
 pub(super) fn kinds(mut bytes: &[u8]) -> Vec<u8> {
     let mut kinds = Vec::new();
     while let Some((head, rest)) = bytes.split_at_checked(9) {

@@ -1,4 +1,4 @@
-//! What one client may take from the others: sizes, times, connections, requests. Each limit is met one past it.
+//! Limits on what one client may use: sizes, times, connections, requests. Each limit is tested one past it.
 
 #![expect(
     clippy::expect_used,
@@ -22,7 +22,7 @@ mod writes;
 
 use keywright_harness::Options;
 
-/// A server with all times so long that none of them ends, but those that are given, in seconds, or any other lines.
+/// A server with timeouts that never expire, except those in the given lines of settings.
 fn patient(lines: &str) -> Options {
     let times = [
         "handshake_seconds_max",

@@ -58,16 +58,16 @@ pub(super) async fn tls(
     Ok(stream)
 }
 
-/// Reads until the server has closed the connection, and returns what came.
+/// Reads until the server closes the connection, and returns the received bytes.
 pub(super) async fn read_to_close(stream: &mut (impl AsyncRead + Unpin)) -> Vec<u8> {
     let mut received = Vec::new();
-    // A connection may be closed in any way: by an end, with or without TLS saying so, or by a reset.
+    // A connection may be closed with or without a TLS closure alert, or be reset.
     let read = timeout(PATIENCE, stream.read_to_end(&mut received)).await;
     assert!(read.is_ok(), "the server leaves the connection open");
     received
 }
 
-/// Sends the same bytes over and over, slowly, until the server has closed the connection; returns what came.
+/// Sends the same bytes slowly and repeatedly until the server closes the connection; returns the received bytes.
 pub(super) async fn drip_to_close<S>(stream: S, drip: &[u8]) -> Vec<u8>
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -84,7 +84,7 @@ where
     let dripping = async {
         loop {
             if outgoing.write_all(drip).await.is_err() || outgoing.flush().await.is_err() {
-                // Whether the server has closed it, the other side tells.
+                // The reading half notices when the server has closed the connection.
                 std::future::pending::<()>().await;
             }
             sleep(pause).await;
@@ -96,14 +96,14 @@ where
     }
 }
 
-/// What an HTTP/1.1 server answered: the status, the head, the body.
+/// A response of HTTP/1.1: the status, the head, the body.
 pub(super) struct Http1Answer {
     pub(super) status: u16,
     pub(super) head: String,
     pub(super) body: String,
 }
 
-/// Reads one answer with a length.
+/// Reads one response with a length.
 pub(super) async fn read_answer(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Http1Answer> {
     timeout(PATIENCE, async {
         let mut head = Vec::new();
@@ -128,14 +128,14 @@ pub(super) async fn read_answer(stream: &mut (impl AsyncRead + Unpin)) -> io::Re
     .expect("the server does not answer")
 }
 
-/// Asks for `/health` over an HTTP/1.1 connection, which stays open.
+/// Requests `/health` over an HTTP/1.1 connection, which stays open.
 pub(super) async fn ask(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> io::Result<u16> {
     stream.write_all(HEALTH).await?;
     Ok(read_answer(stream).await?.status)
 }
 
-/// Connects from this address again and again until the server answers: because it does not at first, or because the client,
-/// on a busy machine, is not always in time. Returns the connection.
+/// Connects from this address repeatedly until the server responds: it may refuse at first, or the client may be too
+/// slow on a busy machine. Returns the connection.
 pub(super) async fn until_answered(server: &Server, source: Ipv4Addr) -> TlsStream<TcpStream> {
     let asked = async || {
         let mut stream = tls(server, source, HTTP1).await?;
@@ -146,7 +146,7 @@ pub(super) async fn until_answered(server: &Server, source: Ipv4Addr) -> TlsStre
     until_in_time(asked).await
 }
 
-/// Has a client try to do something again and again, until the server does not give it up meanwhile.
+/// Repeats a client's attempt until it completes before the server disconnects it.
 pub(super) async fn until_in_time<T>(attempt: impl AsyncFn() -> io::Result<T>) -> T {
     let attempts = async {
         loop {
@@ -181,5 +181,5 @@ fn client_config() -> &'static ClientConfig {
     })
 }
 
-/// When a test is given up: far later than anything that it waits for.
+/// The timeout of a test, far longer than anything that it waits for.
 pub(super) const PATIENCE: Duration = Duration::from_mins(4);

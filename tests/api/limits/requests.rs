@@ -1,4 +1,4 @@
-//! How many requests there may be: under way at once, and of one actor in a second.
+//! Limits on requests: simultaneous ones, and those of one actor per second.
 
 use keywright_harness::{Answer, Server};
 use reqwest::{Method, header};
@@ -11,7 +11,7 @@ use super::{
 };
 
 #[tokio::test]
-async fn requests_beyond_the_limit_are_503_and_say_when_to_try_again() {
+async fn requests_beyond_the_limit_are_503_with_retry_after() {
     let server = Server::start_with(&patient("requests_max = 2\nrequests_per_actor_max = 2")).await;
     let mut first = under_way(&server).await;
     let mut second = under_way(&server).await;
@@ -33,7 +33,7 @@ async fn requests_beyond_the_limit_are_503_and_say_when_to_try_again() {
 }
 
 #[tokio::test]
-async fn requests_of_one_actor_beyond_its_share_are_429_and_others_are_answered() {
+async fn an_actor_over_its_request_limit_is_429_and_others_succeed() {
     for lines in [
         "requests_max = 8",
         "requests_max = 3\nrequests_per_actor_max = 2",
@@ -59,7 +59,7 @@ async fn requests_of_one_actor_beyond_its_share_are_429_and_others_are_answered(
 }
 
 #[tokio::test]
-async fn a_request_that_is_given_up_leaves_its_place() {
+async fn an_abandoned_request_releases_its_slot() {
     let server = Server::start_with(&patient("requests_max = 1")).await;
     for _ in 0..3 {
         drop(under_way(&server).await);
@@ -69,7 +69,7 @@ async fn a_request_that_is_given_up_leaves_its_place() {
 }
 
 #[tokio::test]
-async fn an_actor_that_asks_too_often_is_429_and_others_are_answered() {
+async fn an_actor_over_its_rate_is_429_and_others_succeed() {
     let server = Server::start_with(&patient("requests_per_second_max = 1")).await;
     let user_token = user_token(&server).await;
     let mut calls = JoinSet::new();
@@ -97,20 +97,20 @@ async fn an_actor_that_asks_too_often_is_429_and_others_are_answered() {
 }
 
 #[tokio::test]
-async fn actors_may_ask_as_often_as_they_like_unless_configured() {
+async fn request_rates_are_unlimited_by_default() {
     let server = Server::start().await;
     for _ in 0..300 {
         server.get("/version").await.expect(200);
     }
 }
 
-/// Asks until there is a place again.
+/// Repeats a request until a slot is free.
 async fn until_free(server: &Server) {
     let free = async { while [429, 503].contains(&server.get("/version").await.status) {} };
     timeout(PATIENCE, free).await.expect("a free place");
 }
 
-/// A request whose body the server waits for, which it has said.
+/// A request in progress, whose body the server has asked for.
 async fn under_way(server: &Server) -> TlsStream<TcpStream> {
     let mut stream = tls(server, OTHER, HTTP1).await.unwrap();
     let head = format!(

@@ -1,4 +1,4 @@
-//! A thousand clients at once that do as little as they can, and one that sends without end.
+//! A thousand simultaneous clients that do as little as possible, and one that sends endlessly.
 
 use std::{
     net::Ipv4Addr,
@@ -26,13 +26,13 @@ use super::{
 use crate::given;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_thousand_slow_clients_leave_the_server_answering_others() {
+async fn others_are_served_despite_a_thousand_slow_clients() {
     let clients = clients();
     let share = format!("connections_per_address_max = {clients}");
     let server = Arc::new(Server::start_with(&patient(&share)).await);
     let slow = SlowClients::start(&server, OTHER, clients).await;
 
-    // All of them are there: there is no place for one more.
+    // All are connected: the limit is reached.
     assert!(tls(&server, OTHER, HTTP1).await.is_err());
     ask_for_ordinary_things(&server).await;
     assert_eq!(slow.ended.load(Ordering::Relaxed), 0);
@@ -45,7 +45,7 @@ async fn a_thousand_slow_clients_leave_the_server_answering_others() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_thousand_slow_clients_lose_their_places() {
+async fn a_thousand_slow_clients_are_disconnected() {
     let clients = clients();
     let options = Options::default().server_settings(&format!(
         "connections_per_address_max = {clients}\nhandshake_seconds_max = 5\nheader_seconds_max = 1\n\
@@ -73,7 +73,7 @@ impl SlowClients {
             running: JoinSet::new(),
             ended: Arc::default(),
         };
-        // The kernel drops what it can't queue for the server; a client that sends nothing would never learn of it.
+        // The kernel drops connections that it cannot queue; a silent client would never notice.
         for batch in (0..count).collect::<Vec<_>>().chunks(STARTING_AT_ONCE) {
             let mut starting = JoinSet::new();
             for number in batch.iter().copied() {
@@ -103,7 +103,8 @@ trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
-/// One of the ways to be slow: what is open, and what is sent on it over and over. The server may have ended it by then.
+/// Returns one kind of slow client: the connection, and the bytes to send on it repeatedly. The server may have closed
+/// it already.
 async fn slow_client(
     server: &Server,
     source: Ipv4Addr,

@@ -1,6 +1,6 @@
-//! How long a client may take: for a handshake, a head, a body, or for nothing at all. In each test one time is a second,
-//! and all others are an hour. What a client of the test must have done within the second is tried until it was in time, and
-//! a connection that is written to may have been closed by then.
+//! Timeouts for handshakes, heads, bodies and idle connections. Each test sets one timeout to a second and all others
+//! to an hour. Steps that a client must complete within the second are repeated until they are in time, and writes may
+//! fail as the connection may be closed by then.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use super::{
 };
 
 #[tokio::test]
-async fn a_handshake_that_takes_too_long_is_given_up() {
+async fn a_slow_handshake_is_aborted() {
     let server = Server::start_with(&patient("handshake_seconds_max = 1")).await;
     let mut silent = tcp(&server, ORDINARY).await.unwrap();
     let mut slow = tcp(&server, ORDINARY).await.unwrap();
@@ -32,7 +32,7 @@ async fn a_handshake_that_takes_too_long_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_client_that_completes_no_first_request_is_given_up() {
+async fn a_client_without_a_complete_first_request_is_closed() {
     let server = Server::start_with(&patient("header_seconds_max = 1")).await;
     for (protocol, first, drip) in [
         (HTTP1, Vec::new(), &b""[..]),
@@ -52,7 +52,7 @@ async fn a_client_that_completes_no_first_request_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_later_head_that_takes_too_long_is_given_up() {
+async fn a_slow_head_of_a_later_request_closes_the_connection() {
     let server = Server::start_with(&patient("header_seconds_max = 1")).await;
     let mut stream = until_answered(&server, ORDINARY).await;
     let _ = stream.write_all(&HEALTH[..10]).await;
@@ -60,7 +60,7 @@ async fn a_later_head_that_takes_too_long_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_connection_without_a_request_under_way_is_ended() {
+async fn an_idle_connection_is_closed() {
     let server = Server::start_with(&patient("idle_seconds_max = 1")).await;
     let mut stream = until_answered(&server, ORDINARY).await;
     assert!(read_to_close(&mut stream).await.is_empty());
@@ -83,7 +83,7 @@ async fn a_connection_without_a_request_under_way_is_ended() {
 }
 
 #[tokio::test]
-async fn an_http2_client_that_answers_no_ping_is_given_up() {
+async fn an_http2_client_without_a_ping_response_is_disconnected() {
     let lines = "ping_interval_seconds = 1\nping_seconds_max = 1";
     let server = Server::start_with(&patient(lines)).await;
     let asked = async || {
@@ -97,11 +97,11 @@ async fn an_http2_client_that_answers_no_ping_is_given_up() {
 }
 
 #[tokio::test]
-async fn an_old_connection_is_ended_between_two_requests() {
+async fn an_old_connection_is_closed_between_two_requests() {
     let server = Server::start_with(&patient("connection_seconds_max = 1")).await;
     let mut stream = until_answered(&server, ORDINARY).await;
     while let Ok(()) = stream.write_all(HEALTH).await {
-        // The last one says that it is, or the connection is closed after one that did not.
+        // The last response announces the closure, or the connection closes after one that did not.
         match read_answer(&mut stream).await {
             Ok(answer) => assert_eq!(answer.status, 200),
             Err(_) => break,
@@ -111,7 +111,7 @@ async fn an_old_connection_is_ended_between_two_requests() {
 }
 
 #[tokio::test]
-async fn an_old_connection_is_ended_though_its_client_does_not_say_that_it_was_told() {
+async fn an_old_connection_closes_without_the_client_acknowledging() {
     let server = Server::start_with(&patient("connection_seconds_max = 1")).await;
     let asked = async || {
         let mut stream = tls(&server, ORDINARY, HTTP2).await?;
@@ -129,7 +129,7 @@ async fn an_old_connection_is_ended_though_its_client_does_not_say_that_it_was_t
             }
             sleep(Duration::from_millis(100)).await;
         }
-        // Whether the server has closed it, the other side tells.
+        // The reading half notices when the server has closed the connection.
         std::future::pending::<()>().await;
     };
     tokio::select! {

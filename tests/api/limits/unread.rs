@@ -32,7 +32,7 @@ async fn an_early_response_over_http2_follows_a_body_within_the_limit() {
 }
 
 #[tokio::test]
-async fn an_early_response_over_http2_does_not_wait_for_a_body_beyond_the_limit() {
+async fn early_http2_responses_do_not_wait_for_oversized_bodies() {
     let server = Server::start_with(&patient("request_bytes_max = 1024")).await;
     let mut stream = refused_request(&server, &[b' '; 1025]).await;
     expect_frame(&mut stream, HEADERS).await;
@@ -52,7 +52,7 @@ async fn an_early_response_over_http2_does_not_wait_for_a_slow_body() {
 }
 
 #[tokio::test]
-async fn an_early_response_does_not_wait_for_a_body_that_waits_for_100_continue() {
+async fn early_responses_do_not_wait_for_a_100_continue_body() {
     let server = Server::start_with(&patient("")).await;
     let mut stream = tls(&server, ORDINARY, HTTP1).await.unwrap();
     let head = "PUT /api/v1/data HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\

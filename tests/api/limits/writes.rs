@@ -1,4 +1,4 @@
-//! Clients that ask and take no answer.
+//! Clients that send requests and read no response.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use super::{
 use crate::given;
 
 #[tokio::test]
-async fn a_client_that_reads_nothing_is_given_up() {
+async fn a_client_that_reads_nothing_is_disconnected() {
     let lines = "write_seconds_max = 1\nconnections_per_address_max = 1";
     let server = Server::start_with(&patient(lines)).await;
     let large = json!({"text": "x".repeat(60_000)});
@@ -32,18 +32,18 @@ async fn a_client_that_reads_nothing_is_given_up() {
         server.token()
     );
     for _ in 0..REQUESTS {
-        // On a busy machine it may have been given up by then.
+        // On a busy machine the server may have closed the connection already.
         let _ = stream.write_all(request.as_bytes()).await;
     }
     let _ = stream.flush().await;
-    // Its place is free again, though it has not closed the connection.
+    // Its slot is free again, although it has not closed the connection.
     until_answered(&server, OTHER).await;
     let received = read_to_close(&mut stream).await;
     assert!(received.len() < REQUESTS * VERSIONS * 60_000);
 }
 
 #[tokio::test]
-async fn a_client_that_lets_no_body_be_sent_whole_is_given_up() {
+async fn a_client_that_never_reads_a_whole_body_is_disconnected() {
     let server = Server::start_with(&patient("write_seconds_max = 1")).await;
     for (window, is_begun) in [(0, false), (1, true)] {
         let mut stream = tls(&server, ORDINARY, HTTP2).await.unwrap();
@@ -56,7 +56,7 @@ async fn a_client_that_lets_no_body_be_sent_whole_is_given_up() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_not_taken_whole_keeps_its_place() {
+async fn an_incompletely_read_response_keeps_its_slot() {
     let lines = "requests_max = 1\nrequests_per_actor_max = 1";
     let server = Server::start_with(&patient(lines)).await;
     for window in [0, 1] {
@@ -75,12 +75,12 @@ async fn an_answer_that_is_not_taken_whole_keeps_its_place() {
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_one_answer_is_given_up_though_it_takes_others() {
+async fn a_client_ignoring_one_response_of_many_is_disconnected() {
     let server = Server::start_with(&patient("write_seconds_max = 1")).await;
     let stream = tls(&server, ORDINARY, HTTP2).await.unwrap();
     let (mut incoming, mut outgoing) = split(stream);
     let taken = |id| [get("/info", id), window_update(10_000, id)].concat();
-    // The first that it takes comes with the one that it leaves, so that it is answered however busy the machine is.
+    // The first response that it reads is requested with the ignored one, so that it arrives even on a busy machine.
     let first = [hello_with_window(0), get("/info", 1), taken(3)].concat();
     outgoing.write_all(&first).await.unwrap();
     let asking = async {
@@ -91,7 +91,7 @@ async fn a_client_that_leaves_one_answer_is_given_up_though_it_takes_others() {
             }
             sleep(Duration::from_millis(100)).await;
         }
-        // Whether the server has closed it, the other side tells.
+        // The reading half notices when the server has closed the connection.
         std::future::pending::<()>().await;
     };
     tokio::select! {
@@ -100,6 +100,6 @@ async fn a_client_that_leaves_one_answer_is_given_up_though_it_takes_others() {
     }
 }
 
-/// How much is asked for: far more than the kernel takes for both sides.
+/// The number of versions to read: far more than the kernel buffers for both sides.
 const VERSIONS: usize = 10;
 const REQUESTS: usize = 40;

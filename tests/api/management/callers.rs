@@ -1,4 +1,4 @@
-//! Who may use `/management`: the actors that the configuration names, and to read the mode who is on the server's own machine.
+//! Authorization for `/management`: configured actors, and local callers for reading the mode.
 
 use std::{fs, net::IpAddr};
 
@@ -12,7 +12,7 @@ const ELSEWHERE: [u8; 4] = [127, 0, 0, 2];
 const SWITCH_ON: &str = r#"{"read_only_mode":true}"#;
 
 #[tokio::test]
-async fn from_the_servers_own_address_every_authenticated_caller_may_read() {
+async fn authenticated_local_callers_may_read() {
     let server = Server::start_with(&actors("[]")).await;
     server.get("/management").await.expect(200);
     let on = json!({"read_only_mode": true});
@@ -20,7 +20,7 @@ async fn from_the_servers_own_address_every_authenticated_caller_may_read() {
 }
 
 #[tokio::test]
-async fn from_another_address_nobody_may_who_is_not_named() {
+async fn an_unlisted_actor_from_another_address_is_refused() {
     let server = Server::start_with(&actors("[]")).await;
     for (method, body) in [
         (Method::GET, ""),
@@ -37,7 +37,7 @@ async fn from_another_address_nobody_may_who_is_not_named() {
 }
 
 #[tokio::test]
-async fn from_another_address_the_named_may() {
+async fn listed_actors_are_allowed_from_another_address() {
     let client = "uaa-client:developer";
     let user = "uaa-user:3f0b6a3c-5f0e-4a9b-9d0e-6d1c4a1f2b10";
     for (named, client_status, user_status) in [
@@ -69,7 +69,7 @@ async fn from_another_address_the_named_may() {
 }
 
 #[tokio::test]
-async fn what_a_request_says_of_its_origin_is_of_no_account() {
+async fn forwarded_headers_do_not_change_the_origin() {
     let server = Server::start_with(&actors("[]")).await;
     for (name, value) in [
         ("x-forwarded-for", "127.0.0.1"),
@@ -84,7 +84,7 @@ async fn what_a_request_says_of_its_origin_is_of_no_account() {
 }
 
 #[tokio::test]
-async fn who_is_not_known_gets_401_from_every_address() {
+async fn unauthenticated_callers_get_401_from_every_address() {
     let server = Server::start_with(&actors(r#"["uaa-client:developer"]"#)).await;
     for method in [Method::GET, Method::POST] {
         for request in [
@@ -118,7 +118,7 @@ async fn the_rule_holds_however_the_path_is_spelled() {
 }
 
 #[tokio::test]
-async fn a_wrong_method_is_404_for_those_too_who_may_not() {
+async fn a_wrong_method_is_404_for_refused_callers_too() {
     let server = Server::start().await;
     let token = server.token();
     for method in [Method::PUT, Method::DELETE, Method::PATCH] {
@@ -128,7 +128,7 @@ async fn a_wrong_method_is_404_for_those_too_who_may_not() {
 }
 
 #[tokio::test]
-async fn a_configured_actor_that_no_caller_can_be_is_refused_at_start() {
+async fn an_impossible_configured_actor_is_refused_at_start() {
     for actor in [
         "developer",
         "uaa-client:",

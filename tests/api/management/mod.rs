@@ -1,4 +1,4 @@
-//! `/management`, and what it switches.
+//! `/management` and read-only mode.
 
 #![expect(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! Read-only mode: what is refused in it, and what goes on.
+//! Read-only mode: refused and permitted requests.
 
 use keywright_harness::Server;
 use reqwest::{Method, header::CONTENT_TYPE};
@@ -10,18 +10,18 @@ use crate::given;
 const ID: &str = "8ffd2a43-0ba6-44cf-8b55-e2e9ba2cb9e9";
 
 #[tokio::test]
-async fn every_write_is_503_and_says_why() {
+async fn every_write_is_503_with_the_reason() {
     let server = Server::start().await;
     given::set_value(&server, "/a", "v").await;
     switch(&server, true).await;
     for (method, path) in writes() {
-        // Neither a bad body, nor a bad query, nor what is absent is looked at.
+        // Bodies, queries and the existence of resources are not checked.
         for body in ["", "not JSON", r#"{"unknown":1}"#] {
             let request = server.authorized(method.clone(), &path).body(body);
             let answer = server.send(request).await;
             assert_eq!(answer.status, 503, "{method} {path}: {answer:?}");
             assert!(answer.error().contains("read-only"), "{answer:?}");
-            // Nobody but the operator knows when.
+            // The end of read-only mode is unknown.
             assert_eq!(answer.header("retry-after"), None);
         }
         let request = server.request(method, &path).bearer_auth(server.token());
@@ -31,7 +31,7 @@ async fn every_write_is_503_and_says_why() {
 }
 
 #[tokio::test]
-async fn writes_are_taken_again_when_it_is_over() {
+async fn writes_succeed_after_read_only_mode() {
     let server = Server::start().await;
     let set = json!({"name": "/a", "type": "value", "value": "v"});
     switch(&server, true).await;
@@ -43,7 +43,7 @@ async fn writes_are_taken_again_when_it_is_over() {
 }
 
 #[tokio::test]
-async fn reads_go_on() {
+async fn reads_succeed() {
     let server = Server::start().await;
     let version = given::set(&server, "/a", "json", json!({"k": 1})).await;
     let by_id = format!("/api/v1/data/{}", given::id(&version));
@@ -72,7 +72,7 @@ async fn reads_go_on() {
 }
 
 #[tokio::test]
-async fn interpolation_goes_on() {
+async fn interpolation_succeeds() {
     let server = Server::start().await;
     given::set(&server, "/a", "json", json!({"k": 1})).await;
     switch(&server, true).await;
@@ -87,7 +87,7 @@ async fn interpolation_goes_on() {
 }
 
 #[tokio::test]
-async fn logging_in_goes_on() {
+async fn logging_in_succeeds() {
     let server = Server::start().await;
     switch(&server, true).await;
     let request = server
@@ -118,7 +118,7 @@ async fn head_and_options_count_as_writes() {
 }
 
 #[tokio::test]
-async fn who_is_not_known_is_told_nothing_of_it() {
+async fn unauthenticated_callers_do_not_learn_of_read_only_mode() {
     let server = Server::start().await;
     switch(&server, true).await;
     for (method, path) in writes() {
@@ -163,7 +163,7 @@ async fn a_wrong_method_and_an_unknown_path_are_404_as_ever() {
 }
 
 #[tokio::test]
-async fn a_write_that_had_begun_is_finished() {
+async fn a_write_in_progress_completes() {
     let server = Server::start().await;
     let body = json!({"name": "/a", "type": "value", "value": "v"}).to_string();
     let head = format!(
@@ -174,7 +174,7 @@ async fn a_write_that_had_begun_is_finished() {
     );
     let mut begun = server.connect();
     begun.send(head.as_bytes());
-    // The server asks for the body once it has let the request in.
+    // The server asks for the body once it has admitted the request.
     let asked = begun.receive_until("\r\n\r\n");
     assert!(asked.starts_with("HTTP/1.1 100"), "{asked}");
     switch(&server, true).await;
@@ -184,7 +184,7 @@ async fn a_write_that_had_begun_is_finished() {
 }
 
 #[tokio::test]
-async fn a_refused_write_is_no_error_of_the_server() {
+async fn a_refused_write_is_not_logged_as_a_server_error() {
     let server = Server::start().await;
     switch(&server, true).await;
     server.delete("/api/v1/data?name=/a").await.expect(503);

@@ -1,4 +1,4 @@
-//! GET and POST /management: what they take and say.
+//! GET and POST /management: requests and responses.
 
 use keywright_harness::{Options, Server};
 use reqwest::{Method, header::CONTENT_TYPE};
@@ -7,7 +7,7 @@ use serde_json::json;
 use super::switch;
 
 #[tokio::test]
-async fn the_mode_is_off_at_start_and_then_as_it_was_switched_last() {
+async fn the_mode_is_off_at_start_and_then_as_last_set() {
     let server = Server::start().await;
     assert_mode(&server, false).await;
     for is_on in [true, true, false, false, true] {
@@ -17,7 +17,7 @@ async fn the_mode_is_off_at_start_and_then_as_it_was_switched_last() {
 }
 
 #[tokio::test]
-async fn the_mode_is_forgotten_when_the_server_ends() {
+async fn the_mode_does_not_survive_a_restart() {
     let server = Server::start().await;
     switch(&server, true).await;
     let directory = server.stop().await;
@@ -26,7 +26,7 @@ async fn the_mode_is_forgotten_when_the_server_ends() {
 }
 
 #[tokio::test]
-async fn texts_that_say_true_or_false_are_taken() {
+async fn the_strings_true_and_false_are_accepted() {
     let server = Server::start().await;
     for (text, is_on) in [("true", true), ("false", false)] {
         let answer = server
@@ -91,7 +91,7 @@ async fn a_body_that_is_not_json_by_its_type_is_400() {
 }
 
 #[tokio::test]
-async fn who_switches_the_mode_is_logged() {
+async fn the_actor_who_changes_the_mode_is_logged() {
     let server = Server::start().await;
     switch(&server, true).await;
     let log = server.log();

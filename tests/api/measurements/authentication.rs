@@ -1,4 +1,4 @@
-//! Callers that did not prove who they are, by reason.
+//! Metrics of failed authentication, by reason.
 
 use keywright_harness::{
     Options, Server,
@@ -10,7 +10,7 @@ use serde_json::json;
 const FAILURES: &str = "keywright_authentication_failures_total";
 
 #[tokio::test]
-async fn each_reason_for_refusing_a_token_is_counted_apart() {
+async fn each_reason_for_refusing_a_token_is_counted_separately() {
     let server = Server::start_with(&Options::default().watched()).await;
     let mint = Mint::of(&server).await;
     let expired = mint.claims_with("exp", json!(seconds_since_epoch() - 3_600));
@@ -42,7 +42,7 @@ async fn each_reason_for_refusing_a_token_is_counted_apart() {
 }
 
 #[tokio::test]
-async fn a_provider_that_does_not_answer_is_a_reason_of_its_own() {
+async fn an_unresponsive_provider_is_counted_separately() {
     let options = Options::default()
         .identity_provider("https://127.0.0.1:1/identity")
         .watched();

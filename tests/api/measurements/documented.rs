@@ -1,4 +1,4 @@
-//! What is measured is what the documentation says, in the format that others read.
+//! The metrics match the documentation and the standard format.
 
 #![expect(
     clippy::unwrap_used,
@@ -19,7 +19,7 @@ use serde_json::json;
 
 use crate::given;
 
-/// A scrape of a server that has something to tell of everything.
+/// A scrape of a server with samples for every metric.
 async fn full_scrape() -> Scrape {
     let server = Server::start_with(&Options::default().watched().extra(RETENTION)).await;
     given::generate(&server, "/p", "password", json!({})).await;
@@ -39,7 +39,7 @@ async fn full_scrape() -> Scrape {
         .await
 }
 
-/// A policy, without which there is nothing to tell of retention.
+/// A policy, which metrics of retention require.
 const RETENTION: &str = r#"
 [retention]
 interval_seconds = 1
@@ -56,7 +56,7 @@ fn documented() -> BTreeMap<String, (String, BTreeSet<String>)> {
         let mut cells = row.trim_matches('|').split(" | ").map(str::trim);
         let name = cells.next().unwrap().trim_matches('`').to_owned();
         let kind = cells.next().unwrap().to_owned();
-        // Behind a colon stand the values of a label.
+        // The values of a label follow a colon.
         let labels = cells.next().unwrap().split(';').map(str::trim);
         let labels = labels.filter_map(|label| label.split('`').nth(1));
         (name, (kind, labels.map(str::to_owned).collect()))
@@ -97,7 +97,7 @@ async fn names_have_the_prefix_and_end_in_their_unit() {
 }
 
 #[tokio::test]
-async fn a_stranger_reads_the_same() {
+async fn an_independent_parser_reads_the_same_metrics() {
     let scrape = full_scrape().await;
     let lines = scrape.text().lines().map(|line| Ok(line.to_owned()));
     let read = prometheus_parse::Scrape::parse(lines).unwrap();

@@ -14,7 +14,7 @@ use keywright_harness::{Options, Server};
 use reqwest::Method;
 use serde_json::json;
 
-/// As many connections as the address has places for.
+/// The maximum number of connections of the management listener.
 const CONNECTIONS_MAX: usize = 64;
 
 /// The largest head of a request, in bytes.
@@ -28,7 +28,7 @@ fn connect(server: &Server) -> TcpStream {
     TcpStream::connect(server.management_url().trim_start_matches("http://")).unwrap()
 }
 
-/// What comes of these bytes, up to the end of the connection.
+/// Sends bytes and returns the response up to the end of the connection.
 fn exchange(server: &Server, request: &str) -> String {
     let mut stream = connect(server);
     stream.write_all(request.as_bytes()).unwrap();
@@ -38,7 +38,7 @@ fn exchange(server: &Server, request: &str) -> String {
 }
 
 #[tokio::test]
-async fn it_tells_anybody_in_plain_http_that_the_server_is_well() {
+async fn health_needs_neither_tls_nor_authentication() {
     let server = watched().await;
     let answer = server.ask_management(Method::GET, "/health").await;
     assert_eq!(answer.expect(200).json(), json!({"status": "UP"}));
@@ -57,7 +57,7 @@ async fn it_serves_the_text_format_of_prometheus() {
 }
 
 #[tokio::test]
-async fn it_serves_nothing_of_the_api_and_the_api_nothing_of_it() {
+async fn management_and_api_listeners_share_no_paths() {
     let server = watched().await;
     for (method, path) in [
         (Method::GET, "/"),
@@ -75,13 +75,13 @@ async fn it_serves_nothing_of_the_api_and_the_api_nothing_of_it() {
 }
 
 #[tokio::test]
-async fn without_the_setting_there_is_none() {
+async fn without_the_setting_there_is_no_listener() {
     let server = Server::start().await;
     assert!(!server.log().contains("management.address"));
 }
 
 #[test]
-fn an_address_that_is_taken_stops_the_start_and_is_told_with_its_setting() {
+fn start_fails_naming_the_setting_of_an_address_in_use() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap();
     let section = format!("[management]\nlisten = \"{address}\"");
@@ -91,7 +91,7 @@ fn an_address_that_is_taken_stops_the_start_and_is_told_with_its_setting() {
 }
 
 #[tokio::test]
-async fn an_address_that_others_reach_is_taken_with_a_warning() {
+async fn an_address_beyond_loopback_is_logged_as_a_warning() {
     let warning = "the management address is not a loopback address";
     let everywhere = Options::default().extra("[management]\nlisten = \"0.0.0.0:0\"");
     let server = Server::start_with(&everywhere).await;
@@ -100,7 +100,7 @@ async fn an_address_that_others_reach_is_taken_with_a_warning() {
 }
 
 #[tokio::test]
-async fn a_connection_ends_with_its_answer() {
+async fn a_connection_closes_after_its_response() {
     let server = watched().await;
     let request = "GET /health HTTP/1.1\r\nHost: a\r\n\r\n";
     let answer = exchange(&server, &request.repeat(2));
@@ -121,9 +121,9 @@ async fn a_head_of_16_kib_is_read_and_a_larger_one_is_refused() {
     assert!(large.starts_with("HTTP/1.1 431 "), "{large}");
 }
 
-/// Where all places are taken, a further connection has another one closed that is slow.
+/// At the connection limit, a further connection displaces a slow one.
 #[tokio::test]
-async fn slow_clients_lose_their_places_to_others() {
+async fn slow_clients_are_displaced_by_others() {
     let server = watched().await;
     let mut slow: Vec<TcpStream> = (0..CONNECTIONS_MAX)
         .map(|_| {
@@ -145,7 +145,7 @@ async fn slow_clients_lose_their_places_to_others() {
 }
 
 #[tokio::test]
-async fn it_ends_with_the_server() {
+async fn it_stops_with_the_server() {
     let server = watched().await;
     let address = server.management_url();
     let address = address.trim_start_matches("http://").to_owned();

@@ -1,4 +1,4 @@
-//! What a server measures, and the address where it tells.
+//! Metrics, and the management listener.
 
 mod authentication;
 mod documented;

@@ -54,7 +54,7 @@ async fn a_request_counts_under_its_route_its_method_and_its_status() {
 }
 
 #[tokio::test]
-async fn no_caller_can_add_a_label() {
+async fn requests_cannot_add_a_label() {
     let server = Server::start_with(&Options::default().watched()).await;
     let number_of_series = async |round: usize| {
         for number in 0..20 {

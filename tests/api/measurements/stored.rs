@@ -1,4 +1,4 @@
-//! What is counted in the database.
+//! Metrics of stored data.
 
 #![expect(
     clippy::unwrap_used,
@@ -21,7 +21,7 @@ fn expired_certificate() -> String {
 }
 
 #[tokio::test]
-async fn certificates_count_by_the_days_they_have_left_and_versions_by_their_key() {
+async fn certificates_count_by_days_left_and_versions_by_key() {
     let server = Server::start_with(&Options::default().watched()).await;
     let value = json!({"certificate": expired_certificate()});
     given::set(&server, "/expired", "certificate", value).await;

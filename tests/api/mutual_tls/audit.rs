@@ -1,4 +1,4 @@
-//! What the audit trail says of callers with certificates.
+//! Audit events of callers with certificates.
 
 use super::{
     caller::{Caller, VERSIONS},
@@ -8,7 +8,7 @@ use super::{
 use crate::audit::events_of;
 
 #[tokio::test]
-async fn a_holder_of_a_certificate_is_told_by_its_organization_unit() {
+async fn a_certificate_holder_is_audited_by_organization_unit() {
     let authority = Authority::root("clients");
     let server = server_knowing(&[&authority]).await;
     let holder = authority.issue(&Contents::of_client(&[&[UNIT]]));

@@ -1,4 +1,4 @@
-//! Which certificates are an authority's whose clients are let in, and until when they are.
+//! The validity of trusted CA certificates.
 
 use std::fs;
 
@@ -15,7 +15,7 @@ use super::{
 const UNKNOWN_AUTHORITY: Meets = Meets::Alert(AlertDescription::UnknownCA);
 
 #[tokio::test]
-async fn clients_of_an_authority_that_is_not_valid_now_are_refused() {
+async fn clients_of_an_expired_or_future_ca_are_refused() {
     let contents = Contents::of_client(&[&[UNIT]]);
     let valid = Authority::root("valid");
     for (what, authority) in [
@@ -48,7 +48,7 @@ async fn clients_of_an_authority_that_is_not_valid_now_are_refused() {
 }
 
 #[tokio::test]
-async fn an_authority_that_was_renewed_with_its_key_is_good_by_the_certificate_that_is_valid() {
+async fn a_ca_renewed_with_its_key_is_trusted_by_the_valid_copy() {
     let old = Authority::root_with("clients", expired);
     let new = old.renewed_with(|parameters| parameters.not_after = date_time_ymd(2200, 1, 1));
     let holder = old.issue(&Contents::of_client(&[&[UNIT]]));
@@ -59,7 +59,7 @@ async fn an_authority_that_was_renewed_with_its_key_is_good_by_the_certificate_t
 }
 
 #[tokio::test]
-async fn a_certificate_that_is_not_an_authoritys_is_refused_at_start_and_when_it_is_read_again() {
+async fn a_non_ca_certificate_is_refused_at_start_and_on_reload() {
     let authority = Authority::root("clients");
     for no_authority in [IsCa::NoCa, IsCa::ExplicitNoCa] {
         let no_authority = Authority::root_with("a client", |parameters| {

@@ -1,4 +1,4 @@
-//! A client that opens a connection itself, so that a test sees what its handshake ends with.
+//! A client that opens its own connection, so that tests see the result of its handshake.
 
 #![expect(
     clippy::indexing_slicing,
@@ -30,7 +30,7 @@ use super::issued::Holder;
 /// The versions of TLS that the server speaks.
 pub(super) static VERSIONS: [&SupportedProtocolVersion; 2] = [&TLS12, &TLS13];
 
-/// A client: what it trusts, and what it presents.
+/// A client with trusted CAs and an optional certificate.
 #[derive(Clone)]
 pub(super) struct Caller(Arc<ClientConfig>);
 
@@ -38,13 +38,13 @@ pub(super) struct Caller(Arc<ClientConfig>);
 pub(super) struct Connection(StreamOwned<ClientConnection, TcpStream>);
 
 impl Caller {
-    /// One that presents this, if anything.
+    /// A client that presents this certificate, if any.
     pub(super) fn new(holder: Option<&Holder>, version: &'static SupportedProtocolVersion) -> Self {
         let authority = fs::read_to_string(key_file("ca.pem")).unwrap();
         Self::trusting(&authority, holder, version)
     }
 
-    /// One that trusts servers of these authorities, PEM.
+    /// A client that trusts servers of these CAs, PEM.
     pub(super) fn trusting(
         authorities: &str,
         holder: Option<&Holder>,
@@ -62,7 +62,7 @@ impl Caller {
         }))
     }
 
-    /// Connects; the handshake is made with the first request.
+    /// Connects; the first request performs the handshake.
     pub(super) fn connect(&self, server: &Server) -> Connection {
         let address = server.base_url().trim_start_matches("https://");
         let name = ServerName::try_from("127.0.0.1").unwrap();
@@ -72,7 +72,7 @@ impl Caller {
         ))
     }
 
-    /// GET over a connection of its own.
+    /// Sends a GET request over its own connection.
     pub(super) fn get(
         &self,
         server: &Server,
@@ -83,7 +83,7 @@ impl Caller {
     }
 }
 
-/// A client of another make, which speaks HTTP/2.
+/// A client with another implementation, which speaks HTTP/2.
 pub(super) fn another_client(holder: &Holder) -> Client {
     let authority = fs::read(key_file("ca.pem")).unwrap();
     let identity = holder.chain_pem() + &holder.key_pem();
@@ -96,7 +96,7 @@ pub(super) fn another_client(holder: &Holder) -> Client {
 }
 
 impl Connection {
-    /// GET, with a token or without; what the handshake failed with, if it did.
+    /// Sends a GET request, with or without a token; returns the error if the handshake failed.
     pub(super) fn get(&mut self, path: &str, token: Option<&str>) -> Result<Answer, Error> {
         let authorization = token.map_or(String::new(), |token| {
             format!("Authorization: Bearer {token}\r\n")
@@ -104,14 +104,14 @@ impl Connection {
         let request = format!(
             "GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n{authorization}\r\n"
         );
-        // A server that refuses the handshake hangs up while it is written to: why, it has said, and that is read.
+        // A server that refuses the handshake closes the connection during the write; its alert can still be read.
         let _ = self.0.write_all(request.as_bytes());
         let head = self.read_head().map_err(|cause| tls_error(&cause))?;
         Ok(self.read_body(&head))
     }
 
-    /// Makes the handshake as far as a client can without reading what the server thinks of its certificate, waits until the
-    /// server has said that, and sends so many requests regardless.
+    /// Performs the handshake without reading the server's verdict on the certificate, waits until the server has sent
+    /// it, and sends this many requests regardless.
     pub(super) fn send_regardless(&mut self, requests: usize) -> io::Result<()> {
         self.0.conn.complete_io(&mut self.0.sock)?;
         self.0.sock.peek(&mut [0])?;
@@ -163,7 +163,7 @@ impl Connection {
     }
 }
 
-/// Presents what the holder has, whatever it is: rustls itself would look whether the key belongs to the certificate.
+/// Presents the holder's certificate and key unchecked: rustls itself would check that they match.
 fn presenting(holder: &Holder) -> SingleCertAndKey {
     let key = any_supported_type(&holder.key()).unwrap();
     SingleCertAndKey::from(CertifiedKey::new(holder.chain.clone(), key))

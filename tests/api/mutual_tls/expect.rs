@@ -1,4 +1,4 @@
-//! A server that knows clients, and what a client of it meets.
+//! A server that trusts client CAs, and the results that its clients get.
 
 #![expect(
     clippy::unwrap_used,
@@ -26,13 +26,13 @@ pub(super) const OTHER_UNIT: &str = "app:7b2f4c11-9a3e-4d60-a1c4-5e6f70819203";
 /// The actor of a certificate with [`UNIT`].
 pub(super) const ACTOR: &str = "mtls-app:0d8c5e9e-0a0f-4f9d-8b1f-2c1f0f1d3a55";
 
-/// The file with the authorities whose clients a server knows, in its folder.
+/// The file with the trusted client CAs, in the server's folder.
 pub(super) const AUTHORITIES_FILE: &str = "client-authorities.pem";
 
-/// What a client meets.
+/// The result that a client gets.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Meets {
-    /// It is let in as this actor.
+    /// The client is authenticated as this actor.
     Actor(&'static str),
     /// The handshake fails, with this alert.
     Alert(AlertDescription),
@@ -40,12 +40,12 @@ pub(super) enum Meets {
     Unauthenticated(&'static str),
 }
 
-/// A server that knows the clients of these authorities.
+/// A server that trusts these client CAs.
 pub(super) async fn server_knowing(authorities: &[&Authority]) -> Server {
     server_knowing_with(authorities, Options::default()).await
 }
 
-/// A server that knows the clients of these authorities, configured in another way besides.
+/// A server that trusts these client CAs, with other settings in addition.
 pub(crate) async fn server_knowing_with(authorities: &[&Authority], options: Options) -> Server {
     let directory = TempDir::new().unwrap();
     trust(directory.path(), authorities);
@@ -53,7 +53,7 @@ pub(crate) async fn server_knowing_with(authorities: &[&Authority], options: Opt
     Server::start_in(directory, &options.tls_settings(&setting)).await
 }
 
-/// Writes the file with the authorities whose clients a server knows.
+/// Writes the file with the trusted client CAs.
 pub(super) fn trust(directory: &std::path::Path, authorities: &[&Authority]) {
     let bundle: String = authorities
         .iter()
@@ -62,7 +62,7 @@ pub(super) fn trust(directory: &std::path::Path, authorities: &[&Authority]) {
     fs::write(directory.join(AUTHORITIES_FILE), bundle).unwrap();
 }
 
-/// Checks what a client meets that presents this and no token, over each version of TLS.
+/// Asserts the result for a client with this certificate and no token, over each version of TLS.
 #[track_caller]
 pub(super) fn assert_meets(server: &Server, what: &str, holder: &Holder, expected: Meets) {
     for version in VERSIONS {

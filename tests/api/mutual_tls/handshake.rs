@@ -22,7 +22,7 @@ const UNKNOWN_AUTHORITY: Meets = Meets::Alert(AlertDescription::UnknownCA);
 const CERTIFICATE_UNKNOWN: Meets = Meets::Alert(AlertDescription::CertificateUnknown);
 
 #[tokio::test]
-async fn a_certificate_of_no_trusted_authority_fails_the_handshake() {
+async fn a_certificate_of_an_untrusted_ca_fails_the_handshake() {
     let authority = Authority::root("clients");
     let server = server_knowing(&[&authority]).await;
     let contents = Contents::of_client(&[&[UNIT]]);
@@ -100,7 +100,7 @@ async fn a_certificate_that_is_not_valid_now_is_unknown() {
 }
 
 #[tokio::test]
-async fn an_expired_certificate_of_a_stranger_does_not_pass_either() {
+async fn an_expired_certificate_of_an_untrusted_ca_is_refused() {
     let authority = Authority::root("clients");
     let server = server_knowing(&[&authority]).await;
     let expired = Contents::of_client(&[&[UNIT]])
@@ -110,7 +110,7 @@ async fn an_expired_certificate_of_a_stranger_does_not_pass_either() {
 }
 
 #[tokio::test]
-async fn a_chain_must_be_sent_up_to_a_trusted_authority() {
+async fn a_chain_must_be_sent_up_to_a_trusted_ca() {
     let root = Authority::root("clients");
     let middle = root.below("middle", &[]);
     let lower = middle.below("lower", &[]);
@@ -158,7 +158,7 @@ async fn a_chain_must_be_sent_up_to_a_trusted_authority() {
 }
 
 #[tokio::test]
-async fn an_authority_below_a_trusted_one_may_be_trusted_by_itself() {
+async fn an_intermediate_ca_may_be_trusted_alone() {
     let root = Authority::root("root");
     let middle = root.below("middle", &[]);
     let server = server_knowing(&[&middle]).await;
@@ -170,7 +170,7 @@ async fn an_authority_below_a_trusted_one_may_be_trusted_by_itself() {
 }
 
 #[tokio::test]
-async fn an_authority_in_between_must_be_one_for_clients() {
+async fn an_intermediate_ca_must_allow_client_authentication() {
     let root = Authority::root("clients");
     let server = server_knowing(&[&root]).await;
     let contents = Contents::of_client(&[&[UNIT]]);
@@ -188,7 +188,7 @@ async fn an_authority_in_between_must_be_one_for_clients() {
 }
 
 #[tokio::test]
-async fn an_authority_in_between_with_a_key_usage_must_sign_certificates() {
+async fn an_intermediate_ca_with_key_usage_must_allow_signing() {
     let root = Authority::root("clients");
     let server = server_knowing(&[&root]).await;
     let contents = Contents::of_client(&[&[UNIT]]);
@@ -208,7 +208,7 @@ async fn an_authority_in_between_with_a_key_usage_must_sign_certificates() {
 }
 
 #[tokio::test]
-async fn a_client_is_no_authority() {
+async fn a_ca_certificate_is_not_a_client_identity() {
     let root = Authority::root("clients");
     let server = server_knowing(&[&root]).await;
     let contents = Contents::of_client(&[&[UNIT]]);
@@ -228,7 +228,7 @@ async fn a_client_is_no_authority() {
 }
 
 #[tokio::test]
-async fn what_a_client_signed_with_its_own_key_is_not_trusted() {
+async fn a_certificate_signed_by_a_client_is_not_trusted() {
     let root = Authority::root("clients");
     let server = server_knowing(&[&root]).await;
     let client = root.below_with("a client", |parameters| {
@@ -252,10 +252,10 @@ async fn a_certificate_without_its_key_proves_nothing() {
 }
 
 #[tokio::test]
-async fn a_client_that_sends_on_still_reads_why_it_was_refused() {
+async fn a_client_that_keeps_sending_still_reads_the_alert() {
     let server = server_knowing(&[&Authority::root("clients")]).await;
     let stranger = Authority::root("others").issue(&Contents::of_client(&[&[UNIT]]));
-    // In TLS 1.2, a client that was refused has made no handshake and sends nothing.
+    // In TLS 1.2, a refused client has not completed the handshake and sends nothing.
     let mut connection = Caller::new(Some(&stranger), &TLS13).connect(&server);
     connection.send_regardless(20).unwrap();
     let refused = connection.get("/health", None).unwrap_err();
@@ -263,7 +263,7 @@ async fn a_client_that_sends_on_still_reads_why_it_was_refused() {
 }
 
 #[tokio::test]
-async fn rules_of_the_chain_are_kept() {
+async fn chain_constraints_are_enforced() {
     let root = Authority::root("clients");
     let server = server_knowing(&[&root]).await;
     let contents = Contents::of_client(&[&[UNIT]]);
@@ -333,7 +333,7 @@ async fn rules_of_the_chain_are_kept() {
 }
 
 #[tokio::test]
-async fn several_authorities_are_trusted() {
+async fn several_cas_are_trusted() {
     let authorities = [
         Authority::root("one"),
         Authority::root("two"),

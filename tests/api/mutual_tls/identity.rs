@@ -1,4 +1,4 @@
-//! Whose a certificate is that the handshake took, and what beside it counts.
+//! The identity of an accepted certificate, and its precedence relative to tokens.
 
 use std::time::{Duration, SystemTime};
 
@@ -16,7 +16,7 @@ const NO_IDENTITY: Meets = Meets::Unauthenticated("no valid identity");
 const NOT_FOR_CLIENTS: Meets = Meets::Unauthenticated("not meant for client use");
 
 #[tokio::test]
-async fn the_actor_is_the_organization_unit_that_is_an_identity() {
+async fn the_actor_is_the_organization_unit_of_the_identity_form() {
     let authority = Authority::root("clients");
     let server = server_knowing(&[&authority]).await;
     for (what, units) in [
@@ -42,7 +42,7 @@ async fn the_actor_is_the_organization_unit_that_is_an_identity() {
 }
 
 #[tokio::test]
-async fn an_organization_unit_that_is_not_wholly_an_identity_is_none() {
+async fn a_malformed_organization_unit_is_not_an_identity() {
     let authority = Authority::root("clients");
     let server = server_knowing(&[&authority]).await;
     for (what, units, expected) in [
@@ -143,7 +143,7 @@ async fn an_organization_unit_may_be_any_type_of_string() {
 }
 
 #[tokio::test]
-async fn the_common_name_is_no_identity() {
+async fn the_common_name_is_not_an_identity() {
     let authority = Authority::root("clients");
     let server = server_knowing(&[&authority]).await;
     let named = Contents::of_client(&[]).with(|parameters| {
@@ -184,7 +184,7 @@ async fn the_extended_key_usage_must_name_client_authentication() {
 }
 
 #[tokio::test]
-async fn a_refusal_is_one_text_and_names_the_scheme_that_would_do() {
+async fn a_refusal_has_an_error_and_an_authenticate_challenge() {
     let authority = Authority::root("clients");
     let server = server_knowing(&[&authority]).await;
     for contents in [
@@ -236,7 +236,7 @@ async fn a_valid_token_decides_over_a_valid_certificate() {
 }
 
 #[tokio::test]
-async fn a_bad_token_is_not_made_up_for_by_a_certificate() {
+async fn a_bad_token_is_refused_despite_a_valid_certificate() {
     let authority = Authority::root("clients");
     let server = server_knowing(&[&authority]).await;
     let holder = authority.issue(&Contents::of_client(&[&[UNIT]]));
@@ -248,7 +248,7 @@ async fn a_bad_token_is_not_made_up_for_by_a_certificate() {
 }
 
 #[tokio::test]
-async fn a_bad_certificate_is_not_made_up_for_by_a_token() {
+async fn a_bad_certificate_is_refused_despite_a_valid_token() {
     let authority = Authority::root("clients");
     let server = server_knowing(&[&authority]).await;
     for (contents, words) in [
@@ -276,7 +276,7 @@ async fn a_bad_certificate_is_not_made_up_for_by_a_token() {
 }
 
 #[tokio::test]
-async fn what_is_open_stays_open_whatever_the_certificate() {
+async fn open_paths_stay_open_with_any_certificate() {
     let authority = Authority::root("clients");
     let server = server_knowing(&[&authority]).await;
     for contents in [
@@ -293,7 +293,7 @@ async fn what_is_open_stays_open_whatever_the_certificate() {
 }
 
 #[tokio::test]
-async fn a_certificate_is_asked_before_a_path_or_a_method_is_looked_at() {
+async fn a_certificate_is_checked_before_path_and_method() {
     let authority = Authority::root("clients");
     let server = server_knowing(&[&authority]).await;
     for (contents, status) in [
@@ -338,7 +338,7 @@ async fn a_client_stores_and_reads_by_its_certificate_over_http_2() {
 const TOKEN_ACTOR: &str = "uaa-client:developer";
 
 #[tokio::test]
-async fn a_certificate_that_expires_while_its_connection_is_open_identifies_nobody_any_more() {
+async fn a_certificate_expiring_on_an_open_connection_is_refused() {
     let authority = Authority::root("clients");
     let server = server_knowing(&[&authority]).await;
     let (mut open, soon) = connected_for_a_while(&authority, &server);
@@ -352,8 +352,8 @@ async fn a_certificate_that_expires_while_its_connection_is_open_identifies_nobo
     assert!(refused.error().contains("has expired"), "{refused:?}");
 }
 
-/// A connection over which was answered before its certificate expired, and when that is. On a busy machine the certificate
-/// may have expired before; then it is one that lasts longer.
+/// A connection with a response before its certificate expired, and the time of expiry. If the certificate expires too
+/// early on a busy machine, it is replaced by a longer one.
 fn connected_for_a_while(authority: &Authority, server: &Server) -> (Connection, SystemTime) {
     for seconds in [3, 10, 40, 160] {
         let soon = SystemTime::now() + Duration::from_secs(seconds);

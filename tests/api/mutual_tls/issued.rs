@@ -1,4 +1,4 @@
-//! Certificates that authorities of the tests issue: to clients, of every kind, and to servers.
+//! Certificates that test CAs issue to clients, of every kind, and to servers.
 
 #![expect(
     clippy::indexing_slicing,
@@ -15,24 +15,24 @@ use rcgen::{
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, pem::PemObject};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-/// An authority, trusted or not.
+/// A CA, trusted or not.
 pub(crate) struct Authority {
     parameters: CertificateParams,
     key: KeyPair,
     certificate: CertificateDer<'static>,
 }
 
-/// What a client presents, or a server.
+/// The certificate and key that a client or server presents.
 pub(crate) struct Holder {
-    /// Its own certificate first, then those of authorities that it sends along.
+    /// Its own certificate first, then those of the CAs that it sends along.
     pub(crate) chain: Vec<CertificateDer<'static>>,
     key: KeyPair,
 }
 
-/// What stands in a certificate.
+/// The contents of a certificate.
 #[derive(Clone)]
 pub(crate) struct Contents {
-    /// The subject, after its common name: each item is a relative distinguished name of so many Organization Units.
+    /// The subject after its common name: each item is a relative distinguished name with these Organization Units.
     units: Vec<Vec<String>>,
     /// The kind of string that the units are, as a DER tag.
     unit_tag: u8,
@@ -41,12 +41,12 @@ pub(crate) struct Contents {
 }
 
 impl Authority {
-    /// One that signed itself.
+    /// A self-signed CA.
     pub(crate) fn root(common_name: &str) -> Self {
         Self::root_with(common_name, |_| {})
     }
 
-    /// One that signed itself, with other contents than usual.
+    /// A self-signed CA with changed contents.
     pub(crate) fn root_with(
         common_name: &str,
         change: impl FnOnce(&mut CertificateParams),
@@ -75,7 +75,7 @@ impl Authority {
         }
     }
 
-    /// One below this one, for these purposes; for any when there are none.
+    /// An intermediate CA with these extended key usages; unrestricted if there are none.
     pub(crate) fn below(&self, common_name: &str, purposes: &[ExtendedKeyUsagePurpose]) -> Self {
         self.below_with(common_name, |parameters| {
             parameters.extended_key_usages = purposes.to_vec();
@@ -128,7 +128,7 @@ impl Authority {
 }
 
 impl Holder {
-    /// Presents an authority's certificate, too.
+    /// Also presents a CA's certificate.
     pub(crate) fn sending(mut self, authority: &Authority) -> Self {
         self.chain.push(authority.certificate.clone());
         self
@@ -220,8 +220,8 @@ impl Contents {
         }
     }
 
-    /// The certificate with the units behind its subject's common name, signed anew: names with several units, and several
-    /// attributes in one relative distinguished name, are what rcgen does not write.
+    /// Inserts the units after the subject's common name and signs again: rcgen cannot write several units, or several
+    /// attributes in one relative distinguished name.
     fn complete(
         &self,
         certificate: &CertificateDer<'_>,
@@ -236,7 +236,7 @@ impl Contents {
                 .flat_map(|units| self.relative_name(units)),
         );
         let body = content(parsed.tbs_certificate.as_ref());
-        // The subject of a certificate that signed itself stands there twice: once as the issuer, which comes first.
+        // A self-signed certificate contains its subject twice; the first is the issuer.
         let at = (0..body.len())
             .rev()
             .find(|at| body[*at..].starts_with(subject))

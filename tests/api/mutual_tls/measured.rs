@@ -1,4 +1,4 @@
-//! Failures of mutual TLS are measured: those of the handshake, and those of which the caller is told.
+//! Metrics of mutual TLS failures: in the handshake, and in responses.
 
 use keywright_harness::Options;
 use rcgen::{ExtendedKeyUsagePurpose::ServerAuth, date_time_ymd};
@@ -10,7 +10,7 @@ use super::{
 };
 
 #[tokio::test]
-async fn each_way_in_which_a_client_certificate_fails_is_counted_apart() {
+async fn each_client_certificate_failure_is_counted_separately() {
     let authority = Authority::root("clients");
     let server = server_knowing_with(&[&authority], Options::default().watched()).await;
     let contents = || Contents::of_client(&[&[UNIT]]);
@@ -48,7 +48,7 @@ async fn each_way_in_which_a_client_certificate_fails_is_counted_apart() {
         ),
     ] {
         for version in VERSIONS {
-            // What the client meets is another test's.
+            // Another test checks the client's result.
             let _ = Caller::new(Some(&holder), version).get(&server, "/version", None);
         }
         let scrape = server

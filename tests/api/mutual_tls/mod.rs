@@ -1,4 +1,4 @@
-//! Who may call by a client certificate, which handshakes fail, and how the TLS files are read again.
+//! Client certificates, failing handshakes, and the reload of TLS files.
 
 mod audit;
 mod authorities;

@@ -1,4 +1,4 @@
-//! The handshake, as `openssl s_client` sees it.
+//! The handshake with `openssl s_client`.
 
 #![expect(
     clippy::unwrap_used,
@@ -16,7 +16,7 @@ use super::{
 };
 
 #[tokio::test]
-async fn the_authorities_are_named_to_clients() {
+async fn the_trusted_cas_are_named_to_clients() {
     if !is_available("openssl") {
         return;
     }
@@ -41,7 +41,7 @@ async fn the_authorities_are_named_to_clients() {
 }
 
 #[tokio::test]
-async fn a_certificate_is_taken_and_an_expired_one_ends_the_handshake_with_alert_46() {
+async fn an_expired_certificate_ends_the_handshake_with_alert_46() {
     if !is_available("openssl") {
         return;
     }
@@ -63,7 +63,7 @@ async fn a_certificate_is_taken_and_an_expired_one_ends_the_handshake_with_alert
 
 const VERSIONS: [&str; 2] = ["-tls1_2", "-tls1_3"];
 
-/// Asks for the server's health, and returns all that the program says.
+/// Requests the server's health, and returns the program's whole output.
 fn connect(server: &Server, version: &str, holder: Option<&Holder>) -> String {
     let address = server.base_url().trim_start_matches("https://");
     let mut arguments = vec!["s_client", "-connect", address, version, "-ign_eof"];

@@ -1,4 +1,4 @@
-//! A server that is configured with no authorities of clients, or with none that can be used.
+//! A server without client CAs, or without usable ones.
 
 use std::fs;
 
@@ -12,11 +12,11 @@ use super::{
 };
 
 #[tokio::test]
-async fn no_certificate_is_asked_for() {
+async fn no_client_certificate_is_requested() {
     let server = Server::start().await;
     let holder = Authority::root("clients").issue(&Contents::of_client(&[&[UNIT]]));
     for version in VERSIONS {
-        // The client would present it, if it were asked.
+        // The client would present it if requested.
         let mut connection = Caller::new(Some(&holder), version).connect(&server);
         let answer = connection.get("/version", None).unwrap().expect(401);
         assert_eq!(answer.error(), "access_denied");
@@ -41,7 +41,7 @@ async fn sessions_are_resumed() {
 }
 
 #[test]
-fn a_file_without_usable_authorities_is_refused_at_start() {
+fn a_file_without_usable_cas_is_refused_at_start() {
     let directory = TempDir::new().unwrap();
     for (content, words) in [
         (None, "reading the client authorities"),

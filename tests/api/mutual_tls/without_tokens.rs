@@ -9,7 +9,7 @@ use super::{
 };
 
 #[tokio::test]
-async fn without_a_provider_and_a_key_certificates_are_accepted_and_tokens_never() {
+async fn without_a_provider_or_key_only_certificates_are_accepted() {
     let authority = Authority::root("clients");
     let server = server_knowing_with(&[&authority], Options::default().without_tokens()).await;
     let holder = authority.issue(&Contents::of_client(&[&[UNIT]]));
@@ -28,7 +28,7 @@ async fn without_a_provider_and_a_key_certificates_are_accepted_and_tokens_never
 }
 
 #[tokio::test]
-async fn certificates_are_accepted_though_the_provider_is_away() {
+async fn certificates_are_accepted_while_the_provider_is_away() {
     let authority = Authority::root("clients");
     let away = Options::default().identity_provider("https://127.0.0.1:1/identity");
     let server = server_knowing_with(&[&authority], away).await;
@@ -43,7 +43,7 @@ async fn certificates_are_accepted_though_the_provider_is_away() {
 }
 
 #[test]
-fn a_server_that_nobody_could_log_in_to_does_not_start() {
+fn start_fails_without_any_authentication() {
     let log = Server::refusal(&Options::default().without_tokens());
     assert!(log.contains("no authentication is configured"), "{log}");
     assert!(log.contains("server.tls.client_authorities"), "{log}");

@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::given;
 
 #[tokio::test]
-async fn a_name_is_found_in_any_casing_and_answered_as_it_was_first_written() {
+async fn a_name_is_found_in_any_casing_and_returned_as_first_set() {
     let server = Server::start().await;
     let version = given::generate(&server, "/Team/Password", "password", json!({})).await;
     for name in [
@@ -79,7 +79,7 @@ async fn a_delete_in_another_casing_deletes() {
 }
 
 #[tokio::test]
-async fn the_next_first_writer_chooses_the_casing_anew() {
+async fn the_first_writer_after_deletion_chooses_the_casing() {
     let server = Server::start().await;
     given::set_value(&server, "/Team/Value", "v").await;
     server

@@ -35,7 +35,7 @@ async fn a_name_has_at_most_255_characters_with_its_slash() {
 }
 
 #[tokio::test]
-async fn every_allowed_character_may_stand_in_a_name() {
+async fn every_allowed_character_is_accepted_in_a_name() {
     let server = Server::start().await;
     let letters_and_digits: String = ('a'..='z').chain('A'..='Z').chain('0'..='9').collect();
     for name in [
@@ -73,7 +73,7 @@ async fn every_other_character_is_400() {
 }
 
 #[tokio::test]
-async fn a_malformed_name_is_400_in_every_body_that_makes_a_version() {
+async fn a_malformed_name_is_400_in_every_body_of_a_write() {
     let server = Server::start().await;
     for name in [
         "a b", "/a*", "a\\b", "a,b", "a+b", "a//b", "//a", "//", "/a/", "a/", "a%2Fb", "ä",
@@ -117,7 +117,7 @@ async fn a_name_is_required() {
 }
 
 #[tokio::test]
-async fn a_malformed_name_that_is_only_looked_up_finds_nothing() {
+async fn looking_up_a_malformed_name_finds_nothing() {
     let server = Server::start().await;
     given::set_value(&server, "/a", "v").await;
     let too_long = "n".repeat(1_024);
@@ -151,7 +151,7 @@ async fn a_malformed_name_that_is_only_looked_up_finds_nothing() {
     assert_eq!(given::found(&server, "path=").await, ["/a"]);
 }
 
-/// What each body that makes a version is answered with this name.
+/// Returns the responses to each writing body with this name.
 async fn answers_of_each_body(server: &Server, name: &Value) -> [Answer; 3] {
     [
         server

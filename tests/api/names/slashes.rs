@@ -57,7 +57,7 @@ async fn a_leading_slash_is_prepended_in_every_request() {
 }
 
 #[tokio::test]
-async fn the_name_of_an_issuer_may_come_without_its_slash() {
+async fn the_name_of_an_issuer_may_lack_its_slash() {
     let server = Server::start().await;
     let root = json!({"common_name": "root", "is_ca": true});
     let root = given::generate(&server, "/root", "certificate", root).await;

@@ -5,7 +5,7 @@ use reqwest::Method;
 use serde_json::json;
 
 #[tokio::test]
-async fn a_server_that_is_well_says_so_to_anybody() {
+async fn a_healthy_server_reports_up_without_a_token() {
     let server = Server::start().await;
     for request in [
         server.request(Method::GET, "/health"),

@@ -5,7 +5,7 @@ use reqwest::Method;
 use serde_json::json;
 
 #[tokio::test]
-async fn it_names_the_identity_provider_and_the_application_to_anybody() {
+async fn identity_provider_and_application_need_no_token() {
     let server = Server::start().await;
     let url = format!("{}/identity", server.base_url());
     let expected = json!({"auth-server": {"url": url}, "app": {"name": "Keywright"}});

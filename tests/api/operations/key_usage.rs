@@ -53,7 +53,7 @@ async fn every_version_of_every_type_counts_until_it_is_deleted() {
     given::set_value(&server, "/v", "1").await;
     given::set_value(&server, "/v", "2").await;
     given::generate_certificate(&server, "/c", json!({"self_sign": true})).await;
-    // What has no private key is encrypted like anything else.
+    // A value without a private key is encrypted too.
     given::set(&server, "/r", "rsa", json!({"public_key": "p"})).await;
     given::generate(&server, "/u", "user", json!({})).await;
     assert_eq!(usage(&server).await, expected(5, 0, 0));
@@ -62,7 +62,7 @@ async fn every_version_of_every_type_counts_until_it_is_deleted() {
 }
 
 #[tokio::test]
-async fn versions_count_by_what_their_key_is_to_the_server_now() {
+async fn versions_count_by_the_current_state_of_their_key() {
     let server = Server::start_with(&with_keys(&["KEY_A"])).await;
     for text in ["1", "2", "3"] {
         given::set_value(&server, "/a", text).await;
@@ -76,7 +76,7 @@ async fn versions_count_by_what_their_key_is_to_the_server_now() {
     given::set_value(&server, "/b", "1").await;
     assert_eq!(usage(&server).await, expected(2, 3, 0));
 
-    // The old one is not configured any more, and one that never was active is.
+    // The old key is no longer configured, and a never active one is.
     let server = Server::start_in(server.stop().await, &with_keys(&["KEY_B", "KEY_C"])).await;
     assert_eq!(usage(&server).await, expected(2, 0, 3));
 

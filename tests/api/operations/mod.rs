@@ -1,4 +1,4 @@
-//! What a server says of itself.
+//! Information about the server.
 
 mod health;
 mod info;

@@ -5,7 +5,7 @@ use reqwest::Method;
 use serde_json::json;
 
 #[tokio::test]
-async fn it_is_the_level_of_the_api() {
+async fn the_version_is_the_level_of_the_api() {
     let server = Server::start().await;
     let answer = server.get("/version").await.expect(200);
     assert_eq!(answer.json(), json!({"version": "2.15.0"}));

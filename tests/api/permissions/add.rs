@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{ALL, PERMISSIONS, address, operations, permission, stored};
 
 #[tokio::test]
-async fn what_was_added_is_answered_and_kept() {
+async fn an_added_permission_is_returned_and_kept() {
     let server = Server::start().await;
     let body = permission("/a/b", "uaa-client:someone", &["read", "write"]);
     let answer = server.post(PERMISSIONS, body).await.expect(201);
@@ -26,7 +26,7 @@ async fn what_was_added_is_answered_and_kept() {
 }
 
 #[tokio::test]
-async fn operations_are_listed_once_each_and_in_one_order() {
+async fn operations_are_listed_once_and_in_a_fixed_order() {
     let server = Server::start().await;
     for (number, (given, listed)) in [
         (vec!["read"], vec!["read"]),
@@ -69,7 +69,7 @@ async fn a_path_gets_its_slash_and_keeps_its_casing() {
 }
 
 #[tokio::test]
-async fn any_text_is_an_actor() {
+async fn any_text_is_accepted_as_an_actor() {
     let server = Server::start().await;
     for actor in [
         "someone",
@@ -142,7 +142,7 @@ async fn a_body_that_breaks_a_rule_is_refused_and_adds_nothing() {
 }
 
 #[tokio::test]
-async fn a_refusal_names_what_is_wrong() {
+async fn a_refusal_names_the_invalid_field() {
     let server = Server::start().await;
     for (body, named) in [
         (json!({"actor": "x", "operations": ["read"]}), "path"),
@@ -158,7 +158,7 @@ async fn a_refusal_names_what_is_wrong() {
 }
 
 #[tokio::test]
-async fn a_body_is_json_and_says_so() {
+async fn a_body_must_be_json_with_its_media_type() {
     let server = Server::start().await;
     let body = permission("/a", "someone", &["read"]).to_string();
     for (kind, body, status) in [
@@ -179,7 +179,7 @@ async fn a_body_is_json_and_says_so() {
 }
 
 #[tokio::test]
-async fn path_actor_and_operations_have_a_length_that_is_the_most() {
+async fn path_actor_and_operations_have_a_maximum_length() {
     let server = Server::start().await;
     let long = |count: usize| format!("/{}", "p".repeat(count - 1));
     let actor = |count: usize| "ä".repeat(count);

@@ -24,7 +24,7 @@ async fn operations_are_replaced_and_the_rest_stays() {
 }
 
 #[tokio::test]
-async fn operations_are_required_and_nothing_else_is_taken() {
+async fn only_operations_are_accepted_and_required() {
     let server = Server::start().await;
     let id = server.grant("/a", "someone", &["read"]).await;
     let before = server.get(&address(&id)).await.expect(200).body;
@@ -53,7 +53,7 @@ async fn operations_are_required_and_nothing_else_is_taken() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_can_not_be_changed() {
+async fn changing_an_absent_permission_is_404() {
     let server = Server::start().await;
     let caller = server.as_client("developer").await;
     for id in [UNKNOWN_ID, "no-id"] {

@@ -12,7 +12,7 @@ fn configured(path: &str, actors: &[&str], given: &[&str]) -> Options {
 }
 
 #[tokio::test]
-async fn what_is_configured_is_there_for_each_actor() {
+async fn configured_permissions_are_granted_to_each_actor() {
     let options = configured(
         "a/*",
         &["one", "uaa-client:two"],
@@ -29,7 +29,7 @@ async fn what_is_configured_is_there_for_each_actor() {
 }
 
 #[tokio::test]
-async fn each_start_adds_what_is_missing_and_takes_nothing_away() {
+async fn each_start_adds_missing_operations_and_removes_none() {
     let options = configured("/a", &["one"], &["read", "delete"]);
     let server = Server::start_with(&options).await;
     let id = stored(&server, "/a", "one").await.unwrap()["uuid"].clone();
@@ -52,7 +52,7 @@ async fn each_start_adds_what_is_missing_and_takes_nothing_away() {
 }
 
 #[tokio::test]
-async fn a_permission_that_is_not_in_order_keeps_the_server_from_starting() {
+async fn an_invalid_configured_permission_is_refused_at_start() {
     for (path, actors, given, named) in [
         ("/a*", &["one"][..], &["read"][..], "asterisk"),
         ("/a", &[], &["read"], "actor"),
@@ -66,7 +66,7 @@ async fn a_permission_that_is_not_in_order_keeps_the_server_from_starting() {
 }
 
 #[tokio::test]
-async fn a_configured_permission_is_one_like_any_other() {
+async fn a_configured_permission_acts_like_an_added_one() {
     let server = Server::start_with(&configured("/a", &["one"], &["read"])).await;
     let body = permission("/a", "one", &["read"]);
     let answer = server.post(super::PERMISSIONS, body).await.expect(409);
@@ -77,7 +77,7 @@ async fn a_configured_permission_is_one_like_any_other() {
 }
 
 #[tokio::test]
-async fn an_actor_that_no_caller_can_be_is_told_in_the_log() {
+async fn an_impossible_actor_is_logged_as_a_warning() {
     let server = Server::start_with(&configured("/a", &["one", "uaa-user:two"], &["read"])).await;
     let log = server.log();
     let warnings: Vec<_> = log

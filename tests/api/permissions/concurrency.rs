@@ -10,7 +10,7 @@ use super::{BY_CREDENTIAL, PERMISSIONS, address, on_credential, operations, perm
 const REQUESTS: usize = 12;
 
 #[tokio::test]
-async fn of_many_who_add_the_same_one_does() {
+async fn of_many_simultaneous_equal_additions_one_succeeds() {
     let server = Server::start().await;
     let caller = server.as_client("developer").await;
     for (path, body) in [
@@ -33,7 +33,7 @@ async fn of_many_who_add_the_same_one_does() {
 }
 
 #[tokio::test]
-async fn of_many_who_delete_the_same_one_does() {
+async fn of_many_simultaneous_equal_deletions_one_succeeds() {
     let server = Server::start().await;
     let caller = server.as_client("developer").await;
     let id = server.grant("/a", "someone", &["read"]).await;
@@ -52,7 +52,7 @@ async fn of_many_who_delete_the_same_one_does() {
 }
 
 #[tokio::test]
-async fn a_permission_that_is_deleted_is_not_brought_back_by_one_who_changes_it() {
+async fn a_concurrent_change_does_not_restore_a_deleted_permission() {
     let server = Server::start().await;
     let caller = server.as_client("developer").await;
     for _ in 0..5 {
@@ -78,7 +78,7 @@ async fn a_permission_that_is_deleted_is_not_brought_back_by_one_who_changes_it(
 }
 
 #[tokio::test]
-async fn operations_that_are_added_at_once_are_all_there() {
+async fn simultaneously_added_operations_are_all_kept() {
     let server = Server::start().await;
     let caller = server.as_client("developer").await;
     let mut requests = JoinSet::new();

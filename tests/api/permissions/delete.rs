@@ -5,7 +5,7 @@ use keywright_harness::Server;
 use super::{UNKNOWN_ID, address, stored};
 
 #[tokio::test]
-async fn what_was_deleted_is_answered_and_gone() {
+async fn a_deleted_permission_is_returned_and_gone() {
     let server = Server::start().await;
     let id = server.grant("/a", "someone", &["write", "read"]).await;
     let other = server.grant("/a", "other", &["read"]).await;
@@ -21,7 +21,7 @@ async fn what_was_deleted_is_answered_and_gone() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_can_not_be_deleted() {
+async fn deleting_an_absent_permission_is_404() {
     let server = Server::start().await;
     for id in [UNKNOWN_ID, "no-id", "%2A"] {
         let answer = server.delete(&address(id)).await.expect(404);

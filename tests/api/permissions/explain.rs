@@ -7,7 +7,7 @@ use super::{ALL, client_with, permission};
 use crate::given::set_value;
 
 #[tokio::test]
-async fn what_allows_is_told_among_all_rules_that_were_considered_the_nearest_first() {
+async fn an_explanation_lists_considered_rules_nearest_first() {
     let server = Server::start().await;
     let everything = server.grant("/*", "other", &["read", "delete"]).await;
     let below = server.grant("/a/*", "other", &["delete", "write"]).await;
@@ -36,7 +36,7 @@ async fn what_allows_is_told_among_all_rules_that_were_considered_the_nearest_fi
 }
 
 #[tokio::test]
-async fn what_is_missing_is_told_as_the_permission_that_would_allow_it() {
+async fn a_denial_names_the_permission_that_would_allow_it() {
     let server = Server::start().await;
     server.grant("/a/*", "other", &["write"]).await;
     let explained = explain(&server, "a/b", "other", "read_acl").await;
@@ -54,7 +54,7 @@ async fn what_is_missing_is_told_as_the_permission_that_would_allow_it() {
 }
 
 #[tokio::test]
-async fn the_explanation_is_what_is_enforced() {
+async fn the_explanation_matches_enforcement() {
     let server = Server::start().await;
     for name in ["/a", "/a/b", "/A/b", "/a/b/c"] {
         set_value(&server, name, "x").await;
@@ -102,7 +102,7 @@ async fn the_explanation_is_what_is_enforced() {
 }
 
 #[tokio::test]
-async fn the_rules_of_a_path_with_an_asterisk_are_those_about_its_permissions() {
+async fn a_wildcard_path_is_explained_by_rules_for_its_permissions() {
     let server = Server::start().await;
     server.grant("/a/*", "other", &["write_acl"]).await;
     for (path, is_allowed) in [
@@ -117,7 +117,7 @@ async fn the_rules_of_a_path_with_an_asterisk_are_those_about_its_permissions() 
 }
 
 #[tokio::test]
-async fn read_acl_on_the_path_is_enough_and_needed() {
+async fn read_acl_on_the_path_is_required_and_sufficient() {
     let server = Server::start().await;
     let reader = client_with(&server, "/a/*", &["read_acl"]).await;
     let everything = server.grant("/*", "other", &["read"]).await;
@@ -143,7 +143,7 @@ async fn read_acl_on_the_path_is_enough_and_needed() {
 }
 
 #[tokio::test]
-async fn a_question_that_is_not_whole_is_refused() {
+async fn an_incomplete_query_is_refused() {
     let server = Server::start().await;
     let long = "x".repeat(256);
     for (asked, status) in [
@@ -175,7 +175,7 @@ async fn a_question_that_is_not_whole_is_refused() {
 }
 
 #[tokio::test]
-async fn explaining_changes_nothing_and_has_one_method() {
+async fn explaining_changes_nothing_and_is_get_only() {
     let server = Server::start().await;
     let caller = server.as_client("developer").await;
     let body = permission("/a", "other", &["read"]);

@@ -25,7 +25,7 @@ async fn a_permission_is_found_by_its_id_and_by_path_and_actor() {
 }
 
 #[tokio::test]
-async fn the_id_may_be_written_in_capitals() {
+async fn the_id_may_be_in_upper_case() {
     let server = Server::start().await;
     let id = server.grant("/a", "someone", &["read"]).await;
     let found = server.get(&address(&id.to_uppercase())).await.expect(200);
@@ -61,7 +61,7 @@ async fn only_the_permission_on_exactly_this_path_is_found() {
 }
 
 #[tokio::test]
-async fn what_no_permission_has_for_an_id_is_not_found() {
+async fn an_unknown_or_malformed_id_is_not_found() {
     let server = Server::start().await;
     for id in [
         UNKNOWN_ID,
@@ -98,9 +98,9 @@ async fn path_and_actor_are_both_required_once() {
     }
 }
 
-/// Looks for the permission, and adds it or replaces it, as the standard command line does.
+/// Searches for the permission, and adds or replaces it, like the standard command line.
 #[tokio::test]
-async fn a_client_that_sets_a_permission_finds_its_way() {
+async fn the_standard_client_can_add_and_replace_a_permission() {
     let server = Server::start().await;
     for given in [&["read"][..], &["read", "write"]] {
         let found = server.get(&query("%2Fa%2F%2A", "uaa-client%3Ax")).await;

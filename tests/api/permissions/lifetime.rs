@@ -1,4 +1,4 @@
-//! Permissions stand for themselves: they are there before what they are about, and after it, and add up.
+//! Permissions exist independently of their credentials, and add up.
 
 use keywright_harness::{Caller, Server};
 use serde_json::json;
@@ -7,7 +7,7 @@ use super::{ALL, client_with, operations};
 use crate::given::{found, set_value};
 
 #[tokio::test]
-async fn a_permission_is_there_before_its_credential_and_after_it() {
+async fn a_permission_exists_independently_of_its_credential() {
     let server = Server::start().await;
     let reader = client_with(&server, "/a", &["read"]).await;
     assert_eq!(read(&reader, "/a").await, 404);
@@ -22,7 +22,7 @@ async fn a_permission_is_there_before_its_credential_and_after_it() {
 }
 
 #[tokio::test]
-async fn a_permission_outlives_the_server() {
+async fn a_permission_survives_a_restart() {
     let server = Server::start().await;
     let id = server.grant("/a", "someone", &["read"]).await;
     let directory = server.stop().await;
@@ -32,7 +32,7 @@ async fn a_permission_outlives_the_server() {
 }
 
 #[tokio::test]
-async fn who_makes_a_credential_may_do_nothing_with_it_for_that() {
+async fn creating_a_credential_grants_nothing_to_its_creator() {
     let server = Server::start().await;
     let writer = client_with(&server, "/a", &["write"]).await;
     let body = json!({"name": "/a", "type": "value", "value": "x"});
@@ -64,7 +64,7 @@ async fn permissions_on_all_enclosing_paths_add_up() {
 }
 
 #[tokio::test]
-async fn a_permission_holds_from_the_next_request_on_and_no_longer_than_it_is_there() {
+async fn permission_changes_apply_from_the_next_request() {
     let server = Server::start().await;
     set_value(&server, "/a", "x").await;
     let caller = server.as_client("someone").await;
@@ -113,7 +113,7 @@ async fn the_requested_and_the_stored_casing_must_both_be_permitted() {
 }
 
 #[tokio::test]
-async fn an_asterisk_covers_what_is_below_its_path_however_deep() {
+async fn an_asterisk_covers_all_levels_below_its_path() {
     let server = Server::start().await;
     for name in ["/a", "/ab", "/a/b", "/a/b/c", "/a/b/c/d", "/A/b", "/b/a"] {
         set_value(&server, name, "x").await;
@@ -141,7 +141,7 @@ async fn an_asterisk_covers_what_is_below_its_path_however_deep() {
 }
 
 #[tokio::test]
-async fn each_operation_lets_do_one_thing() {
+async fn each_operation_permits_one_kind_of_request() {
     let server = Server::start().await;
     for granted in ALL {
         set_value(&server, "/a", "x").await;

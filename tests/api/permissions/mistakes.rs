@@ -1,11 +1,11 @@
-//! Whatever a caller sends, it is answered as the caller's mistake and never as the server's.
+//! Invalid input results in a client error, never in a server error.
 
 use keywright_harness::{Caller, Server};
 use reqwest::Method;
 
 use super::{BY_CREDENTIAL, PERMISSIONS, address, stored};
 
-/// Texts of JSON that stand in the place of what a member should be.
+/// Unusual JSON values for a field.
 const ODD_VALUES: [&str; 18] = [
     "null",
     "true",
@@ -28,7 +28,7 @@ const ODD_VALUES: [&str; 18] = [
 ];
 
 #[tokio::test]
-async fn an_odd_member_is_no_fault_of_the_server() {
+async fn an_odd_field_is_not_a_server_error() {
     let server = Server::start().await;
     let caller = server.as_client("developer").await;
     let one = address(&server.grant("/a", "someone", &["read"]).await);
@@ -61,7 +61,7 @@ async fn an_odd_member_is_no_fault_of_the_server() {
 }
 
 #[tokio::test]
-async fn an_odd_query_is_no_fault_of_the_server() {
+async fn an_odd_query_is_not_a_server_error() {
     let server = Server::start().await;
     let caller = server.as_client("developer").await;
     let slashes = "/".repeat(3_000);

@@ -1,4 +1,4 @@
-//! Permissions: what each request answers, whom it lets, and what permissions come to.
+//! Permissions: responses, authorization of each request, and effects.
 
 mod add;
 mod amend;
@@ -19,10 +19,10 @@ use keywright_harness::{Answer, Caller, Server};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-/// Where permissions are.
+/// The path of permissions.
 const PERMISSIONS: &str = "/api/v2/permissions";
 
-/// Where the permissions on a credential are.
+/// The path of the permissions on a credential.
 const BY_CREDENTIAL: &str = "/api/v1/permissions";
 
 /// An id that nothing has.
@@ -50,7 +50,7 @@ fn query(path: &str, actor: &str) -> String {
     format!("{PERMISSIONS}?path={path}&actor={actor}")
 }
 
-/// The permission that an actor has on a path; none when it has none.
+/// An actor's permission on a path; `None` if there is none.
 async fn stored(server: &Server, path: &str, actor: &str) -> Option<Value> {
     let answer = server.get(&query(path, actor)).await;
     (answer.status != 404).then(|| answer.expect(200).json())
@@ -63,14 +63,14 @@ async fn operations(server: &Server, path: &str, actor: &str) -> Value {
     operations.unwrap_or_default()
 }
 
-/// A client that has these operations on this path and none elsewhere.
+/// A client with these operations on this path only.
 async fn client_with(server: &Server, path: &str, operations: &[&str]) -> Caller {
     let client = server.as_client("someone").await;
     server.grant(path, client.actor(), operations).await;
     client
 }
 
-/// Sends a request that has a body or, when it is null, none.
+/// Sends a request, without a body if it is null.
 async fn send(caller: &Caller, method: &Method, path: &str, body: &Value) -> Answer {
     if body.is_null() {
         return match method.as_str() {

@@ -1,4 +1,4 @@
-//! What is checked first: the form of a request, then whether the caller may, then the rules.
+//! The order of checks: syntax, authorization, then rules.
 
 use keywright_harness::Server;
 use reqwest::Method;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{BY_CREDENTIAL, PERMISSIONS, address, client_with, on_credential, permission, send};
 
 #[tokio::test]
-async fn a_malformed_request_is_malformed_for_those_who_may_nothing() {
+async fn a_malformed_request_is_400_without_any_permission() {
     let server = Server::start().await;
     let id = server.grant("/a", "other", &["read"]).await;
     let nobody = server.as_client("nobody").await;
@@ -72,12 +72,12 @@ async fn a_malformed_request_is_malformed_for_those_who_may_nothing() {
 }
 
 #[tokio::test]
-async fn those_who_may_not_change_a_path_hear_nothing_of_its_permissions() {
+async fn without_write_acl_a_path_discloses_no_permissions() {
     let server = Server::start().await;
     let nobody = server.as_client("nobody").await;
     let own = server.grant("/a", nobody.actor(), &["read"]).await;
     for (method, path, body) in [
-        // An own one, one that is there already, and one that differs from what is stored.
+        // The caller's own permission, an existing one, and one that differs from the stored one.
         (
             Method::POST,
             PERMISSIONS.to_owned(),
@@ -111,7 +111,7 @@ async fn those_who_may_not_change_a_path_hear_nothing_of_its_permissions() {
 }
 
 #[tokio::test]
-async fn what_is_the_callers_own_is_refused_before_what_is_there_already() {
+async fn an_own_permission_is_refused_before_an_existing_one() {
     let server = Server::start().await;
     let writer = client_with(&server, "/*", &["write_acl"]).await;
     for (path, body) in [

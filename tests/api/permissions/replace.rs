@@ -27,7 +27,7 @@ async fn operations_are_replaced_and_the_id_stays() {
 }
 
 #[tokio::test]
-async fn path_and_actor_stay_as_they_are() {
+async fn path_and_actor_cannot_be_changed() {
     let server = Server::start().await;
     let id = server.grant("/a/*", "someone", &["read"]).await;
     let other = server.grant("/b", "other", &["read"]).await;
@@ -86,7 +86,7 @@ async fn a_body_that_breaks_a_rule_is_refused_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_not_made() {
+async fn replacing_an_absent_permission_creates_nothing() {
     let server = Server::start().await;
     for id in [UNKNOWN_ID, "no-id"] {
         let body = permission("/a", "someone", &["read"]);

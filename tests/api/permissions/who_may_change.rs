@@ -1,4 +1,4 @@
-//! Who may read permissions, and who may change them.
+//! Authorization to read and change permissions.
 
 use keywright_harness::{Caller, Server};
 use reqwest::Method;
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::given::set_value;
 
-/// A path that is granted, a path that is asked about, and whether the one covers the other.
+/// A granted path, a requested path, and whether the first covers the second.
 const COVERED: [(&str, &str, bool); 16] = [
     ("/a", "/a", true),
     ("/a", "/a/b", false),
@@ -75,7 +75,7 @@ async fn write_acl_on_a_path_is_for_the_permissions_on_it_and_below() {
 }
 
 #[tokio::test]
-async fn no_other_operation_lets_read_or_change_permissions() {
+async fn only_acl_operations_allow_reading_or_changing_permissions() {
     let server = Server::start().await;
     let nobody = client_with(&server, "/*", &["read", "write", "delete"]).await;
     set_value(&server, "/a", "x").await;
@@ -87,7 +87,7 @@ async fn no_other_operation_lets_read_or_change_permissions() {
 }
 
 #[tokio::test]
-async fn what_may_not_be_seen_is_answered_like_what_is_not_there() {
+async fn a_hidden_permission_looks_like_an_absent_one() {
     let server = Server::start().await;
     set_value(&server, "/there/a", "x").await;
     let id = server.grant("/there/a", "other", &["read"]).await;
@@ -103,7 +103,7 @@ async fn what_may_not_be_seen_is_answered_like_what_is_not_there() {
             |answer: &keywright_harness::Answer| answer.header("content-type").map(str::to_owned);
         assert_eq!(kind(&refused), kind(&absent));
     }
-    // And those who may look hear the same of what is not there.
+    // Permitted callers get the same response for absent permissions.
     let developer = server.as_client("developer").await;
     let refused = nobody.get(&address(&id)).await.expect(404);
     let absent = developer.get(&address(UNKNOWN_ID)).await.expect(404);
@@ -111,7 +111,7 @@ async fn what_may_not_be_seen_is_answered_like_what_is_not_there() {
 }
 
 #[tokio::test]
-async fn nobody_adds_changes_or_deletes_a_permission_of_its_own() {
+async fn no_caller_adds_changes_or_deletes_its_own_permission() {
     let server = Server::start().await;
     let user = "3f0b6a3c-5f0e-4a9b-9d0e-6d1c4a1f2b11";
     for caller in [
@@ -146,7 +146,7 @@ async fn own_permissions_can_be_read() {
 }
 
 #[tokio::test]
-async fn an_actor_is_told_apart_by_its_kind_and_its_casing() {
+async fn actors_differ_by_kind_and_casing() {
     let server = Server::start().await;
     set_value(&server, "/a", "x").await;
     server.grant("/a", "uaa-client:one", &["read"]).await;
@@ -164,7 +164,7 @@ async fn an_actor_is_told_apart_by_its_kind_and_its_casing() {
     server.as_user("one").await.get(read).await.expect(200);
 }
 
-/// Every request that changes permissions on a path, the one that deletes by its id last.
+/// Every request that changes permissions on a path; the deletion by id is last.
 fn changes(path: &str, id: &str) -> Vec<(Method, String, Value)> {
     let by_name = format!("{BY_CREDENTIAL}?credential_name={path}&actor=third");
     vec![

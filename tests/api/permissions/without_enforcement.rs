@@ -1,4 +1,4 @@
-//! Where permissions are not enforced, they are kept all the same.
+//! Permissions are stored even if they are not enforced.
 
 use keywright_harness::{Caller, Options, Server};
 use reqwest::Method;
@@ -10,7 +10,7 @@ use super::{
 use crate::given::set_value;
 
 #[tokio::test]
-async fn everybody_may_read_and_change_permissions_its_own_included() {
+async fn every_caller_may_change_permissions_even_its_own() {
     let server = Server::start_with(&Options::default().without_enforcement()).await;
     set_value(&server, "/a", "x").await;
     let caller = server.as_client("nobody").await;
@@ -47,7 +47,7 @@ async fn everybody_may_read_and_change_permissions_its_own_included() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_not_found_and_what_is_there_is_not_added() {
+async fn absent_is_not_found_and_existing_is_not_added() {
     let server = Server::start_with(&Options::default().without_enforcement()).await;
     let caller = server.as_client("nobody").await;
     let whole = permission("/a", "other", &["read"]);
@@ -79,7 +79,7 @@ async fn what_is_not_there_is_not_found_and_what_is_there_is_not_added() {
 }
 
 #[tokio::test]
-async fn an_explanation_says_that_nothing_is_enforced_and_what_would_be_missing() {
+async fn an_explanation_has_enforced_false_and_the_missing_grant() {
     let server = Server::start_with(&Options::default().without_enforcement()).await;
     let caller = server.as_client("nobody").await;
     let explained = explain(&caller).await;

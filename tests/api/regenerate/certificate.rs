@@ -15,7 +15,7 @@ use crate::{
     keys::{certificate_days, certificate_key_bits, with_certificate},
 };
 
-/// What must not change.
+/// The parts that must not change.
 #[derive(Debug, PartialEq, Eq)]
 struct Lasting {
     subject: Vec<u8>,
@@ -91,7 +91,7 @@ async fn everything_but_key_serial_and_dates_is_kept() {
 }
 
 #[tokio::test]
-async fn the_answer_says_which_duration_and_key_length_were_used() {
+async fn the_response_has_the_duration_and_key_length_used() {
     let server = Server::start().await;
     let parameters =
         json!({"common_name": "own", "self_sign": true, "duration": 17, "key_length": 3072});
@@ -106,7 +106,7 @@ async fn the_answer_says_which_duration_and_key_length_were_used() {
 }
 
 #[tokio::test]
-async fn the_newest_version_of_the_authority_signs_again() {
+async fn the_newest_version_of_the_ca_signs() {
     let server = Server::start().await;
     generate_certificate(&server, "/root", json!({"is_ca": true})).await;
     let before = generate_certificate(&server, "/leaf", json!({"ca": "root"})).await;
@@ -117,7 +117,7 @@ async fn the_newest_version_of_the_authority_signs_again() {
 }
 
 #[tokio::test]
-async fn without_its_authority_it_is_404() {
+async fn without_its_ca_it_is_404() {
     let server = Server::start().await;
     generate_certificate(&server, "/root", json!({"is_ca": true})).await;
     generate_certificate(&server, "/leaf", json!({"ca": "/root"})).await;
@@ -127,7 +127,7 @@ async fn without_its_authority_it_is_404() {
 }
 
 #[tokio::test]
-async fn the_newest_version_is_made_anew_also_when_it_is_transitional() {
+async fn the_newest_version_is_regenerated_even_if_transitional() {
     let server = Server::start().await;
     let parameters =
         json!({"common_name": "a", "is_ca": true, "key_type": "ecdsa-p256", "duration": 17});

@@ -1,4 +1,4 @@
-//! Certificates that were set and say more than parameters could ask for: it is kept.
+//! Set certificates with contents beyond the parameters, which are preserved.
 
 #![expect(
     clippy::indexing_slicing,
@@ -36,8 +36,8 @@ async fn set(server: &Server, name: &str, value: Value) {
 /// The subject, the extensions with whether each is critical, and the seconds of validity.
 type KeptParts = (Vec<u8>, Vec<(String, bool, Vec<u8>)>, i64);
 
-/// What must be the same afterwards: the subject, the usages, the names and the constraints, each byte for byte with
-/// whether it is critical, and how long the certificate lasts.
+/// The parts that must be preserved: subject, usages, names and constraints, byte for byte and with their criticality,
+/// and the duration.
 fn kept_parts(certificate: &X509Certificate<'_>) -> KeptParts {
     let mut extensions: Vec<_> = certificate
         .iter_extensions()
@@ -80,7 +80,7 @@ fn assert_kept(version: &Value, original: &str) {
 }
 
 #[tokio::test]
-async fn a_self_signed_one_comes_out_as_it_went_in_however_often() {
+async fn a_self_signed_certificate_is_unchanged_by_regeneration() {
     let server = Server::start().await;
     for (original, duration_days) in [
         (KEPT, 5_000),
@@ -99,7 +99,7 @@ async fn a_self_signed_one_comes_out_as_it_went_in_however_often() {
 }
 
 #[tokio::test]
-async fn one_with_a_ca_name_comes_out_as_it_went_in() {
+async fn a_certificate_with_a_ca_name_is_unchanged_by_regeneration() {
     let server = Server::start().await;
     let root = authority("root");
     let stored = json!({"certificate": root.certificate, "private_key": root.private_key});
@@ -131,7 +131,7 @@ async fn one_with_a_ca_name_comes_out_as_it_went_in() {
         let made = version["value"]["certificate"].as_str().unwrap();
         let (subject, extensions, seconds) = with_certificate(&leaf.certificate, kept_parts);
         let (made_subject, mut made_extensions, made_seconds) = with_certificate(made, kept_parts);
-        // What was set has no basic constraints; what is made always has.
+        // The set certificate has no basic constraints; generated ones always have.
         made_extensions.retain(|(oid, ..)| oid != "2.5.29.19");
         assert_eq!(
             (made_subject, made_extensions, made_seconds),
@@ -142,7 +142,7 @@ async fn one_with_a_ca_name_comes_out_as_it_went_in() {
 }
 
 #[tokio::test]
-async fn one_with_the_name_of_its_authority_is_not_taken_for_self_signed() {
+async fn a_leaf_named_like_its_ca_is_not_taken_for_self_signed() {
     let server = Server::start().await;
     let root = authority_with("same", &PKCS_ECDSA_P384_SHA384);
     let stored = json!({"certificate": root.certificate, "private_key": root.private_key});
@@ -156,7 +156,7 @@ async fn one_with_the_name_of_its_authority_is_not_taken_for_self_signed() {
 }
 
 #[tokio::test]
-async fn an_rsa_key_of_an_unusual_length_becomes_one_of_the_next_greater_length() {
+async fn an_unusual_rsa_key_length_is_rounded_up() {
     let server = Server::start().await;
     for (original, bits) in [(RSA_1024, 2048), (RSA_2560, 3072)] {
         set(&server, "/a", json!({"certificate": original})).await;
@@ -166,7 +166,7 @@ async fn an_rsa_key_of_an_unusual_length_becomes_one_of_the_next_greater_length(
 }
 
 #[tokio::test]
-async fn a_key_like_which_none_can_be_made_is_400_by_its_type() {
+async fn an_unsupported_key_type_is_400_and_named() {
     let server = Server::start().await;
     for (original, part) in [
         (P521, "ecdsa-p521"),
@@ -181,7 +181,7 @@ async fn a_key_like_which_none_can_be_made_is_400_by_its_type() {
 }
 
 #[tokio::test]
-async fn no_caller_asks_for_what_is_kept() {
+async fn the_kept_parameter_is_refused_from_callers() {
     let server = Server::start().await;
     for kept in [json!({}), json!({"subject": "MAA="}), json!("x")] {
         let parameters = json!({"common_name": "a", "self_sign": true, "kept": kept});
@@ -195,9 +195,9 @@ async fn no_caller_asks_for_what_is_kept() {
 }
 
 #[tokio::test]
-async fn what_parameters_can_not_ask_for_differs_before_and_after_and_mere_order_does_not() {
+async fn contents_beyond_the_parameters_differ_but_order_does_not() {
     let server = Server::start().await;
-    // All that parameters can say of each certificate.
+    // All parameters that describe each certificate.
     let of_foreign = json!({
         "common_name": "foreign", "organization_unit": "one", "duration": 30, "is_ca": true,
         "alternative_names": ["ada@example.com", "example.com", "spiffe://example.com/ada"],

@@ -1,4 +1,4 @@
-//! Certificates that were set and have limits, usages or names that no caller may ask for.
+//! Set certificates with limits, usages or names that callers cannot request.
 
 use keywright_harness::Server;
 use rcgen::{BasicConstraints, DnType, DnValue, GeneralSubtree, IsCa, NameConstraints, SanType};
@@ -7,11 +7,11 @@ use x509_parser::certificate::X509Certificate;
 
 use crate::{certificates::Certificate, keys::with_certificate, made_elsewhere::authority};
 
-/// An RSA authority for 7,300 days, with a subject in an order of its own.
+/// An RSA CA for 7,300 days, with an unusual order of its subject.
 const EXPRESSIBLE: &str = include_str!("../../../plugins/certificate/tests/keys/expressible.pem");
 
-/// An ECDSA authority with limits of every sort; a certificate with an unusual hash; one with usages that do not suit its
-/// key; and one whose issuer has its name, and a key of another type.
+/// An ECDSA CA with every kind of limit; a certificate with an unusual hash; one with usages that do not suit its key;
+/// and one whose issuer has the same name and another key type.
 const LIMITED: &str = include_str!("../../../plugins/certificate/tests/keys/limited.pem");
 const ECDSA_SHA512: &str = include_str!("../../../plugins/certificate/tests/keys/ecdsa_sha512.pem");
 const ENCIPHERING: &str = include_str!("../../../plugins/certificate/tests/keys/enciphering.pem");
@@ -20,7 +20,7 @@ const OTHER_TYPE: &str = include_str!("../../../plugins/certificate/tests/keys/o
 const NAME_CONSTRAINTS: &str = "2.5.29.30";
 const KEY_IDENTIFIERS: [&str; 2] = ["2.5.29.14", "2.5.29.35"];
 
-/// The extensions but those that name keys, with whether each is critical.
+/// The extensions except key identifiers, each with its criticality.
 fn extensions(certificate: &X509Certificate<'_>) -> Vec<(String, bool, Vec<u8>)> {
     let mut extensions: Vec<_> = certificate
         .iter_extensions()
@@ -42,7 +42,7 @@ async fn set(server: &Server, name: &str, value: Value) {
 }
 
 #[tokio::test]
-async fn limits_and_usages_that_no_parameter_tells_stay_as_they_are() {
+async fn extensions_without_a_parameter_are_preserved() {
     let server = Server::start().await;
     for original in [LIMITED, ECDSA_SHA512, ENCIPHERING] {
         set(&server, "/a", json!({"certificate": original})).await;
@@ -57,7 +57,7 @@ async fn limits_and_usages_that_no_parameter_tells_stay_as_they_are() {
 }
 
 #[tokio::test]
-async fn one_that_a_namesake_with_another_type_of_key_signed_is_400() {
+async fn a_leaf_of_a_namesake_ca_with_another_key_type_is_400() {
     let server = Server::start().await;
     set(&server, "/a", json!({"certificate": OTHER_TYPE})).await;
     let error = server.regenerate("/a").await.expect(400).error();
@@ -65,7 +65,7 @@ async fn one_that_a_namesake_with_another_type_of_key_signed_is_400() {
 }
 
 #[tokio::test]
-async fn names_that_nobody_may_ask_for_stay_as_they_are() {
+async fn names_that_cannot_be_requested_are_preserved() {
     let server = Server::start().await;
     let root = authority("root");
     let stored = json!({"certificate": root.certificate, "private_key": root.private_key});
@@ -97,7 +97,7 @@ async fn names_that_nobody_may_ask_for_stay_as_they_are() {
 }
 
 #[tokio::test]
-async fn an_authority_below_another_keeps_its_path_length_and_is_400_with_name_constraints() {
+async fn intermediates_keep_path_lengths_but_not_name_constraints() {
     let server = Server::start().await;
     let root = authority("root");
     let stored = json!({"certificate": root.certificate, "private_key": root.private_key});
@@ -136,7 +136,7 @@ async fn an_authority_below_another_keeps_its_path_length_and_is_400_with_name_c
 }
 
 #[tokio::test]
-async fn one_whose_key_length_is_changed_keeps_what_no_caller_may_ask_for() {
+async fn changing_the_key_length_preserves_unrequestable_contents() {
     let server = Server::start().await;
     let certificate = Certificate::set(&server, "/a", json!({"certificate": EXPRESSIBLE})).await;
     let subject = |certificate: &X509Certificate<'_>| certificate.subject().as_raw().to_vec();

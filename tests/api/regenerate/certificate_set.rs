@@ -42,7 +42,7 @@ fn assert_made_like(version: &Value, original: &MadeElsewhere) {
 }
 
 #[tokio::test]
-async fn a_self_signed_one_is_made_anew_from_what_it_says() {
+async fn a_self_signed_certificate_is_regenerated_from_its_contents() {
     let server = Server::start().await;
     let (root, leaf) = (authority("root"), self_signed_leaf("leaf"));
     for (name, original) in [("/root", &root), ("/leaf", &leaf)] {
@@ -58,7 +58,7 @@ async fn a_self_signed_one_is_made_anew_from_what_it_says() {
 }
 
 #[tokio::test]
-async fn one_with_a_ca_name_is_signed_by_that_authority() {
+async fn a_certificate_with_a_ca_name_is_signed_by_that_ca() {
     let server = Server::start().await;
     let root = authority("root");
     let stored = json!({"certificate": root.certificate, "private_key": root.private_key});
@@ -76,7 +76,7 @@ async fn one_with_a_ca_name_is_signed_by_that_authority() {
 }
 
 #[tokio::test]
-async fn what_was_regenerated_can_be_regenerated_again() {
+async fn a_regenerated_certificate_can_be_regenerated_again() {
     let server = Server::start().await;
     let root = authority("root");
     let stored = json!({"certificate": root.certificate, "private_key": root.private_key});
@@ -90,7 +90,7 @@ async fn what_was_regenerated_can_be_regenerated_again() {
 }
 
 #[tokio::test]
-async fn one_whose_authority_is_not_known_by_name_is_400() {
+async fn a_certificate_whose_ca_has_no_known_name_is_400() {
     let server = Server::start().await;
     let root = authority("root");
     let leaf = root.sign_leaf("leaf");
@@ -105,7 +105,7 @@ async fn one_whose_authority_is_not_known_by_name_is_400() {
 }
 
 #[tokio::test]
-async fn one_without_a_certificate_is_400() {
+async fn a_credential_without_a_certificate_is_400() {
     let server = Server::start().await;
     let root = authority("root");
     for value in [
@@ -118,7 +118,7 @@ async fn one_without_a_certificate_is_400() {
 }
 
 #[tokio::test]
-async fn one_whose_authority_has_no_private_key_is_400() {
+async fn a_certificate_whose_ca_has_no_private_key_is_400() {
     let server = Server::start().await;
     let root = authority("root");
     set(&server, "/root", json!({"certificate": root.certificate})).await;
@@ -128,7 +128,7 @@ async fn one_whose_authority_has_no_private_key_is_400() {
 }
 
 #[tokio::test]
-async fn the_whole_days_of_its_validity_count() {
+async fn the_duration_is_the_whole_days_of_validity() {
     let server = Server::start().await;
     for (hours, days) in [(47, 1), (48, 2), (71, 2), (24 * 400 + 23, 400)] {
         let root = authority_for_hours("root", hours);
@@ -144,7 +144,7 @@ async fn the_whole_days_of_its_validity_count() {
 }
 
 #[tokio::test]
-async fn one_that_an_older_version_of_its_own_credential_signed_is_signed_by_the_one_in_use() {
+async fn a_ca_signed_by_its_older_version_is_signed_by_its_active_one() {
     let server = Server::start().await;
     let old = authority("root");
     let stored = json!({"certificate": old.certificate, "private_key": old.private_key});

@@ -27,7 +27,7 @@ fn blob_length(key: &Value) -> usize {
 }
 
 #[tokio::test]
-async fn a_key_keeps_its_length_when_it_was_generated_and_when_it_was_set() {
+async fn generated_and_set_keys_keep_their_length() {
     let server = Server::start().await;
     for key_length in [2048, 3072] {
         let name = format!("/{key_length}");
@@ -88,7 +88,7 @@ async fn an_ssh_key_keeps_its_length_and_its_comment() {
 }
 
 #[tokio::test]
-async fn a_key_that_says_nothing_of_its_parameters_gets_the_defaults() {
+async fn an_unreadable_key_is_regenerated_with_defaults() {
     let server = Server::start().await;
     for (credential_type, value) in [
         ("rsa", json!({"private_key": "private"})),

@@ -30,7 +30,7 @@ async fn a_password_keeps_its_length_and_its_character_sets() {
 }
 
 #[tokio::test]
-async fn a_user_keeps_its_name_and_gets_another_password_and_hash() {
+async fn a_user_keeps_its_name_and_gets_a_new_password_and_hash() {
     let server = Server::start().await;
     for (name, parameters) in [
         ("/named", json!({"username": "ada", "length": 12})),
@@ -62,7 +62,7 @@ fn salt(user: &Value) -> &str {
 }
 
 #[tokio::test]
-async fn what_was_set_can_not_be_regenerated() {
+async fn set_values_cannot_be_regenerated() {
     let server = Server::start().await;
     server
         .set("/password", "password", json!("p"))

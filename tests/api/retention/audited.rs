@@ -1,4 +1,4 @@
-//! What the audit trail tells of versions that go, and what becomes of them when it can't.
+//! Audit events of deleted versions, and retention without a working trail.
 
 use std::{fs, os::unix::fs::symlink};
 
@@ -10,7 +10,7 @@ use super::{after_a_run, events, options, poll, set_times, values};
 use crate::given;
 
 #[tokio::test]
-async fn each_version_that_goes_has_an_event_that_says_by_which_policy() {
+async fn each_deleted_version_is_audited_with_its_policy() {
     let limits = "versions_max = 2\nage_days_max = 36500";
     let server = Server::start_with(&options(&[("/A/*", limits)])).await;
     let all = set_times(&server, "/a/b", 4).await;
@@ -45,7 +45,7 @@ async fn each_version_that_goes_has_an_event_that_says_by_which_policy() {
 }
 
 #[tokio::test]
-async fn in_the_common_event_format_the_action_stands_where_a_request_has_its_method_and_path() {
+async fn cef_events_of_retention_have_the_action_as_the_request() {
     let cef = "[audit]\nsink = \"file\"\nfile = \"audit.log\"\nformat = \"cef\"";
     let options = options(&[("/a", "versions_max = 1")]).audit(cef);
     let server = Server::start_with(&options).await;
@@ -73,7 +73,7 @@ async fn in_the_common_event_format_the_action_stands_where_a_request_has_its_me
 }
 
 #[tokio::test]
-async fn while_the_trail_can_not_be_written_nothing_is_deleted() {
+async fn nothing_is_deleted_while_the_trail_cannot_be_written() {
     let directory = TempDir::new().unwrap();
     let file = directory.path().join("audit.log");
     symlink("/dev/full", &file).unwrap();
@@ -96,13 +96,13 @@ async fn while_the_trail_can_not_be_written_nothing_is_deleted() {
         .into_iter()
         .filter(|event| event["status"] == 200)
         .collect();
-    // What was announced in vain is told, and that it did not happen.
+    // Announced deletions that did not happen have events for both.
     let taken_back = events(&server).len() - deleted.len();
     assert_eq!(deleted.len(), 2 + taken_back);
 }
 
 #[tokio::test]
-async fn without_a_trail_versions_go_all_the_same() {
+async fn versions_are_deleted_without_an_audit_trail() {
     let options = options(&[("/a", "versions_max = 1")]).audit("[audit]\nsink = \"off\"");
     let server = Server::start_with(&options).await;
     given::set_value(&server, "/a", "old").await;

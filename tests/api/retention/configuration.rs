@@ -1,9 +1,9 @@
-//! The section `retention`: what a server does not start with, and what it says of it.
+//! Invalid settings in the section `retention`, and their errors.
 
 use keywright_harness::{Options, Server};
 
 #[test]
-fn policies_that_make_no_sense_keep_the_server_from_starting() {
+fn start_fails_with_invalid_policies() {
     let policy = |lines: &str| format!("[[retention.policies]]\n{lines}");
     for (section, words) in [
         (policy("versions_max = 1"), "missing field `path`"),

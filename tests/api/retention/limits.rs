@@ -5,7 +5,7 @@ use keywright_harness::Server;
 use super::{after_a_run, ids, options, set_times, trust_the_clock, values};
 
 #[tokio::test]
-async fn no_more_versions_are_kept_than_the_policy_says_and_the_newest_are() {
+async fn only_the_newest_versions_within_the_limit_are_kept() {
     let server = Server::start_with(&options(&[("/a/*", "versions_max = 3")])).await;
     for count in [1, 3, 4, 6] {
         set_times(&server, &format!("/a/{count}"), count).await;
@@ -29,7 +29,7 @@ async fn no_more_versions_are_kept_than_the_policy_says_and_the_newest_are() {
 }
 
 #[tokio::test]
-async fn versions_older_than_the_policy_says_go_and_the_one_in_use_stays() {
+async fn versions_over_the_age_limit_are_deleted_but_not_active_ones() {
     let server = Server::start_with(&options(&[("/a", "age_days_max = 30")])).await;
     trust_the_clock(&server).await;
     let mut all = set_times(&server, "/a", 5).await;
@@ -50,7 +50,7 @@ async fn versions_older_than_the_policy_says_go_and_the_one_in_use_stays() {
 }
 
 #[tokio::test]
-async fn more_versions_go_than_are_deleted_at_once() {
+async fn versions_beyond_one_batch_are_deleted() {
     let server = Server::start_with(&options(&[])).await;
     set_times(&server, "/a", 202).await;
     let limited = options(&[("/*", "versions_max = 1")]);
@@ -60,7 +60,7 @@ async fn more_versions_go_than_are_deleted_at_once() {
 }
 
 #[tokio::test]
-async fn a_server_without_a_policy_does_nothing_of_the_kind() {
+async fn a_server_without_a_policy_deletes_nothing() {
     let servers = [
         Server::start_with(&options(&[])).await,
         Server::start_with(&options(&[("/*", "keep_all = true")])).await,
@@ -68,7 +68,7 @@ async fn a_server_without_a_policy_does_nothing_of_the_kind() {
     for server in &servers {
         set_times(server, "/a", 3).await;
     }
-    // What another one has done that looks as often, and began later, they would have done by now.
+    // A later server with the same interval has completed a run, so the others would have by now.
     let other = Server::start_with(&options(&[("/*", "versions_max = 1")])).await;
     after_a_run(&[&other]).await;
     for server in servers {
@@ -80,8 +80,8 @@ async fn a_server_without_a_policy_does_nothing_of_the_kind() {
     }
 }
 
-/// Has all versions be made earlier by so many seconds, in the order in which they were made; at once, so that no run sees some
-/// of them older and others not.
+/// Makes all versions older by these seconds, in the order of their creation; in one step, so that no run sees only
+/// some of them changed.
 async fn make_older(server: &Server, seconds: &[i64]) {
     let sequences = "select sequence from credential_version order by sequence";
     let sequences = server.run_sql(sequences).await;

@@ -22,8 +22,8 @@ use serde_json::Value;
 
 use crate::{audit, given};
 
-/// A server that looks each second for what is beyond these policies, each of which is a path and the lines below it. It does
-/// so from its first second on: also while a test is still setting, and between any two requests.
+/// A server with these policies, each a path and its settings, which runs retention every second. It also runs while a
+/// test is still setting values, and between any two requests.
 fn options(policies: &[(&str, &str)]) -> Options {
     let policies: Vec<String> = policies
         .iter()
@@ -33,7 +33,7 @@ fn options(policies: &[(&str, &str)]) -> Options {
     Options::default().watched().extra(&section)
 }
 
-/// Has the clock be trusted from now on, as it is a day after the first look at it.
+/// Makes the server trust the clock now instead of a day after its first check.
 async fn trust_the_clock(server: &Server) {
     let looks = "select count(*) from retention_clock";
     poll(async || server.run_sql(looks).await == "1").await;
@@ -41,14 +41,14 @@ async fn trust_the_clock(server: &Server) {
     server.run_sql(trust).await;
 }
 
-/// Waits until one of these servers, which have one database, has done a run from its beginning to its end.
+/// Waits until one of these servers, which share a database, has completed a whole run.
 async fn after_a_run(servers: &[&Server]) {
     let runs = runs(servers).await;
-    // The next one to end may have begun before.
+    // The next run to complete may have started before.
     poll(async || self::runs(servers).await >= runs + 2.0).await;
 }
 
-/// How many runs these servers have brought to their end.
+/// The number of runs that these servers have completed.
 async fn runs(servers: &[&Server]) -> f64 {
     let mut runs = 0.0;
     for server in servers {
@@ -59,7 +59,7 @@ async fn runs(servers: &[&Server]) -> f64 {
     runs
 }
 
-/// Asks again and again until it is so.
+/// Polls until the condition holds.
 async fn poll(mut is_so: impl AsyncFnMut() -> bool) {
     for _ in 0..POLLS_MAX {
         if is_so().await {
@@ -70,8 +70,8 @@ async fn poll(mut is_so: impl AsyncFnMut() -> bool) {
     unreachable!("it did not come to be");
 }
 
-/// Sets a credential so many times, to numbers from zero on. Returns the ids of the versions, oldest first, of which some may
-/// be gone by then.
+/// Sets a credential this many times, to numbers from zero. Returns the ids of the versions, oldest first; some may be
+/// deleted already.
 async fn set_times(server: &Server, name: &str, count: usize) -> Vec<String> {
     let mut ids = Vec::new();
     for number in 0..count {
@@ -94,7 +94,7 @@ async fn ids(server: &Server, name: &str) -> Vec<String> {
     versions.iter().map(given::id).collect()
 }
 
-/// What the trail tells of retention.
+/// Returns the events of retention.
 fn events(server: &Server) -> Vec<Value> {
     let mut events = audit::events(server);
     events.retain(|event| event["actor"] == "keywright:retention");

@@ -1,4 +1,4 @@
-//! What stays, whatever a policy says, because something else than a list of versions would be answered without it.
+//! Versions that retention keeps regardless of policies because other responses depend on them.
 
 use keywright_harness::Server;
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use crate::{
 const ONE_OF_EACH: (&str, &str) = ("/*", "versions_max = 1");
 
 #[tokio::test]
-async fn the_version_in_use_and_the_transitional_one_stay() {
+async fn active_and_transitional_versions_are_kept() {
     let server = Server::start_with(&options(&[ONE_OF_EACH])).await;
     let root = Certificate::generate_root(&server, "/root").await;
     for _ in 0..2 {
@@ -25,7 +25,7 @@ async fn the_version_in_use_and_the_transitional_one_stay() {
     after_a_run(&[&server]).await;
     assert_eq!(root.current().await, current);
     assert_eq!(root.versions().await.len(), 2);
-    // The flag goes to the older one, and then to none, which makes that one superfluous.
+    // The flag moves to the older version and is then cleared, so that the version is no longer needed.
     let [in_use, newest] = [&current[0], &current[1]].map(given::id);
     root.move_transitional(json!(in_use)).await.expect(200);
     after_a_run(&[&server]).await;
@@ -36,7 +36,7 @@ async fn the_version_in_use_and_the_transitional_one_stay() {
 }
 
 #[tokio::test]
-async fn a_version_of_an_authority_stays_while_a_certificate_that_it_signed_is_there() {
+async fn a_ca_version_is_kept_while_a_certificate_it_signed_exists() {
     let server = Server::start_with(&options(&[ONE_OF_EACH])).await;
     let soon = json!({"is_ca": true, "duration": 20});
     let signed_with = given::id(&generate_certificate(&server, "/root", soon).await);
@@ -58,7 +58,7 @@ async fn a_version_of_an_authority_stays_while_a_certificate_that_it_signed_is_t
     assert_eq!(link["version_id"], Value::String(signed_with));
     let leaf = Certificate::named(&server, "/leaf").await;
     leaf.regenerate(json!({})).await.expect(200);
-    // What the leaf had goes at first, and what signed it after that.
+    // The leaf's old version is deleted first, then its signer.
     after_a_run(&[&server]).await;
     after_a_run(&[&server]).await;
     assert_eq!(ids(&server, "/leaf").await.len(), 1);
@@ -66,7 +66,7 @@ async fn a_version_of_an_authority_stays_while_a_certificate_that_it_signed_is_t
 }
 
 #[tokio::test]
-async fn whom_an_authority_has_signed_stays_known() {
+async fn certificates_remain_linked_to_their_signing_ca() {
     let server = Server::start_with(&options(&[ONE_OF_EACH])).await;
     for root in ["/one", "/two"] {
         generate_certificate(&server, root, json!({"is_ca": true})).await;
@@ -88,7 +88,7 @@ async fn whom_an_authority_has_signed_stays_known() {
     assert_eq!(regenerated["regenerated_credentials"], json!(["/leaf"]));
 }
 
-/// What is answered of all certificates, without lists of their versions.
+/// The responses about all certificates, without their lists of versions.
 async fn answers(server: &Server) -> Vec<Value> {
     let mut answers = Vec::new();
     for path in [

@@ -37,7 +37,7 @@ async fn the_most_specific_path_decides_and_casing_does_not_count() {
 }
 
 #[tokio::test]
-async fn permissions_and_what_is_read_by_them_stay_as_they_are() {
+async fn permissions_and_access_survive_retention() {
     let server = Server::start_with(&options(&[("/a", "versions_max = 1")])).await;
     let reader = server.as_client("reader").await;
     let permission = serde_json::json!({

@@ -1,4 +1,4 @@
-//! Those who write and read while versions go.
+//! Readers and writers during retention.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::{after_a_run, ids, options};
 use crate::{certificates::Certificate, given};
 
 #[tokio::test]
-async fn writers_and_readers_see_nothing_of_it_but_fewer_versions() {
+async fn retention_does_not_disturb_readers_and_writers() {
     let server = Server::start_with(&options(&[("/*", "versions_max = 1")])).await;
     let server = Arc::new(server);
     let writers = (0..4).map(|writer| {

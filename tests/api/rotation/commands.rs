@@ -17,7 +17,7 @@ fn configure(keys: &Keys, folder: &Path, before: &[&str], after: &[&str]) {
     fs::write(path, text.replace(&before, &after)).unwrap();
 }
 
-/// What the status says of each key: its state and its versions.
+/// The state and number of versions of each key in the status.
 fn status(folder: &Path) -> (Vec<(String, u64)>, bool) {
     let output = run_command(folder, &["keys", "status", "--json"]).expect(0);
     let status: Value = serde_json::from_str(&output.output).unwrap();
@@ -42,7 +42,7 @@ fn expected(keys: &[(&str, u64)], is_new: bool) -> (Vec<(String, u64)>, bool) {
 }
 
 #[tokio::test]
-async fn the_status_shows_each_key_that_ever_was_active_and_changes_nothing() {
+async fn the_status_lists_every_key_once_active_and_is_read_only() {
     let keys = Keys::new();
     let server = Server::start_with(&keys.options(&["a"], OFF)).await;
     seed(&server, 3).await;
@@ -67,7 +67,7 @@ async fn the_status_shows_each_key_that_ever_was_active_and_changes_nothing() {
     );
     assert_eq!(lines.len(), 3, "{table}");
 
-    // It also helps where a server would not start.
+    // It also works if a server would not start.
     configure(&keys, folder, &["b", "a"], &["c"]);
     assert_eq!(
         status(folder),
@@ -83,7 +83,7 @@ async fn the_status_shows_each_key_that_ever_was_active_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn rotate_does_it_also_when_no_server_runs() {
+async fn rotate_works_without_a_running_server() {
     let keys = Keys::new();
     let server = Server::start_with(&keys.options(&["a"], OFF)).await;
     let values = seed(&server, 30).await;
@@ -106,7 +106,7 @@ async fn rotate_does_it_also_when_no_server_runs() {
 }
 
 #[tokio::test]
-async fn rotate_works_beside_a_server() {
+async fn rotate_works_while_a_server_runs() {
     let keys = Keys::new();
     let server = Server::start_with(&keys.options(&["a"], OFF)).await;
     let values = seed(&server, 30).await;
@@ -118,7 +118,7 @@ async fn rotate_works_beside_a_server() {
 }
 
 #[tokio::test]
-async fn rotate_waits_for_a_server_that_is_at_it() {
+async fn rotate_waits_for_a_server_that_is_rotating() {
     let keys = Keys::new();
     let server = Server::start_with(&keys.options(&["a"], OFF)).await;
     seed(&server, 100).await;
@@ -127,14 +127,14 @@ async fn rotate_waits_for_a_server_that_is_at_it() {
     super::until_inactive(&server, |left| left < 100).await;
     let said = server.run_command(&["keys", "rotate"]).expect(0);
     assert!(said.errors.contains("another process rotates"), "{said:?}");
-    // What the command does itself is to go fast.
+    // The command itself rotates fast.
     let path = server.directory().to_owned();
     let file = path.join("keywright.toml");
     let text = fs::read_to_string(&file).unwrap();
     fs::write(file, text.replace(SLOW, FAST)).unwrap();
     let rotate = move || run_command(&path, &["keys", "rotate", "--wait"]);
     let waiting = tokio::task::spawn_blocking(rotate);
-    // The server goes on alone, and the command takes over when it ends.
+    // The server continues alone, and the command takes over when it stops.
     let before = usage(&server).await[1];
     super::until_inactive(&server, |left| left < before - 2).await;
     assert!(!waiting.is_finished(), "{:?}", waiting.await);
@@ -147,7 +147,7 @@ async fn rotate_waits_for_a_server_that_is_at_it() {
 }
 
 #[tokio::test]
-async fn rotate_refuses_a_key_that_was_active_before_the_one_of_the_servers() {
+async fn rotate_refuses_a_key_older_than_the_active_one() {
     let keys = Keys::new();
     let server = Server::start_with(&keys.options(&["a"], OFF)).await;
     let server = Server::start_in(server.stop().await, &keys.options(&["b", "a"], OFF)).await;
@@ -164,7 +164,7 @@ async fn rotate_refuses_a_key_that_was_active_before_the_one_of_the_servers() {
 }
 
 #[tokio::test]
-async fn rotate_ends_when_a_server_starts_with_another_key_meanwhile() {
+async fn rotate_stops_when_a_server_activates_another_key() {
     let keys = Keys::new();
     let server = Server::start_with(&keys.options(&["a"], SLOW)).await;
     seed(&server, 100).await;
@@ -172,7 +172,7 @@ async fn rotate_ends_when_a_server_starts_with_another_key_meanwhile() {
     configure(&keys, folder.path(), &["a"], &["b", "a"]);
     let path = folder.path().to_owned();
     let rotating = tokio::task::spawn_blocking(move || run_command(&path, &["keys", "rotate"]));
-    // Once the first version is rotated, the command has made its key the one to go towards.
+    // Once the first version is rotated, the command has made its key the target.
     let rotated = "select count(distinct encryption_key_id) from credential_version";
     while run_sql(folder.path(), rotated).await != "2" {
         assert!(!rotating.is_finished(), "{:?}", rotating.await);

@@ -14,7 +14,7 @@ const COPY: &str = "update credential_version set
     where credential_sequence in (select sequence from credential where name in ('/damaged/1', '/damaged/2'))";
 
 #[tokio::test]
-async fn what_does_not_decrypt_is_told_once_and_holds_nothing_up() {
+async fn undecryptable_versions_are_logged_once_and_skipped() {
     let keys = Keys::new();
     let server = Server::start_with(&keys.options(&["a"], FAST)).await;
     let mut values = seed(&server, 30).await;
@@ -48,7 +48,7 @@ async fn what_does_not_decrypt_is_told_once_and_holds_nothing_up() {
     assert_eq!(ended["rotation.versions_failed"], 2);
     assert_eq!(ended["rotation.versions_remaining"], 2);
 
-    // The command says so by its status, and names them.
+    // The command reports them by its exit status and by name.
     for arguments in [["keys", "rotate", "--quiet"], ["keys", "rotate", "--wait"]] {
         let said = server.run_command(&arguments).expect(3);
         assert!(

@@ -5,7 +5,7 @@ use keywright_harness::Server;
 use super::{FAST, Keys, OFF, SLOW, assert_values, counted, seed, until_inactive, usage};
 
 #[tokio::test]
-async fn a_rotation_that_was_killed_is_gone_on_with_where_it_was() {
+async fn a_killed_rotation_resumes_after_its_last_batch() {
     let keys = Keys::new();
     let server = Server::start_with(&keys.options(&["a"], FAST)).await;
     let values = seed(&server, VERSIONS).await;
@@ -15,7 +15,7 @@ async fn a_rotation_that_was_killed_is_gone_on_with_where_it_was() {
     assert!((1..VERSIONS as u64).contains(&rotated), "{rotated}");
     let directory = server.kill();
 
-    // What was rotated, and what was not, can be read.
+    // Rotated and other versions can be read.
     let off = keys.options(&["b", "a"], OFF);
     let server = Server::start_in(directory, &off).await;
     assert_values(&server, &values).await;
@@ -25,7 +25,7 @@ async fn a_rotation_that_was_killed_is_gone_on_with_where_it_was() {
         "{rotated} {left} {unknown}"
     );
 
-    // The lease of the one that was killed ends by itself.
+    // The lease of the killed process expires.
     let fast = keys.options(&["b", "a"], FAST);
     let server = Server::start_in(server.stop().await, &fast).await;
     let all = until_inactive(&server, |inactive| inactive == 0).await;

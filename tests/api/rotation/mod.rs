@@ -1,4 +1,4 @@
-//! The rotation of encryption keys: what other keys encrypt comes under the active one, while everything goes on.
+//! Rotation of encryption keys: versions under other keys are re-encrypted with the active one while the server runs.
 
 #![expect(
     clippy::indexing_slicing,
@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 
-/// Keys of tests, in base64, each in a file of its own.
+/// Test keys in base64, each in its own file.
 struct Keys(TempDir);
 
 impl Keys {
@@ -62,18 +62,18 @@ impl Keys {
     }
 }
 
-/// As fast as it goes.
+/// As fast as possible.
 const FAST: &str = "pause_milliseconds = 0\ninterval_seconds = 1";
 
-/// A second and more for each version: so slow that a test comes between on any machine. It is never waited for the end.
+/// At least a second per version, so slow that tests can intervene on any machine. No test waits for the end.
 const SLOW: &str = "batch_versions = 1\npause_milliseconds = 1000\ninterval_seconds = 1";
 
 const OFF: &str = "enabled = false";
 
-/// What was set: the values of each credential, newest first.
+/// The set values of each credential, newest first.
 type Values = BTreeMap<String, Vec<String>>;
 
-/// Sets so many versions of as many credentials as need be.
+/// Sets this many versions, spread over several credentials.
 async fn seed(server: &Server, versions: usize) -> Values {
     let mut values = Values::new();
     for begin in (0..versions).step_by(SEEDED_BY_ONE_TOKEN) {
@@ -107,7 +107,7 @@ async fn set(caller: &Caller, name: &str, text: &str) -> Answer {
     caller.put("/api/v1/data", body).await
 }
 
-/// The values of a credential as an answer has them.
+/// The values of a credential in a response.
 fn values_of(answer: &Answer) -> Vec<String> {
     let versions = answer.json();
     let versions = versions["data"].as_array().unwrap().iter();
@@ -129,7 +129,7 @@ async fn usage(server: &Server) -> [u64; 3] {
     ["active_key", "inactive_keys", "unknown_keys"].map(|member| answer[member].as_u64().unwrap())
 }
 
-/// Asks again and again until the number of versions under inactive keys is what the test waits for.
+/// Polls until the number of versions under inactive keys meets the condition.
 async fn until_inactive(server: &Server, is_met: impl Fn(u64) -> bool) -> [u64; 3] {
     for _ in 0..POLLS_MAX {
         let usage = usage(server).await;
@@ -156,7 +156,7 @@ async fn until_logged(server: &Server, words: &str) {
     panic!("{words} was not logged:\n{}", server.log());
 }
 
-/// How many versions a server says to have rotated, and to have failed to.
+/// The server's counts of rotated and failed versions.
 async fn counted(server: &Server) -> (f64, f64) {
     let scrape = server.scrape().await;
     let versions = |outcome| {
@@ -167,14 +167,14 @@ async fn counted(server: &Server) -> (f64, f64) {
     (versions("rotated"), versions("failed"))
 }
 
-/// The line of the log that says how a rotation has ended.
+/// The log line with the result of a rotation.
 fn ended_line(log: &str) -> Value {
     let words = "stopped rotating encryption keys";
     let line = log.lines().find(|line| line.contains(words));
     serde_json::from_str(line.unwrap_or_else(|| panic!("no end in:\n{log}"))).unwrap()
 }
 
-/// What no file may hold and no row.
+/// A text that no file and no row may contain.
 const CANARY: &str = "rotated-canary-";
 
 const SEEDING_TASKS: usize = 8;

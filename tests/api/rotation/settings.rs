@@ -5,7 +5,7 @@ use keywright_harness::Server;
 use super::{Keys, OFF, seed, usage};
 
 #[test]
-fn a_setting_that_can_not_be_meant_is_refused_and_one_that_can_is_taken() {
+fn a_rotation_setting_out_of_range_is_refused() {
     let keys = Keys::new();
     for (line, reason) in [
         ("batch_versions = 0", "must be from 1 to 1000, not 0"),
@@ -27,7 +27,7 @@ fn a_setting_that_can_not_be_meant_is_refused_and_one_that_can_is_taken() {
 }
 
 #[tokio::test]
-async fn the_largest_and_the_smallest_numbers_are_taken() {
+async fn the_largest_and_smallest_values_are_accepted() {
     let keys = Keys::new();
     for lines in [
         "batch_versions = 1\npause_milliseconds = 0\ninterval_seconds = 1",
@@ -38,7 +38,7 @@ async fn the_largest_and_the_smallest_numbers_are_taken() {
 }
 
 #[tokio::test]
-async fn where_it_is_off_nothing_is_rotated() {
+async fn nothing_is_rotated_when_disabled() {
     let keys = Keys::new();
     let server = Server::start_with(&keys.options(&["a"], OFF)).await;
     seed(&server, 3).await;

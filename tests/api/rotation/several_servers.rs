@@ -9,7 +9,7 @@ use super::{
 };
 
 #[tokio::test]
-async fn two_servers_rotate_each_version_once_and_one_goes_on_where_the_other_has_stopped() {
+async fn two_servers_rotate_each_version_once_and_take_over() {
     let keys = Keys::new();
     let one = Server::start_with(&keys.options(&["a"], FAST)).await;
     let values = seed(&one, VERSIONS).await;
@@ -39,7 +39,7 @@ async fn two_servers_rotate_each_version_once_and_one_goes_on_where_the_other_ha
 }
 
 #[tokio::test]
-async fn of_servers_with_different_active_keys_the_one_that_started_last_rotates() {
+async fn with_different_active_keys_the_last_started_server_rotates() {
     let keys = Keys::new();
     // Both keys have records before the servers start that have them.
     let first = Server::start_with(&keys.options(&["b"], FAST)).await;
@@ -53,7 +53,7 @@ async fn of_servers_with_different_active_keys_the_one_that_started_last_rotates
     until_logged(&old, "encryption keys are not rotated here").await;
     assert_eq!(usage(&old).await, [0, 40, 0]);
 
-    // What the old one writes goes the same way.
+    // Writes of the old server are rotated too.
     let caller = old.as_client("developer").await;
     set(&caller, "/later", "v").await.expect(200);
     assert_eq!(until_inactive(&new, |left| left == 0).await, [41, 0, 0]);

@@ -5,7 +5,7 @@ use keywright_harness::{Server, shared_storage};
 use super::{FAST, Keys, OFF, seed, until_inactive};
 
 #[tokio::test]
-async fn a_start_that_fails_turns_nothing() {
+async fn a_failed_start_does_not_reverse_a_rotation() {
     let keys = Keys::new();
     let first = Server::start_with(&keys.options(&["a"], OFF)).await;
     seed(&first, 5).await;

@@ -18,11 +18,11 @@ use super::{
     values_of,
 };
 
-/// Each request must succeed, and each read must answer what was written; afterwards everything is under the active key, and
-/// as it was. One server begins slowly, and another one goes on fast when everything is under way. The number of versions is
-/// `KEYWRIGHT_TEST_ROTATION_VERSIONS`, so that it can be tried with many.
+/// Each request must succeed, and each read must return the written value. Afterwards, everything is unchanged under
+/// the active key. One server begins slowly, and another one continues fast once all kinds of requests are in progress.
+/// `KEYWRIGHT_TEST_ROTATION_VERSIONS` sets the number of versions.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn reads_writes_and_deletes_go_on_while_keys_are_rotated() {
+async fn reads_writes_and_deletes_succeed_during_a_rotation() {
     let versions = versions();
     let keys = Keys::new();
     let server = Server::start_with(&keys.options(&["a"], FAST)).await;
@@ -55,7 +55,7 @@ async fn reads_writes_and_deletes_go_on_while_keys_are_rotated() {
     let looked = async {
         while !is_over.load(Ordering::Acquire) {
             assert_no_plaintext(folder.path()).await;
-            // Looking may be one step that waits for nothing.
+            // The check may complete without yielding to the scheduler.
             tokio::time::sleep(super::POLL).await;
         }
     };
@@ -84,7 +84,7 @@ async fn reads_writes_and_deletes_go_on_while_keys_are_rotated() {
     );
     assert_no_plaintext(folder.path()).await;
     server.stop().await;
-    // What is under the active key needs no other one.
+    // Versions under the active key need no other key.
     let server = Server::start_in(folder, &keys.options(&["b"], FAST)).await;
     assert_values(&server, &values).await;
 }
@@ -115,14 +115,14 @@ async fn assert_no_plaintext(directory: &Path) {
     }
 }
 
-/// Requests that go on until they are told to end.
+/// Requests that continue until stopped.
 struct Load {
     tasks: JoinSet<Done>,
     is_over: Arc<AtomicBool>,
     progress: Arc<Progress>,
 }
 
-/// How many requests of each kind were answered so far, and whether the rotation goes fast.
+/// The number of completed requests of each kind, and whether the rotation is fast.
 #[derive(Default)]
 struct Progress {
     read: AtomicUsize,
@@ -131,7 +131,7 @@ struct Progress {
     is_fast: AtomicBool,
 }
 
-/// What was requested.
+/// The completed requests.
 #[derive(Default)]
 struct Done {
     requests: usize,
@@ -170,7 +170,7 @@ impl Load {
         }
     }
 
-    /// Waits until each kind of request was answered, those of each task among them.
+    /// Waits until every kind of request has completed at least once per task.
     async fn until_under_way(&self) {
         let is_under_way = || {
             let Progress {
@@ -192,7 +192,7 @@ impl Load {
         panic!("the requests are not answered");
     }
 
-    /// Has the rest be deleted, which is kept for the time when it goes fast.
+    /// Deletes the rest, which is reserved for the fast part.
     fn speed_up(&self) {
         self.progress.is_fast.store(true, Ordering::Release);
     }

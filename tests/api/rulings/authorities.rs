@@ -1,4 +1,4 @@
-//! Rows 9 and 15: the subject of a certificate, and what an authority signed.
+//! Rows 9 and 15: the subject of a certificate, and the certificates that a CA signed.
 
 #![expect(
     clippy::indexing_slicing,
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::{given, made_elsewhere};
 
-/// The names that an authority signs, as both lists of certificates say.
+/// The names that a CA signs, according to both lists of certificates.
 async fn signs(server: &Server, authority: &str) -> Value {
     let one = server
         .get(&format!("/api/v1/certificates?name={authority}"))
@@ -27,7 +27,7 @@ async fn signs(server: &Server, authority: &str) -> Value {
     one["certificates"][0]["signs"].clone()
 }
 
-/// The names that a bulk regeneration of what an authority signed says that it would regenerate, and then those it has.
+/// The names in the response to a bulk regeneration, after asserting that the dry run lists the same.
 async fn bulk_regenerated(server: &Server, authority: &str) -> Value {
     let body = json!({"signed_by": authority, "dry_run": true});
     let told = server.post("/api/v1/bulk-regenerate", body).await;
@@ -117,7 +117,7 @@ async fn row_15_a_credential_without_a_certificate_is_not_signed() {
 async fn row_15_only_versions_with_a_certificate_count() {
     let server = Server::start().await;
     given::generate_certificate(&server, "/root", json!({"is_ca": true})).await;
-    // The newest version has no certificate, so there is nothing to regenerate.
+    // The newest version has no certificate to regenerate.
     given::generate_certificate(&server, "/emptied", json!({"ca": "/root"})).await;
     given::set(
         &server,
@@ -126,7 +126,7 @@ async fn row_15_only_versions_with_a_certificate_count() {
         json!({"ca_name": "/root"}),
     )
     .await;
-    // The version that names the authority has no certificate.
+    // The version with the CA's name has no certificate.
     given::set(&server, "/own", "certificate", json!({"ca_name": "/root"})).await;
     given::generate_certificate(&server, "/own", json!({"self_sign": true})).await;
     assert_eq!(bulk_regenerated(&server, "/root").await, json!([]));

@@ -37,7 +37,7 @@ async fn caller(server: &Server) -> Caller {
     server.as_client("developer").await
 }
 
-/// An object of so many levels, the first of which is the object itself.
+/// An object with this many levels, counting the object itself.
 fn nested(field: &str, levels: usize) -> String {
     let (open, close) = ("[".repeat(levels - 1), "]".repeat(levels - 1));
     format!(r#"{{"{field}":{open}{close}}}"#)

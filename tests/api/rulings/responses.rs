@@ -1,4 +1,4 @@
-//! Rows 10, 17 and 21: what responses have.
+//! Rows 10, 17 and 21: responses.
 
 #![expect(
     clippy::unwrap_used,
@@ -124,7 +124,7 @@ async fn row_10_early_refusals_have_the_security_headers() {
 }
 
 #[tokio::test]
-async fn row_17_a_kept_value_is_returned_to_a_caller_who_may_only_write() {
+async fn row_17_a_write_only_caller_gets_the_kept_value() {
     let server = Server::start().await;
     let writer = server.as_client("writer").await;
     server.grant("/*", writer.actor(), &["write"]).await;
@@ -191,7 +191,7 @@ async fn row_17_only_existing_values_are_recorded_as_disclosed() {
 }
 
 #[tokio::test]
-async fn row_17_other_writes_that_return_existing_values_are_recorded_too() {
+async fn row_17_all_writes_returning_existing_values_are_recorded() {
     let server = Server::start().await;
     let first = given::generate_certificate(&server, "/c", json!({"self_sign": true})).await;
     let parameters = json!({"common_name": "c", "self_sign": true, "key_type": given::QUICK_KEY});

@@ -44,7 +44,7 @@ fn names(version: &Value) -> (String, Vec<String>) {
     (certificate.subject().to_string(), alternative.collect())
 }
 
-/// What the plugin `plain` was given as parameters. It leaves them to its schema.
+/// The plugin `plain`, which returns its parameters. It leaves validation to its schema.
 fn plain() -> Options {
     let section = format!(
         "component = \"{}\"\ngrants = [\"random\"]",

@@ -25,7 +25,7 @@ async fn an_object_is_kept_whatever_is_in_it() {
 }
 
 #[tokio::test]
-async fn numbers_and_the_order_of_members_are_kept_as_they_were_written() {
+async fn numbers_and_field_order_are_kept_as_written() {
     let server = Server::start().await;
     let value = r#"{"z":12345678901234567890123456789,"a":1.10,"m":-0}"#;
     let body = format!(r#"{{"name":"/a","type":"json","value":{value}}}"#);
@@ -37,7 +37,7 @@ async fn numbers_and_the_order_of_members_are_kept_as_they_were_written() {
 }
 
 #[tokio::test]
-async fn what_is_no_object_is_400() {
+async fn a_value_that_is_not_an_object_is_400() {
     let server = Server::start().await;
     for value in [
         json!([]),

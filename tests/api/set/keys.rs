@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 const TYPES: [&str; 2] = ["rsa", "ssh"];
 
 #[tokio::test]
-async fn one_member_is_enough_and_the_other_is_null() {
+async fn one_field_is_enough_and_the_other_is_null() {
     let server = Server::start().await;
     for credential_type in TYPES {
         for (given, absent) in [("public_key", "private_key"), ("private_key", "public_key")] {

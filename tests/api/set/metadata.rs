@@ -1,4 +1,4 @@
-//! Metadata beside what is set.
+//! Metadata of set versions.
 
 use keywright_harness::Server;
 use reqwest::Method;
@@ -13,7 +13,7 @@ async fn set_with(server: &Server, metadata: Value) -> keywright_harness::Answer
 }
 
 #[tokio::test]
-async fn any_json_is_kept_beside_its_version() {
+async fn any_json_metadata_is_kept_with_its_version() {
     let server = Server::start().await;
     for metadata in [
         json!({"owner": "ops", "nested": {"list": [1, null, "ä"]}}),
@@ -30,7 +30,7 @@ async fn any_json_is_kept_beside_its_version() {
 }
 
 #[tokio::test]
-async fn numbers_keep_all_their_digits_and_members_their_order() {
+async fn numbers_keep_all_digits_and_fields_their_order() {
     let server = Server::start().await;
     let metadata = r#"{"z":123456789012345678901234567890,"a":[1.10,-0.0,1e2],"\u00e4":null}"#;
     let body = format!(r#"{{"name":"/a","type":"value","value":"v","metadata":{metadata}}}"#);
@@ -43,7 +43,7 @@ async fn numbers_keep_all_their_digits_and_members_their_order() {
 }
 
 #[tokio::test]
-async fn metadata_is_null_where_there_is_none_and_never_inherited() {
+async fn absent_metadata_is_null_and_never_inherited() {
     let server = Server::start().await;
     set_with(&server, json!({"owner": "ops"})).await.expect(200);
     let next = server
@@ -74,7 +74,7 @@ async fn metadata_of_7000_characters_is_taken_and_one_more_is_400() {
 }
 
 #[tokio::test]
-async fn a_certificate_has_it_too() {
+async fn a_certificate_has_metadata_too() {
     let server = Server::start().await;
     let certificate = crate::made_elsewhere::authority("root").certificate;
     let metadata = json!({"owner": "ops"});

@@ -75,7 +75,7 @@ async fn the_answer_is_what_a_get_returns() {
 }
 
 #[tokio::test]
-async fn a_missing_empty_or_unknown_type_is_422_and_the_seven_types_are_listed() {
+async fn an_unknown_or_missing_type_is_422_and_lists_the_types() {
     let server = Server::start().await;
     for body in [
         json!({"name": "/a", "value": "v"}),
@@ -188,7 +188,7 @@ async fn a_value_of_another_json_kind_is_400() {
 }
 
 #[tokio::test]
-async fn an_unknown_member_of_the_value_is_422_and_named() {
+async fn an_unknown_field_of_the_value_is_422_and_named() {
     let server = Server::start().await;
     for (credential_type, mut value) in settable() {
         if credential_type == "json" || !value.is_object() {

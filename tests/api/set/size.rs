@@ -73,7 +73,7 @@ async fn a_private_key_larger_than_a_value_is_413() {
 }
 
 #[tokio::test]
-async fn a_public_key_or_username_of_7000_characters_is_taken_and_one_more_is_413() {
+async fn a_public_key_or_username_over_7000_characters_is_413() {
     let server = Server::start().await;
     let longest = "ä".repeat(LONG_MEMBER_CHARACTERS_MAX);
     let too_long = format!("{longest}x");
@@ -101,7 +101,7 @@ async fn a_public_key_or_username_of_7000_characters_is_taken_and_one_more_is_41
 }
 
 #[tokio::test]
-async fn a_users_password_of_4096_bytes_is_taken_and_one_more_is_400() {
+async fn a_users_password_over_4096_bytes_is_400() {
     let server = Server::start().await;
     let longest = "ä".repeat(USER_PASSWORD_BYTES_MAX / 2);
     let user = server

@@ -18,7 +18,7 @@ async fn a_user_gets_the_hash_of_its_password() {
 }
 
 #[tokio::test]
-async fn the_hash_is_the_same_at_every_read_and_another_in_every_version() {
+async fn the_hash_is_stable_across_reads_and_differs_by_version() {
     let server = Server::start().await;
     let value = json!({"username": "ada", "password": "p"});
     let first = server
@@ -39,7 +39,7 @@ async fn the_hash_is_the_same_at_every_read_and_another_in_every_version() {
 }
 
 #[tokio::test]
-async fn a_user_without_a_name_has_a_null_one() {
+async fn a_user_without_a_name_has_a_null_name() {
     let server = Server::start().await;
     for value in [
         json!({"password": "p"}),
@@ -52,7 +52,7 @@ async fn a_user_without_a_name_has_a_null_one() {
 }
 
 #[tokio::test]
-async fn a_hash_that_is_sent_is_ignored() {
+async fn a_sent_hash_is_ignored() {
     let server = Server::start().await;
     for sent in [json!("$6$saltsalt$forged"), json!(""), json!(null)] {
         let value = json!({"username": "ada", "password": "p", "password_hash": sent});
@@ -80,7 +80,7 @@ async fn a_missing_or_empty_password_is_400_and_named() {
 }
 
 #[tokio::test]
-async fn a_name_that_is_no_text_is_400() {
+async fn a_name_that_is_not_text_is_400() {
     let server = Server::start().await;
     for username in [json!(1), json!(["ada"]), json!({"first": "ada"})] {
         let value = json!({"username": username, "password": "p"});

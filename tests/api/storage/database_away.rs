@@ -1,11 +1,11 @@
-//! A database that goes away and comes back, while the server goes on.
+//! A database that becomes unavailable and returns while the server runs.
 
 use keywright_harness::{Options, Server};
 use keywright_test_postgres::PostgresServer;
 use serde_json::json;
 
 #[tokio::test]
-async fn while_the_database_is_away_requests_are_answered_503_and_then_as_before() {
+async fn requests_are_503_while_the_database_is_unavailable() {
     let Some(postgres) = PostgresServer::start() else {
         return;
     };

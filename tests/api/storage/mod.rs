@@ -1,4 +1,4 @@
-//! Where credentials are kept.
+//! Storage of credentials.
 
 mod configuration;
 mod database_away;

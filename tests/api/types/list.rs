@@ -27,7 +27,7 @@ fn named<'a>(types: &'a [Value], name: &str) -> &'a Value {
 }
 
 #[tokio::test]
-async fn those_that_are_set_only_stand_first_and_then_what_is_configured() {
+async fn set_only_types_come_first_then_configured_ones() {
     let server = Server::start().await;
     let expected = [
         "value",
@@ -44,7 +44,7 @@ async fn those_that_are_set_only_stand_first_and_then_what_is_configured() {
 }
 
 #[tokio::test]
-async fn what_no_plugin_makes_has_neither_a_plugin_nor_parameters() {
+async fn types_without_a_plugin_have_no_parameters() {
     let server = Server::start().await;
     let types = types(&server).await;
     for (name, kind) in [("value", "string"), ("json", "object")] {
@@ -81,7 +81,7 @@ async fn a_type_has_the_schemas_of_its_plugin() {
 }
 
 #[tokio::test]
-async fn a_type_names_the_very_plugin_that_makes_it() {
+async fn a_type_names_the_digest_of_its_plugin() {
     let section = format!(
         "component = \"{}\"\ngrants = [\"random\"]",
         component("wireguard").display()
@@ -98,7 +98,7 @@ async fn a_type_names_the_very_plugin_that_makes_it() {
 }
 
 #[tokio::test]
-async fn every_type_that_is_listed_with_parameters_can_be_generated_and_no_other() {
+async fn exactly_types_with_parameters_can_be_generated() {
     let server = Server::start().await;
     for listed in types(&server).await {
         let name = listed["name"].as_str().unwrap();

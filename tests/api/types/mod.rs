@@ -1,3 +1,3 @@
-//! The types that a server knows.
+//! The list of types.
 
 mod list;

@@ -1,5 +1,5 @@
-//! Components without the server's sandbox: called with the engine alone, as anybody would who has its documentation, so that
-//! what the server's own code says of its overhead is compared with something else than itself.
+//! Components called with the engine alone, following only its documentation, as an independent reference for the
+//! server's figures.
 
 use std::{path::Path, time::Instant};
 
@@ -14,16 +14,16 @@ use crate::{
     statistics::{Sample, micros},
 };
 
-/// The interface whose one function has next to nothing to do, in any version.
+/// The interface whose only function does almost nothing, in any version.
 const DESCRIPTOR: &str = "keywright:generator/descriptor@";
 const DESCRIBE: &str = "describe";
-/// The one interface that is not answered by traps: languages draw from it before anything is called.
+/// The only interface whose functions do not trap: language runtimes use it before any call.
 const RANDOM: &str = "wasi:random/random@0.2.0";
-/// As large as the memories of a call may be by default.
+/// The default memory limit of a call.
 const MEMORY_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// The stack of a guest; languages with a runtime of their own need more than the engine gives by default.
+/// The stack of a guest; language runtimes need more than the engine's default.
 const STACK_BYTES_MAX: usize = 1024 * 1024;
-/// How many calls are made before those that are measured.
+/// The number of warm-up calls.
 const CALLS_BEFORE: u32 = 10;
 
 /// A component that is ready to be instantiated.
@@ -36,7 +36,7 @@ impl BareComponent {
     /// Compiles a component and links it.
     ///
     /// # Errors
-    /// When it is no generator.
+    /// Returns an error if it is not a generator.
     pub(crate) fn load(file: &Path) -> Outcome<Self> {
         let engine = engine()?;
         let component = Component::from_file(&engine, file)?;
@@ -66,10 +66,10 @@ impl BareComponent {
         })
     }
 
-    /// The p50 of so many calls of `describe`, each in an instance of its own, in microseconds.
+    /// The p50 of this many calls of `describe`, each in its own instance, in microseconds.
     ///
     /// # Errors
-    /// When one of them fails.
+    /// Returns an error if a call fails.
     pub(crate) fn overhead(&self, calls: u32) -> Outcome<f64> {
         let mut times = Vec::new();
         for number in 0..CALLS_BEFORE + calls {
@@ -94,7 +94,7 @@ impl BareComponent {
     }
 }
 
-/// As a server would be built that makes many instances: with a pool of them, and a clock that can end calls.
+/// An engine for many instances: with a pool of them, and with deadlines.
 fn engine() -> Outcome<Engine> {
     let mut pool = PoolingAllocationConfig::new();
     pool.total_component_instances(1)

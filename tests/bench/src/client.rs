@@ -1,4 +1,4 @@
-//! The client of all measurements: HTTP/1.1 over TLS on connections that are kept.
+//! The client of all measurements: HTTP/1.1 over TLS with keep-alive.
 
 use std::{net::SocketAddr, sync::Arc};
 
@@ -21,7 +21,7 @@ use tokio_rustls::TlsConnector;
 
 use crate::Outcome;
 
-/// Where a server is, and the token for it.
+/// The address of a server, and a token for it.
 #[derive(Clone)]
 pub(crate) struct ServerAddress {
     socket: SocketAddr,
@@ -29,7 +29,7 @@ pub(crate) struct ServerAddress {
 }
 
 impl ServerAddress {
-    /// A server on this socket that takes this bearer token.
+    /// A server on this socket that accepts this bearer token.
     pub(crate) fn new(socket: SocketAddr, token: &str) -> Self {
         Self {
             socket,
@@ -78,17 +78,17 @@ impl Request {
     }
 }
 
-/// A connection that is kept between requests.
+/// A persistent connection.
 pub(crate) struct Connection {
     address: ServerAddress,
     sender: SendRequest<Full<Bytes>>,
 }
 
 impl Connection {
-    /// Opens a connection. Its other half lives in a task of its own, which ends with it.
+    /// Opens a connection. Its own task drives it and ends with it.
     ///
     /// # Errors
-    /// When there is no server, or it is not one with the certificate of the tests.
+    /// Returns an error without a server, or if it lacks the certificate of the tests.
     pub(crate) async fn open(address: &ServerAddress) -> Outcome<Self> {
         let stream = TcpStream::connect(address.socket).await?;
         stream.set_nodelay(true)?;
@@ -110,7 +110,7 @@ impl Connection {
     /// GETs a path and returns the body.
     ///
     /// # Errors
-    /// When the connection ends, or the response has another status than 200.
+    /// Returns an error if the connection closes, or on a status other than 200.
     pub(crate) async fn get(&mut self, path: &str) -> Outcome<Bytes> {
         self.send(Request::get(path)).await
     }
@@ -118,7 +118,7 @@ impl Connection {
     /// Sends a request and returns the body of the response.
     ///
     /// # Errors
-    /// When the connection ends, or the response has another status than 200.
+    /// Returns an error if the connection closes, or on a status other than 200.
     pub(crate) async fn send(&mut self, request: Request) -> Outcome<Bytes> {
         let path = request.path.clone();
         let (status, body) = self.answer(request).await?;
@@ -128,10 +128,10 @@ impl Connection {
         Ok(body)
     }
 
-    /// Sends a request for what the caller may not see.
+    /// Sends a request that the caller has no permission for.
     ///
     /// # Errors
-    /// When the connection ends, or the response has another status than 404.
+    /// Returns an error if the connection closes, or on a status other than 404.
     pub(crate) async fn refusal(&mut self, method: &Method, path: &str) -> Outcome<()> {
         let request = Request {
             method: method.clone(),

@@ -1,4 +1,4 @@
-//! Disks whose flushes are counted, and take as long as is wished.
+//! Disks with counted and delayed flushes.
 
 use std::{
     fs::{self, Permissions},
@@ -12,14 +12,14 @@ use tempfile::TempDir;
 
 use crate::{Outcome, server};
 
-/// What the flushes to the disk look like to the processes that are started with [`Self::environment`].
+/// The behavior of disk flushes in processes started with [`Self::environment`].
 pub(crate) struct Disk {
     folder: TempDir,
     longer: Duration,
 }
 
 impl Disk {
-    /// The disk as it is, with each flush by so much longer. Needs a C compiler.
+    /// The real disk with this delay added to each flush. Needs a C compiler.
     pub(crate) fn with_flushes_longer_by(longer: Duration) -> Outcome<Self> {
         let disk = Self {
             folder: server::directory()?,
@@ -36,13 +36,13 @@ impl Disk {
             return Err("cc did not compile flush.c".into());
         }
         fs::write(disk.count(), 0_u64.to_ne_bytes())?;
-        // For the user as whom PostgreSQL runs.
+        // For the user that runs PostgreSQL.
         fs::set_permissions(disk.folder.path(), Permissions::from_mode(0o755))?;
         fs::set_permissions(disk.count(), Permissions::from_mode(0o666))?;
         Ok(disk)
     }
 
-    /// With what a process is started that has this disk.
+    /// The environment of a process that uses this disk.
     pub(crate) fn environment(&self) -> [(&'static str, String); 3] {
         [
             ("LD_PRELOAD", self.library().display().to_string()),
@@ -51,7 +51,7 @@ impl Disk {
         ]
     }
 
-    /// How many flushes all these processes have seen to their end so far.
+    /// The number of completed flushes of all these processes.
     pub(crate) fn flushes(&self) -> Outcome<u64> {
         let count = fs::read(self.count())?;
         let count = count.try_into();

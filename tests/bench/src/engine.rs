@@ -1,4 +1,4 @@
-//! The engines that a server may have, each as safe as an operator would run it.
+//! The storage engines, with the durability that operators use.
 
 use std::{fmt, path::Path};
 
@@ -8,9 +8,9 @@ use rusqlite::Connection;
 
 use crate::{Outcome, disk::Disk, server};
 
-/// What keeps the credentials of the measured servers.
+/// The storage engine of the measured servers.
 pub(crate) enum Engine {
-    /// One server of PostgreSQL for all of them, which flushes each commit to the disk.
+    /// One PostgreSQL server for all, which flushes each commit to the disk.
     Postgres(PostgresServer),
     /// A file in each server's folder.
     Sqlite,
@@ -26,12 +26,12 @@ pub(crate) enum Database<'e> {
 }
 
 impl Engine {
-    /// Those that are installed.
+    /// The installed engines.
     pub(crate) fn all() -> Vec<Self> {
         Self::with(PostgresServer::start_durable(POSTGRES_SETTINGS, &[]))
     }
 
-    /// Those that are installed, with their data on this disk.
+    /// The installed engines, with their data on this disk.
     pub(crate) fn all_on(disk: &Disk) -> Vec<Self> {
         let environment = disk.environment();
         Self::with(PostgresServer::start_durable(
@@ -45,7 +45,7 @@ impl Engine {
         [Self::Sqlite].into_iter().chain(postgres).collect()
     }
 
-    /// A database that is empty.
+    /// An empty database.
     pub(crate) fn new_database(&self) -> Database<'_> {
         match self {
             Self::Postgres(server) => Database::Postgres {
@@ -67,7 +67,7 @@ impl fmt::Display for Engine {
 }
 
 impl Database<'_> {
-    /// How a server is configured that has this database.
+    /// The configuration of a server with this database.
     pub(crate) fn options(&self) -> Options {
         server::options().storage(&match self {
             Self::Postgres { url, .. } => format!("url = \"{url}\""),
@@ -75,7 +75,7 @@ impl Database<'_> {
         })
     }
 
-    /// Runs SQL past the server, whose folder this is.
+    /// Runs SQL directly on the database of the server in this folder.
     pub(crate) fn run(&self, directory: &Path, sql: &str) -> Outcome<()> {
         match self {
             Self::Postgres { server, url } => drop(server.run_at(url, sql)),
@@ -90,6 +90,6 @@ impl Database<'_> {
 
 const FILE_NAME: &str = "keywright.db";
 
-/// More than the 128 MB that PostgreSQL takes by itself, so that a million credentials are in memory. Its manual recommends up to a
-/// quarter of the machine's.
+/// More than PostgreSQL's default of 128 MB, so that a million credentials are in memory. Its manual recommends up to a
+/// quarter of the machine's memory.
 const POSTGRES_SETTINGS: &str = "shared_buffers = 2GB\n";

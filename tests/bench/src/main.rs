@@ -1,12 +1,11 @@
-//! Measurements of the real server, each beside what it is compared with, in one run.
+//! Measurements of the real server, each compared with a reference in the same run.
 //!
-//! `keywright-bench` makes them all; `keywright-bench NAME ...` makes those. Numbers among the names are the sizes of the
-//! stores that some of them measure, such as `keywright-bench scale 1000 100000 1000000`, and files of the ending `wasm` are the
-//! components of `keywright-bench plugins uuid.wasm totp.wasm`. Each file in `measurements` is one measurement.
-//! With `--other PROGRAM`, the measurements of requests alternate between the server of this build and that program.
-//! What is compared is measured in turns, round by round, so that both sides meet the same machine; a figure is the
-//! median of its rounds unless its row says otherwise. Nothing here fails for being slow: each table says what is aimed
-//! at, and whether it was met.
+//! `keywright-bench` runs all of them; `keywright-bench NAME ...` runs the named ones. Numbers among the names are the
+//! sizes of stores, as in `keywright-bench scale 1000 100000 1000000`. Files with the extension `wasm` are components, as
+//! in `keywright-bench plugins uuid.wasm totp.wasm`. Each file in `measurements` is one measurement. With `--other
+//! PROGRAM`, the measurements of requests alternate between the server of this build and that program. Both sides of a
+//! comparison alternate, round by round, so that they run under the same conditions; a figure is the median of its rounds
+//! unless its row states otherwise. Slow results are not failures: each table states the goals and whether they were met.
 //!
 //! To add a measurement: write its file, and name it in [`MEASUREMENTS`].
 
@@ -33,7 +32,7 @@ use measurements::{
 };
 use table::Table;
 
-/// What a measurement that could not be made says.
+/// The result of a measurement, or the reason for its failure.
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
 fn main() -> ExitCode {
@@ -53,14 +52,14 @@ fn main() -> ExitCode {
     }
 }
 
-/// A measurement: what it is called, and what makes it.
+/// A measurement's name and function.
 type Measurement = (&'static str, fn(&Asked) -> Outcome<Table>);
 
-/// What is asked for besides the names of measurements.
+/// The arguments other than names of measurements.
 struct Asked {
-    /// Of which sizes the stores are to be, where a measurement takes any.
+    /// The sizes of stores, for measurements with such an argument.
     sizes: Vec<usize>,
-    /// Which components are to be measured, where a measurement takes any.
+    /// The components, for measurements with such an argument.
     components: Vec<PathBuf>,
     /// The program of another build of the server that requests are measured with, alternating with this build.
     other: Option<PathBuf>,
@@ -89,7 +88,7 @@ const MEASUREMENTS: [Measurement; 18] = [
     ("memory", |_| memory::measure()),
 ];
 
-/// Makes the measurements of these names, or all when there is none.
+/// Runs the measurements with these names, or all if there are none.
 fn measure(arguments: &[String]) -> Outcome<()> {
     let mut asked = Asked {
         sizes: Vec::new(),

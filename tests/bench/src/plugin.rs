@@ -18,10 +18,10 @@ use serde_json::Map;
 
 use crate::{Outcome, server};
 
-/// Loads a generator as the server does, but with one thread for its calls.
+/// Loads a generator like the server, but with one thread for its calls.
 ///
 /// # Errors
-/// When its component is missing or refused.
+/// Returns an error if its component is missing or refused.
 pub(crate) fn load(
     name: &str,
     plugin: PluginConfig,
@@ -45,10 +45,10 @@ pub(crate) fn load(
         .ok_or_else(|| format!("there is no generator of {name}").into())
 }
 
-/// Loads a shipped generator so.
+/// Loads a shipped generator in the same way.
 ///
 /// # Errors
-/// When its component is missing or refused.
+/// Returns an error if its component is missing or refused.
 pub(crate) fn load_shipped(
     name: &str,
     random: Arc<dyn RandomSource>,
@@ -68,8 +68,7 @@ pub(crate) fn config(component: &Path, grants: Vec<Grant>) -> PluginConfig {
     }
 }
 
-/// A random stream that can be begun again, so that both sides of a comparison are given the same choices and so the
-/// same work.
+/// A repeatable random stream, so that both sides of a comparison get the same bytes and do the same work.
 #[derive(Clone)]
 pub(crate) struct RepeatableRandom(Arc<Mutex<ChaCha12Rng>>);
 
@@ -79,12 +78,12 @@ impl RepeatableRandom {
         Self(Arc::new(Mutex::new(ChaCha12Rng::seed_from_u64(0))))
     }
 
-    /// Begins the stream of this number.
+    /// Starts the stream with this number.
     pub(crate) fn begin(&self, number: u64) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = ChaCha12Rng::seed_from_u64(number);
     }
 
-    /// The next bytes, so many.
+    /// Returns this many bytes.
     pub(crate) fn bytes(&self, count: u64) -> Vec<u8> {
         let mut bytes = vec![0; usize::try_from(count).unwrap_or_default()];
         self.0

@@ -1,4 +1,4 @@
-//! What the system says of a process (Linux).
+//! Process information from the system (Linux).
 
 use std::{
     collections::BTreeMap,
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_own_process_has_a_size_and_uses_time() {
+    fn the_own_process_has_memory_and_processor_time() {
         let own = std::process::id();
         assert!(size_mib(own, "VmRSS").unwrap() > 0.1);
         assert!(size_mib(own, "Nothing").is_err());

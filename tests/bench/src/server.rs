@@ -16,7 +16,7 @@ pub(crate) async fn start() -> Outcome<Server> {
     Ok(Server::start_in(directory()?, &options()).await)
 }
 
-/// How a measured server is configured.
+/// The configuration of a measured server.
 pub(crate) fn options() -> Options {
     Options::default().environment("KEYWRIGHT_LOG", "info")
 }
@@ -36,7 +36,7 @@ pub(crate) fn socket(server: &Server) -> Outcome<SocketAddr> {
     Ok(server.base_url().trim_start_matches("https://").parse()?)
 }
 
-/// A connection of its own to a server.
+/// A new connection to a server.
 pub(crate) async fn connect(server: &Server) -> Outcome<Connection> {
     Connection::open(&address(server)?).await
 }
@@ -47,7 +47,7 @@ pub(crate) async fn store_read(server: &Server) {
     server.put("/api/v1/data", body).await.expect(200);
 }
 
-/// What sets a JSON credential of about 1 KiB.
+/// The request body that sets a JSON credential of about 1 KiB.
 pub(crate) fn set_body(name: &str) -> Value {
     json!({"name": name, "type": "json", "value": {"text": "v".repeat(VALUE_BYTES)}})
 }

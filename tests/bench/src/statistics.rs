@@ -1,4 +1,4 @@
-//! What is said of many figures.
+//! Statistics.
 
 use std::time::Duration;
 
@@ -12,12 +12,12 @@ impl Sample {
         Self(figures)
     }
 
-    /// The figure below which half of them are.
+    /// The median.
     pub(crate) fn median(&self) -> f64 {
         self.percentile(50)
     }
 
-    /// The figure that so many in a hundred do not exceed (nearest rank); not a number when there are no figures.
+    /// The percentile (nearest rank); NaN without values.
     pub(crate) fn percentile(&self, percent: usize) -> f64 {
         let rank = (self.0.len() * percent).div_ceil(100).max(1);
         self.0.get(rank - 1).copied().unwrap_or(f64::NAN)
@@ -32,7 +32,7 @@ impl Sample {
         number(twice) / 2.0 / number(self.0.len()) / number(other.0.len())
     }
 
-    /// The sum of all, divided by their number; not a number when there are none.
+    /// The mean; NaN without values.
     pub(crate) fn mean(&self) -> f64 {
         self.0.iter().sum::<f64>() / number(self.0.len())
     }
@@ -50,7 +50,7 @@ pub(crate) fn millis(duration: Duration) -> f64 {
 
 /// A count as a figure.
 pub(crate) fn number(count: usize) -> f64 {
-    // No count here comes near 2^32.
+    // No count here approaches 2^32.
     f64::from(u32::try_from(count).unwrap_or(u32::MAX))
 }
 
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn percentiles_are_figures_of_the_sample() {
+    fn percentiles_are_values_of_the_sample() {
         let sample = Sample::new((1..=200).rev().map(f64::from).collect());
         for (percent, expected) in [(0, 1.0), (50, 100.0), (99, 198.0), (100, 200.0)] {
             assert!(
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn one_sample_exceeds_another_as_often_as_its_figures_do() {
+    fn exceedance_is_the_share_of_larger_pairs() {
         let sample = |figures: &[f64]| Sample::new(figures.to_vec());
         for (one, other, expected) in [
             (&[1.0, 2.0, 3.0][..], &[1.0, 2.0, 3.0][..], 0.5),

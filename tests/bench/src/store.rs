@@ -1,8 +1,9 @@
-//! Stores of a given size, with a server on each.
+//! Stores of a given size, each with a server.
 //!
-//! Most of what is in them is written past the server, in a few large statements, as copies of one credential under other
-//! names: they are found and counted as any other, but can't be decrypted. Those that the measurements read and write are set
-//! through the server, in batches between the others, so that they lie among them in the tables and in every index.
+//! Most credentials are written directly to the database, in a few large statements, as copies of one credential under
+//! other names: they are found and counted like any other, but cannot be decrypted. Credentials that the measurements
+//! read and write are set through the server, in batches between the others, so that they are spread over the tables
+//! and indexes.
 
 use keywright_harness::Server;
 
@@ -13,10 +14,10 @@ use crate::{
     server,
 };
 
-/// A server, and what is stored in it.
+/// A server with a filled store.
 pub(crate) struct Store {
     server: Server,
-    /// How many credentials there are, within one batch's remainder.
+    /// The number of credentials, up to the remainder of one batch.
     size: usize,
     /// The folders, each of which has [`FOLDER_SIZE`] credentials.
     folders: usize,
@@ -51,7 +52,7 @@ impl Store {
                 count,
             )?;
         }
-        // As the database does by itself within a minute.
+        // The database does this itself within a minute.
         if matches!(engine, Engine::Postgres(_)) {
             database.run(store.server.directory(), "vacuum (analyze)")?;
         }
@@ -63,12 +64,12 @@ impl Store {
         self.server.process_id()
     }
 
-    /// How many credentials there are, about.
+    /// The approximate number of credentials.
     pub(crate) fn size(&self) -> usize {
         self.size
     }
 
-    /// A connection to the server, with a token that was made just now.
+    /// A connection to the server, with a new token.
     pub(crate) async fn connect(&self) -> Outcome<Connection> {
         let caller = self.server.as_client("developer").await;
         let socket = server::socket(&self.server)?;
@@ -83,7 +84,7 @@ impl Store {
         format!("/director/{first}0{rest}/{number}")
     }
 
-    /// The word in the name of a folder, of which no other has it.
+    /// The word that only this folder's name contains.
     pub(crate) fn folder_word(&self, number: usize) -> String {
         word(number.wrapping_mul(FOLDER_STEP) % self.folders)
     }
@@ -135,12 +136,12 @@ impl Store {
     }
 }
 
-/// The path below which so many credentials are, and no others.
+/// The path with exactly this many credentials below it.
 pub(crate) fn found_path(count: usize) -> String {
     format!("/found/{}", counted(count))
 }
 
-/// A word that is in the names of so many credentials, and of no others.
+/// A word in the names of exactly this many credentials.
 pub(crate) fn counted(count: usize) -> String {
     format!("x{count}x")
 }
@@ -157,7 +158,7 @@ fn folder_name(number: &str, folders: usize) -> String {
     format!("'/director/' || {word} || '/'")
 }
 
-/// The word of a folder, as [`folder_name`] has it. Neighbours have little in common.
+/// The word of a folder, as in [`folder_name`]. Neighbours have little in common.
 fn word(folder: usize) -> String {
     let mixed = folder * WORD_FACTOR % WORDS;
     let letters = (0..WORD_LENGTH).map(|place| {
@@ -171,18 +172,18 @@ fn word(folder: usize) -> String {
     letters.collect()
 }
 
-/// How many credentials there are in a folder, besides those that are served.
+/// The number of credentials in a folder, not counting readable ones.
 pub(crate) const FOLDER_SIZE: usize = 50;
 
-/// How many credentials there are that can be read.
+/// The number of readable credentials.
 pub(crate) const SERVED: usize = 400;
 
-/// The numbers of credentials of which each has a path and a word to be found by.
+/// The numbers of credentials that have a common path and word to search for.
 pub(crate) const FOUND_COUNTS: [usize; 3] = [10, 100, 1_000];
 
 const BATCHES: usize = 20;
 
-/// Far apart, so that one folder after the other is none that was just read.
+/// A large step, so that successive folders are not close to each other.
 const FOLDER_STEP: usize = 7_919;
 
 const LETTERS: &str = "bcdfghjklmnpqrstvwyz";
@@ -199,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_folder_has_a_word_of_its_own_which_sql_finds_too() {
+    fn each_folder_has_a_distinct_word_that_sql_finds() {
         let folders = 20_000;
         let words: HashSet<String> = (0..folders).map(word).collect();
         assert_eq!(words.len(), folders);

@@ -1,10 +1,10 @@
-//! What is printed.
+//! The printed tables.
 
 use std::fmt;
 
 use crate::load::Cost;
 
-/// What was measured, row by row.
+/// The figures of a measurement, row by row.
 pub(crate) struct Table {
     title: String,
     columns: Vec<String>,
@@ -12,7 +12,7 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// An empty table; the first column says what each row is.
+    /// An empty table; the first column names the rows.
     pub(crate) fn new(title: impl Into<String>, columns: &[&str]) -> Self {
         Self {
             title: title.into(),
@@ -93,21 +93,21 @@ impl fmt::Display for Table {
     }
 }
 
-/// What a figure should be.
+/// The goal for a figure.
 #[derive(Clone, Copy)]
 pub(crate) enum Aim {
-    /// So much or more.
+    /// At least this.
     AtLeast(f64),
-    /// So much or less.
+    /// At most this.
     AtMost(f64),
-    /// Less than so much.
+    /// Less than this.
     Below(f64),
-    /// From so much up to so much.
+    /// From the first up to and including the second.
     Within(f64, f64),
 }
 
 impl Aim {
-    /// The aim, and whether a figure meets it.
+    /// The goal, and whether a figure meets it.
     pub(crate) fn verdict(self, figure: f64) -> String {
         let (words, is_met) = match self {
             Self::AtLeast(bound) => (format!(">= {bound}"), figure >= bound),
@@ -122,7 +122,7 @@ impl Aim {
     }
 }
 
-/// In the place of the aim of a row that has none.
+/// The cell of a row without a goal.
 pub(crate) fn no_aim() -> String {
     "-".to_owned()
 }
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_figure_at_its_bound_meets_all_aims_but_below() {
+    fn a_value_at_its_bound_meets_all_goals_but_below() {
         assert_eq!(Aim::AtLeast(0.5).verdict(0.5), ">= 0.5: met");
         assert_eq!(Aim::AtMost(3.0).verdict(3.0), "<= 3: met");
         assert_eq!(Aim::Below(1.0).verdict(1.0), "< 1: NOT MET");

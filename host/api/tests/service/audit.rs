@@ -1,4 +1,4 @@
-//! The audit trail, where a sink fails or waits, and where a request does not come to its end.
+//! The audit trail with failing or stalled sinks, and with unfinished requests.
 
 use std::{
     future::{Future, poll_fn},
@@ -33,7 +33,7 @@ pub(crate) fn settings(on_failure: OnAuditFailure) -> AuditSettings {
     }
 }
 
-/// A service with a trail, and where that goes.
+/// A service with a trail, and its sink.
 fn audited(settings: AuditSettings) -> (Service, Arc<AuditTrail>, KeptSink) {
     let sink = KeptSink::default();
     let (service, trail) = Service::audited(settings, sink.clone());
@@ -44,13 +44,13 @@ pub(crate) fn members<'a>(events: &'a [Value], member: &str) -> Vec<&'a Value> {
     events.iter().map(|event| &event[member]).collect()
 }
 
-/// Lets a future run as far as it can without waiting; it must not end.
+/// Polls a future once; it must still be pending.
 pub(crate) async fn begin(mut future: std::pin::Pin<&mut impl Future>) {
     let is_pending = poll_fn(|context| Poll::Ready(future.as_mut().poll(context).is_pending()));
     assert!(is_pending.await, "it ended");
 }
 
-/// What a future comes to that needs to wait for nothing.
+/// Returns the result of a future that does not wait.
 async fn at_once<T>(future: impl Future<Output = T>) -> T {
     let mut future = pin!(future);
     poll_fn(|context| match future.as_mut().poll(context) {
@@ -61,7 +61,7 @@ async fn at_once<T>(future: impl Future<Output = T>) -> T {
 }
 
 #[tokio::test]
-async fn a_request_whose_client_goes_away_is_written_down_with_what_it_may_have_changed() {
+async fn a_request_of_a_departed_client_is_audited_with_its_changes() {
     let (service, trail, sink) = audited(settings(OnAuditFailure::Refuse));
     service
         .memory
@@ -89,7 +89,7 @@ async fn a_request_whose_client_goes_away_is_written_down_with_what_it_may_have_
 }
 
 #[tokio::test]
-async fn a_request_that_panics_is_written_down() {
+async fn a_panicking_request_is_audited() {
     let (service, _trail, sink) = audited(settings(OnAuditFailure::Refuse));
     let body = r#"{"name":"/a","type":"password","parameters":{"fault":"panic"}}"#;
     let answer = service.send("POST", "/api/v1/data", body).await;
@@ -100,7 +100,7 @@ async fn a_request_that_panics_is_written_down() {
 }
 
 #[tokio::test]
-async fn an_answer_is_withheld_when_its_event_can_t_be_written_and_nothing_more_is_touched() {
+async fn failed_audit_writes_withhold_responses_and_block_requests() {
     let (service, trail, sink) = audited(settings(OnAuditFailure::Refuse));
     service.send("PUT", "/api/v1/data", VALUE).await;
     sink.break_after(10);
@@ -136,7 +136,7 @@ async fn an_answer_is_withheld_when_its_event_can_t_be_written_and_nothing_more_
 }
 
 #[tokio::test]
-async fn requests_go_on_without_the_trail_where_that_is_wanted_and_their_events_follow() {
+async fn with_continue_requests_succeed_and_events_are_written_later() {
     let (service, trail, sink) = audited(settings(OnAuditFailure::Continue));
     sink.break_after(0);
     for name in ["/a", "/b", "/c"] {
@@ -152,7 +152,7 @@ async fn requests_go_on_without_the_trail_where_that_is_wanted_and_their_events_
 }
 
 #[tokio::test]
-async fn of_several_lines_those_that_were_written_are_not_written_again() {
+async fn lines_already_written_are_not_written_again() {
     let (service, trail, sink) = audited(settings(OnAuditFailure::Continue));
     let set = |name: &str| json!({"name": name, "type": "value", "value": "v"});
     service.send_json("PUT", "/api/v1/data", &set("/a")).await;
@@ -188,7 +188,7 @@ async fn a_sink_that_does_not_answer_is_one_that_does_not_work() {
 }
 
 #[tokio::test]
-async fn what_requests_have_to_say_at_the_same_time_is_written_at_once() {
+async fn events_of_simultaneous_requests_share_a_write() {
     let (service, _trail, sink) = audited(settings(OnAuditFailure::Refuse));
     sink.hold();
     let mut requests: Vec<_> = (0..20)
@@ -202,12 +202,12 @@ async fn what_requests_have_to_say_at_the_same_time_is_written_at_once() {
         assert_eq!(request.await.status, StatusCode::NOT_FOUND);
     }
     assert_eq!(sink.events().len(), 20);
-    // The first may be written alone, before the others come.
+    // The first may be written alone, before the others arrive.
     assert!(sink.appends() <= 2, "{}", sink.appends());
 }
 
 #[tokio::test]
-async fn what_comes_after_the_end_is_counted_as_lost() {
+async fn events_after_closing_are_counted_as_lost() {
     let (service, trail, sink) = audited(settings(OnAuditFailure::Continue));
     trail.close().await;
     service.send("PUT", "/api/v1/data", VALUE).await;
@@ -216,7 +216,7 @@ async fn what_comes_after_the_end_is_counted_as_lost() {
 }
 
 #[tokio::test]
-async fn more_than_is_kept_is_lost_and_counted() {
+async fn events_beyond_the_buffer_are_lost_and_counted() {
     let (service, _, sink) = audited(settings(OnAuditFailure::Continue));
     service.get("/api/v1/data?name=/a").await;
     let line_bytes = sink.events()[0].to_string().len() + 1;
@@ -236,7 +236,7 @@ async fn more_than_is_kept_is_lost_and_counted() {
 }
 
 #[tokio::test]
-async fn what_one_request_has_to_tell_is_never_too_much_by_itself() {
+async fn one_request_alone_may_exceed_the_buffer_limit() {
     let (service, trail, sink) = audited(AuditSettings {
         unwritten_bytes_max: 1,
         ..settings(OnAuditFailure::Refuse)
@@ -257,7 +257,7 @@ async fn what_one_request_has_to_tell_is_never_too_much_by_itself() {
 }
 
 #[tokio::test]
-async fn a_long_address_is_told_whole_once() {
+async fn a_long_target_is_logged_in_full_only_once() {
     let (service, _trail, sink) = audited(settings(OnAuditFailure::Refuse));
     for _ in 0..3 {
         service.send("PUT", "/api/v1/data", VALUE).await;
@@ -278,7 +278,7 @@ async fn a_long_address_is_told_whole_once() {
 }
 
 #[tokio::test]
-async fn where_requests_go_on_one_waits_for_a_sink_that_does_not_answer_and_the_others_do_not() {
+async fn with_continue_only_one_request_waits_for_a_stalled_sink() {
     let (service, trail, sink) = audited(AuditSettings {
         write_time_max: Duration::from_millis(20),
         ..settings(OnAuditFailure::Continue)
@@ -295,7 +295,7 @@ async fn where_requests_go_on_one_waits_for_a_sink_that_does_not_answer_and_the_
 }
 
 #[tokio::test]
-async fn what_is_not_admitted_is_written_down_and_does_not_wait_for_that() {
+async fn a_request_over_the_limit_is_audited_without_waiting() {
     let sink = KeptSink::default();
     let limits = RequestLimits {
         requests_max: 0,
@@ -313,9 +313,9 @@ async fn what_is_not_admitted_is_written_down_and_does_not_wait_for_that() {
     assert_eq!(events[0]["action"], "GET");
 }
 
-/// Where this fails, it does not end.
+/// If this fails, the test hangs.
 #[test]
-fn a_sink_that_never_returns_does_not_keep_the_process_from_ending() {
+fn a_stalled_sink_does_not_prevent_shutdown() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
         let (service, trail, sink) = audited(AuditSettings {
@@ -331,7 +331,7 @@ fn a_sink_that_never_returns_does_not_keep_the_process_from_ending() {
 }
 
 #[tokio::test]
-async fn a_path_that_has_no_form_is_told_as_it_was_asked_for() {
+async fn an_unknown_path_is_audited_as_requested() {
     let (service, _trail, sink) = audited(settings(OnAuditFailure::Refuse));
     for (asked, told) in [
         ("/api/v1/data;x", "/api/v1/data;x"),

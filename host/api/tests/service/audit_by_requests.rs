@@ -1,4 +1,4 @@
-//! The audit trail where requests write it by themselves, on the threads that serve them.
+//! The audit trail written by requests on their own threads.
 
 use std::{
     io::{Read, Write},
@@ -27,20 +27,20 @@ use crate::{
 
 const GET: &str = "/api/v1/data?name=/a";
 
-/// A service with a trail, and where that goes.
+/// A service with a trail, and its sink.
 fn audited(settings: AuditSettings) -> (Arc<Service>, Arc<AuditTrail>, KeptSink) {
     let sink = KeptSink::prompt();
     let (service, trail) = Service::audited(settings, sink.clone());
     (Arc::new(service), trail, sink)
 }
 
-/// Sends a request by a task of its own, which a sink that is held may block.
+/// Sends a request from its own task, which a held sink may block.
 fn spawn_get(service: &Arc<Service>) -> tokio::task::JoinHandle<StatusCode> {
     let service = Arc::clone(service);
     tokio::spawn(async move { service.get(GET).await.status })
 }
 
-/// Waits until a sink has been asked to append so often.
+/// Waits until this many appends to a sink have started.
 async fn until_begun(sink: &KeptSink, appends: usize) {
     while sink.begun() < appends {
         sleep(POLL).await;
@@ -90,13 +90,13 @@ async fn one_request_after_the_other_writes_its_events_in_order() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn events_of_a_client_that_leaves_before_they_are_written_are_written() {
+async fn events_of_a_departed_client_are_written() {
     let (service, trail, sink) = audited(settings(OnAuditFailure::Refuse));
     {
         let request = pin!(service.get(GET));
         begin(request).await;
     }
-    // Nobody else asks for anything.
+    // There are no other requests.
     while sink.events().is_empty() {
         sleep(POLL).await;
     }
@@ -106,13 +106,13 @@ async fn events_of_a_client_that_leaves_before_they_are_written_are_written() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_client_that_leaves_while_others_wait_for_the_same_write_delays_none_of_them() {
+async fn a_departing_client_delays_no_other_waiting_request() {
     let (service, trail, sink) = audited(settings(OnAuditFailure::Refuse));
     sink.hold();
     let writing = spawn_get(&service);
     until_begun(&sink, 1).await;
     let (leaving, staying) = (spawn_get(&service), spawn_get(&service));
-    // Both wait for the sink, or have not begun.
+    // Both wait for the sink, or have not started.
     leaving.abort();
     writing.abort();
     sink.release();
@@ -123,7 +123,7 @@ async fn a_client_that_leaves_while_others_wait_for_the_same_write_delays_none_o
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_sink_that_does_not_answer_blocks_one_request_and_no_others() {
+async fn a_stalled_sink_blocks_one_request_and_no_others() {
     let (service, trail, sink) = audited(AuditSettings {
         write_time_max: Duration::from_millis(200),
         ..settings(OnAuditFailure::Refuse)
@@ -155,9 +155,9 @@ async fn a_sink_that_does_not_answer_blocks_one_request_and_no_others() {
     assert!(trail.is_written());
 }
 
-/// Where this fails, it does not end: the network is served by the thread that the sink blocks.
+/// If this fails, the test hangs: the sink blocks the thread that serves the network.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_network_is_served_while_a_sink_does_not_answer() {
+async fn the_network_is_served_while_a_sink_stalls() {
     let (service, _trail, sink) = audited(settings(OnAuditFailure::Refuse));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -194,7 +194,7 @@ async fn the_network_is_served_while_a_sink_does_not_answer() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_answer_is_withheld_when_its_event_can_t_be_written() {
+async fn a_failed_audit_write_withholds_the_response() {
     let (service, trail, sink) = audited(settings(OnAuditFailure::Refuse));
     sink.break_after(10);
     let withheld = service.get(GET).await;
@@ -211,7 +211,7 @@ async fn an_answer_is_withheld_when_its_event_can_t_be_written() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn after_a_failure_the_trail_is_written_again_though_nobody_asks() {
+async fn a_failed_write_is_retried_without_a_further_request() {
     let (service, trail, sink) = audited(settings(OnAuditFailure::Continue));
     sink.break_after(0);
     let body = json!({"name": "/a", "type": "value", "value": "v"});
@@ -225,7 +225,7 @@ async fn after_a_failure_the_trail_is_written_again_though_nobody_asks() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_left_at_the_end_is_written() {
+async fn closing_the_trail_writes_pending_events() {
     let (service, trail, sink) = audited(settings(OnAuditFailure::Refuse));
     {
         let request = pin!(service.get(GET));

@@ -51,26 +51,26 @@ use crate::{
 
 pub(crate) const ISSUER: &str = "https://localhost/identity";
 
-/// Who has a good token. This actor may manage the server.
+/// The actor of valid tokens, who may manage the server.
 pub(crate) const ACTOR: &str = "uaa-client:app";
 
-/// The time at which every service begins, in seconds since 1970.
+/// The initial time of every service, in seconds since 1970.
 pub(crate) const NOW_SECONDS: i64 = 1_800_000_000;
 
-/// How much of a body a service takes.
+/// The body limits of a service.
 pub(crate) const LIMITS: Limits = Limits {
     body_bytes_max: 1024 * 1024,
     body_deadline: Duration::from_secs(30),
 };
 
-/// How much memory the responses of a service take.
+/// The memory limits for responses of a service.
 const RESPONSE_LIMITS: ResponseLimits = ResponseLimits {
     response_bytes_max: 1024 * 1024,
     responses_bytes_max: 4 * 1024 * 1024,
     responses_bytes_per_actor_max: 1024 * 1024,
 };
 
-/// Which requests a service takes.
+/// The request limits of a service.
 pub(crate) const REQUEST_LIMITS: RequestLimits = RequestLimits {
     requests_max: 1_024,
     requests_per_actor_max: 256,
@@ -79,7 +79,7 @@ pub(crate) const REQUEST_LIMITS: RequestLimits = RequestLimits {
     header_fields_max: 100,
 };
 
-/// How often a service asks for keys.
+/// The intervals at which a service fetches keys.
 const KEY_PACE: KeyPace = KeyPace {
     age_max: Duration::from_mins(5),
     interval_min: Duration::from_secs(5),
@@ -158,7 +158,7 @@ impl Answer {
         serde_json::from_str(&self.text).unwrap_or_else(|_| panic!("not JSON: {}", self.text))
     }
 
-    /// The `error` member, of a body that holds nothing but texts.
+    /// The `error` field of a body whose fields are all strings.
     pub(crate) fn error(&self) -> String {
         let body = self.json();
         assert!(body.as_object().unwrap().values().all(Value::is_string));
@@ -214,7 +214,7 @@ impl Service {
         Self::build(None, LIMITS, verifier, clock, settings, None)
     }
 
-    /// A service that asks this provider for its keys.
+    /// A service that fetches keys from this provider.
     pub(crate) fn with_identity_provider(provider: HttpsIdentityProvider) -> Self {
         let clock = Arc::new(StandingClock(AtomicI64::new(NOW_SECONDS)));
         let verifier = TokenVerifier::with_identity_provider(
@@ -291,7 +291,7 @@ impl Service {
         }
     }
 
-    /// The service itself, to be served by other means.
+    /// The service itself, for use with another listener.
     pub(crate) fn pipeline(&self) -> Arc<Pipeline> {
         Arc::clone(&self.pipeline)
     }
@@ -318,7 +318,7 @@ impl Service {
         self.send("GET", path, "").await
     }
 
-    /// Sends a request with a token of the caller's choice, or none.
+    /// Sends a request with this token, if any.
     pub(crate) async fn get_as(&self, path: &str, token: Option<&str>) -> Answer {
         let header = token.map(|token| ("authorization", format!("Bearer {token}")));
         self.send_with("GET", path, header.as_slice(), "").await
@@ -350,7 +350,7 @@ impl Service {
     }
 }
 
-/// A clock that stands where every service begins, and what checks tokens by it and the trusted key.
+/// A fixed clock at the initial time, and a token verifier with it and the trusted key.
 fn clock_and_verifier() -> (Arc<StandingClock>, TokenVerifier) {
     let clock = Arc::new(StandingClock(AtomicI64::new(NOW_SECONDS)));
     let key = StaticKey {

@@ -18,7 +18,7 @@ use tokio_rustls::{
 
 use crate::harness::{ISSUER, Service, good_claims, trusted_key};
 
-/// Serves a service's development identity provider over TLS; answers with its address and its certificate.
+/// Serves a service's development identity provider over TLS; returns its address and its certificate.
 async fn serve() -> (String, String) {
     let CertifiedKey { cert, signing_key } =
         rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
@@ -77,7 +77,7 @@ async fn published_keys_check_tokens() {
 }
 
 #[tokio::test]
-async fn a_provider_that_is_not_there_or_not_trusted_leaves_tokens_unchecked() {
+async fn an_absent_or_untrusted_provider_leaves_tokens_unchecked() {
     let (url, _) = serve().await;
     let (_, other_certificate) = serve().await;
     for service in [

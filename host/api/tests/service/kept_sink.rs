@@ -27,12 +27,12 @@ struct State {
     appends: usize,
     begun: usize,
     is_held: bool,
-    /// How many bytes more can be written; none: as many as there are.
+    /// The number of bytes that can still be written; `None` if unlimited.
     room: Option<usize>,
 }
 
 impl KeptSink {
-    /// A sink that requests write to by themselves.
+    /// A sink that requests write to themselves.
     pub(crate) fn prompt() -> Self {
         Self {
             is_prompt: true,
@@ -51,32 +51,32 @@ impl KeptSink {
             .collect()
     }
 
-    /// How often something was written.
+    /// The number of writes.
     pub(crate) fn appends(&self) -> usize {
         self.kept.state.lock().unwrap().appends
     }
 
-    /// How often somebody has begun to write.
+    /// The number of started writes.
     pub(crate) fn begun(&self) -> usize {
         self.kept.state.lock().unwrap().begun
     }
 
-    /// Lets no more than so many bytes be written.
+    /// Makes writes fail after this many bytes.
     pub(crate) fn break_after(&self, bytes: usize) {
         self.kept.state.lock().unwrap().room = Some(bytes);
     }
 
-    /// Lets everything be written again.
+    /// Makes all writes succeed again.
     pub(crate) fn repair(&self) {
         self.kept.state.lock().unwrap().room = None;
     }
 
-    /// Has whoever writes wait until [`KeptSink::release`].
+    /// Blocks writers until [`KeptSink::release`].
     pub(crate) fn hold(&self) {
         self.kept.state.lock().unwrap().is_held = true;
     }
 
-    /// Has nobody wait any more.
+    /// Releases blocked writers.
     pub(crate) fn release(&self) {
         self.kept.state.lock().unwrap().is_held = false;
         self.kept.changed.notify_all();

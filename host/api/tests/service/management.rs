@@ -68,7 +68,7 @@ async fn a_server_without_its_database_is_down_but_has_metrics() {
 }
 
 #[tokio::test]
-async fn nothing_else_is_there() {
+async fn other_paths_are_not_served() {
     let router = router(&Arc::new(Memory::default()));
     for (method, path) in [
         ("GET", "/"),

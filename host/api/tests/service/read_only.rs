@@ -82,7 +82,7 @@ fn with_ids(route: &str) -> String {
         .join("/")
 }
 
-/// Sends an invalid body, so that a write that is let through changes nothing.
+/// Sends an invalid body, so that an admitted write changes nothing.
 async fn answer(service: &Service, method: &Method, route: &str) -> Answer {
     service.send(method.as_str(), route, "not JSON").await
 }

@@ -1,4 +1,4 @@
-//! Reading what is kept in memory, together with the permissions on it.
+//! Reads of the repository in memory together with permissions.
 
 use std::sync::Arc;
 

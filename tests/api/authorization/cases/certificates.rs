@@ -1,4 +1,4 @@
-//! Requests about certificates, and about the authorities that sign them.
+//! Requests about certificates and their CAs.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::given::QUICK_KEY;
 
-/// All of them.
+/// Returns all cases.
 pub(super) fn all() -> Vec<Case> {
     [authorities(), bulk(), certificates()]
         .into_iter()
@@ -20,7 +20,7 @@ pub(super) fn all() -> Vec<Case> {
         .collect()
 }
 
-/// Where an authority is named, or has signed before.
+/// Cases that name a CA, or whose certificate a CA has signed.
 fn authorities() -> Vec<Case> {
     let write = Case {
         needs: WRITE,
@@ -148,7 +148,7 @@ fn certificates() -> Vec<Case> {
         case("certificate-versions", READ, Lacking::NotFound, |world| {
             get(of_certificate(world, IT, "versions"))
         }),
-        // Nobody may read the authority here.
+        // No caller may read the CA here.
         case(
             "certificate-regenerate",
             WRITE,
@@ -207,7 +207,7 @@ fn of_certificate(world: &World, name: &str, what: &str) -> String {
     format!("/api/v1/certificates/{}/{what}", world.certificate_id(name))
 }
 
-/// Generates the one, signed by the other.
+/// Generates a certificate signed by the CA.
 fn sign(world: &World, name: &str, authority: &str) -> Request {
     let parameters = json!({
         "common_name": "changed", "key_type": QUICK_KEY, "ca": world.name(authority),
@@ -218,7 +218,7 @@ fn sign(world: &World, name: &str, authority: &str) -> Request {
     send(Method::POST, DATA, body)
 }
 
-/// Sets the one, whose certificate the other has signed.
+/// Sets a certificate that the CA has signed.
 fn set_signed(world: &World, name: &str, authority: &str) -> Request {
     let value = json!({
         "certificate": world.member(name, "certificate"), "ca_name": world.name(authority),

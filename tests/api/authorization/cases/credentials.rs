@@ -16,7 +16,7 @@ use super::{
     Before, Case, DATA, DELETE, IT, Lacking, Request, USUAL, WRITE, get, send,
 };
 
-/// All of them.
+/// Returns all cases.
 pub(super) fn all() -> Vec<Case> {
     [reads(), searches(), writes()]
         .into_iter()

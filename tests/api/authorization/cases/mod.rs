@@ -1,4 +1,4 @@
-//! The endpoints of the matrix: what each needs, what is there before, and what is sent.
+//! The cases of the matrix: the required permission, the initial state, and the request.
 
 mod certificates;
 mod credentials;
@@ -9,34 +9,33 @@ use serde_json::Value;
 
 use super::world::{Thing, World};
 
-/// The credential that a case is about: the one on which the permission is that is needed. Any other name in a case is
-/// that of a credential that stands apart.
+/// The credential of a case, on which the permission is required. Other names in a case are unrelated credentials.
 pub(super) const IT: &str = "It";
 
-/// A request, what it needs, and what comes of it.
+/// A request, the permission it requires, and its result.
 pub(super) struct Case {
-    /// What it is called, which is also a part of its names.
+    /// The name of the case, which is also part of its credentials' names.
     pub(super) name: &'static str,
-    /// The operation that the caller needs on [`IT`]; none when an identity will do.
+    /// The operation that the caller needs on [`IT`]; `None` if authentication is enough.
     pub(super) needs: Option<&'static str>,
-    /// What every caller is granted besides.
+    /// Additional permissions of every caller.
     pub(super) given: &'static [(&'static str, &'static str)],
-    /// What is there.
+    /// The initial state.
     pub(super) things: &'static [(&'static str, Thing)],
-    /// What is done before each request that is let through.
+    /// The preparation of each permitted request.
     pub(super) before: Before,
     pub(super) request: fn(&World) -> Request,
-    /// The status of the answer to one who may.
+    /// The response status for a permitted caller.
     pub(super) status: u16,
-    /// What one meets who may not.
+    /// The result for a caller without permission.
     pub(super) lacking: Lacking,
 }
 
-/// What is done so that a request has the same effect as the one before.
+/// The preparation that gives each request the same effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Before {
     Nothing,
-    /// [`IT`] is made again.
+    /// Recreates [`IT`].
     Again,
     /// [`IT`] is deleted.
     Deleted,
@@ -44,7 +43,7 @@ pub(super) enum Before {
     Regenerated,
 }
 
-/// What one meets who lacks a permission.
+/// The result for a caller who lacks a permission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Lacking {
     /// 403.
@@ -53,13 +52,13 @@ pub(super) enum Lacking {
     NotFound,
     /// 404, as if the permission were not there.
     PermissionNotFound,
-    /// 404, as if the authority were not there.
+    /// 404, as if the CA did not exist.
     AuthorityNotFound,
     /// A list without [`IT`].
     Hidden,
 }
 
-/// What is sent.
+/// The request to send.
 pub(super) struct Request {
     pub(super) method: Method,
     pub(super) target: String,

@@ -1,4 +1,4 @@
-//! Requests about permissions: about one that someone else has on the credential's name.
+//! Requests about another actor's permission on the credential's name.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use super::{
     Before, Case, IT, Lacking, Request, USUAL, get, send,
 };
 
-/// All of them.
+/// Returns all cases.
 pub(super) fn all() -> Vec<Case> {
     let case = |name, needs, request| Case {
         name,

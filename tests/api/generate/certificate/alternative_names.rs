@@ -1,4 +1,4 @@
-//! Which alternative names may be asked for, and as what they stand in the certificate.
+//! Accepted alternative names and their encoding.
 
 #![expect(
     clippy::indexing_slicing,
@@ -43,7 +43,7 @@ fn only_name(version: &Value) -> (&'static str, String) {
 }
 
 #[tokio::test]
-async fn each_valid_name_stands_in_the_certificate_as_what_it_is() {
+async fn each_valid_name_is_encoded_by_its_kind() {
     let server = Server::start().await;
     let longest_label = "a".repeat(63);
     let longest = format!("{0}.{0}.{0}.{1}", longest_label, "d".repeat(61));
@@ -107,7 +107,7 @@ async fn each_valid_name_stands_in_the_certificate_as_what_it_is() {
 }
 
 #[tokio::test]
-async fn a_name_that_is_none_of_them_is_400() {
+async fn an_alternative_name_of_no_valid_kind_is_400() {
     let server = Server::start().await;
     let label = "a".repeat(64);
     for name in [

@@ -1,4 +1,4 @@
-//! What stands in a certificate, and in the answer beside it.
+//! The contents of a generated certificate and its response.
 
 #![expect(
     clippy::indexing_slicing,
@@ -68,7 +68,7 @@ async fn a_root_is_its_own_ca() {
 }
 
 #[tokio::test]
-async fn the_marks_say_what_was_made() {
+async fn the_flags_describe_the_generated_certificate() {
     let server = Server::start().await;
     made(
         &server,
@@ -131,7 +131,7 @@ async fn the_private_key_is_pkcs1_and_the_certificates_own() {
 }
 
 #[tokio::test]
-async fn only_what_was_asked_for_becomes_an_extension() {
+async fn only_requested_extensions_are_added() {
     let server = Server::start().await;
     let always = [
         (SUBJECT_KEY_IDENTIFIER, false),
@@ -173,7 +173,7 @@ async fn only_what_was_asked_for_becomes_an_extension() {
 }
 
 #[tokio::test]
-async fn basic_constraints_carry_the_authority_flag_and_no_path_length() {
+async fn basic_constraints_have_the_ca_flag_and_no_path_length() {
     let server = Server::start().await;
     for (name, parameters, is_authority) in [
         ("/root", json!({"common_name": "root", "is_ca": true}), true),
@@ -193,7 +193,7 @@ async fn basic_constraints_carry_the_authority_flag_and_no_path_length() {
 }
 
 #[tokio::test]
-async fn alternative_names_keep_their_order_and_addresses_become_addresses() {
+async fn alternative_names_keep_order_and_ips_become_ip_addresses() {
     let server = Server::start().await;
     let names = [
         "z.example.org",
@@ -296,7 +296,7 @@ async fn key_identifiers_lead_from_the_certificate_to_its_issuer() {
     assert_ne!(leaf_subject_id, root_subject_id);
 }
 
-/// The subject key identifier, and the key id of the authority key identifier, which has nothing else.
+/// The subject key identifier, and the key id of the authority key identifier, which contains no other field.
 fn key_identifiers(certificate: &X509Certificate<'_>) -> (Vec<u8>, Vec<u8>) {
     let (mut subject, mut authority) = (None, None);
     for extension in certificate.extensions() {
@@ -313,7 +313,7 @@ fn key_identifiers(certificate: &X509Certificate<'_>) -> (Vec<u8>, Vec<u8>) {
 }
 
 #[tokio::test]
-async fn validity_begins_now_and_lasts_exactly_the_days_asked_for() {
+async fn validity_begins_now_and_lasts_exactly_the_requested_days() {
     let server = Server::start().await;
     made(
         &server,

@@ -1,4 +1,4 @@
-//! The authority that is to sign.
+//! The CA that signs.
 
 use keywright_harness::Server;
 use rcgen::{DnType, DnValue, KeyIdMethod};
@@ -11,7 +11,7 @@ use crate::{
 };
 
 #[tokio::test]
-async fn an_authority_that_is_absent_or_no_certificate_is_404_and_meant() {
+async fn an_absent_or_non_certificate_ca_is_404_and_named() {
     let server = Server::start().await;
     server.set("/text", "value", json!("v")).await.expect(200);
     for ca in ["/nowhere", "/text", "/not a name"] {
@@ -26,7 +26,7 @@ async fn an_authority_that_is_absent_or_no_certificate_is_404_and_meant() {
 }
 
 #[tokio::test]
-async fn a_certificate_that_is_no_authority_can_not_sign() {
+async fn a_certificate_that_is_not_a_ca_cannot_sign() {
     let server = Server::start().await;
     let lone = json!({"common_name": "lone", "self_sign": true});
     server
@@ -68,7 +68,7 @@ async fn an_authority_without_its_private_key_can_not_sign() {
 }
 
 #[tokio::test]
-async fn an_authority_that_was_set_signs_too() {
+async fn a_set_ca_signs_too() {
     let server = Server::start().await;
     let root = authority("root");
     let value = json!({"certificate": root.certificate, "private_key": root.private_key});
@@ -88,7 +88,7 @@ async fn an_authority_that_was_set_signs_too() {
 }
 
 #[tokio::test]
-async fn the_name_of_the_authority_needs_no_slash_and_no_casing() {
+async fn the_ca_name_needs_no_slash_and_no_casing() {
     let server = Server::start().await;
     let root = json!({"common_name": "root", "is_ca": true});
     let root = server
@@ -111,7 +111,7 @@ async fn the_name_of_the_authority_needs_no_slash_and_no_casing() {
 }
 
 #[tokio::test]
-async fn an_empty_ca_is_none() {
+async fn an_empty_ca_is_absent() {
     let server = Server::start().await;
     for parameters in [
         json!({"common_name": "a", "ca": "", "self_sign": true}),
@@ -170,9 +170,9 @@ async fn a_leaf_may_outlive_its_authority() {
     assert!(leaf["expiry_date"].as_str() > root["expiry_date"].as_str());
 }
 
-/// Neither is made again from what it means: another encoding of the same name and another way to number keys stay.
+/// Neither is recomputed: another encoding of the name and another scheme for key identifiers are preserved.
 #[tokio::test]
-async fn an_authority_that_was_set_is_named_by_its_own_bytes_and_its_own_key_identifier() {
+async fn leaves_carry_a_set_cas_encoded_name_and_key_identifier() {
     let server = Server::start().await;
     let key_identifier = vec![7, 6, 5, 4, 3];
     let root = authority_changed("root", |parameters| {

@@ -55,7 +55,7 @@ async fn each_type_makes_its_key_and_signs_with_its_algorithm() {
 }
 
 #[tokio::test]
-async fn an_authority_signs_with_the_algorithm_of_its_own_key_whatever_that_of_the_leaf() {
+async fn the_cas_own_key_determines_the_signature_algorithm() {
     let server = Server::start().await;
     for (of_root, _, _, algorithm) in KEY_TYPES {
         generate(&server, "/root", root(of_root)).await.expect(200);
@@ -72,7 +72,7 @@ async fn an_authority_signs_with_the_algorithm_of_its_own_key_whatever_that_of_t
 }
 
 #[tokio::test]
-async fn an_authority_of_every_kind_that_was_set_signs() {
+async fn a_set_ca_of_every_key_type_signs() {
     let server = Server::start().await;
     for (what, algorithm) in [
         ("P-256", &rcgen::PKCS_ECDSA_P256_SHA256),
@@ -91,7 +91,7 @@ async fn an_authority_of_every_kind_that_was_set_signs() {
 }
 
 #[tokio::test]
-async fn an_unknown_type_and_a_length_beside_a_type_of_one_length_are_400() {
+async fn an_unknown_key_type_or_an_inapplicable_length_is_400() {
     let server = Server::start().await;
     for (parameters, parts) in [
         (json!({"key_type": "dsa"}), &["key_type", "ecdsa-p384"][..]),
@@ -153,7 +153,7 @@ async fn the_type_of_the_key_is_compared_and_the_default_is_rsa() {
 }
 
 #[tokio::test]
-async fn what_was_regenerated_has_a_key_of_the_same_type() {
+async fn a_regenerated_certificate_has_the_same_key_type() {
     let server = Server::start().await;
     for (key_type, bits, label, algorithm) in KEY_TYPES {
         let made = generate(&server, "/root", root(key_type))
@@ -169,7 +169,7 @@ async fn what_was_regenerated_has_a_key_of_the_same_type() {
 }
 
 #[tokio::test]
-async fn a_key_usage_that_the_type_of_key_does_not_have_is_400_and_named() {
+async fn a_key_usage_unsuitable_for_the_key_type_is_400_and_named() {
     let server = Server::start().await;
     let of_ecdsa = ["key_encipherment", "data_encipherment"];
     let of_ed25519 = [

@@ -1,4 +1,4 @@
-//! What may be asked for.
+//! Accepted parameters.
 
 #![expect(
     clippy::indexing_slicing,
@@ -76,7 +76,7 @@ async fn ca_and_self_sign_together_are_400() {
 }
 
 #[tokio::test]
-async fn subject_fields_are_taken_up_to_their_length_and_one_more_character_is_400() {
+async fn a_subject_field_one_character_over_its_limit_is_400() {
     let server = Server::start().await;
     for (field, characters_max) in [
         ("common_name", 64),
@@ -129,7 +129,7 @@ async fn key_lengths_are_2048_3072_and_4096() {
 }
 
 #[tokio::test]
-async fn durations_from_1_to_3650_days_are_taken_and_one_past_is_400() {
+async fn durations_outside_1_to_3650_days_are_400() {
     let server = Server::start().await;
     for duration in [1, 2, 3_649, 3_650] {
         let answer = generate(&server, with("duration", json!(duration)))
@@ -161,7 +161,7 @@ async fn durations_from_1_to_3650_days_are_taken_and_one_past_is_400() {
 }
 
 #[tokio::test]
-async fn a_usage_that_is_not_exactly_known_is_400_and_named() {
+async fn an_unknown_usage_is_400_and_named() {
     let server = Server::start().await;
     for (parameter, known) in [
         (
@@ -217,7 +217,7 @@ async fn a_usage_that_is_not_exactly_known_is_400_and_named() {
 }
 
 #[tokio::test]
-async fn a_wrong_usage_is_told_before_the_authority_is_looked_up() {
+async fn an_unknown_usage_is_reported_before_the_ca_is_looked_up() {
     let server = Server::start().await;
     let parameters = json!({"common_name": "leaf", "ca": "/nowhere", "key_usage": ["any_usage"]});
     refused(&generate(&server, parameters).await, &["any_usage"]);

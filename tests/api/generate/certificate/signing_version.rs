@@ -1,4 +1,4 @@
-//! Which version of the authority signs.
+//! The version of the CA that signs.
 
 use keywright_harness::Server;
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ async fn the_newest_version_of_the_authority_signs() {
 }
 
 #[tokio::test]
-async fn an_authority_whose_newest_version_can_not_sign_does_not_fall_back_to_an_older_one() {
+async fn a_ca_never_falls_back_to_an_older_version_to_sign() {
     let server = Server::start().await;
     generate_certificate(&server, "/root", json!({"is_ca": true})).await;
     let without_key = json!({"certificate": authority("root").certificate});

@@ -41,7 +41,7 @@ const FIELDS: [(&str, &str); 6] = [
 ];
 
 #[tokio::test]
-async fn given_fields_stand_in_the_specified_order_and_no_others() {
+async fn only_given_subject_fields_appear_in_the_specified_order() {
     let server = Server::start().await;
     let mut all = json!({"self_sign": true});
     for (field, _) in FIELDS.iter().rev() {
@@ -75,7 +75,7 @@ async fn given_fields_stand_in_the_specified_order_and_no_others() {
 }
 
 #[tokio::test]
-async fn every_text_comes_out_as_it_went_in_and_injects_nothing() {
+async fn every_subject_text_is_kept_and_injects_nothing() {
     let server = Server::start().await;
     let longest = "x".repeat(64);
     let longest_non_ascii = "ß".repeat(64);

@@ -1,4 +1,4 @@
-//! Certificates: what they are compared by.
+//! Certificates: comparison of parameters.
 
 use keywright_harness::Server;
 use serde_json::{Value, json};
@@ -41,7 +41,7 @@ async fn the_same_parameters_keep_the_certificate() {
 }
 
 #[tokio::test]
-async fn other_ways_to_ask_for_the_same_certificate_keep_it() {
+async fn equivalent_parameters_keep_the_certificate() {
     let server = Server::start().await;
     let root = json!({"common_name": "root", "is_ca": true});
     for (first, then) in [
@@ -79,7 +79,7 @@ async fn other_ways_to_ask_for_the_same_certificate_keep_it() {
 }
 
 #[tokio::test]
-async fn a_change_of_any_parameter_writes() {
+async fn a_change_of_any_parameter_adds_a_version() {
     let server = Server::start().await;
     for change in [
         json!({"common_name": "other"}),
@@ -106,7 +106,7 @@ async fn a_change_of_any_parameter_writes() {
 }
 
 #[tokio::test]
-async fn a_certificate_that_was_set_is_compared_by_what_it_says() {
+async fn a_set_certificate_is_compared_by_its_contents() {
     let server = Server::start().await;
     let leaf = self_signed_leaf("leaf");
     let root = authority("root");
@@ -161,7 +161,7 @@ async fn a_credential_without_a_certificate_differs() {
 }
 
 #[tokio::test]
-async fn an_answer_that_keeps_the_certificate_says_that_no_duration_was_used() {
+async fn the_response_for_a_kept_certificate_has_duration_used_0() {
     let server = Server::start().await;
     let parameters = json!({"common_name": "root", "is_ca": true, "key_length": 3072});
     let made = server
@@ -182,7 +182,7 @@ async fn an_answer_that_keeps_the_certificate_says_that_no_duration_was_used() {
 }
 
 #[tokio::test]
-async fn the_version_in_use_is_compared_and_not_a_newer_transitional_one() {
+async fn the_active_version_is_compared_not_a_newer_transitional_one() {
     let server = Server::start().await;
     let parameters = |days: u32| json!({"common_name": "a", "is_ca": true, "key_type": "ecdsa-p256", "duration": days});
     let certificate = Certificate::generate(&server, "/a", parameters(30)).await;
@@ -197,7 +197,7 @@ async fn the_version_in_use_is_compared_and_not_a_newer_transitional_one() {
 }
 
 #[tokio::test]
-async fn a_transitional_version_is_compared_where_there_is_no_other() {
+async fn a_lone_transitional_version_is_compared() {
     let server = Server::start().await;
     let parameters = json!({"common_name": "a", "is_ca": true, "key_type": "ecdsa-p256"});
     let certificate = Certificate::generate(&server, "/a", parameters.clone()).await;

@@ -1,4 +1,4 @@
-//! Certificates: who signed them.
+//! Certificates: comparison of signers.
 
 use keywright_harness::Server;
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ async fn with_root(name: &str, server: &Server) -> Value {
 }
 
 #[tokio::test]
-async fn another_authority_writes() {
+async fn another_ca_adds_a_version() {
     let server = Server::start().await;
     with_root("/root", &server).await;
     with_root("/other", &server).await;
@@ -38,7 +38,7 @@ async fn another_authority_writes() {
 }
 
 #[tokio::test]
-async fn a_new_version_of_the_authority_writes_once() {
+async fn a_new_version_of_the_ca_adds_one_version() {
     let server = Server::start().await;
     with_root("/root", &server).await;
     let parameters = json!({"common_name": "leaf", "ca": "/root"});
@@ -60,7 +60,7 @@ async fn a_new_version_of_the_authority_writes_once() {
 }
 
 #[tokio::test]
-async fn from_an_authority_to_self_signed_and_back_writes() {
+async fn switching_between_ca_and_self_signed_adds_a_version() {
     let server = Server::start().await;
     with_root("/root", &server).await;
     let by_root = json!({"common_name": "leaf", "ca": "/root"});
@@ -143,7 +143,7 @@ async fn a_leaf_set_with_a_raw_ca_matches_any_authority_name() {
 }
 
 #[tokio::test]
-async fn a_transitional_version_of_the_authority_writes_when_it_is_in_use_and_not_before() {
+async fn a_transitional_ca_version_adds_a_version_once_promoted() {
     let server = Server::start().await;
     let root = json!({"common_name": "root", "is_ca": true, "key_type": "ecdsa-p256"});
     let root = Certificate::generate(&server, "/root", root).await;

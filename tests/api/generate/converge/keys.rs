@@ -28,7 +28,7 @@ async fn the_key_length_counts() {
 }
 
 #[tokio::test]
-async fn the_comment_of_an_ssh_key_counts_and_an_empty_one_is_none() {
+async fn the_comment_of_an_ssh_key_counts_and_empty_equals_absent() {
     let server = Server::start().await;
     let (ada, grace) = (
         json!({"ssh_comment": "ada"}),
@@ -53,7 +53,7 @@ async fn the_comment_of_an_ssh_key_counts_and_an_empty_one_is_none() {
 }
 
 #[tokio::test]
-async fn a_key_that_was_set_is_kept_when_it_is_what_is_asked_for() {
+async fn a_set_key_is_kept_if_it_matches_the_parameters() {
     let server = Server::start().await;
     for (credential_type, parameters, other) in [
         ("rsa", json!({}), json!({"key_length": 3072})),

@@ -1,4 +1,4 @@
-//! Whether a converging generate writes: only when what is stored was made from other parameters.
+//! A generate with `converge` adds a version only if the stored one has other parameters.
 
 #![expect(
     clippy::indexing_slicing,
@@ -14,14 +14,14 @@ mod user;
 use keywright_harness::Server;
 use serde_json::{Value, json};
 
-/// What a converging generate does with a credential that exists.
+/// The effect of a generate with `converge` on an existing credential.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
     Kept,
     Written,
 }
 
-/// Generates `/a` anew with the first parameters, then with the others in the default mode, and says what became of it.
+/// Generates `/a` with the first parameters, then with the others in the default mode; returns the outcome.
 async fn converge(server: &Server, credential_type: &str, first: &Value, then: &Value) -> Outcome {
     let made = server
         .generate_in_mode("overwrite", "/a", credential_type, first.clone())
@@ -30,7 +30,7 @@ async fn converge(server: &Server, credential_type: &str, first: &Value, then: &
     converge_from(server, &made, credential_type, then).await
 }
 
-/// Generates `/a` in the default mode and says what became of its newest version.
+/// Generates `/a` in the default mode and returns the outcome for its newest version.
 async fn converge_from(
     server: &Server,
     existing: &Value,
@@ -49,7 +49,7 @@ async fn converge_from(
     }
 }
 
-/// The same parameters with some others in their place.
+/// The same parameters with some replaced.
 fn with(base: &Value, others: &Value) -> Value {
     let mut changed = base.clone();
     for (name, value) in others.as_object().into_iter().flatten() {

@@ -1,4 +1,4 @@
-//! Users: what they do not share with passwords.
+//! Users: differences from passwords.
 
 use keywright_harness::Server;
 use serde_json::json;
@@ -6,7 +6,7 @@ use serde_json::json;
 use super::{Outcome, converge, converge_from};
 
 #[tokio::test]
-async fn the_name_that_was_asked_for_counts() {
+async fn the_requested_name_counts() {
     let server = Server::start().await;
     let (ada, grace) = (json!({"username": "ada"}), json!({"username": "grace"}));
     for (first, then, outcome) in [
@@ -27,7 +27,7 @@ async fn the_name_that_was_asked_for_counts() {
 }
 
 #[tokio::test]
-async fn a_name_that_was_made_is_no_parameter() {
+async fn a_generated_name_is_not_a_parameter() {
     let server = Server::start().await;
     let made = server
         .generate("/a", "user", json!({}))
@@ -42,7 +42,7 @@ async fn a_name_that_was_made_is_no_parameter() {
 }
 
 #[tokio::test]
-async fn the_deprecated_place_of_the_name_counts_as_the_other() {
+async fn the_deprecated_username_field_counts_alike() {
     let server = Server::start().await;
     let body = json!({"name": "/a", "type": "user", "value": {"username": "ada"}});
     let made = server

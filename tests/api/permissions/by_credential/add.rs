@@ -7,7 +7,7 @@ use super::super::{BY_CREDENTIAL, client_with, on_credential, operations, permis
 use crate::given::set_value;
 
 #[tokio::test]
-async fn what_is_added_is_answered_with_nothing() {
+async fn adding_responds_with_an_empty_body() {
     let server = Server::start().await;
     let body = on_credential("a/b", "someone", &["write", "read", "read"]);
     let answer = server.post(BY_CREDENTIAL, body).await.expect(201);
@@ -17,7 +17,7 @@ async fn what_is_added_is_answered_with_nothing() {
 }
 
 #[tokio::test]
-async fn operations_are_added_to_those_that_are_there() {
+async fn operations_are_added_to_existing_ones() {
     let server = Server::start().await;
     let id = server.grant("/a", "someone", &["delete"]).await;
     for (given, kept) in [
@@ -36,7 +36,7 @@ async fn operations_are_added_to_those_that_are_there() {
 }
 
 #[tokio::test]
-async fn a_name_may_end_in_an_asterisk_and_its_credential_need_not_be_there() {
+async fn a_name_may_end_in_an_asterisk_or_have_no_credential() {
     let server = Server::start().await;
     for (name, path, actor) in [
         ("*", "/*", "one"),
@@ -51,7 +51,7 @@ async fn a_name_may_end_in_an_asterisk_and_its_credential_need_not_be_there() {
 }
 
 #[tokio::test]
-async fn what_an_actor_may_do_already_is_refused() {
+async fn an_already_granted_operation_is_refused() {
     let server = Server::start().await;
     set_value(&server, "/a/b", "x").await;
     server.grant("/a/b", "someone", &["read"]).await;
@@ -82,7 +82,7 @@ async fn what_an_actor_may_do_already_is_refused() {
 }
 
 #[tokio::test]
-async fn several_are_added_together_or_none_is() {
+async fn several_permissions_are_added_atomically() {
     let server = Server::start().await;
     let entries = |entries: &[(&str, &[&str])]| {
         let permissions = entries
@@ -177,7 +177,7 @@ async fn a_hundred_entries_are_the_most() {
 }
 
 #[tokio::test]
-async fn write_acl_is_needed_on_the_name_as_it_is_asked_for() {
+async fn write_acl_is_needed_on_the_name_as_requested() {
     let server = Server::start().await;
     set_value(&server, "/Some/name", "x").await;
     let writer = client_with(&server, "/some/*", &["write_acl"]).await;

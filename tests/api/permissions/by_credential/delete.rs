@@ -6,7 +6,7 @@ use super::super::{BY_CREDENTIAL, client_with, query, stored};
 use crate::given::set_value;
 
 #[tokio::test]
-async fn a_permission_is_deleted_whole_and_answered_with_nothing() {
+async fn deleting_removes_all_operations_and_has_an_empty_body() {
     let server = Server::start().await;
     set_value(&server, "/a/b", "x").await;
     for (name, asked, actor, asked_actor) in [
@@ -27,7 +27,7 @@ async fn a_permission_is_deleted_whole_and_answered_with_nothing() {
 }
 
 #[tokio::test]
-async fn nothing_but_exactly_this_permission_is_deleted() {
+async fn only_exactly_this_permission_is_deleted() {
     let server = Server::start().await;
     set_value(&server, "/Some/name", "x").await;
     server.grant("/Some/name", "someone", &["read"]).await;
@@ -71,7 +71,7 @@ async fn name_and_actor_are_both_required_once() {
 }
 
 #[tokio::test]
-async fn who_may_not_change_the_permissions_hears_nothing_of_them() {
+async fn without_write_acl_a_permission_looks_absent() {
     let server = Server::start().await;
     server.grant("/a", "other", &["read"]).await;
     let writer = client_with(&server, "/b", &["write_acl"]).await;

@@ -43,7 +43,7 @@ async fn a_credential_without_permissions_has_an_empty_list() {
 }
 
 #[tokio::test]
-async fn a_name_without_a_credential_is_not_found_though_there_are_permissions_on_it() {
+async fn a_name_with_permissions_but_no_credential_is_not_found() {
     let server = Server::start().await;
     server.grant("/a", "one", &["read"]).await;
     server.grant("/a/*", "one", &["read"]).await;
@@ -103,7 +103,7 @@ async fn read_acl_is_needed_on_the_requested_and_the_stored_casing() {
 }
 
 #[tokio::test]
-async fn a_name_that_may_not_be_seen_is_answered_like_one_that_is_not_there() {
+async fn without_read_acl_a_name_looks_absent() {
     let server = Server::start().await;
     set_value(&server, "/a", "x").await;
     let nobody = client_with(&server, "/*", &["read", "write", "delete", "write_acl"]).await;

@@ -1,4 +1,4 @@
-//! Rows 18 and 19: what is accepted beyond the original, and what is refused that the original accepts.
+//! Rows 18 and 19: input that only Keywright accepts, and input that only the original accepts.
 
 #![expect(
     clippy::indexing_slicing,

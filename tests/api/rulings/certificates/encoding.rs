@@ -1,4 +1,5 @@
-//! Row 13: what is stored, OpenSSL reads, and it can sign. Malformed DER is among the attacks (`tests/attacks/certificates/`).
+//! Row 13: OpenSSL reads stored certificates and keys, and stored CAs can sign. Malformed DER is among the attacks
+//! (`tests/attacks/certificates/`).
 
 #![expect(
     clippy::indexing_slicing,
@@ -60,7 +61,7 @@ async fn stored(server: &Server, member: &str, text: &str) -> String {
 }
 
 #[tokio::test]
-async fn row_13_openssl_reads_certificates_of_any_layout_that_are_stored() {
+async fn row_13_openssl_reads_stored_certificates_of_any_layout() {
     let Some(openssl) = Openssl::available() else {
         return;
     };
@@ -84,7 +85,7 @@ async fn row_13_openssl_reads_certificates_of_any_layout_that_are_stored() {
 }
 
 #[tokio::test]
-async fn row_13_openssl_reads_private_keys_of_any_layout_that_are_stored() {
+async fn row_13_openssl_reads_stored_private_keys_of_any_layout() {
     let Some(openssl) = Openssl::available() else {
         return;
     };

@@ -1,11 +1,11 @@
-//! Row 6: the authority that a generate names, when the leaf exists already.
+//! Row 6: the CA that a generate names for an existing leaf.
 
 use keywright_harness::{Answer, Caller, Server};
 use serde_json::{Value, json};
 
 const MODES: [&str; 3] = ["no-overwrite", "converge", "overwrite"];
 
-/// Makes an authority and a leaf below it.
+/// Starts a server with a CA and a leaf below it.
 async fn server_with_leaf() -> Server {
     let server = Server::start().await;
     let root = json!({"common_name": "root", "is_ca": true, "key_type": "ed25519"});

@@ -20,8 +20,7 @@ const RSA: &[&str] = &["RSA", "-pkeyopt", "rsa_keygen_bits:2048"];
 
 const HASHES: [&str; 5] = ["-sha1", "-sha224", "-sha256", "-sha384", "-sha512"];
 
-/// Asserts that a leaf is accepted with the authority that signed it, and refused with another one of the same kind, as
-/// OpenSSL does.
+/// Asserts that a leaf is accepted with its CA and refused with another CA of the same kind, like in OpenSSL.
 async fn assert_verified(
     server: &Server,
     openssl: &Openssl,
@@ -192,7 +191,7 @@ async fn row_07_an_algorithm_that_is_not_supported_is_named() {
                 .error();
             assert!(error.starts_with(&words), "{error}");
         }
-        // Without the authority there is nothing to check.
+        // Without the CA there is no signature to verify.
         let alone = json!({"certificate": leaf.certificate, "private_key": leaf.private_key});
         server.set("/leaf", "certificate", alone).await.expect(200);
     }
@@ -267,7 +266,7 @@ impl HostileKey {
         Self(element(0x30, &numbers))
     }
 
-    /// An authority with this key, PEM.
+    /// A CA with this key, PEM.
     fn authority(&self) -> String {
         let mut parameters = CertificateParams::default();
         parameters

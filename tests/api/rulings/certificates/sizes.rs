@@ -1,4 +1,4 @@
-//! Row 14: what can be generated can be set and imported again.
+//! Row 14: generated certificates can be set and imported again.
 
 #![expect(
     clippy::indexing_slicing,
@@ -54,7 +54,7 @@ async fn generate_largest(server: &Server, name: &str, signer: &Value) -> Value 
 }
 
 #[tokio::test]
-async fn row_14_the_largest_generated_certificates_can_be_set_and_imported() {
+async fn row_14_the_largest_generated_certificates_can_be_set() {
     let server = Server::start().await;
     let root = json!({"common_name": "root", "is_ca": true, "key_type": "ed25519"});
     server

@@ -1,4 +1,4 @@
-//! Who signed the certificate: `ca` and `ca_name`.
+//! The signer of the certificate: `ca` and `ca_name`.
 
 use keywright_harness::Server;
 use rcgen::{
@@ -21,7 +21,7 @@ async fn refused(server: &Server, value: Value) -> String {
 }
 
 #[tokio::test]
-async fn a_ca_that_signed_the_certificate_is_kept_as_it_was_sent() {
+async fn a_ca_that_signed_the_certificate_is_kept_unchanged() {
     let server = Server::start().await;
     let root = authority("root");
     let leaf = root.sign_leaf("leaf");
@@ -37,7 +37,7 @@ async fn a_ca_that_signed_the_certificate_is_kept_as_it_was_sent() {
 }
 
 #[tokio::test]
-async fn an_authority_of_every_kind_checks_what_it_signed_and_what_it_did_not() {
+async fn a_ca_of_every_key_type_verifies_signatures() {
     let server = Server::start().await;
     for (what, algorithm) in [
         ("RSA, SHA-384", &PKCS_RSA_SHA384),
@@ -93,7 +93,7 @@ async fn a_ca_that_did_not_sign_the_certificate_is_400() {
 }
 
 #[tokio::test]
-async fn a_ca_that_is_no_authority_is_400_unless_it_is_the_certificate_itself() {
+async fn a_non_ca_is_400_unless_it_is_the_certificate_itself() {
     let server = Server::start().await;
     let lone = self_signed_leaf("lone");
     let error = refused(&server, json!({"ca": lone.certificate})).await;
@@ -110,7 +110,7 @@ async fn a_ca_that_is_no_authority_is_400_unless_it_is_the_certificate_itself() 
 }
 
 #[tokio::test]
-async fn ca_name_brings_the_certificate_of_the_stored_authority() {
+async fn ca_name_selects_the_certificate_of_the_stored_ca() {
     let server = Server::start().await;
     let root = authority("root");
     let leaf = root.sign_leaf("leaf");
@@ -134,7 +134,7 @@ async fn ca_name_brings_the_certificate_of_the_stored_authority() {
 }
 
 #[tokio::test]
-async fn a_ca_name_that_names_no_certificate_is_404_and_the_authority_is_meant() {
+async fn a_ca_name_without_a_certificate_is_404_and_names_the_ca() {
     let server = Server::start().await;
     let leaf = authority("root").sign_leaf("leaf");
     server.set("/text", "value", json!("v")).await.expect(200);
@@ -153,7 +153,7 @@ async fn a_ca_name_that_names_no_certificate_is_404_and_the_authority_is_meant()
 }
 
 #[tokio::test]
-async fn a_ca_name_of_a_certificate_that_is_no_authority_is_400() {
+async fn a_ca_name_of_a_certificate_that_is_not_a_ca_is_400() {
     let server = Server::start().await;
     let lone = self_signed_leaf("lone");
     let stored = json!({"certificate": lone.certificate});
@@ -168,7 +168,7 @@ async fn a_ca_name_of_a_certificate_that_is_no_authority_is_400() {
 }
 
 #[tokio::test]
-async fn a_stored_authority_that_did_not_sign_is_400_in_words_of_its_own() {
+async fn a_stored_ca_that_did_not_sign_is_400_with_its_own_message() {
     let server = Server::start().await;
     let other = authority("other");
     let stored = json!({"certificate": other.certificate});
@@ -186,7 +186,7 @@ async fn a_stored_authority_that_did_not_sign_is_400_in_words_of_its_own() {
 }
 
 #[tokio::test]
-async fn only_the_newest_version_of_a_stored_authority_is_tried() {
+async fn only_the_newest_version_of_a_stored_ca_is_tried() {
     let server = Server::start().await;
     let (old, new) = (authority("root"), authority("root"));
     for root in [&old, &new] {
@@ -210,7 +210,7 @@ async fn only_the_newest_version_of_a_stored_authority_is_tried() {
 }
 
 #[tokio::test]
-async fn a_transitional_version_of_a_stored_authority_is_not_tried() {
+async fn a_transitional_version_of_a_stored_ca_is_not_tried() {
     let server = Server::start().await;
     let (in_use, transitional) = (authority("root"), authority("root"));
     let stored = json!({"certificate": in_use.certificate});
@@ -226,7 +226,7 @@ async fn a_transitional_version_of_a_stored_authority_is_not_tried() {
     let answer = server.set("/a", "certificate", by_name(&by_in_use)).await;
     let answer = answer.expect(200).json();
     assert_eq!(answer["value"]["ca"], in_use.certificate);
-    // Without the flag it is the newest, and the one that is tried.
+    // Without the flag it is the newest version, which is tried.
     root.move_transitional(Value::Null).await.expect(200);
     refused(&server, by_name(&by_in_use)).await;
     let answer = server
@@ -237,7 +237,7 @@ async fn a_transitional_version_of_a_stored_authority_is_not_tried() {
 }
 
 #[tokio::test]
-async fn a_stored_authority_needs_a_version_in_use_that_has_a_certificate() {
+async fn a_stored_ca_needs_an_active_version_with_a_certificate() {
     let server = Server::start().await;
     let root = authority("root");
     let leaf = root.sign_leaf("leaf").certificate;
@@ -269,7 +269,7 @@ async fn a_ca_name_alone_is_checked_too() {
 }
 
 #[tokio::test]
-async fn an_empty_ca_beside_a_ca_name_is_none() {
+async fn an_empty_ca_next_to_a_ca_name_is_ignored() {
     let server = Server::start().await;
     let root = authority("root");
     let stored = json!({"certificate": root.certificate});
@@ -283,7 +283,7 @@ async fn an_empty_ca_beside_a_ca_name_is_none() {
 }
 
 #[tokio::test]
-async fn an_authority_that_has_expired_still_counts() {
+async fn an_expired_ca_still_counts() {
     let server = Server::start().await;
     let root = authority_for_days("root", 1);
     let stored = json!({"certificate": root.certificate});

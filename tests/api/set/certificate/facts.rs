@@ -1,4 +1,4 @@
-//! What the answer says of a certificate that was set.
+//! The response fields of a set certificate.
 
 use chrono::DateTime;
 use keywright_harness::Server;
@@ -19,7 +19,7 @@ async fn set(server: &Server, value: Value) -> Value {
 }
 
 #[tokio::test]
-async fn the_marks_are_read_from_the_certificate() {
+async fn the_flags_are_read_from_the_certificate() {
     let server = Server::start().await;
     let root = authority("root");
     let namesake = root.sign_authority("root");
@@ -71,7 +71,7 @@ async fn a_certificate_of_x509_version_1_is_taken() {
 }
 
 #[tokio::test]
-async fn generation_details_are_not_told_of_what_was_set() {
+async fn a_set_certificate_has_no_generation_details() {
     let server = Server::start().await;
     let root = authority("root");
     let answer = set(&server, json!({"certificate": root.certificate})).await;

@@ -1,4 +1,4 @@
-//! Which members may be there, and what a certificate must be.
+//! Allowed fields, and requirements on certificates.
 
 use keywright_harness::Server;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use super::VERSION_1;
 use crate::made_elsewhere::{another_private_key, authority, self_signed_leaf};
 
 #[tokio::test]
-async fn any_one_of_the_four_members_is_enough() {
+async fn any_one_of_the_four_fields_is_enough() {
     let server = Server::start().await;
     let root = authority("root");
     let stored = json!({"certificate": root.certificate});
@@ -55,7 +55,7 @@ async fn any_one_of_the_four_members_is_enough() {
 }
 
 #[tokio::test]
-async fn a_certificate_with_no_member_is_400() {
+async fn a_certificate_without_fields_is_400() {
     let server = Server::start().await;
     for value in [
         json!({}),
@@ -72,7 +72,7 @@ async fn a_certificate_with_no_member_is_400() {
 }
 
 #[tokio::test]
-async fn empty_texts_and_nulls_are_absent_members() {
+async fn empty_strings_and_nulls_are_absent_fields() {
     let server = Server::start().await;
     let leaf = self_signed_leaf("leaf");
     for empty in [json!(""), Value::Null] {
@@ -109,7 +109,7 @@ async fn ca_and_ca_name_together_are_400() {
 }
 
 #[tokio::test]
-async fn members_of_another_json_kind_are_400_and_named() {
+async fn fields_of_another_json_type_are_400_and_named() {
     let server = Server::start().await;
     for member in ["ca", "ca_name", "certificate", "private_key"] {
         for wrong in [json!(1), json!(true), json!(["x"]), json!({"x": "y"})] {
@@ -125,7 +125,7 @@ async fn members_of_another_json_kind_are_400_and_named() {
 }
 
 #[tokio::test]
-async fn what_is_no_certificate_is_400_and_the_member_is_named() {
+async fn an_invalid_certificate_is_400_and_names_the_field() {
     let server = Server::start().await;
     let leaf = self_signed_leaf("leaf");
     let half = leaf.certificate.len() / 2;
@@ -175,7 +175,7 @@ async fn only_the_first_certificate_of_a_bundle_counts() {
 }
 
 #[tokio::test]
-async fn what_responses_say_beside_the_value_is_ignored_inside_it() {
+async fn response_fields_inside_the_value_are_ignored() {
     let server = Server::start().await;
     let leaf = self_signed_leaf("leaf");
     let value = json!({

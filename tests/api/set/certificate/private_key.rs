@@ -16,7 +16,7 @@ const ECDSA: &str = include_str!("made_by_openssl/ecdsa.pem");
 const ECDSA_KEY_SEC1: &str = include_str!("made_by_openssl/ecdsa-key.sec1.pem");
 
 #[tokio::test]
-async fn keys_of_every_common_algorithm_and_form_are_taken_and_returned_as_sent() {
+async fn keys_of_every_common_algorithm_and_form_are_kept_as_sent() {
     let server = Server::start().await;
     let rsa = self_signed_leaf("rsa");
     let mut pairs = vec![
@@ -66,7 +66,7 @@ async fn a_key_of_another_certificate_is_400() {
 }
 
 #[tokio::test]
-async fn a_key_that_can_not_be_read_is_400_with_or_without_a_certificate() {
+async fn an_unreadable_key_is_400_with_or_without_a_certificate() {
     let server = Server::start().await;
     let key = another_private_key();
     let half = &key[..key.len() / 2];

@@ -1,4 +1,4 @@
-//! Regenerating a tree of certificates together, beside making as many keys alone.
+//! Bulk regeneration of a tree of certificates, compared with generating the same number of keys.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -15,8 +15,8 @@ use crate::{
     table::{Aim, Table},
 };
 
-/// Measures a server that regenerates everything below one root, and the same server making as many RSA-2048 keys, asked for
-/// by as many callers at once as it has threads. What the first takes longer is the price of the certificates: reading,
+/// Measures a server that regenerates everything below one root, and the same server generating as many RSA-2048 keys
+/// for as many concurrent callers as it has threads. The difference is the cost of the certificates: reading,
 /// recovering, signing, checking, encrypting, and writing them in one transaction.
 pub(crate) fn measure() -> Outcome<Table> {
     tokio::runtime::Runtime::new()?.block_on(async {
@@ -83,7 +83,7 @@ async fn make_keys(server: &Arc<Server>) -> Outcome<()> {
     generate_all(server, (0..CERTIFICATES).map(key).collect()).await
 }
 
-/// Sends generates from as many callers at once as there are cores.
+/// Sends generate requests from as many concurrent callers as there are cores.
 async fn generate_all(server: &Arc<Server>, bodies: Vec<Value>) -> Outcome<()> {
     let bodies = Arc::new(Mutex::new(bodies));
     let callers: Vec<_> = (0..thread::available_parallelism()?.get())
@@ -105,7 +105,7 @@ async fn generate_all(server: &Arc<Server>, bodies: Vec<Value>) -> Outcome<()> {
 }
 
 const ROUNDS: usize = 3;
-/// Those below the root.
+/// The number of certificates below the root.
 const CERTIFICATES: usize = 200;
-/// How many of them are authorities, which sign the others.
+/// The number of them that are CAs, which sign the others.
 const AUTHORITIES: usize = 4;

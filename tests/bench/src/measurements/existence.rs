@@ -1,4 +1,4 @@
-//! Whether the time of a refusal tells that a credential is there, which its answer does not.
+//! Whether the time of a refusal reveals the existence of a credential.
 
 use std::time::Instant;
 
@@ -14,7 +14,7 @@ use crate::{
     table::{Aim, Table},
 };
 
-/// Measures refusals of what is there and of what is not, in turns, for a caller without a permission on either.
+/// Measures refusals for existing and absent resources, alternately, for a caller without permission.
 pub(crate) fn measure() -> Outcome<Table> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -51,7 +51,7 @@ pub(crate) fn measure() -> Outcome<Table> {
     })
 }
 
-/// A request about what is absent, and the same about what is there.
+/// A request about an absent resource, and the same about an existing one.
 struct Question {
     what: &'static str,
     method: Method,
@@ -59,8 +59,8 @@ struct Question {
 }
 
 impl Question {
-    /// The times of the answers about what is absent, and about what is there. Which of the two comes first changes from
-    /// turn to turn, so that neither always follows the other.
+    /// The response times for the absent and for the existing resource. The order alternates, so that neither always
+    /// comes first.
     async fn times(&self, connection: &mut Connection) -> Outcome<[Sample; 2]> {
         let [absent, there] = &self.targets;
         let mut times = [Vec::new(), Vec::new()];
@@ -83,8 +83,8 @@ impl Question {
     }
 }
 
-/// The questions, each about several credentials: of a plain one, and of one with many long versions, because the more
-/// there is, the more there would be to read.
+/// The questions, each about several credentials: a plain one, and one with many long versions, because a leak would
+/// grow with the amount to read.
 async fn questions(server: &Server) -> Outcome<Vec<Question>> {
     let mut ids = Vec::new();
     let mut certificates = Vec::new();
@@ -149,7 +149,7 @@ async fn questions(server: &Server) -> Outcome<Vec<Question>> {
     ])
 }
 
-/// The id of a certificate, and that of its newest version.
+/// The ids of a certificate and of its newest version.
 async fn ids_of_certificate(server: &Server, name: &str) -> Outcome<[String; 2]> {
     let target = format!("/api/v1/certificates?name={name}");
     let found: Value = server.get(&target).await.expect(200).json();
@@ -164,7 +164,7 @@ async fn ids_of_certificate(server: &Server, name: &str) -> Outcome<[String; 2]>
     ])
 }
 
-/// An id that nothing has, every hexadecimal digit another one: such an id is read as any other.
+/// An unknown but valid id, with every hexadecimal digit changed.
 fn no_id(id: &str) -> String {
     let digits = id.chars().map(|digit| match digit.to_digit(16) {
         Some(value) => char::from_digit(15 - value, 16).unwrap_or(digit),
@@ -173,12 +173,12 @@ fn no_id(id: &str) -> String {
     digits.collect()
 }
 
-/// Names that are equally long, whatever the folder, when its name is.
+/// Names of equal length for folders with names of equal length.
 fn names(folder: &str) -> impl Iterator<Item = String> {
     (0..NAMES).map(move |number| format!("/bench/{folder}/{number}"))
 }
 
-/// The caller has a permission, only not on what it asks for.
+/// The caller has a permission, but not on the requested resources.
 const STRANGERS_OWN_PERMISSION: &str = "
 [[authorization.permissions]]
 path = \"/strangers/*\"

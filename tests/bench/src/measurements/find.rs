@@ -1,4 +1,4 @@
-//! What a search costs for few results and for many.
+//! The cost of searches with few and with many results.
 
 use std::time::Instant;
 
@@ -14,7 +14,7 @@ use crate::{
     table::Table,
 };
 
-/// Measures searches in a store of the largest of these sizes, in turns, on each engine.
+/// Measures searches in a store of the largest of these sizes, alternately, on each engine.
 pub(crate) fn measure(sizes: &[usize]) -> Outcome<Table> {
     let size = sizes.iter().max().copied().unwrap_or(SIZE);
     tokio::runtime::Runtime::new()?.block_on(async {

@@ -1,4 +1,4 @@
-//! What the sandbox costs: one password made by the plugin, beside the same function called natively.
+//! The cost of the sandbox: generating a password in the plugin, compared with a native call of the same function.
 
 use std::{sync::Arc, time::Instant};
 
@@ -15,8 +15,8 @@ use crate::{
     table::{Aim, Table, no_aim},
 };
 
-/// Measures single calls, each in a fresh instance and with the way to the plugins' threads and back; and calls that
-/// follow each other on one thread, whose time is the sandbox's own.
+/// Measures single calls, each in a fresh instance and including the switch to a plugin thread and back; and successive
+/// calls on one thread, whose time is the sandbox's own.
 pub(crate) fn measure() -> Outcome<Table> {
     tokio::runtime::Runtime::new()?.block_on(async {
         let generator = plugin::load_shipped("password", Arc::new(SystemRandom))?;
@@ -113,7 +113,7 @@ async fn call_at_once(generator: &Arc<dyn Generator>, parameters: &Parameters) -
     Ok(micros(begun.elapsed()) / number(CALLS_AT_ONCE))
 }
 
-/// From the source that the host gives to guests.
+/// Uses the host's random source for guests.
 fn random_bytes(count: u64) -> Vec<u8> {
     let mut bytes = vec![0; usize::try_from(count).unwrap_or_default()];
     // Bytes that could not be filled would only be measured, never used.
@@ -123,5 +123,5 @@ fn random_bytes(count: u64) -> Vec<u8> {
 
 const ROUNDS: usize = 20;
 const CALLS_A_ROUND: usize = 250;
-/// As many as may wait.
+/// The capacity of the queue.
 const CALLS_AT_ONCE: usize = 250;

@@ -1,4 +1,4 @@
-//! The memory of a server that has nothing to do.
+//! The memory of an idle server.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::{
     table::{Aim, Table, no_aim},
 };
 
-/// Measures the resident memory once started with a warm cache, and after a while of idleness.
+/// Measures the resident memory after a start with a warm cache, and after an idle period.
 pub(crate) fn measure() -> Outcome<Table> {
     tokio::runtime::Runtime::new()?.block_on(async {
         // The first start may have to compile.

@@ -1,9 +1,8 @@
-//! What `keywright plugin bench` says of components, beside the same measured with the engine alone, and beside calls as a
-//! server makes them.
+//! The figures of `keywright plugin bench`, compared with the engine alone and with calls in a server.
 //!
-//! All share one definition of the overhead, [`keywright_runtime::Speed`]: a fresh instance, a call that has next to nothing to
-//! do, and the instance's end, on one thread. It needs no native twin of the plugin to be compared with, so it can be measured
-//! of any component. `guest-overhead` measures what has such a twin by the difference between the two.
+//! All share one definition of the overhead, [`keywright_runtime::Speed`]: a fresh instance, a call that does almost
+//! nothing, and the instance's end, on one thread. It needs no native twin of the plugin, so it can be measured for any
+//! component. `guest-overhead` measures plugins with a native twin by the difference between the two.
 
 use std::{
     path::{Path, PathBuf},
@@ -26,8 +25,8 @@ use crate::{
     table::{Aim, Table, no_aim},
 };
 
-/// Measures these components, or, where none is named, one in each language. What `cargo xtask` could not build of them has a
-/// line that says so.
+/// Measures these components, or one in each language if none is given. Components that `cargo xtask` could not build
+/// are listed as such.
 pub(crate) fn measure(named: &[PathBuf]) -> Outcome<Table> {
     let (components, absent) = if named.is_empty() {
         ours()
@@ -78,7 +77,7 @@ pub(crate) fn measure(named: &[PathBuf]) -> Outcome<Table> {
     Ok(table)
 }
 
-/// What was measured of a component, in microseconds.
+/// The figures of a component, in microseconds.
 struct Measured {
     name: String,
     language: Option<&'static Language>,
@@ -87,7 +86,7 @@ struct Measured {
     value_told: f64,
     /// With the engine alone.
     overhead: f64,
-    /// Making a value with the way to the plugins' threads and back.
+    /// Generating a value, including the switch to a plugin thread and back.
     in_a_server: f64,
 }
 
@@ -127,7 +126,7 @@ impl Measured {
     }
 }
 
-/// The p50 of the overhead and of making a value, as the program tells them.
+/// The p50 of the overhead and of generating a value, from the program's output.
 fn told_by_program(component: &Path) -> Outcome<[f64; 2]> {
     let output = Command::new(server_program())
         .args(["plugin", "bench", "--output", "json", "--calls"])
@@ -148,7 +147,7 @@ fn told_by_program(component: &Path) -> Outcome<[f64; 2]> {
     Ok([p50("overhead")?, p50("call")?])
 }
 
-/// The p50 of calls that follow each other, in microseconds.
+/// The p50 of successive calls, in microseconds.
 async fn call_one_by_one(generator: Arc<dyn Generator>, parameters: Parameters) -> Outcome<f64> {
     let mut times = Vec::new();
     for _ in 0..CALLS {
@@ -170,7 +169,7 @@ fn example(schema: &Value) -> Map<String, Value> {
         .unwrap_or_default()
 }
 
-/// One component in each language that is built, and the languages in which none is.
+/// One built component in each language, and the languages without one.
 fn ours() -> (Vec<PathBuf>, Vec<&'static Language>) {
     let folder = workspace().join("target/components");
     let (mut components, mut absent) = (Vec::new(), Vec::new());
@@ -185,19 +184,19 @@ fn ours() -> (Vec<PathBuf>, Vec<&'static Language>) {
     (components, absent)
 }
 
-/// A language that plugins are written in.
+/// A language of plugins.
 struct Language {
     name: &'static str,
-    /// What a project in it holds.
+    /// A file that identifies its projects.
     file: &'static str,
-    /// What the component of one of ours is called.
+    /// The name of our component in it.
     component: &'static str,
-    /// What the overhead of a call may be, in microseconds.
+    /// The maximum overhead of a call, in microseconds.
     overhead_us_max: f64,
 }
 
 impl Language {
-    /// That of one of our components, or of the project in whose folder a component is.
+    /// The language of one of our components, or of the project in whose folder a component is.
     fn of(component: &Path) -> Option<&'static Self> {
         let name = component.file_stem()?;
         let folder = component.parent()?;
@@ -245,8 +244,8 @@ const LANGUAGES: [Language; 5] = [
     },
 ];
 
-/// What the overhead that the program tells may be of that with the engine alone. A server also holds the types of all functions
-/// against their interfaces, and counts memory.
+/// The allowed ratio of the program's overhead to that of the engine alone. A server also checks the types of all
+/// functions, and counts memory.
 const AGREEMENT: Aim = Aim::Within(0.8, 1.25);
 
 const ROUNDS: usize = 5;

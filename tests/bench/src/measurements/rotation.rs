@@ -1,4 +1,4 @@
-//! How fast the encryption keys of a store are rotated.
+//! The speed of rotating encryption keys.
 
 use std::{fs, path::Path, time::Instant};
 
@@ -14,8 +14,8 @@ use crate::{
     table::{Table, no_aim},
 };
 
-/// Measures `keywright keys rotate --wait` on a store with so many versions, with its default settings, on each engine, and
-/// how fast many clients have set them before.
+/// Measures `keywright keys rotate --wait` on a store with this many versions, with default settings, on each engine,
+/// and the speed at which many clients set them before.
 pub(crate) fn measure(sizes: &[usize]) -> Outcome<Table> {
     let versions = sizes.iter().max().copied().unwrap_or(VERSIONS);
     tokio::runtime::Runtime::new()?.block_on(async {
@@ -40,7 +40,7 @@ pub(crate) fn measure(sizes: &[usize]) -> Outcome<Table> {
     })
 }
 
-/// How many versions were set in a second, and how many were rotated.
+/// The numbers of versions set and rotated per second.
 async fn rotate(engine: &Engine, versions: usize) -> Outcome<(f64, f64)> {
     let database = engine.new_database();
     let directory = server::directory()?;
@@ -81,7 +81,7 @@ async fn rotate(engine: &Engine, versions: usize) -> Outcome<(f64, f64)> {
     Ok((set_per_second, number(versions) / taken.as_secs_f64()))
 }
 
-/// Sets so many versions, ten of each credential.
+/// Sets this many versions, ten of each credential.
 async fn set(server: &Server, versions: usize) -> Outcome<()> {
     let mut clients = Vec::new();
     for client in 0..CLIENTS {

@@ -1,4 +1,4 @@
-//! What a request costs in small stores and in large ones.
+//! The cost of requests in small and large stores.
 
 use std::time::Instant;
 
@@ -13,7 +13,7 @@ use crate::{
     table::{Aim, Table},
 };
 
-/// Measures the same requests on stores of these sizes, in turns, on each engine.
+/// Measures the same requests on stores of these sizes, alternately, on each engine.
 pub(crate) fn measure(sizes: &[usize]) -> Outcome<Table> {
     let sizes = if sizes.is_empty() { SIZES } else { sizes };
     tokio::runtime::Runtime::new()?.block_on(async {
@@ -27,7 +27,7 @@ pub(crate) fn measure(sizes: &[usize]) -> Outcome<Table> {
             }
             let mut connected = Vec::new();
             for store in stores {
-                // Not before: a connection that is idle for long is ended.
+                // Not earlier: the server closes idle connections.
                 let connection = store.connect().await?;
                 connected.push((store, connection));
             }
@@ -46,9 +46,9 @@ enum Request {
     SetVersion,
     SetNew,
     FindByPath,
-    /// By a word that has little in common with what else is there.
+    /// By a word that has little in common with other names.
     FindByName,
-    /// By a text of which most parts are everywhere.
+    /// By a text most of whose parts are in all names.
     FindByLongName,
 }
 
@@ -64,7 +64,7 @@ impl Request {
         }
     }
 
-    /// Makes the request, with another credential or folder for each number.
+    /// Sends the request, with another credential or folder for each number.
     async fn make(self, store: &Store, connection: &mut Connection, number: usize) -> Outcome<()> {
         let read = match self {
             Self::Get => format!("name={}&current=true", store.served_name(number)),
@@ -110,7 +110,7 @@ async fn compare(
                 Ok(times)
             };
             let measured = load::measured(store.process_id(), None, turns).await?;
-            // The first round is for warming up.
+            // The first round is a warm-up.
             if round > 0 {
                 cost.add(measured);
             }
@@ -132,7 +132,7 @@ async fn compare(
     Ok(())
 }
 
-/// How many times as long a request may take in a store that is a thousand times as large, with the same result.
+/// The allowed factor in time for a store a thousand times as large, with the same result.
 const RATIO_MAX: f64 = 1.5;
 
 const REQUESTS: [Request; 6] = [
@@ -144,7 +144,7 @@ const REQUESTS: [Request; 6] = [
     Request::FindByLongName,
 ];
 
-/// The first is what the others are compared with.
+/// The first is the reference for the others.
 const SIZES: &[usize] = &[1_000, 100_000];
 const ROUNDS: usize = 20;
 const TURNS: usize = 20;

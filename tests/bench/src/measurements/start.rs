@@ -1,4 +1,4 @@
-//! The time from starting the process to its first answer.
+//! The time from starting the process to its first response.
 
 use keywright_harness::Server;
 
@@ -8,7 +8,7 @@ use crate::{
     table::{Aim, Table, no_aim},
 };
 
-/// Measures starts with nothing there, and starts on what the one before has left.
+/// Measures starts in an empty folder, and in the folder of the previous server.
 pub(crate) fn measure() -> Outcome<Table> {
     tokio::runtime::Runtime::new()?.block_on(async {
         let mut cold = Vec::new();

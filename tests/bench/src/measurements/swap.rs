@@ -1,4 +1,4 @@
-//! Requests at a fixed rate, in a quiet time and while a plugin is swapped again and again.
+//! Requests at a fixed rate, without and with repeated plugin reloads.
 
 use std::{
     fs,
@@ -23,8 +23,8 @@ use crate::{
     table::{Aim, Table, no_aim},
 };
 
-/// Measures generating and reading in turns, at 200 requests a second. Every swap brings a component that the server has never
-/// seen, so it compiles it and looks whether its values are random while requests go on.
+/// Measures alternate generate and read requests, at 200 per second. Every reload brings a new component, which the
+/// server compiles and tests for randomness while requests continue.
 pub(crate) fn measure() -> Outcome<Table> {
     tokio::runtime::Runtime::new()?.block_on(async {
         let files = server::directory()?;
@@ -113,16 +113,16 @@ fn table(quiet: &Measured, swapping: &Measured) -> Table {
     table
 }
 
-/// What requests are sent on, and which.
+/// The connections of the requests, and their kind.
 struct Load {
     connections: Mutex<Vec<Connection>>,
-    /// As many places as there are connections.
+    /// One permit per connection.
     places: Arc<Semaphore>,
     address: ServerAddress,
     begun: AtomicUsize,
 }
 
-/// What came of requests.
+/// The results of requests.
 #[derive(Default)]
 struct Measured {
     generated_ms: Vec<f64>,
@@ -131,7 +131,7 @@ struct Measured {
     took: Duration,
 }
 
-/// A request that was answered or not: what it was, and how long it took.
+/// A request with its kind, success and time.
 struct Answered {
     is_generate: bool,
     is_failed: bool,
@@ -152,9 +152,9 @@ impl Load {
         })
     }
 
-    /// Begins a request whenever one is due, whatever becomes of those before, until the end of so long a time or until this
-    /// is so, and waits for all answers. A request that was due before the one before it was begun, or that has to wait for a
-    /// connection, counts from when it was due; for any other it does not count how late the timer was.
+    /// Starts a request whenever one is due, regardless of previous ones, until this time has passed or this is set,
+    /// and waits for all responses. A request that was due before the previous one was started, or that waits for a
+    /// connection, is timed from when it was due; for others, a late timer does not count.
     async fn run(self: &Arc<Self>, has_ended: &AtomicBool, longest: Duration) -> Outcome<Measured> {
         let mut requests: JoinSet<Outcome<Answered>> = JoinSet::new();
         let mut measured = Measured::default();
@@ -185,7 +185,7 @@ impl Load {
 
     async fn request(&self, counts_from: Instant) -> Outcome<Answered> {
         let number = self.begun.fetch_add(1, Ordering::Relaxed);
-        // A server ends connections that were idle for long.
+        // A server closes idle connections.
         let held = self.held().pop().filter(Connection::is_open);
         let mut connection = match held {
             Some(connection) => connection,
@@ -252,13 +252,13 @@ impl Measured {
     }
 }
 
-/// A server whose plugin of [`TYPE`] is this build.
+/// A server with this build as its plugin of [`TYPE`].
 fn configured(build: &Path) -> Options {
     let section = format!("component = \"{}\"\ngrants = [\"random\"]", build.display());
     server::options().generator(TYPE, &section)
 }
 
-/// The shipped plugin with a custom section of this number, which WebAssembly ignores: a component with a digest of its own.
+/// The shipped plugin with a custom section of this number, which WebAssembly ignores: a component with another digest.
 fn build(files: &TempDir, number: u8) -> Outcome<PathBuf> {
     let mut bytes = fs::read(component(TYPE))?;
     // A section of the id 0 and two bytes: its name, of one.
@@ -268,7 +268,7 @@ fn build(files: &TempDir, number: u8) -> Outcome<PathBuf> {
     Ok(path)
 }
 
-/// The type whose plugin is swapped: what a call of it costs is the sandbox's own.
+/// The type whose plugin is swapped; the cost of its calls is mostly the sandbox's.
 const TYPE: &str = "password";
 const REQUESTS_PER_SECOND: u32 = 200;
 const WARMING: Duration = Duration::from_secs(2);
@@ -277,5 +277,5 @@ const SWAPS: u8 = 10;
 const BETWEEN_SWAPS: Duration = Duration::from_secs(1);
 /// Longer than all swaps take.
 const LONGEST: Duration = Duration::from_mins(5);
-/// The most requests under way at once: half of what a server takes of one actor, and of what may wait for plugins.
+/// The maximum number of concurrent requests: half of a server's limit per actor, and of its plugin queue.
 const UNDER_WAY_MAX: usize = 128;

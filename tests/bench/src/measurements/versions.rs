@@ -1,4 +1,4 @@
-//! Whether a credential with many versions is as fast to read and to write as one with one.
+//! Whether reads and writes are independent of a credential's number of versions.
 
 use std::time::Instant;
 
@@ -14,8 +14,8 @@ use crate::{
     table::{Aim, Table},
 };
 
-/// Measures requests about a credential with many versions, and the same about one that has one version at the beginning, in
-/// turns, on each engine.
+/// Measures requests about a credential with many versions, and the same about one that begins with one version,
+/// alternately, on each engine.
 pub(crate) fn measure() -> Outcome<Table> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -64,15 +64,14 @@ struct Request {
     about: [Asked; 2],
 }
 
-/// What is sent.
+/// The kind of request.
 enum Asked {
     Get(String),
     Put(Value),
 }
 
 impl Request {
-    /// The times of the answers about the one, and about the other. Which of the two comes first changes from turn to turn,
-    /// so that neither always follows the other.
+    /// The response times for the two credentials. The order alternates, so that neither always comes first.
     async fn times(&self, connection: &mut Connection) -> Outcome<[Sample; 2]> {
         let mut times = [Vec::new(), Vec::new()];
         for turn in 0..WARMING_REQUESTS + REQUESTS {
@@ -95,7 +94,7 @@ impl Request {
     }
 }
 
-/// Reads by name and by id, a search, and, since it adds versions to both, a write at last.
+/// Reads by name and by id, a search, and last a write, as it adds versions to both.
 async fn requests(server: &Server) -> Outcome<Vec<Request>> {
     let data = |query: &str| [ONE, MANY].map(|name| format!("/api/v1/data?{query}={name}"));
     let current = data("name").map(|path| format!("{path}&current=true"));
