@@ -1,7 +1,7 @@
-//! The types of every interface in `wit/`, generated, and what they need to pass to guests and back.
+//! Generated bindings of the interfaces in `wit/`.
 //!
-//! Only the types are used, and of the functions those of `wasi:random`: the names of all others depend on the version that a
-//! component is built for (`exported.rs`, `imports.rs`).
+//! The host uses only their types, and the functions of `wasi:random`. The names of all other functions depend on the version
+//! that a component is built for (`exported.rs`, `imports.rs`).
 
 wasmtime::component::bindgen!({
     path: [

@@ -1,4 +1,4 @@
-//! One call of a guest: a fresh instance, its limits, and what becomes of it.
+//! Calls of guests: instantiation, limits, and the mapping of errors to faults.
 
 use std::{sync::Arc, time::Instant};
 
@@ -26,39 +26,39 @@ use crate::{
     usage::Usage,
 };
 
-/// The most resource handles that a guest may hold at once.
+/// The maximum number of resource handles that a guest may hold at once.
 const HANDLES_MAX: usize = 64;
-/// How much more than its limits a guest may make the host copy, so that what is a little too large is still measured
-/// rather than cut off.
+/// The bytes that the host may copy for a guest beyond its limits, so that slightly oversized output is measured and reported
+/// as such.
 const COPIED_BYTES_SLACK: usize = 64 * 1024;
 
 /// A loaded plugin that can be called.
 pub(crate) struct Plugin {
-    /// Which plugin it is.
+    /// The plugin's identity.
     pub(crate) identity: PluginIdentity,
-    /// The version of the interfaces in `wit/` that it is built for, as the host knows it.
+    /// The supported version of the interfaces in `wit/` that it is built for.
     pub(crate) wit_version: &'static str,
-    /// Its component, ready to be instantiated.
+    /// Its linked component.
     pub(crate) component: InstancePre<CallState>,
-    /// Its settings, JSON text.
+    /// Its settings, as JSON text.
     pub(crate) settings: String,
     /// The limits of each call.
     pub(crate) limits: Limits,
-    /// Where its random bytes come from.
+    /// The source of its random bytes.
     pub(crate) random: Arc<dyn RandomSource>,
-    /// Who reads its notes; nobody in a server.
+    /// The reader of its notes; `None` in a server.
     pub(crate) notes: Option<NoteReader>,
-    /// The most that its calls have used.
+    /// The peak usage of its calls.
     pub(crate) usage: Arc<Usage>,
 }
 
-/// What the host holds for one call.
+/// The host's state for one call.
 pub(crate) struct CallState {
-    /// The source of randomness.
+    /// The source of random bytes.
     pub(crate) random: Arc<dyn RandomSource>,
-    /// The issuer that is lent for this call.
+    /// The issuer passed to the guest for this call.
     pub(crate) issuer: Option<IssuerLease>,
-    /// The notes of this call, where somebody reads them.
+    /// The notes of this call, if there is a reader.
     pub(crate) notes: Option<Notes>,
     limiter: MemoryLimiter,
 }
@@ -66,10 +66,10 @@ pub(crate) struct CallState {
 impl Plugin {
     /// Calls the guest in a fresh instance; `body` gets the instance and makes the call.
     ///
-    /// `inputs` are all the texts that it will be given besides the settings.
+    /// `inputs` are all texts passed to the guest in addition to the settings.
     ///
     /// # Errors
-    /// What happened to the guest. It is logged here.
+    /// The guest's fault, which is already logged.
     pub(crate) fn call<T>(
         &self,
         function: &'static str,
@@ -110,15 +110,15 @@ impl Plugin {
         })
     }
 
-    /// Makes an instance and ends it, without any call.
+    /// Creates and drops an instance without a call.
     ///
     /// # Errors
-    /// What happened to the guest. It is logged here.
+    /// The guest's fault, which is already logged.
     pub(crate) fn instantiate(&self) -> Result<(), PluginFault> {
         self.call("instantiate", &[], None, |_, _| Ok(()))
     }
 
-    /// Logs a fault of the guest and gives it back. `cause` must hold no data.
+    /// Logs a fault of the guest and returns it. `cause` must not contain data.
     pub(crate) fn fault(
         &self,
         function: &'static str,
@@ -136,7 +136,7 @@ impl Plugin {
         fault
     }
 
-    /// A fault unless what the guest is given is within its limit.
+    /// Checks the size of the guest's input.
     ///
     /// # Errors
     /// [`PluginFault::InputTooLarge`].
@@ -155,7 +155,7 @@ impl Plugin {
         Ok(())
     }
 
-    /// A fault unless what the guest returned is within its limit.
+    /// Checks the size of the guest's output.
     ///
     /// # Errors
     /// [`PluginFault::OutputTooLarge`].
@@ -175,7 +175,7 @@ impl Plugin {
         Ok(())
     }
 
-    /// The failure that callers get for a fault.
+    /// Converts a fault to the failure for callers.
     pub(crate) fn faulted(&self, fault: PluginFault) -> PluginFailure {
         PluginFailure::Faulted {
             plugin: self.identity.name.clone(),
@@ -183,23 +183,23 @@ impl Plugin {
         }
     }
 
-    /// The failure for a call that gave something of another shape than declared.
+    /// Returns the failure for output of another shape than declared, and logs it.
     pub(crate) fn malformed(&self, function: &'static str) -> PluginFailure {
         let fault = PluginFault::OutputMalformed;
         self.faulted(self.fault(function, fault, "its output is not of the declared shape"))
     }
 
-    /// The failure for a guest that finds its settings wrong, in these words for the log.
+    /// Returns the failure for a guest that reports invalid settings, and logs its message.
     pub(crate) fn misconfigured(&self, function: &'static str, words: &str) -> PluginFailure {
         self.faulted(self.fault(function, PluginFault::Misconfigured, &for_log(words)))
     }
 
-    /// The failure for a guest that reported one, in these words for the log.
+    /// Returns the failure for a guest that reports an internal error, and logs its message.
     pub(crate) fn reported(&self, function: &'static str, words: &str) -> PluginFailure {
         self.faulted(self.fault(function, PluginFault::Reported, &for_log(words)))
     }
 
-    /// The failure for a call that was not made. It is counted here.
+    /// Returns the failure for a call that was not made, and records the metric.
     pub(crate) fn not_run(&self, function: &'static str, not_run: NotRun) -> PluginFailure {
         measure::not_run(&self.identity.name, function, not_run);
         match not_run {
@@ -235,10 +235,10 @@ impl Plugin {
     }
 }
 
-/// Holds a guest to its ceilings, and remembers when it wanted more.
+/// Enforces the guest's memory limits and records whether it exceeded them.
 struct MemoryLimiter {
     memory_bytes_max: u64,
-    /// The size of all memories together. None of them ever shrinks.
+    /// The total size of all memories. Memories never shrink.
     memory_bytes: u64,
     is_exceeded: bool,
 }
@@ -280,10 +280,10 @@ impl ResourceLimiter for MemoryLimiter {
     }
 }
 
-/// What an error of the engine says of the guest, or of the system when it had nothing for an instance.
+/// Maps an error of the engine to a fault of the guest, or of the operating system if it denied resources for an instance.
 ///
-/// A guest that was denied memory rarely says so: its allocator aborts. So whatever it does next, short of running on
-/// past its deadline or its stack, is put down to that.
+/// A guest that was denied memory rarely reports it: its allocator aborts. So any later error is attributed to that, except
+/// for an exceeded deadline or stack.
 fn fault_of(cause: &wasmtime::Error, was_denied_memory: bool) -> PluginFault {
     match cause.downcast_ref::<Trap>() {
         Some(Trap::Interrupt) => PluginFault::TimedOut,
@@ -297,15 +297,15 @@ fn fault_of(cause: &wasmtime::Error, was_denied_memory: bool) -> PluginFault {
     }
 }
 
-/// Whether the system denied the engine something. Guests reach nothing of the system, so it was for their instance.
-/// The engine has several types for the system's error numbers; they share their words.
+/// Whether the operating system denied a resource. Guests can't access the system, so the engine needed it for the instance.
+/// The engine has several types for system errors, which share this wording.
 fn is_of_the_system(cause: &wasmtime::Error) -> bool {
     let words = cause.root_cause().to_string();
     cause.is::<PoolConcurrencyLimitError>() || words.contains(" (os error ")
 }
 
-/// Whether the guest tried to make the host copy more than the store's fuel for that. The engine keeps the type of this
-/// error to itself, so its words are all there is.
+/// Whether the guest tried to make the host copy more than the store's fuel for copies. The engine's error type is private, so
+/// this compares its message.
 fn copied_too_much(cause: &wasmtime::Error) -> bool {
     cause
         .root_cause()
@@ -320,7 +320,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_system_denies_is_no_fault_of_the_guest() {
+    fn resources_denied_by_the_system_are_no_fault_of_the_guest() {
         let enomem = io::Error::from_raw_os_error(12);
         let mapping = wasmtime::Error::new(enomem).context("mapping a memory");
         assert_eq!(fault_of(&mapping, false), PluginFault::NotInstantiated);
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn the_memories_of_a_call_share_one_ceiling() {
+    fn the_memories_of_a_call_share_one_limit() {
         let mut limiter = MemoryLimiter {
             memory_bytes_max: 100,
             memory_bytes: 0,
@@ -339,7 +339,7 @@ mod tests {
             let is_given = limiter.memory_growing(current, desired, None).unwrap();
             (is_given, limiter.memory_bytes, limiter.is_exceeded)
         };
-        // One memory begins and grows, then another begins; each byte counts once.
+        // One memory is created and grows, then another is created; each byte counts once.
         assert_eq!(grow(0, 30), (true, 30, false));
         assert_eq!(grow(30, 60), (true, 60, false));
         assert_eq!(grow(0, 40), (true, 100, false));

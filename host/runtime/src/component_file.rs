@@ -1,4 +1,4 @@
-//! Components, as they were built.
+//! Reading component files.
 
 use std::{
     borrow::Cow,
@@ -13,14 +13,14 @@ use aws_lc_rs::digest;
 
 use crate::refused::Refusal;
 
-/// Where a component comes from.
+/// The source of a component.
 #[derive(Clone, Debug)]
 pub enum ComponentSource {
-    /// It is here, read by somebody else.
+    /// Bytes that were already read.
     Bytes {
-        /// What it is called where something is said of it.
+        /// The name used in messages.
         name: String,
-        /// The component, WebAssembly.
+        /// The WebAssembly component.
         bytes: Arc<[u8]>,
     },
     /// A file.
@@ -31,7 +31,7 @@ impl ComponentSource {
     /// Reads the component.
     ///
     /// # Errors
-    /// When there is none, it can't be read, is too large, or is no component but a module.
+    /// If it does not exist, can't be read, is too large, or is a core module.
     pub fn read(&self) -> Result<Cow<'_, [u8]>, Refusal> {
         let bytes = match self {
             Self::Bytes { bytes, .. } => Cow::Borrowed(&**bytes),
@@ -48,7 +48,7 @@ impl ComponentSource {
         Ok(bytes)
     }
 
-    /// What the plugin is called before it has a name: as the file without its extension, or the whole of another name.
+    /// Returns the name of a plugin without a configured name: the file name without its extension, or the name of the bytes.
     pub(crate) fn short_name(&self) -> String {
         match self {
             Self::Bytes { name, .. } => name.clone(),
@@ -74,7 +74,7 @@ impl fmt::Display for ComponentSource {
     }
 }
 
-/// Reads a file, and not much more of it than a component may have.
+/// Reads a file, up to one byte more than [`COMPONENT_BYTES_MAX`].
 fn read_file(path: &Path) -> Result<Vec<u8>, Refusal> {
     let unreadable = |cause: io::Error| match cause.kind() {
         io::ErrorKind::NotFound => Refusal::ComponentMissing,
@@ -88,10 +88,10 @@ fn read_file(path: &Path) -> Result<Vec<u8>, Refusal> {
     Ok(bytes)
 }
 
-/// The SHA-256 of a component, when it is the one that is expected.
+/// Returns the SHA-256 of a component after comparing it with the expected digest, if any.
 ///
 /// # Errors
-/// When it is another one, or what is expected is none.
+/// If they differ, or if the expected digest is malformed.
 pub(crate) fn checked_digest(bytes: &[u8], expected: Option<&str>) -> Result<String, Refusal> {
     let digest = digest::digest(&digest::SHA256, bytes);
     let found = hexadecimal(digest.as_ref());
@@ -114,7 +114,7 @@ pub(crate) fn checked_digest(bytes: &[u8], expected: Option<&str>) -> Result<Str
     Ok(found)
 }
 
-/// Bytes as hexadecimal digits, in lower case.
+/// Encodes bytes as lower-case hexadecimal.
 pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut digits, byte| {
         let nibbles = [byte >> 4, byte & 15];
@@ -127,5 +127,5 @@ pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
     })
 }
 
-/// The largest component, in bytes.
+/// The maximum size of a component, in bytes.
 pub const COMPONENT_BYTES_MAX: u64 = 64 * 1024 * 1024;

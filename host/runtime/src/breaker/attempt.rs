@@ -1,4 +1,4 @@
-//! A call that is made only while its circuit is closed.
+//! Calls behind the circuit breaker.
 
 use std::{sync::Arc, time::Instant};
 
@@ -13,18 +13,17 @@ use crate::{
     measure::{self, measured},
 };
 
-/// A call of a plugin's guest. Its outcome counts whether or not anything still waits for it, so that a caller who leaves
-/// does not escape the count.
+/// A call of a plugin's guest. Its outcome counts even if the caller disconnects, so that disconnecting does not hide faults.
 pub(crate) struct Attempt {
     breaker: Arc<Breaker>,
     call: Call,
 }
 
 impl Attempt {
-    /// A call of a function with these inputs, which is refused if the circuit is open.
+    /// Prepares a call of a function with these inputs.
     ///
     /// # Errors
-    /// [`PluginFailure::Resting`]. It is counted here.
+    /// [`PluginFailure::Resting`] if the circuit is open. This records the metric.
     pub(crate) fn begin(
         plugin: &Plugin,
         breaker: &Arc<Breaker>,
@@ -40,10 +39,10 @@ impl Attempt {
         Ok(attempt)
     }
 
-    /// Makes the call and measures it, unless the circuit has opened while it waited.
+    /// Makes the call and measures it.
     ///
     /// # Errors
-    /// [`PluginFailure::Resting`], or those of the work.
+    /// [`PluginFailure::Resting`] if the circuit has opened in the meantime, or the error of `work`.
     pub(crate) fn make<T>(
         &self,
         plugin: &Plugin,
@@ -82,14 +81,14 @@ impl Attempt {
                 plugin.name = plugin.identity.name,
                 plugin.digest = plugin.identity.digest,
                 rest_seconds = seconds,
-                "the plugin's component failed too often in a row for several actors: its calls are refused for a while"
+                "the plugin's component kept failing for several actors: temporarily disabled it"
             ),
             Some(Opened::ForActor) => tracing::error!(
                 plugin.name = plugin.identity.name,
                 plugin.digest = plugin.identity.digest,
                 actor = self.call.actor.as_ref().map(Actor::as_str),
                 rest_seconds = seconds,
-                "the plugin's component failed too often in a row for one actor: this actor's calls are refused for a while"
+                "the plugin's component kept failing for one actor: temporarily disabled it for this actor"
             ),
             None => {}
         }

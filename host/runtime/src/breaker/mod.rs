@@ -1,4 +1,4 @@
-//! Opening the circuit of a plugin that keeps failing: for the actor whose calls fail, and for all once several actors' do.
+//! The circuit breaker: disables a plugin that keeps failing, for one actor or, if it fails for several, for all.
 
 mod attempt;
 
@@ -13,31 +13,31 @@ use keywright_core::{permission::Actor, ports::PluginFault};
 
 pub(crate) use attempt::Attempt;
 
-/// How many actors' calls must fail in a row, at least, before the circuit opens for all. What one actor sends can then
-/// disable a plugin for that actor alone.
+/// The minimum number of actors with faults before the circuit opens for all. A single actor can therefore disable a plugin
+/// only for itself.
 const FAULTING_ACTORS_MIN: u32 = 3;
-/// How many actors are remembered for each component. Beyond it, the one that has called least recently is forgotten.
+/// The maximum number of actors tracked per component. Beyond it, the least recent caller is dropped.
 const ACTORS_MAX: usize = 1_024;
 
-/// Counts how often in a row the calls of one component, known by its digest, were cut short, those of each function by
-/// themselves: what checks parameters may well work where what makes a value does not.
+/// Counts consecutive faults of one component, separately for each function: `normalize` may work while `generate` fails.
+/// A fault is a call that the host ended.
 ///
-/// A call that is cut short may be the fault of its input. So it counts against its actor: after `faults_max` in a row,
-/// nothing of the component is called for that actor for a while. It opens for all when no call of the function returned
-/// while at least [`FAULTING_ACTORS_MIN`] actors had faults, `faults_max` together, in which the same input of the same actor
-/// counts once. Even then an actor whose own latest calls returned is served, so that actors in league can't disable a plugin
-/// that works; one call of the function that returns closes the circuit for all.
+/// The input may cause a fault, so it counts against its actor: after `faults_max` consecutive faults, the circuit opens for
+/// that actor. It opens for all actors when, without any returning call of the function in between, at least
+/// [`FAULTING_ACTORS_MIN`] actors had `faults_max` faults in total; repeating the same input counts once per actor. Even then,
+/// actors whose own latest calls returned are served, so that colluding actors can't disable a working plugin. One returning
+/// call of the function closes the circuit for all.
 ///
-/// After its time the component is called again; the next fault opens the circuit again, and a call that returns resets it.
+/// After `open_time`, calls are permitted again. The next fault reopens the circuit; a returning call resets it.
 pub(crate) struct Breaker {
-    /// How many faults in a row are too many.
+    /// The number of consecutive faults that opens the circuit.
     faults_max: u32,
     open_time: Duration,
     inputs: RandomState,
     state: Mutex<State>,
 }
 
-/// The breaker of each component, by its digest.
+/// The breakers of all components, by digest.
 pub(crate) struct Breakers {
     faults_max: u32,
     open_time: Duration,
@@ -53,9 +53,9 @@ impl Breakers {
         }
     }
 
-    /// The breaker of a component, which all plugins with that component share.
+    /// Returns the breaker of a component. All plugins with that component share it.
     pub(crate) fn of(&self, digest: &str) -> Arc<Breaker> {
-        // An entry is whole or not there.
+        // A panic can't leave a partial entry.
         let mut by_digest = self
             .by_digest
             .lock()
@@ -67,14 +67,14 @@ impl Breakers {
 
 /// One call, as the breaker counts it.
 pub(crate) struct Call {
-    /// For whom it is made; `None` for the server itself.
+    /// The calling actor; `None` for the server itself.
     pub(crate) actor: Option<Actor>,
     pub(crate) function: &'static str,
     /// A hash of its input.
     pub(crate) input: u64,
 }
 
-/// For whom a circuit has opened.
+/// The scope of an opened circuit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Opened {
     ForActor,
@@ -84,15 +84,15 @@ pub(crate) enum Opened {
 #[derive(Default)]
 struct State {
     actors: HashMap<Option<Actor>, OfActor>,
-    /// The faults of all actors in a row, by function.
+    /// Consecutive faults of all actors, by function.
     rows: BTreeMap<&'static str, Row>,
-    /// Until when the circuit is open for all, and the function whose faults opened it.
+    /// The end of the period for which the circuit is open for all, and the function whose faults opened it.
     open: Option<(Instant, &'static str)>,
     /// Counts calls and rows.
     clock: u64,
 }
 
-/// What is known of one actor's calls.
+/// The record of one actor's calls.
 #[derive(Default)]
 struct OfActor {
     called_at: u64,
@@ -100,17 +100,17 @@ struct OfActor {
     functions: BTreeMap<&'static str, OfFunction>,
 }
 
-/// What is known of one actor's calls of a function.
+/// The record of one actor's calls of a function.
 #[derive(Default)]
 struct OfFunction {
     faults_in_a_row: u32,
     has_returned: bool,
-    /// The row of all actors' faults in which this actor's count.
+    /// The number of the [`Row`] that this actor's faults were counted in.
     row: u64,
     last_faulting_input: u64,
 }
 
-/// Faults in a row, of all actors.
+/// Consecutive faults of all actors.
 struct Row {
     number: u64,
     faults: u32,
@@ -127,7 +127,7 @@ impl Breaker {
         }
     }
 
-    /// A call with these inputs.
+    /// Describes a call with these inputs.
     pub(crate) fn call(
         &self,
         actor: Option<&Actor>,
@@ -141,7 +141,7 @@ impl Breaker {
         }
     }
 
-    /// How long the circuit is still open for a call.
+    /// Returns the time until the circuit closes for a call; `None` if it is closed.
     pub(crate) fn open_for(&self, call: &Call, now: Instant) -> Option<Duration> {
         let state = self.state();
         let of_actor = state.actors.get(&call.actor);
@@ -157,7 +157,7 @@ impl Breaker {
             .filter(|left| !left.is_zero())
     }
 
-    /// A call has returned, whatever its result.
+    /// Records that a call returned, whatever its result.
     pub(crate) fn returned(&self, call: &Call) {
         let mut state = self.state();
         state.rows.remove(call.function);
@@ -167,7 +167,7 @@ impl Breaker {
         of_function.has_returned = true;
     }
 
-    /// A call came to nothing. Returns for whom the circuit opens with it, if it does.
+    /// Records a failed call. Returns the scope of the circuit if this fault opens it.
     pub(crate) fn faulted(&self, call: &Call, fault: PluginFault, now: Instant) -> Option<Opened> {
         if !is_cut_short(fault) {
             return None;
@@ -205,13 +205,13 @@ impl Breaker {
         None
     }
 
-    /// For how long a circuit is open.
+    /// Returns the period for which a circuit stays open.
     pub(crate) fn open_time(&self) -> Duration {
         self.open_time
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // A count may be one short after a panic, which does no harm.
+        // After a panic, a count may be one too low, which is harmless.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -243,7 +243,7 @@ impl State {
 }
 
 impl OfActor {
-    /// Whether calls of this actor have returned, and none has failed since.
+    /// Whether calls of this actor have returned without a fault since.
     fn is_proven(&self) -> bool {
         let functions = || self.functions.values();
         functions().any(|of_function| of_function.has_returned)
@@ -251,7 +251,7 @@ impl OfActor {
     }
 }
 
-/// Whether the host ended the call, rather than the guest with an answer of any kind.
+/// Whether the host ended the call, as opposed to the guest returning a result of any kind.
 fn is_cut_short(fault: PluginFault) -> bool {
     match fault {
         PluginFault::MemoryExceeded

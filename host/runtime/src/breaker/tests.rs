@@ -2,7 +2,7 @@ use super::*;
 
 const OPEN_TIME: Duration = Duration::from_secs(30);
 
-/// A breaker with a clock that stands still, which opens at the third fault.
+/// A breaker that opens at the third fault, with a fixed clock.
 struct Scene {
     breaker: Breaker,
     now: Instant,
@@ -39,7 +39,7 @@ impl Scene {
 }
 
 #[test]
-fn faults_of_one_actor_open_the_circuit_for_that_actor_alone() {
+fn faults_of_one_actor_open_the_circuit_only_for_that_actor() {
     let mut scene = Scene::new();
     for input in ["1", "2"] {
         assert_eq!(scene.trap("a", input), None);
@@ -59,7 +59,7 @@ fn faults_of_one_actor_open_the_circuit_for_that_actor_alone() {
 }
 
 #[test]
-fn only_faults_of_one_function_in_a_row_count() {
+fn only_consecutive_faults_of_one_function_count() {
     let scene = Scene::new();
     for _ in 0..5 {
         assert_eq!(scene.trap("a", "1"), None);
@@ -78,7 +78,7 @@ fn only_faults_of_one_function_in_a_row_count() {
 }
 
 #[test]
-fn faults_of_three_actors_open_the_circuit_for_all_and_one_answer_closes_it() {
+fn faults_of_three_actors_open_it_for_all_and_one_return_closes_it() {
     let scene = Scene::new();
     assert_eq!(scene.trap("a", ""), None);
     assert_eq!(scene.trap("b", ""), None);
@@ -109,7 +109,7 @@ fn the_same_input_of_the_same_actor_counts_once_for_all() {
 }
 
 #[test]
-fn actors_in_league_disable_nothing_for_one_whose_calls_return() {
+fn colluding_actors_cannot_disable_a_plugin_that_works_for_others() {
     let scene = Scene::new();
     scene.answer("honest");
     for actor in ["a", "b", "c", "d"] {
@@ -144,7 +144,7 @@ fn faults_that_the_guest_reports_do_not_count() {
 }
 
 #[test]
-fn no_more_than_1024_actors_are_remembered() {
+fn at_most_1024_actors_are_tracked() {
     let scene = Scene::new();
     for number in 0..=ACTORS_MAX {
         scene.answer(&number.to_string());

@@ -1,10 +1,10 @@
-//! Compiled components on disk, so that a warm start compiles nothing.
+//! The on-disk cache of compiled components, so that a warm start compiles nothing.
 //!
-//! Loading compiled code trusts it, so each file begins with an HMAC under a key that only servers have, over the file's
-//! name and contents. It follows from the encryption key, so a change of that changes it: files under the keys before are
-//! read as well, and kept under the new one too, so that the change costs no compilation. The name says which component it
-//! was made of, by which engine and under which key, so that servers with different keys can share the directory. What was
-//! found out about a component is next to it, kept in the same way ([`verdicts`]).
+//! Compiled code is trusted when it is loaded, so each file begins with an HMAC over its name and contents, under a key that
+//! only servers have. The key is derived from the encryption key. After a key rotation, files under earlier keys are still
+//! read, and written again under the new key, so that nothing is recompiled. File names contain the component's digest, the
+//! engine and the key, so servers with different keys can share the directory. Reports of the entropy test are stored
+//! alongside, in the same way ([`verdicts`]).
 
 mod verdicts;
 
@@ -26,19 +26,18 @@ use crate::{
     refused::{LoadRefused, Refusal},
 };
 
-/// What the key of the cache is derived for.
+/// The label from which the cache key is derived.
 const KEY_LABEL: &[u8] = b"keywright compiled components, version 1";
-/// What names the key in the names of files.
+/// The label from which the key's tag in file names is derived.
 const KEY_TAG_LABEL: &[u8] = b"the name of this key";
-/// The ends of the names of files: compiled components, reports on the randomness of generators, and what is locked while
-/// such a report is made.
+/// The extensions of compiled components, of reports of the entropy test, and of the lock files held during a test.
 const COMPILED: &str = "cwasm";
 const REPORT: &str = "entropy";
 const REPORT_LOCK: &str = "entropy-lock";
 /// The length of the HMAC before the code, in bytes.
 const TAG_BYTES: usize = digest::SHA256_OUTPUT_LEN;
 
-/// The keys that prove that a file was written by a server of ours. They must be secret.
+/// The keys that authenticate cache files. They must be secret.
 #[derive(Clone)]
 pub struct CacheKeys {
     writing: hmac::Key,
@@ -46,8 +45,8 @@ pub struct CacheKeys {
 }
 
 impl CacheKeys {
-    /// Files are written under the first key, which must be the same at every start. Those under the others, which were first
-    /// before, are read.
+    /// Files are written under `first`, which must be the same at every start. Files under `others`, the keys used earlier,
+    /// are only read.
     pub fn new<'a>(first: &[u8; 32], others: impl IntoIterator<Item = &'a [u8; 32]>) -> Self {
         Self {
             writing: purposeful(first),
@@ -56,12 +55,12 @@ impl CacheKeys {
     }
 }
 
-/// What names a key in the names of files. The key can't be derived from it.
+/// Returns the tag of a key in file names. The key can't be derived from it.
 fn key_tag(key: &hmac::Key) -> String {
     tag(key, KEY_TAG_LABEL)
 }
 
-/// The first half of an HMAC, in hexadecimal, for the name of a file.
+/// Returns the first eight bytes of an HMAC in hexadecimal, for a file name.
 fn tag(key: &hmac::Key, of: &[u8]) -> String {
     let tag = hmac::sign(key, of);
     hexadecimal(tag.as_ref().get(..8).unwrap_or_default())
@@ -75,14 +74,14 @@ fn purposeful(master_key: &[u8; 32]) -> hmac::Key {
     )
 }
 
-/// How plugins that are only checked use the cache.
+/// How a check of plugins uses the cache.
 #[derive(Clone, Copy)]
 pub enum CacheAccess<'k> {
-    /// Every component is compiled.
+    /// Compiles every component.
     None,
-    /// Components in the cache are not compiled. Nothing is written to it.
+    /// Uses cached components and writes nothing.
     Read(&'k CacheKeys),
-    /// Components in the cache are not compiled. Others are compiled and written to it.
+    /// Uses cached components, and writes compiled ones.
     ReadWrite(&'k CacheKeys),
 }
 
@@ -92,18 +91,18 @@ pub(crate) struct Cache {
     keys: CacheKeys,
     engine_hash: String,
     is_read_only: bool,
-    /// The files that were asked for.
+    /// The files requested so far.
     used: Mutex<BTreeSet<PathBuf>>,
 }
 
-/// What the names of files in the cache end with. They begin with the digest of a component.
+/// The extensions of cache files. Their names begin with the digest of a component.
 pub const CACHE_EXTENSIONS: [&str; 3] = [COMPILED, REPORT, REPORT_LOCK];
 
 impl Cache {
-    /// Opens the directory, or makes it.
+    /// Opens or creates the directory.
     ///
     /// # Errors
-    /// When it can't be made, or somebody else could write or read it.
+    /// If it can't be created, or if other users could read or write it.
     pub(crate) fn open(
         directory: &Path,
         keys: &CacheKeys,
@@ -122,7 +121,7 @@ impl Cache {
         let rule = if metadata.uid() != rustix::process::geteuid().as_raw() {
             Some("must belong to the user that the server runs as")
         } else if metadata.mode() & 0o077 != 0 {
-            Some("must have the mode 0700, so that nobody else can look into it or write there")
+            Some("must have the mode 0700, so that no other user can read or write it")
         } else {
             None
         };
@@ -138,7 +137,7 @@ impl Cache {
         })
     }
 
-    /// Uses the directory as it is, whether it exists or not, and writes nothing there.
+    /// Opens the directory without creating, checking or writing anything. It need not exist.
     pub(crate) fn read_only(directory: &Path, keys: &CacheKeys, engine: &Engine) -> Self {
         Self {
             directory: directory.to_owned(),
@@ -149,7 +148,7 @@ impl Cache {
         }
     }
 
-    /// The files of what was asked for so far, as far as they could be kept.
+    /// Returns the paths requested so far. A file may be missing if it could not be written.
     pub(crate) fn used_files(&self) -> BTreeSet<PathBuf> {
         let used = self.used.lock();
         used.unwrap_or_else(PoisonError::into_inner).clone()
@@ -160,10 +159,10 @@ impl Cache {
         used.insert(path.to_owned());
     }
 
-    /// The component with this digest, from the cache or compiled from its bytes and then kept.
+    /// Returns the component with this digest from the cache, or compiles it and writes it to the cache.
     ///
     /// # Errors
-    /// When the bytes are no component, or need more than the sandbox has.
+    /// If the bytes are not a component, or exceed the sandbox's limits.
     pub(crate) fn component(
         &self,
         engine: &Engine,
@@ -205,7 +204,7 @@ impl Cache {
         }
     }
 
-    /// The content of a file that was written under a key.
+    /// Returns the content of a file that was written under `key`. Logs a damaged file.
     fn kept(&self, key: &hmac::Key, name: &str) -> Option<Vec<u8>> {
         match self.read(key, name) {
             Ok(kept) => kept,
@@ -216,7 +215,7 @@ impl Cache {
         }
     }
 
-    /// The content of a file that is ours; nothing when there is no file.
+    /// Returns the verified content of a file; `None` if it does not exist.
     fn read(&self, key: &hmac::Key, name: &str) -> io::Result<Option<Vec<u8>>> {
         let mut file = match fs::read(self.directory.join(name)) {
             Ok(file) => file,
@@ -229,25 +228,25 @@ impl Cache {
         if !is_ours {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidData,
-                "it is damaged or not ours",
+                "the file is damaged or was written under another key",
             ));
         }
         file.drain(..TAG_BYTES);
         Ok(Some(file))
     }
 
-    /// Writes a file, without which all goes on, though not as fast at the next start.
+    /// Writes a file. Failures are only logged: they merely slow down the next start.
     fn keep(&self, name: &str, content: &[u8]) {
         if self.is_read_only {
             return;
         }
         if let Err(cause) = self.write(name, content) {
             let path = self.directory.join(name);
-            tracing::warn!(path = %path.display(), %cause, "what was compiled or found out of a plugin could not be kept");
+            tracing::warn!(path = %path.display(), %cause, "failed to write a plugin cache file");
         }
     }
 
-    /// Writes a file beside the place and moves it there, so that nobody ever reads a part of it.
+    /// Writes a temporary file and renames it, so that no server reads a partial file.
     fn write(&self, name: &str, code: &[u8]) -> io::Result<()> {
         let tag = hmac::sign(&self.keys.writing, &authenticated(name, code));
         let mut file = tempfile::NamedTempFile::new_in(&self.directory)?;
@@ -263,10 +262,10 @@ impl Cache {
     }
 }
 
-/// Compiles a component: the compiled code, and the component that was loaded of it.
+/// Compiles a component. Returns the compiled code and the component loaded from it.
 ///
 /// # Errors
-/// When the bytes are no component, or need more than the sandbox has.
+/// If the bytes are not a component, or exceed the sandbox's limits.
 pub(crate) fn compile(engine: &Engine, bytes: &[u8]) -> Result<(Vec<u8>, Component), Refusal> {
     let code = engine
         .precompile_component(bytes)
@@ -284,18 +283,18 @@ fn authenticated(name: &str, code: &[u8]) -> Vec<u8> {
     reason = "loading compiled code is the engine's only unsafe entry"
 )]
 fn load_code(engine: &Engine, code: &[u8]) -> wasmtime::Result<Component> {
-    // SAFETY: the code was made by this engine's compiler: either just now, or earlier and its HMAC was verified.
+    // SAFETY: this engine's compiler produced the code, either just now or earlier; in that case its HMAC was verified.
     unsafe { Component::deserialize(engine, code) }
 }
 
-/// What the engine's version and settings mean for compiled code, in hexadecimal.
+/// Returns a hash of the engine's version and settings, which determine compiled code, in hexadecimal.
 fn engine_hash(engine: &Engine) -> String {
     let mut hasher = DigestHasher(digest::Context::new(&digest::SHA256));
     engine.precompile_compatibility_hash().hash(&mut hasher);
     format!("{:016x}", hasher.finish())
 }
 
-/// SHA-256 as a hasher, because the standard one may differ between builds of the server.
+/// SHA-256 as a hasher: the standard hasher may differ between builds of the server.
 struct DigestHasher(digest::Context);
 
 impl Hasher for DigestHasher {

@@ -16,7 +16,7 @@ fn kept(directory: &Path) -> PathBuf {
 }
 
 #[test]
-fn a_kept_component_is_used_and_a_changed_one_is_compiled_anew() {
+fn a_cached_component_is_used_and_a_modified_one_is_recompiled() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("deep").join("cache");
     let engine = new_engine(1, 1 << 20).unwrap();
@@ -24,7 +24,7 @@ fn a_kept_component_is_used_and_a_changed_one_is_compiled_anew() {
     let cache = Cache::open(&path, &keys, &engine).unwrap();
     assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o700);
     cache.component(&engine, "d", COMPONENT).unwrap();
-    // With a kept file the bytes are not even looked at.
+    // With a cached file, the bytes are not read at all.
     cache.component(&engine, "d", b"nonsense").unwrap();
     assert_eq!(cache.used_files(), BTreeSet::from([kept(&path)]));
     let whole = fs::read(kept(&path)).unwrap();
@@ -44,7 +44,7 @@ fn a_kept_component_is_used_and_a_changed_one_is_compiled_anew() {
 }
 
 #[test]
-fn another_component_or_key_does_not_open_a_kept_file() {
+fn a_cached_file_is_not_used_for_another_component_or_key() {
     let directory = tempfile::tempdir().unwrap();
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o700)).unwrap();
     let engine = new_engine(1, 1 << 20).unwrap();
@@ -69,7 +69,7 @@ fn another_component_or_key_does_not_open_a_kept_file() {
 }
 
 #[test]
-fn a_file_under_a_key_that_was_first_before_is_used_and_kept_under_the_new_one() {
+fn a_file_under_an_earlier_key_is_used_and_rewritten() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("cache");
     let engine = new_engine(1, 1 << 20).unwrap();
@@ -88,7 +88,7 @@ fn a_file_under_a_key_that_was_first_before_is_used_and_kept_under_the_new_one()
 }
 
 #[test]
-fn servers_with_different_keys_do_not_replace_each_others_files() {
+fn servers_with_different_keys_keep_separate_files() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("cache");
     let engine = new_engine(1, 1 << 20).unwrap();
@@ -111,7 +111,7 @@ fn servers_with_different_keys_do_not_replace_each_others_files() {
 }
 
 #[test]
-fn a_directory_that_others_can_enter_is_refused() {
+fn a_directory_that_others_can_access_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o710)).unwrap();
     let engine = new_engine(1, 1 << 20).unwrap();

@@ -1,4 +1,4 @@
-//! What was found out about the randomness of generators, so that a warm start looks at none.
+//! Cached reports of the entropy test, so that a warm start tests no generator.
 
 use std::{
     fs::{self, File},
@@ -15,12 +15,12 @@ use crate::{
 };
 
 impl Cache {
-    /// The report on a component with these settings: the one that is kept, or one that is made now and then kept.
+    /// Returns the cached report on a component with these settings, or calls `make` and caches the report.
     ///
-    /// Who else asks for it meanwhile waits, in other processes too, so that servers that start together share the work.
+    /// Concurrent callers wait, even in other processes, so that servers that start together share the work.
     ///
     /// # Errors
-    /// When none could be made. That is not kept.
+    /// The error of `make`, which is not cached.
     pub(crate) fn entropy_report(
         &self,
         component_digest: &str,
@@ -28,7 +28,7 @@ impl Cache {
         make: impl FnOnce() -> Result<EntropyReport, Refusal>,
     ) -> Result<EntropyReport, Refusal> {
         let name_under = |key: &hmac::Key| {
-            // Settings may hold secrets, so their tag can't be made without the server's key.
+            // Settings may contain secrets, so their tag is an HMAC under the server's key.
             let settings = tag(key, settings.as_bytes());
             format!("{component_digest}-{settings}-{RULES_VERSION}.{REPORT}")
         };
@@ -43,7 +43,7 @@ impl Cache {
             self.keep_report(&name, &report);
             return Ok(report);
         }
-        // Where there are no locks, several may do the same work.
+        // Without a lock, several servers may do the same work.
         let lock = (!self.is_read_only).then(|| locked(&path.with_extension(REPORT_LOCK)));
         if let Some(report) = self.kept_report(&self.keys.writing, &name) {
             return Ok(report);
@@ -59,14 +59,14 @@ impl Cache {
     }
 
     fn keep_report(&self, name: &str, report: &EntropyReport) {
-        // A report always has a form in JSON.
+        // Serializing a report can't fail.
         if let Ok(text) = serde_json::to_vec(report) {
             self.keep(name, &text);
         }
     }
 }
 
-/// A file that nobody else has locked, locked until it is dropped.
+/// Locks a file exclusively until it is dropped. Waits for other holders.
 fn locked(path: &Path) -> io::Result<File> {
     let file = fs::OpenOptions::new()
         .create(true)
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_under_a_key_that_was_first_before_is_kept_under_the_new_one() {
+    fn a_report_under_an_earlier_key_is_rewritten_under_the_new_one() {
         let directory = tempfile::tempdir().unwrap();
         let before = CacheKeys::new(&[1; 32], []);
         let changed = CacheKeys::new(&[2; 32], [&[3; 32], &[1; 32]]);
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_is_made_once_for_each_component_and_its_settings() {
+    fn each_component_and_settings_is_tested_once() {
         let directory = tempfile::tempdir().unwrap();
         let keys = CacheKeys::new(&[1; 32], []);
         let cache = cache(directory.path(), &keys);
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn those_who_ask_together_share_the_work() {
+    fn concurrent_callers_share_one_test() {
         let directory = tempfile::tempdir().unwrap();
         let times_made = AtomicU32::new(0);
         thread::scope(|scope| {
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_report_is_made_anew_and_a_failure_is_not_kept() {
+    fn a_modified_report_is_recreated_and_a_failure_is_not_cached() {
         let directory = tempfile::tempdir().unwrap();
         let keys = CacheKeys::new(&[1; 32], []);
         let cache = cache(directory.path(), &keys);
