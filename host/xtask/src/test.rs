@@ -15,7 +15,7 @@ pub(crate) fn test(arguments: &[String]) -> Result<(), StepFailed> {
     let report = |part: &str| eprintln!("xtask: {part} ({} s)", begun.elapsed().as_secs());
     report("building plugins, programs under test, and programs for tests");
     build()?;
-    tell("tests");
+    report("tests");
     step::run(
         cargo_test()
             .args(["--workspace", "--no-fail-fast"])
