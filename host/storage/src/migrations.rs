@@ -294,8 +294,8 @@ mod tests {
         let refused = judged(&[(9, "drop salt needs 0007")]).unwrap_err();
         assert_eq!(
             refused.to_string(),
-            "migration 9 of the database (drop salt needs 0007) is for servers that know migration 7, and this one knows none \
-             beyond 3: a newer version of the server is needed"
+            "migration 9 of the database (drop salt needs 0007) requires a server with migration 7, but this server's last \
+             migration is 3: a newer version of the server is needed"
         );
     }
 

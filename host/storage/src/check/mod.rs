@@ -104,7 +104,7 @@ impl CheckRepository for SqlCheckRepository {
 
     async fn wrongly_indexed(&self) -> Result<Vec<i64>, RepositoryFailure> {
         match self.reader.engine() {
-            // [`POSTGRES_CREDENTIALS`](statements::POSTGRES_CREDENTIALS) checks it with each credential.
+            // `POSTGRES_CREDENTIALS` checks the index with each credential.
             Engine::Postgres => Ok(Vec::new()),
             Engine::Sqlite => {
                 let query = statement(statements::SQLITE_WRONG_WORDS).bind(WRONGLY_INDEXED_MAX);

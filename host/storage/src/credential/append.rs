@@ -80,7 +80,7 @@ async fn append_once(
     }
 }
 
-/// Adds a version within a transaction. The caller must commit only if this returns a place. The other outcome is never
+/// Adds a version within a transaction. The caller must commit only if this returns a position. The other outcome is never
 /// [`Appended::Written`].
 pub(super) async fn append_within(
     transaction: &mut Transaction,

@@ -27,7 +27,7 @@ fn resealed(version: &SealedVersion) -> ResealedVersion {
         envelope: Envelope {
             key_id: OTHER_KEY,
             nonce: vec![8; 12],
-            ciphertext: format!("anew {}", version.name).into_bytes(),
+            ciphertext: format!("new {}", version.name).into_bytes(),
         },
     }
 }
@@ -103,10 +103,10 @@ async fn only_unchanged_envelopes_are_replaced() {
     let batch = [&versions[..3], &[with_another_nonce], &versions[4..]].concat();
     assert_eq!(repository.replace_envelopes(&batch).await.unwrap(), 2);
     for (name, key_id, nonce, ciphertext) in [
-        ("/a", OTHER_KEY, 8, "anew /a"),
-        ("/b", OTHER_KEY, 8, "anew /b"),
+        ("/a", OTHER_KEY, 8, "new /a"),
+        ("/b", OTHER_KEY, 8, "new /b"),
         ("/d", KEY_ID, 7, "sealed /d"),
-        ("/e", OTHER_KEY, 8, "anew /e"),
+        ("/e", OTHER_KEY, 8, "new /e"),
     ] {
         let expected = Envelope {
             key_id,

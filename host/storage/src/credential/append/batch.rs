@@ -43,7 +43,7 @@ pub(crate) struct AppendBatches {
     waiting: Arc<Waiting>,
 }
 
-/// A version to add. Its caller receives its place, or `None` if it needs a transaction of its own.
+/// A version to add. Its caller receives its position, or `None` if it needs a transaction of its own.
 struct Pending {
     addition: Arc<Addition>,
     answer: oneshot::Sender<Result<Option<Place>, BatchFailed>>,
@@ -202,7 +202,7 @@ fn folded_name(addition: &Addition) -> String {
     addition.version.name.lookup().folded().to_owned()
 }
 
-/// Adds the versions that fit, and returns their places by id.
+/// Adds the versions that fit, and returns their positions by id.
 async fn append_all(
     mut transaction: Transaction,
     additions: Arc<[Arc<Addition>]>,
