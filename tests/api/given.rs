@@ -53,13 +53,13 @@ pub(crate) async fn newest(server: &Server, name: &str) -> Value {
     versions(server, name).await[0].clone()
 }
 
-/// All versions of a credential that must be there, newest first.
+/// All versions of an existing credential, newest first.
 pub(crate) async fn versions(server: &Server, name: &str) -> Vec<Value> {
     let answer = server.get(&format!("/api/v1/data?name={name}")).await;
     data(&answer.expect(200))
 }
 
-/// All versions of all credentials, the last written name first.
+/// All versions of all credentials, the last written credential first.
 pub(crate) async fn everything(server: &Server) -> Vec<Value> {
     let mut all = Vec::new();
     for name in found(server, "path=").await {

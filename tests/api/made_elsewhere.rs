@@ -61,12 +61,12 @@ pub(crate) fn authority_with(
     self_signed(as_authority(parameters(common_name)), key)
 }
 
-/// A leaf that signed itself.
+/// A self-signed leaf.
 pub(crate) fn self_signed_leaf(common_name: &str) -> MadeElsewhere {
     self_signed(parameters(common_name), rsa_key())
 }
 
-/// A leaf that signed itself with a key of this algorithm.
+/// A self-signed leaf with a key of this algorithm.
 pub(crate) fn self_signed_leaf_with(
     common_name: &str,
     algorithm: &'static SignatureAlgorithm,
@@ -81,12 +81,12 @@ pub(crate) fn another_private_key() -> String {
 }
 
 impl MadeElsewhere {
-    /// A leaf that this one signed.
+    /// A leaf signed by this one.
     pub(crate) fn sign_leaf(&self, common_name: &str) -> Self {
         self.sign(parameters(common_name), rsa_key())
     }
 
-    /// A leaf that this one signed, with other contents than usual.
+    /// A leaf signed by this one, with changed contents.
     pub(crate) fn sign_leaf_with(
         &self,
         common_name: &str,
@@ -102,7 +102,7 @@ impl MadeElsewhere {
         self.sign(as_authority(parameters(common_name)), rsa_key())
     }
 
-    /// Another certificate for the same key under this name, signed by itself and valid for a day longer.
+    /// Another self-signed certificate for the same key with this name, valid for a day longer.
     pub(crate) fn renewed_as(&self, common_name: &str) -> Self {
         let mut parameters = self.parameters.clone();
         parameters.not_after += Duration::from_hours(24);

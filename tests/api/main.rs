@@ -1,4 +1,4 @@
-//! The API as its callers see it: a real server, driven over HTTPS. One folder a noun, one file a verb or a rule.
+//! Tests of the API with a real server over HTTPS. Folders are nouns; files are verbs or rules.
 
 mod audit;
 mod authentication;

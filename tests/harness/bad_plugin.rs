@@ -1,4 +1,4 @@
-//! A plugin that turns out to be bad: a shipped one with another digest.
+//! A plugin that is found to be bad: a shipped one with another digest.
 
 use std::{fs, path::PathBuf, process::Command};
 
@@ -26,7 +26,7 @@ impl BadPlugin {
         plugin
     }
 
-    /// A server that has it.
+    /// A server with this plugin.
     pub async fn server(&self) -> Server {
         Server::start_with(&self.options()).await
     }

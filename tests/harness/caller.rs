@@ -43,7 +43,10 @@ impl Caller {
         }
     }
 
-    /// Its bearer token, which it must have.
+    /// Its bearer token.
+    ///
+    /// # Panics
+    /// Panics if the caller has none.
     pub fn token(&self) -> &str {
         self.token.as_deref().expect("a caller with a token")
     }

@@ -43,7 +43,7 @@ impl Shell {
             .variable("KEYWRIGHT_CLIENT_SECRET", "developer-secret")
     }
 
-    /// One whose environment names a server, and which is not logged in.
+    /// A shell whose environment names a server, without a login.
     pub fn at(server: &Server) -> Self {
         let authority = key_file("ca.pem").display().to_string();
         Self::new()
@@ -51,7 +51,7 @@ impl Shell {
             .variable("KEYWRIGHT_CLIENT_CA_CERT", &authority)
     }
 
-    /// The same with one more variable, or with another value for one.
+    /// The same with one environment variable added or replaced.
     pub fn variable(mut self, name: &str, value: &str) -> Self {
         self.variables.retain(|(have, _)| have != name);
         self.variables.push((name.to_owned(), value.to_owned()));
@@ -86,7 +86,7 @@ impl Shell {
         finish(&mut command, input)
     }
 
-    /// Runs a line of bash, in which `keywright` is the program.
+    /// Runs a line of bash with the program as `keywright`.
     pub fn bash(&self, line: &str) -> Commanded {
         let mut command = self.prepared(Command::new("bash"));
         command.args(["-euo", "pipefail", "-c", line]);

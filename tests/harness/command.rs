@@ -23,7 +23,7 @@ pub struct Commanded {
 }
 
 impl Commanded {
-    /// The same, when it ended with this status.
+    /// Returns it if it has this exit status.
     #[track_caller]
     pub fn expect(self, status: i32) -> Self {
         assert_eq!(self.status, Some(status), "{self:#?}");

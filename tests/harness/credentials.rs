@@ -1,4 +1,4 @@
-//! The requests that most tests begin with.
+//! Common requests of tests.
 
 use serde_json::{Value, json};
 

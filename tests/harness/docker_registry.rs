@@ -15,7 +15,7 @@ use tempfile::TempDir;
 
 use crate::{ReservedPort, is_available, key_file};
 
-/// A registry on a port of the loopback address, with plain HTTP, which runs until it is dropped.
+/// A registry on a loopback port with plain HTTP, which runs until it is dropped.
 pub struct DockerRegistry {
     child: Option<Child>,
     port: ReservedPort,
@@ -33,7 +33,7 @@ impl DockerRegistry {
         Self::start_with("")
     }
 
-    /// Starts one with the certificate of the tests' servers, and a login.
+    /// Starts a registry with the certificate of the test servers, and a login.
     pub fn start_with_login() -> Option<Self> {
         let (certificate, key) = (key_file("server.pem"), key_file("server-key.pem"));
         Self::start_with(&format!(
@@ -97,7 +97,7 @@ impl DockerRegistry {
         }
     }
 
-    /// Its host, as references have it.
+    /// Its host in references.
     pub fn host(&self) -> String {
         format!("127.0.0.1:{}", self.port.number())
     }
@@ -188,5 +188,5 @@ const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 const USERS: &str = "ada:$2b$05$abcdefghijklmnopqrstuuR4uVaaOkM3yLlc6f.sDWaceqMOAptPK\n";
 
 const READY_POLL: Duration = Duration::from_millis(10);
-/// For five minutes, on a machine that may be slow and has other work.
+/// Five minutes, as the machine may be slow and busy.
 const READY_POLLS_MAX: usize = 30_000;

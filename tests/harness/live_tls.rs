@@ -14,7 +14,7 @@ use rustls::{
 };
 use serde_json::Value;
 
-/// A name that the server's certificate must have.
+/// A name in the server's certificate.
 pub const SERVER_NAME: &str = "leaf.example.org";
 
 /// Whether a client with these trusted CAs, concatenated PEM, connects to a server with this version of a certificate.
@@ -87,7 +87,7 @@ fn client_configuration(trusted: &str) -> ClientConfig {
         .with_no_client_auth()
 }
 
-/// The error of TLS within one of a stream.
+/// The TLS error within an I/O error.
 fn tls_error(error: &io::Error) -> Error {
     match error
         .get_ref()

@@ -33,12 +33,12 @@ impl Mint {
         }
     }
 
-    /// The header of a token that is accepted.
+    /// The header of an accepted token.
     pub fn header(&self) -> Value {
         json!({"alg": "RS256", "typ": "JWT", "kid": self.key_id})
     }
 
-    /// The claims of a token that is accepted.
+    /// The claims of an accepted token.
     pub fn claims(&self) -> Value {
         let now = seconds_since_epoch();
         json!({
@@ -53,7 +53,7 @@ impl Mint {
         })
     }
 
-    /// The claims of a token that is accepted, with one claim changed, or absent when it is to be null.
+    /// The claims of an accepted token, with one claim replaced, or removed if the value is null.
     pub fn claims_with(&self, claim: &str, value: Value) -> Value {
         let mut claims = self.claims();
         if value.is_null() {
@@ -113,7 +113,7 @@ pub fn encode(part: &Value) -> String {
     URL_SAFE_NO_PAD.encode(part.to_string())
 }
 
-/// The claims of a token, which are not checked.
+/// The claims of a token, without verification.
 pub fn claims_of(token: &str) -> Value {
     let claims = token.split('.').nth(1).unwrap();
     serde_json::from_slice(&URL_SAFE_NO_PAD.decode(claims).unwrap()).unwrap()

@@ -129,7 +129,7 @@ impl Options {
         self
     }
 
-    /// No resolver, so that a test can bring its own by [`Options::extra`].
+    /// Removes the resolver, so that a test can add its own with [`Options::extra`].
     pub fn without_resolver(mut self) -> Self {
         self.without_resolver = true;
         self
@@ -149,7 +149,7 @@ impl Options {
         self
     }
 
-    /// Starts this program instead of the server that was built with the tests.
+    /// Starts this program instead of the server of this build.
     pub fn program(mut self, program: &Path) -> Self {
         self.program = Some(program.to_owned());
         self

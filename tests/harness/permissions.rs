@@ -8,14 +8,14 @@ use crate::{Answer, Server};
 const PERMISSIONS: &str = "/api/v2/permissions";
 
 impl Server {
-    /// Adds a permission, which must not be there yet, and returns its id.
+    /// Adds a new permission and returns its id.
     pub async fn grant(&self, path: &str, actor: &str, operations: &[&str]) -> String {
         let body = json!({"path": path, "actor": actor, "operations": operations});
         let permission = self.post(PERMISSIONS, body).await.expect(201).json();
         permission["uuid"].as_str().unwrap().to_owned()
     }
 
-    /// Deletes a permission, which must be there.
+    /// Deletes an existing permission.
     pub async fn revoke(&self, id: &str) -> Answer {
         let answer = self.delete(&format!("{PERMISSIONS}/{id}")).await;
         answer.expect(200)

@@ -8,7 +8,7 @@ use std::{
 /// A run of another program.
 #[derive(Clone, Debug)]
 pub struct Program {
-    /// Whether it ended well.
+    /// Whether it succeeded.
     pub is_success: bool,
     /// The standard output.
     pub output: String,
@@ -24,7 +24,7 @@ impl Program {
         Self::finish(&mut command, input)
     }
 
-    /// The same with a command that was prepared.
+    /// The same with a prepared command.
     pub fn finish(command: &mut Command, input: &str) -> Self {
         let mut child = command
             .stdin(Stdio::piped())

@@ -13,7 +13,7 @@ pub fn python_program(name: &str) -> Option<Command> {
             std::env::var_os("CI").is_none(),
             "{name} with its packages is required in CI"
         );
-        // Past the harness, which shows nothing of tests that pass.
+        // Bypasses the test harness, which captures the output of passing tests.
         let _ = writeln!(
             std::io::stderr(),
             "skipped: {name} is not installed in {ENVIRONMENT} (`cargo xtask test` does that where Python 3 is)"
@@ -37,5 +37,5 @@ pub fn python_program(name: &str) -> Option<Command> {
 /// The folder where `cargo xtask test` installs it.
 const ENVIRONMENT: &str = "target/schemathesis";
 
-/// Is there when it is installed wholly.
+/// Exists once the installation is complete.
 const INSTALLED: &str = "installed.txt";

@@ -1,4 +1,4 @@
-//! A connection on which a test writes each byte itself, as no client would.
+//! A raw connection, on which a test writes each byte itself.
 
 use std::{
     fs,
@@ -15,7 +15,7 @@ use rustls::{
 
 use crate::{Server, key_file};
 
-/// A TLS connection over which HTTP/1.1 is spoken by hand.
+/// A TLS connection with handwritten HTTP/1.1.
 pub struct RawConnection(StreamOwned<ClientConnection, TcpStream>);
 
 impl RawConnection {

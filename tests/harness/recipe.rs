@@ -1,4 +1,4 @@
-//! Settings for identity providers, as the operator's guide has them.
+//! Settings for identity providers from the operator's guide.
 
 use std::fs;
 

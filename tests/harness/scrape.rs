@@ -171,7 +171,7 @@ fn label_value<'a>(text: &'a str, line: &str) -> (String, &'a str) {
     panic!("a label without an end: {line}");
 }
 
-/// The measurement that a number belongs to, which must have been announced before it.
+/// The metric of a sample, which must be declared before it.
 fn family_of(families: &BTreeMap<String, String>, name: &str) -> String {
     let is = |name: &str, kind: &str| families.get(name).map(String::as_str) == Some(kind);
     if is(name, "gauge") {

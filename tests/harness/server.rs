@@ -32,7 +32,7 @@ impl Server {
         Self::start_with(&Options::default()).await
     }
 
-    /// Starts a server that is configured in another way.
+    /// Starts a server with these options.
     pub async fn start_with(options: &Options) -> Self {
         let directory = TempDir::new().unwrap();
         Self::start_in(directory, options).await
@@ -73,8 +73,8 @@ impl Server {
         Ok(server)
     }
 
-    /// Starts another server on the same database, which trusts the identity provider of this one: its tokens are good for
-    /// both. It is configured alike in all else.
+    /// Starts another server on the same database with the same configuration, except that it trusts the identity
+    /// provider of this one: tokens are valid for both.
     pub async fn start_beside(&self) -> Self {
         let started = self.try_start_beside().await;
         started.unwrap_or_else(|log| panic!("the server did not start:\n{log}"))
@@ -146,7 +146,7 @@ impl Server {
         self.started_in
     }
 
-    /// Everything that the server has logged so far.
+    /// The server's log so far.
     pub fn log(&self) -> String {
         read_log(self.directory.path())
     }

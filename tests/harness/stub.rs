@@ -42,7 +42,7 @@ pub struct Reply {
 /// The end of a reply.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
-    /// As it should.
+    /// The reply is complete.
     Whole,
     /// No end: the body is repeated, and has no length.
     Endless,
@@ -79,7 +79,7 @@ impl Reply {
         }
     }
 
-    /// A head, and then nothing until the client has enough of that.
+    /// A head, and then nothing until the client disconnects.
     pub fn hanging() -> Self {
         Self {
             end: End::Hanging,
@@ -95,7 +95,7 @@ impl Reply {
         }
     }
 
-    /// The same with one more header.
+    /// The same with an additional header.
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.extend([name, ": ", value, "\r\n"]);
         self

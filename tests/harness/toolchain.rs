@@ -63,7 +63,7 @@ fn found(path: PathBuf, absence: &str) -> Option<PathBuf> {
         "{absence}, which is required in CI: {}",
         path.display()
     );
-    // Past the harness, which shows nothing of tests that pass.
+    // Bypasses the test harness, which captures the output of passing tests.
     let _ = writeln!(
         io::stderr(),
         "skipped: {absence} (`cargo xtask test` does that where the toolchain can be installed)"

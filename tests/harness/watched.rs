@@ -1,4 +1,4 @@
-//! The management address of a server that has one.
+//! The management listener of a server.
 
 use std::time::{Duration, Instant};
 

@@ -50,8 +50,8 @@ async fn errors_returned_by_a_guest_do_not_count() {
 #[tokio::test]
 async fn plugin_is_called_again_after_the_pause() {
     let server = Server::start_with(&options("trap", REST_SECONDS)).await;
-    // Called again, it traps again, and that alone begins the next rest. A rest that passes between two requests is not
-    // seen, so there are some more.
+    // The next call traps again, which alone disables the plugin again. A pause that ends between two requests is not
+    // seen, so more calls are made.
     let mut newest = [0; 3];
     let mut calls = 0;
     while newest != [503, 500, 503] {
@@ -80,10 +80,10 @@ async fn reload_enables_a_disabled_plugin() {
 /// The maximum number of consecutive failed calls.
 const FAULTS_MAX: usize = 2;
 
-/// A rest whose end is waited for, in seconds.
+/// The time for which the plugin is disabled, in seconds; the test waits for its end.
 const REST_SECONDS: u32 = 1;
 
-/// How many calls are made until a rest is seen, and a call after it, and the next rest.
+/// The maximum number of calls until the test has seen the plugin disabled, called again, and disabled again.
 const CALLS_MAX: usize = 60;
 
 /// Returns options with a generator `hostile` that misbehaves in this way.

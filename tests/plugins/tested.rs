@@ -5,7 +5,7 @@ use keywright_harness::{component, digest, run_program, workspace};
 #[test]
 fn list_has_all_random_generators() {
     let random = component("password");
-    // A resolver makes no values, and the values of the other one are derived.
+    // A resolver generates no values, and the values of the other plugin are derived.
     let (resolver, derived) = (component("interpolation"), component("hostile"));
     let files = [&random, &resolver, &derived].map(|file| file.to_str().unwrap());
     let arguments = [&["plugin", "tested"][..], &files].concat();

@@ -1,4 +1,4 @@
-//! A type that only a third party's plugin knows works as the shipped ones do.
+//! A type of a third party's plugin works like the shipped ones.
 
 #![expect(
     clippy::indexing_slicing,

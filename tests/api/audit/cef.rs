@@ -14,8 +14,8 @@ pub(super) struct Cef {
 }
 
 impl Cef {
-    /// Reads a line: seven fields that end with a `|` that is not escaped, and pairs. A key is the word before a `=` that is
-    /// not escaped; its value ends before the space before the next key.
+    /// Parses a line: seven fields, each ended by an unescaped `|`, and pairs. A key is the word before an unescaped
+    /// `=`; its value ends before the space before the next key.
     pub(super) fn parse(line: &str) -> Self {
         let mut header = vec![String::new()];
         let mut characters = line.chars();

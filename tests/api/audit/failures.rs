@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{events_of, touched};
 use crate::given;
 
-/// A request that fails: method, path, body, status, action, and the names that it touches.
+/// A failing request: method, path, body, status, action, and the names in its events.
 type Failing<'a> = (Method, &'a str, Value, u16, &'a str, &'a [&'a str]);
 
 #[tokio::test]

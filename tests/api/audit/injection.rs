@@ -25,7 +25,7 @@ fn acts(character: char) -> bool {
     character.is_control() || is_unseen || matches!(character, '\u{2028}' | '\u{2029}')
 }
 
-/// The text as the id of a client, which can't hold U+0000.
+/// The text as the id of a client, which cannot contain U+0000.
 fn as_client_id(text: &str) -> String {
     text.replace('\0', "\u{1}")
 }

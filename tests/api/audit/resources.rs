@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{events_of, touched};
 use crate::given;
 
-/// The ids of versions in events, each once.
+/// The distinct ids of versions in events.
 fn version_ids(events: &[Value]) -> Vec<String> {
     let mut ids: Vec<String> = events
         .iter()

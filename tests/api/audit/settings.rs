@@ -10,7 +10,7 @@ use super::{events, parsed};
 async fn without_a_section_the_trail_is_json_on_standard_output() {
     let server = Server::start_with(&Options::default().audit("")).await;
     let answer = server.get("/api/v1/data?name=/a").await.expect(404);
-    // The harness has standard output and the log in one file.
+    // The harness writes standard output and the log to one file.
     let output = server.log();
     let events: Vec<Value> = output
         .lines()

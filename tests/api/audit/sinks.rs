@@ -26,7 +26,7 @@ fn names(events: &[serde_json::Value]) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn the_file_is_its_owner_s_alone_and_grows_over_restarts() {
+async fn the_file_is_private_and_appended_to_across_restarts() {
     let server = Server::start().await;
     given::set_value(&server, "/a", "v").await;
     let file = server.directory().join("audit.log");

@@ -229,7 +229,7 @@ async fn a_token_has_at_most_16_kibibytes() {
 }
 
 #[tokio::test]
-async fn the_public_key_in_der_is_no_shared_secret_either() {
+async fn the_public_key_in_der_is_not_a_shared_secret_either() {
     let server = Server::start().await;
     let mint = Mint::of(&server).await;
     let key = key_file("token-signing-key.pem");
@@ -275,7 +275,7 @@ async fn a_name_in_a_token_has_at_most_255_characters() {
 }
 
 #[tokio::test]
-async fn an_audience_is_checked_where_one_is_configured() {
+async fn a_configured_audience_is_checked() {
     let options = Options::default().authentication_settings(r#"audience = "keywright""#);
     let server = Server::start_with(&options).await;
     let mint = Mint::of(&server).await;

@@ -57,7 +57,7 @@ async fn an_unsigned_token_is_invalid_with_any_algorithm() {
 }
 
 #[tokio::test]
-async fn the_public_key_is_no_shared_secret() {
+async fn the_public_key_is_not_a_shared_secret() {
     let server = Server::start().await;
     let mint = Mint::of(&server).await;
     let key_path = key_file("token-signing-key.pem");
@@ -107,7 +107,7 @@ async fn the_right_key_with_another_algorithm_is_invalid() {
 }
 
 #[tokio::test]
-async fn a_header_can_t_bring_its_own_key() {
+async fn a_key_in_the_header_is_not_trusted() {
     let server = Server::start().await;
     let mint = Mint::of(&server).await;
     let base_url = server.base_url();
@@ -135,7 +135,7 @@ async fn a_header_can_t_bring_its_own_key() {
 }
 
 #[tokio::test]
-async fn no_key_id_makes_another_key_trusted() {
+async fn a_key_id_makes_no_other_key_trusted() {
     let server = Server::start().await;
     let mint = Mint::of(&server).await;
     for key_id in [

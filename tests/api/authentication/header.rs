@@ -38,7 +38,7 @@ async fn a_request_without_credentials_is_denied() {
 }
 
 #[tokio::test]
-async fn another_scheme_is_no_credentials() {
+async fn another_scheme_does_not_authenticate() {
     let server = Server::start().await;
     for header in [
         "Basic ZGV2ZWxvcGVyOmRldmVsb3Blci1zZWNyZXQ=",
@@ -56,7 +56,7 @@ async fn another_scheme_is_no_credentials() {
 }
 
 #[tokio::test]
-async fn a_token_in_the_query_is_no_credentials() {
+async fn a_token_in_the_query_does_not_authenticate() {
     let server = Server::start().await;
     let path = format!("/version?access_token={}", server.token());
     let answer = server
@@ -67,7 +67,7 @@ async fn a_token_in_the_query_is_no_credentials() {
 }
 
 #[tokio::test]
-async fn the_scheme_is_taken_in_any_casing() {
+async fn the_scheme_is_accepted_in_any_casing() {
     let server = Server::start().await;
     for scheme in ["Bearer", "bearer", "BEARER"] {
         let request = server.request(Method::GET, "/version").header(

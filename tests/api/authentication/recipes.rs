@@ -23,7 +23,7 @@ struct Configured {
 }
 
 impl Configured {
-    /// `actors` are the actors that tokens have; each may write below its own path.
+    /// Each of these actors may write below its own path.
     async fn of(recipe: &str, key: Signer, actors: &[&str]) -> Self {
         let provider = StubProvider::start("", &[&key]);
         let mut options = Options::default()
@@ -77,7 +77,7 @@ impl Configured {
     }
 }
 
-/// The path of an actor: names of credentials have no colon.
+/// The path of an actor; credential names cannot contain a colon.
 fn path(actor: &str) -> String {
     actor.replace([':', '|', '@'], "_")
 }

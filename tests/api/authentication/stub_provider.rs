@@ -50,7 +50,7 @@ pub(super) struct Signer {
     pub(super) key: EncodingKey,
     algorithm: Algorithm,
     key_id: String,
-    /// Its public half as it is published.
+    /// The public half in the published format.
     pub(super) published: Value,
 }
 
@@ -130,7 +130,7 @@ impl StubProvider {
         format!("{}{}", self.stub.url(), self.path)
     }
 
-    /// Publishes these keys, and no others from now on.
+    /// Publishes exactly these keys from now on.
     pub(super) fn publish_keys(&self, keys: &[&Signer]) {
         let keys: Vec<&Value> = keys.iter().map(|key| &key.published).collect();
         self.publish("/keys", &json!({ "keys": keys }));
@@ -171,7 +171,7 @@ impl StubProvider {
             .authentication_settings("keys_interval_seconds_min = 0")
     }
 
-    /// The claims of a token that is accepted.
+    /// The claims of an accepted token.
     pub(super) fn claims(&self) -> Value {
         let now = seconds_since_epoch();
         json!({

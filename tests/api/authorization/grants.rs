@@ -27,7 +27,7 @@ pub(super) enum PathOf {
     AnothersName,
     /// It is the name with another casing.
     OtherCasing,
-    /// It encloses the name but for its casing.
+    /// It would enclose the name in another casing.
     OtherCasingEnclosing,
     /// It is a longer name with the credential's name as a prefix.
     LongerName,
@@ -50,7 +50,7 @@ const ELSEWHERE: [PathOf; 7] = [
     PathOf::BelowName,
 ];
 
-/// How many levels enclose the names of the matrix.
+/// The number of levels above the names of the matrix.
 const LEVELS: usize = 4;
 
 impl Grant {

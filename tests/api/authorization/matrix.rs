@@ -19,7 +19,7 @@ use super::{
 use crate::mutual_tls::{Authority, server_knowing_with};
 
 #[tokio::test]
-async fn each_endpoint_answers_each_caller_by_its_permissions() {
+async fn each_endpoint_enforces_the_permissions_of_each_caller() {
     let matrix = Matrix::start(Options::default(), Grant::all()).await;
     let mut cells = 0;
     for case in cases::all() {
@@ -42,7 +42,7 @@ async fn without_enforcement_each_endpoint_admits_every_caller() {
 struct Matrix {
     server: Server,
     grants: Vec<Grant>,
-    /// Of each grant, a client, a user and an application.
+    /// A client, a user and an application for each grant.
     callers: Vec<[Caller; 3]>,
     refusals: BTreeMap<Lacking, Answer>,
 }
@@ -146,7 +146,7 @@ pub(super) async fn send(caller: &Caller, request: Request) -> Answer {
     }
 }
 
-/// How often a list holds a name.
+/// The number of occurrences of a name in a list.
 fn listed(answer: &Answer, name: &str) -> usize {
     let lists = answer.json();
     let lists = lists.as_object().unwrap().values();

@@ -66,7 +66,7 @@ fn needs_nothing_there(case: &Case) -> bool {
     )
 }
 
-/// Whether it is a write by the id of a certificate, which is not found when nothing has it.
+/// Whether it is a write by the id of a certificate, for which an unknown id is 404.
 fn tells_unknown_ids(case: &Case) -> bool {
     case.lacking == Lacking::Forbidden && case.name.starts_with("certificate-")
 }

@@ -1,4 +1,4 @@
-//! Permissions and credentials live apart, and casing counts in the one and not in the other.
+//! Permissions are independent of credentials, and case-sensitive unlike them.
 
 use keywright_harness::{Caller, Options, Server};
 use serde_json::json;
@@ -108,7 +108,7 @@ async fn certificate_requests_by_id_need_the_stored_casing() {
     }
 }
 
-/// A server, and a client that has these permissions there.
+/// A server, and a client with these permissions on it.
 async fn server_with(permissions: &[(&str, &[&str])]) -> (Server, Caller) {
     let actor = ["uaa-client:caller".to_owned()];
     let sections: String = permissions

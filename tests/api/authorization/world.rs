@@ -19,21 +19,21 @@ use crate::given;
 pub(super) enum Thing {
     /// Of type value.
     Text,
-    /// A permission of someone on a name that no credential has.
+    /// A permission of another actor on an unused name.
     Permission,
     /// Of type json.
     Json,
     /// A generated password.
     Password,
-    /// A certificate that signed itself and signs others.
+    /// A self-signed CA.
     Authority,
-    /// A certificate that this one signed, and that signs others.
+    /// A CA signed by this one.
     Nested(&'static str),
-    /// A certificate that this one signed.
+    /// A certificate signed by this one.
     Signed(&'static str),
 }
 
-/// The credentials of a case, by the names that they have in it.
+/// The credentials of a case, by their names in it.
 pub(super) struct World {
     names: BTreeMap<&'static str, String>,
     versions: BTreeMap<&'static str, Value>,
@@ -109,7 +109,7 @@ impl World {
         all
     }
 
-    /// An actor that has had no permission so far.
+    /// An actor without permissions so far.
     pub(super) fn fresh_actor(&self) -> String {
         self.actors.set(self.actors.get() + 1);
         format!("{SOMEONE}-{}", self.actors.get())
@@ -181,11 +181,11 @@ async fn permission(server: &Server, path: &str) -> Value {
     json!({"id": id})
 }
 
-/// The actor of the permissions that requests are about.
+/// The actor of the permissions in requests.
 pub(super) const SOMEONE: &str = "uaa-client:someone";
 
 /// The value of json credentials.
 const SECRET: &str = "canary-of-what-is-readable";
 
-/// An id that nothing has.
+/// An unknown id.
 const NO_ID: &str = "7c3b2d1e-0000-4000-8000-000000000000";

@@ -39,7 +39,7 @@ async fn the_active_version_of_the_ca_signs() {
     assert_signed_by(&given::newest(&server, "/leaf").await, &renewed);
 }
 
-/// The leaf is found first, because an old version of it was signed by the root; its newest one was signed two levels
+/// The leaf is found first because the root signed an old version of it; its newest version was signed two levels
 /// below.
 #[tokio::test]
 async fn each_certificate_is_regenerated_after_its_signer() {

@@ -10,7 +10,7 @@ use crate::{
     made_elsewhere,
 };
 
-/// Generates `/root` and, from it, a transitional version; returns both certificates, the one in use first.
+/// Generates `/root` and a transitional version of it; returns both certificates, the active one first.
 async fn root_in_rotation(server: &Server) -> (String, String) {
     let root = Certificate::generate_root(server, "/root").await;
     let old = given::newest(server, "/root").await;
@@ -163,7 +163,7 @@ async fn the_second_ca_is_always_stored_and_shown_by_setting() {
     );
 }
 
-/// A generated version as it is read: without how it was issued.
+/// A generated version as returned by reads: without issuance fields.
 fn generated_read(generated: &Value) -> Value {
     let mut version = generated.clone();
     for member in ["duration_overridden", "duration_used", "key_length"] {

@@ -1,4 +1,4 @@
-//! The shortest durations.
+//! Minimum durations.
 
 use keywright_harness::Server;
 use serde_json::{Value, json};

@@ -9,7 +9,7 @@ use crate::{
     made_elsewhere::{another_private_key, authority, self_signed_leaf},
 };
 
-/// A certificate that was set as `/a`.
+/// A set certificate `/a`.
 async fn given_certificate(server: &Server) -> Certificate<'_> {
     let value = json!({"certificate": authority("first").certificate});
     Certificate::set(server, "/a", value).await
@@ -109,7 +109,7 @@ async fn ca_name_is_resolved_and_checked_as_on_set() {
 }
 
 #[tokio::test]
-async fn one_version_may_be_added_as_transitional_and_no_second() {
+async fn only_one_version_may_be_added_as_transitional() {
     let server = Server::start().await;
     let certificate = given_certificate(&server).await;
     let value = json!({"certificate": authority("next").certificate});

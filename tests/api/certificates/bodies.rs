@@ -44,7 +44,7 @@ async fn send(
 }
 
 #[tokio::test]
-async fn another_content_type_is_400_and_the_error_says_so() {
+async fn another_content_type_is_400_and_named() {
     let server = Server::start().await;
     let certificate = given_certificate(&server, "/a").await;
     for (method, path, body) in with_a_body(&certificate) {
@@ -159,6 +159,6 @@ async fn responses_are_utf_8_json_and_errors_objects_of_texts() {
             refused += 1;
         }
     }
-    // Of the certificate that is there: the flag can't move to the version that was deleted before.
+    // With the existing certificate: the flag cannot move to the version deleted before.
     assert_eq!(refused, 1 + requests("absent", &version).len() + 1);
 }

@@ -1,4 +1,4 @@
-//! Writers of one certificate at the same moment.
+//! Simultaneous writers of one certificate.
 
 use std::sync::Arc;
 

@@ -28,7 +28,7 @@ async fn the_deleted_version_is_returned_and_gone() {
 }
 
 #[tokio::test]
-async fn the_last_version_stays() {
+async fn the_last_version_cannot_be_deleted() {
     let server = Server::start().await;
     let certificate = Certificate::set_times(&server, "/a", 1).await;
     let only = certificate.versions().await;

@@ -1,4 +1,4 @@
-//! Ids of certificates that are not there, and paths and methods.
+//! Unknown ids of certificates, paths and methods.
 
 use keywright_harness::{Answer, Server};
 use reqwest::Method;

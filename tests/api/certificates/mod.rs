@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 
 use crate::{given, keys::with_certificate, made_elsewhere};
 
-/// The address of certificates.
+/// The path of certificates.
 const CERTIFICATES: &str = "/api/v1/certificates";
 
 /// A certificate on a server, by the id of its credential.
@@ -35,7 +35,7 @@ pub(crate) struct Certificate<'a> {
 }
 
 impl<'a> Certificate<'a> {
-    /// A certificate that is there.
+    /// An existing certificate.
     pub(crate) async fn named(server: &'a Server, name: &str) -> Self {
         let summary = summary(server, name).await;
         Self {
@@ -93,7 +93,7 @@ impl<'a> Certificate<'a> {
         self.versions_where("").await
     }
 
-    /// Its newest version that is not transitional and its transitional one.
+    /// Its active version and its transitional one.
     pub(crate) async fn current(&self) -> Vec<Value> {
         self.versions_where("?current=true").await
     }
@@ -117,7 +117,7 @@ impl<'a> Certificate<'a> {
         self.server.delete(&path).await
     }
 
-    /// An address below its own.
+    /// A path below its own.
     pub(crate) fn path(&self, below: &str) -> String {
         format!("{CERTIFICATES}/{}/{below}", self.id)
     }
@@ -165,7 +165,7 @@ fn transitional(versions: &[Value]) -> Vec<String> {
     flagged.map(given::id).collect()
 }
 
-/// Every request to a certificate's own addresses, each with a body that is in order.
+/// Every request below a certificate's path, each with a valid body.
 fn requests(certificate_id: &str, version_id: &str) -> Vec<(Method, String, Value)> {
     let path = |below: &str| format!("{CERTIFICATES}/{certificate_id}/{below}");
     let certificate = made_elsewhere::authority("x").certificate;

@@ -89,7 +89,7 @@ async fn a_certificate_with_only_a_transitional_version_is_refused() {
         certificate.regenerate(body).await.expect(400).error();
     }
     assert_eq!(ids(&certificate.versions().await), only);
-    // By name it can: there the newest version counts, whatever it is.
+    // By name it can: there the newest version of any kind counts.
     let version = server.regenerate("/a").await.expect(200).json();
     assert_eq!(version["transitional"], false);
     certificate.regenerate(json!({})).await.expect(200);

@@ -1,4 +1,4 @@
-//! Back-ups that are taken while a server writes, and put back: by `keywright backup` on SQLite, by `pg_dump` on PostgreSQL.
+//! Backups during writes, and their restoration: by `keywright backup` on SQLite, by `pg_dump` on PostgreSQL.
 
 #![expect(
     clippy::unwrap_used,
@@ -26,7 +26,7 @@ use crate::given;
 struct Acknowledged {
     /// Versions as returned in responses.
     written: Vec<Value>,
-    /// The names of credentials that were deleted.
+    /// The names of deleted credentials.
     deleted: Vec<String>,
 }
 
@@ -106,7 +106,7 @@ fn run_command_clean(directory: &Path) {
     assert!(said.output.ends_with(": 0 findings\n"), "{said:?}");
 }
 
-/// A set, a generate, a regenerate and a delete, each of which is noted when it is acknowledged.
+/// A set, a generate, a regenerate and a delete, each recorded once acknowledged.
 async fn write_once(
     server: &Server,
     acknowledged: &Mutex<Acknowledged>,
@@ -128,5 +128,5 @@ async fn write_once(
 
 const BACKUPS: usize = 3;
 
-/// How many are deleted from one back-up to the next, at least.
+/// The minimum number of deletions between two backups.
 const DELETED_BETWEEN: usize = 10;

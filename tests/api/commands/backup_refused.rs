@@ -100,11 +100,11 @@ async fn a_failed_backup_leaves_no_file() {
     assert!(said.errors.contains("can't be written"), "{said:?}");
     let target = folder.path().join("copy");
     let to = target.to_str().unwrap();
-    // The file of the copy grows to no more than a part of the database.
+    // The size limit permits only a part of the database in the copy.
     let said = run_command_with_files_up_to(64, server.directory(), &["backup", to]).expect(1);
     assert!(said.errors.contains("can't be copied"), "{said:?}");
     assert!(files(folder.path()).is_empty());
-    // Damage that the copy takes over.
+    // Damage that is copied, too.
     let sql = "delete from credential_name_data where id > 10";
     server.run_sql(sql).await;
     let said = back_up(server.directory(), &target, &[]).expect(1);
@@ -113,7 +113,7 @@ async fn a_failed_backup_leaves_no_file() {
 }
 
 #[tokio::test]
-async fn a_schema_of_another_version_is_backed_up_as_it_is() {
+async fn a_schema_of_another_version_is_backed_up_unchanged() {
     let Some((server, folder)) = server_with_values().await else {
         return;
     };

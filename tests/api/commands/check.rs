@@ -37,7 +37,7 @@ async fn a_store_with_every_type_set_and_generated_is_clean() {
 }
 
 #[tokio::test]
-async fn an_empty_store_is_clean_and_stays_as_it_is() {
+async fn an_empty_store_is_clean_and_stays_unchanged() {
     let server = Server::start().await;
     let directory = server.stop().await;
     let count = "select count(*) || '' from encryption_key";
@@ -80,7 +80,7 @@ async fn concurrent_writes_deletions_and_moves_are_not_reported() {
     }
 }
 
-/// The commands that take a database as it is.
+/// The commands that never migrate a database.
 const READING: [&[&str]; 2] = [&["check"], &["keys", "status"]];
 
 #[tokio::test]

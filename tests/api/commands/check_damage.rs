@@ -19,7 +19,7 @@ struct Damage {
     found: &'static [(&'static str, &'static str)],
 }
 
-/// Done one after the other, on credentials that are there for each.
+/// Applied one after the other, each to its own credentials.
 const DAMAGES: [Damage; 25] = [
     Damage {
         sql: "drop index credential_version_transitional",
@@ -258,7 +258,7 @@ async fn put_in(server: &Server) {
         let body = json!({"path": "/a", "actor": actor, "operations": ["read"]});
         server.post("/api/v2/permissions", body).await.expect(201);
     }
-    // A key with a record that is not the configured one's.
+    // A key with a record that does not match the configured one.
     let columns = "provider, salt, iterations, canary_nonce, canary_ciphertext, created_at";
     let sql = format!(
         "insert into encryption_key (id, {columns}) select {}, {columns} from encryption_key",

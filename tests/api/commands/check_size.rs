@@ -1,4 +1,4 @@
-//! `keywright check` of a store that is larger than the memory it may have.
+//! `keywright check` of a store that is larger than its memory limit.
 
 #![expect(
     clippy::unwrap_used,

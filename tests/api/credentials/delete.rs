@@ -14,7 +14,7 @@ async fn a_delete_responds_204_with_an_empty_body() {
 }
 
 #[tokio::test]
-async fn all_versions_are_gone() {
+async fn deleting_removes_all_versions() {
     let server = Server::start().await;
     let mut ids = Vec::new();
     for text in ["one", "two", "three"] {
@@ -46,7 +46,7 @@ async fn deleting_an_absent_credential_is_404() {
 }
 
 #[tokio::test]
-async fn nothing_else_is_deleted() {
+async fn no_other_credential_is_deleted() {
     let server = Server::start().await;
     for name in ["/a", "/a/b", "/ab", "/b/a"] {
         given::set_value(&server, name, "v").await;

@@ -46,7 +46,7 @@ async fn a_newer_transitional_version_does_not_hide_the_active_one() {
         "expiring_link": {"name": "/root", "version_id": active["id"], "depth": 0},
     });
     assert_eq!(effective(&server, "/root").await, [item]);
-    // The flag moves: the long-lived version is the one in use.
+    // The flag moves: the long-lived version is active.
     let to_active = Value::String(given::id(&active));
     root.move_transitional(to_active).await.expect(200);
     assert_ne!(given::id(&transitional), given::id(&active));

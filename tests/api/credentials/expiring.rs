@@ -45,7 +45,7 @@ async fn certificates_that_expire_within_the_days_are_found() {
 }
 
 #[tokio::test]
-async fn each_item_says_when_it_expires() {
+async fn each_item_has_its_expiry() {
     let server = Server::start().await;
     let version = generate_certificate(&server, "/c", 10).await;
     let answer = server

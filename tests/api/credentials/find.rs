@@ -149,7 +149,7 @@ async fn an_item_has_a_name_and_the_time_of_its_newest_version() {
 }
 
 #[tokio::test]
-async fn the_last_written_comes_first() {
+async fn the_last_written_credential_comes_first() {
     let server = Server::start().await;
     for name in ["/c", "/a", "/b", "/d"] {
         given::set_value(&server, name, "v").await;

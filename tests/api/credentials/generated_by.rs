@@ -83,7 +83,7 @@ async fn a_certificate_is_found_while_any_of_its_versions_counts() {
     let server = BadPlugin::replaced(server).await;
     let certificate = Certificate::named(&server, "/ca").await;
     let digest = &bad.digest();
-    // The bad plugin's is in use, then the transitional one, then neither.
+    // The bad plugin's version is active, then transitional, then neither.
     certificate
         .regenerate(json!({"set_as_transitional": true}))
         .await
@@ -101,7 +101,7 @@ async fn a_certificate_is_found_while_any_of_its_versions_counts() {
 }
 
 #[tokio::test]
-async fn only_what_the_caller_may_read_is_found() {
+async fn only_readable_credentials_are_found() {
     let bad = BadPlugin::of("password");
     let server = bad.server().await;
     for name in ["/team/a", "/other/a"] {

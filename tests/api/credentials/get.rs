@@ -106,7 +106,7 @@ async fn current_is_the_newest_version_of_every_type() {
 }
 
 #[tokio::test]
-async fn current_false_is_as_if_it_were_absent() {
+async fn current_false_equals_absent() {
     let server = Server::start().await;
     given::set_value(&server, "/a", "one").await;
     given::set_value(&server, "/a", "two").await;
@@ -133,7 +133,7 @@ async fn an_absent_name_is_404() {
 }
 
 #[tokio::test]
-async fn a_value_comes_back_as_it_was_set() {
+async fn a_value_is_returned_as_set() {
     let server = Server::start().await;
     for (credential_type, value) in [
         (
@@ -166,7 +166,7 @@ async fn a_value_comes_back_as_it_was_set() {
 }
 
 #[tokio::test]
-async fn a_json_value_keeps_the_order_of_its_members_and_every_digit() {
+async fn a_json_value_keeps_the_order_of_its_fields_and_every_digit() {
     let server = Server::start().await;
     let value = r#"{"z":12345678901234567890123456789,"a":1.10,"m":1E2,"b":0.1234567890123456789}"#;
     let body = format!(r#"{{"name":"/j","type":"json","value":{value}}}"#);

@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::given;
 
 #[tokio::test]
-async fn each_version_is_read_by_its_id_the_replaced_ones_too() {
+async fn each_version_is_read_by_its_id_even_replaced_ones() {
     let server = Server::start().await;
     let mut versions = Vec::new();
     for text in ["one", "two", "three"] {
@@ -70,7 +70,7 @@ async fn an_unknown_or_malformed_id_is_404() {
 }
 
 #[tokio::test]
-async fn an_id_ends_with_its_credential() {
+async fn an_id_is_404_once_its_credential_is_deleted() {
     let server = Server::start().await;
     let old = given::set_value(&server, "/a", "old").await;
     server.delete("/api/v1/data?name=/a").await.expect(204);

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use crate::{given, made_elsewhere};
 
 #[tokio::test]
-async fn every_version_begins_with_the_same_members_in_the_same_order() {
+async fn every_version_begins_with_the_same_fields_in_order() {
     let server = Server::start().await;
     let certificate = json!({"common_name": "c", "self_sign": true});
     let authority = made_elsewhere::authority("root").certificate;
@@ -51,7 +51,7 @@ async fn every_version_begins_with_the_same_members_in_the_same_order() {
 }
 
 #[tokio::test]
-async fn each_type_has_its_own_members_of_the_value() {
+async fn each_type_has_its_own_fields_of_the_value() {
     let server = Server::start().await;
     let certificate = json!({"common_name": "c", "self_sign": true});
     for (credential_type, parameters, expected) in [
@@ -93,7 +93,7 @@ async fn each_type_has_its_own_members_of_the_value() {
 }
 
 #[tokio::test]
-async fn members_that_were_not_set_are_null() {
+async fn fields_that_were_not_set_are_null() {
     let server = Server::start().await;
     let authority = made_elsewhere::authority("root").certificate;
     for (credential_type, value, null) in [
@@ -131,7 +131,7 @@ async fn members_that_were_not_set_are_null() {
 }
 
 #[tokio::test]
-async fn metadata_is_always_there_and_null_when_there_is_none() {
+async fn metadata_is_always_present_and_null_by_default() {
     let server = Server::start().await;
     given::set_value(&server, "/none", "v").await;
     given::generate(&server, "/generated", "password", json!({})).await;

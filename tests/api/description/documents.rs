@@ -41,7 +41,7 @@ async fn the_documents_do_not_depend_on_the_configuration() {
 }
 
 #[tokio::test]
-async fn the_page_is_html_that_may_do_nothing_but_be_shown() {
+async fn the_page_loads_no_scripts_or_external_resources() {
     let server = Server::start().await;
     let answer = server
         .send(server.request(Method::GET, "/docs/"))
@@ -83,7 +83,7 @@ async fn documents_are_served_in_read_only_mode_and_not_audited() {
 }
 
 #[tokio::test]
-async fn they_have_no_other_method() {
+async fn documents_support_get_and_head_only() {
     let server = Server::start().await;
     for path in PATHS {
         for method in [Method::POST, Method::PUT, Method::DELETE, Method::PATCH] {

@@ -1,4 +1,4 @@
-//! The examples of requests, sent.
+//! Sends the examples of requests.
 
 #![expect(
     clippy::indexing_slicing,
@@ -59,7 +59,7 @@ async fn every_example_request_succeeds() {
     assert_eq!(sent, examples_of_requests(&description));
 }
 
-/// How many examples of requests there are.
+/// The number of example requests.
 fn examples_of_requests(description: &Value) -> usize {
     let paths = description["paths"].as_object().unwrap().values();
     let operations = paths.flat_map(|path| path.as_object().unwrap().values());

@@ -24,7 +24,7 @@ async fn every_response_matches_the_description() {
     tell_ids(&mut description, &server).await;
     let file = server.directory().join("openapi.json");
     fs::write(&file, description.to_string()).unwrap();
-    // Read-only mode would have everything else be refused, so it is tried by itself, and last.
+    // Read-only mode would cause all other writes to be refused, so it is tested separately, and last.
     for selection in [
         ["--exclude-path", "/management"],
         ["--include-path", "/management"],
@@ -62,7 +62,7 @@ async fn every_response_matches_the_description() {
     }
 }
 
-/// How many requests of a method were not refused.
+/// The number of successful requests of a method.
 fn done(scrape: &Scrape, method: &str) -> f64 {
     let done = ["200", "201", "204"].iter().filter_map(|status| {
         let labels = [("method", method), ("status", *status)];

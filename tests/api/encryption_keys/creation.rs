@@ -12,7 +12,7 @@ use crate::given;
 async fn servers_starting_together_with_a_new_key_share_one_record() {
     let folder = TempDir::new().unwrap();
     let storage = shared_storage(folder.path());
-    // Brings the schema up to date.
+    // Migrates the schema.
     let first = Server::start_with(&with_keys(&["KEY_A"]).storage(&storage)).await;
     first.stop().await;
     // A slowly derived key, so that all servers find no record and create one.

@@ -32,7 +32,7 @@ async fn the_plugin_is_needed_at_start_only() {
 }
 
 #[tokio::test]
-async fn a_plugin_with_another_key_opens_nothing() {
+async fn a_plugin_with_another_key_is_refused() {
     let folder = TempDir::new().unwrap();
     let storage = shared_storage(folder.path());
     let plugin = KeyManagementPlugin::start(folder.path(), "key");

@@ -17,14 +17,14 @@ use std::fmt::Write;
 use keywright_harness::{Options, Server};
 use serde_json::{Value, json};
 
-/// Raw keys of tests, in base64, each in a variable of the server's environment.
+/// Raw test keys in base64, each in an environment variable of the server.
 const KEYS: [(&str, &str); 3] = [
     ("KEY_A", "QUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUE="),
     ("KEY_B", "QkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkI="),
     ("KEY_C", "Q0NDQ0NDQ0NDQ0NDQ0NDQ0NDQ0NDQ0NDQ0NDQ0NDQ0M="),
 ];
 
-/// A password, in the variable `PASSWORD` of the server's environment.
+/// A password, in the server's environment variable `PASSWORD`.
 const PASSWORD: &str = "a password of the tests that is long enough";
 
 /// Adds the environment of a server. Set values need no plugins.
@@ -40,8 +40,8 @@ fn with_secrets(options: Options) -> Options {
         })
 }
 
-/// A server that encrypts with the first of these keys, and only decrypts with the others. Each is a variable of the
-/// environment, or the path of a key management plugin's socket.
+/// A server that encrypts with the first of these keys, and only decrypts with the others. Each is an environment
+/// variable, or the path of a key management plugin's socket.
 fn with_keys(names: &[&str]) -> Options {
     with_secrets(Options::default().encryption(&sections(names)))
 }

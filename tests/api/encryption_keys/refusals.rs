@@ -27,7 +27,7 @@ async fn unusable_keys_are_refused_and_the_needed_ones_named() {
             assert!(said.contains(id), "{id}: {said}");
         }
     }
-    // Refusing has left nothing behind, and one of the two is enough.
+    // The refused start changed nothing, and one of the two keys is enough.
     let server = Server::start_with(&with_keys(&["KEY_B"]).storage(&storage)).await;
     assert_eq!(given::newest(&server, "/b").await["value"], "1");
     server.stop().await;
@@ -36,7 +36,7 @@ async fn unusable_keys_are_refused_and_the_needed_ones_named() {
 }
 
 #[tokio::test]
-async fn a_store_without_values_takes_any_key() {
+async fn an_empty_store_accepts_any_key() {
     let server = Server::start_with(&with_keys(&["KEY_A"])).await;
     let server = Server::start_in(server.stop().await, &with_keys(&["KEY_B"])).await;
     given::set_value(&server, "/a", "1").await;

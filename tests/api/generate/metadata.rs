@@ -42,7 +42,7 @@ async fn a_generate_that_keeps_the_version_keeps_its_metadata() {
 }
 
 #[tokio::test]
-async fn metadata_of_7000_characters_is_taken_and_one_more_is_400() {
+async fn metadata_over_7000_characters_is_400() {
     let server = Server::start().await;
     let frame_characters = json!({"a": ""}).to_string().len();
     let longest = "ä".repeat(7_000 - frame_characters);

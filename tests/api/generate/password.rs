@@ -50,7 +50,7 @@ async fn refused(server: &Server, parameters: &Value) {
 }
 
 #[tokio::test]
-async fn by_default_there_are_30_letters_and_digits() {
+async fn by_default_a_password_has_30_letters_and_digits() {
     let server = Server::start().await;
     for password in passwords(&server, &json!({})).await {
         assert_eq!(password.len(), 30);
@@ -124,7 +124,7 @@ async fn special_characters_are_never_a_quote_or_a_plus() {
 }
 
 #[tokio::test]
-async fn lengths_from_4_to_200_are_taken_and_one_past_is_400() {
+async fn lengths_outside_4_to_200_are_400() {
     let server = Server::start().await;
     for length in [4, 5, 199, 200] {
         for password in passwords(&server, &json!({"length": length})).await {

@@ -1,4 +1,4 @@
-//! The request itself, whatever its type.
+//! The request, independent of the type.
 
 use keywright_harness::Server;
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ async fn refused(server: &Server, body: Value) -> String {
 }
 
 #[tokio::test]
-async fn the_answer_is_what_a_get_returns() {
+async fn the_response_equals_that_of_a_get() {
     let server = Server::start().await;
     for (credential_type, parameters) in generatable() {
         let name = format!("/{credential_type}");
@@ -94,7 +94,7 @@ async fn value_and_json_can_not_be_generated() {
 }
 
 #[tokio::test]
-async fn the_type_may_have_any_casing_and_is_answered_in_lower_case() {
+async fn the_type_may_have_any_casing_and_is_returned_in_lower_case() {
     let server = Server::start().await;
     for credential_type in ["PASSWORD", "Password", "passWord"] {
         let answer = server

@@ -43,7 +43,7 @@ async fn without_a_name_20_letters_are_generated() {
 }
 
 #[tokio::test]
-async fn the_callers_name_is_taken_and_the_one_in_the_value_wins() {
+async fn a_requested_name_is_used_and_that_in_the_value_wins() {
     let server = Server::start().await;
     for (body, name) in [
         (json!({"parameters": {"username": "ada"}}), "ada"),
@@ -100,7 +100,7 @@ async fn the_hash_is_stable_across_reads_and_differs_by_version() {
 }
 
 #[tokio::test]
-async fn a_name_of_7000_characters_is_taken_and_one_more_is_413() {
+async fn a_name_over_7000_characters_is_413() {
     let server = Server::start().await;
     let longest = "x".repeat(7_000);
     let user = made(&server, json!({"parameters": {"username": longest}})).await;

@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::given;
 
 #[tokio::test]
-async fn another_content_type_is_400_and_the_error_says_so() {
+async fn another_content_type_is_400_and_named() {
     let server = Server::start().await;
     for (method, path, body) in requests_with_a_body() {
         for content_type in [
@@ -83,7 +83,7 @@ async fn an_early_refusal_keeps_the_connection_usable() {
             )
             .as_bytes(),
         );
-        // By now the server could have refused the head alone.
+        // By now the server could have refused the request after its head.
         server.get("/info").await.expect(200);
         connection.send(body.as_bytes());
         let answer = connection.receive_until("\r\n\r\n");
@@ -113,7 +113,7 @@ async fn a_refusal_does_not_wait_for_a_large_or_unrequested_body() {
 }
 
 #[tokio::test]
-async fn a_get_takes_a_content_type_without_a_body_and_needs_none() {
+async fn a_content_type_is_optional_on_get() {
     let server = Server::start().await;
     given::set_value(&server, "/a", "v").await;
     for path in [
@@ -313,7 +313,7 @@ async fn a_field_of_another_json_kind_is_400() {
 }
 
 #[tokio::test]
-async fn free_form_zones_take_any_field() {
+async fn free_form_objects_accept_any_field() {
     let server = Server::start().await;
     let free = json!({"anything": [1, {"at": "all", "name": null}], "type": "x", "": true});
     let set = json!({"name": "/a", "type": "json", "value": free, "metadata": free});

@@ -26,7 +26,7 @@ async fn a_missing_or_empty_name_is_400_and_the_error_names_it() {
 }
 
 #[tokio::test]
-async fn the_listing_of_all_paths_is_gone() {
+async fn the_removed_listing_of_all_paths_is_400() {
     let server = Server::start().await;
     let answer = server.get("/api/v1/data?paths=true").await.expect(400);
     assert!(answer.error().contains("name"), "{answer:?}");

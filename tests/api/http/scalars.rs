@@ -1,4 +1,4 @@
-//! How leniently scalars are read.
+//! Lenient parsing of scalars.
 
 use keywright_harness::Server;
 use serde_json::{Value, json};
@@ -76,7 +76,7 @@ async fn an_invalid_integer_is_400() {
 }
 
 #[tokio::test]
-async fn the_type_is_taken_in_any_casing_and_answered_in_lower_case() {
+async fn the_type_may_have_any_casing_and_is_returned_in_lower_case() {
     let server = Server::start().await;
     for credential_type in ["value", "VALUE", "Value"] {
         let version = given::set(&server, "/v", credential_type, json!("v")).await;
@@ -91,7 +91,7 @@ async fn the_type_is_taken_in_any_casing_and_answered_in_lower_case() {
 }
 
 #[tokio::test]
-async fn the_mode_is_taken_in_lower_case_only() {
+async fn the_mode_is_accepted_in_lower_case_only() {
     let server = Server::start().await;
     for mode in ["overwrite", "no-overwrite", "converge"] {
         let body = json!({"name": "/a", "type": "password", "mode": mode});

@@ -17,7 +17,7 @@ use reqwest::{Certificate, Client, ClientBuilder, Version, tls};
 use serde_json::json;
 
 #[tokio::test]
-async fn both_versions_of_http_are_spoken() {
+async fn both_versions_of_http_are_supported() {
     let server = Server::start().await;
     for (client, version) in [
         (client(ClientBuilder::http1_only), Version::HTTP_11),
@@ -49,7 +49,7 @@ async fn both_versions_of_http_are_spoken() {
 }
 
 #[tokio::test]
-async fn tls_1_2_and_1_3_are_spoken() {
+async fn tls_1_2_and_1_3_are_supported() {
     let server = Server::start().await;
     for version in [tls::Version::TLS_1_2, tls::Version::TLS_1_3] {
         let client = client(|builder| builder.tls_version_min(version).tls_version_max(version));

@@ -1,4 +1,4 @@
-//! Writers at the same moment.
+//! Simultaneous writers.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -44,7 +44,7 @@ async fn simultaneous_casings_of_a_name_share_one_credential() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn equal_simultaneous_converges_make_one_version() {
+async fn equal_simultaneous_converges_add_one_version() {
     let server = Arc::new(Server::start_with(&patient()).await);
     let body = json!({"name": "/new", "type": "password", "parameters": {"length": 20}});
     let versions = generate_all_at_once(&server, |_| body.clone()).await;

@@ -64,7 +64,7 @@ async fn a_restarted_server_goes_on_where_the_other_ended() {
     assert_eq!(ids, [given::id(&regenerated), given::id(&generated)]);
 }
 
-/// Stores credentials of every type, and returns all that is stored.
+/// Stores credentials of every type, and returns all stored versions.
 async fn store_every_type(server: &Server) -> Vec<Value> {
     let certificate = json!({"common_name": "c", "self_sign": true});
     given::set_value(server, "/value", "old").await;

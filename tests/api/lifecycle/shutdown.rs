@@ -59,7 +59,7 @@ async fn a_server_without_requests_stops_at_once() {
     server.stop().await;
 }
 
-/// A request of which the server has only half, and the other half.
+/// A request that is half sent, and its other half.
 fn half(server: &Server, number: u8) -> (RawConnection, String) {
     let name = format!("/rsa/{number}");
     let body = json!({"name": name, "type": "rsa", "parameters": {"key_length": 3072}}).to_string();

@@ -1,4 +1,4 @@
-//! How large a request body may be, whatever it holds.
+//! The size limit of request bodies.
 
 use std::{
     convert::Infallible,
@@ -118,7 +118,7 @@ fn head(server: &Server, method: &str, path: &str, framing: &str) -> String {
     )
 }
 
-/// The most memory that the server has had so far.
+/// The peak memory of the server.
 fn memory_peak_kib(server: &Server) -> u64 {
     let status = fs::read_to_string(format!("/proc/{}/status", server.process_id())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

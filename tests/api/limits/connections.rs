@@ -1,4 +1,4 @@
-//! How many connections there may be.
+//! Limits on connections.
 
 use keywright_harness::Server;
 use tokio::io::AsyncWriteExt;

@@ -1,4 +1,4 @@
-//! How large the head of a request may be.
+//! Limits on the heads of requests.
 
 use keywright_harness::Server;
 use reqwest::Method;

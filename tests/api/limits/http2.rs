@@ -62,7 +62,7 @@ pub(super) fn form_without_body(stream: u32) -> Vec<u8> {
     form_to("/identity/oauth/token", stream)
 }
 
-/// The head of a POST request with a form, whose body is to follow.
+/// The head of a POST request with a form, whose body follows.
 pub(super) fn form_to(path: &str, stream: u32) -> Vec<u8> {
     let fields = [
         indexed(POST),
@@ -86,12 +86,12 @@ pub(super) fn authorized_get(path: &str, token: &str, stream: u32) -> Vec<u8> {
     frame(HEADERS, END_STREAM | END_HEADERS, stream, &fields.concat())
 }
 
-/// A whole field of HPACK's static table (RFC 7541, appendix A).
+/// An indexed field of HPACK's static table (RFC 7541, appendix A).
 fn indexed(index: u8) -> Vec<u8> {
     vec![0x80 | index]
 }
 
-/// A field with a name of that table and a value that is neither compressed nor remembered.
+/// A field with a name of that table and a literal value, uncompressed and not indexed.
 fn named(index: u8, value: &str) -> Vec<u8> {
     const LARGEST_IN_ONE_BYTE: u8 = 15;
     let mut field = match index.checked_sub(LARGEST_IN_ONE_BYTE) {
@@ -103,7 +103,7 @@ fn named(index: u8, value: &str) -> Vec<u8> {
     field
 }
 
-/// The length of a text that is not compressed (RFC 7541, section 5.1).
+/// The length of an uncompressed string (RFC 7541, section 5.1).
 fn length(length: usize) -> Vec<u8> {
     const LARGEST_IN_ONE_BYTE: usize = 127;
     let Some(mut rest) = length.checked_sub(LARGEST_IN_ONE_BYTE) else {

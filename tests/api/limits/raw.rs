@@ -1,4 +1,4 @@
-//! Clients that do as they like: bytes over TCP and TLS, from any loopback address.
+//! Raw clients: bytes over TCP and TLS, from any loopback address.
 
 use std::{
     io,
@@ -19,7 +19,7 @@ use tokio::{
 };
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
-/// The address that a test's ordinary client has, too.
+/// The address of a test's ordinary client.
 pub(super) const ORDINARY: Ipv4Addr = Ipv4Addr::LOCALHOST;
 
 /// Another address.
@@ -33,7 +33,7 @@ pub(super) const HTTP2: &str = "h2";
 pub(super) async fn tcp(server: &Server, source: Ipv4Addr) -> io::Result<TcpStream> {
     let socket = TcpSocket::new_v4()?;
     socket.bind(SocketAddr::from((source, 0)))?;
-    // A client that reads nothing must not have the kernel read much for it.
+    // Keeps the kernel from buffering much for a client that reads nothing.
     socket.set_recv_buffer_size(16 * 1024)?;
     socket.connect(address(server)).await
 }
@@ -75,7 +75,7 @@ where
     drip_each_to_close(Duration::from_millis(100), stream, drip).await
 }
 
-/// As [`drip_to_close`], with so much time between two drips.
+/// Like [`drip_to_close`], with this interval.
 pub(super) async fn drip_each_to_close<S>(pause: Duration, stream: S, drip: &[u8]) -> Vec<u8>
 where
     S: AsyncRead + AsyncWrite + Unpin,

@@ -62,12 +62,12 @@ async fn a_thousand_slow_clients_are_disconnected() {
 /// Clients that each send a byte a second, or nothing.
 struct SlowClients {
     running: JoinSet<()>,
-    /// How many of them the server has ended.
+    /// The number of connections that the server has closed.
     ended: Arc<AtomicUsize>,
 }
 
 impl SlowClients {
-    /// Returns when all are connected, as far as each gets.
+    /// Returns when all have connected as far as possible.
     async fn start(server: &Arc<Server>, source: Ipv4Addr, count: usize) -> Self {
         let mut this = Self {
             running: JoinSet::new(),
@@ -155,8 +155,8 @@ async fn ask_for_ordinary_things(server: &Server) {
     server.get("/health").await.expect(200);
 }
 
-/// A thousand, or as many as this process may have open: a client has a file descriptor here and one in the server, and
-/// other tests need some, too.
+/// A thousand, or as many as the open file limit permits: a client uses a file descriptor here and one in the server,
+/// and other tests need some, too.
 fn clients() -> usize {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let allowed = maximum.map_or(WANTED_FILES, |maximum| maximum.min(WANTED_FILES));

@@ -24,7 +24,7 @@ async fn a_slow_handshake_is_aborted() {
     let server = Server::start_with(&patient("handshake_seconds_max = 1")).await;
     let mut silent = tcp(&server, ORDINARY).await.unwrap();
     let mut slow = tcp(&server, ORDINARY).await.unwrap();
-    // The head of a TLS record of 16 KiB, of which one byte after the other arrives.
+    // The head of a TLS record of 16 KiB, which arrives byte by byte.
     slow.write_all(&[22, 3, 1, 64, 0]).await.unwrap();
     let (of_silent, of_slow) = tokio::join!(read_to_close(&mut silent), drip_to_close(slow, &[1]));
     assert_eq!((of_silent.len(), of_slow.len()), (0, 0));
@@ -165,7 +165,7 @@ fn ping() -> Vec<u8> {
     frame(PING, 0, 0, &[0; 8])
 }
 
-/// The head of a frame that announces a head of 16 KiB, of which nothing is there yet.
+/// A frame header that announces a head of 16 KiB, none of it sent yet.
 fn unfinished_headers(stream: u32) -> Vec<u8> {
     let mut whole = frame(HEADERS, 5, stream, &[0; 16_000]);
     whole.truncate(9);

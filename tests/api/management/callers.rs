@@ -6,7 +6,7 @@ use keywright_harness::{Answer, Options, Server, key_file};
 use reqwest::{Certificate, Client, Method, RequestBuilder, header::CONTENT_TYPE};
 use serde_json::json;
 
-/// An address of this machine that is not the one on which the server is reached.
+/// An address of this machine other than the server's.
 const ELSEWHERE: [u8; 4] = [127, 0, 0, 2];
 
 const SWITCH_ON: &str = r#"{"read_only_mode":true}"#;

@@ -136,7 +136,7 @@ async fn unauthenticated_callers_do_not_learn_of_read_only_mode() {
 }
 
 #[tokio::test]
-async fn a_wrong_method_and_an_unknown_path_are_404_as_ever() {
+async fn a_wrong_method_and_an_unknown_path_are_still_404() {
     let server = Server::start().await;
     switch(&server, true).await;
     for (method, path) in [

@@ -1,4 +1,4 @@
-//! The management address.
+//! The management listener.
 
 #![expect(
     clippy::unwrap_used,
@@ -108,7 +108,7 @@ async fn a_connection_closes_after_its_response() {
 }
 
 #[tokio::test]
-async fn a_head_of_16_kib_is_read_and_a_larger_one_is_refused() {
+async fn a_head_over_16_kib_is_refused() {
     let server = watched().await;
     let request = |bytes: usize| {
         let begin = "GET /health HTTP/1.1\r\nHost: a\r\nX-Filler: ";

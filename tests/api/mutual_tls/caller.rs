@@ -27,14 +27,14 @@ use rustls::{
 
 use super::issued::Holder;
 
-/// The versions of TLS that the server speaks.
+/// The versions of TLS that the server supports.
 pub(super) static VERSIONS: [&SupportedProtocolVersion; 2] = [&TLS12, &TLS13];
 
 /// A client with trusted CAs and an optional certificate.
 #[derive(Clone)]
 pub(super) struct Caller(Arc<ClientConfig>);
 
-/// A connection that is open, over which one request follows the other.
+/// An open connection for successive requests.
 pub(super) struct Connection(StreamOwned<ClientConnection, TcpStream>);
 
 impl Caller {
@@ -122,7 +122,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Whether the session is one of an earlier connection.
+    /// Whether the session was resumed.
     pub(super) fn is_resumed(&self) -> bool {
         self.0.conn.handshake_kind() == Some(HandshakeKind::Resumed)
     }
@@ -169,7 +169,7 @@ fn presenting(holder: &Holder) -> SingleCertAndKey {
     SingleCertAndKey::from(CertifiedKey::new(holder.chain.clone(), key))
 }
 
-/// The error of TLS within one of a stream.
+/// The TLS error within an I/O error.
 fn tls_error(error: &io::Error) -> Error {
     match error
         .get_ref()

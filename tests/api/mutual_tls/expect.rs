@@ -36,7 +36,7 @@ pub(super) enum Meets {
     Actor(&'static str),
     /// The handshake fails, with this alert.
     Alert(AlertDescription),
-    /// 401, whose message has these words.
+    /// 401, with a message that contains these words.
     Unauthenticated(&'static str),
 }
 
@@ -86,7 +86,7 @@ pub(super) fn assert_meets(server: &Server, what: &str, holder: &Holder, expecte
     }
 }
 
-/// The actor of a request, as the access log names it.
+/// The actor of a request in the access log.
 pub(super) fn logged_actor(server: &Server, answer: &Answer) -> String {
     let line: Value = serde_json::from_str(&server.access_log_line(answer)).unwrap();
     line.pointer("/span/actor")

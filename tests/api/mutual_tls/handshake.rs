@@ -1,4 +1,4 @@
-//! Which certificates fail the handshake itself, and with which alert.
+//! Certificates that fail the handshake, and their alerts.
 
 use std::fs;
 

@@ -334,7 +334,7 @@ async fn a_client_stores_and_reads_by_its_certificate_over_http_2() {
     assert_eq!(read.expect(200).json()["data"][0]["value"], "v");
 }
 
-/// The actor of a test server's token.
+/// The actor of the test server's token.
 const TOKEN_ACTOR: &str = "uaa-client:developer";
 
 #[tokio::test]

@@ -34,7 +34,7 @@ pub(crate) struct Holder {
 pub(crate) struct Contents {
     /// The subject after its common name: each item is a relative distinguished name with these Organization Units.
     units: Vec<Vec<String>>,
-    /// The kind of string that the units are, as a DER tag.
+    /// The string type of the units, as a DER tag.
     unit_tag: u8,
     /// Everything else.
     parameters: CertificateParams,
@@ -55,7 +55,7 @@ impl Authority {
         Self::self_signed(parameters, KeyPair::generate().unwrap(), change)
     }
 
-    /// The same with another certificate: its name and key stay.
+    /// The same CA with another certificate for its name and key.
     pub(crate) fn renewed_with(&self, change: impl FnOnce(&mut CertificateParams)) -> Self {
         let key = KeyPair::from_pem(&self.key.serialize_pem()).unwrap();
         Self::self_signed(self.parameters.clone(), key, change)
@@ -82,7 +82,7 @@ impl Authority {
         })
     }
 
-    /// One below this one, with other contents than usual.
+    /// An intermediate CA with changed contents.
     pub(crate) fn below_with(
         &self,
         common_name: &str,
@@ -134,7 +134,7 @@ impl Holder {
         self
     }
 
-    /// The same certificates with a key that is another's.
+    /// The same certificates with another holder's key.
     pub(crate) fn with_the_key_of(self, other: Self) -> Self {
         Self {
             chain: self.chain,
@@ -142,7 +142,7 @@ impl Holder {
         }
     }
 
-    /// Certificates and a key that are in files, PEM.
+    /// A holder from PEM files.
     pub(crate) fn of_pem(chain: &str, key: &str) -> Self {
         let chain = CertificateDer::pem_slice_iter(chain.as_bytes());
         Self {
@@ -200,12 +200,12 @@ impl Contents {
         self
     }
 
-    /// The same, for these purposes.
+    /// The same, with these extended key usages.
     pub(crate) fn purposes(self, purposes: &[ExtendedKeyUsagePurpose]) -> Self {
         self.with(|parameters| parameters.extended_key_usages = purposes.to_vec())
     }
 
-    /// The same, with Organization Units that are this kind of string, as a DER tag.
+    /// The same, with Organization Units of this string type, as a DER tag.
     pub(crate) fn unit_tag(self, unit_tag: u8) -> Self {
         Self { unit_tag, ..self }
     }
@@ -261,7 +261,7 @@ impl Contents {
     }
 }
 
-/// A text as the octets of this type of string.
+/// The octets of a text in this string type.
 fn encoded(text: &str, tag: u8) -> Vec<u8> {
     let characters = text.chars().map(u32::from);
     match tag {
@@ -300,7 +300,7 @@ fn pem(certificate: &CertificateDer<'_>) -> String {
     text + "-----END CERTIFICATE-----\n"
 }
 
-/// A DER element out of its tag and its content.
+/// A DER element with this tag and content.
 fn element(tag: u8, content: &[u8]) -> Vec<u8> {
     let length = content.len().to_be_bytes();
     let head = match content.len() {

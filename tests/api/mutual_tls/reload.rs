@@ -125,7 +125,7 @@ async fn a_mismatched_key_leaves_key_and_certificate_unchanged() {
             line.contains("\"ERROR\"") && line.contains("server"),
             "{line}"
         );
-        // The client of the harness trusts the certificate that was there at first, and no other.
+        // The client of the harness trusts only the initial certificate.
         let mut connection = Caller::new(None, VERSIONS[1]).connect(&server);
         connection.get("/health", None).unwrap().expect(200);
     }

@@ -1,4 +1,4 @@
-//! A server whose clients have certificates, and on which no token can be checked.
+//! A server with client certificates and without token verification.
 
 use keywright_harness::{Options, Server};
 use reqwest::Method;

@@ -1,4 +1,4 @@
-//! Names are looked up whatever their casing, and keep the casing of their first writer.
+//! Names are looked up in any casing, and keep the casing of their first writer.
 
 use keywright_harness::Server;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Which names are well formed, wherever a body brings one.
+//! The syntax of names in request bodies.
 
 use keywright_harness::{Answer, Server};
 use reqwest::Method;

@@ -1,4 +1,4 @@
-//! The leading slash, which may be left out everywhere.
+//! The leading slash, which is optional everywhere.
 
 use keywright_harness::Server;
 use serde_json::json;

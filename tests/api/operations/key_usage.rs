@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::given;
 
-/// Keys of tests, in base64, each in a variable of the server's environment.
+/// Test keys in base64, each in an environment variable of the server.
 const KEYS: [(&str, &str); 3] = [
     ("KEY_A", "QUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUE="),
     ("KEY_B", "QkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkI="),
@@ -80,7 +80,7 @@ async fn versions_count_by_the_current_state_of_their_key() {
     let server = Server::start_in(server.stop().await, &with_keys(&["KEY_B", "KEY_C"])).await;
     assert_eq!(usage(&server).await, expected(2, 0, 3));
 
-    // A third one is active, and both of the others are inactive together.
+    // A third key is active, and both others count as inactive.
     let all = with_keys(&["KEY_C", "KEY_A", "KEY_B"]);
     let server = Server::start_in(server.stop().await, &all).await;
     assert_eq!(usage(&server).await, expected(0, 5, 0));

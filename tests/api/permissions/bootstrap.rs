@@ -1,4 +1,4 @@
-//! Permissions that the configuration names: there from every start on, and never taken away.
+//! Configured permissions: granted at every start, and never revoked.
 
 use keywright_harness::{Options, Server};
 use serde_json::{Value, json};

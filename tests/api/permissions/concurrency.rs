@@ -1,4 +1,4 @@
-//! Requests that meet each other.
+//! Simultaneous requests.
 
 use keywright_harness::Server;
 use serde_json::json;
@@ -6,7 +6,7 @@ use tokio::task::JoinSet;
 
 use super::{BY_CREDENTIAL, PERMISSIONS, address, on_credential, operations, permission};
 
-/// How many requests meet each other.
+/// The number of simultaneous requests.
 const REQUESTS: usize = 12;
 
 #[tokio::test]

@@ -30,7 +30,7 @@ async fn deleting_an_absent_permission_is_404() {
 }
 
 #[tokio::test]
-async fn all_permissions_at_once_can_not_be_deleted() {
+async fn all_permissions_cannot_be_deleted_together() {
     let server = Server::start().await;
     server.grant("/a", "someone", &["read"]).await;
     server

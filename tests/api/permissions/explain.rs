@@ -1,4 +1,4 @@
-//! `GET /api/v2/permissions/explain`: why an actor may do something, or may not.
+//! `GET /api/v2/permissions/explain`: the reason for allowing or denying an operation.
 
 use keywright_harness::{Answer, Caller, Server};
 use serde_json::{Value, json};
@@ -87,7 +87,7 @@ async fn the_explanation_matches_enforcement() {
             let is_allowed = explained["allowed"].as_bool().unwrap();
             let body = json!({"name": name, "type": "password", "value": "y"});
             let status = caller.put("/api/v1/data", body).await.status;
-            // The type differs, so that nothing is changed.
+            // The type differs, so that nothing changes.
             let is_written = name == "/gone";
             let expected = match (is_allowed, is_written) {
                 (false, _) => 403,
@@ -188,7 +188,7 @@ async fn explaining_changes_nothing_and_is_get_only() {
     assert_eq!(super::stored(&server, "/a", "other").await, None);
 }
 
-/// An explanation, as the client `developer` gets it.
+/// An explanation for the client `developer`.
 async fn explain(server: &Server, path: &str, actor: &str, operation: &str) -> Value {
     server
         .get(&question(path, actor, operation))

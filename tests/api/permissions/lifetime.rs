@@ -54,7 +54,7 @@ async fn permissions_on_all_enclosing_paths_add_up() {
     assert_eq!(read(&caller, "/a/b").await, 404);
     server.grant("/a/*", caller.actor(), &["read"]).await;
     let exact = server.grant("/a/b", caller.actor(), &["delete"]).await;
-    // The nearest one has no read: it takes nothing away.
+    // The nearest permission lacks read, but revokes nothing.
     assert_eq!(read(&caller, "/a/b").await, 200);
     server.revoke(&exact).await;
     assert_eq!(read(&caller, "/a/b").await, 200);

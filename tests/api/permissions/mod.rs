@@ -25,10 +25,10 @@ const PERMISSIONS: &str = "/api/v2/permissions";
 /// The path of the permissions on a credential.
 const BY_CREDENTIAL: &str = "/api/v1/permissions";
 
-/// An id that nothing has.
+/// An unknown id.
 const UNKNOWN_ID: &str = "0b7f1c52-6f5e-4d43-8f0d-0d5c3c1b9a77";
 
-/// All operations, in their order.
+/// All operations, in order.
 const ALL: [&str; 5] = ["read", "write", "delete", "read_acl", "write_acl"];
 
 fn permission(path: &str, actor: &str, operations: &[&str]) -> Value {
@@ -40,12 +40,12 @@ fn on_credential(name: &str, actor: &str, operations: &[&str]) -> Value {
     json!({"credential_name": name, "permissions": [permission(name, actor, operations)]})
 }
 
-/// The address of a permission.
+/// The path of a permission.
 fn address(id: &str) -> String {
     format!("{PERMISSIONS}/{id}")
 }
 
-/// The address of the permission that an actor has on a path.
+/// The query for an actor's permission on a path.
 fn query(path: &str, actor: &str) -> String {
     format!("{PERMISSIONS}?path={path}&actor={actor}")
 }

@@ -1,4 +1,4 @@
-//! Certificates that were generated.
+//! Generated certificates.
 
 #![expect(
     clippy::indexing_slicing,

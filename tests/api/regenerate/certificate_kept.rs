@@ -16,7 +16,7 @@ use crate::{
     made_elsewhere::{authority, authority_with},
 };
 
-/// A certificate with a subject, names and purposes of every sort.
+/// A certificate with every kind of subject field, name and purpose.
 const KEPT: &str = include_str!("../../../plugins/certificate/tests/keys/kept.pem");
 const EXPRESSIBLE: &str = include_str!("../../../plugins/certificate/tests/keys/expressible.pem");
 const FOREIGN: &str = include_str!("../../../plugins/certificate/tests/keys/foreign_names.pem");

@@ -1,4 +1,4 @@
-//! Certificates that were set.
+//! Set certificates.
 
 #![expect(
     clippy::indexing_slicing,

@@ -1,4 +1,4 @@
-//! The request itself, whatever the type.
+//! The request, independent of the type.
 
 use keywright_harness::Server;
 use serde_json::{Value, json};
@@ -125,7 +125,7 @@ async fn metadata_comes_from_the_request_and_is_never_inherited() {
 }
 
 #[tokio::test]
-async fn metadata_of_7000_characters_is_taken_and_one_more_is_413() {
+async fn metadata_over_7000_characters_is_413() {
     let server = Server::start().await;
     server
         .generate("/a", "password", json!({}))

@@ -1,4 +1,4 @@
-//! How many versions are kept, and for how long.
+//! Limits on the number and age of versions.
 
 use keywright_harness::Server;
 

@@ -1,4 +1,4 @@
-//! Retention: which versions of credentials go by themselves, and which stay.
+//! Retention: automatic deletion of versions.
 
 #![expect(
     clippy::indexing_slicing,

@@ -1,4 +1,4 @@
-//! Which policy holds for a credential.
+//! The policy that applies to a credential.
 
 use keywright_harness::Server;
 

@@ -1,4 +1,4 @@
-//! Read-only mode, in which the server deletes nothing by itself either.
+//! Read-only mode also suspends retention.
 
 use keywright_harness::Server;
 use serde_json::json;
@@ -15,7 +15,7 @@ async fn read_only_mode_postpones_retention() {
     server.run_sql(days).await;
     let waits = || server.log().matches("paused in read-only mode").count();
     let before = waits();
-    // It may have been looked at before the versions were old, but not twice.
+    // One check may precede the change of the ages, but not two.
     poll(async || waits() >= before + 2).await;
     assert_eq!(values(&server, "/a").await, ["2", "1", "0"]);
     switch(&server, false).await;

@@ -1,4 +1,4 @@
-//! Servers that share a database, and one of which is killed.
+//! Servers that share a database, one of which is killed.
 
 use keywright_harness::Server;
 

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use super::{FAST, Keys, OFF, SLOW, assert_values, counted, seed, set, usage};
 
-/// Replaces the keys in the configuration of a server that has ended.
+/// Replaces the keys in the configuration of a stopped server.
 fn configure(keys: &Keys, folder: &Path, before: &[&str], after: &[&str]) {
     let path = folder.join("keywright.toml");
     let text = fs::read_to_string(&path).unwrap();

@@ -1,4 +1,4 @@
-//! Versions that don't decrypt.
+//! Versions that cannot be decrypted.
 
 use keywright_harness::{Server, run_sql};
 
@@ -57,7 +57,7 @@ async fn undecryptable_versions_are_logged_once_and_skipped() {
         );
     }
 
-    // Without them, nothing is left.
+    // Without them, the rotation completes.
     for name in ["/damaged/1", "/damaged/2"] {
         let answer = server.delete(&format!("/api/v1/data?name={name}")).await;
         answer.expect(204);

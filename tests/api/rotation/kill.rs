@@ -1,4 +1,4 @@
-//! A server that is killed while it rotates.
+//! A server killed during a rotation.
 
 use keywright_harness::Server;
 

@@ -51,7 +51,7 @@ impl Keys {
         names.iter().enumerate().map(section).collect()
     }
 
-    /// A server that encrypts with the first of these keys, and rotates by these lines.
+    /// A server that encrypts with the first of these keys, and rotates with these settings.
     fn options(&self, names: &[&str], rotation: &str) -> Options {
         let keys = self.sections(names);
         let sections = format!("{keys}[encryption.rotation]\n{rotation}\n");
@@ -115,7 +115,7 @@ fn values_of(answer: &Answer) -> Vec<String> {
     values.collect()
 }
 
-/// Everything reads as it was set.
+/// Asserts that all values are returned as set.
 async fn assert_values(server: &Server, values: &Values) {
     for (name, expected) in values {
         let answer = server.get(&format!("/api/v1/data?name={name}")).await;
@@ -123,7 +123,7 @@ async fn assert_values(server: &Server, values: &Values) {
     }
 }
 
-/// How many versions are under the active key, under inactive ones, and under unknown ones.
+/// The numbers of versions under the active key, inactive keys, and unknown keys.
 async fn usage(server: &Server) -> [u64; 3] {
     let answer = server.get("/api/v1/key-usage").await.expect(200).json();
     ["active_key", "inactive_keys", "unknown_keys"].map(|member| answer[member].as_u64().unwrap())
@@ -145,7 +145,7 @@ async fn until_inactive(server: &Server, is_met: impl Fn(u64) -> bool) -> [u64; 
     );
 }
 
-/// Reads the log again and again until these words are in it.
+/// Polls the log until it contains these words.
 async fn until_logged(server: &Server, words: &str) {
     for _ in 0..POLLS_MAX {
         if server.log().contains(words) {

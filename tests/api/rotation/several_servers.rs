@@ -21,7 +21,7 @@ async fn two_servers_rotate_each_version_once_and_take_over() {
     until_inactive(&two, |inactive| inactive < VERSIONS as u64 - 2).await;
     assert_eq!(counted(&two).await, (0.0, 0.0));
 
-    // The folder holds the file that both have on SQLite.
+    // The folder contains the file that both share on SQLite.
     let folder = one.stop().await;
     let log = std::fs::read_to_string(folder.path().join("log")).unwrap();
     let rotated_by_one = ended_line(&log)["rotation.versions_rotated"]
@@ -60,7 +60,7 @@ async fn with_different_active_keys_the_last_started_server_rotates() {
     assert_eq!(counted(&old).await, (0.0, 0.0));
     assert_values(&old, &values).await;
 
-    // Going back is starting with the other key again.
+    // To go back, start a server with the old key again.
     let back = keys.options(&["a", "b"], FAST);
     let old = Server::start_in(old.stop().await, &back).await;
     assert_eq!(until_inactive(&old, |left| left == 0).await, [41, 0, 0]);

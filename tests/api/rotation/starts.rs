@@ -1,4 +1,4 @@
-//! Which starts turn the direction in which keys are rotated.
+//! Starts that reverse the direction of a rotation.
 
 use keywright_harness::{Server, shared_storage};
 
@@ -15,7 +15,7 @@ async fn a_failed_start_does_not_reverse_a_rotation() {
     let address = server.base_url().replace("https://", "");
     let port = address.rsplit(':').next().unwrap();
 
-    // Whatever keeps them from starting, they would have rotated towards the old key.
+    // If these servers started, they would rotate towards the old key.
     let old = || keys.options(&["a", "b"], FAST).storage(&storage);
     for (failing, reason) in [
         (
@@ -44,7 +44,7 @@ async fn a_failed_start_does_not_reverse_a_rotation() {
     server.run_command(&["keys", "rotate"]).expect(0);
 }
 
-/// The ordinals of all starts with another key than the one before; a text, whatever ids are.
+/// Returns the number of key activations and the latest ordinal.
 async fn last_activated(server: &Server) -> String {
     let sql = "select count(*) || ' ' || max(ordinal) from encryption_key_activation";
     server.run_sql(sql).await

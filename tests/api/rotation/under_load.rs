@@ -1,4 +1,4 @@
-//! Requests while keys are rotated.
+//! Requests during a rotation.
 
 use std::{
     fs,
@@ -44,7 +44,7 @@ async fn reads_writes_and_deletes_succeed_during_a_rotation() {
     assert_no_plaintext(slow.directory()).await;
     let [rotated, left, _] = super::usage(&server).await;
     assert!(rotated > 0 && left > 0, "{rotated} {left}");
-    // The folder holds the file that both have on SQLite.
+    // The folder contains the file that both share on SQLite.
     let folder = slow.stop().await;
     load.speed_up();
     let is_over = AtomicBool::new(false);
@@ -94,7 +94,7 @@ fn versions() -> usize {
     versions.map_or(1_500, |number| number.parse().unwrap())
 }
 
-/// Neither a row nor a file of the server holds a value as it was set.
+/// Asserts that no row and no file contains a plaintext value.
 async fn assert_no_plaintext(directory: &Path) {
     let holds = if is_on_postgres() {
         format!("position(convert_to('{CANARY}', 'UTF8') in ciphertext) > 0")

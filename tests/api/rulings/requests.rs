@@ -84,7 +84,7 @@ async fn row_11_unknown_fields_are_reported_before_missing_ones() {
 }
 
 #[tokio::test]
-async fn row_11_v2_operations_that_are_no_array_are_422() {
+async fn row_11_v2_operations_that_are_not_an_array_are_422() {
     let server = Server::start().await;
     let caller = caller(&server).await;
     let permission = format!("/api/v2/permissions/{ID}");
@@ -217,7 +217,7 @@ async fn row_20_parameters_of_the_content_type_are_ignored() {
 }
 
 #[tokio::test]
-async fn row_20_info_and_health_answer_whatever_the_token() {
+async fn row_20_info_and_health_succeed_with_any_token() {
     let server = Server::start().await;
     for path in ["/info", "/health"] {
         let expected = server.send(server.request(Method::GET, path)).await;

@@ -13,21 +13,21 @@ use x509_parser::{der_parser::asn1_rs::FromDer, prelude::X509Certificate};
 
 use crate::given;
 
-/// Sends a body that is written out, because `json!` does not keep how a number was written.
+/// Sends a literal body, because `json!` does not preserve the notation of numbers.
 async fn send(server: &Server, method: Method, path: &str, body: String) -> Answer {
     server
         .send(server.authorized(method, path).body(body))
         .await
 }
 
-/// Generates a credential from parameters that are written out.
+/// Generates a credential from literal parameters.
 async fn generate(server: &Server, name: &str, credential_type: &str, parameters: &str) -> Answer {
     let body =
         format!(r#"{{"name":"{name}","type":"{credential_type}","parameters":{parameters}}}"#);
     send(server, Method::POST, "/api/v1/data", body).await
 }
 
-/// Sets a credential to a value that is written out.
+/// Sets a credential to a literal value.
 async fn set(server: &Server, name: &str, credential_type: &str, value: &str) -> Answer {
     let body = format!(r#"{{"name":"{name}","type":"{credential_type}","value":{value}}}"#);
     send(server, Method::PUT, "/api/v1/data", body).await

@@ -1,4 +1,4 @@
-//! Requests as Spring CredHub sends them.
+//! Requests of Spring CredHub.
 
 use keywright_harness::Server;
 use serde_json::{Value, json};

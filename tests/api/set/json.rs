@@ -5,7 +5,7 @@ use reqwest::Method;
 use serde_json::json;
 
 #[tokio::test]
-async fn an_object_is_kept_whatever_is_in_it() {
+async fn any_object_is_kept_unchanged() {
     let server = Server::start().await;
     for value in [
         json!({}),

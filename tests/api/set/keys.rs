@@ -48,7 +48,7 @@ async fn without_any_key_it_is_400() {
 }
 
 #[tokio::test]
-async fn keys_are_kept_unread() {
+async fn keys_are_kept_without_validation() {
     let server = Server::start().await;
     let value = json!({"public_key": "not a key", "private_key": "-----BEGIN NOTHING-----\n"});
     for credential_type in TYPES {
@@ -65,7 +65,7 @@ async fn keys_are_kept_unread() {
 }
 
 #[tokio::test]
-async fn the_fingerprint_of_a_key_that_was_set_is_null() {
+async fn the_fingerprint_of_a_set_key_is_null() {
     let server = Server::start().await;
     let key = server
         .generate("/made", "ssh", json!({}))

@@ -4,7 +4,7 @@ use keywright_harness::Server;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-/// The most characters that metadata may have as JSON text.
+/// The maximum number of characters in metadata as JSON text.
 const METADATA_CHARACTERS_MAX: usize = 7_000;
 
 async fn set_with(server: &Server, metadata: Value) -> keywright_harness::Answer {
@@ -61,7 +61,7 @@ async fn absent_metadata_is_null_and_never_inherited() {
 }
 
 #[tokio::test]
-async fn metadata_of_7000_characters_is_taken_and_one_more_is_400() {
+async fn metadata_over_7000_characters_is_400() {
     let server = Server::start().await;
     let frame_characters = json!({"a": ""}).to_string().len();
     let longest = "ä".repeat(METADATA_CHARACTERS_MAX - frame_characters);

@@ -1,9 +1,9 @@
-//! The request itself, whatever its type.
+//! The request, independent of the type.
 
 use keywright_harness::Server;
 use serde_json::{Value, json};
 
-/// A value that can be set, for each type but certificate.
+/// A valid value for each type except certificate.
 fn settable() -> [(&'static str, Value); 6] {
     [
         ("value", json!("v")),
@@ -52,7 +52,7 @@ async fn setting_always_adds_a_version_even_of_the_same_value() {
 }
 
 #[tokio::test]
-async fn the_answer_is_what_a_get_returns() {
+async fn the_response_equals_that_of_a_get() {
     let server = Server::start().await;
     for (credential_type, value) in settable() {
         let set = server
@@ -104,7 +104,7 @@ async fn an_unknown_or_missing_type_is_422_and_lists_the_types() {
 }
 
 #[tokio::test]
-async fn the_type_may_have_any_casing_and_is_answered_in_lower_case() {
+async fn the_type_may_have_any_casing_and_is_returned_in_lower_case() {
     let server = Server::start().await;
     for credential_type in ["VALUE", "Value", "vAlUe"] {
         let answer = server

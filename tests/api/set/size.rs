@@ -1,19 +1,19 @@
-//! How large a value may be.
+//! Limits on the size of values.
 
 use keywright_harness::Server;
 use serde_json::json;
 
-/// The most bytes that a value may have.
+/// The maximum size of a value in bytes.
 const VALUE_BYTES_MAX: usize = 65_536;
 
-/// The most bytes that a user's password may have: hashing a longer one takes too long.
+/// The maximum size of a user's password in bytes: hashing a longer one takes too long.
 const USER_PASSWORD_BYTES_MAX: usize = 4_096;
 
-/// The most characters that a public key or a username may have.
+/// The maximum number of characters in a public key or a username.
 const LONG_MEMBER_CHARACTERS_MAX: usize = 7_000;
 
 #[tokio::test]
-async fn a_text_of_64_kib_is_taken_and_one_more_byte_is_413() {
+async fn a_text_over_64_kib_is_413() {
     let server = Server::start().await;
     for credential_type in ["value", "password"] {
         let name = format!("/{credential_type}");
@@ -42,7 +42,7 @@ async fn a_text_of_64_kib_is_taken_and_one_more_byte_is_413() {
 }
 
 #[tokio::test]
-async fn an_object_of_64_kib_is_taken_and_one_more_byte_is_413() {
+async fn an_object_over_64_kib_is_413() {
     let server = Server::start().await;
     let frame_bytes = json!({"a": ""}).to_string().len();
     let object = |bytes: usize| json!({"a": "x".repeat(bytes - frame_bytes)});

@@ -4,7 +4,7 @@ use keywright_harness::Server;
 use serde_json::json;
 
 #[tokio::test]
-async fn any_text_is_kept_as_it_is() {
+async fn any_text_is_kept_unchanged() {
     let server = Server::start().await;
     for text in [
         " ",

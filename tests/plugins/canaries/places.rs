@@ -33,7 +33,7 @@ pub(super) async fn assert_left_nowhere(server: Server, canaries: &Canaries, mar
     canaries.assert_absent("the log at its end", &log);
 }
 
-/// All that stands in the database file and in those that SQLite keeps beside it.
+/// The contents of the database file and of the files that SQLite keeps next to it.
 pub(super) fn database(folder: &Path) -> String {
     let mut contents = String::new();
     for entry in fs::read_dir(folder).unwrap() {

@@ -52,7 +52,7 @@ pub(super) struct Outcome {
 }
 
 impl Load {
-    /// A load on a server that has not begun.
+    /// A load on a server, not yet started.
     pub(super) fn on(server: &Arc<Server>) -> Self {
         Self {
             server: Arc::clone(server),
@@ -63,8 +63,8 @@ impl Load {
         }
     }
 
-    /// Begins requests, one each [`PERIOD`], until it is ended, and waits for their answers. One that is due while
-    /// [`UNDER_WAY_MAX`] are under way is begun as soon as one of these is answered.
+    /// Starts a request every [`PERIOD`] until stopped, and waits for the responses. A request due while
+    /// [`UNDER_WAY_MAX`] are in progress starts as soon as one of these completes.
     pub(super) async fn run(self: &Arc<Self>) -> Outcome {
         let places = Arc::new(Semaphore::new(UNDER_WAY_MAX));
         let mut requests = JoinSet::new();
@@ -96,7 +96,7 @@ impl Load {
         }
     }
 
-    /// Waits until so many more credentials were generated. The first request that fails ends the test.
+    /// Waits until this many more credentials are generated. A failed request fails the test.
     pub(super) async fn generate_more(&self, count: usize) {
         let until = held(&self.generated).len() + count;
         while held(&self.generated).len() < until {
@@ -105,12 +105,12 @@ impl Load {
         }
     }
 
-    /// Begins no more requests.
+    /// Stops starting requests.
     pub(super) fn end(&self) {
         self.has_ended.store(true, Ordering::Relaxed);
     }
 
-    /// Makes a request, and keeps what it made or what is wrong with its answer.
+    /// Sends a request, and records the generated credential or the fault of the response.
     async fn request(&self, number: usize) {
         let newest = held(&self.generated)
             .last_key_value()
@@ -156,12 +156,12 @@ fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The type of what is generated.
+/// The type of the generated credentials.
 pub(super) const CREDENTIAL_TYPE: &str = "plain";
 
-/// The time between two requests: 200 of them are begun in a second.
+/// The time between two requests: 200 per second.
 pub(super) const PERIOD: Duration = Duration::from_millis(5);
 
-/// The most requests under way at once. It is half of what a server takes of one actor, and of what may wait for plugins: so
-/// that on a machine too slow for the load it is the load that waits, and a request that is refused is a failure there too.
+/// The maximum number of concurrent requests. It is half of the server's limit per actor and of its plugin queue: on a
+/// machine too slow for the load, the load waits, and a refused request is a failure there too.
 const UNDER_WAY_MAX: usize = 128;

@@ -26,7 +26,8 @@ async fn call_in_progress_finishes_with_the_old_plugin() {
     panic!("no call was in flight while the plugins were loaded again");
 }
 
-/// Swaps the plugin while a call runs that goes on until its deadline. Whether it was still running after the swap.
+/// Swaps the plugin during a call that runs until its deadline. Returns whether the call was still running after the
+/// swap.
 async fn is_ended_by_what_it_started_with(deadline_ms: u32) -> bool {
     let hostile = |settings: &str| {
         let section = format!(

@@ -74,14 +74,14 @@ async fn reloads_under_load_fail_no_request_and_record_each_digest() {
 /// When a component was configured.
 struct Reign {
     digest: String,
-    /// Before this, the server had not been told of it.
+    /// A time before the server was told to load it.
     began: Instant,
-    /// After this, the server had said that it had loaded the next one.
+    /// A time after the server had loaded the next one.
     ended: Instant,
 }
 
 impl Reign {
-    /// That of the component that is configured now, and of which the server was told then.
+    /// The reign of the configured component, from this time on.
     async fn begin(began: Instant, server: &Server) -> Self {
         Self {
             digest: digest(server).await,
@@ -90,13 +90,13 @@ impl Reign {
         }
     }
 
-    /// Whether the component was, or may have been, configured at some time while this was made.
+    /// Whether the component may have been configured at some time during this request.
     fn may_have_made(&self, generated: &Generated) -> bool {
         generated.answered >= self.began && generated.begun <= self.ended
     }
 }
 
-/// What the load was, for those who watch the test.
+/// Prints the load.
 fn tell(outcome: &Outcome, reigns: &[Reign]) {
     let per_second = |count: usize, time: Duration| {
         f64::from(u32::try_from(count).unwrap_or(u32::MAX)) / time.as_secs_f64()
@@ -111,8 +111,8 @@ fn tell(outcome: &Outcome, reigns: &[Reign]) {
     );
 }
 
-/// A build of the same plugin that calls one member of what it makes by its mark, in the value and in its schema. So
-/// each value tells which build has made it.
+/// A build of the same plugin that names one field of its values by a mark, in the value and in its schema, so that
+/// each value shows the build that generated it.
 fn build(files: &TempDir, mark: &str) -> PathBuf {
     let mut bytes = fs::read(component(CREDENTIAL_TYPE)).unwrap();
     let (member, marked) = (MARKED.as_bytes(), format!("\"{mark}\""));
@@ -129,7 +129,7 @@ fn build(files: &TempDir, mark: &str) -> PathBuf {
     path
 }
 
-/// A server with such a build. However slow the machine is, no call and no write takes longer than it may.
+/// A server with such a build, and timeouts for slow machines.
 fn options(build: &Path) -> Options {
     let section = format!("{}\nlimits = {{ deadline_ms = 600000 }}", section(build));
     Options::default()
@@ -138,7 +138,7 @@ fn options(build: &Path) -> Options {
         .environment("KEYWRIGHT_STORAGE__WAIT_SECONDS_MAX", "600")
 }
 
-/// The digest of what makes the credentials, as the server tells it.
+/// The digest of the plugin that generates the credentials, according to the server.
 async fn digest(server: &Server) -> String {
     let answer = server.get("/api/v1/types").await.expect(200).json();
     let types = answer["types"].as_array().unwrap();
@@ -151,7 +151,7 @@ async fn digest(server: &Server) -> String {
         .to_owned()
 }
 
-/// What a component has made.
+/// The names of the credentials that a component generated.
 async fn names(server: &Server, digest: &str) -> BTreeSet<String> {
     let query = format!("/api/v1/data?generated_by={digest}");
     let found = server.get(&query).await.expect(200).json();
@@ -163,13 +163,13 @@ async fn names(server: &Server, digest: &str) -> BTreeSet<String> {
 /// The marks of the builds that alternate.
 const MARKS: [&str; 3] = ["1st", "2nd", "3rd"];
 
-/// The member that they call by their mark, as it stands in the component.
+/// The field that is named by the mark, as contained in the component.
 const MARKED: &str = "\"now\"";
 
 /// The number of swaps.
 const SWAPS: usize = 6;
 
-/// How many credentials are generated between two swaps at least: more than can be under way.
+/// The minimum number of credentials generated between two swaps: more than the concurrent requests.
 const GENERATED_A_REIGN: usize = 100;
 
 /// A duration longer than the test.

@@ -170,7 +170,7 @@ async fn lines_already_written_are_not_written_again() {
 }
 
 #[tokio::test]
-async fn a_sink_that_does_not_answer_is_one_that_does_not_work() {
+async fn a_sink_that_times_out_counts_as_broken() {
     let (service, trail, sink) = audited(AuditSettings {
         write_time_max: Duration::from_millis(20),
         ..settings(OnAuditFailure::Refuse)

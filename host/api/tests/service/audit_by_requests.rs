@@ -62,7 +62,7 @@ async fn requests_that_are_ready_together_share_a_write() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_request_after_the_other_writes_its_events_in_order() {
+async fn successive_requests_write_their_events_in_order() {
     let (service, _trail, sink) = audited(settings(OnAuditFailure::Refuse));
     let mut clients = JoinSet::new();
     for client in 0..4 {
@@ -162,7 +162,7 @@ async fn the_network_is_served_while_a_sink_stalls() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let serving = tokio::spawn(async move {
-        // The first connection brings a request that is blocked, the second one anything else.
+        // The first connection sends the blocked request, the second one another request.
         for is_blocked in [true, false] {
             let (mut stream, _) = listener.accept().await.unwrap();
             let service = Arc::clone(&service);

@@ -1,4 +1,4 @@
-//! An audit sink that keeps what is written to it, unless it is broken or held.
+//! An audit sink in memory that can fail or block.
 
 use std::{
     io::{self, ErrorKind},
@@ -8,7 +8,7 @@ use std::{
 use keywright_api::audit::{AppendFailed, AuditSink};
 use serde_json::Value;
 
-/// An audit sink of which each clone is the same.
+/// An audit sink whose clones share their state.
 #[derive(Clone, Default)]
 pub(crate) struct KeptSink {
     kept: Arc<Kept>,

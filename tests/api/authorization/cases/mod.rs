@@ -48,9 +48,9 @@ pub(super) enum Before {
 pub(super) enum Lacking {
     /// 403.
     Forbidden,
-    /// 404, as if the credential were not there.
+    /// 404, as if the credential did not exist.
     NotFound,
-    /// 404, as if the permission were not there.
+    /// 404, as if the permission did not exist.
     PermissionNotFound,
     /// 404, as if the CA did not exist.
     AuthorityNotFound,
@@ -80,7 +80,7 @@ const READ: Option<&str> = Some("read");
 const WRITE: Option<&str> = Some("write");
 const DELETE: Option<&str> = Some("delete");
 
-/// A case as most of them are.
+/// A case with the usual properties.
 const USUAL: Case = Case {
     name: "",
     needs: READ,

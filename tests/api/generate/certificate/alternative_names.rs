@@ -23,7 +23,7 @@ async fn generate(server: &Server, alternative_names: Value) -> Answer {
         .await
 }
 
-/// Of which type the one alternative name of a certificate is, and its text.
+/// The type and text of a certificate's only alternative name.
 fn only_name(version: &Value) -> (&'static str, String) {
     let certificate = version["value"]["certificate"].as_str().unwrap();
     with_certificate(certificate, |certificate| {

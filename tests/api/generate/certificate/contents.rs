@@ -274,7 +274,7 @@ async fn extended_key_usages_keep_their_order() {
 }
 
 #[tokio::test]
-async fn key_identifiers_lead_from_the_certificate_to_its_issuer() {
+async fn key_identifiers_link_a_certificate_to_its_issuer() {
     let server = Server::start().await;
     let root = made(
         &server,
@@ -364,6 +364,6 @@ async fn serial_numbers_are_positive_random_and_of_at_most_159_bits() {
         });
     }
     assert_eq!(serials.len(), 12);
-    // That twelve random numbers of 159 bits all lack the upper seven has a chance of 2 to the power of -84.
+    // The probability that twelve random numbers of 159 bits all lack the upper seven is 2 to the power of -84.
     assert!((153..=159).contains(&longest), "{longest}");
 }

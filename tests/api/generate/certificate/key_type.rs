@@ -40,7 +40,7 @@ fn signature_algorithm(version: &Value) -> String {
 }
 
 #[tokio::test]
-async fn each_type_makes_its_key_and_signs_with_its_algorithm() {
+async fn each_type_has_its_own_key_and_signature_algorithm() {
     let server = Server::start().await;
     for (key_type, bits, label, algorithm) in KEY_TYPES {
         let version = generate(&server, "/root", root(key_type))

@@ -8,7 +8,7 @@
 use keywright_harness::{Answer, Server};
 use serde_json::{Value, json};
 
-/// Parameters of a leaf that signs itself, with one more or another one.
+/// Parameters of a self-signed leaf, with one added or replaced.
 fn with(parameter: &str, value: Value) -> Value {
     let mut parameters = json!({"common_name": "leaf", "self_sign": true});
     parameters[parameter] = value;

@@ -59,7 +59,7 @@ fn with(base: &Value, others: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn the_newest_version_is_what_counts() {
+async fn the_newest_version_is_compared() {
     let server = Server::start().await;
     let (short, long) = (json!({"length": 10}), json!({"length": 50}));
     assert_eq!(

@@ -65,7 +65,7 @@ async fn every_parameter_counts_and_defaults_equal_their_absence() {
 }
 
 #[tokio::test]
-async fn a_password_that_was_set_always_differs() {
+async fn a_set_password_always_differs() {
     let server = Server::start().await;
     let thirty_letters = "abcdefghijABCDEFGHIJ0123456789";
     let set = server

@@ -57,7 +57,7 @@ async fn the_deprecated_username_field_counts_alike() {
 }
 
 #[tokio::test]
-async fn a_user_that_was_set_always_differs() {
+async fn a_set_user_always_differs() {
     let server = Server::start().await;
     let value = json!({"username": "ada", "password": "abcdefghijABCDEFGHIJ0123456789"});
     let set = server.set("/a", "user", value).await.expect(200).json();
@@ -69,7 +69,7 @@ async fn a_user_that_was_set_always_differs() {
 }
 
 #[tokio::test]
-async fn after_a_regenerate_the_name_has_become_a_parameter() {
+async fn after_a_regenerate_the_name_is_a_parameter() {
     let server = Server::start().await;
     server.generate("/a", "user", json!({})).await.expect(200);
     let regenerated = server.regenerate("/a").await.expect(200).json();

@@ -171,7 +171,7 @@ async fn row_13_an_authority_that_was_set_in_any_layout_signs() {
     }
 }
 
-/// The work is counted where it runs: on the threads of short plugin calls, which are bounded in number.
+/// The work is counted on the threads of short plugin calls, whose number is bounded.
 #[tokio::test]
 async fn row_13_certificates_are_checked_on_threads_of_their_own() {
     let Some(openssl) = Openssl::available() else {

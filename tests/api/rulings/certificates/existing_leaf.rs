@@ -80,7 +80,7 @@ async fn generate_as(caller: &Caller, mode: &str) -> Answer {
 }
 
 #[tokio::test]
-async fn row_06_a_ca_that_is_no_authority_is_400_in_every_mode() {
+async fn row_06_a_non_ca_certificate_is_400_in_every_mode() {
     let server = server_with_leaf().await;
     let lone = json!({"common_name": "lone", "self_sign": true, "key_type": "ed25519"});
     server
@@ -99,7 +99,7 @@ async fn row_06_a_ca_that_is_no_authority_is_400_in_every_mode() {
 }
 
 #[tokio::test]
-async fn row_06_a_leaf_is_kept_while_its_ca_is_there() {
+async fn row_06_a_leaf_is_kept_while_its_ca_exists() {
     let server = server_with_leaf().await;
     for mode in ["no-overwrite", "converge"] {
         generate(&server, mode, "/root").await.expect(200);
@@ -111,7 +111,7 @@ async fn row_06_a_leaf_is_kept_while_its_ca_is_there() {
         .set("/root", "certificate", without_key)
         .await
         .expect(200);
-    // Nothing is signed, so that no key is needed.
+    // Nothing is signed, so no key is needed.
     for mode in ["no-overwrite", "converge"] {
         generate(&server, mode, "/root").await.expect(200);
     }

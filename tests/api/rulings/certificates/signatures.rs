@@ -1,4 +1,4 @@
-//! Row 7: by which algorithms the signature of a set leaf is verified.
+//! Row 7: algorithms for verifying the signature of a set leaf.
 
 #![expect(
     clippy::unwrap_used,
@@ -257,7 +257,7 @@ async fn row_07_keys_beyond_the_limits_are_refused_before_computing() {
     }
 }
 
-/// A public RSA key of any numbers, and signatures of zeros.
+/// A public RSA key with arbitrary numbers, and signatures of zeros.
 struct HostileKey(Vec<u8>);
 
 impl HostileKey {

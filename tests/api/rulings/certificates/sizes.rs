@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 /// The limit of a value, in bytes of JSON.
 const VALUE_BYTES_MAX: usize = 65_536;
 
-/// The longest that a request may take here, which also a loaded machine keeps while time grows with the size alone.
+/// The timeout of a request, generous enough for a busy machine if the time is linear in the size.
 const LONGEST: Duration = Duration::from_secs(20);
 
 fn parameters(signer: &Value, names: usize) -> Value {
@@ -29,7 +29,7 @@ fn parameters(signer: &Value, names: usize) -> Value {
     parameters
 }
 
-/// Generates the certificate with the most alternative names that the server takes.
+/// Generates the certificate with the most alternative names that the server accepts.
 async fn generate_largest(server: &Server, name: &str, signer: &Value) -> Value {
     let (mut taken, mut refused) = (1, 4_096);
     let mut largest = Value::Null;

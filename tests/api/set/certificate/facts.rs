@@ -57,7 +57,7 @@ async fn a_root_keeps_the_ca_that_was_sent() {
 }
 
 #[tokio::test]
-async fn a_certificate_of_x509_version_1_is_taken() {
+async fn a_certificate_of_x509_version_1_is_accepted() {
     let server = Server::start().await;
     let answer = set(&server, json!({"certificate": VERSION_1})).await;
     assert_eq!(answer["certificate_authority"], false);
