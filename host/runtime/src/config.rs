@@ -1,4 +1,4 @@
-//! What an operator configures of plugins and their sandbox.
+//! The configuration of plugins and their sandbox.
 
 use std::{collections::BTreeMap, fmt, num::NonZeroUsize, path::PathBuf, time::Duration};
 
@@ -8,14 +8,14 @@ use serde_json::{Map, Value};
 
 use crate::{component_file::ComponentSource, lane::QueueLimits, tested::TestedComponents};
 
-/// Everything that [`Runtime::load`](crate::Runtime::load) needs to know.
+/// The configuration for [`Runtime::load`](crate::Runtime::load).
 #[derive(Clone, Debug)]
 pub struct RuntimeConfig {
-    /// What holds for all plugins together.
+    /// The settings shared by all plugins.
     pub sandbox: SandboxConfig,
-    /// The generators, by the credential type that each makes.
+    /// The generators, by credential type.
     pub generators: BTreeMap<String, PluginConfig>,
-    /// The plugin that finds references in documents, if there is one.
+    /// The plugin that finds references in documents, if any.
     pub resolver: Option<PluginConfig>,
     /// The components whose randomness need not be tested.
     pub tested: TestedComponents,
@@ -63,21 +63,21 @@ pub struct SandboxConfig {
     pub rest_seconds: u64,
 }
 
-/// The longest time for which compiled components may be kept unused, in days.
+/// The maximum of `cache_unused_days_max`, in days.
 const CACHE_UNUSED_DAYS_MAX_MAX: u64 = 3_650;
-/// The most threads that a lane may have.
+/// The maximum number of threads of a lane.
 pub(crate) const THREADS_PER_LANE_MAX: usize = 256;
-/// The most calls that may wait in a lane.
+/// The maximum number of queued calls of a lane.
 const QUEUE_LENGTH_MAX: usize = 65_536;
-/// The longest time after which a caller is told to try again, in seconds.
+/// The maximum of `retry_after_seconds`.
 const RETRY_AFTER_SECONDS_MAX: u64 = 3_600;
-/// The most calls of one component that may be cut short in a row.
+/// The maximum of `faults_max`.
 const FAULTS_MAX_MAX: u64 = 1_000_000;
-/// The longest time for which the calls of a component are refused, in seconds.
+/// The maximum of `rest_seconds`.
 const REST_SECONDS_MAX: u64 = 3_600;
 
 impl SandboxConfig {
-    /// The defaults, with this cache directory.
+    /// Returns the defaults with this cache directory.
     #[must_use]
     pub fn new(cache_directory: PathBuf) -> Self {
         Self {
@@ -92,7 +92,7 @@ impl SandboxConfig {
         }
     }
 
-    /// The first setting that is outside its bounds: its name, and the most that it may be. The least is 1 for all.
+    /// Returns the name and the maximum of the first setting that is out of range. All minimums are 1.
     pub(crate) fn out_of_bounds(&self) -> Option<(&'static str, u64)> {
         let number = |value: usize| u64::try_from(value).unwrap_or(u64::MAX);
         let threads = self.threads_per_lane.map_or(1, usize::from);
@@ -130,7 +130,7 @@ impl SandboxConfig {
         .map(|(setting, _, max)| (setting, max))
     }
 
-    /// How long what is in the cache's folder is kept after it was last used.
+    /// Returns the time after which unused files in the cache folder expire.
     #[must_use]
     pub fn cache_unused_max(&self) -> Duration {
         Duration::from_secs(self.cache_unused_days_max.saturating_mul(24 * 60 * 60))
@@ -175,14 +175,14 @@ fn default_rest_seconds() -> u64 {
 pub struct PluginConfig {
     /// The component.
     pub component: ComponentSource,
-    /// The SHA-256 that the component must have, in lower-case hexadecimal; any will do where nothing is said.
+    /// The required SHA-256 of the component, in lower-case hexadecimal; `None` permits any component.
     pub sha256: Option<String>,
-    /// What the plugin is given with each call, as its author has it. It may hold secrets, and is never shown.
+    /// The plugin's own settings, passed with each call. They may contain secrets and are never logged.
     pub settings: Map<String, Value>,
-    /// What of the host's the plugin may use. One that imports more is refused.
+    /// The host interfaces that the plugin may use. A plugin that imports others is refused.
     pub grants: Vec<Grant>,
-    /// Whether its values may be derived from its parameters alone. A generator that says of itself that its values are
-    /// not random is refused without this; all others are held to the random bits that they declare, in any case.
+    /// Whether its values may be derived only from its parameters. Without this, a generator that declares no random bits is
+    /// refused. Generators that declare random bits are tested in any case.
     pub derived: bool,
     /// The limits of each call.
     pub limits: Limits,
@@ -250,7 +250,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The first limit that is outside its bounds: its name, the least and the most it may be.
+    /// Returns the name, the minimum and the maximum of the first limit that is out of range.
     pub(crate) fn out_of_bounds(&self) -> Option<(&'static str, u64, u64)> {
         let bytes = |bytes: usize| u64::try_from(bytes).unwrap_or(u64::MAX);
         [
@@ -277,11 +277,11 @@ impl Limits {
     }
 }
 
-/// The size to which linear memories may be allowed to grow, in bytes: 64 KiB to 4 GiB.
+/// The range of `memory_bytes_max`: 64 KiB to 4 GiB.
 const MEMORY_BYTES_BOUNDS: (u64, u64) = (64 << 10, 4 << 30);
-/// How long a call may be allowed to take, in milliseconds.
+/// The range of `deadline_ms`.
 const DEADLINE_MS_BOUNDS: (u64, u64) = (10, 600_000);
-/// What a call may be allowed to be given, or to return, in bytes: 1 KiB to 16 MiB.
+/// The range of `input_bytes_max` and `output_bytes_max`: 1 KiB to 16 MiB.
 const MESSAGE_BYTES_BOUNDS: (u64, u64) = (1 << 10, 16 << 20);
 
 #[cfg(test)]
@@ -291,7 +291,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn limits_one_past_each_bound_are_found() {
+    fn limits_one_past_each_bound_are_out_of_range() {
         let limits = Limits::default();
         assert_eq!(limits.out_of_bounds(), None);
         for (outside, name) in [
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn debug_leaves_the_settings_out() {
+    fn debug_omits_the_settings() {
         let settings = json!({"token": "hunter2"});
         let plugin = PluginConfig {
             component: PathBuf::from("p.wasm").into(),

@@ -118,7 +118,7 @@ fn test_vectors_are_next_to_the_component_or_elsewhere() {
     for (expectation, reason) in [
         (
             json!({"random": alice, "value": {}}),
-            "another value was made",
+            "it generated another value",
         ),
         (
             json!({"random": "00ff", "value": {}}),
@@ -127,7 +127,7 @@ fn test_vectors_are_next_to_the_component_or_elsewhere() {
         (json!({"parameters": {"length": 3}, "value": {}}), "length"),
         (
             json!({"random": alice, "refused": "length"}),
-            "a value was made",
+            "it generated a value",
         ),
         (
             json!({"parameters": {"length": 3}, "refused": "size"}),

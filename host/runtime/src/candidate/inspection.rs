@@ -1,4 +1,4 @@
-//! What can be told of a component without making a value.
+//! Inspecting a component without generating a value.
 
 use std::sync::Arc;
 
@@ -15,39 +15,39 @@ use crate::{
     versions::{BuiltFor, named_versions},
 };
 
-/// What a component is, what it needs, and what it says of itself.
+/// A description of a component: its interfaces, the grants it requires, and its own description.
 #[derive(Debug, Serialize)]
 pub struct Inspection {
     /// Its size, in bytes.
     pub bytes: u64,
     /// Its SHA-256, in lower-case hexadecimal.
     pub sha256: String,
-    /// What it imports.
+    /// The imported interfaces.
     pub imports: Vec<String>,
-    /// What it exports.
+    /// The exported interfaces.
     pub exports: Vec<String>,
-    /// What its configuration must grant it.
+    /// The grants that its configuration needs.
     pub grants: Vec<Grant>,
-    /// The version of the interfaces that it was built for, if it is a plugin; all of them when it mixes several.
+    /// The version of the interfaces that it was built for, if it is a plugin; all versions if it mixes several.
     pub interface_version: Option<String>,
-    /// What it says of itself, if it is a generator that a server would load.
+    /// Its own description, if it is a generator that a server would load.
     pub generator: Option<InspectedGenerator>,
     /// Whether it is a resolver.
     pub is_resolver: bool,
-    /// Why no server would load it, if so.
+    /// The reason why a server would refuse it, if any.
     pub refusal: Option<String>,
 }
 
-/// What a generator says of itself.
+/// A generator's description.
 #[derive(Debug, Serialize)]
 pub struct InspectedGenerator {
-    /// The credential type that it makes.
+    /// The credential type that it generates.
     pub credential_type: String,
     /// Its own version.
     pub plugin_version: String,
-    /// What it makes, in one line.
+    /// A one-line summary.
     pub summary: String,
-    /// How many random bits go into the secret parts of a value at least; none when it derives its values.
+    /// The declared minimum of random bits in the secret parts of a value; `None` if it derives its values.
     pub entropy_bits_min: Option<u32>,
     /// The parameter that names an issuer.
     pub issuer_parameter: Option<String>,
@@ -58,10 +58,10 @@ pub struct InspectedGenerator {
 }
 
 impl Candidate {
-    /// Looks at the component, and asks it what it is.
+    /// Inspects the component and calls its `describe` function.
     ///
     /// # Errors
-    /// When the system gives no thread.
+    /// If the operating system can't start a thread.
     pub fn inspect(&self) -> Result<Inspection, CandidateFailure> {
         let outline = &self.outline;
         let versions = named_versions(outline);

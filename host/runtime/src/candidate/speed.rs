@@ -1,4 +1,4 @@
-//! How long calls take.
+//! Measuring the duration of calls.
 
 use std::{
     sync::Arc,
@@ -10,37 +10,37 @@ use serde_json::{Map, Value};
 use super::{Candidate, CandidateFailure, issuerless, on_calling_thread};
 use crate::{generator::describe, host::random::RandomSource};
 
-/// How many calls are made before those that are measured.
+/// The number of warm-up calls before the measured calls.
 const CALLS_BEFORE: u32 = 10;
 
-/// How long calls take, one after the other on one thread, each in an instance of its own.
+/// The durations of sequential calls on one thread, each in a fresh instance.
 #[derive(Clone, Copy, Debug)]
 pub struct Speed {
-    /// How many calls were measured.
+    /// The number of measured calls.
     pub calls: u32,
-    /// Making an instance, and ending it.
+    /// Creating and dropping an instance.
     pub instantiation: Quantiles,
-    /// The overhead of a call: making an instance, calling the function that has next to nothing to do (`describe`), and
-    /// ending the instance. It is what the sandbox and the guest's language cost, whatever the plugin makes.
+    /// The overhead of a call: creating an instance, calling a trivial function (`describe`), and dropping the instance. This is
+    /// the cost of the sandbox and the guest's language.
     pub overhead: Quantiles,
-    /// Making a value: the same with `generate`, and what the host checks of the value.
+    /// Generating a value: the same with `generate`, including the host's checks of the value.
     pub call: Quantiles,
 }
 
-/// By when most have ended.
+/// Quantiles of durations.
 #[derive(Clone, Copy, Debug)]
 pub struct Quantiles {
-    /// By when half of them have.
+    /// The median.
     pub p50: Duration,
-    /// By when 99 of 100 have.
+    /// The 99th percentile.
     pub p99: Duration,
 }
 
 impl Candidate {
-    /// Measures so many calls with these parameters, or with the first of the `examples` in the parameters schema.
+    /// Measures `calls` calls with these parameters, or with the first of the `examples` in the parameters schema.
     ///
     /// # Errors
-    /// When one of them fails.
+    /// If a call fails.
     pub fn measure(
         &self,
         given: Option<Map<String, Value>>,
@@ -97,7 +97,7 @@ fn quantiles(
     })
 }
 
-/// The first of sorted durations that so many of a hundred do not exceed.
+/// Returns a percentile of sorted durations.
 fn quantile(durations: &[Duration], of_hundred: usize) -> Duration {
     let rank = (durations.len() * of_hundred).div_ceil(100);
     durations
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quantiles_are_of_those_that_were_measured() {
+    fn quantiles_are_measured_durations() {
         let durations: Vec<_> = (1..=200).map(Duration::from_millis).collect();
         for (of_hundred, expected_ms) in [(50, 100), (99, 198), (100, 200)] {
             let expected = Duration::from_millis(expected_ms);

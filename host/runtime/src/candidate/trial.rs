@@ -1,4 +1,4 @@
-//! What a generator must keep to, tried out.
+//! Testing a generator against its contract.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -21,55 +21,55 @@ use crate::{
     usage::Usage,
 };
 
-/// How many values are made to be held against their schema.
+/// The number of values generated to check them against their schema.
 const VALUES: u32 = 20;
 /// A parameter that no plugin knows.
 const UNKNOWN_PARAMETER: &str = "keywright-unknown-parameter";
 
-/// What came of trying a generator out.
+/// The results of testing a generator.
 #[derive(Debug, Serialize)]
 pub struct Trial {
-    /// What was looked at, in this order.
+    /// The checks, in order of execution.
     pub checks: Vec<Check>,
-    /// The most of each limit that a call of these checks used, whichever it was.
+    /// The peak usage of each limit by any call of these checks.
     pub limits: Vec<LimitUsed>,
-    /// What is known of the randomness of its values; nothing when they are derived, or none could be made.
+    /// The report of the entropy test; `None` if values are derived, or none could be generated.
     pub entropy: Option<EntropyReport>,
 }
 
 impl Trial {
-    /// Whether nothing was found.
+    /// Whether all checks passed.
     #[must_use]
     pub fn is_passed(&self) -> bool {
         self.checks.iter().all(|check| check.fault.is_none())
     }
 }
 
-/// One thing that was looked at.
+/// One check.
 #[derive(Debug, Serialize)]
 pub struct Check {
-    /// What should be so.
+    /// The expected behaviour.
     pub claim: String,
-    /// Why it is not.
+    /// The deviation, if the check failed.
     pub fault: Option<String>,
 }
 
-/// How much of a limit was used.
+/// The usage of a limit.
 #[derive(Debug, Serialize)]
 pub struct LimitUsed {
-    /// The limit, as it is configured.
+    /// The setting of the limit.
     pub limit: &'static str,
-    /// The most that a call used.
+    /// The peak usage of a call.
     pub used: u64,
     /// The limit's value.
     pub max: u64,
 }
 
 impl Candidate {
-    /// Tries the generator out, with the first of the examples in its parameters schema and with these expectations.
+    /// Tests the generator with the first of the examples in its parameters schema, and with these vectors.
     ///
     /// # Errors
-    /// When no server would load it for another reason than its randomness.
+    /// If a server would refuse it for a reason other than its randomness.
     pub fn test(&self, vectors: &[Vector], now_seconds: u64) -> Result<Trial, CandidateFailure> {
         on_calling_thread(|| {
             let usage = Arc::new(Usage::default());
@@ -106,11 +106,11 @@ impl Candidate {
         })?
     }
 
-    /// Tests the randomness of a generator's values as a server does when it loads the component. `false` for a resolver, and
-    /// for a generator whose values are derived.
+    /// Tests the randomness of a generator's values as a server does when it loads the component. Returns `false` for a resolver,
+    /// and for a generator whose values are derived.
     ///
     /// # Errors
-    /// When no server would load the component.
+    /// If a server would refuse the component.
     pub fn is_random(&self) -> Result<bool, CandidateFailure> {
         if self.is_resolver() {
             return Ok(false);
@@ -129,7 +129,7 @@ impl Candidate {
         })?
     }
 
-    /// A guest whose calls count towards this usage.
+    /// Returns a guest whose calls are recorded in `usage`.
     fn counted_guest(
         &self,
         random: Arc<dyn RandomSource>,
@@ -150,18 +150,18 @@ impl Candidate {
         });
         if random.has_run_out() {
             return Err(format!(
-                "it drew more than the {} random bytes that are given",
+                "it drew more than the {} random bytes of the expectation",
                 vector.random.len()
             ));
         }
         match (&vector.expected, made) {
             (Expected::Value(expected), Ok(value)) => {
                 let value: Value = keywright_json::read(value.expose()).unwrap_or_default();
-                let differs = || "another value was made".to_owned();
+                let differs = || "it generated another value".to_owned();
                 (value == *expected).then_some(()).ok_or_else(differs)
             }
             (Expected::Value(_), Err(failure)) => Err(failure.to_string()),
-            (Expected::Refused(_), Ok(_)) => Err("a value was made".to_owned()),
+            (Expected::Refused(_), Ok(_)) => Err("it generated a value".to_owned()),
             (Expected::Refused(member), Err(failure)) => match refused_member(&failure) {
                 Some(refused) if refused == member => Ok(()),
                 _ => Err(failure.to_string()),
@@ -205,7 +205,7 @@ impl Candidate {
     ) -> Result<(Check, Option<EntropyReport>), CandidateFailure> {
         let random = Arc::new(RepeatableRandom::new());
         let mut guest = self.counted_guest(Arc::clone(&random) as Arc<dyn RandomSource>, usage)?;
-        // They would be those of thousands of calls.
+        // The test makes thousands of calls.
         guest.plugin.notes = None;
         let Some(declared_bits) = guest.description.entropy_bits_min else {
             let claim =
@@ -258,7 +258,11 @@ fn idempotent(guest: &GeneratorGuest) -> Result<(), String> {
     if members(&once) == members(&twice) {
         return Ok(());
     }
-    Err(format!("of {} it made {}", once.to_json(), twice.to_json()))
+    Err(format!(
+        "it normalized {} to {}",
+        once.to_json(),
+        twice.to_json()
+    ))
 }
 
 fn refuses_unknown(guest: &GeneratorGuest) -> Result<(), String> {
@@ -270,7 +274,7 @@ fn refuses_unknown(guest: &GeneratorGuest) -> Result<(), String> {
         Err(PluginFailure::ParametersRefused(_)) => Ok(()),
         Err(failure) => Err(failure.to_string()),
         Ok(_) => Err(format!(
-            "{UNKNOWN_PARAMETER} was taken; set additionalProperties to false, or refuse it in normalize"
+            "it accepted {UNKNOWN_PARAMETER}; set additionalProperties to false, or reject it in normalize"
         )),
     }
 }
@@ -286,7 +290,7 @@ fn makes_values(guest: &GeneratorGuest, now_seconds: u64) -> Result<(), String> 
     Ok(())
 }
 
-/// The parameter that a refusal names; empty where it names none in particular.
+/// Returns the parameter that a refusal names, or the empty string if it names none.
 fn refused_member(failure: &CandidateFailure) -> Option<&str> {
     match failure {
         CandidateFailure::Failed(PluginFailure::ParametersRefused(Violation {

@@ -1,4 +1,4 @@
-//! What an author writes down of values: which parameters and random bytes give which.
+//! Test vectors: the expected value for given parameters and random bytes.
 
 use std::sync::{
     Mutex, PoisonError,
@@ -10,30 +10,30 @@ use serde_json::{Map, Value};
 
 use crate::host::random::{RandomSource, RandomUnavailable};
 
-/// One expectation of a plugin: which value is made, or which parameter is refused.
+/// A test vector: the expected value, or the parameter that must be refused.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(try_from = "Written")]
 pub struct Vector {
-    /// What a caller asks for.
+    /// The parameters of the request.
     pub(super) parameters: Map<String, Value>,
-    /// The random bytes that the host gives. More than these can't be drawn.
+    /// All random bytes that the guest can draw.
     pub(super) random: Vec<u8>,
     /// The time of the call, in seconds since 1970.
     pub(super) now_seconds: u64,
-    /// What comes of it.
+    /// The expected result.
     pub(super) expected: Expected,
 }
 
-/// What comes of parameters.
+/// An expected result.
 #[derive(Clone, Debug)]
 pub(super) enum Expected {
     /// This value.
     Value(Value),
-    /// A refusal that names this parameter; the empty name stands for none in particular.
+    /// A refusal that names this parameter; the empty string if it names none.
     Refused(String),
 }
 
-/// An expectation as it is written.
+/// The JSON form of a [`Vector`].
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Written {
@@ -59,13 +59,13 @@ impl TryFrom<Written> for Vector {
             expected: match (written.value, written.refused) {
                 (Some(value), None) => Expected::Value(value),
                 (None, Some(member)) => Expected::Refused(member),
-                _ => return Err("either value or refused must be there"),
+                _ => return Err("exactly one of value and refused is required"),
             },
         })
     }
 }
 
-/// The bytes that these hexadecimal digits are.
+/// Decodes hexadecimal digits.
 fn bytes(digits: &str) -> Option<Vec<u8>> {
     let pairs = digits.as_bytes().chunks(2);
     let bytes = pairs.map(|pair| {
@@ -76,24 +76,24 @@ fn bytes(digits: &str) -> Option<Vec<u8>> {
 }
 
 impl Vector {
-    /// The expectations in a text: a JSON array.
+    /// Parses a JSON array of vectors.
     ///
     /// # Errors
-    /// When it is none.
+    /// If the text is malformed.
     pub fn parse_all(text: &str) -> Result<Vec<Self>, VectorsMalformed> {
         let vectors: Value = keywright_json::read(text).map_err(serde_json::Error::from)?;
         Ok(serde_json::from_value(vectors)?)
     }
 }
 
-/// A text does not hold expectations of a plugin.
+/// The error for malformed test vectors.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "it is not a JSON array of objects with parameters, random, now_seconds, and either value or refused"
 )]
 pub struct VectorsMalformed(#[from] serde_json::Error);
 
-/// A source that gives these bytes and no more.
+/// A random source with a fixed number of bytes.
 pub(super) struct GivenBytes {
     left: Mutex<std::vec::IntoIter<u8>>,
     has_run_out: AtomicBool,
@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_expectation_has_a_value_or_a_refusal() {
+    fn a_vector_has_either_a_value_or_a_refusal() {
         for text in [
             r#"[{"parameters": {}, "random": "00ff", "now_seconds": 1, "value": {"a": 1}}]"#,
             r#"[{"value": 1}, {"refused": "length"}, {"refused": ""}]"#,
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_bytes_are_given_than_there_are() {
+    fn the_source_fails_when_its_bytes_run_out() {
         let source = GivenBytes::new(vec![1, 2, 3]);
         let mut bytes = [0; 2];
         source.fill(&mut bytes).unwrap();

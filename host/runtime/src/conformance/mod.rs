@@ -1,26 +1,25 @@
-//! Entropy conformance: whether what a generator makes comes of the host's randomness alone, and holds as much of it as
-//! the plugin says of itself.
+//! The entropy test: verifies that a generator's values depend only on the host's randomness, and contain as many random
+//! bits as the plugin declares.
 //!
-//! The runtimes that guests of other languages carry have random generators of their own, and these can be constant: each
-//! fresh instance then makes the same secret. Nothing of that shows in one value. So a generator is made to generate, in
-//! fresh instances, from streams that the host can give again ([`stream`]), with the first of the `examples` in its
-//! parameters schema, or without parameters where there are none. Five rules are held, in this order:
+//! The language runtimes in guests have their own random generators, which can be constant: each fresh instance then
+//! generates the same secret. A single value does not reveal this. The test therefore generates many values, each in a fresh
+//! instance and from a repeatable stream of random bytes ([`stream`]), with the first of the `examples` in the parameters
+//! schema, or without parameters if there are none. It checks five rules, in this order:
 //!
-//! 1. The same stream twice gives the same value ([`EntropyFault::Unrepeatable`]).
-//! 2. Another stream gives another value, in every secret part of it ([`EntropyFault::Constant`]).
-//! 3. As many bits are drawn as are declared, for each value ([`EntropyFault::TooFewDrawn`]).
-//! 4. What is drawn is used: a single flipped bit gives another value ([`EntropyFault::Unused`]).
-//! 5. Many values hold no two that are alike ([`EntropyFault::Repeated`]), and their characters no less than what is
-//!    declared ([`EntropyFault::Biased`]).
+//! 1. The same stream yields the same value ([`EntropyFault::Unrepeatable`]).
+//! 2. Different streams change every secret part of the value ([`EntropyFault::Constant`]).
+//! 3. Each value draws at least the declared number of bits ([`EntropyFault::TooFewDrawn`]).
+//! 4. The drawn bits are used: flipping a single bit changes the value ([`EntropyFault::Unused`]).
+//! 5. Values do not repeat ([`EntropyFault::Repeated`]), and the frequencies of their characters permit the declared bits
+//!    ([`EntropyFault::Biased`]).
 //!
-//! What is measured against the declared bits, and how sure the host is, is in [`statistics`] and [`positions`]. A plugin
-//! that keeps the contract is refused with a probability below 10⁻⁹ for each of these measurements. The streams follow
-//! from the component's digest, so a verdict is the same each time, and an author, who can't put the digest into the
-//! component, can't prepare for it. Each component is looked at to the same extent, but for those whose calls compute for
-//! long ([`Effort`]): of them few values are seen, which is enough to find what is constant, is not repeatable or draws too
-//! little, but not that characters come in the wrong frequencies. [`EntropyReport`] says how many they were.
+//! [`statistics`] and [`positions`] define the measures and their bounds. Each of them refuses a correct plugin with a
+//! probability below 10⁻⁹. The streams are derived from the component's digest, so the verdict is deterministic, and an author
+//! can't prepare for it, as a component can't contain its own digest. The test is the same for all components, except those
+//! with slow calls ([`Effort`]): their few values suffice to find constant or unrepeatable values and too few drawn bits, but
+//! not skewed characters. [`EntropyReport`] has the number of values.
 //!
-//! What a plugin does on purpose in rare calls is not found so, and more is not found than what breaks these rules.
+//! The test does not detect deliberate misbehaviour in rare calls, nor anything other than violations of these rules.
 
 mod fault;
 mod observed;
@@ -38,65 +37,65 @@ use observed::Observed;
 use statistics::{IMPLAUSIBLE, ln_chance_of_at_most, ln_chance_of_repetitions};
 pub(crate) use stream::{RepeatableRandom, Stream};
 
-/// The version of these rules. A verdict by another version is made anew.
+/// The version of these rules. Verdicts of other versions are discarded.
 pub(crate) const RULES_VERSION: u32 = 2;
 
-/// The part of the bits which must count, if as many count as are declared: the rest is for what the streams differ in.
+/// The fraction of the expected bits that must affect the value. The rest allows for variation between streams.
 const COUNTING_SHARE: f64 = 7.0 / 8.0;
 
-/// What was looked at, and what came of it.
+/// The result of an entropy test.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct EntropyReport {
-    /// How many random bits the plugin says that go into a value at least.
+    /// The declared minimum of random bits in a value.
     pub declared_bits: u32,
-    /// How many bits were drawn for a value at least.
+    /// The minimum of bits drawn for a value.
     pub drawn_bits: u64,
-    /// How many values were made, each of another stream.
+    /// The number of values, each from another stream.
     pub values: u32,
-    /// How many bits were flipped, each in a call of its own.
+    /// The number of flipped bits, each in a separate call.
     pub flipped_bits: u32,
-    /// The rules that are not kept, in their order. Who breaks one often breaks those after it too.
+    /// The violated rules, in order. A violation often entails violations of later rules.
     pub faults: Vec<EntropyFault>,
 }
 
 impl EntropyReport {
-    /// The first rule that is not kept, if there is one.
+    /// Returns the first violated rule, if any.
     #[must_use]
     pub fn fault(&self) -> Option<&EntropyFault> {
         self.faults.first()
     }
 }
 
-/// What is looked at.
+/// A generator under test.
 pub(crate) trait Subject {
-    /// Why there may be no value.
+    /// The error of a failed generation.
     type Failure;
 
-    /// Makes a value out of a stream.
+    /// Generates a value from a stream.
     ///
     /// # Errors
-    /// When there is none.
+    /// If generation fails.
     fn make(&mut self, stream: Stream) -> Result<Made, Self::Failure>;
 
-    /// How long has been computed so far. From one call to the next, it grows by what the call took of a processor.
+    /// Returns the processor time used by all calls so far.
     fn computed(&self) -> Duration;
 }
 
-/// A value that was made.
+/// A generated value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Made {
     /// The value, as text.
     pub(crate) text: String,
-    /// Its secret parts as text, by their places in it; the value as a whole where none is secret.
+    /// Its secret parts as text, by their paths; the whole value if no part is secret.
     pub(crate) secrets: BTreeMap<String, String>,
-    /// How many bits were drawn for it.
+    /// The number of bits drawn for it.
     pub(crate) drawn_bits: u64,
 }
 
-/// Looks at what makes values that are to hold so many random bits, on streams of this seed.
+/// Tests a generator that declares this number of random bits, with streams derived from `seed`.
 ///
 /// # Errors
-/// When a value could not be made.
+/// If a value can't be generated.
 pub(crate) fn examine<S: Subject>(
     subject: &mut S,
     declared_bits: u32,
@@ -114,7 +113,7 @@ pub(crate) fn examine<S: Subject>(
 }
 
 impl Observed {
-    /// How many bits were drawn for a value at least.
+    /// Returns the minimum of bits drawn for a value.
     fn drawn_bits(&self) -> u64 {
         let drawn = self.values.iter().map(|made| made.drawn_bits);
         drawn.min().unwrap_or_default()
@@ -134,7 +133,7 @@ impl Observed {
         .collect()
     }
 
-    /// A secret part that is the same in every value.
+    /// Checks that no secret part is the same in every value.
     fn constant(&self) -> Option<EntropyFault> {
         let (first, others) = self.values.split_first()?;
         let is_constant = |(place, text): &(&String, &String)| {
@@ -157,7 +156,7 @@ impl Observed {
         })
     }
 
-    /// Whether fewer bits count than there should, beyond chance.
+    /// Checks that the number of bits that affect the value is plausible.
     fn unused(&self) -> Option<EntropyFault> {
         let shares = self.values.iter().map(|made| {
             let drawn = bits(made.drawn_bits);
@@ -174,7 +173,7 @@ impl Observed {
         })
     }
 
-    /// Whether values are alike more often than chance has it.
+    /// Checks that the number of equal values is plausible.
     fn repeated(&self) -> Option<EntropyFault> {
         let mut alike: BTreeMap<&BTreeMap<String, String>, u32> = BTreeMap::new();
         for made in &self.values {

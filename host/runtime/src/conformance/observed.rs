@@ -1,68 +1,66 @@
-//! What is made of a generator to look at it, and how much.
+//! Generating the values for an entropy test, within a limit of processor time.
 
 use std::time::Duration;
 
 use super::{Made, Stream, Subject, count, stream};
 
-/// The most values that are looked at.
+/// The maximum number of values.
 pub(super) const VALUES_MAX: u32 = 2_000;
-/// The most bits that are flipped, each by itself in a call of its own.
+/// The maximum number of flipped bits, each in a separate call.
 pub(super) const FLIPS_MAX: u32 = 1_024;
 
-/// How much a generator may be looked at: with [`VALUES_MAX`] values and [`FLIPS_MAX`] flipped bits, unless all these calls
-/// would compute for longer than this.
+/// The effort of a test: [`VALUES_MAX`] values and [`FLIPS_MAX`] flipped bits, unless these calls would exceed a limit of
+/// processor time.
 ///
-/// It is computing that counts, not time that passes: what else a machine does, and how long it stands still, makes no
-/// difference.
+/// The limit is on processor time, so the load of the machine makes no difference.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Effort {
-    /// How long all calls may compute together.
+    /// The maximum processor time of all calls.
     pub(super) computing_max: Duration,
-    /// How many values are made, and how many bits flipped, of a generator for which that is too little.
+    /// The number of values, and of flipped bits, for generators that are too slow for the full test.
     pub(super) few: u32,
 }
 
 impl Effort {
-    /// When a server loads a component, which happens once for each. Where a call computes for more than three milliseconds,
-    /// as those that look for large primes do, few are made, so that a server which has several such plugins still
-    /// starts within seconds.
+    /// For a server that loads a component, once per component. Generators with calls of more than three milliseconds, such as
+    /// searches for large primes, get the reduced test, so that a server with several of them starts within seconds.
     ///
-    /// Sixteen flips are enough to refuse what has no use for any bit that it draws; eight would not be.
+    /// Sixteen flips suffice to refuse a generator that uses none of its drawn bits; eight would not.
     pub(crate) const AT_START: Self = Self {
         computing_max: Duration::from_secs(10),
         few: 16,
     };
-    /// When an author tests.
+    /// For an author's test.
     pub(crate) const AT_TEST: Self = Self {
         computing_max: Duration::from_mins(1),
         few: 256,
     };
 
-    /// Whether all calls can be made where one of them computes for so long.
+    /// Whether the full test fits, given the processor time of one call.
     fn allows_all(self, call: Duration) -> bool {
         call.saturating_mul(VALUES_MAX + FLIPS_MAX) <= self.computing_max
     }
 }
 
-/// What a generator has made.
+/// The observations of a generator.
 pub(super) struct Observed {
-    /// How many bits it declares.
+    /// The declared random bits.
     pub(super) declared_bits: u32,
-    /// Whether the same stream gave the same the second time.
+    /// Whether the same stream yielded the same value twice.
     pub(super) is_repeatable: bool,
-    /// Values, each of another stream.
+    /// The values, each from another stream.
     pub(super) values: Vec<Made>,
-    /// How many bits were flipped, each in a call of its own.
+    /// The number of flipped bits, each in a separate call.
     pub(super) flipped_bits: u32,
-    /// How many of them gave another value.
+    /// The number of flipped bits that changed the value.
     pub(super) counting_bits: u32,
 }
 
 impl Observed {
-    /// Makes a generator generate, on streams of this seed.
+    /// Runs a generator with streams derived from `seed`.
     ///
     /// # Errors
-    /// When a value could not be made.
+    /// If a value can't be generated.
     pub(super) fn of<S: Subject>(
         subject: &mut S,
         declared_bits: u32,
@@ -107,7 +105,7 @@ impl Observed {
         Ok(observed)
     }
 
-    /// Flips one bit, picked at random of all that were drawn for the values.
+    /// Flips one bit, picked at random from all bits drawn for the values.
     fn flip<S: Subject>(
         &mut self,
         subject: &mut S,

@@ -1,27 +1,27 @@
-//! How many random bits values can hold, by how often each character stands at each place in them.
+//! An upper bound of the random bits in values, from the frequencies of characters at each position.
 
 use std::{collections::BTreeMap, str::Chars};
 
 use super::{EntropyFault, Made, count};
 
-/// From how many values on frequencies say something.
+/// The minimum number of values for estimates from frequencies.
 const VALUES_FOR_FREQUENCIES: u32 = 1_000;
-/// A character must come so often, on average, for frequencies to say something.
+/// The minimum mean frequency of characters for estimates from frequencies.
 const MEAN_FREQUENCY_MIN: u32 = 16;
-/// By how many standard deviations an estimate may be off: it is by more with a probability of 10⁻⁹.
+/// The tolerance of an estimate in standard deviations: it is exceeded with a probability of 10⁻⁹.
 const STANDARD_DEVIATIONS: f64 = 6.0;
-/// The most that a character of ASCII, and any other, can hold, in bits.
+/// The maximum entropy of an ASCII character, and of any other character, in bits.
 const ASCII_BITS: f64 = 7.0;
 const CHARACTER_BITS: f64 = 21.0;
 
-/// Whether values hold fewer bits than are declared.
+/// Checks that values can contain the declared bits.
 ///
-/// The entropy of a text is at most the sum of those of its characters (subadditivity; T. Cover and J. Thomas, "Elements of
-/// Information Theory", theorem 2.6.6), also where values have a form with fixed places, or places that follow from
-/// others: so only what can't be is refused. The entropy at a place is estimated from the frequencies there, with the
-/// correction of Miller and Madow for what is not seen (G. Miller, "Note on the bias of information estimates", 1955), and
-/// six standard deviations are added. Where frequencies say too little, because there are fewer than 1,000 values or
-/// very many characters, a place that varies counts for all that a character can hold.
+/// The entropy of a text is at most the sum of the entropies of its characters (subadditivity; T. Cover and J. Thomas,
+/// "Elements of Information Theory", theorem 2.6.6). This also holds for values with fixed or dependent positions, so only
+/// impossible claims are refused. The entropy of a position is estimated from the frequencies of its characters, with the
+/// Miller-Madow correction for unseen characters (G. Miller, "Note on the bias of information estimates", 1955), plus six
+/// standard deviations. With fewer than 1,000 values or very many characters, a position that varies counts as the maximum
+/// entropy of a character.
 pub(super) fn biased(declared_bits: u32, values: &[Made]) -> Option<EntropyFault> {
     let mut places: Vec<&String> = values.iter().flat_map(|made| made.secrets.keys()).collect();
     places.sort();
@@ -51,7 +51,8 @@ pub(super) fn biased(declared_bits: u32, values: &[Made]) -> Option<EntropyFault
     })
 }
 
-/// How often each character stands at the next place, the end of a text being one too; nothing when all have ended.
+/// Returns the frequencies of characters at the next position, counting the end of a text as a character; `None` at the end of
+/// all texts.
 fn next_frequencies(readers: &mut [Chars<'_>]) -> Option<BTreeMap<Option<char>, u32>> {
     let mut frequencies = BTreeMap::new();
     for reader in readers {
@@ -61,7 +62,7 @@ fn next_frequencies(readers: &mut [Chars<'_>]) -> Option<BTreeMap<Option<char>, 
     (!have_ended).then_some(frequencies)
 }
 
-/// The most bits that a place with these frequencies can hold.
+/// Returns an upper bound of the entropy of a position with these frequencies, in bits.
 fn bits_at_most(frequencies: &BTreeMap<Option<char>, u32>, values: u32) -> f64 {
     let kinds = u32::try_from(frequencies.len()).unwrap_or(u32::MAX);
     if values < VALUES_FOR_FREQUENCIES || kinds > values / MEAN_FREQUENCY_MIN {
@@ -81,7 +82,7 @@ fn bits_at_most(frequencies: &BTreeMap<Option<char>, u32>, values: u32) -> f64 {
     entropy + unseen + STANDARD_DEVIATIONS * variance.sqrt()
 }
 
-/// The whole bits in this many, which are fewer than `bound`.
+/// Rounds `bits`, which must be less than `bound`, down to an integer.
 fn whole(bits: f64, bound: u32) -> u32 {
     let fits = |candidate: &u32| f64::from(*candidate) <= bits;
     (0..bound).take_while(fits).last().unwrap_or_default()

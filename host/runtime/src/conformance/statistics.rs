@@ -1,16 +1,16 @@
-//! How likely it is that an honest generator gives what was seen. All chances are natural logarithms, and bounds from above.
+//! The probability of an observation with a correct generator, as upper bounds in natural logarithms.
 
-/// A chance below which nothing is put down to chance: 10⁻⁹.
+/// The threshold of implausibility: 10⁻⁹.
 pub(super) const IMPLAUSIBLE: f64 = -20.723;
 
-/// The chance that at most `found` of `looked_at` bits count, where this share of all counts.
+/// Returns the probability that at most `found` of `looked_at` bits affect the value if the fraction `share` of all bits does.
 ///
-/// By the bound of Chernoff and Hoeffding (W. Hoeffding, "Probability inequalities for sums of bounded random variables",
+/// Uses the bound of Chernoff and Hoeffding (W. Hoeffding, "Probability inequalities for sums of bounded random variables",
 /// 1963, theorem 1): `exp(-n·D(found/n ‖ share))`.
 ///
-/// Which share must count follows from the edge-isoperimetric inequality of the hypercube (L. Harper, 1964): among all
-/// inputs that give a value of probability `p`, at least `log2(1/p)` bits of each, on average, lead out of it when
-/// flipped. So the number of bits that count, averaged over all streams, is at least the entropy of the values.
+/// The minimum of `share` follows from the edge-isoperimetric inequality of the hypercube (L. Harper, 1964): for the inputs
+/// of a value with probability `p`, on average at least `log2(1/p)` bits each change the value when flipped. The number
+/// of such bits, averaged over all streams, is therefore at least the entropy of the values.
 pub(super) fn ln_chance_of_at_most(found: u32, looked_at: u32, share: f64) -> f64 {
     let found_share = f64::from(found) / f64::from(looked_at.max(1));
     if found_share >= share {
@@ -25,11 +25,11 @@ pub(super) fn ln_chance_of_at_most(found: u32, looked_at: u32, share: f64) -> f6
     -f64::from(looked_at) * (counting + idle)
 }
 
-/// The chance of so many pairs that are alike among values with this entropy.
+/// Returns the probability of this number of equal pairs among values with this entropy.
 ///
-/// By the birthday bound, each of the `n(n-1)/2` pairs is alike with a chance of `2^-bits` at the most; their number is
-/// taken as a Poisson variable, and its tail by Chernoff's bound `exp(-λ)·(eλ/d)^d`. With 2,000 values, a single pair is too
-/// many where 53 bits or more are declared.
+/// By the birthday bound, each of the `n(n-1)/2` pairs is equal with a probability of at most `2^-bits`. Their number is
+/// treated as a Poisson variable, and its tail bounded by Chernoff's `exp(-λ)·(eλ/d)^d`. With 2,000 values, a single pair is
+/// implausible for 53 or more declared bits.
 pub(super) fn ln_chance_of_repetitions(pairs: u32, values: u32, entropy_bits: u32) -> f64 {
     let values = f64::from(values);
     let ln_expected = (values * (values - 1.0) / 2.0).max(1.0).ln()
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_as_likely_as_not_is_plausible() {
+    fn likely_observations_are_plausible() {
         assert!(ln_chance_of_at_most(64, 128, 0.5) >= IMPLAUSIBLE);
         assert!(ln_chance_of_at_most(50, 128, 0.5) >= IMPLAUSIBLE);
         assert!(ln_chance_of_at_most(0, 8, 0.5) >= IMPLAUSIBLE);
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_put_down_to_chance_ends_where_it_is_said() {
+    fn unlikely_observations_are_implausible() {
         assert!(ln_chance_of_at_most(20, 128, 0.5) < IMPLAUSIBLE);
         assert!(ln_chance_of_at_most(0, 1_024, 0.03) < IMPLAUSIBLE);
         assert!(ln_chance_of_repetitions(1, 2_000, 52) >= IMPLAUSIBLE);

@@ -1,4 +1,4 @@
-//! Random bytes that can be given again, and with one bit flipped.
+//! Repeatable streams of random bytes, optionally with one flipped bit.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -6,7 +6,7 @@ use aws_lc_rs::digest;
 
 use crate::host::random::{RandomSource, RandomUnavailable};
 
-/// One of many streams of bytes that look random: block `i` of stream `n` is the SHA-256 of the seed, `n` and `i`.
+/// A pseudorandom stream of bytes: block `i` of stream `n` is the SHA-256 of the seed, `n` and `i`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stream {
     seed: [u8; 32],
@@ -15,7 +15,7 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    /// The stream of this number.
+    /// Returns the stream with this number.
     pub(crate) fn new(seed: [u8; 32], number: u64) -> Self {
         Self {
             seed,
@@ -24,7 +24,7 @@ impl Stream {
         }
     }
 
-    /// The same, but for this bit.
+    /// Flips one bit of the stream.
     pub(crate) fn with_flipped_bit(self, bit: u64) -> Self {
         Self {
             flipped_bit: Some(bit),
@@ -36,7 +36,7 @@ impl Stream {
         hashed(&[&self.seed, &self.number.to_le_bytes(), &index.to_le_bytes()])
     }
 
-    /// Fills a buffer with the bytes from this one on.
+    /// Fills a buffer with the bytes of the stream from offset `from`.
     pub(crate) fn fill(&self, from: u64, bytes: &mut [u8]) {
         let mut block = None;
         for (position, byte) in (from..).zip(bytes) {
@@ -55,7 +55,7 @@ impl Stream {
     }
 }
 
-/// Two numbers that look random, for this pick.
+/// Returns two pseudorandom numbers for a pick.
 pub(super) fn picked(seed: [u8; 32], pick: u32) -> (u64, u64) {
     let digest = hashed(&[b"pick", &seed, &pick.to_le_bytes()]);
     let mut numbers = digest.as_ref().chunks_exact(8).map(|bytes| {
@@ -76,21 +76,21 @@ fn hashed(parts: &[&[u8]]) -> digest::Digest {
 
 const BLOCK_BYTES: u64 = digest::SHA256_OUTPUT_LEN as u64;
 
-/// A source of randomness that gives one stream after the other, each from its beginning.
+/// A random source that returns the bytes of a stream, which can be replaced by another.
 pub(crate) struct RepeatableRandom(Mutex<(Stream, u64)>);
 
 impl RepeatableRandom {
-    /// A source at the beginning of some stream.
+    /// Creates a source at the start of an arbitrary stream.
     pub(crate) fn new() -> Self {
         Self(Mutex::new((Stream::new([0; 32], 0), 0)))
     }
 
-    /// From now on this stream is given, from its beginning.
+    /// Switches to the start of a stream.
     pub(crate) fn begin(&self, stream: Stream) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = (stream, 0);
     }
 
-    /// How many bits of the stream were given.
+    /// Returns the number of bits drawn from the stream.
     pub(crate) fn drawn_bits(&self) -> u64 {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).1 * 8
     }
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_is_the_same_however_it_is_drawn() {
+    fn the_sizes_of_draws_do_not_affect_a_stream() {
         let random = RepeatableRandom::new();
         random.begin(Stream::new([1; 32], 5));
         let whole = bytes(&random, 100);
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn streams_differ_by_seed_and_number_and_in_the_flipped_bit_alone() {
+    fn streams_depend_on_seed_number_and_flipped_bit() {
         let random = RepeatableRandom::new();
         let given = |stream| {
             random.begin(stream);

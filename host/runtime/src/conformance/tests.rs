@@ -1,4 +1,4 @@
-//! Each rule, by generators that are functions. Guests that break them are in `tests/guests/`.
+//! Each rule, with functions as generators. Guests that violate the rules are in `tests/guests/`.
 
 use aws_lc_rs::digest;
 
@@ -10,7 +10,7 @@ use crate::{
 
 const SEED: [u8; 32] = [3; 32];
 
-/// A generator of these many declared bits, made of a function from what is drawn.
+/// A generator with this number of declared bits, implemented by a function of the drawn bytes.
 struct Function<F>(F);
 
 impl<F: FnMut(&mut Draw) -> Vec<(&'static str, String)>> Subject for Function<F> {
@@ -61,7 +61,7 @@ fn report(
     .unwrap()
 }
 
-/// All rules that are not kept.
+/// Returns all violated rules.
 fn faults(
     declared_bits: u32,
     function: impl FnMut(&mut Draw) -> Vec<(&'static str, String)>,
@@ -69,12 +69,12 @@ fn faults(
     report(declared_bits, function).faults
 }
 
-/// 128 bits that look random and follow from a seed.
+/// Expands a seed to 128 pseudorandom bits.
 fn stretched(seed: &[u8]) -> String {
     hexadecimal(&digest::digest(&digest::SHA256, seed).as_ref()[..16])
 }
 
-/// A character of 62, by rejection.
+/// Draws one of 62 characters by rejection sampling.
 fn letter(draw: &mut Draw) -> char {
     let letters = ('a'..='z').chain('A'..='Z').chain('0'..='9');
     let letters: Vec<char> = letters.collect();
@@ -87,7 +87,7 @@ fn letter(draw: &mut Draw) -> char {
 }
 
 #[test]
-fn honest_generators_of_many_forms_conform() {
+fn correct_generators_of_many_forms_pass() {
     assert_eq!(
         report(256, |draw| vec![("", hexadecimal(&draw.bytes::<32>()))]),
         EntropyReport {
@@ -120,7 +120,7 @@ fn honest_generators_of_many_forms_conform() {
 }
 
 #[test]
-fn something_hidden_that_goes_into_values_is_found_by_the_first_rule_alone() {
+fn a_hidden_input_violates_only_the_first_rule() {
     let mut calls = 0;
     let hidden = |draw: &mut Draw| {
         calls += 1;
@@ -130,8 +130,7 @@ fn something_hidden_that_goes_into_values_is_found_by_the_first_rule_alone() {
 }
 
 #[test]
-fn a_secret_part_that_is_always_the_same_is_found_beside_one_that_is_not_by_the_second_rule_alone()
-{
+fn one_constant_secret_part_violates_only_the_second_rule() {
     let pepper = |draw: &mut Draw| {
         vec![
             ("password", hexadecimal(&draw.bytes::<16>())),
@@ -146,7 +145,7 @@ fn a_secret_part_that_is_always_the_same_is_found_beside_one_that_is_not_by_the_
 }
 
 #[test]
-fn too_few_bytes_are_found_by_the_third_rule_alone_however_they_are_stretched() {
+fn too_few_drawn_bytes_violate_only_the_third_rule() {
     let squared = |draw: &mut Draw| {
         let few = u64::from_le_bytes(draw.bytes());
         vec![("", hexadecimal(&u128::from(few).pow(2).to_le_bytes()))]
@@ -159,7 +158,7 @@ fn too_few_bytes_are_found_by_the_third_rule_alone_however_they_are_stretched() 
 }
 
 #[test]
-fn bytes_that_are_drawn_and_thrown_away_are_found_by_the_fourth_rule_alone() {
+fn unused_drawn_bytes_violate_only_the_fourth_rule() {
     let truncated = |draw: &mut Draw| vec![("", stretched(&draw.bytes::<32>()[..5]))];
     assert!(matches!(
         faults(128, truncated)[..],
@@ -173,10 +172,10 @@ fn bytes_that_are_drawn_and_thrown_away_are_found_by_the_fourth_rule_alone() {
 }
 
 #[test]
-fn values_that_come_again_are_found_by_the_fifth_rule_alone_where_chance_does_not_explain_them() {
+fn implausibly_repeated_values_violate_only_the_fifth_rule() {
     let folded = |draw: &mut Draw| {
         let all = draw.bytes::<16>();
-        // All 128 bits count, and 16 are left of them.
+        // All 128 bits affect the value, but it contains only 16 of entropy.
         let folded = |parity| (parity..16).step_by(2).fold(0, |sum, at| sum ^ all[at]);
         vec![("", stretched(&[folded(0), folded(1)]))]
     };
@@ -188,7 +187,7 @@ fn values_that_come_again_are_found_by_the_fifth_rule_alone_where_chance_does_no
 }
 
 #[test]
-fn fixed_places_and_biased_ones_are_found_by_the_fifth_rule_alone() {
+fn fixed_and_biased_positions_violate_only_the_fifth_rule() {
     let fixed = |draw: &mut Draw| {
         let mut digits = hexadecimal(&draw.bytes::<16>());
         let folded = u8::from_str_radix(&digits[..1], 16).unwrap()
@@ -218,7 +217,7 @@ fn fixed_places_and_biased_ones_are_found_by_the_fifth_rule_alone() {
 }
 
 #[test]
-fn what_makes_the_same_whatever_it_draws_breaks_all_rules_that_follow_and_is_told_by_the_first() {
+fn a_constant_generator_is_reported_by_the_first_violated_rule() {
     let constant = |draw: &mut Draw| {
         draw.bytes::<16>();
         vec![("", stretched(b"constant"))]
@@ -231,7 +230,7 @@ fn what_makes_the_same_whatever_it_draws_breaks_all_rules_that_follow_and_is_tol
     ));
 }
 
-/// An honest generator whose calls compute for as long as this function says of each.
+/// A correct generator; the function returns the processor time of each call.
 struct Computing<F>(F, u32, Duration);
 
 impl<F: Fn(u32) -> Duration> Subject for Computing<F> {
@@ -248,7 +247,7 @@ impl<F: Fn(u32) -> Duration> Subject for Computing<F> {
     }
 }
 
-/// How many values are made and bits flipped of it when a server loads it, and how long that computes.
+/// Returns the numbers of values and flipped bits of a test at start, and its processor time.
 fn looked_at(call: impl Fn(u32) -> Duration) -> (u32, u32, Duration) {
     let mut subject = Computing(call, 0, Duration::from_hours(1));
     let report = examine(&mut subject, 128, SEED, Effort::AT_START).unwrap();
@@ -258,7 +257,7 @@ fn looked_at(call: impl Fn(u32) -> Duration) -> (u32, u32, Duration) {
 }
 
 #[test]
-fn every_generator_is_looked_at_to_the_same_extent_but_those_that_compute_for_long() {
+fn only_slow_generators_get_the_reduced_test() {
     let few = Effort::AT_START.few;
     for (call_us, values, flips) in [
         (0, VALUES_MAX, FLIPS_MAX),
@@ -274,14 +273,14 @@ fn every_generator_is_looked_at_to_the_same_extent_but_those_that_compute_for_lo
 }
 
 #[test]
-fn a_few_calls_that_compute_for_long_make_no_difference() {
+fn a_few_slow_calls_do_not_reduce_the_test() {
     let sometimes_slow = |number| Duration::from_millis(if number % 5 == 0 { 9 } else { 1 });
     let (values, flips, _) = looked_at(sometimes_slow);
     assert_eq!((values, flips), (VALUES_MAX, FLIPS_MAX));
 }
 
 #[test]
-fn a_generator_that_becomes_slow_is_not_looked_at_for_longer_than_is_said() {
+fn a_generator_that_becomes_slow_is_tested_within_the_limit() {
     let few = Effort::AT_START.few;
     let slow = Duration::from_millis(100);
     let (values, flips, computed) = looked_at(|number| {
@@ -298,7 +297,7 @@ fn a_generator_that_becomes_slow_is_not_looked_at_for_longer_than_is_said() {
 }
 
 #[test]
-fn what_has_no_use_for_any_bit_is_found_with_few_flips() {
+fn a_generator_that_uses_no_bits_is_found_with_few_flips() {
     let seen = |counting_bits| {
         let observed = Observed {
             declared_bits: 128,
