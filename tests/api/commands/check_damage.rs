@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::given;
 
-/// Damage and the expected findings. In the SQL, `{/name}` stands for the sequence of that credential.
+/// Damage and the expected findings. In the SQL, `{/name}` is the sequence of that credential.
 struct Damage {
     sql: &'static str,
     /// The expected kinds and names; a name with the prefix `v:` is that of a version.

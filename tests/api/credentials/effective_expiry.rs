@@ -15,7 +15,7 @@ use crate::{
 };
 
 #[tokio::test]
-async fn a_leaf_that_outlives_its_authority_expires_with_it() {
+async fn a_leaf_that_outlives_its_ca_expires_with_it() {
     let server = Server::start().await;
     let root = generate_certificate(&server, "/root", json!({"is_ca": true, "duration": 20})).await;
     let leaf =
@@ -120,7 +120,7 @@ async fn the_first_expiring_link_is_returned_at_any_depth() {
 }
 
 #[tokio::test]
-async fn after_a_bulk_regeneration_the_new_authorities_count() {
+async fn after_a_bulk_regeneration_the_new_cas_count() {
     let server = Server::start().await;
     generate_certificate(&server, "/root", json!({"is_ca": true, "duration": 900})).await;
     let intermediate = json!({"is_ca": true, "ca": "/root", "duration": 20});

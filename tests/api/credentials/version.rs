@@ -233,7 +233,7 @@ async fn every_timestamp_is_utc_in_whole_seconds() {
 }
 
 #[tokio::test]
-async fn every_version_has_a_random_id_of_its_own_in_lower_case() {
+async fn every_version_has_a_distinct_random_id_in_lower_case() {
     let server = Server::start().await;
     let mut ids = HashSet::new();
     for number in 0..20 {

@@ -26,7 +26,7 @@ async fn it_works_like_the_regenerate_endpoint() {
 }
 
 #[tokio::test]
-async fn metadata_comes_from_the_request_alone() {
+async fn metadata_comes_from_the_request_only() {
     let server = Server::start().await;
     let body = json!({"name": "/a", "type": "password", "metadata": {"n": 1}});
     server.post("/api/v1/data", body).await.expect(200);

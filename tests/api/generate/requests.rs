@@ -81,7 +81,7 @@ async fn a_missing_or_unknown_type_is_400() {
 }
 
 #[tokio::test]
-async fn value_and_json_can_not_be_generated() {
+async fn value_and_json_cannot_be_generated() {
     let server = Server::start().await;
     for credential_type in ["value", "json", "JSON"] {
         for body in [
@@ -203,7 +203,7 @@ async fn of_several_errors_the_first_in_order_is_reported() {
 }
 
 #[tokio::test]
-async fn the_type_of_a_credential_can_not_be_changed_in_any_mode() {
+async fn the_type_of_a_credential_cannot_be_changed_in_any_mode() {
     let server = Server::start().await;
     let existing = server
         .set("/Taken", "value", json!("v"))

@@ -43,7 +43,7 @@ async fn the_public_key_is_a_line_that_ends_in_the_comment() {
 }
 
 #[tokio::test]
-async fn a_comment_can_not_add_a_second_line() {
+async fn a_comment_cannot_add_a_second_line() {
     let server = Server::start().await;
     for comment in ["a\nssh-rsa AAAA forged", "a\r", "a\0b"] {
         let parameters = json!({"ssh_comment": comment});

@@ -42,7 +42,7 @@ async fn deleted_credentials_stay_deleted_after_a_kill() {
 }
 
 #[tokio::test]
-async fn a_restarted_server_goes_on_where_the_other_ended() {
+async fn a_restarted_server_continues_with_the_stored_state() {
     let server = Server::start().await;
     let parameters = json!({"length": 17});
     let generated = given::generate(&server, "/p", "password", parameters.clone()).await;

@@ -98,7 +98,7 @@ async fn other_fields_are_422_and_named() {
 }
 
 #[tokio::test]
-async fn value_and_json_can_not_be_regenerated() {
+async fn value_and_json_cannot_be_regenerated() {
     let server = Server::start().await;
     server.set("/value", "value", json!("v")).await.expect(200);
     server.set("/json", "json", json!({})).await.expect(200);

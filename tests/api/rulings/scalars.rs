@@ -83,7 +83,7 @@ async fn row_03_numbers_and_booleans_become_text_in_a_certificate() {
 }
 
 #[tokio::test]
-async fn row_03_a_number_names_an_authority() {
+async fn row_03_a_number_names_a_ca() {
     let server = Server::start().await;
     given::generate_certificate(&server, "/2024", json!({"is_ca": true})).await;
     let parameters = r#"{"common_name": "a", "key_type": "ecdsa-p256", "ca": 2024}"#;

@@ -212,7 +212,7 @@ async fn an_unknown_field_of_the_value_is_422_and_named() {
 }
 
 #[tokio::test]
-async fn the_type_of_a_credential_can_not_be_changed() {
+async fn the_type_of_a_credential_cannot_be_changed() {
     let server = Server::start().await;
     let existing = server
         .set("/Taken", "value", json!("v"))

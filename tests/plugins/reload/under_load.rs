@@ -74,9 +74,9 @@ async fn reloads_under_load_fail_no_request_and_record_each_digest() {
 /// When a component was configured.
 struct Reign {
     digest: String,
-    /// A time before the server was told to load it.
+    /// A time before the server loaded it.
     began: Instant,
-    /// A time after the server had loaded the next one.
+    /// A time after the server loaded the next one.
     ended: Instant,
 }
 

@@ -114,7 +114,7 @@ async fn refresh_and_access_tokens_are_not_interchangeable() {
 }
 
 #[tokio::test]
-async fn a_revoked_login_can_not_be_refreshed() {
+async fn a_revoked_login_cannot_be_refreshed() {
     let service = Service::new();
     let login = granted(&service, PASSWORD_FORM).await;
     let other = granted(&service, PASSWORD_FORM).await;

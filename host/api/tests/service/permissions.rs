@@ -91,7 +91,7 @@ async fn the_older_interface_returns_lists_and_empty_bodies() {
 }
 
 #[tokio::test]
-async fn actors_can_not_change_their_own_permissions() {
+async fn actors_cannot_change_their_own_permissions() {
     let service = Service::new();
     let by_query = format!("{V2}?path=/*&actor={CALLER}");
     let own = service.get(&by_query).await.json();

@@ -47,7 +47,7 @@ async fn a_certificate_that_is_not_a_ca_cannot_sign() {
 }
 
 #[tokio::test]
-async fn an_authority_without_its_private_key_can_not_sign() {
+async fn a_ca_without_its_private_key_cannot_sign() {
     let server = Server::start().await;
     let root = authority("root");
     let value = json!({"certificate": root.certificate});
@@ -153,7 +153,7 @@ async fn a_chain_is_signed_link_by_link() {
 }
 
 #[tokio::test]
-async fn a_leaf_may_outlive_its_authority() {
+async fn a_leaf_may_outlive_its_ca() {
     let server = Server::start().await;
     let root = json!({"common_name": "root", "is_ca": true, "duration": 1});
     let root = server

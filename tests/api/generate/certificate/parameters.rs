@@ -31,7 +31,7 @@ fn refused(answer: &Answer, parts: &[&str]) {
 }
 
 #[tokio::test]
-async fn any_one_subject_field_is_enough_and_none_is_400() {
+async fn any_one_subject_field_is_enough_and_without_one_it_is_400() {
     let server = Server::start().await;
     for (field, text) in [
         ("common_name", "cn"),

@@ -8,7 +8,7 @@ use crate::{
 };
 
 #[tokio::test]
-async fn the_newest_version_of_the_authority_signs() {
+async fn the_newest_version_of_the_ca_signs() {
     let server = Server::start().await;
     generate_certificate(&server, "/root", json!({"is_ca": true})).await;
     let newest = server.regenerate("/root").await.expect(200).json();

@@ -82,7 +82,7 @@ async fn switching_between_ca_and_self_signed_adds_a_version() {
 }
 
 #[tokio::test]
-async fn a_leaf_set_with_the_name_of_its_authority_is_compared_by_it() {
+async fn a_leaf_set_with_the_name_of_its_ca_is_compared_by_it() {
     let server = Server::start().await;
     let root = authority("root");
     let stored = json!({"certificate": root.certificate, "private_key": root.private_key});
@@ -123,7 +123,7 @@ async fn a_leaf_set_with_the_name_of_its_authority_is_compared_by_it() {
 }
 
 #[tokio::test]
-async fn a_leaf_set_with_a_raw_ca_matches_any_authority_name() {
+async fn a_leaf_set_with_a_raw_ca_matches_any_ca_name() {
     let server = Server::start().await;
     let root = authority("root");
     let stored = json!({"certificate": root.certificate, "private_key": root.private_key});

@@ -149,7 +149,7 @@ async fn row_13_openssl_finds_the_certificate_that_the_server_finds() {
 }
 
 #[tokio::test]
-async fn row_13_an_authority_that_was_set_in_any_layout_signs() {
+async fn row_13_a_ca_set_in_any_layout_signs() {
     let Some(openssl) = Openssl::available() else {
         return;
     };

@@ -114,7 +114,7 @@ async fn row_08_a_certificate_of_fewer_than_1024_bits_is_400() {
 }
 
 #[tokio::test]
-async fn row_08_an_authority_of_1024_bits_signs() {
+async fn row_08_a_ca_of_1024_bits_signs() {
     let Some(openssl) = Openssl::available() else {
         return;
     };

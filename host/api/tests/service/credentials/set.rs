@@ -138,7 +138,7 @@ async fn any_configured_type_is_set_and_generated() {
 }
 
 #[tokio::test]
-async fn the_type_of_a_credential_can_not_change() {
+async fn the_type_of_a_credential_cannot_change() {
     let service = Service::new();
     let set = json!({"name": "/s", "type": "value", "value": "x"});
     check(&service, "PUT", DATA, set, 200).await;
