@@ -19,7 +19,7 @@ use crate::{Server, key_file};
 pub struct RawConnection(StreamOwned<ClientConnection, TcpStream>);
 
 impl RawConnection {
-    /// Sends bytes as they are.
+    /// Sends raw bytes.
     pub fn send(&mut self, bytes: &[u8]) {
         self.0.write_all(bytes).unwrap();
         self.0.flush().unwrap();

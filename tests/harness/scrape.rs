@@ -62,7 +62,7 @@ impl Scrape {
         scrape
     }
 
-    /// The text as it was read.
+    /// The original text.
     pub fn text(&self) -> &str {
         &self.text
     }

@@ -1,4 +1,4 @@
-//! `/api/v1/certificates`: cases that can't be provoked or observed from outside.
+//! `/api/v1/certificates`: cases that cannot be provoked or observed from outside.
 
 use serde_json::{Value, json};
 use uuid::Uuid;

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::openssl::{Identity, Openssl, P256};
 
-/// Texts of one PEM block that OpenSSL reads as they are.
+/// Texts of one PEM block that OpenSSL reads unchanged.
 fn strict(pem: &str) -> Vec<String> {
     let (lines, digits) = (lines(pem), digits(pem));
     let (first, last) = (lines[0], lines[lines.len() - 1]);

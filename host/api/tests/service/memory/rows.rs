@@ -111,7 +111,7 @@ pub(super) fn signed_by(
         .collect()
 }
 
-/// Returns a version as it is read after it was added.
+/// Returns a version as read after it was added.
 pub(super) fn stored(version: NewVersion, sequence: i64, credential_id: Uuid) -> StoredVersion {
     StoredVersion {
         id: version.id,
