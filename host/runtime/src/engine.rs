@@ -1,33 +1,33 @@
-//! The one WebAssembly engine, and the clock by which it ends calls.
+//! The WebAssembly engine, and the clock that enforces deadlines.
 
 use std::{io, thread, time::Duration};
 
 use wasmtime::{Config, Enabled, Engine, EngineWeak, PoolingAllocationConfig};
 
-/// How often the engine looks for calls past their deadline: the precision of deadlines.
+/// The interval at which the engine checks deadlines.
 pub(crate) const EPOCH_TICK: Duration = Duration::from_millis(10);
-/// The stack of a guest, in bytes. Threads that call guests need as much, and some for the host.
+/// The stack of a guest, in bytes. Threads that call guests need this and some more for the host.
 const GUEST_STACK_BYTES_MAX: usize = 1024 * 1024;
 /// The stack of a thread that calls guests, in bytes.
 pub(crate) const CALLING_THREAD_STACK_BYTES: usize = GUEST_STACK_BYTES_MAX + 3 * 1024 * 1024;
-/// The most core instances in one component. Toolchains of interpreted languages link a dozen or two.
+/// The maximum number of core instances in a component. Toolchains of interpreted languages link a dozen or two.
 const CORE_INSTANCES_MAX: u32 = 64;
-/// The most linear memories in one component. Toolchains of interpreted languages make two, and one with nothing in it where their
-/// runtime's imports are closed.
+/// The maximum number of linear memories in a component. Toolchains of interpreted languages create two, and an empty one if
+/// their runtime's imports are stubbed.
 pub(crate) const MEMORIES_MAX: u32 = 3;
-/// The most tables in one component.
+/// The maximum number of tables in a component.
 pub(crate) const TABLES_MAX: u32 = 16;
-/// The most elements in one table.
+/// The maximum number of elements in a table.
 pub(crate) const TABLE_ELEMENTS_MAX: usize = 200_000;
 /// The host's own bookkeeping for one instance, in bytes.
 const INSTANCE_BYTES_MAX: usize = 1024 * 1024;
-/// The bytes of each unused table that stay mapped between calls.
+/// The bytes of each table slot that stay mapped between calls.
 const TABLE_BYTES_KEPT: usize = 16 * 1024;
 
-/// Makes the engine, with room for so many simultaneous calls of guests with memories of at most that size.
+/// Creates the engine, sized for this number of simultaneous calls with memories of at most this size.
 ///
 /// # Errors
-/// When the address space for that room can't be had.
+/// If the address space can't be reserved.
 pub(crate) fn new_engine(calls: u32, memory_bytes_max: u64) -> wasmtime::Result<Engine> {
     let mut pool = PoolingAllocationConfig::new();
     pool.total_component_instances(calls)
@@ -42,8 +42,8 @@ pub(crate) fn new_engine(calls: u32, memory_bytes_max: u64) -> wasmtime::Result<
         .max_core_instance_size(INSTANCE_BYTES_MAX)
         .table_elements(TABLE_ELEMENTS_MAX)
         .max_memory_size(usize::try_from(memory_bytes_max)?)
-        // Memories are discarded after each call. To keep the pages in place, the engine would have to find those that the call has
-        // changed by `PAGEMAP_SCAN`, which misses pages that the system has swapped out or is moving: the next call could read them.
+        // Memories are discarded after each call. To reuse their pages, the engine would have to find the changed ones with
+        // `PAGEMAP_SCAN`, which misses pages that are swapped out or being moved: the next call could read them.
         .pagemap_scan(Enabled::No)
         .table_keep_resident(TABLE_BYTES_KEPT);
     let mut config = Config::new();
@@ -60,10 +60,10 @@ pub(crate) fn new_engine(calls: u32, memory_bytes_max: u64) -> wasmtime::Result<
     Engine::new(&config)
 }
 
-/// Starts the thread that advances the engine's clock every [`EPOCH_TICK`], for as long as the engine is in use.
+/// Starts the thread that advances the engine's clock every [`EPOCH_TICK`] until the engine is dropped.
 ///
 /// # Errors
-/// When the system gives no thread.
+/// If the operating system can't start a thread.
 pub(crate) fn start_ticking(engine: &Engine) -> io::Result<()> {
     let engine = engine.weak();
     thread::Builder::new()
@@ -80,7 +80,7 @@ fn tick(engine: &EngineWeak) {
     }
 }
 
-/// How many ticks a deadline is. One more than it fills, because the first may come at once.
+/// Converts a deadline to ticks. Adds one, because the first tick may come at once.
 pub(crate) fn deadline_ticks(deadline_ms: u64) -> u64 {
     let tick_ms = u64::try_from(EPOCH_TICK.as_millis()).unwrap_or(1);
     deadline_ms.div_ceil(tick_ms) + 1
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn more_calls_than_the_address_space_has_room_for_are_an_error() {
+    fn too_many_calls_for_the_address_space_are_an_error() {
         assert!(new_engine(20_000, 4 << 30).is_err());
     }
 

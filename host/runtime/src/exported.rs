@@ -1,8 +1,8 @@
 //! Functions that guests export, found by the name and version of their interface.
 //!
-//! The engine compares types by their structure, so one set of Rust types, made of the current `wit/`, serves every version
-//! in which an interface has the same shape. A version in which it has another needs types of its own, and a [`Function`]
-//! that gives back those of the current one.
+//! The engine compares types structurally, so the Rust types generated from the current `wit/` serve every version in which an
+//! interface has the same shape. A version with another shape needs its own types, and a [`Function`] that converts them to
+//! the current ones.
 
 use std::marker::PhantomData;
 
@@ -17,9 +17,9 @@ use crate::{call::CallState, refused::Refusal, versions::versioned};
 
 /// A function of an interface in `wit/`.
 pub(crate) trait Function {
-    /// What it is given.
+    /// Its parameters.
     type Parameters<'a>: ComponentNamedList + Lower;
-    /// What it gives.
+    /// Its result.
     type Result;
     /// Its interface, without a version.
     const INTERFACE: &'static str;
@@ -27,7 +27,7 @@ pub(crate) trait Function {
     const NAME: &'static str;
 }
 
-/// Where a function is in a component.
+/// A function exported by a component.
 pub(crate) struct Exported<F> {
     index: ComponentExportIndex,
     version: &'static str,
@@ -38,10 +38,10 @@ impl<F: Function> Exported<F>
 where
     (F::Result,): ComponentNamedList + Lift,
 {
-    /// Finds the function in this version of its interface; nothing where the component does not export that.
+    /// Finds the function in this version of its interface; `None` if the component does not export the interface.
     ///
     /// # Errors
-    /// When the interface has no such function.
+    /// If the exported interface has no such function.
     pub(crate) fn find(
         component: &InstancePre<CallState>,
         version: &'static str,
@@ -64,7 +64,7 @@ where
     /// Finds the function in this version of its interface.
     ///
     /// # Errors
-    /// When the component does not export the interface, or the interface has no such function.
+    /// If the component does not export the interface, or the interface has no such function.
     pub(crate) fn expect(
         component: &InstancePre<CallState>,
         version: &'static str,
@@ -73,10 +73,10 @@ where
         Self::find(component, version)?.ok_or_else(missing)
     }
 
-    /// Whether the function is of the type that its interface says.
+    /// Checks the function's type against its interface.
     ///
     /// # Errors
-    /// When it is not.
+    /// [`Refusal::ExportDiffers`].
     pub(crate) fn check(
         &self,
         store: &mut Store<CallState>,
@@ -91,7 +91,7 @@ where
     /// Calls the function of an instance.
     ///
     /// # Errors
-    /// What happened to the guest.
+    /// The engine's error.
     pub(crate) fn call(
         &self,
         store: &mut Store<CallState>,

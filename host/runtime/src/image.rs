@@ -1,22 +1,22 @@
-//! The image of a component's first memory, which each of its instances begins as a copy of.
+//! The initial memory image of a component. Each instance starts with a copy of it.
 
 use std::{io, thread, time::Duration};
 
 use wasmtime::component::Component;
 
-/// How often it is tried to make an image while the system says that it is busy.
+/// The maximum number of attempts to create an image while the system is busy.
 const ATTEMPTS_MAX: u32 = 40;
-/// How long it is waited before it is tried again.
+/// The pause between attempts.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Makes the image now rather than in the first call, whose deadline and whose faults are the guest's own.
+/// Creates the image when the plugin is loaded. The first call would otherwise create it, within the guest's deadline, and its
+/// failure would count as the guest's fault.
 ///
-/// The engine keeps it in a file in memory that it closes to writing (`F_SEAL_WRITE`). Linux refuses that as long as anything
-/// else, such as its own reclaiming of memory, holds a page of the file, and waits for no more than some 150 ms. So it is tried
-/// again.
+/// The engine seals an in-memory file against writes (`F_SEAL_WRITE`). Linux refuses that while anything else, such as its own
+/// memory reclaim, holds a page of the file, and waits for about 150 ms at most. Hence the retries.
 ///
 /// # Errors
-/// When the system has no room for it, or stays busy.
+/// If the system is out of memory, or stays busy.
 pub(crate) fn make(component: &Component) -> wasmtime::Result<()> {
     while_busy(PAUSE, || component.initialize_copy_on_write_image())
 }
@@ -45,7 +45,7 @@ fn is_busy(cause: &wasmtime::Error) -> bool {
 mod tests {
     use super::*;
 
-    /// The outcome of attempts that end so, one after the other, and how many were made.
+    /// Returns the outcome of consecutive attempts with these results, and the number of attempts.
     fn tried(
         ends: impl IntoIterator<Item = Option<io::ErrorKind>>,
     ) -> (Option<io::ErrorKind>, u32) {
@@ -68,13 +68,13 @@ mod tests {
     }
 
     #[test]
-    fn a_busy_system_is_asked_again() {
+    fn a_busy_system_is_retried() {
         let busy = Some(io::ErrorKind::ResourceBusy);
         assert_eq!(tried([busy, busy, None]), (None, 3));
     }
 
     #[test]
-    fn a_system_that_stays_busy_is_asked_a_limited_number_of_times() {
+    fn retries_end_when_the_system_stays_busy() {
         let busy = Some(io::ErrorKind::ResourceBusy);
         assert_eq!(tried(std::iter::repeat(busy)), (busy, ATTEMPTS_MAX));
     }

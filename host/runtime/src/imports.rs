@@ -1,4 +1,4 @@
-//! What components import and export, checked by name before anything is linked.
+//! Checks the imports and exports of components by name, before linking.
 
 use wasmtime::{
     Engine,
@@ -15,15 +15,15 @@ use crate::{
     versions::{InterfaceName, SUPPORTED, versioned},
 };
 
-/// An interface that the host offers.
+/// An interface that the host provides.
 struct Offered {
     interface: &'static str,
     versions: &'static [&'static str],
-    /// The grant that opens it; none for what is harmless.
+    /// The required grant; `None` for harmless interfaces.
     grant: Option<Grant>,
 }
 
-/// Everything that the host offers.
+/// All interfaces that the host provides.
 const OFFERED: [Offered; 3] = [
     Offered {
         interface: "wasi:random/random",
@@ -44,7 +44,7 @@ const OFFERED: [Offered; 3] = [
 const ISSUER: &str = "keywright:signing/issuer";
 const NOTES: &str = "keywright:generator/notes";
 
-/// Refuses a component that imports what it was not granted. Imports that only name types carry no authority.
+/// Refuses a component with imports that are not granted. Imports that only name types grant no access.
 ///
 /// # Errors
 /// The first import that is not allowed.
@@ -73,7 +73,7 @@ pub(crate) fn check_imports(component: &Outline, grants: &[Grant]) -> Result<(),
     Ok(())
 }
 
-/// The grants that open what a component imports, as far as there are any.
+/// Returns the grants that a component's imports require.
 pub(crate) fn grants_needed(component: &Outline) -> Vec<Grant> {
     let is_imported = |interface| {
         let mut imported = component.imported();
@@ -85,10 +85,10 @@ pub(crate) fn grants_needed(component: &Outline) -> Vec<Grant> {
     needed.filter_map(|offered| offered.grant).collect()
 }
 
-/// A linker that defines what is granted, and nothing else.
+/// Returns a linker that defines only the granted interfaces, and those that need no grant.
 ///
 /// # Errors
-/// When the engine refuses the host's own definitions.
+/// If the engine refuses the host's own definitions.
 pub(crate) fn linker(engine: &Engine, grants: &[Grant]) -> wasmtime::Result<Linker<CallState>> {
     let mut linker = Linker::new(engine);
     if grants.contains(&Grant::Random) {

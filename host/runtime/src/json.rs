@@ -1,11 +1,11 @@
-//! JSON that may hold secrets.
+//! JSON that may contain secrets.
 
 use keywright_core::Secret;
 use keywright_json::JsonError;
 use serde_json::Value;
 use zeroize::Zeroize;
 
-/// A JSON value whose texts are zeroed when it is dropped.
+/// A JSON value whose strings are zeroed on drop.
 pub(crate) struct SensitiveJson(Value);
 
 impl SensitiveJson {
@@ -25,7 +25,7 @@ impl SensitiveJson {
         &mut self.0
     }
 
-    /// The value as compact JSON text.
+    /// Returns the value as compact JSON text.
     pub(crate) fn to_secret(&self) -> Secret {
         Secret::new(self.0.to_string())
     }
@@ -37,7 +37,7 @@ impl Drop for SensitiveJson {
     }
 }
 
-/// Zeroes all texts in a JSON value.
+/// Zeroes all strings in a JSON value.
 pub(crate) fn zero(value: &mut Value) {
     match value {
         Value::String(text) => text.zeroize(),

@@ -1,4 +1,4 @@
-//! Linking components with what they are granted.
+//! Linking components with the granted interfaces.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::{
     versions::{BuiltFor, versioned},
 };
 
-/// A component that fits its role, to be compiled and linked.
+/// The result of checking that a component fits its role.
 pub(crate) struct Fitting<'a> {
     role: Role<'a>,
     settings: String,
@@ -28,8 +28,8 @@ impl<'a> Fitting<'a> {
     /// Checks a component that must export an interface, before it is compiled.
     ///
     /// # Errors
-    /// When it is built for no version that there is, lacks the interface, imports more than it is granted, or its settings
-    /// are too large.
+    /// If it is built for an unsupported version, lacks the interface, has imports that are not granted, or its settings are
+    /// too large.
     pub(crate) fn check(
         outline: &Outline,
         role: Role<'a>,
@@ -54,10 +54,10 @@ impl<'a> Fitting<'a> {
     }
 }
 
-/// Links a component with what its configuration grants, and nothing else.
+/// Links a component with only the interfaces that its configuration grants.
 ///
 /// # Errors
-/// When it uses what it imports otherwise than that is defined, or the system denies what its instances begin with.
+/// If its imports differ from the host's interfaces, or the system denies memory for its initial memory image.
 pub(crate) fn link(
     engine: &Engine,
     component: &Component,

@@ -43,16 +43,15 @@ pub struct Runtime {
     resolver: Option<Arc<dyn Resolver>>,
     lanes: Arc<Lanes>,
     cached_files: BTreeSet<PathBuf>,
-    /// Of each generator, whether its values were found to be random; otherwise it derives them.
+    /// For each generator, whether it passed the entropy test; if not, it derives its values.
     conformance: Vec<(CredentialType, bool)>,
 }
 
 impl Runtime {
-    /// Loads all plugins, and compiles those that the cache does not have; `cache_keys` prove that the files in it are
-    /// the server's own.
+    /// Loads all plugins, and compiles those that are not in the cache; `cache_keys` authenticate its files.
     ///
     /// # Errors
-    /// The first thing, in alphabetical order of the plugins, that an operator must put right.
+    /// The first error, in alphabetical order of the plugins, that an operator must correct.
     pub fn load(
         config: &RuntimeConfig,
         cache_keys: &CacheKeys,
@@ -128,30 +127,30 @@ impl Runtime {
         refusals
     }
 
-    /// The generators.
+    /// Returns the generators.
     #[must_use]
     pub fn generators(&self) -> Arc<dyn Generators> {
         Arc::clone(&self.generators) as Arc<dyn Generators>
     }
 
-    /// The resolver, if one is configured.
+    /// Returns the resolver, if configured.
     #[must_use]
     pub fn resolver(&self) -> Option<Arc<dyn Resolver>> {
         self.resolver.clone()
     }
 
-    /// The files of the cache that it was loaded from, or that were written for it.
+    /// Returns the cache files that it was loaded from, or that were written for it.
     #[must_use]
     pub fn cached_files(&self) -> &BTreeSet<PathBuf> {
         &self.cached_files
     }
 
-    /// How full the lanes on which both run are at this moment.
+    /// Returns the current occupancy of the lanes.
     pub(crate) fn occupancy(&self) -> [LaneOccupancy; 2] {
         self.lanes.occupancy()
     }
 
-    /// Tells the process's recorder which generators make random values.
+    /// Records the metric for generators that passed the entropy test.
     pub(crate) fn record_conformance(&self) {
         for (credential_type, conforms) in &self.conformance {
             measure::entropy_conforms(credential_type.as_str(), *conforms);
@@ -170,7 +169,7 @@ fn check_sandbox(sandbox: &SandboxConfig) -> Result<(), LoadRefused> {
     }
 }
 
-/// Checks what needs no component, so that the engine is not sized by nonsense.
+/// Checks limits before the engine is sized by them.
 fn check_plugins(config: &RuntimeConfig) -> Result<(), LoadRefused> {
     for role in roles(config) {
         role.check_limits()?;
@@ -178,10 +177,10 @@ fn check_plugins(config: &RuntimeConfig) -> Result<(), LoadRefused> {
     Ok(())
 }
 
-/// An engine that is large enough for so many simultaneous calls of any of these plugins, with its clock ticking.
+/// Creates an engine sized for this number of simultaneous calls of any of these plugins, and starts its clock.
 ///
 /// # Errors
-/// When there is no room for them.
+/// If the address space can't be reserved, or the clock's thread can't be started.
 pub(crate) fn engine_for<'a>(
     roles: impl Iterator<Item = Role<'a>>,
     calls: usize,
@@ -199,15 +198,15 @@ pub(crate) fn engine_for<'a>(
 
 /// A loaded plugin.
 enum Loaded {
-    /// With whether its values were found to be random.
+    /// The flag is set if it passed the entropy test.
     Generator(CredentialType, Arc<dyn Generator>, bool),
     Resolver(Arc<dyn Resolver>),
 }
 
-/// What all plugins share.
+/// The state shared by all plugins.
 struct Loader<'c> {
     engine: Engine,
-    /// Where compiled components are kept, if they are.
+    /// The cache of compiled components, if any.
     cache: Option<Cache>,
     lanes: Arc<Lanes>,
     random: Arc<dyn RandomSource>,
@@ -216,7 +215,7 @@ struct Loader<'c> {
 }
 
 impl<'c> Loader<'c> {
-    /// A loader whose plugins are only checked.
+    /// Creates a loader for checking plugins.
     fn checking(
         roles: &[Role<'_>],
         calls: usize,
@@ -243,7 +242,7 @@ impl<'c> Loader<'c> {
         })
     }
 
-    /// Loads all plugins on as many threads as given.
+    /// Loads all plugins on this number of threads.
     fn load_all(&self, roles: &[Role<'_>], threads: usize) -> Result<Runtime, LoadRefused> {
         let (mut generators, mut conformance) = (BTreeMap::new(), Vec::new());
         let mut resolver = None;
@@ -269,7 +268,7 @@ impl<'c> Loader<'c> {
         })
     }
 
-    /// Loads each plugin, on as many threads as given.
+    /// Loads each plugin, on this number of threads.
     fn load_each(
         &self,
         roles: &[Role<'_>],
@@ -323,7 +322,7 @@ impl<'c> Loader<'c> {
         Ok(Loaded::Generator(credential_type, generator, conforms))
     }
 
-    /// Refuses a generator whose values are not random, unless they need not be.
+    /// Refuses a generator that fails the entropy test, or derives its values without permission.
     fn check_entropy(
         &self,
         role: Role<'_>,
@@ -354,7 +353,7 @@ impl<'c> Loader<'c> {
             entropy.values = report.values,
             entropy.flipped_bits = report.flipped_bits,
             entropy.conforms = report.fault().is_none(),
-            "the randomness of the plugin's values is known"
+            "tested the randomness of the plugin's values"
         );
         match report.fault() {
             Some(fault) => Err(Refusal::NotRandom(fault.clone())),

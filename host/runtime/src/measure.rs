@@ -1,4 +1,4 @@
-//! What is measured of plugins: their calls, and the lanes on which these run.
+//! The metrics of plugin calls and lanes.
 
 use std::time::{Duration, Instant};
 
@@ -7,9 +7,9 @@ use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gau
 
 use crate::lane::NotRun;
 
-/// How long a call of a plugin took on its thread, what the host checks of it included.
+/// The duration of a plugin call on its thread, including the host's checks.
 pub const CALL_DURATION: &str = "keywright_plugin_call_duration_seconds";
-/// How long a call of a plugin waited for a thread.
+/// The time that a plugin call waited for a thread.
 pub const QUEUE_WAIT: &str = "keywright_plugin_queue_wait_seconds";
 
 const CALLS: &str = "keywright_plugin_calls_total";
@@ -19,23 +19,23 @@ const LANE_THREADS_BUSY: &str = "keywright_plugin_lane_threads_busy";
 const LANE_QUEUE_LENGTH: &str = "keywright_plugin_lane_queue_length";
 const LANE_QUEUE_LENGTH_MAX: &str = "keywright_plugin_lane_queue_length_max";
 
-/// How full one of the lanes on which plugins run is at a moment.
+/// The occupancy of a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LaneOccupancy {
     /// The lane: `brief` or `generate`.
     pub lane: &'static str,
     /// Its threads.
     pub threads: usize,
-    /// Those of them that are at work.
+    /// The busy threads.
     pub threads_busy: usize,
-    /// The calls that wait for a thread.
+    /// The waiting calls.
     pub queue_length: usize,
-    /// The most that may wait.
+    /// The maximum number of waiting calls.
     pub queue_length_max: usize,
 }
 
 impl LaneOccupancy {
-    /// Tells the process's recorder.
+    /// Sets the gauges of the lane.
     pub fn record(&self) {
         for (name, number) in [
             (LANE_THREADS, self.threads),
@@ -49,7 +49,7 @@ impl LaneOccupancy {
     }
 }
 
-/// Tells the process's recorder what each measurement of plugins means.
+/// Registers the descriptions of these metrics.
 pub fn describe_metrics() {
     describe_counter!(
         CALLS,
@@ -82,13 +82,13 @@ pub fn describe_metrics() {
     );
 }
 
-/// Records whether the values of a plugin that is in use were found to be random, or it derives them.
+/// Records whether an active generator passed the entropy test or derives its values.
 pub(crate) fn entropy_conforms(plugin: &str, conforms: bool) {
     let conforms = if conforms { 1.0 } else { 0.0 };
     gauge!(ENTROPY_CONFORMS, "plugin" => plugin.to_owned()).set(conforms);
 }
 
-/// Makes a call, and measures it under the plugin's name and the function's.
+/// Makes a call and records its duration and outcome.
 pub(crate) fn measured<T>(
     plugin: &str,
     function: &'static str,
@@ -106,7 +106,7 @@ pub(crate) fn measured<T>(
     outcome
 }
 
-/// Counts a call that came to nothing on the host's side.
+/// Counts a call that the host did not make.
 pub(crate) fn not_run(plugin: &str, function: &'static str, not_run: NotRun) {
     let word = match not_run {
         NotRun::ActorQueueFull { .. } => ACTOR_QUEUE_FULL,
@@ -116,7 +116,7 @@ pub(crate) fn not_run(plugin: &str, function: &'static str, not_run: NotRun) {
     ended(plugin, function, word);
 }
 
-/// Counts a call that was refused because the plugin rests.
+/// Counts a call that was refused because the plugin is temporarily disabled.
 pub(crate) fn resting(plugin: &str, function: &'static str) {
     ended(plugin, function, RESTING);
 }
@@ -126,9 +126,9 @@ pub(crate) fn waited(lane: &'static str, duration: Duration) {
     histogram!(QUEUE_WAIT, "lane" => lane).record(duration);
 }
 
-/// How a call ends that is refused because too many of its actor wait.
+/// The outcome of a call that was refused because the actor has too many waiting calls.
 const ACTOR_QUEUE_FULL: &str = "actor_queue_full";
-/// How a call ends that is refused because the plugin rests.
+/// The outcome of a call that was refused because the plugin is temporarily disabled.
 const RESTING: &str = "resting";
 
 fn ended(plugin: &str, function: &'static str, outcome: &'static str) {

@@ -1,7 +1,7 @@
-//! What a component consists of, read in one pass before anything of it is compiled.
+//! The imports, exports and size of a component, read in one pass before compilation.
 //!
-//! Compiling takes time and memory in proportion to what is counted here, and much more of both than the file has bytes. So
-//! a component that is too large in any of it is refused first, as is one whose imports and exports do not fit its role.
+//! The time and memory for compilation are proportional to the numbers counted here, and can far exceed the file's size. A
+//! component that exceeds any limit, or whose imports and exports do not fit its role, is therefore refused first.
 
 use wasmparser::{
     ComponentExternalKind, FunctionBody, Parser, Payload, Validator,
@@ -11,37 +11,36 @@ use wasmparser::{
 
 use crate::refused::Refusal;
 
-/// The most functions that all modules of a component may have together.
+/// The maximum number of functions in all modules of a component.
 pub(crate) const FUNCTIONS_MAX: u64 = 40_000;
-/// The largest function, in bytes, and the most local variables that one may declare.
+/// The maximum of a function's bytes plus its local variables.
 pub(crate) const FUNCTION_BYTES_MAX: u64 = 1 << 20;
-/// The most code that all functions may have together, in bytes.
+/// The maximum size of all functions' code, in bytes.
 pub(crate) const CODE_BYTES_MAX: u64 = 32 << 20;
-/// The most functions that may pass between modules and the component, or out of it: each takes code that is made for it.
+/// The maximum number of canonical functions (lifted, lowered or built in). The compiler generates code for each.
 pub(crate) const CANONICAL_FUNCTIONS_MAX: u64 = 1_000;
-/// The most modules and components within a component.
+/// The maximum number of nested modules and components.
 pub(crate) const MODULES_MAX: u64 = 64;
-/// The most declarations of all other kinds together: types, imports, exports, instances, aliases, tables, memories, globals,
+/// The maximum number of all other declarations: types, imports, exports, instances, aliases, tables, memories, globals,
 /// segments.
 pub(crate) const DECLARATIONS_MAX: u64 = 100_000;
 
-/// A component as it can be seen from outside.
+/// The imports and exports of a component.
 pub(crate) struct Outline {
-    /// What it imports.
     pub(crate) imports: Vec<Import>,
-    /// The names of what it exports.
+    /// The names of its exports, without types.
     pub(crate) exports: Vec<String>,
 }
 
-/// Something that a component imports.
+/// An import of a component.
 pub(crate) struct Import {
     pub(crate) name: String,
-    /// Whether it only names types, which carry no authority.
+    /// Whether it only names types, which grant no access.
     pub(crate) is_types_alone: bool,
 }
 
 impl Outline {
-    /// Reads a component. The code of its functions is not looked at.
+    /// Reads a component without validating the code of its functions.
     ///
     /// # Errors
     /// [`Refusal::NotAComponent`], and [`Refusal::TooComplex`] for the first limit that it exceeds.
@@ -80,17 +79,17 @@ impl Outline {
                 });
             }
         }
-        let cause = wasmtime::Error::msg("the component has no end");
+        let cause = wasmtime::Error::msg("the component is truncated");
         Err(Refusal::NotAComponent(cause))
     }
 
-    /// The names of all interfaces that it imports, be it for their types alone, or exports.
+    /// Returns the names of all imports, including types, and of all exports.
     pub(crate) fn interface_names(&self) -> impl Iterator<Item = &str> {
         let imports = self.imports.iter().map(|import| import.name.as_str());
         imports.chain(self.exports.iter().map(String::as_str))
     }
 
-    /// What it imports that is more than types, by name.
+    /// Returns the names of imports that are more than types.
     pub(crate) fn imported(&self) -> impl Iterator<Item = &str> {
         let imports = self.imports.iter();
         let imports = imports.filter(|import| !import.is_types_alone);
@@ -119,7 +118,7 @@ fn is_types_alone(import: &str, types: TypesRef<'_>) -> bool {
     })
 }
 
-/// How much of each kind a component has, as far as it was read.
+/// The sizes of a component, as far as it was read.
 #[derive(Debug, Default)]
 struct Size {
     functions: u64,
@@ -198,7 +197,7 @@ impl Size {
     }
 }
 
-/// What a function counts: its bytes, and its local variables, of which a few bytes declare any number.
+/// Returns the bytes of a function plus its local variables, because a few bytes can declare any number of them.
 fn function_bytes(body: &FunctionBody<'_>) -> wasmparser::Result<u64> {
     let range = body.range();
     let mut bytes = u64::try_from(range.end.saturating_sub(range.start)).unwrap_or(u64::MAX);

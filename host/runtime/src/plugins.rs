@@ -1,4 +1,4 @@
-//! The plugins that are in use, which can be replaced while requests go on.
+//! The active plugins, which can be replaced without interrupting requests.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -9,34 +9,33 @@ use keywright_core::{
 
 use crate::{Runtime, measure::LaneOccupancy};
 
-/// The plugins that are in use. Who has taken one of them keeps it, until all its calls have ended; who asks for one gets
-/// what is in use at that moment.
+/// The active plugins. Each lookup returns the currently active plugin, which stays usable by its holder after a replacement.
 pub struct Plugins(RwLock<Arc<Runtime>>);
 
 impl Plugins {
-    /// Begins with these.
+    /// Creates a set with these plugins.
     #[must_use]
     pub fn new(runtime: Runtime) -> Self {
         Self(RwLock::new(Arc::new(runtime)))
     }
 
-    /// Uses others from now on, all of them at once. The threads of those before end when the last call there has.
+    /// Replaces all plugins atomically. The threads of the previous plugins end after their last call.
     pub fn replace(&self, runtime: Runtime) {
         let runtime = Arc::new(runtime);
-        // Only one whole set ever stands here, so a panic elsewhere can't have left half of one.
+        // The value is always a complete set, so a panic can't leave an inconsistent state.
         let mut current = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let before = std::mem::replace(&mut *current, runtime);
         drop(current);
         drop(before);
     }
 
-    /// How full the lanes of the plugins in use are at this moment.
+    /// Returns the current occupancy of the active plugins' lanes.
     #[must_use]
     pub fn occupancy(&self) -> [LaneOccupancy; 2] {
         self.current().occupancy()
     }
 
-    /// Tells the process's recorder which of the plugins in use make random values.
+    /// Records the metric for active generators that passed the entropy test.
     pub fn record_conformance(&self) {
         self.current().record_conformance();
     }

@@ -18,16 +18,16 @@ use crate::{
     text::for_caller,
 };
 
-/// The interface by which references are found.
+/// The interface that finds references.
 pub(crate) const RESOLVER: &str = "keywright:interpolation/resolver";
 
-/// The most references that one document may have.
+/// The maximum number of references in a document.
 const REFERENCES_MAX: usize = 1_000;
 
-/// The longest pointer of a reference, in bytes.
+/// The maximum length of a reference's pointer, in bytes.
 const POINTER_BYTES_MAX: usize = 8 * 1_024;
 
-/// The rule that a document with too many or too long references breaks.
+/// The message for a document with too many or too long references.
 const TOO_LARGE: &str = "it has too many references, or references that are too long";
 
 const FUNCTION: &str = "find-references";
@@ -77,7 +77,7 @@ impl ResolverGuest {
     /// Finds the guest's function and checks its type in a first instance.
     ///
     /// # Errors
-    /// When it is not of the type that the interface says, or the guest can't be instantiated.
+    /// If its type differs from the interface, or the guest can't be instantiated.
     pub(crate) fn new(plugin: Plugin) -> Result<Self, Refusal> {
         let resolver = Exported::<FindReferences>::expect(&plugin.component, plugin.wit_version)?;
         plugin
@@ -105,7 +105,7 @@ impl ResolverGuest {
         }
     }
 
-    /// The failure for a fault. References grow with the document, so too many of them are a reason to refuse the document.
+    /// Converts a fault to a failure. The document determines the references, so an excess of them refuses the document.
     fn refused_or_faulted(&self, fault: PluginFault) -> PluginFailure {
         match fault {
             PluginFault::OutputTooLarge => PluginFailure::DocumentRefused(TOO_LARGE.to_owned()),
@@ -113,8 +113,8 @@ impl ResolverGuest {
         }
     }
 
-    /// The references, when they are within the limits and no place is named twice or lies within another. This is work of
-    /// the lane, like the call itself.
+    /// Returns the references if they are within the limits and no pointer equals or contains another. Runs on the lane's thread,
+    /// like the call itself.
     fn checked(&self, found: Vec<resolver::Reference>) -> Result<Vec<Reference>, PluginFailure> {
         let bytes = found
             .iter()
@@ -151,14 +151,14 @@ impl Function for FindReferences {
     const NAME: &'static str = FUNCTION;
 }
 
-/// Whether all are JSON Pointers (RFC 6901) within the limits, and no place is another's or within it.
+/// Whether all are JSON Pointers (RFC 6901) within the limits, and no pointer equals another or is a prefix of it.
 fn are_apart(pointers: &[&str]) -> bool {
     let are_pointers = pointers.iter().all(|pointer| is_pointer(pointer));
     if !are_pointers {
         return false;
     }
     let mut sorted = pointers.to_vec();
-    // In this order a place stands directly before the first one within it.
+    // In this order, a pointer directly precedes the first one that it contains.
     sorted.sort_unstable_by(|one, other| one.split('/').cmp(other.split('/')));
     sorted.iter().zip(sorted.iter().skip(1)).all(|(one, next)| {
         let rest = next.strip_prefix(one);

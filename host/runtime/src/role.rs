@@ -1,11 +1,11 @@
-//! What a configured plugin is there for.
+//! The configured plugins and their roles.
 
 use crate::{
     config::{PluginConfig, RuntimeConfig},
     refused::{PluginRefused, Refusal},
 };
 
-/// The configured plugins, the generators first.
+/// Returns the configured plugins, generators first.
 pub(crate) fn roles(config: &RuntimeConfig) -> impl Iterator<Item = Role<'_>> {
     let generators = config.generators.iter();
     generators
@@ -30,10 +30,10 @@ pub(crate) struct Role<'a> {
 }
 
 impl Role<'_> {
-    /// Whether its limits are within their bounds.
+    /// Checks that its limits are in range.
     ///
     /// # Errors
-    /// The first that is not.
+    /// The first limit that is not.
     pub(crate) fn check_limits(&self) -> Result<(), PluginRefused> {
         match self.config.limits.out_of_bounds() {
             Some((limit, min, max)) => {
@@ -43,7 +43,7 @@ impl Role<'_> {
         }
     }
 
-    /// What is said of it where it can't be loaded.
+    /// Returns the error for a plugin that can't be loaded.
     pub(crate) fn refused(&self, refusal: Refusal) -> PluginRefused {
         PluginRefused {
             plugin: self.name.to_owned(),
@@ -54,5 +54,5 @@ impl Role<'_> {
     }
 }
 
-/// The name that the resolver goes by.
+/// The resolver's name in messages.
 const RESOLVER_NAME: &str = "resolver";

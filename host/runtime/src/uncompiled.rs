@@ -1,4 +1,4 @@
-//! What is checked of a component before it is compiled.
+//! Checking a component before compilation.
 
 use std::borrow::Cow;
 
@@ -17,7 +17,7 @@ pub(crate) struct Uncompiled<'a> {
 }
 
 impl<'a> Uncompiled<'a> {
-    /// Reads the component of a plugin, and checks what can be checked before it is compiled.
+    /// Reads the component of a plugin and makes all checks that need no compilation.
     pub(crate) fn read(role: Role<'a>) -> Result<Self, Refusal> {
         let interface = if role.is_generator {
             credential_type(role)?;
@@ -36,7 +36,7 @@ impl<'a> Uncompiled<'a> {
     }
 }
 
-/// The type whose values a generator makes, by the generator's name.
+/// Parses the credential type of a generator from its configured name.
 pub(crate) fn credential_type(role: Role<'_>) -> Result<CredentialType, Refusal> {
     CredentialType::parse(role.name)
         .ok()

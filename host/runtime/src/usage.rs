@@ -1,11 +1,11 @@
-//! How much of its limits a plugin uses.
+//! The peak usage of a plugin's limits.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
     time::Duration,
 };
 
-/// The most that any call of a plugin has used so far.
+/// The peak usage of all calls of a plugin so far.
 #[derive(Debug, Default)]
 pub(crate) struct Usage {
     memory_bytes: AtomicU64,
@@ -14,21 +14,21 @@ pub(crate) struct Usage {
     duration_ns: AtomicU64,
 }
 
-/// What was used.
+/// A snapshot of [`Usage`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Used {
-    /// The size of all linear memories of an instance together.
+    /// The total size of an instance's linear memories.
     pub(crate) memory_bytes: u64,
-    /// What went in, settings included.
+    /// The input, including settings.
     pub(crate) input_bytes: u64,
-    /// What came out.
+    /// The output.
     pub(crate) output_bytes: u64,
-    /// How long it took.
+    /// The duration.
     pub(crate) duration: Duration,
 }
 
 impl Usage {
-    /// A call has ended that was given so much and had so much memory.
+    /// Records the input, memory and duration of a call.
     pub(crate) fn called(&self, input_bytes: usize, memory_bytes: u64, duration: Duration) {
         raise(&self.input_bytes, number(input_bytes));
         raise(&self.memory_bytes, memory_bytes);
@@ -36,12 +36,12 @@ impl Usage {
         raise(&self.duration_ns, duration_ns.unwrap_or(u64::MAX));
     }
 
-    /// A call has returned so much.
+    /// Records the output of a call.
     pub(crate) fn returned(&self, output_bytes: usize) {
         raise(&self.output_bytes, number(output_bytes));
     }
 
-    /// The most so far.
+    /// Returns the peaks so far.
     pub(crate) fn most(&self) -> Used {
         let read = |most: &AtomicU64| most.load(Ordering::Relaxed);
         Used {

@@ -4,31 +4,30 @@ use std::collections::BTreeSet;
 
 use crate::{outline::Outline, refused::Refusal};
 
-/// The versions of our packages, oldest first, the current one last: a component is built for one of them, or for a later
-/// patch of one.
+/// The supported versions of Keywright's packages, oldest first. A component is built for one of them, or for a later patch.
 pub(crate) const SUPPORTED: [&str; 2] = ["0.1.0", "0.2.0"];
 
-/// Our packages, which are released together.
+/// Keywright's packages, which are released together.
 const PACKAGES: [&str; 3] = [
     "keywright:generator/",
     "keywright:interpolation/",
     "keywright:signing/",
 ];
 
-/// The version that a component is built for.
+/// The version that a component was built for.
 pub(crate) struct BuiltFor {
-    /// The version under which the host knows the interfaces.
+    /// The host's compatible version.
     pub(crate) supported: &'static str,
-    /// The version, as the component names it.
+    /// The version in the component's imports and exports.
     pub(crate) named: String,
 }
 
 impl BuiltFor {
-    /// Finds the version in the names of all our interfaces that a component imports or exports. A component without any
-    /// is one for the current version that lacks them.
+    /// Finds the version in the names of all Keywright interfaces that a component imports or exports. Without any, returns the
+    /// current version.
     ///
     /// # Errors
-    /// When it is built for a version that the host does not have, or for several.
+    /// If it was built for an unsupported version, or for several.
     pub(crate) fn of(component: &Outline) -> Result<Self, Refusal> {
         let mut built_for: Option<Self> = None;
         for name in component.interface_names().map(InterfaceName::parse) {
@@ -58,7 +57,7 @@ impl BuiltFor {
     }
 }
 
-/// The versions in which a component names our interfaces, in alphabetical order: one, in a component that is well built.
+/// Returns the versions of Keywright's interfaces in a component, in alphabetical order. A valid component has at most one.
 pub(crate) fn named_versions(component: &Outline) -> Vec<String> {
     let names = component.interface_names().map(InterfaceName::parse);
     let versions = names
@@ -68,7 +67,7 @@ pub(crate) fn named_versions(component: &Outline) -> Vec<String> {
     versions.into_iter().collect()
 }
 
-/// The name of an interface in a version.
+/// Returns the name of an interface with a version.
 pub(crate) fn versioned(interface: &str, version: &str) -> String {
     format!("{interface}@{version}")
 }
@@ -78,7 +77,7 @@ fn current() -> &'static str {
     current
 }
 
-/// The name of an import or export, taken apart.
+/// The parsed name of an import or export.
 pub(crate) struct InterfaceName<'a> {
     pub(crate) interface: &'a str,
     version: Option<&'a str>,
@@ -98,7 +97,7 @@ impl<'a> InterfaceName<'a> {
         }
     }
 
-    /// The one of these versions that it is compatible with.
+    /// Returns the version among `offered` that it is compatible with, if any.
     pub(crate) fn compatible(&self, offered: &[&'static str]) -> Option<&'static str> {
         let version = self.version?;
         let mut offered = offered.iter();
@@ -107,7 +106,7 @@ impl<'a> InterfaceName<'a> {
             .copied()
     }
 
-    /// What is said of it where it is compatible with none of these versions.
+    /// Returns the refusal for an interface that is not compatible with `offered`.
     pub(crate) fn version_differs(&self, offered: &'static [&'static str]) -> Refusal {
         Refusal::InterfaceVersionDiffers {
             interface: self.interface.to_owned(),
@@ -127,7 +126,7 @@ impl<'a> InterfaceName<'a> {
     }
 }
 
-/// The part of a version that two compatible ones share: the major one, or before 1.0.0 also the minor one.
+/// Returns the part that compatible versions share: the major version, and before 1.0.0 also the minor version.
 fn track(version: &str) -> (&str, Option<&str>) {
     let mut parts = version.split('.');
     let major = parts.next().unwrap_or_default();
@@ -139,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_compatible_within_a_minor_before_1_and_within_a_major_after() {
+    fn versions_are_compatible_by_major_or_by_minor_before_1() {
         for (wanted, offered, is_compatible) in [
             ("0.1.0", "0.1.0", true),
             ("0.1.7", "0.1.0", true),

@@ -72,7 +72,7 @@ fn other_faults_are_detected() {
         (json!({}), unknown, "was taken"),
         (
             json!({"generate": "wrong-shape"}),
-            "its values keep its schema",
+            "its values match its schema",
             "does not have the declared form",
         ),
         (

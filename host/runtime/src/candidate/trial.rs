@@ -88,7 +88,7 @@ impl Candidate {
                     refuses_unknown(&guest),
                 ),
                 check(
-                    "its values keep its schema",
+                    "its values match its schema",
                     makes_values(&guest, now_seconds),
                 ),
             ];
@@ -208,8 +208,7 @@ impl Candidate {
         // The test makes thousands of calls.
         guest.plugin.notes = None;
         let Some(declared_bits) = guest.description.entropy_bits_min else {
-            let claim =
-                "its values are derived, as it says: its configuration needs derived = true";
+            let claim = "it declares derived values: its configuration needs derived = true";
             return Ok((check(claim, Ok(())), None));
         };
         let claim = format!("its values are random, with at least {declared_bits} bits");

@@ -1,4 +1,4 @@
-//! `keywright:generator/notes`: what a guest shows to its author.
+//! `keywright:generator/notes`: debug messages of a guest for its author.
 
 use std::sync::Arc;
 
@@ -9,13 +9,13 @@ use crate::{
     text::{GUEST_TEXT_BYTES_MAX, for_log},
 };
 
-/// The most notes that a call shows.
+/// The maximum number of notes shown per call.
 const NOTES_MAX: u32 = 32;
 
-/// What is done with a note, or with what is said of notes that were dropped. It is given the name of the function that was
-/// called, and a text without control characters.
+/// A callback for notes, and for the message about dropped notes. Its parameters are the name of the called function and a
+/// text without control characters.
 ///
-/// There is none in a server: what a plugin notes may be secret.
+/// Servers have none, because notes may contain secrets.
 pub type NoteReader = Arc<dyn Fn(&str, &str) + Send + Sync>;
 
 /// The notes of one call.
@@ -26,7 +26,7 @@ pub(crate) struct Notes {
 }
 
 impl Notes {
-    /// Those of a call of this function.
+    /// Creates the notes of a call of this function.
     pub(crate) fn new(reader: NoteReader, function: &'static str) -> Self {
         Self {
             reader,
@@ -35,7 +35,7 @@ impl Notes {
         }
     }
 
-    /// Says how many were dropped, now that the call has ended.
+    /// Reports the number of dropped notes at the end of a call.
     pub(crate) fn end(&self) {
         let dropped = self.count.saturating_sub(NOTES_MAX);
         if dropped > 0 {
@@ -55,11 +55,11 @@ impl Notes {
 /// Defines the interface under a name.
 ///
 /// # Errors
-/// When something is defined under that name already.
+/// If the name is already defined.
 pub(crate) fn add_to_linker(linker: &mut Linker<CallState>, name: &str) -> wasmtime::Result<()> {
     let mut interface = linker.instance(name)?;
     interface.func_wrap("note", |mut store, (text,): (WasmStr,)| {
-        // Looked at in any case, so that a guest is not ended for it only where somebody reads.
+        // Decoded even without a reader, so that invalid UTF-8 traps in either case.
         let text = text.to_str(&store)?;
         if store.data().notes.is_some() {
             let start = text.floor_char_boundary(GUEST_TEXT_BYTES_MAX);

@@ -1,17 +1,17 @@
-//! `wasi:random/random`: the one source of randomness that a guest has.
+//! `wasi:random/random`: the only source of randomness of guests.
 
 use super::HostRefusal;
 use crate::{bindings::wasi::random::random::Host, call::CallState};
 
-/// The most bytes that one call gives.
+/// The maximum number of bytes per call.
 const RANDOM_BYTES_MAX: u64 = 1024 * 1024;
 
-/// Where the random bytes for guests come from.
+/// A source of random bytes for guests.
 pub trait RandomSource: Send + Sync {
     /// Fills a buffer.
     ///
     /// # Errors
-    /// When there is no randomness to be had.
+    /// If the source fails.
     fn fill(&self, bytes: &mut [u8]) -> Result<(), RandomUnavailable>;
 }
 
@@ -25,7 +25,7 @@ impl RandomSource for SystemRandom {
     }
 }
 
-/// There is no randomness to be had.
+/// The error of a [`RandomSource`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the random generator failed")]
 pub struct RandomUnavailable;

@@ -1,6 +1,6 @@
-//! `keywright:signing/issuer`: a certificate authority, lent to a guest for one call.
+//! `keywright:signing/issuer`: a CA that a guest borrows for one call.
 //!
-//! It is the same in each version, so it is defined once, under whatever name a version gives it.
+//! The interface is the same in all versions, so it is defined once and added under the name of each version.
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ use wasmtime::{
 use super::HostRefusal;
 use crate::{bindings::keywright::signing::issuer::SigningError, call::CallState};
 
-/// The largest certificate body that is signed, in bytes.
+/// The maximum size of a certificate body to be signed, in bytes.
 pub(crate) const TBS_CERTIFICATE_BYTES_MAX: usize = 64 * 1024;
 
-/// The handle of the one issuer that a call may have.
+/// The handle of the call's issuer.
 const ISSUER_HANDLE: u32 = 1;
 
 /// An issuer, and whether it has signed already.
@@ -37,7 +37,7 @@ impl IssuerLease {
         }
     }
 
-    /// The handle under which the guest borrows it.
+    /// Returns the handle that the guest borrows.
     pub(crate) fn handle() -> Resource<Self> {
         Resource::new_borrow(ISSUER_HANDLE)
     }
@@ -46,10 +46,10 @@ impl IssuerLease {
 /// Defines the interface under a name.
 ///
 /// # Errors
-/// When something is defined under that name already.
+/// If the name is already defined.
 pub(crate) fn add_to_linker(linker: &mut Linker<CallState>, name: &str) -> wasmtime::Result<()> {
     let mut interface = linker.instance(name)?;
-    // A guest has borrowed handles alone, so there is nothing to be ended.
+    // Guests only borrow handles, so there is nothing to drop.
     interface.resource("issuer", ResourceType::host::<IssuerLease>(), |_, _| Ok(()))?;
     interface.func_wrap(
         "[method]issuer.certificate",

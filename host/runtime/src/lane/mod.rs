@@ -1,5 +1,5 @@
-//! The threads on which guests run: two lanes, so that short calls never wait behind long ones. Within a lane the calls of
-//! one actor never wait behind all those of another: see [`Flow`].
+//! The thread pools for guests: two lanes, so that short calls never wait behind long ones. Within a lane, actors are served
+//! in rotation; see [`Flow`].
 
 mod queue;
 
@@ -25,16 +25,15 @@ use crate::{
     measure::{self, LaneOccupancy},
 };
 
-/// By how much the threads of the generate lane are nicer than others (POSIX `nice`), so that requests that only read
-/// keep their latency while keys are being made.
+/// The niceness of the generate lane's threads (POSIX `nice`), so that key generation does not delay read requests.
 #[cfg(target_os = "linux")]
 const GENERATE_NICENESS: i32 = 10;
 
 /// Both lanes.
 pub(crate) struct Lanes {
-    /// For calls that are short: describing, normalizing, accepting, recovering, finding references.
+    /// For short calls: `describe`, `normalize`, `accept`, `recover` and `find-references`.
     pub(crate) brief: Lane,
-    /// For calls that may compute for long: making values.
+    /// For long calls: `generate`.
     pub(crate) generate: Lane,
 }
 
@@ -42,7 +41,7 @@ impl Lanes {
     /// Starts the threads of both lanes.
     ///
     /// # Errors
-    /// When the system gives no thread.
+    /// If the operating system can't start a thread.
     pub(crate) fn start(threads_per_lane: usize, queue: QueueLimits) -> io::Result<Self> {
         let lane = |name, before| Lane::start(name, threads_per_lane, queue, before);
         Ok(Self {
@@ -51,20 +50,20 @@ impl Lanes {
         })
     }
 
-    /// How full each of them is at this moment.
+    /// Returns the current occupancy of both lanes.
     pub(crate) fn occupancy(&self) -> [LaneOccupancy; 2] {
         [&self.brief, &self.generate].map(Lane::occupancy)
     }
 }
 
-/// How much may wait in a lane.
+/// The limits of a lane's queue.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct QueueLimits {
-    /// How many calls may wait.
+    /// The maximum number of waiting calls.
     pub(crate) length_max: usize,
-    /// How many of them may be one actor's.
+    /// The maximum number of waiting calls of one actor.
     pub(crate) length_per_actor_max: usize,
-    /// After how long a refused caller is to retry.
+    /// The time after which a refused caller should retry.
     pub(crate) retry_after: Duration,
 }
 
@@ -75,7 +74,7 @@ pub(crate) struct Lane {
     retry_after: Duration,
     threads: usize,
     threads_busy: Arc<AtomicUsize>,
-    /// As many places as there are threads, for the work that waits for its turn.
+    /// A permit per thread, for [`Lane::run_in_turn`].
     turns: Arc<Semaphore>,
 }
 
@@ -117,12 +116,12 @@ impl Lane {
         })
     }
 
-    /// Runs work on one of the lane's threads and waits for what it gives.
+    /// Runs work on one of the lane's threads and returns its result.
     ///
-    /// When this future is dropped, work that has not begun is left out, and what begun work gives is thrown away.
+    /// Dropping this future cancels work that has not started, and discards the result of running work.
     ///
     /// # Errors
-    /// When the queue is full, for all or for this flow, or the work panicked.
+    /// If the queue is full, for all or for this flow, or the work panicked.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         flow: Flow,
@@ -137,18 +136,17 @@ impl Lane {
         }
     }
 
-    /// As [`Lane::run`], for the parts of something larger. All such work together is one flow, and never has more jobs in
-    /// the lane than there are threads, running or waiting; further work waits outside. So it needs no room in the queue,
-    /// can use all threads, and takes one turn of the rotation. A job counts until it has ended, also when this future is
-    /// dropped before.
+    /// As [`Lane::run`], for the parts of bulk work. All bulk work is one flow, with at most as many running and queued jobs as
+    /// there are threads; further work waits for a permit. It is therefore exempt from the queue's limits, can use all threads,
+    /// and has one share of the rotation. A job holds its permit until it ends, even if this future is dropped.
     ///
     /// # Errors
-    /// When the work panicked.
+    /// If the work panicked.
     pub(crate) async fn run_in_turn<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, NotRun> {
-        // Neither is ever closed while the lane is there.
+        // The semaphore is never closed.
         let turn = Arc::clone(&self.turns)
             .acquire_owned()
             .await
@@ -162,12 +160,12 @@ impl Lane {
         answer.await.map_err(|_| NotRun::Panicked)
     }
 
-    /// How many threads there are.
+    /// Returns the number of threads.
     pub(crate) fn threads(&self) -> usize {
         self.threads
     }
 
-    /// How full it is at this moment.
+    /// Returns the current occupancy.
     pub(crate) fn occupancy(&self) -> LaneOccupancy {
         LaneOccupancy {
             lane: self.name,
@@ -185,7 +183,7 @@ impl Drop for Lane {
     }
 }
 
-/// Wraps work so that its result is sent back, unless the receiver is gone.
+/// Wraps work in a job that sends its result, and does nothing if the receiver was dropped.
 fn job<T: Send + 'static>(
     lane: &'static str,
     work: impl FnOnce() -> T + Send + 'static,
@@ -202,14 +200,14 @@ fn job<T: Send + 'static>(
     (job, answer)
 }
 
-/// Why work gave nothing.
+/// The reason why work returned no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NotRun {
-    /// As many jobs of its actor wait as may.
+    /// The actor has the maximum number of waiting jobs.
     ActorQueueFull { retry_after: Duration },
     /// It panicked: a defect of the host.
     Panicked,
-    /// As many jobs wait as may.
+    /// The lane has the maximum number of waiting jobs.
     QueueFull { retry_after: Duration },
 }
 
@@ -223,9 +221,9 @@ fn keep_priority() {}
 
 #[cfg(target_os = "linux")]
 fn lower_priority() {
-    // On Linux the priority is each thread's own, and this changes the calling thread's alone.
+    // On Linux, the priority is per thread, and this only changes the calling thread's.
     if let Err(cause) = rustix::process::nice(GENERATE_NICENESS) {
-        tracing::warn!(%cause, "the priority of a plugin thread could not be lowered");
+        tracing::warn!(%cause, "failed to lower the priority of a plugin thread");
     }
 }
 

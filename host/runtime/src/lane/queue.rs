@@ -1,4 +1,4 @@
-//! The work that waits in a lane: a queue for each flow, from which the threads take one job in rotation.
+//! The queue of a lane: one queue per flow, served in rotation.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -7,27 +7,27 @@ use std::{
 
 use keywright_core::permission::Actor;
 
-/// The flow to which a job belongs. Flows share the threads of a lane in rotation, however many jobs each has waiting.
+/// The flow of a job. Flows are served in rotation, regardless of how many jobs each has waiting.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Flow {
     /// The requests of one actor.
     Actor(Actor),
     /// All bulk work together.
     Bulk,
-    /// Calls that are not made for any actor.
+    /// The server's own calls.
     Server,
 }
 
-/// Why a job was not queued.
+/// The reason why a job was not queued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NotQueued {
-    /// As many jobs wait in the lane as may.
+    /// The lane has the maximum number of waiting jobs.
     LaneFull,
-    /// As many jobs of this flow wait as may.
+    /// The flow has the maximum number of waiting jobs.
     FlowFull,
 }
 
-/// Jobs that wait, in a queue for each flow.
+/// Waiting jobs, in one queue per flow.
 pub(super) struct FairQueue<J> {
     state: Mutex<State<J>>,
     has_changed: Condvar,
@@ -58,11 +58,10 @@ impl<J> FairQueue<J> {
         }
     }
 
-    /// Queues a job behind those of its flow.
+    /// Appends a job to the queue of its flow.
     ///
     /// # Errors
-    /// When the lane or the flow has as many jobs waiting as it may. A flow that is full is reported as such only while
-    /// the lane has room for others.
+    /// If the lane or the flow is full. If both are, reports the lane.
     pub(super) fn push(&self, flow: Flow, job: J) -> Result<(), NotQueued> {
         let state = self.state();
         if state.length >= self.length_max {
@@ -76,7 +75,7 @@ impl<J> FairQueue<J> {
         Ok(())
     }
 
-    /// Queues a job beyond all limits, for callers that limit their number themselves.
+    /// Queues a job regardless of limits, for callers that limit their number themselves.
     pub(super) fn push_beyond_limits(&self, flow: Flow, job: J) {
         self.add(self.state(), flow, job);
     }
@@ -92,8 +91,7 @@ impl<J> FairQueue<J> {
         self.has_changed.notify_one();
     }
 
-    /// Waits for the next job: the oldest of the flow that has waited longest for its turn. `None` once the queue is closed
-    /// and empty.
+    /// Waits for the next job: the oldest job of the next flow in the rotation. `None` once the queue is closed and empty.
     pub(super) fn pop(&self) -> Option<J> {
         let mut state = self.state();
         loop {
@@ -108,7 +106,7 @@ impl<J> FairQueue<J> {
         }
     }
 
-    /// Ends the threads that wait, once nothing is left.
+    /// Closes the queue: threads end once it is empty.
     pub(super) fn close(&self) {
         self.state().is_closed = true;
         self.has_changed.notify_all();

@@ -35,7 +35,7 @@ async fn occupy(lane: &Arc<Lane>) -> (mpsc::Sender<()>, tokio::task::JoinHandle<
 }
 
 #[tokio::test]
-async fn one_past_the_queue_length_is_refused_with_the_time_to_wait() {
+async fn a_call_beyond_the_queue_length_is_refused_with_retry_after() {
     let lane = Arc::new(lane(1));
     let (release, _task) = occupy(&lane).await;
     let waiting = tokio::spawn({
@@ -57,7 +57,7 @@ async fn one_past_the_queue_length_is_refused_with_the_time_to_wait() {
 }
 
 #[tokio::test]
-async fn work_in_turn_waits_where_other_work_is_refused_and_takes_one_place_a_thread() {
+async fn bulk_work_waits_outside_a_full_queue() {
     let lane = Arc::new(lane(1));
     let (release, _task) = occupy(&lane).await;
     let in_turn: Vec<_> = (0..3)
@@ -79,7 +79,7 @@ async fn work_in_turn_waits_where_other_work_is_refused_and_takes_one_place_a_th
 }
 
 #[tokio::test]
-async fn work_in_turn_keeps_its_place_until_it_has_ended_though_its_caller_has_gone() {
+async fn bulk_work_holds_its_permit_to_its_end_without_a_caller() {
     let lane = Arc::new(lane(1));
     let (release, released) = mpsc::channel::<()>();
     let (begun, has_begun) = oneshot::channel();
@@ -103,7 +103,7 @@ async fn work_in_turn_keeps_its_place_until_it_has_ended_though_its_caller_has_g
 }
 
 #[tokio::test]
-async fn its_occupancy_tells_what_runs_and_what_waits() {
+async fn occupancy_counts_running_and_waiting_calls() {
     let lane = Arc::new(lane(3));
     let idle = LaneOccupancy {
         lane: "test",
@@ -136,7 +136,7 @@ async fn its_occupancy_tells_what_runs_and_what_waits() {
 }
 
 #[tokio::test]
-async fn a_panic_ends_its_own_job_alone() {
+async fn a_panic_ends_only_its_own_job() {
     let lane = lane(1);
     assert_eq!(
         lane.run(Flow::Server, || assert!(std::hint::black_box(false)))
@@ -147,7 +147,7 @@ async fn a_panic_ends_its_own_job_alone() {
 }
 
 #[tokio::test]
-async fn work_whose_caller_has_gone_is_not_begun() {
+async fn queued_work_of_a_dropped_caller_is_not_started() {
     let lane = Arc::new(lane(2));
     let (release, _task) = occupy(&lane).await;
     let has_run = Arc::new(AtomicBool::new(false));

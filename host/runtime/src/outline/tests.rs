@@ -18,7 +18,7 @@ fn section(id: u8, content: &[u8]) -> Vec<u8> {
     [&[id], number(content.len()).as_slice(), content].concat()
 }
 
-/// The same item so many times, after their number.
+/// Encodes a vector of `count` equal items.
 fn items(count: usize, item: &[u8]) -> Vec<u8> {
     [number(count), item.repeat(count)].concat()
 }
@@ -27,7 +27,7 @@ fn component(sections: &[Vec<u8>]) -> Vec<u8> {
     [b"\0asm\x0d\0\x01\0".as_slice(), &sections.concat()].concat()
 }
 
-/// A component with a module of so many functions with this body.
+/// Returns a component with one module of `count` functions with this body.
 fn of_functions(count: usize, body: &[u8]) -> Vec<u8> {
     let body = [number(body.len()), body.to_vec()].concat();
     let module = [
@@ -39,7 +39,7 @@ fn of_functions(count: usize, body: &[u8]) -> Vec<u8> {
     component(&[section(1, &module.concat())])
 }
 
-/// A body that declares so many local variables.
+/// Returns a function body that declares `count` local variables.
 fn locals(count: usize) -> Vec<u8> {
     [vec![1], number(count), vec![0x7f, 0x0b]].concat()
 }
@@ -57,7 +57,7 @@ fn refused(component: &[u8]) -> Option<&'static str> {
 }
 
 #[test]
-fn each_limit_is_kept_and_one_past_it_is_refused() {
+fn each_limit_is_allowed_and_one_past_it_is_refused() {
     let empty = [0, 0x0b];
     let modules = |count| {
         component(
@@ -111,7 +111,7 @@ fn each_limit_is_kept_and_one_past_it_is_refused() {
 }
 
 #[test]
-fn what_is_no_component_is_refused() {
+fn bytes_that_are_not_a_component_are_refused() {
     let whole = of_functions(3, &[0, 0x0b]);
     let cut = whole.split_last().unwrap().1;
     for bytes in [cut, b"(component)", b"\0asm\x0d\0\x01\0\xff", b"\0asm", b""] {
