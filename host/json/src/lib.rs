@@ -12,7 +12,7 @@
 //!
 //! - [`read`] and [`read_bytes`] check the whole text and then parse it into any type. [`check`] returns the proof of the
 //!   check, [`Checked`], to parse parts of a text without checking them again.
-//! - [`raw`], [`fields`], [`items`] and [`text`] take a text apart by one level without parsing what is inside. They need no
+//! - [`raw`], [`fields`], [`items`] and [`text`] split a text by one level without parsing the parts. They need no
 //!   check, because they never recurse and never build a `Value`.
 
 mod check;

@@ -171,7 +171,7 @@ mod tests {
     fn other_layouts_are_rejected() {
         let index = json!({"schemaVersion": 2, "manifests": []});
         let image = "application/vnd.oci.image.config.v1+json";
-        for (pointer, value, told) in [
+        for (pointer, value, expected) in [
             ("", index, "image indexes are not supported"),
             ("/schemaVersion", json!(1), "does not have the type"),
             (
@@ -194,7 +194,7 @@ mod tests {
         ] {
             let fault = changed(|manifest| *manifest.pointer_mut(pointer).unwrap() = value.clone());
             let fault = fault.unwrap_err().to_string();
-            assert!(fault.contains(told), "{fault}");
+            assert!(fault.contains(expected), "{fault}");
         }
         let two = changed(|manifest| {
             let layers = manifest["layers"].as_array_mut().unwrap();

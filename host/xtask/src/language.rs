@@ -4,26 +4,21 @@
 mod tests {
     use std::{fs, path::Path};
 
-    use crate::tidy::tracked_files;
+    use crate::step::{tracked_files, workspace};
 
     /// Words and phrases, each with its replacement.
-    const REPLACED: [(&str, &str); 24] = [
+    const REPLACED: [(&str, &str); 19] = [
         ("anew", "again, or a verb with re-"),
-        ("at its end", "complete"),
-        ("begin anew", "restart"),
         ("beside", "next to"),
         ("besides", "also, except"),
         ("held against", "verified against, compared with"),
-        ("is none", "does not exist, is missing"),
         ("leads nowhere", "does not exist"),
-        ("lend", "pass, grant"),
         ("lends", "passes, grants"),
         ("lent", "passed, granted, checked out"),
         ("nobody", "no client, no process"),
         ("of no use", "unused, expired"),
         ("sign of life", "health check"),
         ("somebody", "another client"),
-        ("stand", "name the verb: is, contains"),
         ("stands", "name the verb: is, contains"),
         ("tells", "reports, shows"),
         ("told", "reported, passed"),
@@ -35,7 +30,22 @@ mod tests {
     ];
 
     /// Files, and folders with all their files, in which no replaced word may appear.
-    const CHECKED: [&str; 1] = ["README.md"];
+    const CHECKED: [&str; 14] = [
+        "README.md",
+        "examples",
+        "host/README.md",
+        "host/author",
+        "host/client",
+        "host/docs",
+        "host/json",
+        "host/kms",
+        "host/registry",
+        "migrations/README.md",
+        "plugins/README.md",
+        "plugins/SHIPPED.md",
+        "tests/README.md",
+        "wit/README.md",
+    ];
 
     /// Lines that may contain a replaced word: file, a part of the line, and the reason.
     const EXCEPTIONS: [(&str, &str, &str); 1] = [(
@@ -52,7 +62,7 @@ mod tests {
             if !is_checked || path.ends_with("language.rs") {
                 continue;
             }
-            if let Ok(text) = fs::read_to_string(crate::step::workspace().join(&path)) {
+            if let Ok(text) = fs::read_to_string(workspace().join(&path)) {
                 found.extend(replaced_words(&path, &text));
             }
         }

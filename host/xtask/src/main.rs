@@ -6,6 +6,7 @@ mod componentize;
 mod dist;
 mod examples;
 mod guests;
+mod language;
 mod npm_environment;
 mod outdated;
 mod programs;
@@ -27,13 +28,13 @@ const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
   run [--release] [-- ARGS]  build everything and start a development server; ARGS go to `keywright develop`
-  test [FILTER]              build what the tests need and run them all, or those whose names hold FILTER
-  bench [NAME ...]           measure, side by side with alternatives, in a release build
+  test [FILTER]              build and run all tests, or those whose names contain FILTER
+  bench [NAME ...]           measure a release build next to alternatives
   bench compare REV [NAME ...]
                              measure requests, alternating with the server of a git revision
   dist [--debug]             write an archive with everything that a server needs to target/dist
   build-guests               build the plugins and the test guests into target/components
-  golden                     write the golden files anew from what is built
+  golden                     regenerate the golden files from the current build
 ";
 
 fn main() -> ExitCode {

@@ -95,3 +95,20 @@ const RETRY_PAUSES: [Duration; 3] = [
     Duration::from_secs(20),
     Duration::from_mins(1),
 ];
+
+/// Returns the files of the workspace that Git does not ignore.
+#[cfg(test)]
+pub(crate) fn tracked_files() -> Vec<PathBuf> {
+    let output = Command::new("git")
+        .args(["ls-files", "--cached", "--others", "--exclude-standard"])
+        .current_dir(workspace())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "git ls-files failed");
+    String::from_utf8(output.stdout)
+        .unwrap()
+        .lines()
+        .map(|line| Path::new(line).to_owned())
+        .filter(|path| workspace().join(path).is_file())
+        .collect()
+}

@@ -9,7 +9,7 @@ mod tests {
         process::Command,
     };
 
-    use crate::step;
+    use crate::step::{self, tracked_files};
 
     /// The crates of the host that each crate of the host may depend on.
     const ARROWS: [(&str, &[&str]); 12] = [
@@ -293,20 +293,5 @@ mod tests {
         tracked_files()
             .into_iter()
             .filter(|path| path.extension() == Some("rs".as_ref()))
-    }
-
-    fn tracked_files() -> Vec<PathBuf> {
-        let output = Command::new("git")
-            .args(["ls-files", "--cached", "--others", "--exclude-standard"])
-            .current_dir(step::workspace())
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "git ls-files failed");
-        String::from_utf8(output.stdout)
-            .unwrap()
-            .lines()
-            .map(|line| Path::new(line).to_owned())
-            .filter(|path| step::workspace().join(path).is_file())
-            .collect()
     }
 }

@@ -72,8 +72,7 @@ const RULE: &str =
     "--------------------------------------------------------------------------------";
 
 const INTRODUCTION: &str = "\
-What Keywright's program and plugins are made of besides its own code, with the licences, and below, the texts of these as
-they come with the packages.
+The packages in Keywright's program and plugins, with their licences. The texts of the licences follow, as the packages contain them.
 
 ";
 

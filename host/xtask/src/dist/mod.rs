@@ -120,13 +120,14 @@ fn host_triple() -> Result<String, StepFailed> {
 
 /// Returns the time of all entries in the archive, in seconds since 1970: `SOURCE_DATE_EPOCH`, or the time of the commit.
 fn time() -> Result<u64, StepFailed> {
-    let told = match std::env::var("SOURCE_DATE_EPOCH") {
-        Ok(told) => told,
+    let seconds = match std::env::var("SOURCE_DATE_EPOCH") {
+        Ok(seconds) => seconds,
         Err(_) => output(Command::new("git").args(["log", "-1", "--format=%ct"]))?,
     };
-    told.trim()
+    seconds
+        .trim()
         .parse()
-        .map_err(|cause| StepFailed::new(format!("reading the time {told:?}"), cause))
+        .map_err(|cause| StepFailed::new(format!("reading the time {seconds:?}"), cause))
 }
 
 fn write(path: &Path, bytes: &[u8]) -> Result<(), StepFailed> {

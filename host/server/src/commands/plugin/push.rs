@@ -62,7 +62,7 @@ impl Push {
         });
         let (reference, signed) = pushed?;
         self.print_message(match signed {
-            Signed::ByMinisign => "pushed, with the signature by minisign that is beside it",
+            Signed::ByMinisign => "pushed, with its minisign signature",
             Signed::No => "pushed, without a signature by minisign, as there is none beside it",
         });
         output::print(&format!("{reference}\n"))?;
