@@ -1,20 +1,20 @@
-//! What a guest says, made fit for callers and for the log.
+//! Sanitizing texts of guests for callers and for the log.
 
 use keywright_core::ports::Violation;
 
 use crate::bindings::keywright::generator::types;
 
-/// The longest text of a guest that is passed on, in bytes.
+/// The maximum length of a guest's text, in bytes. Longer texts are truncated.
 pub(crate) const GUEST_TEXT_BYTES_MAX: usize = 1024;
-/// The longest name of a member that is passed on, in bytes.
+/// The maximum length of a field name, in bytes. Longer names are truncated.
 const MEMBER_BYTES_MAX: usize = 256;
 
-/// A guest's text for a caller: at most 1 KiB, without control characters.
+/// Sanitizes a guest's text for a caller: at most 1 KiB, without control characters.
 pub(crate) fn for_caller(text: &str) -> String {
     printable(text, GUEST_TEXT_BYTES_MAX)
 }
 
-/// A guest's text for the log: at most 1 KiB of it, with control characters escaped.
+/// Sanitizes a guest's text for the log: at most 1 KiB of it, with control characters escaped.
 pub(crate) fn for_log(text: &str) -> String {
     let mut escaped = String::new();
     for character in cut(text, GUEST_TEXT_BYTES_MAX).chars() {
@@ -27,7 +27,7 @@ pub(crate) fn for_log(text: &str) -> String {
     escaped
 }
 
-/// A rule that something breaks, in words that may hold names and rules that came from elsewhere.
+/// Creates a violation from a field name and a rule that may come from a guest or a caller.
 pub(crate) fn violation(member: Option<&str>, rule: &str) -> Violation {
     Violation {
         member: member.map(|name| printable(name, MEMBER_BYTES_MAX)),

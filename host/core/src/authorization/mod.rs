@@ -1,22 +1,23 @@
-//! Authorization: the one place that decides whether a caller may do what it asks for.
+//! Authorization: all decisions on whether a caller may perform an operation.
 //!
-//! A use case asks [`Authorization`] and gets a [`Permit`]. Each question, whatever its answer, stands in the caller's
+//! A use case requests a [`Permit`] from [`Authorization`]. Each request, granted or not, is recorded in the caller's
 //! [`Trail`], from which the audit trail is written.
 //!
-//! What the types guarantee: `Credentials::open` and `Credentials::seal`, through which alone use cases decrypt and encrypt,
-//! take a permit that is about the very credential, and look at its operation: to seal it must be one to write, to open one
-//! to read or to write, or one to delete that says by name that it opens what it deletes. Nothing outside this crate can
-//! make a permit. What they do not guarantee is that a use case asks before it lists, deletes, or reads what is not
-//! encrypted, nor that it asks for the right operation. For that, there are tests: `host/api/tests/service/routes.rs` walks
-//! the list of which the router is made, and has every route refuse a caller who has no permission at all; which operation
-//! each route needs, and that no other will do, is the table in `tests/api/authorization/`.
+//! The types guarantee that use cases decrypt and encrypt only through `Credentials::open` and `Credentials::seal`, which
+//! require a permit for this very credential and check its operation. `seal` requires a permit to write. `open` requires one
+//! to read or to write, or one to delete that explicitly includes opening. Only this crate can create a permit.
 //!
-//! Whoever may not read a credential must not learn whether it exists: the answer is [`Failure::NotFound`] in either case,
-//! and what it takes to decide does not grow with what there is. By name, nothing but the stored name is read before the
-//! decision: the caller must be allowed the operation in the casing of the request and in the casing of the stored name. By id, one look at an index says which name to ask about, and where there is none, as many
-//! permissions are looked for as about any other. A missing write permission alone has an answer of its own,
-//! [`Failure::WriteNotPermitted`], which is the same for names that exist and for those that don't; writes by the id of a
-//! certificate tell an id that nothing has, since ids can't be guessed.
+//! The types do not guarantee that a use case requests a permit before it lists, deletes, or reads unencrypted data, nor that it
+//! requests the right operation. Tests cover this: `host/api/tests/service/routes.rs` checks that every route of the router
+//! refuses a caller without permissions, and the table in `tests/api/authorization/` has the operation that each route
+//! requires, and checks that no other suffices.
+//!
+//! A caller who may not read a credential must not learn whether it exists. The result is [`Failure::NotFound`] in either case,
+//! and the work for the decision does not depend on what exists. By name, only the stored name is read before the decision:
+//! the caller needs the permission for the name as in the request and for the stored name. By id, one index lookup finds the
+//! name; for an unknown id, as many permissions are looked up as for any other. Only a missing write permission has its own
+//! result, [`Failure::WriteNotPermitted`], which is the same for names that exist and for names that don't. Writes by the id
+//! of a certificate do reveal unknown ids, because ids can't be guessed.
 
 mod caller;
 mod permit;
@@ -39,7 +40,7 @@ pub(crate) use read::ReadSources;
 pub(crate) use rules::Rules;
 pub use trail::{Account, Granted, Touched, Trail};
 
-/// Decides who may do what.
+/// Decides which operations callers may perform.
 #[derive(Clone)]
 pub struct Authorization {
     permissions: Arc<dyn PermissionRepository>,
@@ -47,7 +48,7 @@ pub struct Authorization {
 }
 
 impl Authorization {
-    /// Decides by these permissions; where they are not enforced, every caller may do everything.
+    /// Creates an authorization with these permissions. If they are not enforced, every caller may do everything.
     #[must_use]
     pub fn new(permissions: Arc<dyn PermissionRepository>, is_enforced: bool) -> Self {
         Self {
@@ -62,11 +63,11 @@ impl Authorization {
         self.is_enforced
     }
 
-    /// Lets a caller do one thing with one credential, which need not exist. It must be allowed on the name as the caller
-    /// asks for it and, if the credential is stored in another casing, on the stored name as well.
+    /// Permits an operation on a credential, which need not exist. The caller needs the permission for the name as in the request
+    /// and, if the credential is stored in another casing, also for the stored name.
     ///
     /// # Errors
-    /// [`Failure::WriteNotPermitted`] when the caller may not write, [`Failure::NotFound`] when it may not do anything else.
+    /// [`Failure::WriteNotPermitted`] if the caller may not write, [`Failure::NotFound`] for all other operations.
     pub async fn permit<'a>(
         &self,
         caller: &'a Caller,
@@ -93,10 +94,10 @@ impl Authorization {
         decide(&Rules::of(permissions), operation, stored.as_str(), asked)
     }
 
-    /// Lets a caller do one thing with the permissions on one path. The casing of the path is the caller's.
+    /// Permits an operation on the permissions of a path, in the casing of the request.
     ///
     /// # Errors
-    /// [`Failure::NotFound`] when it may not.
+    /// [`Failure::NotFound`] if the caller may not.
     pub(crate) async fn permit_path<'a>(
         &self,
         caller: &'a Caller,
@@ -106,11 +107,11 @@ impl Authorization {
         self.permit_exactly(caller, operation, &path.lookup()).await
     }
 
-    /// Lets a caller do one thing with a credential that it named by an id; `None` when nothing has that id, which takes
-    /// as much work to refuse as what may not be seen. The casing of the name is the stored one.
+    /// Permits an operation on a credential named by an id, with the stored casing of its name. `None` means that the id is
+    /// unknown; refusing it takes as much work as refusing a credential that the caller may not see.
     ///
     /// # Errors
-    /// [`Failure::NotFound`] when there is nothing; otherwise as [`Authorization::permit`].
+    /// [`Failure::NotFound`] for `None`; otherwise as [`Authorization::permit`].
     pub async fn permit_stored<'a>(
         &self,
         caller: &'a Caller,
@@ -123,7 +124,7 @@ impl Authorization {
         Err(self.refuse_absent(caller).await)
     }
 
-    /// Lets a caller do one thing with a name in exactly this casing.
+    /// Permits an operation on a name in exactly this casing.
     async fn permit_exactly<'a>(
         &self,
         caller: &'a Caller,
@@ -135,7 +136,7 @@ impl Authorization {
         decide(&rules, operation, name.asked(), asked)
     }
 
-    /// Refuses what a caller named by an id that nothing has, after the work that refusing anything takes.
+    /// Refuses an unknown id, after the same work as for any other refusal.
     pub(crate) async fn refuse_absent(&self, caller: &Caller) -> Failure {
         match self.rules_about(caller, NAME_OF_NOTHING).await {
             Ok(_) => Failure::NotFound,
@@ -143,10 +144,10 @@ impl Authorization {
         }
     }
 
-    /// All rules about a caller, for answers that are made of what it may read.
+    /// Returns all rules of a caller, for responses that contain only what it may read.
     ///
     /// # Errors
-    /// When the database can't answer.
+    /// If the database query fails.
     pub(crate) async fn rules_of(&self, caller: &Caller) -> Result<Rules, Failure> {
         if !self.is_enforced {
             return Ok(Rules::everything());
@@ -155,7 +156,7 @@ impl Authorization {
         Ok(Rules::of(permissions))
     }
 
-    /// The rules about a caller that cover one name, or one path.
+    /// Returns the rules of a caller that cover one name or path.
     async fn rules_about(&self, caller: &Caller, name: &str) -> Result<Rules, Failure> {
         if !self.is_enforced {
             return Ok(Rules::everything());
@@ -169,7 +170,7 @@ impl Authorization {
     }
 }
 
-/// What is asked for when an id names nothing. No permission can be about it: no path holds a space.
+/// The name looked up for an unknown id. No permission can cover it, because paths can't contain spaces.
 const NAME_OF_NOTHING: &str = "/ / / /";
 
 fn decide<'a>(

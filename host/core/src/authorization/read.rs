@@ -13,7 +13,7 @@ use crate::{
     },
 };
 
-/// Where a permitted read reads from.
+/// The sources of a permitted read.
 #[derive(Clone, Copy)]
 pub(crate) struct ReadSources<'r> {
     pub(crate) reads: &'r dyn PermittedReads,
@@ -21,11 +21,11 @@ pub(crate) struct ReadSources<'r> {
 }
 
 impl Authorization {
-    /// As [`Authorization::permit`] for [`Operation::Read`], with versions of the credential, still encrypted. They may be
-    /// none.
+    /// As [`Authorization::permit`] for [`Operation::Read`]. Also returns versions of the credential, possibly none, still
+    /// encrypted.
     ///
     /// # Errors
-    /// [`Failure::NotFound`] when the caller may not read it, or there is no such credential.
+    /// [`Failure::NotFound`] if the caller may not read the credential, or it does not exist.
     pub(crate) async fn permit_read<'a>(
         &self,
         caller: &'a Caller,
@@ -43,7 +43,7 @@ impl Authorization {
         if !found.versions.is_empty() {
             return Ok((permit, found.versions));
         }
-        // The permissions on the stored name are looked up whether there is one or not, so that refusing both takes as long.
+        // Permissions are looked up even if there is no stored name, so that both refusals take the same time.
         let stored = found.stored_name.as_ref();
         let stored_name = stored.map_or(name.asked(), |stored| stored.as_str());
         let on_stored = self.rules_about(caller, stored_name).await?;
@@ -69,7 +69,7 @@ impl Authorization {
         read.await.err().unwrap_or(Failure::NotFound)
     }
 
-    /// Reads the rules about a caller that cover a name, and the versions if these rules allow it.
+    /// Reads the rules of a caller that cover a name, and the versions if these rules allow it.
     async fn read_by_rules(
         &self,
         caller: &Caller,

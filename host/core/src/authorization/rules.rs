@@ -1,4 +1,4 @@
-//! What permissions allow.
+//! Evaluating permissions.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -9,24 +9,24 @@ use crate::{
     permission::{Operation, Permission, PermissionPath},
 };
 
-/// The permissions of one actor, as far as they matter for what is asked. Clones share them.
+/// The relevant permissions of one actor. Clones share them.
 #[derive(Clone, Debug)]
 pub(crate) struct Rules {
-    /// None: everything is allowed.
+    /// `None` allows everything.
     granted: Option<Arc<Granted>>,
 }
 
-/// Permissions, in the way in which they are looked for: by parts of the name that is asked about.
+/// Permissions, indexed for lookup by a name and its parent paths.
 #[derive(Debug, Default)]
 struct Granted {
-    /// Those on one name, by the name.
+    /// Permissions on a single name, by the name.
     on_name: HashMap<String, Permission>,
-    /// Those on all names below a path, by the path without its slash and asterisk.
+    /// Permissions on all names below a path, by the path without its slash and asterisk.
     below: HashMap<String, Permission>,
 }
 
 impl Rules {
-    /// The rules that permissions of one actor are.
+    /// Creates rules from the permissions of one actor.
     pub(crate) fn of(permissions: Vec<Permission>) -> Self {
         let mut granted = Granted::default();
         for permission in permissions {
@@ -42,7 +42,7 @@ impl Rules {
         }
     }
 
-    /// What either of two allows.
+    /// Returns rules that allow everything that `self` or `others` allow.
     pub(super) fn and(&self, others: &Self) -> Self {
         let (Some(granted), Some(others)) = (&self.granted, &others.granted) else {
             return Self::everything();
@@ -53,20 +53,17 @@ impl Rules {
         Self::of(permissions.cloned().collect())
     }
 
-    /// Nothing is allowed.
+    /// Returns rules that allow nothing.
     pub(super) fn none() -> Self {
         Self::of(Vec::new())
     }
 
-    /// No rules are enforced.
+    /// Returns rules that allow everything.
     pub(super) fn everything() -> Self {
         Self { granted: None }
     }
 
-    /// As [`super::Authorization::permit`], by these rules, which must be about the caller.
-    ///
-    /// # Errors
-    /// As there.
+    /// As [`super::Authorization::permit`], but with these rules, which must be the caller's.
     pub(crate) fn permit<'a>(
         &self,
         caller: &'a Caller,
@@ -77,12 +74,12 @@ impl Rules {
         decide(self, operation, name.asked(), asked)
     }
 
-    /// Whether an operation is allowed on a name, or on the permissions with a path. This is the one decision.
+    /// Whether an operation is allowed on a name, or on the permissions of a path. All decisions go through this function.
     pub(crate) fn allow(&self, operation: Operation, name: &str) -> bool {
         self.granted.is_none() || self.allowing(operation, name).is_some()
     }
 
-    /// Whether there is anything at all on which an operation could be allowed.
+    /// Whether an operation is allowed on any name at all.
     pub(crate) fn allow_somewhere(&self, operation: Operation) -> bool {
         self.granted.as_ref().is_none_or(|granted| {
             let mut all = granted.all();
@@ -90,7 +87,7 @@ impl Rules {
         })
     }
 
-    /// The permission that allows an operation on a name, the nearest when there are several.
+    /// Returns the permission that allows an operation on a name, the most specific if there are several.
     pub(crate) fn allowing(&self, operation: Operation, name: &str) -> Option<&Permission> {
         let granted = self.granted.as_ref()?;
         let below = PermissionPath::enclosing_each(name).map(|path| granted.below.get(path));
@@ -100,7 +97,7 @@ impl Rules {
             .find(|permission| permission.operations.contain(operation))
     }
 
-    /// Each path that covers a name, the nearest first, with the permission on it, if there is one.
+    /// Returns each path that covers a name, the most specific first, with its permission, if any.
     pub(crate) fn considered(
         &self,
         name: &str,
@@ -144,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_permission_covers_its_name_or_what_is_below_its_path_and_nothing_else() {
+    fn a_permission_covers_only_its_name_or_names_below_its_path() {
         for (path, name, is_allowed) in [
             ("/a/b", "/a/b", true),
             ("/a/b", "/a/b/c", false),
@@ -178,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_of_those_that_allow_is_told() {
+    fn the_most_specific_allowing_permission_is_returned() {
         let rules = rules(&[
             ("/*", Operation::Read),
             ("/a/*", Operation::Read),
@@ -194,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_considered_is_what_decides() {
+    fn the_considered_permissions_are_the_deciding_ones() {
         let rules = rules(&[("/*", Operation::Read), ("/a/b", Operation::Write)]);
         for name in ["/a/b", "/a/*", "/a", "/*"] {
             let considered: Vec<_> = rules.considered(name).collect();
@@ -209,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_permission_for_an_operation_it_is_allowed_nowhere() {
+    fn an_operation_without_a_permission_is_allowed_nowhere() {
         for path in ["/a", "/a/*"] {
             let rules = rules(&[(path, Operation::Read)]);
             for operation in Operation::ALL {

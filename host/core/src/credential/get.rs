@@ -12,12 +12,12 @@ use crate::{
 };
 
 impl Credentials {
-    /// One version by its id.
+    /// Returns a version by its id.
     ///
     /// # Errors
-    /// [`Failure::NotFound`], or when it can't be read or decrypted.
+    /// [`Failure::NotFound`], or if it can't be read or decrypted.
     pub async fn by_id(&self, caller: &Caller, id: Uuid) -> Result<CredentialVersion, Failure> {
-        // The name alone at first: how long it takes to read what the caller may not would tell that it is there.
+        // Reads only the name before the decision: the time to read the version would reveal that it exists.
         let name = self.repository.name_of_version(id).await?;
         let (authorization, sources) = (&self.authorization, self.read_sources());
         let Some(name) = name.map(|name| name.lookup()) else {
@@ -32,10 +32,10 @@ impl Credentials {
         self.presented(&permit, version)
     }
 
-    /// Versions of one credential, in the order of the selection.
+    /// Returns versions of one credential, in the order of the selection.
     ///
     /// # Errors
-    /// [`Failure::NotFound`] when there are none, or when one can't be read or decrypted.
+    /// [`Failure::NotFound`] if there are none, or an error if one can't be read or decrypted.
     pub async fn by_name(
         &self,
         caller: &Caller,
@@ -59,7 +59,7 @@ impl Credentials {
         self.all_presented(&permit, stored).await
     }
 
-    /// Versions of one credential, still encrypted, with memory reserved for a response that has them.
+    /// Returns versions of one credential, still encrypted, and reserves the memory for a response with them.
     ///
     /// # Errors
     /// As for [`Caller::reserve`].
@@ -75,8 +75,8 @@ impl Credentials {
             .await
     }
 
-    /// As [`Credentials::stored_for_response`], once the versions that [`first_of`] chooses are read: as many as most credentials
-    /// have. Only if there are more, their size is looked up before they are read.
+    /// As [`Credentials::stored_for_response`], with the versions that [`first_of`] selects already read. Most credentials have
+    /// no more. If there are more, their size is looked up before they are read.
     async fn completed_for_response(
         &self,
         caller: &Caller,
@@ -106,8 +106,8 @@ impl Credentials {
             let bytes = rendered_bytes(size.ciphertext_bytes, size.count as usize);
             caller.reserve(bytes.saturating_sub(reserved_bytes))?;
             reserved_bytes = bytes.max(reserved_bytes);
-            // Versions may have been added since. If the oldest were cut off for them, the read would show a state that
-            // never was.
+            // Versions may have been added since. If the limit then cut off the oldest, the result would be a state that never
+            // existed.
             let limit = size
                 .count
                 .saturating_add(VERSIONS_READ_FIRST)
@@ -126,7 +126,7 @@ impl Credentials {
         }
     }
 
-    /// What callers get of these versions.
+    /// Decrypts versions and prepares them for the caller.
     pub(super) async fn all_presented(
         &self,
         permit: &Permit<'_>,
@@ -164,7 +164,7 @@ impl Credentials {
     }
 }
 
-/// How many versions of a selection are read before their size is known; `None`: the current ones, which are few.
+/// Returns how many versions of a selection to read before their size is known; `None` for the current ones, which are few.
 fn first_of(selection: VersionSelection) -> Option<u32> {
     match selection {
         VersionSelection::All => Some(VERSIONS_READ_FIRST + 1),
@@ -173,7 +173,7 @@ fn first_of(selection: VersionSelection) -> Option<u32> {
     }
 }
 
-/// The size of a response with this many versions, in bytes. Each has its name, type and times in addition to its encrypted part.
+/// Returns the size of a response with this many versions, in bytes, including each version's name, type and times.
 fn rendered_bytes(ciphertext_bytes: usize, count: usize) -> usize {
     ciphertext_bytes.saturating_add(count.saturating_mul(RENDERED_FRAME_BYTES))
 }
@@ -191,9 +191,9 @@ async fn yield_now() {
     .await;
 }
 
-/// How many versions are read before it is known how large they are. Each has at most a value of
-/// [`VALUE_BYTES_MAX`](super::VALUE_BYTES_MAX) and little more.
+/// The number of versions to read before their size is known. Each has a value of at most
+/// [`VALUE_BYTES_MAX`](super::VALUE_BYTES_MAX), and little more.
 const VERSIONS_READ_FIRST: u32 = 16;
 
-/// The most bytes that a version adds to a response, not counting its value and its metadata.
+/// The maximum number of bytes that a version adds to a response, without its value and metadata.
 const RENDERED_FRAME_BYTES: usize = 640;

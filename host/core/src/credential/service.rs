@@ -1,4 +1,4 @@
-//! The use cases' common ground: what they need from outside, and the steps that several of them take.
+//! The shared base of the use cases: their dependencies, and the steps that several of them need.
 
 use std::sync::Arc;
 
@@ -19,24 +19,24 @@ use crate::{
     },
 };
 
-/// Everything that can be done with credentials, one method for each thing, each in a file of its own.
+/// The use cases for credentials. Each is a method in a separate file.
 #[derive(Clone)]
 pub struct Credentials {
-    /// What decides who may do what with them.
+    /// Decides which operations callers may perform.
     pub authorization: Authorization,
-    /// Where they are kept.
+    /// Stores the credentials.
     pub repository: Arc<dyn CredentialRepository>,
-    /// What reads them together with the permissions on them.
+    /// Reads credentials together with the permissions on them.
     pub reads: Arc<dyn PermittedReads>,
-    /// What encrypts them.
+    /// Encrypts the values.
     pub sealer: Arc<dyn Sealer>,
-    /// What makes them.
+    /// The generators.
     pub generators: Arc<dyn Generators>,
-    /// What reads certificates and lends issuers.
+    /// Parses certificates and opens issuers.
     pub certificates: Arc<dyn Certificates>,
-    /// What holds for all certificates that are made.
+    /// The settings for all generated certificates.
     pub certificate_settings: CertificateSettings,
-    /// The bulk regenerations that are under way.
+    /// The bulk regenerations in progress.
     pub bulk_regenerations: BulkRegenerations,
     /// The time.
     pub clock: Arc<dyn Clock>,
@@ -44,33 +44,33 @@ pub struct Credentials {
     pub identifiers: Arc<dyn Identifiers>,
 }
 
-/// What a use case has decided to write.
+/// A version to be written.
 pub(super) struct Draft {
     pub(super) name: CredentialName,
     pub(super) credential_type: CredentialType,
     pub(super) is_transitional: bool,
-    /// Whether the service made it; unknown for versions that are added as they are.
+    /// Whether the service generated it; unknown for versions that are added unchanged.
     pub(super) is_generated: Option<bool>,
     pub(super) content: Content,
     pub(super) certificate: Option<CertificateFacts>,
     pub(super) signed_by: Option<CredentialName>,
     pub(super) issuer: Option<IssuerVersion>,
     pub(super) provenance: Option<PluginIdentity>,
-    /// What it was made from, which must still be read the same when it is written.
+    /// The versions that it was created from, which must be unchanged when it is written.
     pub(super) unchanged: Vec<ReadVersions>,
 }
 
-/// How often something is made until it can be written, when others change meanwhile what it was made from.
+/// Maximum attempts when a concurrent write invalidates the inputs.
 pub(super) const MAKINGS_MAX: usize = 4;
 
-/// A version with everything that was sealed.
+/// A version with its decrypted content.
 pub(crate) struct OpenVersion {
     pub(crate) stored: StoredVersion,
     pub(crate) content: Content,
 }
 
 impl OpenVersion {
-    /// What the caller gets of it.
+    /// Converts it to the version for the caller.
     pub(super) fn into_version(self, permit: &Permit<'_>) -> CredentialVersion {
         let Self { stored, content } = self;
         permit.touched_version(stored.credential_id, stored.id);
@@ -95,7 +95,7 @@ impl OpenVersion {
 }
 
 impl Credentials {
-    /// The types that this server knows: those that are set only, and those that have a generator.
+    /// Returns the known types: types that can only be set, and types with a generator.
     #[must_use]
     pub fn known_types(&self) -> Vec<String> {
         let generated = self.generators.credential_types();
@@ -110,7 +110,7 @@ impl Credentials {
             .collect()
     }
 
-    /// The generator of a type, for calls on behalf of a caller.
+    /// Returns the generator of a type, for calls on behalf of a caller.
     pub(super) fn generator(
         &self,
         caller: &Caller,
@@ -124,7 +124,7 @@ impl Credentials {
             })
     }
 
-    /// Decrypts a version of the credential that the permit lets be opened; any other is refused as if it were not there.
+    /// Decrypts a version of the credential that the permit allows to open. Refuses any other as if it did not exist.
     pub(crate) async fn open(
         &self,
         permit: &Permit<'_>,
@@ -148,8 +148,7 @@ impl Credentials {
         })
     }
 
-    /// Encrypts a draft for the credential that the permit lets be written, and makes a version of it that is ready to be
-    /// added.
+    /// Encrypts a draft for the credential that the permit allows to write, and returns a version that is ready to be added.
     pub(super) async fn seal(
         &self,
         permit: &Permit<'_>,
@@ -182,7 +181,7 @@ impl Credentials {
         })
     }
 
-    /// Adds a draft if a condition still holds; none when something that it was made from has changed.
+    /// Adds a draft if a condition still holds; `None` if one of its inputs has changed.
     pub(super) async fn append(
         &self,
         permit: &Permit<'_>,
@@ -202,7 +201,7 @@ impl Credentials {
             Appended::Outdated => Ok(None),
             Appended::TransitionalExists => Err(Failure::TransitionalExists),
             Appended::TypeDiffers(existing) => Err(Failure::TypeDiffers(existing)),
-            // Another caller has deleted the credential meanwhile, and created it again.
+            // Another caller has since deleted and recreated the credential.
             Appended::NamedOtherwise(_) => Err(Failure::Contended),
             Appended::Changed => match condition {
                 AppendCondition::CredentialIs(_) => Err(Failure::NotFound),
@@ -222,7 +221,7 @@ impl Credentials {
         Ok(appending.await?)
     }
 
-    /// The present moment in whole seconds, as guests get it.
+    /// Returns the current time in whole seconds, as it is passed to guests.
     pub(super) fn now_in_seconds(&self) -> DateTime<Utc> {
         let now = self.clock.now();
         now.with_nanosecond(0).unwrap_or(now)

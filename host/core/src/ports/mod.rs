@@ -1,4 +1,4 @@
-//! What the domain needs from outside, one trait for each need.
+//! The ports of the domain: traits for its external dependencies.
 
 mod certificates;
 mod check;
@@ -50,14 +50,14 @@ pub use storage::{
     NewVersion, RepositoryFailure, TransitionalMoved, TransitionalVersion, VersionDeleted,
 };
 
-/// The time, as a parameter.
+/// The source of the current time.
 pub trait Clock: Send + Sync {
-    /// The present moment.
+    /// Returns the current time.
     fn now(&self) -> DateTime<Utc>;
 }
 
-/// Fresh identifiers, as a parameter.
+/// The source of new identifiers.
 pub trait Identifiers: Send + Sync {
-    /// A new random (version 4) UUID.
+    /// Returns a new random (version 4) UUID.
     fn fresh(&self) -> Uuid;
 }

@@ -1,4 +1,4 @@
-//! What is read of credentials: which versions, how large they are, and what must still be read the same later.
+//! Reading versions of credentials: selections, sizes, and records of a read for detecting later changes.
 
 use std::ops::ControlFlow;
 
@@ -11,18 +11,18 @@ use crate::{
     ports::RepositoryFailure,
 };
 
-/// Reads versions for a caller together with the permissions that decide about them, in one step: in one read transaction on the
-/// thread that asks, or in one round trip to a server.
+/// Reads versions together with the permissions that decide about them, in one step: in one read transaction on the calling
+/// thread, or in one round trip to a database server.
 #[async_trait]
 pub trait PermittedReads: Send + Sync {
     /// Reads the actor's permissions on the paths, passes them to `permits`, and reads the versions if that returns `true`.
     ///
-    /// It reads nothing of the credential but its name if none of the permissions has the operation, and no version of a credential
-    /// whose stored name differs from the name in the request, in casing at least. So how long it takes does not show what
+    /// If no permission includes the operation, it reads only the credential's name. It reads no version of a credential whose
+    /// stored name differs from the name in the request, even if only in casing. The duration therefore does not reveal what
     /// exists.
     ///
     /// # Errors
-    /// When the database can't answer. `permits` may be called again when the read is repeated.
+    /// If the database query fails. A retry calls `permits` again.
     async fn read(
         &self,
         read: PermittedRead<'_>,
@@ -30,12 +30,12 @@ pub trait PermittedReads: Send + Sync {
     ) -> Result<PermittedVersions, RepositoryFailure>;
 }
 
-/// Which versions to read, and which permissions decide about that.
+/// The versions to read, and the permissions that decide about them.
 #[derive(Clone, Copy, Debug)]
 pub struct PermittedRead<'a> {
-    /// Who asks.
+    /// The calling actor.
     pub actor: &'a Actor,
-    /// What the actor must be allowed to do.
+    /// The required operation.
     pub operation: Operation,
     /// The paths that cover the name, as [`PermissionPath::covering`] returns them.
     pub paths: &'a [PermissionPath],
@@ -45,10 +45,10 @@ pub struct PermittedRead<'a> {
     pub versions: VersionKey,
 }
 
-/// Names versions of one credential: a small number of them.
+/// Selects a small number of versions of one credential.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VersionKey {
-    /// Those that [`VersionSelection::Current`] chooses.
+    /// The versions that [`VersionSelection::Current`] selects.
     Current,
     /// The version with this id.
     Id(Uuid),
@@ -56,19 +56,19 @@ pub enum VersionKey {
     Newest(u32),
 }
 
-/// What a permitted read found.
+/// The result of a permitted read.
 #[derive(Clone, Debug, Default)]
 pub struct PermittedVersions {
     /// The versions, in the order of [`VersionSelection`].
     pub versions: Vec<StoredVersion>,
-    /// If there are no such versions: the name of the credential as it is stored, if it exists.
+    /// The stored name of the credential, if it exists and no versions were read.
     pub stored_name: Option<CredentialName>,
 }
 
-/// Receives what a query finds, one by one, until it breaks off. So a result that is too large is never in memory.
+/// Receives the rows of a query one by one and can stop the query, so that memory use stays bounded.
 pub type Receive<'a, T> = &'a mut (dyn FnMut(T) -> ControlFlow<()> + Send);
 
-/// How a credential is named.
+/// The key of a credential.
 #[derive(Clone, Copy, Debug)]
 pub enum CredentialKey<'a> {
     /// By its id.
@@ -77,42 +77,42 @@ pub enum CredentialKey<'a> {
     Name(&'a LookupName),
 }
 
-/// How large versions of one credential are.
+/// The size of versions of one credential.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VersionsSize {
-    /// How many there are.
+    /// The number of versions.
     pub count: u32,
-    /// The bytes that are encrypted, of all of them together.
+    /// The total size of their ciphertexts, in bytes.
     pub ciphertext_bytes: usize,
 }
 
-/// How large the newest version of a credential is.
+/// The size of the newest version of a credential.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewestSize {
     /// The credential's name, in the casing of its first writer.
     pub name: CredentialName,
-    /// The bytes that are encrypted.
+    /// The size of its ciphertext, in bytes.
     pub ciphertext_bytes: usize,
 }
 
-/// Which versions of a credential to read.
+/// A selection of versions of a credential.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VersionSelection {
     /// All, newest first.
     All,
-    /// The newest one that is not transitional, then the transitional one; either may be absent.
+    /// The newest version that is not transitional, then the transitional version; either may be absent.
     Current,
     /// At most this many, newest first.
     Newest(u32),
 }
 
-/// What was read of one credential.
+/// The record of a read of one credential.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadVersions {
     /// The credential's name.
     pub name: LookupName,
-    /// Which versions were read.
+    /// The selection.
     pub selection: VersionSelection,
-    /// The ids of those that there were, in the order of the selection.
+    /// The ids of the existing versions, in the order of the selection.
     pub ids: Vec<Uuid>,
 }

@@ -1,4 +1,4 @@
-//! What a generator says of itself, checked.
+//! Validating the descriptions of generators.
 
 use keywright_core::{credential::CredentialType, ports::GeneratorDescription};
 
@@ -9,34 +9,34 @@ use crate::{
     text::for_log,
 };
 
-/// The longest version of a plugin, in characters.
+/// The maximum length of a plugin's version, in characters.
 const PLUGIN_VERSION_CHARACTERS_MAX: usize = 64;
-/// The longest summary, in characters.
+/// The maximum length of a summary, in characters.
 const SUMMARY_CHARACTERS_MAX: usize = 200;
-/// The longest name of an issuer parameter, in characters.
+/// The maximum length of an issuer parameter's name, in characters.
 const ISSUER_PARAMETER_CHARACTERS_MAX: usize = 64;
 
-/// A description that keeps all rules.
+/// A valid description.
 pub(crate) struct Description {
     /// The plugin's own version.
     pub(crate) plugin_version: String,
     /// The parameter that names the issuer's credential.
     pub(crate) issuer_parameter: Option<String>,
-    /// How many random bits go into a value at least; `None` when it is derived from its parameters alone.
+    /// The declared minimum of random bits in a value; `None` if values are derived only from parameters.
     pub(crate) entropy_bits_min: Option<u32>,
     /// The schema of parameters.
     pub(crate) parameters_schema: ParametersSchema,
     /// The schema of values.
     pub(crate) value_schema: ValueSchema,
-    /// What of it is for those who use the plugin, as it was said.
+    /// The parts of the description for users of the plugin, unchanged.
     pub(crate) told: GeneratorDescription,
 }
 
 impl Description {
-    /// Checks what a plugin that is configured for a type said of itself.
+    /// Validates the description of a plugin that is configured for a type.
     ///
     /// # Errors
-    /// The first rule that it breaks.
+    /// The first violated rule.
     pub(crate) fn parse(
         described: descriptor::Description,
         configured: &CredentialType,
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_at_their_limits_are_taken() {
+    fn texts_at_their_limits_are_accepted() {
         let at_limits = descriptor::Description {
             plugin_version: "1".repeat(PLUGIN_VERSION_CHARACTERS_MAX),
             summary: "é".repeat(SUMMARY_CHARACTERS_MAX),
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn no_random_bits_are_the_same_as_none() {
+    fn zero_declared_bits_mean_derived_values() {
         for (said, expected) in [(None, None), (Some(0), None), (Some(1), Some(1))] {
             let described = descriptor::Description {
                 entropy_bits_min: said,

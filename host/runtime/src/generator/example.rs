@@ -1,4 +1,4 @@
-//! Looking at the randomness of a generator, by making values of its example parameters.
+//! Running the entropy test on a generator with its example parameters.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -15,16 +15,16 @@ use crate::{
     refused::Refusal,
 };
 
-/// What the streams that a generator is looked at with are derived for.
+/// The label from which the test's streams are derived.
 const SEED_LABEL: &[u8] = b"keywright entropy conformance, version 1";
 
 /// The time of all these calls, in seconds since 1970: the first of January 2026.
 const NOW_SECONDS: u64 = 1_767_225_600;
 
-/// Looks at a generator whose random bytes come from this source, and which declares so many random bits.
+/// Tests a generator that draws from `random` and declares this number of random bits.
 ///
 /// # Errors
-/// [`Refusal::ExampleFailed`] when it does not make a value of its example parameters.
+/// [`Refusal::ExampleFailed`] if it fails to generate a value from its example parameters.
 pub(crate) fn entropy_report(
     guest: &GeneratorGuest,
     random: &Arc<RepeatableRandom>,
@@ -63,7 +63,7 @@ impl<'g> Example<'g> {
         })
     }
 
-    /// The text of the secret parts of a value, but for those that are nothing, or yes or no.
+    /// Returns the secret parts of a value as text, without nulls and booleans.
     fn secrets(&self, value: &Value) -> BTreeMap<String, String> {
         let parts = self.guest.description.value_schema.secret_parts(value);
         let texts = parts.into_iter().filter_map(|(place, part)| match part {
@@ -83,7 +83,7 @@ impl Subject for Example<'_> {
         let parameters = self.parameters.clone();
         let value = self.guest.generate(parameters, NOW_SECONDS, None)?;
         let drawn_bits = self.random.drawn_bits();
-        // It was held against its schema, so it is JSON.
+        // The value was validated against its schema, so it is JSON.
         let secrets = SensitiveJson::parse(&value)
             .map(|json| self.secrets(json.value()))
             .unwrap_or_default();
@@ -94,13 +94,13 @@ impl Subject for Example<'_> {
         })
     }
 
-    /// The processor time of this thread, on which the guest runs.
+    /// Returns the processor time of this thread, on which the guest runs.
     fn computed(&self) -> Duration {
         Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
     }
 }
 
-/// Thousands of calls that nobody asked for have no place in the log; what comes of them is told by who makes them.
+/// Runs the test's thousands of calls without logging; the caller reports their result.
 fn unlogged<T>(work: impl FnOnce() -> T) -> T {
     tracing::subscriber::with_default(NoSubscriber::new(), work)
 }

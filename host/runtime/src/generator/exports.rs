@@ -1,4 +1,4 @@
-//! The functions that a generator's guest exports.
+//! The functions exported by a generator's guest.
 
 use wasmtime::{
     Store,
@@ -16,10 +16,10 @@ use crate::{
     refused::Refusal,
 };
 
-/// The interface by which a generator describes itself.
+/// The interface of a generator's description.
 pub(crate) const DESCRIPTOR: &str = "keywright:generator/descriptor";
 
-/// Where a generator's functions are in its component.
+/// The exported functions of a generator.
 pub(crate) struct GeneratorExports {
     descriptor: Exported<Describe>,
     pub(super) maker: Maker,
@@ -28,7 +28,7 @@ pub(crate) struct GeneratorExports {
     pub(super) recoverer: Option<Exported<Recover>>,
 }
 
-/// The one of two interfaces by which values are made.
+/// The interface that generates values: one of two.
 pub(super) enum Maker {
     Generator(Exported<Generate>),
     IssuedGenerator(Exported<GenerateIssued>),
@@ -38,7 +38,7 @@ impl GeneratorExports {
     /// Finds the functions.
     ///
     /// # Errors
-    /// When there is none that makes values, or two.
+    /// If no or several functions generate values, or a required function is missing.
     pub(crate) fn find(plugin: &Plugin) -> Result<Self, Refusal> {
         let (component, version) = (&plugin.component, plugin.wit_version);
         let issued = Exported::<GenerateIssued>::find(component, version)?;
@@ -73,7 +73,7 @@ impl GeneratorExports {
         self.recoverer.is_some()
     }
 
-    /// Whether all functions are of the types that their interfaces say.
+    /// Checks the types of all functions against their interfaces.
     fn check(&self, store: &mut Store<CallState>, instance: &Instance) -> Result<(), Refusal> {
         match &self.maker {
             Maker::Generator(maker) => maker.check(store, instance)?,
@@ -92,10 +92,10 @@ impl GeneratorExports {
     }
 }
 
-/// Asks a guest what it is, and looks at the types of all its functions on the way.
+/// Calls `describe` after checking the types of all functions.
 ///
 /// # Errors
-/// When a function is not of the type that its interface says, or the guest fails.
+/// If a function's type differs from its interface, or the guest fails.
 pub(crate) fn describe(
     plugin: &Plugin,
     exports: &GeneratorExports,

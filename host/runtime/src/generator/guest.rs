@@ -1,4 +1,4 @@
-//! The calls of a generator's guest, and what the host makes of their results.
+//! Calls of a generator's guest, and the host's checks of their results.
 
 use std::sync::Arc;
 
@@ -24,13 +24,13 @@ use crate::{
     text::{for_caller, violation},
 };
 
-/// The functions of a generator's guest, as they are told of in logs and measured.
+/// The names of the guest's functions in logs and metrics.
 pub(super) const NORMALIZE: &str = "normalize";
 pub(super) const GENERATE: &str = "generate";
 pub(super) const ACCEPT: &str = "accept";
 pub(super) const RECOVER: &str = "recover";
 
-/// A generator's guest and what it said of itself.
+/// A generator's guest and its description.
 pub(crate) struct GeneratorGuest {
     pub(crate) plugin: Plugin,
     pub(crate) exports: GeneratorExports,
@@ -38,7 +38,7 @@ pub(crate) struct GeneratorGuest {
 }
 
 impl GeneratorGuest {
-    /// The parameters of a request, with scalars in the types that the schema declares.
+    /// Reads the parameters of a request, and converts scalars to the types that the schema declares.
     pub(crate) fn requested(
         &self,
         parameters: &RequestedParameters,
@@ -49,7 +49,7 @@ impl GeneratorGuest {
             .map_err(PluginFailure::ParametersRefused)
     }
 
-    /// The canonical form of parameters, by the guest's normalizer, or by the host where it has none.
+    /// Returns the canonical form of parameters, from the guest's normalizer or, if it has none, from the host.
     pub(crate) fn canonical(&self, given: &Parameters) -> Result<Parameters, PluginFailure> {
         if self.exports.has_normalizer() {
             self.normalize(given)
@@ -58,10 +58,10 @@ impl GeneratorGuest {
         }
     }
 
-    /// The canonical form of parameters, by the schema alone.
+    /// Returns the canonical form of parameters according to the schema, without calling the guest.
     pub(super) fn complete(&self, given: &Parameters) -> Result<Parameters, PluginFailure> {
         let text = given.to_json();
-        // What is too large to generate from is not worth the check.
+        // Parameters that are too large for `generate` need no further check.
         self.check_input(NORMALIZE, &text)?;
         let Ok(Value::Object(members)) = keywright_json::read(&text) else {
             let rule = violation(None, "must be an object");
@@ -73,8 +73,7 @@ impl GeneratorGuest {
             .map_err(PluginFailure::ParametersRefused)
     }
 
-    /// The canonical parameters, as the guest's normalizer has them. What the plugin sets itself when it recovers
-    /// parameters, it must not set here.
+    /// Calls the guest's normalizer. It must not add read-only parameters, which only `recover` may set.
     pub(super) fn normalize(&self, given: &Parameters) -> Result<Parameters, PluginFailure> {
         let parameters = &given.to_json();
         let Some(normalizer) = &self.exports.normalizer else {
@@ -95,7 +94,7 @@ impl GeneratorGuest {
         }
     }
 
-    /// A value, made by the guest and held against its schema.
+    /// Generates a value with the guest and validates it against the schema.
     pub(crate) fn generate(
         &self,
         parameters: String,
@@ -134,7 +133,7 @@ impl GeneratorGuest {
         self.checked_value(GENERATE, &value)
     }
 
-    /// A value that a caller sets, checked against its schema alone.
+    /// Validates a value that a caller sets against the schema, without calling the guest.
     pub(super) fn accept_by_schema(&self, value: &Secret) -> Result<Secret, PluginFailure> {
         self.check_input(ACCEPT, value.expose())?;
         let json = self.known_members(value)?;
@@ -145,7 +144,7 @@ impl GeneratorGuest {
         }
     }
 
-    /// A value that a caller sets, as JSON without members that the schema does not know.
+    /// Parses a value that a caller sets, and rejects fields that the schema does not know.
     fn known_members(&self, value: &Secret) -> Result<SensitiveJson, PluginFailure> {
         let json = SensitiveJson::parse(value)
             .map_err(|_| PluginFailure::ValueRefused(violation(None, "must be JSON")))?;
@@ -156,7 +155,7 @@ impl GeneratorGuest {
         }
     }
 
-    /// A value that a caller sets, as the guest's acceptor completes it, held against its schema.
+    /// Completes a value that a caller sets with the guest's acceptor, and validates it against the schema.
     pub(super) fn accept(&self, value: &Secret) -> Result<Secret, PluginFailure> {
         self.known_members(value)?;
         let Some(acceptor) = &self.exports.acceptor else {
@@ -171,7 +170,7 @@ impl GeneratorGuest {
         self.checked_value(ACCEPT, &value)
     }
 
-    /// The parameters that the guest's recoverer finds. The secret members of `value` are withheld from it.
+    /// Calls the guest's recoverer, without the secret fields of `value`.
     pub(super) fn recover(
         &self,
         parameters: Option<String>,
@@ -203,7 +202,7 @@ impl GeneratorGuest {
         })
     }
 
-    /// The text that a guest returned, within its limit.
+    /// Returns the guest's output after checking its size.
     fn returned(
         &self,
         function: &'static str,
@@ -231,7 +230,7 @@ impl GeneratorGuest {
             .map_err(|fault| self.plugin.faulted(fault))
     }
 
-    /// What the guest itself reported.
+    /// Converts a failure that the guest reported.
     fn reported(&self, function: &'static str, failure: Failure) -> PluginFailure {
         match failure {
             Failure::InvalidParameters(violation) => {
@@ -254,7 +253,7 @@ impl GeneratorGuest {
         }
     }
 
-    /// Checks a guest's value, and returns it as compact JSON.
+    /// Validates a guest's value and returns it as compact JSON.
     fn checked_value(
         &self,
         function: &'static str,

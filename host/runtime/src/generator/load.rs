@@ -1,4 +1,4 @@
-//! Making a generator's guest of a linked component.
+//! Creating a generator's guest from a linked component.
 
 use keywright_core::credential::CredentialType;
 
@@ -9,10 +9,10 @@ use super::{
 use crate::{call::Plugin, refused::Refusal};
 
 impl GeneratorGuest {
-    /// Asks a linked component what it is. It must make what it is configured for, or any type where it is not configured.
+    /// Calls a linked component's `describe`. Its type must match the configured one, if any.
     ///
     /// # Errors
-    /// When it is no generator, or what it says of itself breaks a rule.
+    /// If it is not a generator, or its description violates a rule.
     pub(crate) fn of(
         mut plugin: Plugin,
         configured: Option<&CredentialType>,

@@ -1,4 +1,4 @@
-//! A generator behind the domain's port: which call goes to the guest, on which lane, and what the host does itself.
+//! Generators behind the domain's port: which calls the guest handles, on which lane, and which the host handles itself.
 
 mod description;
 mod example;
@@ -31,7 +31,7 @@ use crate::{
     lane::{Flow, Lane, Lanes, NotRun},
 };
 
-/// What work of the host is called in measurements.
+/// The name of the host's own work in metrics.
 const HOST_WORK: &str = "host-work";
 
 /// The configured generators.
@@ -59,7 +59,7 @@ pub(crate) struct WasmGenerator {
     guest: Arc<GeneratorGuest>,
     lanes: Arc<Lanes>,
     breaker: Arc<Breaker>,
-    /// For whom it is called; `None` for the server itself.
+    /// The calling actor; `None` for the server itself.
     actor: Option<Actor>,
     waits_for_its_turn: bool,
 }
@@ -93,7 +93,7 @@ impl WasmGenerator {
             .unwrap_or_else(|not_run| Err(plugin.not_run(function, not_run)))
     }
 
-    /// Does work of the host in the brief lane, such as what it does in the place of a function that the guest lacks.
+    /// Runs the host's work in the brief lane, such as the replacement for a function that the guest lacks.
     async fn host<T: Send + 'static>(
         &self,
         function: &'static str,

@@ -1,9 +1,8 @@
-//! How much work a schema can make, counted before it is compiled.
+//! Limits on the work of validating by a schema, checked before it is compiled.
 //!
-//! A validation can't be interrupted, so a schema is refused whose work could be more than proportional to the value that is
-//! checked. `$ref` is what makes short schemas large: each is counted as the whole of what it refers to. A reference that
-//! leads back to itself has no end and is refused, as is what refers by other means than a JSON Pointer, which this count
-//! would not see.
+//! A validation can't be interrupted, so schemas are refused if their work could grow faster than the size of the value.
+//! References can make short schemas large: each `$ref` counts as the size of its target. Recursive references are refused, as
+//! are references other than JSON Pointers, which this module does not follow.
 
 use std::collections::HashMap;
 
@@ -11,20 +10,20 @@ use serde_json::Value;
 
 use super::SchemaMalformed;
 
-/// The longest schema, in bytes.
+/// The maximum length of a schema, in bytes.
 pub(super) const SCHEMA_BYTES_MAX: usize = 64 * 1_024;
-/// The deepest nesting of a schema, references followed.
+/// The maximum depth of a schema, after resolving references.
 pub(super) const SCHEMA_DEPTH_MAX: usize = 64;
-/// The most parts that a schema may have, with everything in the place of each reference to it. Each JSON value in it is a
-/// part, and counts as often as a validation may come to it.
+/// The maximum number of parts of a schema, after resolving references. Each JSON value in it is a part, and counts as often as
+/// a validation may visit it.
 pub(super) const SCHEMA_PARTS_MAX: u64 = 8_192;
-/// The most patterns among them.
+/// The maximum number of patterns in a schema, after resolving references.
 pub(super) const SCHEMA_PATTERNS_MAX: u64 = 128;
 
-/// Checks a schema against these limits, and returns how many parts it has.
+/// Checks a schema against these limits and returns its number of parts.
 ///
 /// # Errors
-/// The first limit that it exceeds.
+/// The first exceeded limit.
 pub(super) fn check(schema: &Value) -> Result<u64, SchemaMalformed> {
     let mut counter = Counter {
         root: schema,
@@ -40,13 +39,13 @@ pub(super) fn check(schema: &Value) -> Result<u64, SchemaMalformed> {
     Ok(size.parts)
 }
 
-/// What a part of a schema comes to.
+/// The size of a part of a schema, after resolving references.
 #[derive(Clone, Copy, Default)]
 struct Size {
-    /// The parts that a check of a value by it may come to.
+    /// The parts that a validation may visit.
     parts: u64,
-    /// The parts that an `unevaluatedProperties` or `unevaluatedItems` around it may come to once more: it checks each
-    /// schema next to it again, and those within.
+    /// The parts that an enclosing `unevaluatedProperties` or `unevaluatedItems` may visit again: it repeats the validation by
+    /// each adjacent schema and its subschemas.
     again: u64,
     patterns: u64,
     depth: usize,
@@ -72,12 +71,12 @@ impl Size {
 
 struct Counter<'s> {
     root: &'s Value,
-    /// The sizes of schemas, by their addresses; `None` while one is being counted.
+    /// The sizes of schemas by address; `None` while one is being counted.
     known: HashMap<*const Value, Option<Size>>,
 }
 
 impl<'s> Counter<'s> {
-    /// The size of a schema that is nested this deep.
+    /// Returns the size of a schema at this depth.
     fn schema(&mut self, schema: &'s Value, depth: usize) -> Result<Size, SchemaMalformed> {
         let Value::Object(keywords) = schema else {
             return self.each(schema, depth);
@@ -144,7 +143,7 @@ impl<'s> Counter<'s> {
         }
     }
 
-    /// The size of what is no object: of each schema in it, if it is an array.
+    /// Returns the size of an array of schemas, or of a scalar.
     fn each(&mut self, argument: &'s Value, depth: usize) -> Result<Size, SchemaMalformed> {
         check_depth(depth)?;
         let mut size = Size::ONE;
@@ -163,7 +162,7 @@ impl<'s> Counter<'s> {
     }
 }
 
-/// The size of a value that is data, whatever stands in it.
+/// Returns the size of data, in which keywords have no meaning.
 fn data_size(data: &Value, depth: usize) -> Result<Size, SchemaMalformed> {
     check_depth(depth)?;
     let mut size = Size::ONE;
@@ -173,7 +172,7 @@ fn data_size(data: &Value, depth: usize) -> Result<Size, SchemaMalformed> {
     Ok(size)
 }
 
-/// How many parts a value has, counted until there are more than `parts_max`.
+/// Returns the number of parts of a value. Stops counting above `parts_max`.
 pub(super) fn value_parts(value: &Value, parts_max: u64) -> u64 {
     let mut parts = 0;
     let mut left = vec![value];

@@ -1,15 +1,15 @@
 //! The types that a schema declares for the parameters of requests.
 //!
-//! Callers write YAML in which `organization: 2024` is a number, and send booleans as `"True"` or 0. So a scalar is converted to
-//! the type that the schema declares at its place: by `type`, below `properties` and `items`. References and combinations of
-//! schemas are not followed, and a place without a `type` declares none.
+//! Callers write YAML in which `organization: 2024` is a number, and send booleans as `"True"` or 0. Scalars are therefore
+//! converted to the type that the schema declares with `type`, below `properties` and `items`. References and combinations of
+//! schemas are not followed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use keywright_json::{Checked, JsonError};
 use serde_json::Value;
 
-/// The types that a schema declares for a value, and for what is in it.
+/// The types that a schema declares for a value and its parts.
 #[derive(Default)]
 pub(super) struct Declared {
     types: BTreeSet<String>,
@@ -18,7 +18,7 @@ pub(super) struct Declared {
 }
 
 impl Declared {
-    /// The types that a schema declares, whose depth is bounded.
+    /// Reads the types from a schema, whose depth must be bounded.
     pub(super) fn of(schema: &Value) -> Self {
         let types = match schema.get("type") {
             Some(Value::String(name)) => BTreeSet::from([name.clone()]),
@@ -70,7 +70,7 @@ impl Declared {
         Ok(self.converted(json, &value).unwrap_or(value))
     }
 
-    /// The scalar in a declared type; `None` if it has one already, or none in which nothing of it is lost.
+    /// Converts a scalar to a declared type; `None` if it already has one, or if every conversion would lose information.
     fn converted(&self, json: Checked<'_>, value: &Value) -> Option<Value> {
         let own = match value {
             Value::Bool(_) => BOOLEAN,
@@ -106,14 +106,14 @@ mod tests {
 
     use super::*;
 
-    /// What is read of a value whose schema has these types.
+    /// Reads a value whose schema has these types.
     fn read(types: &Value, text: &str) -> Value {
         let declared = Declared::of(&json!({"type": types}));
         declared.read(keywright_json::check(text).unwrap()).unwrap()
     }
 
     #[test]
-    fn numbers_and_booleans_become_the_text_that_was_written() {
+    fn numbers_and_booleans_become_their_literal_text() {
         for text in [
             "2024",
             "1.50",
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_declared_type_is_kept_and_an_unlike_one_is_left_to_be_refused() {
+    fn values_of_declared_or_incompatible_types_are_unchanged() {
         for (types, text) in [
             (json!(["string", "number"]), "1.50"),
             (json!(["string", "boolean"]), "true"),
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_declared_types_the_one_that_keeps_most_is_taken() {
+    fn among_several_types_the_most_faithful_is_chosen() {
         assert_eq!(read(&json!(["integer", "string"]), "20.0"), json!(20));
         assert_eq!(read(&json!(["integer", "string"]), "20.5"), json!("20.5"));
         assert_eq!(read(&json!(["boolean", "string"]), "1"), json!("1"));

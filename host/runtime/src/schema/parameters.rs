@@ -1,4 +1,4 @@
-//! Checking and completing parameters for plugins that leave it to the host.
+//! Validating and completing parameters for plugins without a normalizer.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use super::{Checker, SchemaMalformed, compile, declared::Declared, value::known_members};
 use crate::text::violation;
 
-/// The annotation of a parameter that no caller sends: the plugin sets it itself when it recovers parameters.
+/// The annotation of a parameter that callers can't send: the plugin sets it when it recovers parameters.
 const READ_ONLY: &str = "readOnly";
 
 /// The schema of a plugin's parameters.
@@ -31,7 +31,7 @@ impl ParametersSchema {
     /// Compiles a schema of JSON objects.
     ///
     /// # Errors
-    /// Why it can't be used.
+    /// If the schema is malformed, exceeds a limit, or is not of type `object`.
     pub(crate) fn parse(text: &str) -> Result<Self, SchemaMalformed> {
         let (schema, checker) = compile(text)?;
         if schema.get("type").and_then(Value::as_str) != Some("object") {
@@ -89,7 +89,7 @@ impl ParametersSchema {
         read.collect::<Result<_, _>>().map(Parameters::new)
     }
 
-    /// Parameters with which a value can be made: the first of the schema's `examples`, or none at all.
+    /// Returns example parameters: the first of the schema's `examples`, or no parameters.
     pub(crate) fn example(&self) -> Parameters {
         Parameters::new(self.example.clone())
     }
@@ -102,22 +102,22 @@ impl ParametersSchema {
         }
     }
 
-    /// The parameters that the plugin sets itself.
+    /// Returns the names of the parameters that the plugin sets itself.
     pub(crate) fn read_only(&self) -> &[String] {
         &self.read_only
     }
 
-    /// Whether none of the parameters that the plugin sets itself has come to be there between two forms of parameters.
+    /// Whether `after` has no read-only parameter that `before` lacks.
     pub(crate) fn adds_no_read_only(&self, before: &Parameters, after: &Parameters) -> bool {
         self.read_only
             .iter()
             .all(|name| after.member(name).is_none() || before.member(name).is_some())
     }
 
-    /// Fills in the defaults of what is absent, but not of what the plugin sets itself, and holds the result against the schema.
+    /// Fills in defaults, except for read-only parameters, and validates the result against the schema.
     ///
     /// # Errors
-    /// The first rule that is broken.
+    /// The first violated rule.
     pub(crate) fn complete(
         &self,
         mut members: Map<String, Value>,
@@ -171,13 +171,13 @@ mod tests {
     }
 
     #[test]
-    fn defaults_are_filled_in_where_nothing_was_said() {
+    fn defaults_are_filled_in_for_absent_parameters() {
         assert_eq!(complete(json!({})).unwrap(), r#"{"length":30}"#);
         assert_eq!(complete(json!({"length": 8})).unwrap(), r#"{"length":8}"#);
     }
 
     #[test]
-    fn what_the_plugin_sets_itself_is_kept_where_it_is_and_has_no_default() {
+    fn read_only_parameters_are_kept_and_get_no_default() {
         assert_eq!(
             complete(json!({"kept": "y", "length": 8})).unwrap(),
             r#"{"kept":"y","length":8}"#
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_read_only_parameter_comes_from_nowhere_else_than_the_parameters_before() {
+    fn read_only_parameters_come_only_from_earlier_parameters() {
         let with = |kept: Value| {
             let Value::Object(members) = kept else {
                 panic!("not an object")
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_named_also_where_a_schema_names_nothing() {
+    fn unknown_fields_are_named_even_if_a_schema_has_no_properties() {
         let nothing = json!({"type": "object", "additionalProperties": false});
         let within = json!({"type": "object", "properties": {"a/b": nothing}});
         for (schema, members, member) in [
@@ -272,12 +272,12 @@ mod tests {
     }
 
     #[test]
-    fn read_only_parameters_are_those_that_are_marked_so() {
+    fn properties_marked_read_only_are_listed() {
         assert_eq!(schema().read_only(), ["kept"]);
     }
 
     #[test]
-    fn schemas_of_anything_but_objects_are_refused() {
+    fn unusable_schemas_of_parameters_are_refused() {
         for (text, expected) in [
             (r#"{"type":"string"}"#, "is not of type object"),
             ("{", "is not JSON"),
@@ -295,7 +295,7 @@ mod tests {
             ),
         ] {
             let Err(malformed) = ParametersSchema::parse(text) else {
-                panic!("{text} was taken")
+                panic!("{text} was accepted")
             };
             assert!(
                 malformed.to_string().starts_with(expected),

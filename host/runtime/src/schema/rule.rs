@@ -1,4 +1,4 @@
-//! Saying which rule of a schema is broken without repeating what broke it.
+//! Messages for violated rules of a schema, without the offending values.
 
 use jsonschema::{
     ValidationError,
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::text::violation;
 
-/// The member of a value that breaks a rule of its schema, and the rule. Only names of members come from the value itself.
+/// Returns the field that violates a rule of its schema, and the rule. Only field names are taken from the value.
 pub(super) fn broken_rule(broken: &ValidationError<'_>, value: &Value) -> Violation {
     let mut path = dotted(broken.instance_path().as_str());
     let mut within = |name: &str| {
@@ -26,7 +26,7 @@ pub(super) fn broken_rule(broken: &ValidationError<'_>, value: &Value) -> Violat
             }
             "is not known".to_owned()
         }
-        // So ends `"additionalProperties": false` of a schema that names no property: with the object and not its member.
+        // For `"additionalProperties": false` in a schema without properties, the error refers to the object, not to its field.
         ValidationErrorKind::FalseSchema if is_of_members(broken) => {
             let object = value.pointer(broken.instance_path().as_str());
             if let Some(name) = object.and_then(|object| object.as_object()?.keys().next()) {
@@ -64,7 +64,7 @@ fn plain_rule(kind: &ValidationErrorKind) -> String {
         ValidationErrorKind::Maximum { limit } => format!("must be at most {limit}"),
         ValidationErrorKind::MaxLength { limit } => format!("must have at most {limit} characters"),
         ValidationErrorKind::MaxProperties { limit } => {
-            format!("must have at most {limit} members")
+            format!("must have at most {limit} fields")
         }
         ValidationErrorKind::MinItems { limit } => format!("must have at least {limit} items"),
         ValidationErrorKind::Minimum { limit } => format!("must be at least {limit}"),
@@ -72,7 +72,7 @@ fn plain_rule(kind: &ValidationErrorKind) -> String {
             format!("must have at least {limit} characters")
         }
         ValidationErrorKind::MinProperties { limit } => {
-            format!("must have at least {limit} members")
+            format!("must have at least {limit} fields")
         }
         ValidationErrorKind::MultipleOf { multiple_of } => {
             format!("must be a multiple of {multiple_of}")
@@ -85,13 +85,13 @@ fn plain_rule(kind: &ValidationErrorKind) -> String {
         }
         ValidationErrorKind::Type {
             kind: TypeKind::Multiple(_),
-        } => "must be of another type".to_owned(),
-        ValidationErrorKind::UniqueItems => "must have no item twice".to_owned(),
-        other => format!("does not keep the rule {} of its schema", other.keyword()),
+        } => "has a type that is not allowed".to_owned(),
+        ValidationErrorKind::UniqueItems => "must not have duplicate items".to_owned(),
+        other => format!("violates the rule {} of its schema", other.keyword()),
     }
 }
 
-/// A JSON Pointer as a path with dots.
+/// Converts a JSON Pointer to a path with dots.
 fn dotted(pointer: &str) -> String {
     let segments = pointer.split('/').skip(1);
     let names: Vec<String> = segments

@@ -1,4 +1,4 @@
-//! Which parts of a value are secret.
+//! The secret parts of values.
 
 use std::collections::BTreeMap;
 
@@ -10,14 +10,14 @@ use crate::json::zero;
 /// The annotation of a secret part.
 const WRITE_ONLY: &str = "writeOnly";
 
-/// Which parts of a value are secret, as its schema marks them.
+/// The parts of a value that its schema marks as secret.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Secrecy {
     /// None.
     Open,
-    /// These members of an object, wholly or in part.
+    /// These fields of an object, wholly or in part.
     Members(BTreeMap<String, Secrecy>),
-    /// The value as a whole.
+    /// The whole value.
     Whole,
 }
 
@@ -25,7 +25,7 @@ impl Secrecy {
     /// Reads the annotations of a schema.
     ///
     /// # Errors
-    /// [`SchemaMalformed::WriteOnlyMisplaced`] when one stands where it can't be told which part of a value it is about.
+    /// [`SchemaMalformed::WriteOnlyMisplaced`] if the part of a value that an annotation refers to can't be determined.
     pub(super) fn of(schema: &Value) -> Result<Self, SchemaMalformed> {
         let Value::Object(keywords) = schema else {
             return Ok(Self::Open);
@@ -58,9 +58,10 @@ impl Secrecy {
         })
     }
 
-    /// Takes the secret parts out of a value: a secret member is removed, a value that is secret as a whole becomes null.
+    /// Removes the secret parts of a value: secret fields are removed, and a value that is wholly secret becomes null.
     ///
-    /// So does one that is no object though its members should be secret: an earlier schema may have had it otherwise.
+    /// A value that should be an object with secret fields, but is not an object, also becomes null: it may have been stored
+    /// under an earlier schema.
     pub(super) fn withhold_from(&self, value: &mut Value) {
         match self {
             Self::Open => {}
@@ -82,8 +83,8 @@ impl Secrecy {
         }
     }
 
-    /// The secret parts of a value, each with its place in it: the names of members, with dots between. A value that is secret
-    /// as a whole, or not at all, has the empty place.
+    /// Returns the secret parts of a value with their paths, field names joined by dots. For a value that is wholly secret or
+    /// not secret at all, returns the value with the empty path.
     pub(super) fn parts<'v>(&self, value: &'v Value) -> Vec<(String, &'v Value)> {
         let mut parts = Vec::new();
         match self {
@@ -93,7 +94,7 @@ impl Secrecy {
         parts
     }
 
-    /// Puts a mark in the place of each secret part.
+    /// Replaces each secret part with [`REDACTED`].
     pub(super) fn redact(&self, value: &mut Value) {
         match self {
             Self::Open => {}
@@ -112,7 +113,7 @@ impl Secrecy {
     }
 }
 
-/// What stands in the place of a secret.
+/// The replacement for secrets.
 const REDACTED: &str = "[redacted]";
 
 fn add_parts<'v>(
@@ -160,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn secret_members_are_removed_at_any_depth() {
+    fn secret_fields_are_removed_at_any_depth() {
         let schema = json!({"properties": {
             "open": {"type": "string"},
             "secret": {"writeOnly": true},
@@ -174,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn secret_parts_have_their_places_and_can_be_redacted() {
+    fn secret_parts_have_paths_and_can_be_redacted() {
         let schema = json!({"properties": {
             "open": {"type": "string"},
             "secret": {"writeOnly": true},
@@ -202,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_is_secret_as_a_whole_becomes_null() {
+    fn a_wholly_secret_value_becomes_null() {
         assert_eq!(
             withheld(&json!({"type": "string", "writeOnly": true}), json!("x")),
             json!(null)
@@ -210,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_of_an_earlier_shape_is_withheld_as_a_whole() {
+    fn a_value_of_an_earlier_schema_is_wholly_withheld() {
         let schema = json!({"properties": {"secret": {"writeOnly": true}}});
         assert_eq!(withheld(&schema, json!("hunter2")), json!(null));
     }

@@ -1,4 +1,4 @@
-//! Holding values against the schema that their plugin declared.
+//! Validating values against the schema that their plugin declared.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ impl ValueSchema {
     /// Compiles a schema.
     ///
     /// # Errors
-    /// Why it can't be used.
+    /// If the schema is malformed or exceeds a limit.
     pub(crate) fn parse(text: &str) -> Result<Self, SchemaMalformed> {
         let (schema, checker) = compile(text)?;
         let secrecy = Secrecy::of(&schema)?;
@@ -29,17 +29,17 @@ impl ValueSchema {
         })
     }
 
-    /// Whether a value keeps the schema.
+    /// Whether a value is valid.
     pub(crate) fn is_kept_by(&self, value: &Value) -> bool {
         self.checker.is_valid(value)
     }
 
-    /// The first rule that a value breaks, if there is one.
+    /// Returns the first violated rule, or `None` if the value is valid.
     pub(crate) fn violation(&self, value: &Value) -> Option<Violation> {
         self.checker.violation(value)
     }
 
-    /// A member of an object that the schema does not know, when the schema allows no others than those it names.
+    /// Returns a field that the schema does not list, if the schema allows only listed fields.
     pub(crate) fn unknown_member<'v>(&self, value: &'v Value) -> Option<&'v str> {
         let known = self.known_members.as_ref()?;
         let mut names = value.as_object()?.keys();
@@ -48,23 +48,23 @@ impl ValueSchema {
             .map(String::as_str)
     }
 
-    /// The secret parts of a value, by their places in it; the value as a whole where none is marked as secret.
+    /// Returns the secret parts of a value with their paths; the whole value if no part is marked as secret.
     pub(crate) fn secret_parts<'v>(&self, value: &'v Value) -> Vec<(String, &'v Value)> {
         self.secrecy.parts(value)
     }
 
-    /// Puts a mark in the place of each secret part.
+    /// Replaces each secret part with a marker.
     pub(crate) fn redact(&self, value: &mut Value) {
         self.secrecy.redact(value);
     }
 
-    /// Takes the secret parts out of a value.
+    /// Removes the secret parts of a value.
     pub(crate) fn withhold_secrets(&self, value: &mut Value) {
         self.secrecy.withhold_from(value);
     }
 }
 
-/// The members that an object may have, when the schema closes the list.
+/// Returns the fields that an object may have, if the schema allows no others.
 pub(super) fn known_members(schema: &Value) -> Option<BTreeSet<String>> {
     let is_closed = schema.get("additionalProperties") == Some(&Value::Bool(false))
         && schema.get("patternProperties").is_none();
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn unknown_members_are_found_only_where_the_list_is_closed() {
+    fn unknown_fields_are_found_only_if_no_others_are_allowed() {
         let value = json!({"a": 1, "b": 2});
         for (schema, unknown) in [
             (

@@ -4,7 +4,7 @@ use serde_json::{Map, json};
 
 use super::{super::compile, *};
 
-/// A schema of `length` definitions, each of which refers twice to the one before.
+/// Returns a schema of `length` definitions, each with two references to the previous one.
 fn doubling(length: usize) -> Value {
     let mut definitions = Map::new();
     definitions.insert("d0".to_owned(), json!({"type": "object"}));
@@ -16,7 +16,7 @@ fn doubling(length: usize) -> Value {
     json!({"type": "object", "$defs": definitions, "allOf": [{"$ref": last}]})
 }
 
-/// A schema that is nested this deep, by way of `not`.
+/// Returns a schema nested to this depth with `not`.
 fn nested(levels: usize) -> Value {
     (1..levels).fold(json!({}), |inner, _| json!({"not": inner}))
 }
@@ -29,7 +29,7 @@ fn refused(schema: &Value) -> String {
 }
 
 #[test]
-fn each_limit_is_kept_and_one_past_it_is_refused() {
+fn each_limit_is_allowed_and_one_past_it_is_refused() {
     let letters = |length: usize| json!({"title": "a".repeat(length)});
     let title_bytes = SCHEMA_BYTES_MAX - letters(0).to_string().len();
     // The schema, its keyword, and each option.
@@ -63,7 +63,7 @@ fn each_limit_is_kept_and_one_past_it_is_refused() {
 }
 
 #[test]
-fn references_count_as_what_they_refer_to() {
+fn references_count_as_their_targets() {
     assert_eq!(refused(&doubling(8)), "");
     for (length, expected) in [
         (14, "has more than 8192 parts"),
@@ -72,7 +72,7 @@ fn references_count_as_what_they_refer_to() {
         let refused = refused(&doubling(length));
         assert!(refused.starts_with(expected), "{refused}");
     }
-    // References follow each other to the same depth as schemas within schemas.
+    // Chained references have the same maximum depth as nested schemas.
     let chain = |length: usize| {
         let named = (1..length).map(|number| {
             let next = format!("#/$defs/{}", number + 1);
@@ -133,7 +133,7 @@ fn recursion_and_other_references_are_refused() {
 }
 
 #[test]
-fn unevaluated_members_count_each_schema_around_which_they_stand_again() {
+fn unevaluated_keywords_count_adjacent_schemas_again() {
     let closed = |levels: usize| {
         (0..levels).fold(
             json!({"properties": {"a": {}}}),
@@ -144,9 +144,9 @@ fn unevaluated_members_count_each_schema_around_which_they_stand_again() {
     assert!(refused(&closed(15)).starts_with("has more than 8192 parts"));
 }
 
-/// The largest schemas of several kinds, each with the value that is most work for it within the default limit of 128 KiB.
+/// The largest schemas of several kinds, each with its most expensive value within the default limit of 128 KiB.
 #[test]
-fn the_time_of_a_check_is_bounded_by_the_limits() {
+fn the_limits_bound_the_time_of_a_check() {
     let value_bytes = 128 * 1_024;
     let ones = Value::Array(vec![json!(1); value_bytes / 2]);
     let numbers = Value::Array((0..value_bytes / 7).map(Value::from).collect());
