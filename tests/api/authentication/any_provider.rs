@@ -334,7 +334,7 @@ async fn a_published_short_key_is_ignored_and_logged_once() {
     let log = server.log();
     let warnings = log
         .lines()
-        .filter(|line| line.contains("short: its modulus"));
+        .filter(|line| line.contains("short: length of the modulus"));
     assert_eq!(warnings.count(), 1, "{log}");
 }
 

@@ -157,7 +157,7 @@ fn invalid_claim_rules_are_refused_at_start() {
         ),
         (
             "[authentication.claims.grant_type]\nof_clients = []\nof_users = []",
-            "nobody",
+            "lists no grant types",
         ),
         (
             "[authentication.claims]\nclient_subjects = [\"a\"]\n[authentication.claims.grant_type]\nclaim = \"gty\"",

@@ -154,9 +154,9 @@ async fn a_provider_without_tls_is_refused_at_start() {
 #[test]
 fn key_fetch_intervals_out_of_range_are_refused_by_name() {
     for (setting, number, words) in [
-        ("keys_age_seconds_max", 0, "and not 0"),
-        ("keys_age_seconds_max", 86_401, "and not 86401"),
-        ("keys_interval_seconds_min", 3_601, "and not 3601"),
+        ("keys_age_seconds_max", 0, "not 0"),
+        ("keys_age_seconds_max", 86_401, "not 86401"),
+        ("keys_interval_seconds_min", 3_601, "not 3601"),
         ("keys_interval_seconds_min", -1, "must be"),
     ] {
         let line = format!("{setting} = {number}");
