@@ -104,7 +104,7 @@ fn file_that_is_not_a_component_is_reported() {
         );
         let module = workshop.plugin(&[verb, "module.wasm"]).expect(1);
         assert!(
-            module.errors.contains("make a component of it"),
+            module.errors.contains("convert it to a component"),
             "{module:#?}"
         );
     }

@@ -174,7 +174,7 @@ async fn other_artifacts_are_rejected_with_the_reason() {
             vec![&module, &module],
             "it must have exactly one layer",
         ),
-        (&config, vec![&module], "make a component of it"),
+        (&config, vec![&module], "convert it to a component"),
     ] {
         let manifest = json!({"schemaVersion": 2, "config": config, "layers": layers,
             "mediaType": "application/vnd.oci.image.manifest.v1+json"});

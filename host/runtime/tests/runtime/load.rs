@@ -46,7 +46,7 @@ fn files_that_are_not_components_are_rejected() {
     assert!(refusal("plain", of(text)).contains("is not a WebAssembly component"));
     let module = scratch().join("module.wasm");
     fs::write(&module, b"\0asm\x01\0\0\0").unwrap();
-    assert!(refusal("plain", of(module)).contains("make a component of it"));
+    assert!(refusal("plain", of(module)).contains("convert it to a component"));
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn unknown_imports_are_rejected_by_name() {
     ";
     let refused = refusal("plain", of(dummy("evil", world, unedited)));
     assert!(
-        refused.contains("it imports test:test/socket, which this server offers to no"),
+        refused.contains("it imports test:test/socket, which this server does not provide"),
         "{refused}"
     );
     let world = "
