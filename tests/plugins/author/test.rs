@@ -69,7 +69,7 @@ fn other_faults_are_detected() {
     // The plugin accepts every parameter.
     let unknown = "a parameter that it does not know is refused";
     for (settings, claim, reason) in [
-        (json!({}), unknown, "was taken"),
+        (json!({}), unknown, "it accepted"),
         (
             json!({"generate": "wrong-shape"}),
             "its values match its schema",
