@@ -6,7 +6,6 @@ mod tests {
         collections::BTreeSet,
         fs,
         path::{Path, PathBuf},
-        process::Command,
     };
 
     use crate::step::{self, tracked_files};

@@ -69,7 +69,10 @@ fn an_unusable_configured_key_is_refused_at_start() {
         (rsa, neither),
         (public(&p384, &["pkey", "-pubout"]), neither),
         (public(&ed25519, &["pkey", "-pubout"]), neither),
-        (public(&short, &["pkey", "-pubout"]), "must have 2048 to 8192 bits"),
+        (
+            public(&short, &["pkey", "-pubout"]),
+            "must have 2048 to 8192 bits",
+        ),
         (
             "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n".to_owned(),
             neither,
