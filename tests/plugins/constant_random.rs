@@ -33,8 +33,8 @@ fn server_does_not_start_with_constant_randomness() {
         component.display()
     );
     let refusal = Server::refusal(&Options::default().generator("quickjs", &section));
-    for told in ["the plugin quickjs", REASON] {
-        assert!(refusal.contains(told), "{refusal}");
+    for expected in ["the plugin quickjs", REASON] {
+        assert!(refusal.contains(expected), "{refusal}");
     }
 }
 

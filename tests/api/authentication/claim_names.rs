@@ -141,7 +141,7 @@ async fn configured_grant_types_distinguish_clients_from_users() {
 
 #[test]
 fn invalid_claim_rules_are_refused_at_start() {
-    for (settings, told) in [
+    for (settings, expected) in [
         ("scopes_required = []", "audience"),
         (r#"scopes_required = ["a b"]"#, "scopes_required"),
         (r#"audience = """#, "audience"),
@@ -165,7 +165,7 @@ fn invalid_claim_rules_are_refused_at_start() {
         ),
     ] {
         let log = Server::refusal(&Options::default().authentication_settings(settings));
-        assert!(log.contains(told), "{settings}: {log}");
+        assert!(log.contains(expected), "{settings}: {log}");
     }
 }
 

@@ -64,7 +64,7 @@ fn an_unusable_configured_key_is_refused_at_start() {
     let ed25519 = private_key(&["-algorithm", "ED25519"]);
     let rsa = fs::read_to_string(key_file("token-signing-key.pem")).unwrap();
     let neither = "neither an RSA nor a P-256 public key";
-    for (content, told) in [
+    for (content, expected) in [
         (fs::read_to_string(key_file("server.pem")).unwrap(), neither),
         (rsa, neither),
         (public(&p384, &["pkey", "-pubout"]), neither),
@@ -83,7 +83,7 @@ fn an_unusable_configured_key_is_refused_at_start() {
         let file = directory.path().join("key.pem");
         fs::write(&file, &content).unwrap();
         let log = Server::refusal(&options(file.to_str().unwrap()));
-        assert!(log.contains(told), "{content}: {log}");
+        assert!(log.contains(expected), "{content}: {log}");
     }
 }
 

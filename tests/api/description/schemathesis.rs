@@ -49,10 +49,10 @@ async fn every_response_matches_the_description() {
         let output = tokio::task::spawn_blocking(move || command.output().unwrap())
             .await
             .unwrap();
-        let told = String::from_utf8_lossy(&output.stdout);
+        let expected = String::from_utf8_lossy(&output.stdout);
         let errors = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{told}\n{errors}");
-        assert!(requests(&told) >= least(selection), "{told}");
+        assert!(output.status.success(), "{expected}\n{errors}");
+        assert!(requests(&expected) >= least(selection), "{expected}");
     }
     server.get("/health").await.expect(200);
     let scrape = server.scrape().await;
@@ -81,8 +81,8 @@ fn least(selection: [&str; 2]) -> u64 {
 }
 
 /// The number of requests in a run, from its output.
-fn requests(told: &str) -> u64 {
-    let line = told.lines().find(|line| line.contains(" generated, "));
+fn requests(expected: &str) -> u64 {
+    let line = expected.lines().find(|line| line.contains(" generated, "));
     let mut words = line.unwrap_or_default().split_whitespace();
     words
         .find_map(|word| word.replace(',', "").parse().ok())

@@ -20,8 +20,8 @@ async fn without_a_provider_or_key_only_certificates_are_accepted() {
         let request = server.request(Method::GET, "/version").bearer_auth(token);
         let answer = server.send(request).await.expect(401);
         assert_eq!(answer.error(), "invalid_token");
-        let told = answer.json()["error_description"].to_string();
-        assert!(told.contains("client certificate"), "{told}");
+        let output = answer.json()["error_description"].to_string();
+        assert!(output.contains("client certificate"), "{output}");
     }
     let information = server.send(server.request(Method::GET, "/info")).await;
     assert_eq!(information.expect(200).json()["auth-server"]["url"], "");

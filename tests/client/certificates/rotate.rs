@@ -232,8 +232,8 @@ async fn an_interruption_during_a_slow_request_can_be_resumed() {
     let (ended, _) = terminal.end();
     signal(&server, "CONT");
     assert_eq!(ended, Some(130));
-    let told = json_of(shell.run(&["certificates", "rotate", "/root", "--yes"]));
-    assert_eq!(told["stage"], "not_begun");
+    let output = json_of(shell.run(&["certificates", "rotate", "/root", "--yes"]));
+    assert_eq!(output["stage"], "not_begun");
     assert_eq!(server.versions("/root").await.len(), 2);
 }
 

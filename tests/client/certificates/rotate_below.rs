@@ -47,9 +47,9 @@ async fn certificates_below_a_regenerated_one_stay_outstanding() {
 #[tokio::test]
 async fn a_chain_of_three_is_regenerated_up_to_the_new_version() {
     let server = server_with_tree().await;
-    let told = rotate(&Shell::of(&server), "/root", &["--yes"]);
+    let output = rotate(&Shell::of(&server), "/root", &["--yes"]);
     let names = json!(["/inner", "/leaf", "/other"]);
-    assert_eq!(told["regenerated_credentials"], names);
+    assert_eq!(output["regenerated_credentials"], names);
     let mut above = current(&server, "/root").await[0].clone();
     for name in ["/inner", "/leaf"] {
         let signed = current(&server, name).await[0].clone();
@@ -66,8 +66,8 @@ async fn an_intermediate_ca_is_rotated_like_a_root_ca() {
     let server = server_with_tree().await;
     let root = current(&server, "/root").await;
     let shell = Shell::of(&server);
-    let told = rotate(&shell, "/inner", &["--yes"]);
-    assert_eq!(told["regenerated_credentials"], json!(["/leaf"]));
+    let output = rotate(&shell, "/inner", &["--yes"]);
+    assert_eq!(output["regenerated_credentials"], json!(["/leaf"]));
     let inner = current(&server, "/inner").await;
     assert_eq!(inner[0]["value"]["ca"], root[0]["value"]["certificate"]);
     assert_eq!(current(&server, "/root").await, root);
@@ -81,10 +81,10 @@ async fn a_certificate_moved_to_another_ca_is_not_outstanding() {
     leaf(&server, "/other", "/elsewhere").await;
     let shell = Shell::of(&server);
     rotate(&shell, "/root", &["--next"]);
-    let told = rotate(&shell, "/root", &["--next"]);
-    assert_eq!(told["outstanding"], json!(["/inner"]));
-    let told = rotate(&shell, "/root", &["--next"]);
-    assert_eq!(told["stage"], "renewed");
+    let output = rotate(&shell, "/root", &["--next"]);
+    assert_eq!(output["outstanding"], json!(["/inner"]));
+    let output = rotate(&shell, "/root", &["--next"]);
+    assert_eq!(output["stage"], "renewed");
 }
 
 #[tokio::test]
@@ -107,6 +107,6 @@ async fn an_unreadable_certificate_below_the_ca_is_named() {
         run.errors
     );
     server.grant("/other", "uaa-client:app", &operations).await;
-    let told = rotate(&shell, "/root", &["--next"]);
-    assert_eq!(told["stage"], "renewed");
+    let output = rotate(&shell, "/root", &["--next"]);
+    assert_eq!(output["stage"], "renewed");
 }

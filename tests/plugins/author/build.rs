@@ -132,7 +132,7 @@ fn examples_in_help_of_new_and_build_work() {
 #[test]
 fn folder_with_no_project_or_two_is_rejected() {
     let workshop = Workshop::with(&[]);
-    for (files, told) in [
+    for (files, expected) in [
         (&[][..], "there is no Cargo.toml, plugin.c, package.json"),
         (&["plugin.c", "go.mod"], "it has both plugin.c and go.mod"),
     ] {
@@ -140,7 +140,7 @@ fn folder_with_no_project_or_two_is_rejected() {
             workshop.write(file, "");
         }
         let refused = workshop.plugin(&["build"]).expect(1);
-        assert!(refused.errors.contains(told), "{refused:#?}");
+        assert!(refused.errors.contains(expected), "{refused:#?}");
     }
     let absent = workshop.plugin(&["build", "absent"]).expect(1);
     assert!(
@@ -174,8 +174,8 @@ fn missing_tool_is_reported_with_installation() {
         let nowhere = [("PATH", "")];
         let failed = run_program(workshop.0.path(), &["plugin", "build", &name], &nowhere);
         let failed = failed.expect(1);
-        for told in [tool, remedy] {
-            assert!(failed.errors.contains(told), "{told}: {failed:#?}");
+        for expected in [tool, remedy] {
+            assert!(failed.errors.contains(expected), "{expected}: {failed:#?}");
         }
         assert_eq!(failed.output, "");
     }

@@ -72,7 +72,7 @@ fn examples_in_help_work() {
 #[test]
 fn usage_errors_name_the_argument() {
     let workshop = Workshop::with(&["wireguard"]);
-    for (arguments, told) in [
+    for (arguments, expected) in [
         (
             &["run", "wireguard.wasm", "--parameters", "[1]"],
             "must be a JSON object",
@@ -88,7 +88,7 @@ fn usage_errors_name_the_argument() {
         (&["bench", "wireguard.wasm", "--calls", "0"], "--calls"),
     ] {
         let run = workshop.plugin(arguments).expect(2);
-        assert!(run.errors.contains(told), "{run:#?}");
+        assert!(run.errors.contains(expected), "{run:#?}");
     }
 }
 

@@ -18,13 +18,13 @@ fn output_lists_the_next_commands_in_each_language() {
         let begun = workshop
             .plugin(&["new", &name, "--lang", language])
             .expect(0);
-        for told in [
+        for expected in [
             needed,
             &format!("cd {name}"),
             "keywright plugin build",
             &format!("keywright plugin test {name}.wasm"),
         ] {
-            assert!(begun.output.contains(told), "{told}: {begun:#?}");
+            assert!(begun.output.contains(expected), "{expected}: {begun:#?}");
         }
         let folder = workshop.0.path().join(&name);
         let readme = fs::read_to_string(folder.join("README.md")).unwrap();
@@ -38,7 +38,7 @@ fn output_lists_the_next_commands_in_each_language() {
 fn invalid_name_or_language_is_rejected() {
     let workshop = Workshop::with(&[]);
     let too_long = "a".repeat(64);
-    for (arguments, told) in [
+    for (arguments, expected) in [
         (["new", "Token", "--lang", "c"], "starting with a letter"),
         (["new", "1a", "--lang", "c"], "starting with a letter"),
         (["new", "../a", "--lang", "c"], "starting with a letter"),
@@ -49,7 +49,7 @@ fn invalid_name_or_language_is_rejected() {
         ),
     ] {
         let refused = workshop.plugin(&arguments).expect(2);
-        assert!(refused.errors.contains(told), "{refused:#?}");
+        assert!(refused.errors.contains(expected), "{refused:#?}");
     }
     assert_eq!(fs::read_dir(workshop.0.path()).unwrap().count(), 0);
 }

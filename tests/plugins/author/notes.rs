@@ -68,8 +68,8 @@ async fn server_discards_notes() {
             .await;
         let answer = answer.expect(status);
         // The log has the most detailed level.
-        for told in [answer.body, server.log(), server.audit_trail()] {
-            assert!(!told.contains(NOTED), "{behaviour}: {told}");
+        for expected in [answer.body, server.log(), server.audit_trail()] {
+            assert!(!expected.contains(NOTED), "{behaviour}: {expected}");
         }
     }
 }

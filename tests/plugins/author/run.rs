@@ -61,7 +61,7 @@ fn issuer_is_not_available() {
 #[test]
 fn guest_failures_are_reported_like_in_a_server() {
     let workshop = Workshop::with(&["hostile"]);
-    for (behaviour, limits, told) in [
+    for (behaviour, limits, expected) in [
         ("trap", "{}", "trapped"),
         ("loop", r#"{"deadline_ms": 50}"#, "exceeded its deadline"),
         ("large-output", "{}", "returned more output than its limit"),
@@ -86,6 +86,6 @@ fn guest_failures_are_reported_like_in_a_server() {
             limits,
         ];
         let run = workshop.plugin(&arguments).expect(1);
-        assert!(run.errors.contains(told), "{behaviour}: {run:#?}");
+        assert!(run.errors.contains(expected), "{behaviour}: {run:#?}");
     }
 }

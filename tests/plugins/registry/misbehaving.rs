@@ -13,7 +13,7 @@ const MANIFEST_BYTES_MAX: usize = 256 * 1024;
 struct Case {
     manifest: fn(&str, &Asked, &str) -> Reply,
     component: fn(&Asked) -> Reply,
-    told: &'static str,
+    expected: &'static str,
 }
 
 const COMPONENT: &[u8] = b"\0asm\x0d\0\x01\0";
@@ -30,12 +30,12 @@ const CASES: [Case; 13] = [
     Case {
         manifest: |manifest, _, _| Reply::new(200, &manifest.replace("wasm", "wasn")),
         component: sound_component,
-        told: "the manifest has the digest sha256:",
+        expected: "the manifest has the digest sha256:",
     },
     Case {
         manifest: sound_manifest,
         component: |_| Reply::bytes(b"\0asm\x0d\0\x01\x01"),
-        told: "the component has the digest sha256:",
+        expected: "the component has the digest sha256:",
     },
     Case {
         manifest: |manifest, _, _| {
@@ -43,7 +43,7 @@ const CASES: [Case; 13] = [
             Reply::new(200, &format!("{manifest}{blanks}"))
         },
         component: sound_component,
-        told: "the manifest is larger than 262144 bytes",
+        expected: "the manifest is larger than 262144 bytes",
     },
     Case {
         manifest: |manifest, _, _| {
@@ -52,27 +52,27 @@ const CASES: [Case; 13] = [
         },
         component: sound_component,
         // As large as allowed, but not the requested one.
-        told: "the manifest has the digest sha256:",
+        expected: "the manifest has the digest sha256:",
     },
     Case {
         manifest: |manifest, _, _| Reply::endless(manifest),
         component: sound_component,
-        told: "the manifest is larger than 262144 bytes",
+        expected: "the manifest is larger than 262144 bytes",
     },
     Case {
         manifest: sound_manifest,
         component: |_| Reply::bytes(b"\0asm\x0d\0\x01\0\0"),
-        told: "the component is larger than 8 bytes",
+        expected: "the component is larger than 8 bytes",
     },
     Case {
         manifest: sound_manifest,
         component: |_| Reply::endless("\0asm"),
-        told: "the component is larger than 8 bytes",
+        expected: "the component is larger than 8 bytes",
     },
     Case {
         manifest: |_, _, _| Reply::lost(),
         component: sound_component,
-        told: "the registry does not answer",
+        expected: "the registry does not answer",
     },
     Case {
         manifest: |_, asked, url| {
@@ -80,7 +80,7 @@ const CASES: [Case; 13] = [
             Reply::new(307, "").header("Location", &format!("{url}{path}"))
         },
         component: sound_component,
-        told: "more than 5 redirects",
+        expected: "more than 5 redirects",
     },
     Case {
         manifest: |_, _, url| {
@@ -88,7 +88,7 @@ const CASES: [Case; 13] = [
             Reply::new(307, "").header("Location", &elsewhere)
         },
         component: sound_component,
-        told: "a redirect from https to another scheme",
+        expected: "a redirect from https to another scheme",
     },
     Case {
         manifest: |_, _, _| {
@@ -97,12 +97,12 @@ const CASES: [Case; 13] = [
             Reply::new(500, message)
         },
         component: sound_component,
-        told: "with status 500, message \"UNKNOWN out level=ERROR of order\"",
+        expected: "with status 500, message \"UNKNOWN out level=ERROR of order\"",
     },
     Case {
         manifest: |_, _, _| Reply::new(401, "").header("WWW-Authenticate", "Negotiate"),
         component: sound_component,
-        told: "an unsupported kind of authentication",
+        expected: "an unsupported kind of authentication",
     },
     Case {
         manifest: |_, _, url| {
@@ -111,7 +111,7 @@ const CASES: [Case; 13] = [
             Reply::new(401, "").header("WWW-Authenticate", &challenge)
         },
         component: sound_component,
-        told: "its token server does not use https",
+        expected: "its token server does not use https",
     },
 ];
 
@@ -119,7 +119,7 @@ const CASES: [Case; 13] = [
 const HANGING: Case = Case {
     manifest: sound_manifest,
     component: |_| Reply::hanging(),
-    told: "it took longer than 2 s",
+    expected: "it took longer than 2 s",
 };
 
 #[test]
@@ -150,8 +150,8 @@ fn assert_is_told(case: &Case, fetch_seconds_max: u32) {
         .options(&format!("oci://{host}/plain@{digest}"), "")
         .extra(&limits)
         .extra(&protected(&host, ""));
-    assert_refused(&options, &["the plugin plain", &host, case.told]);
-    assert!(workshop.kept("").is_empty(), "{}", case.told);
+    assert_refused(&options, &["the plugin plain", &host, case.expected]);
+    assert!(workshop.kept("").is_empty(), "{}", case.expected);
 }
 
 #[test]
@@ -172,8 +172,8 @@ fn descriptor_with_a_wrong_size_is_rejected() {
         let options = workshop
             .options(&format!("oci://{host}/plain@{reference_digest}"), "")
             .extra(&protected(&host, ""));
-        let told = format!("has 8 bytes, but its descriptor states {false_size}");
-        assert_refused(&options, &["the plugin plain", &host, &told]);
+        let expected = format!("has 8 bytes, but its descriptor states {false_size}");
+        assert_refused(&options, &["the plugin plain", &host, &expected]);
         assert!(workshop.kept("").is_empty());
     }
 }

@@ -70,10 +70,13 @@ async fn sighup_pulls_another_digest() {
     let server = Server::start_with(&workshop.options(&references[0], "")).await;
     assert_eq!(served(&server).await, workshop.digest("plain.wasm"));
 
-    let told = server
+    let expected = server
         .reload_plugins(&workshop.options(&references[1], ""))
         .await;
-    assert!(told.contains("the plugins were loaded again"), "{told}");
+    assert!(
+        expected.contains("the plugins were loaded again"),
+        "{expected}"
+    );
     assert_eq!(served(&server).await, workshop.digest("other"));
 
     let (place, _) = references[0].split_once('@').unwrap();
@@ -89,22 +92,25 @@ async fn sighup_pulls_another_digest() {
     assert_eq!(served(&server).await, workshop.digest("other"));
 
     // The first one is cached.
-    let told = server
+    let expected = server
         .reload_plugins(&workshop.options(&references[0], ""))
         .await;
-    assert!(told.contains("the plugins were loaded again"), "{told}");
+    assert!(
+        expected.contains("the plugins were loaded again"),
+        "{expected}"
+    );
     assert_eq!(served(&server).await, workshop.digest("plain.wasm"));
 }
 
 #[test]
 fn reference_without_a_digest_is_rejected_with_a_remedy() {
     let options = Workshop::new().options("oci://registry.example.com/plain:1.0.0", "");
-    let told = [
+    let expected = [
         "generators.plain.component",
         "it has no digest",
         "keywright plugin push",
     ];
-    assert_refused(&options, &told);
+    assert_refused(&options, &expected);
 }
 
 #[tokio::test]
@@ -115,12 +121,12 @@ async fn component_digest_can_also_be_pinned() {
     let workshop = Workshop::new();
     let reference = workshop.pushed(&registry, "plain.wasm", "1");
     let pinned = format!("sha256 = \"{}\"", "0".repeat(64));
-    let told = [
+    let expected = [
         &*reference,
         "its SHA-256 is",
         "restore the pinned component",
     ];
-    assert_refused(&workshop.options(&reference, &pinned), &told);
+    assert_refused(&workshop.options(&reference, &pinned), &expected);
     let pinned = format!("sha256 = \"{}\"", workshop.digest("plain.wasm"));
     drop(Server::start_with(&workshop.options(&reference, &pinned)).await);
 }
@@ -138,8 +144,8 @@ async fn component_is_pulled_up_to_the_size_limit() {
         let limit = format!("[registry]\ncomponent_bytes_max = {bytes}");
         workshop.options(&reference, "").extra(&limit)
     };
-    let told = format!("the component is larger than {} bytes", bytes - 1);
-    assert_refused(&limited(bytes - 1), &[&told]);
+    let expected = format!("the component is larger than {} bytes", bytes - 1);
+    assert_refused(&limited(bytes - 1), &[&expected]);
     assert_eq!(workshop.kept("").len(), 0);
     drop(Server::start_with(&limited(bytes)).await);
 }
@@ -162,7 +168,7 @@ async fn other_artifacts_are_rejected_with_the_reason() {
     let layer = registry
         .put("plain", "application/vnd.oci.image.layer.v1.tar", b"tar")
         .await;
-    for (config, layers, told) in [
+    for (config, layers, expected) in [
         (
             &image,
             vec![&module],
@@ -180,7 +186,7 @@ async fn other_artifacts_are_rejected_with_the_reason() {
             "mediaType": "application/vnd.oci.image.manifest.v1+json"});
         let digest = registry.put_manifest("plain", "1", &manifest).await;
         let reference = format!("oci://{}/plain@{digest}", registry.host());
-        assert_refused(&workshop.options(&reference, ""), &[&reference, told]);
+        assert_refused(&workshop.options(&reference, ""), &[&reference, expected]);
     }
 }
 
@@ -206,11 +212,11 @@ async fn check_config_pulls_and_caches_nothing() {
     assert!(!workshop.path("absent").exists());
     registry.stop();
     let checked = check("absent", &[], 1);
-    let told = format!(
+    let expected = format!(
         "generators.plain.component: loading it: the plugin plain (component {reference}) is refused: \
          the registry does not answer"
     );
-    assert!(checked.output.contains(&told), "{checked:#?}");
+    assert!(checked.output.contains(&expected), "{checked:#?}");
     check("absent", &["--no-plugins"], 0);
     // The server's cache has the component.
     check("cache", &[], 0);

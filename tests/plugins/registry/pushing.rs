@@ -58,14 +58,14 @@ fn unloadable_component_is_not_pushed() {
     fs::write(workshop.path("text.wasm"), "text").unwrap();
     // No registry listens there, so any request would fail.
     let target = "oci://127.0.0.1:1/a:1";
-    for (file, status, told) in [
+    for (file, status, expected) in [
         ("clock.wasm", 3, "it imports wasi:clocks/wall-clock@0.2.0"),
         ("text.wasm", 1, "is not a WebAssembly component"),
         ("absent.wasm", 1, "the file does not exist"),
         ("plain.wasm", 1, "the registry does not answer"),
     ] {
         let run = workshop.push(&[file, target]).expect(status);
-        assert!(run.errors.contains(told), "{run:#?}");
+        assert!(run.errors.contains(expected), "{run:#?}");
         assert_eq!(run.output, "");
     }
 }
@@ -74,7 +74,7 @@ fn unloadable_component_is_not_pushed() {
 fn usage_errors_are_reported() {
     let workshop = Workshop::new();
     let digest = format!("oci://h/a:1@sha256:{}", "0".repeat(64));
-    for (arguments, told) in [
+    for (arguments, expected) in [
         (&["plain.wasm", "oci://h/a"][..], "missing tag"),
         (&["plain.wasm", &digest], "must have a tag and no digest"),
         (&["plain.wasm", "https://h/a:1"], "must start with oci://"),
@@ -84,7 +84,7 @@ fn usage_errors_are_reported() {
         ),
     ] {
         let run = workshop.push(arguments).expect(2);
-        assert!(run.errors.contains(told), "{run:#?}");
+        assert!(run.errors.contains(expected), "{run:#?}");
     }
 }
 

@@ -89,8 +89,8 @@ async fn invalid_plugins_are_rejected_as_a_whole() {
             &format!("component = \"{}\"", component("hostile").display()),
         )
         .generator("wireguard", &section(&component("wireguard")));
-    let told = server.reload_plugins(&mistaken).await;
-    assert!(told.contains("calls use those that were loaded before"));
+    let expected = server.reload_plugins(&mistaken).await;
+    assert!(expected.contains("calls use those that were loaded before"));
     let log = server.log();
     for reason in ["nowhere.wasm", "the plugin hostile"] {
         assert!(log.contains(reason), "{reason} is not in: {log}");
@@ -111,8 +111,8 @@ async fn invalid_plugins_are_rejected_as_a_whole() {
 async fn unreadable_configuration_changes_nothing() {
     let server = Server::start().await;
     let nonsense = Options::default().extra("[plugin]\nfile = \"hunter2\"");
-    let told = server.reload_plugins(&nonsense).await;
-    assert!(told.contains("calls use those that were loaded before"));
+    let expected = server.reload_plugins(&nonsense).await;
+    assert!(expected.contains("calls use those that were loaded before"));
     assert!(!server.log().contains("hunter2"));
     let made = server.generate("/a", "password", json!({})).await;
     made.expect(200);
@@ -145,8 +145,11 @@ fn with_wireguard(component: &Path) -> Options {
 }
 
 #[track_caller]
-fn assert_loaded(told: &str) {
-    assert!(told.contains("the plugins were loaded again"), "{told}");
+fn assert_loaded(expected: &str) {
+    assert!(
+        expected.contains("the plugins were loaded again"),
+        "{expected}"
+    );
 }
 
 /// Returns the types that can be generated.

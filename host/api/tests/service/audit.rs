@@ -333,7 +333,7 @@ fn a_stalled_sink_does_not_prevent_shutdown() {
 #[tokio::test]
 async fn an_unknown_path_is_audited_as_requested() {
     let (service, _trail, sink) = audited(settings(OnAuditFailure::Refuse));
-    for (asked, told) in [
+    for (asked, expected) in [
         ("/api/v1/data;x", "/api/v1/data;x"),
         ("/info%2f..%2fapi%00", "/info%2f..%2fapi%00"),
         ("/a%zz?name=/a&token=t", "/a%zz?name=/a&not-shown"),
@@ -341,7 +341,7 @@ async fn an_unknown_path_is_audited_as_requested() {
         let answer = service.get(asked).await;
         assert_eq!(answer.status, StatusCode::NOT_FOUND, "{asked}");
         let event = sink.events().pop().unwrap();
-        assert_eq!(event["request"], told);
+        assert_eq!(event["request"], expected);
         assert_eq!(event["action"], "UNKNOWN");
     }
 }
