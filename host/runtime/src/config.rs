@@ -21,43 +21,43 @@ pub struct RuntimeConfig {
     pub tested: TestedComponents,
 }
 
-/// What holds for all plugins together.
+/// The settings shared by all plugins.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SandboxConfig {
-    /// The folder where compiled components are kept. Made with mode 0700 when it is absent; it must belong to the server's
-    /// user, and nobody else may look into it.
+    /// The folder for compiled components. It is created with mode 0700 if it does not exist. It must belong to the server's user
+    /// and be inaccessible to others.
     pub cache_directory: PathBuf,
-    /// For how many days what is in that folder is kept after a server has last loaded it, unless one that runs has loaded it.
-    /// What is older is removed after each start and SIGHUP.
+    /// Days until a file in that folder expires after a server last loaded it. Expired files are removed after each start and
+    /// SIGHUP, unless a running server has loaded them.
     #[schemars(range(min = 1, max = CACHE_UNUSED_DAYS_MAX_MAX))]
     #[serde(default = "default_cache_unused_days_max")]
     pub cache_unused_days_max: u64,
-    /// How many threads each of the two lanes has; one for each core where nothing is said.
+    /// Threads of each of the two lanes. Defaults to the number of cores.
     #[serde(default)]
     #[schemars(range(max = THREADS_PER_LANE_MAX))]
     pub threads_per_lane: Option<NonZeroUsize>,
-    /// How many calls may wait in each lane; one more is refused with 503.
+    /// Maximum number of calls that wait in each lane. Further calls are refused with 503.
     #[schemars(range(min = 1, max = QUEUE_LENGTH_MAX))]
     #[serde(default = "default_queue_length")]
     pub queue_length: usize,
-    /// How many of these calls may be one actor's; one more is refused with 429, while others still find room. Half of
-    /// `queue_length` if absent.
+    /// Maximum number of these calls per actor. Further calls of that actor are refused with 429. Defaults to half of
+    /// `queue_length`.
     #[serde(default)]
     #[schemars(range(max = QUEUE_LENGTH_MAX))]
     pub queue_length_per_actor_max: Option<NonZeroUsize>,
-    /// After how many seconds a caller who was refused for a full queue is told to try again.
+    /// The value of `Retry-After`, in seconds, in responses to calls that are refused because of a full queue.
     #[schemars(range(min = 1, max = RETRY_AFTER_SECONDS_MAX))]
     #[serde(default = "default_retry_after_seconds")]
     pub retry_after_seconds: u64,
-    /// How many calls of one component may be cut short in a row, because they trap, take too long or want too much memory:
-    /// with this many for one actor, this actor's calls are refused with 503 for `rest_seconds`, then with each further one.
-    /// With this many for at least three actors, and none that returns in between, so are the calls of all actors of whom no
-    /// call has returned before.
+    /// Consecutive faults of a component (traps, exceeded deadlines, exceeded memory) that open its circuit. With this many faults
+    /// of one actor's calls, that actor's calls are refused with 503 for `rest_seconds`, and again after each further fault. With
+    /// this many faults of at least three actors' calls and no success in between, the calls of every actor without an earlier
+    /// success are refused as well.
     #[schemars(range(min = 1, max = FAULTS_MAX_MAX))]
     #[serde(default = "default_faults_max")]
     pub faults_max: u32,
-    /// For how many seconds the calls of such a component are refused.
+    /// Seconds for which the circuit of a component stays open.
     #[schemars(range(min = 1, max = REST_SECONDS_MAX))]
     #[serde(default = "default_rest_seconds")]
     pub rest_seconds: u64,
@@ -201,7 +201,7 @@ impl fmt::Debug for PluginConfig {
     }
 }
 
-/// Something of the host's that a plugin may use.
+/// A host interface that a plugin may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Grant {
@@ -224,16 +224,16 @@ impl fmt::Display for Grant {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
-    /// The size to which the linear memories of a call may grow together, in bytes.
+    /// Maximum total size of the linear memories of a call, in bytes.
     #[schemars(range(min = MEMORY_BYTES_BOUNDS.0, max = MEMORY_BYTES_BOUNDS.1))]
     pub memory_bytes_max: u64,
-    /// How long a call may take, in milliseconds.
+    /// Maximum duration of a call, in milliseconds.
     #[schemars(range(min = DEADLINE_MS_BOUNDS.0, max = DEADLINE_MS_BOUNDS.1))]
     pub deadline_ms: u64,
-    /// What a call may be given, settings included, in bytes.
+    /// Maximum size of a call's input, including settings, in bytes.
     #[schemars(range(min = MESSAGE_BYTES_BOUNDS.0, max = MESSAGE_BYTES_BOUNDS.1))]
     pub input_bytes_max: usize,
-    /// What a call may return, in bytes.
+    /// Maximum size of a call's output, in bytes.
     #[schemars(range(min = MESSAGE_BYTES_BOUNDS.0, max = MESSAGE_BYTES_BOUNDS.1))]
     pub output_bytes_max: usize,
 }

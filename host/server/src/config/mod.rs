@@ -59,68 +59,68 @@ pub(crate) use storage::StorageConfig;
 
 use crate::started::StartRefused;
 
-/// Everything that can be configured.
+/// The configuration of a server.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Config {
     /// The listener and its limits.
     pub(crate) server: ServerSection,
-    /// Where credentials are kept: in a file of SQLite, or on a server of PostgreSQL. Either `file` or `url` must be there.
+    /// The database: a SQLite file, or a PostgreSQL server. Either `file` or `url` is required.
     pub(crate) storage: StorageConfig,
-    /// The keys that encrypt what is stored.
+    /// The encryption keys for stored values.
     pub(crate) encryption: EncryptionConfig,
-    /// Which access tokens are accepted. Without `url` and `static_key` none are, and callers need client certificates.
+    /// Verification of access tokens. Without `url` and `static_key`, no tokens are accepted and callers need client
+    /// certificates.
     #[serde(default)]
     pub(crate) authentication: AuthenticationConfig,
-    /// The audit trail: a line for each resource that a request of a known caller touches.
+    /// The audit trail: one line for each resource that an authenticated request accesses.
     #[serde(default)]
     pub(crate) audit: AuditConfig,
-    /// Who may do what from the start.
+    /// Permissions that exist from the first start.
     #[serde(default)]
     pub(crate) authorization: AuthorizationConfig,
-    /// What all plugins share: the cache of compiled components, and the two lanes of threads that call plugins, one for
-    /// what is brief and one for what generates.
+    /// Settings shared by all plugins: the cache of compiled components, and the two lanes of threads for plugin calls, one for
+    /// short calls and one for generating.
     pub(crate) plugins: SandboxConfig,
-    /// The registries from which components are pulled. Those that are not among `hosts` are asked as nobody in particular: by https, and
-    /// on this machine by http.
+    /// The registries from which components are pulled. Registries that are not among `hosts` are used without credentials: over
+    /// https, or over http on loopback addresses.
     #[serde(default)]
     pub(crate) registry: RegistryConfig,
-    /// The generators, each under the name of the credential type that it makes.
+    /// The generators, by the credential type that they generate.
     #[serde(default)]
     pub(crate) generators: BTreeMap<String, PluginConfig>,
     /// The plugin that finds references for interpolation. Without it, `/api/v1/interpolate` is not served.
     pub(crate) resolver: Option<PluginConfig>,
-    /// What holds for all certificates that the server makes.
+    /// Settings for all generated certificates.
     #[serde(default)]
     pub(crate) certificates: CertificatesConfig,
-    /// How many versions of credentials are kept, and for how long.
+    /// The number and age of versions to keep.
     #[serde(default)]
     pub(crate) retention: RetentionConfig,
-    /// The management of the server, and the management address.
+    /// Management requests, and the management address.
     #[serde(default)]
     pub(crate) management: ManagementConfig,
-    /// What `/info` and `/version` say.
+    /// The contents of `/info` and `/version`.
     #[serde(default)]
     pub(crate) info: InfoConfig,
     /// Logs, which go to standard error.
     #[serde(default)]
     pub(crate) log: LogConfig,
-    /// The identity provider for development, whose secrets stand here and are public. It must not be there in production,
-    /// and is refused on any address but a loopback one.
+    /// The development identity provider. Its secrets are in this section and public, so never use it in production. It is
+    /// refused on any address but a loopback address.
     pub(crate) development_identity_provider: Option<DevelopmentConfig>,
 }
 
-/// The server's certificate, and its clients'.
+/// The TLS certificates of the server and its clients.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TlsConfig {
-    /// The file with the certificate chain, PEM, the server's own certificate first. Read again at SIGHUP, as are the other
-    /// two files.
+    /// The file with the certificate chain, in PEM, with the server's certificate first. All three files are reloaded at SIGHUP.
     pub(crate) certificate: PathBuf,
-    /// The file with its private key, PEM: PKCS#8, PKCS#1 or SEC1.
+    /// The file with its private key, in PEM: PKCS#8, PKCS#1 or SEC1.
     pub(crate) private_key: PathBuf,
-    /// The file with the certificates of the authorities whose clients may prove who they are by a certificate, PEM, one after the other. Without them, no
-    /// client is asked for one.
+    /// The file with the CA certificates that client certificates are verified against, in PEM. Without it, the server requests
+    /// no client certificates.
     pub(crate) client_authorities: Option<PathBuf>,
 }
 
@@ -132,13 +132,13 @@ impl TlsConfig {
     }
 }
 
-/// What `/info` and `/version` say.
+/// The contents of `/info` and `/version`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct InfoConfig {
     /// The name of the service.
     pub(crate) name: String,
-    /// The level of the API that clients compare; not the version of this program.
+    /// The API version that clients compare. It is not the version of this program.
     pub(crate) api_version: String,
 }
 
@@ -155,9 +155,9 @@ impl Default for InfoConfig {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct LogConfig {
-    /// What is logged: `error`, `warn`, `info`, `debug` or `trace`, or several `target=level`, with commas between them.
+    /// The log level: `error`, `warn`, `info`, `debug` or `trace`, or a comma-separated list of `target=level`.
     pub(crate) filter: String,
-    /// The form of a line.
+    /// The format of a line.
     pub(crate) format: LogFormat,
 }
 
@@ -170,22 +170,22 @@ impl Default for LogConfig {
     }
 }
 
-/// The form of log lines.
+/// The format of log lines.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum LogFormat {
-    /// For people on a terminal, JSON otherwise.
+    /// Text on a terminal, otherwise JSON.
     Auto,
-    /// For people.
+    /// Text.
     Human,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
 }
 
-/// Reads the file and the environment, without looking at what they hold.
+/// Reads the file and the environment without validating the settings.
 ///
 /// # Errors
-/// When there is no such file, or it is no TOML. What stands in it is not repeated: it may be a secret.
+/// If the file does not exist or is malformed. The error never repeats its contents, which may be secrets.
 pub(crate) fn read(path: &Path) -> Result<Figment, StartRefused> {
     if !path.is_file() {
         return Err(StartRefused::new(format!(
@@ -198,14 +198,14 @@ pub(crate) fn read(path: &Path) -> Result<Figment, StartRefused> {
     text.parse::<toml::Table>().map_err(|cause| {
         let before = cause.span().and_then(|span| text.get(..span.start));
         let line = before.map_or(1, |before| before.matches('\n').count() + 1);
-        refused(format!("line {line} is no TOML: {}", cause.message()))
+        refused(format!("malformed TOML in line {line}: {}", cause.message()))
     })?;
     Ok(Figment::new()
         .merge(Toml::string(&text))
         .merge(environment()))
 }
 
-/// The variables that override settings.
+/// The environment variables that override settings.
 fn environment() -> Env {
     let is_ours = |name: &UncasedStr| {
         let is_clients = name
@@ -217,14 +217,14 @@ fn environment() -> Env {
     Env::prefixed("KEYWRIGHT_").filter(is_ours).split("__")
 }
 
-/// How the variables of the command line as a client begin, after what all of ours begin with. No section may.
+/// The prefix of the client's variables, after `KEYWRIGHT_`. No section's name may start with it.
 const CLIENT_PREFIX: &str = "client_";
 
 impl Config {
     /// Reads a configuration.
     ///
     /// # Errors
-    /// What is wrong with it. A value is not repeated: it may be a secret in the wrong place.
+    /// If a setting is invalid. The error never repeats a value, which may be a misplaced secret.
     pub(crate) fn load(path: &Path) -> Result<Self, StartRefused> {
         let mut config: Self = read(path)?.extract().map_err(|cause| {
             let mistakes: Vec<String> = cause.into_iter().map(|error| mistake(&error)).collect();
@@ -258,7 +258,7 @@ impl Config {
     }
 }
 
-/// What is wrong with a setting.
+/// Returns the message for an invalid setting.
 fn mistake(error: &figment::Error) -> String {
     let setting = error.path.join(".");
     if let Kind::UnknownField(..) = &error.kind
@@ -273,20 +273,20 @@ fn mistake(error: &figment::Error) -> String {
     format!("{setting}: {what}{source}")
 }
 
-/// Where a setting comes from, when that is not the file.
+/// Returns the source of a setting that does not come from the file.
 pub(crate) fn source_of(setting: &str) -> String {
     set_variable(setting).map_or_else(String::new, |variable| {
         format!(" ({variable} in the environment)")
     })
 }
 
-/// The environment variable that overrides a setting, if it is set. Its case is of no account.
+/// Returns the environment variable that overrides a setting, if it is set. Names are case-insensitive.
 fn set_variable(setting: &str) -> Option<String> {
     let variable = reference::variable(setting);
     let mut names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     names.find(|name| name.eq_ignore_ascii_case(&variable))
 }
 
-/// How variables are named, for an operator who has set another one.
+/// Explains the names of variables in errors about unknown ones.
 const VARIABLES: &str =
     "a variable whose name begins with KEYWRIGHT_ must name a setting, as KEYWRIGHT_SECTION__NAME";
