@@ -11,7 +11,7 @@ use keywright_harness::{Options, Server, component_by_toolchain, run_program, wo
 use serde_json::Value;
 
 /// The error for a rejected generator.
-const REASON: &str = "so it does not come of the host's randomness";
+const REASON: &str = "although each call got different random bytes";
 
 #[test]
 fn quickjs_randomness_is_detected_as_constant() {

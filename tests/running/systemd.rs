@@ -56,7 +56,7 @@ fn the_unit_fits_the_example_configuration() {
     };
     let files: u64 = directive("LimitNOFILE").parse().unwrap();
     let (_, said) = unit
-        .split_once("# More than server.connections_max and ")
+        .split_once("# More than server.connections_max plus ")
         .unwrap();
     let (said, _) = said.split_once(".\n").unwrap();
     let others: u64 = said.parse().unwrap();

@@ -65,7 +65,7 @@ fn replay(name: &str) {
     }
 }
 
-const DOCUMENTS: [&str; 10] = [
+const DOCUMENTS: [&str; 9] = [
     "README.md",
     "host/README.md",
     "host/docs/architecture.md",
@@ -75,5 +75,4 @@ const DOCUMENTS: [&str; 10] = [
     "host/server/MIGRATING.md",
     "plugins/README.md",
     "plugins/SHIPPED.md",
-    "tests/README.md",
 ];
