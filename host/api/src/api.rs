@@ -34,7 +34,7 @@ pub struct Api {
     pub request_limits: RequestLimits,
     /// The memory that responses share.
     pub response_memory: Arc<ResponseMemory>,
-    /// The server's mode, and who may switch it.
+    /// The server's mode, and the actors that may switch it.
     pub server_mode: ServerMode,
     /// The built-in identity provider of a development configuration.
     pub development_identity: Option<DevelopmentIdentity>,

@@ -1,23 +1,22 @@
-//! The HTTP edge: it parses a request, calls one use case of `keywright-core`, and renders what came of it.
+//! The HTTP API: it parses a request, calls one use case of `keywright-core`, and renders the result.
 //!
-//! [`Pipeline`] makes the whole service out of an [`Api`], and `pipeline.rs` is the life of a request, from top to bottom.
-//! [`management_router`] makes the service for those who watch the server. Each verb is one file,
-//! `routes/<noun>/<verb>.rs`, and each reads in one order: the request, the response, what the description says, the
-//! handler. Where to find the rest:
+//! [`Pipeline`] creates the service from an [`Api`]; `pipeline.rs` handles a request from start to end.
+//! [`management_router`] creates the service for monitoring. Each endpoint is a file, `routes/<noun>/<verb>.rs`, in this
+//! order: the request, the response, the description, the handler. Other modules:
 //!
-//! - `request/` reads bodies and queries, so that an unknown field, a missing one and one of the wrong kind each get the
-//!   status that clients know;
-//! - `response/` renders versions, and holds the one place where a failure becomes a status and a body;
-//! - `description/` makes the API's description of what the routes say, and the page that shows it;
-//! - [`authentication`] finds out who is asking; [`development_identity`] is an identity provider for development;
-//! - [`audit`] writes down who touched what;
-//! - `request/path.rs` gives a path the one form by which everything else goes; `server_mode.rs` is read-only mode, and
-//!   `admission/` says which requests are taken at all;
-//! - `telemetry.rs` gives each request its id, its span and its line in the access log, `measure.rs` its measurements.
+//! - `request/` parses bodies and queries, so that unknown, missing and malformed fields each get the status that clients
+//!   expect;
+//! - `response/` renders versions, and contains the only mapping of failures to statuses and bodies;
+//! - `description/` generates the API description from the routes, and the page that shows it;
+//! - [`authentication`] authenticates callers; [`development_identity`] is an identity provider for development;
+//! - [`audit`] records which caller accessed which resource;
+//! - `request/path.rs` normalizes paths, before any decision depends on them; `server_mode.rs` is read-only mode, and
+//!   `admission/` limits requests;
+//! - `telemetry.rs` creates the span and the access log line of each request, `measure.rs` its metrics.
 //!
-//! To add a verb: write its file, put it into the list of routes in `router.rs` with what its caller needs and what describes it, and into the
-//! table in `audit/action.rs` with what the audit trail calls it, and, when a failure has another status there than elsewhere, add
-//! a case to `response::Endpoint`. Tests ask for a request to each route, and for its action.
+//! To add an endpoint, write its file. Add it to the routes in `router.rs`, with its access and description, and to the
+//! table in `audit/action.rs`, with its audit action. If a failure has another status there than elsewhere, add a variant to
+//! `response::Endpoint`. Tests require a request to each route, and an audit action for it.
 
 mod admission;
 mod api;
@@ -39,7 +38,7 @@ mod telemetry;
 
 pub use admission::RequestLimits;
 pub use api::{Api, Information, Limits};
-/// What [`management_router`] makes: a service for each connection to clone.
+/// The type that [`management_router`] returns: a service that each connection clones.
 pub use axum::Router;
 pub use connection::Connection;
 pub use management_router::{Management, Measurements, management_router};

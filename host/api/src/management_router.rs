@@ -1,4 +1,4 @@
-//! What the second listener serves: for those who watch the server, not for those who use it.
+//! The service of the management listener, for monitoring.
 
 use std::sync::Arc;
 
@@ -19,26 +19,26 @@ use crate::{
     telemetry::or_panicked,
 };
 
-/// What the management address needs.
+/// The dependencies of the management service.
 #[derive(Clone)]
 pub struct Management {
-    /// What must answer for the server to be well.
+    /// The repository that must respond for the server to be healthy.
     pub repository: Arc<dyn CredentialRepository>,
-    /// What must be written, where the configuration has requests stop without it.
+    /// The audit trail that must be writable for the server to be healthy, if requests are refused without it.
     pub audit: Option<Arc<AuditTrail>>,
-    /// What the server has measured.
+    /// The metrics of the server.
     pub measurements: Arc<dyn Measurements>,
 }
 
-/// What the server has measured.
+/// The metrics of the server.
 #[async_trait]
 pub trait Measurements: Send + Sync {
-    /// All of it as it is now, in the text format of Prometheus, version 0.0.4.
+    /// Returns all current metrics in the Prometheus text format, version 0.0.4.
     async fn text(&self) -> String;
 }
 
-/// The service of the management address: whether the server is well, and what it has measured. It knows no callers, so it
-/// tells of nothing that belongs to anybody.
+/// Returns the service of the management address: health and metrics. It does not authenticate callers, so its responses
+/// contain no data of any user.
 pub fn management_router(management: Management) -> Router {
     Router::new()
         .route("/health", get(health))
@@ -63,5 +63,5 @@ async fn metrics(State(management): State<Management>) -> Response {
     response
 }
 
-/// The media type of the text format.
+/// The media type of the Prometheus text format.
 const MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";

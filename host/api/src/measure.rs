@@ -1,5 +1,5 @@
-//! What is measured of requests. Every label is one of a set that no caller can add to: routes as they are mounted, known
-//! methods, statuses and reasons of this server's own.
+//! Metrics of requests. Callers can't add label values: labels are mounted routes, known methods, statuses, and reasons
+//! defined by this server.
 
 use std::{
     sync::{OnceLock, PoisonError, RwLock},
@@ -12,7 +12,7 @@ use metrics::{
     gauge, histogram,
 };
 
-/// How long it took until a request's answer began.
+/// The metric of the time until the response to a request starts.
 pub const REQUEST_DURATION: &str = "keywright_http_request_duration_seconds";
 
 const REQUESTS: &str = "keywright_http_requests_total";
@@ -20,7 +20,7 @@ const REQUESTS_IN_PROGRESS: &str = "keywright_http_requests_in_progress";
 const REQUESTS_REFUSED: &str = "keywright_http_requests_refused_total";
 const AUTHENTICATION_FAILURES: &str = "keywright_authentication_failures_total";
 
-/// Tells the process's recorder what each measurement of requests means.
+/// Registers the descriptions of the metrics of requests.
 pub fn describe_metrics() {
     describe_counter!(
         REQUESTS,
@@ -51,20 +51,20 @@ pub fn describe_metrics() {
     );
 }
 
-/// Counts a request whose caller did not prove who it is. The reason is one of the mechanism's own words, never anything
-/// that the caller sent.
+/// Counts a request that failed authentication. The reason is defined by the mechanism, and never contains data from the
+/// caller.
 pub(crate) fn authentication_failed(mechanism: &'static str, reason: &'static str) {
     counter!(AUTHENTICATION_FAILURES, "mechanism" => mechanism, "reason" => reason).increment(1);
 }
 
-/// Why a request of a known actor is refused before anything is done for it.
+/// The reason why a request of an authenticated actor is refused before it is handled.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum RefusedFor {
-    /// The actor has as many requests under way as it may.
+    /// The actor has reached its limit of requests in progress.
     ActorPlaces,
-    /// The actor asks more often than it may.
+    /// The actor exceeds its request rate.
     ActorRate,
-    /// As many requests are under way as the server takes.
+    /// The server has reached its limit of requests in progress.
     Places,
 }
 
@@ -78,13 +78,12 @@ impl RefusedFor {
     }
 }
 
-/// Counts a request that is refused.
+/// Counts a refused request.
 pub(crate) fn request_refused(reason: RefusedFor) {
     counter!(REQUESTS_REFUSED, "reason" => reason.word()).increment(1);
 }
 
-/// What is measured of the requests for one path. Series begin to exist when their first request is measured; after that,
-/// no label is looked up again.
+/// The metrics of one path. A series is created by its first request; later requests don't look up labels again.
 pub(crate) struct RouteMeasurements {
     route: String,
     methods: [MethodMeasurements; METHODS.len()],
@@ -97,7 +96,7 @@ struct MethodMeasurements {
 }
 
 impl RouteMeasurements {
-    /// What is measured of the requests for a path of the service.
+    /// Creates the metrics of a path of the service.
     pub(crate) fn new(route: &str) -> Self {
         Self {
             route: route.to_owned(),
@@ -105,12 +104,12 @@ impl RouteMeasurements {
         }
     }
 
-    /// What is measured of the requests for paths that are not there.
+    /// Creates the metrics of requests for unknown paths.
     pub(crate) fn unmatched() -> Self {
         Self::new(UNMATCHED)
     }
 
-    /// Counts a request with a response. One whose client goes away before is not counted.
+    /// Counts a request with a response. A request whose client disconnects earlier is not counted.
     pub(crate) fn answered(&self, method: &'static str, status: StatusCode, duration: Duration) {
         let place = METHODS.iter().position(|known| *known == method);
         let Some(measurements) = place.and_then(|place| self.methods.get(place)) else {
@@ -141,17 +140,17 @@ impl MethodMeasurements {
         let counter = counter();
         counter.increment(1);
         let responses = self.responses.write();
-        // If two are first, both entries are the same counter.
+        // If two threads add the same status, both entries are the same counter.
         responses
             .unwrap_or_else(PoisonError::into_inner)
             .push((status, counter));
     }
 }
 
-/// How many requests are in progress.
+/// The number of requests in progress.
 pub(crate) struct RequestsInProgress(Gauge);
 
-/// A request that is in progress until this is dropped.
+/// A request in progress, until dropped.
 pub(crate) struct RequestInProgress<'a>(&'a Gauge);
 
 impl RequestsInProgress {
@@ -171,10 +170,10 @@ impl Drop for RequestInProgress<'_> {
     }
 }
 
-/// The route of requests for paths that are not there.
+/// The route label of requests for unknown paths.
 const UNMATCHED: &str = "unmatched";
 
-/// A method's name, or one word for all that are unknown here: callers can make up as many as they like.
+/// Returns the name of a known method, or one label for all others: callers can invent any number of methods.
 pub(crate) fn known_method(method: &Method) -> &'static str {
     let mut known = METHODS.into_iter();
     known
@@ -182,7 +181,7 @@ pub(crate) fn known_method(method: &Method) -> &'static str {
         .unwrap_or(OTHER)
 }
 
-/// The methods that are known here, and the word for all others.
+/// The known methods, and the label for all others.
 const METHODS: [&str; 8] = [
     "GET", "PUT", "POST", "DELETE", "PATCH", "HEAD", "OPTIONS", OTHER,
 ];

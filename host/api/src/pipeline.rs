@@ -1,4 +1,4 @@
-//! The life of a request, from its head to its response. Read it from top to bottom.
+//! The handling of a request, from its head to its response. Read it from top to bottom.
 
 use std::{convert::identity, sync::Arc, time::Instant};
 
@@ -29,7 +29,7 @@ use crate::{
     telemetry::{log_answered, or_panicked, request_span, set_headers_of_every_response},
 };
 
-/// The whole service: what answers the requests of all connections.
+/// The whole service, which responds to the requests of all connections.
 pub struct Pipeline {
     api: Arc<Api>,
     routes: RouteTable,
@@ -37,19 +37,19 @@ pub struct Pipeline {
     in_progress: RequestsInProgress,
 }
 
-/// What is known of a request besides itself.
+/// The context of a request.
 #[derive(Clone, Copy)]
 pub(crate) struct RequestContext<'a> {
-    /// Its id.
+    /// The id of the request.
     pub(crate) id: Uuid,
-    /// The connection that it came over.
+    /// The connection on which it arrived.
     pub(crate) connection: Option<&'a Connection>,
-    /// The path of the service that it is for, if any.
+    /// The path of the service that it matches, if any.
     pub(crate) route: Option<&'a RoutePath>,
 }
 
 impl Pipeline {
-    /// Makes the service.
+    /// Creates the service.
     #[must_use]
     pub fn new(api: Api) -> Self {
         let api = Arc::new(api);
@@ -61,10 +61,10 @@ impl Pipeline {
         }
     }
 
-    /// Responds to a request, which came over this connection.
+    /// Responds to a request that arrived on this connection.
     ///
-    /// The path gets its one form before anything is decided by it. The request gets an id, which everything that is logged
-    /// on its behalf has, and is measured.
+    /// The path is normalized before any decision depends on it. The request is measured, and gets an id that all its log
+    /// lines contain.
     pub async fn respond<B>(
         &self,
         connection: Option<&Connection>,
@@ -108,11 +108,11 @@ impl Pipeline {
         with_content_length(response, method == Method::HEAD)
     }
 
-    /// Checks the head, and then who makes the request, unless the path is open. So what is unknown is told only to those
-    /// who are known.
+    /// Checks the head, and authenticates the caller unless the path is open. So only authenticated callers learn that a
+    /// path does not exist.
     ///
     /// # Errors
-    /// The response to a request that is refused before it touches anything.
+    /// The response to a request that is refused before it accesses anything.
     async fn answer(
         &self,
         context: RequestContext<'_>,
@@ -129,14 +129,14 @@ impl Pipeline {
         let caller = Arc::new(caller);
         request.extensions_mut().insert(Arc::clone(&caller));
 
-        // From here on, the request leaves its events in the audit trail, whatever becomes of it.
+        // From here on, the request leaves events in the audit trail, whatever its outcome.
         let trail = self.api.audit.as_ref();
         let audited = AuditedRequest::begin(trail, context, &caller, &request).await?;
         let place = match self.admission.admit(caller.actor().as_str()) {
             Ok(place) => place,
             Err(refused) => {
-                // It has touched nothing, and its response does not wait for the audit trail: who asks too often would
-                // otherwise hold a connection for as long as that takes.
+                // The request accessed nothing, so its response does not wait for the audit trail. Otherwise, a caller that
+                // exceeds its limits would hold a connection for that long.
                 let refused = refused.into_response();
                 audited.finish_later(refused.status());
                 return Err(refused);
@@ -148,7 +148,7 @@ impl Pipeline {
         Ok(audited.finish(response).await)
     }
 
-    /// Has the route's handler answer, if there is one and the server's mode admits the request.
+    /// Calls the route's handler, if there is one and the server's mode permits the request.
     async fn handle(
         &self,
         context: RequestContext<'_>,
@@ -177,7 +177,7 @@ impl Pipeline {
     }
 }
 
-/// Says how long the body is, where that is known, and leaves it out in response to HEAD.
+/// Sets the length of the body, if it is known, and omits the body in response to HEAD.
 fn with_content_length(mut response: Response, is_head: bool) -> Response {
     if let Some(bytes) = response.body().size_hint().exact() {
         let headers = response.headers_mut();

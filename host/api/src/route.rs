@@ -1,4 +1,4 @@
-//! Routes, each of which says what its caller needs, and the table in which requests find them.
+//! Routes, with the access that each requires, and the table that finds the route of a request.
 
 use std::{convert::Infallible, pin::Pin, sync::Arc};
 
@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use crate::{Api, description::Described, measure::RouteMeasurements};
 
-/// One method on one path, with what its caller needs and what the description says of it.
+/// One method on one path, with the access that it requires and its description.
 pub struct Route {
     method: Method,
     path: &'static str,
@@ -22,25 +22,25 @@ pub struct Route {
     describe: fn() -> Described,
 }
 
-/// What the caller of a route needs.
+/// The access that a route requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Nothing at all.
+    /// No authentication.
     Open,
-    /// An identity, and no permission. What else it takes, the route itself says.
+    /// Authentication, but no permission. The route itself may require more.
     Identity,
-    /// An identity with a permission for this operation on what the request names, or else what the route lists is only
-    /// that on which there is one. A request may need other permissions besides.
+    /// Authentication, and permission for this operation on the requested resource. A route that lists resources omits those
+    /// without this permission. A request may need further permissions.
     Permission(Operation),
 }
 
-/// A handler with the state that it needs.
+/// A handler bound to its state.
 pub(crate) type Endpoint = Box<dyn Fn(Request) -> Responding + Send + Sync>;
 
-/// What handlers return.
+/// The future that handlers return.
 type Responding = Pin<Box<dyn Future<Output = Response> + Send>>;
 
-/// Gives a handler its state.
+/// Binds a handler to its state.
 pub(crate) fn endpoint<H, T, S>(handler: H, state: S) -> Endpoint
 where
     H: Handler<T, S, Future = Responding> + Sync,
@@ -50,7 +50,7 @@ where
 }
 
 impl Route {
-    /// A route. That of GET answers HEAD, too.
+    /// Creates a route. A route for GET also responds to HEAD.
     pub(crate) fn new<H, T>(
         method: Method,
         path: &'static str,
@@ -76,19 +76,19 @@ impl Route {
         &self.method
     }
 
-    /// The path; its variable segments stand in braces.
+    /// The path, with its variable segments in braces.
     #[must_use]
     pub fn path(&self) -> &'static str {
         self.path
     }
 
-    /// What its caller needs.
+    /// The access that the route requires.
     #[must_use]
     pub fn access(&self) -> Access {
         self.access
     }
 
-    /// What the API's description says of it.
+    /// Returns the route's part of the API description.
     pub(crate) fn described(&self) -> Described {
         (self.describe)()
     }
@@ -97,21 +97,21 @@ impl Route {
 /// The paths of the service, each with its methods.
 pub(crate) struct RouteTable {
     paths: Vec<RoutePath>,
-    /// What is measured of requests for all other paths.
+    /// The metrics of requests for all other paths.
     unmatched: RouteMeasurements,
 }
 
 /// One path of the service, with its methods.
 pub(crate) struct RoutePath {
-    /// The path; its variable segments stand in braces.
+    /// The path, with its variable segments in braces.
     pub(crate) path: String,
-    /// Whether requests need no identity, whatever their method.
+    /// Whether the path requires no authentication, whatever the method.
     pub(crate) is_open: bool,
     /// Whether read-only mode and the rules of `/management` apply to it.
     pub(crate) follows_mode: bool,
-    /// What the header field `Allow` has in response to other methods.
+    /// The value of the header field `Allow` in responses to other methods.
     pub(crate) allowed: HeaderValue,
-    /// What is measured of its requests.
+    /// The metrics of its requests.
     pub(crate) measurements: RouteMeasurements,
     endpoints: Vec<(Method, Endpoint)>,
 }
@@ -126,7 +126,7 @@ pub(crate) struct Mounted {
 }
 
 impl Route {
-    /// The route with its state.
+    /// Binds the route to its state.
     pub(crate) fn mounted(self, api: Arc<Api>) -> Mounted {
         Mounted {
             method: self.method,
@@ -139,7 +139,7 @@ impl Route {
 }
 
 impl RouteTable {
-    /// A table of these routes. If several have one path, the first says whether it is open.
+    /// Creates a table of routes. If several routes have the same path, the first determines whether it is open.
     pub(crate) fn new(routes: impl IntoIterator<Item = Mounted>) -> Self {
         let mut paths: Vec<RoutePath> = Vec::new();
         for route in routes {
@@ -165,7 +165,7 @@ impl RouteTable {
         }
     }
 
-    /// The path of the service that a request's path is, if any, and the texts of its variable segments.
+    /// Returns the path of the service that matches a request's path, if any, and the variable segments.
     pub(crate) fn find(&self, path: &str) -> Option<(&RoutePath, PathSegments)> {
         let fixed = self.paths.iter().find(|known| known.path == path);
         if let Some(known) = fixed.filter(|known| !known.path.contains('{')) {
@@ -175,14 +175,14 @@ impl RouteTable {
         paths.find_map(|known| Some((known, segments(&known.path, path)?)))
     }
 
-    /// What is measured of requests for paths that are not there.
+    /// Returns the metrics of requests for unknown paths.
     pub(crate) fn unmatched(&self) -> &RouteMeasurements {
         &self.unmatched
     }
 }
 
 impl RoutePath {
-    /// What answers this method. GET also answers HEAD.
+    /// Returns the handler of a method. The handler of GET also responds to HEAD.
     pub(crate) fn endpoint(&self, method: &Method) -> Option<&Endpoint> {
         let method = if method == Method::HEAD {
             &Method::GET
@@ -205,7 +205,7 @@ fn allowed(endpoints: &[(Method, Endpoint)]) -> HeaderValue {
     HeaderValue::try_from(methods).unwrap_or(HeaderValue::from_static(""))
 }
 
-/// The variable segments of a path that has this pattern.
+/// Returns the variable segments of a path, or `None` if it does not match the pattern.
 fn segments(pattern: &str, path: &str) -> Option<PathSegments> {
     let mut found = Vec::new();
     let mut segments = path.split('/');
@@ -220,17 +220,17 @@ fn segments(pattern: &str, path: &str) -> Option<PathSegments> {
     segments.next().is_none().then_some(PathSegments(found))
 }
 
-/// The texts of the variable segments of a request's path, in its extensions.
+/// The variable segments of a request's path, stored in its extensions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PathSegments(Vec<String>);
 
 impl PathSegments {
-    /// Whether the path has none.
+    /// Returns whether the path has no variable segments.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The first of them.
+    /// Returns the first variable segment.
     pub(crate) fn first(&self) -> Option<&str> {
         self.0.first().map(String::as_str)
     }
@@ -242,7 +242,7 @@ impl PathSegments {
     }
 }
 
-/// The ids in a request's path, in their order, or `None` if one of its variable segments is not a UUID.
+/// The ids in a request's path, in order, or `None` if a variable segment is not a UUID.
 pub(crate) struct PathIds<const COUNT: usize>(pub(crate) Option<[Uuid; COUNT]>);
 
 impl<S: Sync, const COUNT: usize> FromRequestParts<S> for PathIds<COUNT> {

@@ -1,4 +1,4 @@
-//! Which path leads where, and what each needs.
+//! The routes of the service, and the access that each requires.
 
 use std::sync::Arc;
 
@@ -32,8 +32,8 @@ macro_rules! route {
     };
 }
 
-/// Every route of the service. There are no others but those of the development identity provider. A test goes
-/// through this list as a caller without any permission.
+/// Returns all routes of the service, except those of the development identity provider. A test calls each of them without
+/// any permission.
 #[must_use]
 pub fn routes() -> Vec<Route> {
     [
@@ -107,7 +107,7 @@ fn permission_by_credential_routes() -> Vec<Route> {
     ]
 }
 
-/// The paths that requests find: all routes, and those of the development identity provider if there is one.
+/// Returns the table of all routes, including those of the development identity provider if there is one.
 pub(crate) fn route_table(api: &Arc<Api>) -> RouteTable {
     let routes = routes()
         .into_iter()

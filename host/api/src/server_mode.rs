@@ -1,4 +1,4 @@
-//! What the whole server does or does not do at present, and who may say so.
+//! Read-only mode, and the actors that may switch it.
 
 use std::{
     collections::HashSet,
@@ -17,7 +17,7 @@ use keywright_core::authorization::Caller;
 
 use crate::{Connection, response::ApiFailure};
 
-/// The server's mode, and who may switch it.
+/// The server's mode, and the actors that may switch it.
 #[derive(Debug, Default)]
 pub struct ServerMode {
     actors: HashSet<String>,
@@ -25,7 +25,8 @@ pub struct ServerMode {
 }
 
 impl ServerMode {
-    /// A server that takes writes, until one of these actors says otherwise. Without any, no caller can switch the mode.
+    /// Creates the mode of a server that accepts writes until one of these actors switches it. Without actors, no caller
+    /// can.
     pub fn new(actors: impl IntoIterator<Item = String>) -> Self {
         Self {
             actors: actors.into_iter().collect(),
@@ -33,14 +34,14 @@ impl ServerMode {
         }
     }
 
-    /// Read-only mode.
+    /// Returns read-only mode.
     #[must_use]
     pub fn read_only(&self) -> &ReadOnlyMode {
         &self.read_only
     }
 
-    /// Why a request for a route is refused, if it is: who may not manage the server is refused at `/management`, and in
-    /// read-only mode everything but GET is, except what [`goes_on`].
+    /// Returns the reason to refuse a request, if any. At `/management`, callers that may not manage the server are refused.
+    /// In read-only mode, all requests are refused except those that [`goes_on`] accepts.
     pub(crate) fn refusal(
         &self,
         method: &Method,
@@ -57,9 +58,9 @@ impl ServerMode {
         is_refused.then(ApiFailure::read_only)
     }
 
-    /// Responds for a method that a path does not have: as if the path were not there, and with no body.
+    /// Returns the response for a method that a path does not have: as for an unknown path, without a body.
     ///
-    /// OPTIONS is the exception: other servers of this API have it at each path, and refuse it in read-only mode.
+    /// OPTIONS is an exception: other servers of this API support it at each path, and refuse it in read-only mode.
     pub(crate) fn no_such_method(&self, method: &Method) -> Response {
         if *method == Method::OPTIONS && self.read_only.is_on() {
             return ApiFailure::read_only().into_response();
@@ -67,8 +68,8 @@ impl ServerMode {
         StatusCode::NOT_FOUND.into_response()
     }
 
-    /// Why a request must not use `/management`. One of the actors may. A caller on the server's own machine may read the
-    /// mode.
+    /// Returns the reason to refuse a request to `/management`, if any. The configured actors may use it. A caller on the
+    /// server's own machine may read the mode.
     fn management_refusal(
         &self,
         method: &Method,
@@ -89,36 +90,36 @@ impl ServerMode {
     }
 }
 
-/// Whether the server refuses whatever could write. It is a matter of this process alone, and off when it starts. Clones are
-/// one mode.
+/// Whether the server refuses requests that could write. The mode applies to this process only, and is off at start-up.
+/// Clones share the mode.
 #[derive(Clone, Debug, Default)]
 pub struct ReadOnlyMode(Arc<AtomicBool>);
 
 impl ReadOnlyMode {
-    /// Whether it is on.
+    /// Returns whether the mode is on.
     #[must_use]
     pub fn is_on(&self) -> bool {
         self.0.load(Ordering::SeqCst)
     }
 
-    /// Switches it on or off. Writes in progress, which were not refused, are finished.
+    /// Switches the mode on or off. Writes in progress are completed.
     pub(crate) fn switch(&self, is_on: bool) {
         self.0.store(is_on, Ordering::SeqCst);
     }
 }
 
-/// The path at which the server is managed.
+/// The path of server management.
 pub(crate) const MANAGEMENT: &str = "/management";
 
-/// The path of interpolation, which reads alone, whatever its method says.
+/// The path of interpolation, which only reads, although its method is POST.
 pub(crate) const INTERPOLATE: &str = "/api/v1/interpolate";
 
-/// Whether a request is answered in read-only mode too.
+/// Returns whether a request is also handled in read-only mode.
 fn goes_on(method: &Method, route: &str) -> bool {
     method == Method::GET || (method == Method::POST && [MANAGEMENT, INTERPOLATE].contains(&route))
 }
 
-/// Whether a connection comes from the address that it came to, so from the same machine.
+/// Returns whether both ends of a connection have the same address, so the client is on the same machine.
 fn is_own(connection: &Connection) -> bool {
     connection.peer.ip().to_canonical() == connection.local.ip().to_canonical()
 }

@@ -1,4 +1,4 @@
-//! What is logged of each request, and the header fields that every response has.
+//! Logs each request, and sets the header fields of every response.
 
 use std::{panic::AssertUnwindSafe, time::Duration};
 
@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 use crate::response::ApiFailure;
 
-/// A span around everything that is logged on behalf of a request.
+/// Returns the span of everything logged on behalf of a request.
 pub(crate) fn request_span(id: Uuid) -> Span {
     tracing::info_span!(
         target: "keywright_api::request",
@@ -28,8 +28,8 @@ pub(crate) fn request_span(id: Uuid) -> Span {
     )
 }
 
-/// Logs how a request ended. The line names the route, never the path or the query, which hold names of credentials, and a
-/// method only if it is a known one: others are as long as callers like.
+/// Logs the response to a request. The line contains the route, not the path or query, which contain names of credentials,
+/// and the method only if it is known: others have any length.
 pub(crate) fn log_answered(
     method: &'static str,
     route: Option<&str>,
@@ -48,13 +48,14 @@ pub(crate) fn log_answered(
     );
 }
 
-/// The response of a handler, or one in its place if the handler panics.
+/// Returns the response of a handler, or a failure if the handler panics.
 pub(crate) async fn or_panicked(responding: impl Future<Output = Response>) -> Response {
     let responding = AssertUnwindSafe(responding).catch_unwind();
     responding.await.unwrap_or_else(|_payload| panicked())
 }
 
-/// Responds for a handler that panicked. What it said is not logged here: it could hold anything.
+/// Returns the response for a handler that panicked. The panic message is not logged here, because it could contain
+/// anything.
 fn panicked() -> Response {
     tracing::error!("a handler panicked");
     ApiFailure::new(
@@ -64,8 +65,7 @@ fn panicked() -> Response {
     .into_response()
 }
 
-/// Sets the header fields that every response has: the id of its request, the product, and those that keep responses out
-/// of caches and browsers from guessing.
+/// Sets the header fields of every response: the request's id, the product, and fields that restrict caches and browsers.
 pub(crate) fn set_headers_of_every_response(headers: &mut HeaderMap, id: Uuid) {
     headers.reserve(EVERY_RESPONSE.len() + 1);
     for (name, value) in EVERY_RESPONSE {
@@ -77,18 +77,18 @@ pub(crate) fn set_headers_of_every_response(headers: &mut HeaderMap, id: Uuid) {
     }
 }
 
-/// The target of the access log: one line for each request.
+/// The target of the access log, which has one line per request.
 pub const ACCESS_LOG: &str = "keywright_api::access";
 
 /// The response header that carries the request's id.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// The headers of every response, except its id.
+/// The header fields of every response, except the request's id.
 const EVERY_RESPONSE: [(HeaderName, &str); 6] = [
     (CACHE_CONTROL, "no-store"),
     (PRAGMA, "no-cache"),
     (SERVER, concat!("keywright/", env!("CARGO_PKG_VERSION"))),
-    // A year. Without `includeSubDomains`, because the server can't know who serves those.
+    // A year. Without `includeSubDomains`, because other servers may serve the subdomains.
     (STRICT_TRANSPORT_SECURITY, "max-age=31536000"),
     (X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (X_FRAME_OPTIONS, "DENY"),

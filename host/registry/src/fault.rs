@@ -7,12 +7,12 @@ use crate::{Digest, SignatureRefused, error_message::ErrorMessage};
 pub enum Fault {
     /// The registry requires a login, and rejected the configured credentials or none are configured.
     #[error(
-        "the registry denies {} access to {what} (status 401{message}); check the user and password configured for it",
+        "the registry denies {} access to {resource} (status 401{message}); check the user and password configured for it",
         if *.has_credentials { "the configured user" } else { "anonymous users" }
     )]
     Unauthorized {
         /// The requested resource.
-        what: &'static str,
+        resource: &'static str,
         /// Whether credentials are configured for the registry.
         has_credentials: bool,
         /// The registry's error message.
@@ -23,11 +23,11 @@ pub enum Fault {
     ChallengeUnknown(&'static str),
     /// The received bytes have another digest than expected.
     #[error(
-        "{what} has the digest {found}, expected {expected}; the registry's data is corrupt or was tampered with"
+        "{resource} has the digest {found}, expected {expected}; the registry's data is corrupt or was tampered with"
     )]
     DigestDiffers {
         /// The received resource.
-        what: &'static str,
+        resource: &'static str,
         /// The expected digest.
         expected: Digest,
         /// The actual digest.
@@ -35,11 +35,11 @@ pub enum Fault {
     },
     /// The received bytes have another size than their descriptor states.
     #[error(
-        "{what} has {found} bytes, but its descriptor states {expected}; push the component again with a tool that writes correct sizes"
+        "{resource} has {found} bytes, but its descriptor states {expected}; push the component again with a tool that writes correct sizes"
     )]
     SizeDiffers {
         /// The received resource.
-        what: &'static str,
+        resource: &'static str,
         /// The size in the descriptor, in bytes.
         expected: u64,
         /// The actual size, in bytes.
@@ -52,10 +52,10 @@ pub enum Fault {
         seconds: u64,
     },
     /// A response exceeds its size limit.
-    #[error("{what} is larger than {bytes_max} bytes")]
+    #[error("{resource} is larger than {bytes_max} bytes")]
     TooLarge {
         /// The received resource.
-        what: &'static str,
+        resource: &'static str,
         /// The size limit, in bytes.
         bytes_max: u64,
     },
@@ -64,19 +64,19 @@ pub enum Fault {
     ManifestMalformed(&'static str),
     /// The registry does not have the resource.
     #[error(
-        "{what} is not in the registry (status 404{message}); check the repository and the digest"
+        "{resource} is not in the registry (status 404{message}); check the repository and the digest"
     )]
     NotFound {
         /// The requested resource.
-        what: &'static str,
+        resource: &'static str,
         /// The registry's error message.
         message: ErrorMessage,
     },
     /// The registry responded with an unexpected status.
-    #[error("the registry responded to the request for {what} with status {status}{message}")]
+    #[error("the registry responded to the request for {resource} with status {status}{message}")]
     Answered {
         /// The requested resource.
-        what: &'static str,
+        resource: &'static str,
         /// The status.
         status: u16,
         /// The registry's error message.

@@ -96,33 +96,36 @@ pub(crate) async fn blob(
     registry: &Registry,
     repository: &str,
     descriptor: &Descriptor,
-    what: &'static str,
+    resource: &'static str,
     bytes_max: u64,
 ) -> Result<Vec<u8>, Fault> {
     if descriptor.size > bytes_max {
-        return Err(Fault::TooLarge { what, bytes_max });
+        return Err(Fault::TooLarge {
+            resource,
+            bytes_max,
+        });
     }
     let digest = descriptor.digest()?;
     let url = registry.url(repository, &format!("blobs/{digest}"));
-    let bytes = registry.get(url, what, None, bytes_max).await?;
-    let bytes = verified(bytes, what, &digest)?;
+    let bytes = registry.get(url, resource, None, bytes_max).await?;
+    let bytes = verified(bytes, resource, &digest)?;
     if descriptor.is_of_size(&bytes) {
         return Ok(bytes);
     }
     Err(Fault::SizeDiffers {
-        what,
+        resource,
         expected: descriptor.size,
         found: bytes.len(),
     })
 }
 
-fn verified(bytes: Vec<u8>, what: &'static str, digest: &Digest) -> Result<Vec<u8>, Fault> {
+fn verified(bytes: Vec<u8>, resource: &'static str, digest: &Digest) -> Result<Vec<u8>, Fault> {
     let found = Digest::of(&bytes);
     if found == *digest {
         return Ok(bytes);
     }
     Err(Fault::DigestDiffers {
-        what,
+        resource,
         expected: digest.clone(),
         found,
     })

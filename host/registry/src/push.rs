@@ -106,13 +106,13 @@ async fn push_blob(registry: &Registry, repository: &str, blob: &[u8]) -> Result
     if found.status() == StatusCode::OK {
         return Ok(());
     }
-    let what = "an upload";
+    let resource = "an upload";
     let url = registry.url(repository, "blobs/uploads/");
     let opened = registry
         .request(OutgoingRequest::new(Method::POST, url.clone()))
         .await?;
     let opened = registry
-        .expect(opened, what, &[StatusCode::ACCEPTED])
+        .expect(opened, resource, &[StatusCode::ACCEPTED])
         .await?;
     let location = opened.headers().get(LOCATION).ok_or(Fault::UploadAddress)?;
     let mut url = registry.upload_url(&url, location)?;
@@ -124,7 +124,7 @@ async fn push_blob(registry: &Registry, repository: &str, blob: &[u8]) -> Result
     };
     let response = registry.request(upload).await?;
     registry
-        .expect(response, what, &[StatusCode::CREATED])
+        .expect(response, resource, &[StatusCode::CREATED])
         .await?;
     Ok(())
 }
@@ -142,9 +142,9 @@ async fn push_manifest(
         ..OutgoingRequest::new(Method::PUT, url)
     };
     let response = registry.request(upload).await?;
-    let what = "the upload of the manifest";
+    let resource = "the upload of the manifest";
     registry
-        .expect(response, what, &[StatusCode::CREATED])
+        .expect(response, resource, &[StatusCode::CREATED])
         .await?;
     Ok(())
 }

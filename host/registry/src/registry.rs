@@ -124,7 +124,7 @@ impl Registry {
     pub(crate) async fn get(
         &self,
         url: Url,
-        what: &'static str,
+        resource: &'static str,
         accept: Option<&'static str>,
         bytes_max: u64,
     ) -> Result<Vec<u8>, Fault> {
@@ -133,8 +133,8 @@ impl Registry {
             ..OutgoingRequest::new(Method::GET, url)
         });
         let response = response.await?;
-        let response = self.expect(response, what, &[StatusCode::OK]).await?;
-        whole(response, what, bytes_max).await
+        let response = self.expect(response, resource, &[StatusCode::OK]).await?;
+        whole(response, resource, bytes_max).await
     }
 
     /// Sends a request. If the registry requires authentication, authenticates and sends it once more.
@@ -168,24 +168,24 @@ impl Registry {
     pub(crate) async fn expect(
         &self,
         response: Response,
-        what: &'static str,
+        resource: &'static str,
         expected: &[StatusCode],
     ) -> Result<Response, Fault> {
         let status = response.status();
         if expected.contains(&status) {
             return Ok(response);
         }
-        let body = whole(response, what, ERROR_BYTES_MAX).await;
+        let body = whole(response, resource, ERROR_BYTES_MAX).await;
         let message = ErrorMessage::read(&body.unwrap_or_default());
         Err(match status {
             StatusCode::UNAUTHORIZED => Fault::Unauthorized {
-                what,
+                resource,
                 has_credentials: self.credentials.is_some(),
                 message,
             },
-            StatusCode::NOT_FOUND => Fault::NotFound { what, message },
+            StatusCode::NOT_FOUND => Fault::NotFound { resource, message },
             other => Fault::Answered {
-                what,
+                resource,
                 status: other.as_u16(),
                 message,
             },
@@ -210,14 +210,14 @@ impl Registry {
             Challenge::Bearer(url) => url,
         };
         self.check_token_server(&url)?;
-        let what = "a token";
+        let resource = "a token";
         let mut request = OutgoingRequest::new(Method::GET, url).build();
         if let Some(basic) = &basic {
             authorize(&mut request, basic);
         }
         let response = self.client.execute(request).await?;
-        let response = self.expect(response, what, &[StatusCode::OK]).await?;
-        let body = whole(response, what, TOKEN_BYTES_MAX).await?;
+        let response = self.expect(response, resource, &[StatusCode::OK]).await?;
+        let body = whole(response, resource, TOKEN_BYTES_MAX).await?;
         TokenResponse::bearer(&body).map(Some)
     }
 
@@ -282,10 +282,13 @@ fn authorize(request: &mut Request, authorization: &Secret) {
 /// Reads the body of a response. Checks both `Content-Length` and the received bytes against the size limit.
 async fn whole(
     mut response: Response,
-    what: &'static str,
+    resource: &'static str,
     bytes_max: u64,
 ) -> Result<Vec<u8>, Fault> {
-    let too_large = Fault::TooLarge { what, bytes_max };
+    let too_large = Fault::TooLarge {
+        resource,
+        bytes_max,
+    };
     if response
         .content_length()
         .is_some_and(|length| length > bytes_max)

@@ -144,13 +144,13 @@ fn bind(address: SocketAddr) -> io::Result<TcpSocket> {
     Ok(socket)
 }
 
-/// Whether the machine does not have an address, for example because IPv6 is off.
+/// Returns whether the machine does not have an address, for example because IPv6 is off.
 fn is_missing(cause: &io::Error) -> bool {
     cause.kind() == io::ErrorKind::AddrNotAvailable
         || cause.raw_os_error() == Some(Errno::AFNOSUPPORT.raw_os_error())
 }
 
-/// How many connections may wait to be accepted; the kernel may allow fewer. A client beyond it must try again.
+/// Maximum number of connections that wait to be accepted; the kernel may allow fewer. Further clients must retry.
 const WAITING_MAX: u32 = 4_096;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! A server that is put together, and not listening yet.
+//! An assembled server that is not listening yet.
 
 use std::sync::Arc;
 
@@ -9,40 +9,40 @@ use uuid::Uuid;
 
 use crate::{background::Background, development::Announcement, started::StartRefused, tls::Tls};
 
-/// What the listener serves.
+/// An assembled server.
 pub(crate) struct Served {
-    /// TLS.
+    /// The TLS configuration.
     pub(crate) tls: Arc<Tls>,
-    /// What answers requests.
+    /// Responds to requests.
     pub(crate) pipeline: Arc<Pipeline>,
-    /// What answers on the management address, where there is one.
+    /// Responds to requests at the management address, if configured.
     pub(crate) management: Option<Router>,
-    /// What is said once the listener is there.
+    /// Printed once the server is listening.
     pub(crate) announcement: Option<Announcement>,
-    /// The audit trail, where there is one: to be closed at the end.
+    /// The audit trail, if enabled; closed at shutdown.
     pub(crate) audit: Option<Arc<AuditTrail>>,
-    /// The key that a start is with.
+    /// The active key, recorded at start-up.
     pub(crate) activation: Activation,
-    /// What is done beside requests: to be stopped before the audit trail and the database are closed.
+    /// Background tasks, stopped before the audit trail and the database are closed.
     pub(crate) background: Background,
-    /// The database, to be closed at the end.
+    /// The database, closed at shutdown.
     pub(crate) database: Database,
 }
 
-/// The key that a start is with, to be written down.
+/// The active key, recorded at start-up.
 pub(crate) struct Activation {
-    /// Where it is written down.
+    /// The repository that records the key.
     pub(crate) repository: SqlKeyRotationRepository,
-    /// The key that is active here.
+    /// The id of this server's active key.
     pub(crate) key_id: Uuid,
 }
 
 impl Served {
-    /// Writes down with which active key a server starts, and begins what is done beside requests. Whatever could keep the
-    /// server from starting comes before: a start that fails must not turn the direction in which others rotate.
+    /// Records the active key of this start, and starts the background tasks. Any step that could make the start fail must
+    /// come before: a failed start must not change the key to which other servers rotate.
     ///
     /// # Errors
-    /// When the database can't answer.
+    /// If the database can't record the key.
     pub(crate) async fn begin(&mut self) -> Result<(), StartRefused> {
         let Activation { repository, key_id } = &self.activation;
         repository.activate(*key_id).await.map_err(|cause| {

@@ -1,4 +1,4 @@
-//! Where the crates of the host meet.
+//! Connects the crates of the host.
 
 use std::{
     fs,
@@ -49,7 +49,7 @@ use crate::{
     tokens::token_verifier,
 };
 
-/// Makes a server of a configuration, which was read from this file. It is to listen on these addresses.
+/// Assembles a server from a configuration, which was read from this file. The server will listen on these addresses.
 pub(crate) async fn assemble(
     config: &Config,
     file: &Path,
@@ -121,7 +121,7 @@ pub(crate) async fn assemble(
     })
 }
 
-/// Recognises the configured keys. With which of them a server starts is not written down yet.
+/// Unlocks the configured keys. The active key is recorded later, by [`Served::begin`].
 async fn key_ring(
     config: &Config,
     database: &Database,
@@ -137,7 +137,7 @@ async fn key_ring(
     Ok((key_ring, activation))
 }
 
-/// What is done beside requests.
+/// Returns the background tasks.
 fn background(
     config: &Config,
     database: &Database,
@@ -194,7 +194,7 @@ fn management_router(
     })
 }
 
-/// Opens the database of a configuration.
+/// Opens the configured database.
 pub(crate) async fn open_database(
     config: &Config,
     identifiers: Arc<dyn Identifiers>,
@@ -204,7 +204,7 @@ pub(crate) async fn open_database(
         .map_err(|cause| StartRefused::while_doing("opening the database", cause))
 }
 
-/// Adds the configured permissions to those that are stored, and makes of them what decides.
+/// Adds the configured permissions to the stored ones, and returns the authorization.
 async fn authorization(
     config: &AuthorizationConfig,
     database: &Database,
@@ -254,7 +254,7 @@ fn served_development_identity(
     development_identity(development, &config.authentication, clock).map(Some)
 }
 
-/// The development identity provider, as it is configured.
+/// Creates the configured development identity provider.
 pub(crate) fn development_identity(
     development: &DevelopmentConfig,
     authentication: &AuthenticationConfig,
@@ -292,7 +292,7 @@ pub(crate) fn development_identity(
         .map_err(|cause| StartRefused::while_doing("using the token signing key", cause))
 }
 
-/// The development identity provider is served on loopback addresses alone.
+/// Checks that the development identity provider is served on loopback addresses only.
 pub(crate) fn refuse_other_than_loopback(addresses: &[SocketAddr]) -> Result<(), StartRefused> {
     let mut addresses = addresses.iter();
     let Some(other) = addresses.find(|address| !address.ip().is_loopback()) else {
@@ -330,17 +330,17 @@ fn development_clients(
         .collect()
 }
 
-/// The time of the system, for all that ask for it.
+/// Returns the system clock.
 pub(crate) fn clock() -> Arc<dyn Clock> {
     Arc::new(SystemClock)
 }
 
-/// The time of the system. `Utc::now` panics if that is before 1970.
+/// Returns the system time. `Utc::now` would panic if it is before 1970.
 pub(crate) fn now() -> DateTime<Utc> {
     SystemTime::now().into()
 }
 
-/// The time of the system.
+/// The system clock.
 pub(crate) struct SystemClock;
 
 impl Clock for SystemClock {

@@ -209,7 +209,10 @@ fn invalid_toml_is_reported_by_line_without_its_content() {
     let text = layout.example();
     layout.write_configuration(&format!("token = \"hunter2\nx = 1\n{text}"));
     let checked = layout.check(&[], &[]).expect(1);
-    assert!(checked.errors.contains("malformed TOML in line 1"), "{checked:#?}");
+    assert!(
+        checked.errors.contains("malformed TOML in line 1"),
+        "{checked:#?}"
+    );
     assert!(!format!("{checked:?}").contains("hunter2"), "{checked:#?}");
     fs::remove_file(layout.configuration()).unwrap();
     let checked = layout.check(&[], &[]).expect(1);

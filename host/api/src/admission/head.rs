@@ -1,4 +1,4 @@
-//! The heads of requests: how large they may be, and what HTTP requires of each.
+//! Checks the heads of requests against size limits and the rules of HTTP.
 
 use axum::{
     extract::Request,
@@ -13,8 +13,8 @@ use axum::{
 use super::RequestLimits;
 use crate::{request::FormlessTarget, response::ApiFailure};
 
-/// The response to a request with too long an address, with too many header fields, or with a head that leaves open where
-/// the request ends or for which host it is (RFC 9110, section 7.2; RFC 9112, sections 3.2 and 6; RFC 9113, section 8.3.1).
+/// Returns the response to a request whose path and query together are too long, that has too many header fields, or whose
+/// head leaves its end or its host ambiguous (RFC 9110, section 7.2; RFC 9112, sections 3.2 and 6; RFC 9113, section 8.3.1).
 pub(crate) fn refused_head(request: &Request, limits: &RequestLimits) -> Option<Response> {
     let uri = request.uri();
     let uri_bytes = uri.path_and_query().map_or(0, |path| path.as_str().len());
@@ -32,7 +32,7 @@ pub(crate) fn refused_head(request: &Request, limits: &RequestLimits) -> Option<
     if let Some(rule) = broken_rule(request) {
         let mut refused = ApiFailure::new(StatusCode::BAD_REQUEST, rule).into_response();
         if request.version() < Version::HTTP_2 {
-            // What follows on the connection may be the body of this request as well as another request.
+            // The next bytes on the connection may be this request's body or another request.
             let close = HeaderValue::from_static("close");
             refused.headers_mut().insert(CONNECTION, close);
         }
@@ -41,7 +41,7 @@ pub(crate) fn refused_head(request: &Request, limits: &RequestLimits) -> Option<
     None
 }
 
-/// The rule of HTTP that a head breaks.
+/// Returns the rule of HTTP that a head breaks, if any.
 fn broken_rule(request: &Request) -> Option<&'static str> {
     let headers = request.headers();
     if let Some(encoding) = headers.get(TRANSFER_ENCODING) {
@@ -79,7 +79,7 @@ fn broken_rule_of_host(request: &Request, headers: &HeaderMap) -> Option<&'stati
     is_other.then_some("the host field and :authority must be the same")
 }
 
-/// The host and the port that a field names.
+/// Parses a host with an optional port.
 fn authority(host: &HeaderValue) -> Option<Authority> {
     let authority = Authority::try_from(host.as_bytes()).ok()?;
     let has_user = authority.as_str().contains('@');

@@ -1,8 +1,8 @@
-//! Which requests are taken at all: how large their heads are, how many are under way, of all actors and of one, and how many
-//! an actor makes.
+//! Admission of requests: limits on the size of their heads, on the number in progress (in total and per actor), and on the
+//! request rate of each actor.
 //!
-//! [`refused_head`] comes before everything. [`Admission`] comes after authentication, so that strangers take no place and
-//! `/health` tells the truth of a server that is busy.
+//! [`refused_head`] runs before everything else. [`Admission`] runs after authentication, so that unauthenticated requests
+//! take no slot, and `/health` responds even if the server is busy.
 
 mod head;
 mod places;
@@ -27,22 +27,22 @@ use crate::{
     response::{ApiFailure, Endpoint, Held, HeldBody},
 };
 
-/// Which requests are taken.
+/// Limits on requests.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestLimits {
-    /// The most authenticated requests under way at once; further ones are answered with 503.
+    /// Maximum number of authenticated requests in progress; further ones get status 503.
     pub requests_max: usize,
-    /// The most of them that one actor has under way at once; further ones are answered with 429.
+    /// Maximum number of requests in progress per actor; further ones get status 429.
     pub requests_per_actor_max: usize,
-    /// The most requests of one actor in a second, and in one burst; further ones are answered with 429.
+    /// Maximum number of requests per actor, in a second and in one burst; further ones get status 429.
     pub requests_per_second_max: Option<NonZeroU32>,
-    /// The longest path and query, in bytes; longer ones are answered with 414.
+    /// Maximum length of the path and query, in bytes; longer ones get status 414.
     pub uri_bytes_max: usize,
-    /// The most header fields; more are answered with 431.
+    /// Maximum number of header fields; more get status 431.
     pub header_fields_max: usize,
 }
 
-/// The places of requests, and how fast each actor asks.
+/// The request slots, and the request rate of each actor.
 pub(crate) struct Admission {
     places: RequestPlaces,
     rates: Option<ActorRates>,
@@ -58,10 +58,10 @@ impl Admission {
 }
 
 impl Admission {
-    /// Takes a place for a request of an actor.
+    /// Takes a slot for a request of an actor.
     ///
     /// # Errors
-    /// If there is none for it, or the actor makes too many requests.
+    /// If no slot is free, or the actor exceeds its request rate.
     pub(crate) fn admit(&self, actor: &str) -> Result<RequestPlace, ApiFailure> {
         if let Some(rates) = &self.rates
             && let Err(retry_after) = rates.count(actor)
@@ -83,7 +83,7 @@ impl Admission {
     }
 }
 
-/// What a request holds until its response is taken.
+/// The slot and the memory that a request holds until its response is sent or dropped.
 pub(crate) struct Admitted {
     _place: RequestPlace,
     memory: Arc<ResponseReservation>,
@@ -97,16 +97,16 @@ impl Admitted {
         }
     }
 
-    /// Counts the memory of a complete response, whether or not some was reserved for it, and has the response hold it and
-    /// the place. A response to a request that only reads is replaced by a failure if there is no memory for it; a write
-    /// has been done, so it is answered.
+    /// Counts the memory of a complete response, reserved or not, and makes the response hold it and the slot. If there is
+    /// not enough memory, a failure replaces the response to a request that only reads. The response to a write is sent
+    /// anyway, because the write is complete.
     pub(crate) fn held_by(self, response: Response, is_read: bool) -> Response {
         let bytes = response.body().size_hint().lower();
         let counted = self
             .memory
             .complete(usize::try_from(bytes).unwrap_or(usize::MAX));
         match counted {
-            // Nothing was changed, and the response is gone before this one leaves.
+            // The request changed nothing, and its response is dropped before the failure is sent.
             Err(refused) if is_read => {
                 ApiFailure::of(refused.into(), Endpoint::Other).into_response()
             }
@@ -117,5 +117,5 @@ impl Admitted {
 
 impl Held for Admitted {}
 
-/// Requests are short: a place is free again soon.
+/// The retry delay if no slot is free. Requests are short, so one is free soon.
 const FULL_RETRY_AFTER: Duration = Duration::from_secs(1);

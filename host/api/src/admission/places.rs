@@ -1,33 +1,33 @@
-//! How many requests are under way: of all actors together, and of one.
+//! Limits requests in progress, in total and per actor.
 
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-/// The places of requests.
+/// The slots for requests.
 pub(super) struct RequestPlaces {
     count: usize,
     of_one_actor_max: usize,
     taken: Arc<Mutex<Taken>>,
 }
 
-/// The place of one request; it is free again when this is dropped.
+/// The slot of one request, released on drop.
 pub(crate) struct RequestPlace {
     actor: Arc<str>,
     taken: Arc<Mutex<Taken>>,
 }
 
-/// Why a request gets no place.
+/// The reason why a request gets no slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NoPlace {
-    /// All are taken.
+    /// All slots are in use.
     AllTaken,
-    /// The actor has as many as it may.
+    /// The actor has reached its limit.
     ActorsTaken,
 }
 
-/// How many places are taken, by all actors and by each. It holds no more actors than there are places.
+/// The number of slots in use, in total and per actor. There are at most as many actors as slots.
 #[derive(Default)]
 struct Taken {
     by_all: usize,
@@ -43,10 +43,7 @@ impl RequestPlaces {
         }
     }
 
-    /// Takes a place for a request of this actor.
-    ///
-    /// # Errors
-    /// When there is none for it.
+    /// Takes a slot for a request of this actor.
     pub(super) fn take(&self, actor: &str) -> Result<RequestPlace, NoPlace> {
         let mut taken = lock(&self.taken);
         let known = taken.by_actor.get_key_value(actor);
@@ -72,7 +69,7 @@ impl RequestPlaces {
 }
 
 fn lock(taken: &Mutex<Taken>) -> MutexGuard<'_, Taken> {
-    // Nothing that is done under this lock can panic halfway.
+    // No code under this lock can panic halfway.
     taken.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

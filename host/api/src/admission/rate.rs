@@ -13,11 +13,11 @@ use governor::{
     state::keyed::HashMapStateStore,
 };
 
-/// The request rates of actors: a maximum burst, and as many requests again per second (the generic cell rate algorithm,
-/// ITU-T I.371, which is a token bucket).
+/// The request rates of actors. Each may make a burst of requests, and as many requests per second after it (the generic
+/// cell rate algorithm, ITU-T I.371, which is a token bucket).
 ///
-/// At most [`ACTORS_MAX`] actors are tracked. Actors with full buckets need not be tracked, so only those of the last second
-/// remain.
+/// At most [`ACTORS_MAX`] actors are tracked at once. At this limit, actors with full buckets are removed; a bucket refills
+/// within a second.
 pub(super) struct ActorRates<C: Clock = DefaultClock> {
     limiter: RateLimiter<String, HashMapStateStore<String>, C, NoOpMiddleware<C::Instant>>,
     clock: C,
@@ -45,7 +45,7 @@ impl<C: Clock + Clone> ActorRates<C> {
     /// Counts a request.
     ///
     /// # Errors
-    /// The time to wait, if the request exceeds the rate.
+    /// The time to wait, if the request exceeds the rate or too many actors are tracked.
     pub(super) fn count(&self, actor: &str) -> Result<(), Duration> {
         if self.limiter.len() >= self.actors_max {
             self.forget();
@@ -74,7 +74,7 @@ impl<C: Clock + Clone> ActorRates<C> {
     }
 }
 
-/// Maximum number of tracked actors, which is the number of actors per second.
+/// Maximum number of tracked actors. Because buckets refill within a second, it limits the number of actors per second.
 const ACTORS_MAX: usize = 10_000;
 
 /// The time for an empty bucket to refill.

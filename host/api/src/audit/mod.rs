@@ -1,19 +1,19 @@
-//! The audit trail: who asked for what, of which resource, and how it ended; never a value.
+//! The audit trail: who requested what, for which resource, and with which result. It never contains a credential's value.
 //!
-//! Each request of a known caller leaves an event for each resource that it touched, or one if it touched none: it is an
-//! [`AuditedRequest`] from its authentication to its response. What it touched stands in the caller's
-//! [`Trail`](keywright_core::authorization::Trail), into which use cases write as they ask for permits; the action is told
-//! by `action.rs`, the one table of routes. An endpoint with two actions says which in the trail.
+//! An [`AuditedRequest`] covers a request of an authenticated caller, from its authentication to its response. It leaves one
+//! event per resource that the request accessed, or one event if it accessed none. Use cases record each access in the
+//! caller's [`Trail`](keywright_core::authorization::Trail) when they check permissions. `action.rs` maps routes to actions,
+//! and lists the routes that are not audited; an endpoint with two actions records its action in that trail.
 //!
-//! The events are written before the response leaves, but for those of requests that are not admitted: they touched
-//! nothing. Where they can't be, the response is withheld, and until the sink
-//! works again, requests are refused before they touch anything (or go on, by [`OnAuditFailure::Continue`]). A request that
-//! is given up in the middle, because its client has gone, leaves its events all the same.
+//! The events are written before the response is sent, except for requests that are not admitted, because they access
+//! nothing. If the events can't be written, the response is withheld, and requests are refused before they access anything
+//! until the sink works again. With [`OnAuditFailure::Continue`], requests proceed instead. A request that is cancelled
+//! because its client has disconnected leaves its events, too.
 //!
-//! What the server does to credentials by itself stands there too: `retention.rs`.
+//! Changes that the server itself makes to credentials are also audited: see `retention.rs`.
 //!
-//! To add an endpoint: add it to the table in `action.rs`. To add a form: a file beside `cef.rs`, and a case in
-//! [`AuditFormat`]. To add a sink: implement [`AuditSink`] in the server.
+//! To add an endpoint, add it to the table in `action.rs`. To add a format, add a file next to `cef.rs` and a variant of
+//! [`AuditFormat`]. To add a sink, implement [`AuditSink`] in the server.
 
 mod action;
 mod cef;
@@ -44,23 +44,23 @@ use crate::{pipeline::RequestContext, request::FormlessTarget, response::ApiFail
 use event::{Observed, REQUEST_BYTES_MAX, cut, lines};
 use trail::Unwritten;
 
-/// A request that leaves its events in the audit trail, unless it is one that is not audited.
+/// A request whose events are written to the audit trail, unless its route is not audited.
 pub(crate) struct AuditedRequest(Option<Pending>);
 
-/// A request that is to be audited.
+/// An audited request.
 struct Pending {
     trail: Arc<AuditTrail>,
     caller: Arc<Caller>,
     observed: Observed,
-    /// Whether it may have touched something, and its events are not in the trail.
+    /// Whether the request may have accessed something, and its events are not in the trail yet.
     is_open: bool,
 }
 
 impl AuditedRequest {
-    /// Begins to audit a request, before it touches anything.
+    /// Starts to audit a request, before it accesses anything.
     ///
     /// # Errors
-    /// The response if events can't be written: the request must not begin, and leaves none.
+    /// The response if events can't be written: the request must not be handled, and leaves no event.
     pub(crate) fn begin(
         trail: Option<&Arc<AuditTrail>>,
         context: RequestContext<'_>,
@@ -78,8 +78,8 @@ impl AuditedRequest {
         }
     }
 
-    /// Writes what the request touched, before its response leaves. Returns the response, or one in its place if the events
-    /// could not be written.
+    /// Writes the events of the request before its response is sent. Returns the response, or a failure if the events could
+    /// not be written.
     pub(crate) async fn finish(self, response: Response) -> Response {
         let Some(pending) = self.0 else {
             return response;
@@ -94,7 +94,7 @@ impl AuditedRequest {
         }
     }
 
-    /// Ends a request that touched nothing, and whose response need not wait.
+    /// Queues the events of a request that accessed nothing. Its response need not wait for them.
     pub(crate) fn finish_later(self, status: StatusCode) {
         if let Some(mut pending) = self.0 {
             pending.is_open = false;
@@ -105,7 +105,7 @@ impl AuditedRequest {
 }
 
 impl Pending {
-    /// A request, unless it is one that is not audited.
+    /// Returns `None` if the request is not audited.
     fn new(
         trail: &Arc<AuditTrail>,
         context: RequestContext<'_>,
@@ -137,7 +137,7 @@ impl Pending {
         })
     }
 
-    /// From now on, it may touch something.
+    /// Records that the request may access something from now on.
     fn begun(mut self) -> Self {
         self.is_open = true;
         self
@@ -148,7 +148,7 @@ impl Pending {
         let goes_on = self.trail.settings.on_failure == OnAuditFailure::Continue;
         let (lines, count) = self.lines(status.as_u16());
         let outcome = if goes_on && self.trail.is_failing() {
-            // To wait for a sink that is known not to answer would make each request as slow as the longest wait.
+            // Waiting for a failing sink would delay each request by the maximum write time.
             self.trail.write_later(&lines, count);
             Err(Unwritten)
         } else {
@@ -177,7 +177,8 @@ impl Pending {
 }
 
 impl Drop for Pending {
-    /// Its client has gone, or the server ends: what was touched so far may have been changed.
+    /// Writes the events if the client has disconnected or the server is shutting down: the request may have changed
+    /// something.
     fn drop(&mut self) {
         if self.is_open {
             let (lines, count) = self.lines(STATUS_ABANDONED);
@@ -186,7 +187,7 @@ impl Drop for Pending {
     }
 }
 
-/// The answer for a request that must not begin: it touches nothing, and leaves no event.
+/// Returns the response to a request that must not be handled: it accesses nothing, and leaves no event.
 fn refused() -> Response {
     ApiFailure::unavailable(
         "the audit trail can't be written at present, so nothing is done",
@@ -195,11 +196,11 @@ fn refused() -> Response {
     .into_response()
 }
 
-/// The status of a request whose client did not wait for the answer. It is no status of HTTP, but widely used for this.
+/// The status of a request whose client disconnected before the response. HTTP does not define it, but it is widely used.
 const STATUS_ABANDONED: u16 = 499;
 
-/// The longest method, in bytes.
+/// Maximum length of a method, in bytes.
 const METHOD_BYTES_MAX: usize = 32;
 
-/// When a request may be tried again that was refused because the trail can't be written.
+/// The retry delay of a request refused because the trail can't be written.
 const RETRY_AFTER: Duration = Duration::from_secs(5);

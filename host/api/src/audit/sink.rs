@@ -1,34 +1,34 @@
-//! Where audit events go.
+//! The interface of sinks of audit events.
 
 use std::io;
 
-/// Where the audit trail is written, by one call after the other.
+/// A sink to which the audit trail is written, one call at a time.
 pub trait AuditSink: Send {
-    /// Appends lines, each with its line break. When it returns, they are out of this process. With no lines, it sees
-    /// whether there could be some.
+    /// Appends lines, each with its line break. On success, the lines have left this process. Without lines, checks whether
+    /// the sink works.
     ///
     /// # Errors
-    /// When not all of them could be written.
+    /// If not all lines could be written.
     fn append(&mut self, lines: &[u8]) -> Result<(), AppendFailed>;
 
-    /// Opens anew what it writes to, which somebody has moved away. When that fails, it goes on with what it has.
+    /// Reopens the file that the sink writes to, for example after it was moved. If that fails, the sink keeps the old file.
     ///
     /// # Errors
-    /// When it can't be opened.
+    /// If the file can't be opened.
     fn reopen(&mut self) -> io::Result<()>;
 
-    /// Whether an append usually takes no longer than it takes to pass the lines to the system. Threads that serve requests
-    /// may then call it, and otherwise a thread of the trail's own does.
+    /// Returns whether an append usually takes no longer than passing the lines to the operating system. If so, threads that
+    /// serve requests may call it; otherwise, only the trail's own thread does.
     fn is_prompt(&self) -> bool;
 }
 
-/// Lines that could not be written, or not all of them.
+/// Some or all of the lines could not be written.
 #[derive(Debug, thiserror::Error)]
 #[error("the audit trail could not be written")]
 pub struct AppendFailed {
-    /// How many bytes, from the first on, stand there as whole lines.
+    /// The number of bytes, from the start of the lines, that were written as complete lines.
     pub bytes_written: usize,
-    /// What went wrong.
+    /// The cause.
     #[source]
     pub cause: io::Error,
 }

@@ -1,14 +1,14 @@
-//! The audit trail: a queue of lines, and who writes them.
+//! The queue of the audit trail, and how it is written.
 //!
-//! A request puts its events into the queue and waits until they are written. Whoever writes takes all that is in the queue
-//! and writes it by one call:
+//! A request adds its events to the queue and waits until they are written. The writer writes all queued events with one
+//! call (group commit):
 //!
-//! - Usually a request does so itself, on the thread that serves it. It first lets all other requests run that are ready on
-//!   this thread, so that their events are written by the same call. If nothing else is ready, it goes on at once.
-//! - A thread of the trail's own does so if an append may take long ([`AuditSink::is_prompt`]), if a request finds another
-//!   one writing, if nobody waits for the events, and after failures.
+//! - Usually, the request itself is the writer, on the thread that serves it. It first yields to all other ready requests on
+//!   this thread, so that the same call writes their events. If no other request is ready, it continues at once.
+//! - The trail's own thread is the writer if an append may take long ([`AuditSink::is_prompt`]), if another request is
+//!   writing, if no request waits for the events, and after failures.
 //!
-//! What could not be written stays in the queue, and is written first when the sink works again.
+//! Events that could not be written stay in the queue, and are written first when the sink works again.
 
 mod queue;
 mod thread;
@@ -31,66 +31,66 @@ use tokio::{
 use self::queue::Shared;
 use super::{AuditFormat, AuditSink};
 
-/// How the audit trail is kept.
+/// The settings of the audit trail.
 #[derive(Clone, Debug)]
 pub struct AuditSettings {
-    /// The form of its lines.
+    /// The format of its lines.
     pub format: AuditFormat,
-    /// What becomes of requests whose events can't be written.
+    /// The policy for requests whose events can't be written.
     pub on_failure: OnAuditFailure,
-    /// The name of this host, which stands in each event.
+    /// The name of this host, included in each event.
     pub host: String,
-    /// The proxies whose word is taken for whom they ask for.
+    /// The proxies whose forwarded client addresses are trusted.
     pub trusted_proxies: Vec<IpAddr>,
-    /// How long a request waits until its events are written, before they count as not written.
+    /// Maximum time that a request waits for its events to be written; after that, they count as not written.
     pub write_time_max: Duration,
-    /// How much is kept that is not written yet, in bytes; what comes then is lost, and counted. What one request has to
-    /// tell is kept also when it alone is more, if nothing else is kept.
+    /// Maximum size of the queue, in bytes; further events are lost, and counted. The events of one request may exceed it if
+    /// the queue is otherwise empty.
     pub unwritten_bytes_max: usize,
 }
 
 impl AuditSettings {
-    /// How long a request waits by default.
+    /// The default of `write_time_max`.
     pub const WRITE_TIME_MAX: Duration = Duration::from_secs(10);
 
-    /// How much is kept by default, in bytes.
+    /// The default of `unwritten_bytes_max`.
     pub const UNWRITTEN_BYTES_MAX: usize = 64 * 1024 * 1024;
 }
 
-/// What becomes of a request whose events can't be written.
+/// The policy for requests whose events can't be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnAuditFailure {
-    /// It is refused, before it touches anything where the trouble is known by then.
+    /// Refuse them, before they access anything if the failure is known by then.
     Refuse,
-    /// It goes on, and its events are written when that is possible again.
+    /// Let them proceed, and write their events once the sink works again.
     Continue,
 }
 
-/// The audit trail. It ends with [`AuditTrail::close`].
+/// The audit trail. [`AuditTrail::close`] ends it.
 pub struct AuditTrail {
     pub(super) settings: AuditSettings,
     pub(super) clock: Arc<dyn Clock>,
     shared: Arc<Shared>,
-    /// Ends when the trail's thread does.
+    /// Completes when the trail's thread ends.
     ended: Mutex<Option<oneshot::Receiver<()>>>,
 }
 
-/// An event that is not written yet, or may not be.
+/// Events were not written, or may not have been written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the audit trail can't be written at present")]
 pub(super) struct Unwritten;
 
 impl AuditTrail {
-    /// Begins a trail that is written to a sink.
+    /// Starts a trail that is written to a sink.
     ///
     /// # Errors
-    /// When no thread can be started for it.
+    /// If its thread can't be started.
     pub fn start(
         settings: AuditSettings,
         sink: Box<dyn AuditSink>,
         clock: Arc<dyn Clock>,
     ) -> io::Result<Self> {
-        // A request that an append blocks must leave a thread for the others.
+        // While an append blocks one thread, another one must be left for other requests.
         let runtime = Handle::try_current().ok().filter(|runtime| {
             sink.is_prompt()
                 && runtime.runtime_flavor() == RuntimeFlavor::MultiThread
@@ -106,28 +106,28 @@ impl AuditTrail {
         })
     }
 
-    /// Has the sink opened anew, after its file was moved away.
+    /// Has the sink reopened, after its file was moved.
     pub fn reopen(&self) {
         self.shared.queue().must_reopen = true;
         self.shared.wake.notify_one();
     }
 
-    /// How many events were lost, because more could not be written than are kept.
+    /// Returns the number of events that were lost because the queue was full or the trail was closed.
     pub fn events_lost(&self) -> u64 {
         self.shared.events_lost.load(Ordering::Relaxed)
     }
 
-    /// Whether events can be written, as far as is known. A failure is known from then on until an attempt succeeds.
+    /// Returns whether the sink works, as far as is known: `false` from a failure until an attempt succeeds.
     pub fn is_written(&self) -> bool {
         !self.is_failing()
     }
 
-    /// Whether requests are refused because events can't be written.
+    /// Returns whether requests are refused because events can't be written.
     pub(crate) fn stops_requests(&self) -> bool {
         self.settings.on_failure == OnAuditFailure::Refuse && self.is_failing()
     }
 
-    /// Writes what there is still to write, and ends the trail.
+    /// Writes the queued events, and ends the trail.
     pub async fn close(&self) {
         self.shared.queue().is_closed = true;
         self.shared.wake.notify_one();
@@ -139,8 +139,7 @@ impl AuditTrail {
         }
     }
 
-    /// Sees whether a request may begin: where events must not be lost and the sink is known not to work, it is tried
-    /// again first.
+    /// Checks whether a request may start. If events must not be lost and the sink is failing, retries the sink first.
     pub(super) async fn ready(&self) -> Result<(), Unwritten> {
         if self.settings.on_failure == OnAuditFailure::Continue {
             return Ok(());
@@ -148,7 +147,7 @@ impl AuditTrail {
         self.probe().await
     }
 
-    /// Tries again whether the sink works, where it is known not to.
+    /// Retries the sink if it is failing.
     pub(super) async fn probe(&self) -> Result<(), Unwritten> {
         if !self.is_failing() {
             return Ok(());
@@ -157,18 +156,18 @@ impl AuditTrail {
         self.written(self.put(&[], 0), time_max).await
     }
 
-    /// Whether the sink is known not to work.
+    /// Returns whether the sink is failing.
     pub(super) fn is_failing(&self) -> bool {
         self.shared.is_failing()
     }
 
-    /// Writes events; they are in the queue before the first `await`, so that nothing is lost when the caller stops waiting.
+    /// Writes events. They are queued before the first `await`, so that they are not lost if the caller stops waiting.
     pub(super) async fn write(&self, lines: &[u8], event_count: u64) -> Result<(), Unwritten> {
         let waiting = self.put(lines, event_count);
         self.written(waiting, self.settings.write_time_max).await
     }
 
-    /// Puts events into the queue for which nobody waits.
+    /// Queues events without waiting for them to be written.
     pub(super) fn write_later(&self, lines: &[u8], event_count: u64) {
         drop(self.put(lines, event_count));
         self.shared.leave_to_thread();
@@ -187,7 +186,7 @@ impl AuditTrail {
                 audit.events_lost = lost + event_count,
                 "audit events are lost: more of them wait to be written than are kept, or the server is ending"
             );
-            // The dropped sender tells the receiver.
+            // The sender is dropped, so the receiver returns an error.
             return receiver;
         }
         queue.lines.extend_from_slice(lines);
@@ -203,7 +202,7 @@ impl AuditTrail {
     ) -> Result<(), Unwritten> {
         let mut left = LeftToThread(Some(&self.shared));
         if self.shared.runtime.is_some() {
-            // All other requests that are ready on this thread put their events into the queue first.
+            // First, all other ready requests on this thread queue their events.
             yield_now().await;
             left.0 = None;
             self.shared.write_on_request();
@@ -224,7 +223,7 @@ impl Drop for AuditTrail {
     }
 }
 
-/// Leaves the queue to the trail's thread when it is dropped.
+/// Leaves the queue to the trail's thread on drop.
 struct LeftToThread<'a>(Option<&'a Shared>);
 
 impl Drop for LeftToThread<'_> {
@@ -235,5 +234,5 @@ impl Drop for LeftToThread<'_> {
     }
 }
 
-/// How long a request that has not begun waits for a sink that is known not to work.
+/// Maximum time that a request waits for a failing sink before it starts.
 const PROBE_TIME_MAX: Duration = Duration::from_secs(1);

@@ -1,9 +1,9 @@
-//! Who is asking.
+//! Authenticates callers.
 //!
-//! `authenticate` comes before every route that is not open. It finds the caller's [`Identity`], by one means after the
-//! other: a client certificate, which the listener has verified, and a bearer token, checked by a [`TokenVerifier`]. What
-//! is presented must be good, each of it; where both are, the token decides who is asking. A further means is a module
-//! beside these two that makes an [`Identity`] out of what it finds, and a step in `identify`.
+//! `authenticate` runs before every route that is not open. It determines the caller's [`Identity`] from a client
+//! certificate, which the listener has verified, and from a bearer token, which a [`TokenVerifier`] verifies. Each of them
+//! must be valid if it is presented; if both are, the token determines the identity. To add a mechanism, add a module that
+//! returns an [`Identity`], and a step in `identify`.
 
 mod bearer;
 mod claims;
@@ -47,10 +47,10 @@ use keywright_core::{authorization::Caller, response_memory::ResponseReservation
 use crate::{Api, Connection, response::ApiFailure};
 use identity::Identity;
 
-/// Finds out who makes a request, and names the caller in the request's span.
+/// Authenticates the caller of a request, and records it in the request's span.
 ///
 /// # Errors
-/// The response to a caller that is not known.
+/// The response to a caller that is not authenticated.
 pub(crate) async fn authenticate(
     api: &Api,
     connection: Option<&Connection>,
@@ -96,5 +96,5 @@ async fn verify(api: &Api, token: &str) -> Result<Identity, TokenRefused> {
     }
 }
 
-/// When to retry while the server's clock is wrong.
+/// The retry delay while the server's clock is wrong.
 const CLOCK_RETRY_AFTER: Duration = Duration::from_secs(30);

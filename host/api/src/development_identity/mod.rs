@@ -1,9 +1,9 @@
-//! An identity provider for development, inside the server: so that a newcomer and any standard client can log in with
-//! nothing else running. It is no identity provider for production: its clients and users are in the configuration, and
-//! what was revoked is forgotten when the server ends.
+//! An identity provider for development, built into the server, so that users and standard clients can log in without
+//! further services. It is not suitable for production: its clients and users are in the configuration, and revocations are
+//! lost at shutdown.
 //!
-//! `grant.rs` decides who gets a token, `tokens.rs` makes and reads them, `sessions.rs` remembers what was revoked, and
-//! `routes.rs` is the HTTP around that.
+//! `grant.rs` decides who gets a token, `tokens.rs` creates and parses tokens, `sessions.rs` stores revoked logins, and
+//! `routes.rs` contains the HTTP handlers.
 
 mod grant;
 mod routes;
@@ -23,18 +23,18 @@ use crate::{
 
 pub use tokens::SigningKeyRefused;
 
-/// The identity provider; a clone is the same one.
+/// The identity provider. Clones share its state.
 #[derive(Clone)]
 pub struct DevelopmentIdentity(Arc<Provider>);
 
-/// Whom the identity provider knows, and how it signs.
+/// The settings of the identity provider.
 #[derive(Debug)]
 pub struct DevelopmentIdentitySettings {
-    /// The RSA private key that signs the tokens, in PEM (PKCS#8 or PKCS#1), of 2048 bits or more.
+    /// The RSA private key that signs the tokens, in PEM (PKCS#8 or PKCS#1), of at least 2048 bits.
     pub signing_key_pem: Secret,
-    /// The address under which clients reach it, which its tokens name as their issuer.
+    /// The URL at which clients reach the provider, and the issuer in its tokens.
     pub issuer: String,
-    /// The path under which the server mounts it, such as `/identity`; it is the path of the address.
+    /// The path at which the server mounts the provider, such as `/identity`: the path of the URL.
     pub path_prefix: String,
     /// The clients.
     pub clients: Vec<DevelopmentClient>,
@@ -42,49 +42,48 @@ pub struct DevelopmentIdentitySettings {
     pub users: Vec<DevelopmentUser>,
 }
 
-/// A program that may ask for tokens, for itself or for a user.
+/// A program that may request tokens, for itself or for a user.
 #[derive(Clone, Debug)]
 pub struct DevelopmentClient {
     /// Its name.
     pub id: String,
-    /// Its secret; a program on users' own machines has an empty one, and then should not have
-    /// [`Grant::ClientCredentials`].
+    /// Its secret. Programs on users' own machines have an empty one, and should then not have [`Grant::ClientCredentials`].
     pub secret: Secret,
-    /// How it may ask.
+    /// The grant types it may use.
     pub grants: Vec<Grant>,
-    /// What its tokens may be used for.
+    /// The scopes that its tokens may have.
     pub scopes: Vec<String>,
-    /// How long its access tokens are good.
+    /// The lifetime of its access tokens.
     pub access_token_lifetime: Duration,
-    /// How long its users stay logged in.
+    /// The lifetime of its refresh tokens.
     pub refresh_token_lifetime: Duration,
 }
 
 /// A person who may log in.
 #[derive(Clone, Debug)]
 pub struct DevelopmentUser {
-    /// Identifies the user for good; permissions name it.
+    /// The permanent id of the user, which permissions contain.
     pub id: Uuid,
     /// The name to log in with.
     pub name: String,
     /// The password to log in with.
     pub password: Secret,
-    /// What the user may do, through a client that may do it too.
+    /// The scopes of the user. A token has a scope only if its client has it, too.
     pub scopes: Vec<String>,
 }
 
-/// A way of asking for a token.
+/// A grant type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Grant {
-    /// As the client itself.
+    /// The client's own credentials.
     ClientCredentials,
-    /// With a user's name and password.
+    /// A user's name and password.
     Password,
-    /// With a token that a login gave.
+    /// The refresh token of a login.
     RefreshToken,
 }
 
-/// The identity provider itself.
+/// The state of the identity provider.
 struct Provider {
     signer: TokenSigner,
     path_prefix: String,
@@ -95,10 +94,10 @@ struct Provider {
 }
 
 impl DevelopmentIdentity {
-    /// Makes the provider.
+    /// Creates the provider.
     ///
     /// # Errors
-    /// When the signing key is no RSA private key of 2048 bits or more.
+    /// If the signing key is not an RSA private key of at least 2048 bits.
     pub fn new(
         settings: DevelopmentIdentitySettings,
         clock: Arc<dyn Clock>,
@@ -113,7 +112,7 @@ impl DevelopmentIdentity {
         })))
     }
 
-    /// What checks this provider's tokens, without asking it over the network.
+    /// Returns a verifier of this provider's tokens that needs no network requests.
     #[must_use]
     pub fn token_verifier(&self, rules: TokenRules, clock: Arc<dyn Clock>) -> TokenVerifier {
         let signer = &self.0.signer;
@@ -121,7 +120,7 @@ impl DevelopmentIdentity {
         TokenVerifier::with_key(key, signer.issuer(), rules, clock)
     }
 
-    /// The provider's paths, all of them open: who asks for a token has none yet.
+    /// Returns the provider's routes. All are open, because clients that request a token have none yet.
     pub(crate) fn routes(&self) -> Vec<Mounted> {
         routes::routes(&self.0, self.0.path_prefix.trim_end_matches('/'))
     }

@@ -1,4 +1,4 @@
-//! The identity provider's paths.
+//! The routes of the identity provider.
 
 use std::{sync::Arc, time::Duration};
 
@@ -24,7 +24,7 @@ use crate::{
     route::{Mounted, PathSegments, endpoint},
 };
 
-/// The provider's paths, below this one. They are open: who asks for a token has none yet.
+/// Returns the routes below this path. All are open, because clients that request a token have none yet.
 pub(super) fn routes(provider: &Arc<Provider>, below: &str) -> Vec<Mounted> {
     let routes = [
         (Method::GET, "/info", endpoint(info, Arc::clone(provider))),
@@ -59,7 +59,7 @@ pub(super) fn routes(provider: &Arc<Provider>, below: &str) -> Vec<Mounted> {
     mounted.into()
 }
 
-/// What clients ask before they log in.
+/// Returns the information that clients request before a login.
 async fn info(State(provider): State<Arc<Provider>>) -> Response {
     json_body(&json!({
         "app": {"name": "keywright development identity", "version": env!("CARGO_PKG_VERSION")},
@@ -71,7 +71,7 @@ async fn info(State(provider): State<Arc<Provider>>) -> Response {
     }))
 }
 
-/// Where everything is, and who the issuer is.
+/// Returns the provider metadata: the issuer and the endpoints.
 async fn discovery(State(provider): State<Arc<Provider>>) -> Response {
     let issuer = provider.signer.issuer();
     json_body(&json!({
@@ -86,12 +86,12 @@ async fn discovery(State(provider): State<Arc<Provider>>) -> Response {
     }))
 }
 
-/// The key that checks the tokens.
+/// Returns the key that verifies the tokens.
 async fn token_keys(State(provider): State<Arc<Provider>>) -> Response {
     json_body(&provider.signer.published_keys())
 }
 
-/// Gives a token. `response_type`, which some clients send, says nothing here.
+/// Issues a token. The parameter `response_type`, which some clients send, is ignored.
 async fn token(
     State(provider): State<Arc<Provider>>,
     request: Request,
@@ -109,7 +109,7 @@ async fn token(
     }
 }
 
-/// Ends a login. It takes one of its access tokens, so that nobody ends another's.
+/// Revokes a login. Requires one of its tokens, so that no caller can revoke another's login.
 async fn revoke(
     State(provider): State<Arc<Provider>>,
     Extension(path): Extension<PathSegments>,
@@ -144,7 +144,7 @@ impl IntoResponse for GrantRefused {
     }
 }
 
-/// The client's credentials: in the header of HTTP's basic scheme, or else in the form.
+/// Returns the client's credentials from the header of the basic scheme, or else from the form.
 fn client_credentials(
     headers: &HeaderMap,
     form: &QueryParameters,
@@ -173,7 +173,7 @@ fn basic_credentials(header: &HeaderValue) -> Option<ClientCredentials> {
 
 /// Decodes an id or a secret of the basic scheme, which are encoded as in forms (RFC 6749, section 2.3.1).
 fn form_decoded(text: &str) -> String {
-    // An ampersand is only there if the client did not encode the text.
+    // The text contains an ampersand only if the client did not encode it.
     let value = ["=", &text.replace('&', "%26")].concat();
     let mut values = form_urlencoded::parse(value.as_bytes());
     values
@@ -186,7 +186,7 @@ fn json_body(body: &Value) -> Response {
     response::json(StatusCode::OK, body.to_string())
 }
 
-/// How much of a form is taken.
+/// The limits of a form.
 const FORM_LIMITS: Limits = Limits {
     body_bytes_max: 64 * 1024,
     body_deadline: Duration::from_secs(30),

@@ -107,8 +107,8 @@ async fn receive(mut body: Body, bytes_max: usize) -> Result<Zeroizing<Vec<u8>>,
     Ok(received)
 }
 
-/// How many bytes past the limit are received and discarded: if the connection is closed while the client is still sending,
-/// the client may not receive the response.
+/// The number of bytes past the limit that are received and discarded: if the connection is closed while the client is still
+/// sending, the client may not receive the response.
 const DISCARDED_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 #[cfg(test)]

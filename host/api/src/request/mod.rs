@@ -1,4 +1,4 @@
-//! Reading requests.
+//! Parses requests.
 
 mod body;
 mod compact;

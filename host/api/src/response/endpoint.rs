@@ -2,7 +2,7 @@
 
 use axum::http::StatusCode;
 
-/// Where a failure happened, as far as its status depends on that.
+/// The endpoint of a failure, if the status depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Endpoint {
     /// `POST /api/v1/data` for generating.
@@ -20,7 +20,7 @@ pub(crate) enum Endpoint {
 }
 
 impl Endpoint {
-    /// The status for an unknown field.
+    /// Returns the status for an unknown field.
     pub(super) fn unknown_field_status(self) -> StatusCode {
         match self {
             Self::Generate | Self::RegenerateThroughData => StatusCode::BAD_REQUEST,
@@ -30,7 +30,7 @@ impl Endpoint {
         }
     }
 
-    /// The status for missing operations of a permission, or operations that are not an array of strings.
+    /// Returns the status for missing operations of a permission, or operations that are not an array of strings.
     pub(super) fn malformed_operations_status(self) -> StatusCode {
         match self {
             Self::Permission => StatusCode::UNPROCESSABLE_ENTITY,
@@ -42,7 +42,7 @@ impl Endpoint {
         }
     }
 
-    /// The status for an unknown type.
+    /// Returns the status for an unknown type.
     pub(super) fn unknown_type_status(self) -> StatusCode {
         match self {
             Self::Set => StatusCode::UNPROCESSABLE_ENTITY,
@@ -54,7 +54,7 @@ impl Endpoint {
         }
     }
 
-    /// The status for metadata beyond its limit.
+    /// Returns the status for metadata beyond its limit.
     pub(super) fn long_metadata_status(self) -> StatusCode {
         match self {
             Self::Regenerate | Self::RegenerateThroughData => StatusCode::PAYLOAD_TOO_LARGE,

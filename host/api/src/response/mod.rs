@@ -1,4 +1,4 @@
-//! Making responses.
+//! Creates responses.
 
 mod endpoint;
 mod failure;

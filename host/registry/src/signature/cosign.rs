@@ -99,8 +99,8 @@ pub(super) async fn fetch(
     let repository = &reference.repository.name;
     let tag = tag(reference.digest(), TAG_END);
     let url = registry.url(repository, &format!("manifests/{tag}"));
-    let what = "the manifest of the signatures";
-    let manifest = registry.get(url, what, Some(MEDIA_TYPE), MANIFEST_BYTES_MAX);
+    let resource = "the manifest of the signatures";
+    let manifest = registry.get(url, resource, Some(MEDIA_TYPE), MANIFEST_BYTES_MAX);
     let manifest = manifest.await.map_err(|fault| missing(fault, &tag))?;
     let manifest = Manifest::read(&manifest)?;
     let mut signatures = Vec::new();
@@ -111,8 +111,8 @@ pub(super) async fn fetch(
         if signatures.len() == SIGNATURES_MAX {
             break;
         }
-        let what = "the signed payload";
-        let payload = blob(registry, repository, layer, what, PAYLOAD_BYTES_MAX).await?;
+        let resource = "the signed payload";
+        let payload = blob(registry, repository, layer, resource, PAYLOAD_BYTES_MAX).await?;
         signatures.push(Signed {
             payload: BASE64_STANDARD.encode(payload),
             signature: signature.clone(),

@@ -48,8 +48,8 @@ pub(super) async fn fetch(
     let repository = &reference.repository.name;
     let tag = tag(reference.digest(), SIGNATURE_EXTENSION);
     let url = registry.url(repository, &format!("manifests/{tag}"));
-    let what = "the manifest of the signature";
-    let manifest = registry.get(url, what, Some(MEDIA_TYPE), MANIFEST_BYTES_MAX);
+    let resource = "the manifest of the signature";
+    let manifest = registry.get(url, resource, Some(MEDIA_TYPE), MANIFEST_BYTES_MAX);
     let manifest = manifest.await.map_err(|fault| missing(fault, &tag))?;
     let manifest = Manifest::read(&manifest)?;
     let mut layers = manifest.layers.iter();

@@ -11,19 +11,19 @@ use keywright_api::audit::{AppendFailed, AuditSink};
 
 use super::lines::LineWriter;
 
-/// A file that lines are appended to. Others may append to it too, move it away, and have it opened anew.
+/// A file that lines are appended to. Other processes may also append to it, or move it and have it reopened.
 pub(super) struct FileSink {
     path: PathBuf,
-    /// Whether lines must be on the disk when they are said to be written.
+    /// Whether lines must be on the disk before an append returns.
     is_synced: bool,
     writer: LineWriter,
 }
 
 impl FileSink {
-    /// Opens a file, and makes it when it is absent.
+    /// Opens a file, or creates it if it does not exist.
     ///
     /// # Errors
-    /// When it can't be opened for appending.
+    /// If it can't be opened for appending.
     pub(super) fn open(path: PathBuf, is_synced: bool) -> io::Result<Self> {
         let writer = open(&path)?;
         Ok(Self {
@@ -33,7 +33,7 @@ impl FileSink {
         })
     }
 
-    /// Opens the file anew when somebody has deleted it: what is written to a file without a name is lost.
+    /// Reopens the file if it was deleted: lines written to a deleted file are lost.
     fn reopen_if_deleted(&mut self) -> io::Result<()> {
         if self.writer.file().metadata()?.nlink() == 0 {
             self.reopen()?;
@@ -51,7 +51,7 @@ impl AuditSink for FileSink {
         self.reopen_if_deleted().map_err(nothing_written)?;
         self.writer.append(lines)?;
         if self.is_synced {
-            // Where this fails, nobody knows what is on the disk: rather twice there than not at all.
+            // If this fails, the state of the disk is unknown. Writing lines twice is better than losing them.
             self.writer.file().sync_data().map_err(nothing_written)?;
         }
         Ok(())
@@ -62,14 +62,14 @@ impl AuditSink for FileSink {
         Ok(())
     }
 
-    /// A disk is waited for, and so may be the reader of a named pipe.
+    /// A sync waits for the disk, and a write to a named pipe may wait for its reader.
     fn is_prompt(&self) -> bool {
         let metadata = self.writer.file().metadata();
         !self.is_synced && metadata.is_ok_and(|metadata| metadata.is_file())
     }
 }
 
-/// Opens a file for appending; one that is made can be read by its owner alone.
+/// Opens a file for appending. If the file is created, only its owner has access.
 fn open(path: &Path) -> io::Result<LineWriter> {
     let file = OpenOptions::new()
         .read(true)
@@ -81,7 +81,7 @@ fn open(path: &Path) -> io::Result<LineWriter> {
     Ok(LineWriter::new(file, is_torn))
 }
 
-/// Whether the last line of a file has no end: a process was killed while it wrote it.
+/// Returns whether the last line of a file is incomplete, because a process was killed while writing it.
 fn is_torn(file: &File) -> io::Result<bool> {
     let metadata = file.metadata()?;
     if !metadata.is_file() || metadata.len() == 0 {

@@ -6,14 +6,14 @@ use keywright_api::audit::{AppendFailed, AuditSink};
 
 use super::lines::LineWriter;
 
-/// Standard output, without the buffer that the standard library puts before it.
+/// Standard output, without the standard library's buffer.
 pub(super) struct StandardOutputSink(LineWriter);
 
 impl StandardOutputSink {
-    /// Takes standard output.
+    /// Opens standard output.
     ///
     /// # Errors
-    /// When it is closed.
+    /// If it is closed.
     pub(super) fn open() -> io::Result<Self> {
         let output = io::stdout().as_fd().try_clone_to_owned()?;
         Ok(Self(LineWriter::new(File::from(output), false)))
@@ -25,12 +25,12 @@ impl AuditSink for StandardOutputSink {
         self.0.append(lines)
     }
 
-    /// There is nothing to open: whoever reads it decides where it goes.
+    /// Does nothing: standard output has no path to reopen.
     fn reopen(&mut self) -> io::Result<()> {
         Ok(())
     }
 
-    /// The reader of a pipe may take its time.
+    /// Returns `false`, because the reader of a pipe may be slow.
     fn is_prompt(&self) -> bool {
         false
     }

@@ -1,4 +1,4 @@
-//! What the program does when it is called: one file a command.
+//! The commands of the program, one file each.
 
 mod backup;
 mod check;
@@ -26,7 +26,7 @@ use crate::{
     wiring::RandomIdentifiers,
 };
 
-/// Does what the arguments say.
+/// Runs the command of these arguments.
 pub(crate) fn execute(arguments: Arguments) -> Result<ExitCode, StartRefused> {
     match arguments.command {
         Command::Backup {
@@ -64,9 +64,9 @@ pub(crate) fn execute(arguments: Arguments) -> Result<ExitCode, StartRefused> {
     }
 }
 
-/// Runs a command's work on as many threads as there are processors, and at least two: where one is blocked by a file that
-/// does not answer, the other goes on. What it has begun beside that, and has not waited for, is
-/// given up when the work ends, wherever it is: plugins that are being compiled can't be told to stop, and could take minutes.
+/// Runs a command on one thread per processor, and at least two, so that one continues if a file blocks the other. When the
+/// command is complete, its background tasks are abandoned: compilation of plugins can't be interrupted, and could take
+/// minutes.
 fn on_threads<T>(work: impl Future<Output = Result<T, StartRefused>>) -> Result<T, StartRefused> {
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     if thread::available_parallelism().is_ok_and(|processors| processors.get() == 1) {
@@ -82,7 +82,7 @@ fn on_threads<T>(work: impl Future<Output = Result<T, StartRefused>>) -> Result<
     outcome
 }
 
-/// The database of a configuration, to be read as it is: it is neither made nor brought up to date.
+/// Opens the configured database for reading, without creating or migrating it.
 async fn open_to_read(config: &Config) -> Result<Database, StartRefused> {
     Database::open_to_read(&config.storage.options()?, Arc::new(RandomIdentifiers))
         .await

@@ -7,7 +7,7 @@ use crate::{
     started::StartRefused, telemetry, wiring,
 };
 
-/// Runs a server as this file configures it, until it is told to end.
+/// Runs a server with this configuration file, until it receives a shutdown signal.
 pub(crate) fn serve(file: &Path) -> Result<ExitCode, StartRefused> {
     let config = &Config::load(file)?;
     let _log = telemetry::start_buffered(&config.log)?;

@@ -46,7 +46,7 @@ pub(crate) struct StaticKeyConfig {
     pub(crate) issuer: String,
 }
 
-/// Clients append paths to the address.
+/// Removes trailing slashes, because clients append paths to the URL.
 fn without_slash_at_the_end<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<String>, D::Error> {

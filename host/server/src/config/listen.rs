@@ -60,7 +60,7 @@ impl ListenAddress {
     /// Returns all addresses, each once, in the order of the system's resolver. There is at least one.
     ///
     /// # Errors
-    /// When the host name can't be resolved.
+    /// If the host name can't be resolved.
     pub(crate) fn resolve(&self) -> io::Result<Vec<SocketAddr>> {
         let name = match &self.host {
             Host::Ip(ip) => return Ok(vec![SocketAddr::new(*ip, self.port)]),
@@ -89,7 +89,7 @@ impl FromStr for ListenAddress {
         let (name, port) = text.rsplit_once(':').ok_or(ListenAddressError)?;
         let is_of_name =
             |character: char| character.is_ascii_alphanumeric() || "-._".contains(character);
-        // A name of digits and dots alone would be taken for an IPv4 address with a part missing.
+        // The resolver would interpret a name of digits and dots as an abbreviated IPv4 address.
         let is_name = name.contains(|character: char| character.is_ascii_alphabetic());
         if !is_name || !name.chars().all(is_of_name) {
             return Err(ListenAddressError);

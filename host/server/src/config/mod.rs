@@ -198,7 +198,10 @@ pub(crate) fn read(path: &Path) -> Result<Figment, StartRefused> {
     text.parse::<toml::Table>().map_err(|cause| {
         let before = cause.span().and_then(|span| text.get(..span.start));
         let line = before.map_or(1, |before| before.matches('\n').count() + 1);
-        refused(format!("malformed TOML in line {line}: {}", cause.message()))
+        refused(format!(
+            "malformed TOML in line {line}: {}",
+            cause.message()
+        ))
     })?;
     Ok(Figment::new()
         .merge(Toml::string(&text))

@@ -61,8 +61,8 @@ pub(crate) async fn unlock_to_read(
     Ok(keys.shared(key_ring))
 }
 
-/// Returns the active key alone, without a database, or `None` unless it is a readable raw key. It can derive keys; its
-/// id is in no record.
+/// Returns a key ring of only the active key, without a database, or `None` unless that is a readable raw key. It can derive
+/// keys, but its id is in no record.
 pub(crate) async fn raw_key_ring(config: &EncryptionConfig) -> Option<KeyRing> {
     let active = config.keys.iter().find(|key| key.active)?;
     let source = source_of(&active.origin().ok()?).ok()?;

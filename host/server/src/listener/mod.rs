@@ -1,8 +1,8 @@
-//! Accepting connections, and ending them.
+//! Accepts, serves and ends connections.
 //!
-//! A connection takes a place (`places.rs`), shakes hands, and is served (`protocol.rs`). Its bytes (`watched.rs`) and its
-//! requests are told to its `activity.rs`; `judgement.rs` says whether the client still does its part, and `ending.rs` acts on
-//! that. `unread.rs` discards bodies that no handler read.
+//! A connection takes a slot (`places.rs`), performs the TLS handshake, and is served (`protocol.rs`). Its bytes
+//! (`watched.rs`) and requests are recorded in its `activity.rs`. From that, `judgement.rs` decides whether it may stay
+//! open, and `ending.rs` enforces the decision. `unread.rs` discards bodies that no handler read.
 
 mod activity;
 mod ending;
@@ -39,7 +39,7 @@ use crate::{
     tls::{self, Tls},
 };
 
-/// Answers requests until the process is told to end, then lets those under way finish.
+/// Serves requests until the process receives a shutdown signal, then completes the requests in progress.
 pub(crate) async fn serve(
     mut served: Served,
     bound: BoundAddresses,
@@ -83,17 +83,17 @@ pub(crate) async fn serve(
     Ok(())
 }
 
-/// How long a connection may be idle while places are short.
+/// Maximum idle time of a connection while slots are short.
 pub(crate) const SHORT_IDLE_TIME: Duration = Duration::from_secs(1);
 
-/// The connections that are open.
+/// The open connections.
 struct Connections {
     places: Places,
     stage: watch::Sender<Stage>,
     terms: Terms,
 }
 
-/// What holds for each connection.
+/// The services and limits that all connections share.
 #[derive(Clone)]
 struct Terms {
     tls: Arc<Tls>,
@@ -127,7 +127,7 @@ impl Connections {
         }
     }
 
-    /// Waits for a free place and for a connection, and serves it beside the others.
+    /// Waits for a free slot and a connection, and serves the connection concurrently with the others.
     async fn accept_one(&self, listeners: &Listeners) {
         let Some(place) = self.place().await else {
             return;
@@ -146,7 +146,7 @@ impl Connections {
                 }
             },
             Err(cause) => {
-                // Out of file descriptors, most likely: others must end first.
+                // Most likely, the process has no file descriptors left until other connections end.
                 tracing::warn!(error = %cause, "a connection could not be accepted");
                 self.tell(Stage::Short);
                 tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -154,7 +154,7 @@ impl Connections {
         }
     }
 
-    /// A free place. Idle connections must make room when there is none.
+    /// Returns a free slot. If there is none, ends idle connections and waits for one.
     async fn place(&self) -> Option<Place> {
         if let Some(place) = self.places.free_place() {
             self.open_if_plenty();
@@ -174,7 +174,7 @@ impl Connections {
         }
     }
 
-    /// Tells all connections; false when that is what they were told already.
+    /// Sends the stage to all connections. Returns whether the stage has changed.
     fn tell(&self, stage: Stage) -> bool {
         self.stage.send_if_modified(|told| {
             let is_new = *told != stage;
@@ -229,14 +229,14 @@ impl Connections {
         });
     }
 
-    /// Ends all connections, and returns when nothing is done for any of them any more.
+    /// Ends all connections, and waits until their requests are complete. Cuts them off after this time.
     async fn finish(self, time_max: Duration) {
         self.tell(Stage::Ending);
-        // Each connection, and each request that is worked on beside its connection, holds a receiver until it has ended.
+        // Each connection, and each request that runs in a task of its own, holds a receiver until it ends.
         if timeout(time_max, self.stage.closed()).await.is_err() {
             tracing::warn!("requests were still under way after {time_max:?}; they are cut off");
             self.tell(Stage::CutOff);
-            // A request that blocks its thread, because a file does not answer, can't be cut off.
+            // A request that blocks its thread, because a file does not respond, can't be cut off.
             if timeout(CUT_OFF_TIME_MAX, self.stage.closed())
                 .await
                 .is_err()
@@ -253,7 +253,7 @@ impl Terms {
         stream: TcpStream,
         activity: Arc<Activity>,
     ) -> io::Result<TlsStream<Watched>> {
-        // Small answers must not wait for the client's acknowledgement of earlier ones.
+        // Small responses must not wait for the client's acknowledgement of earlier ones.
         let _ = stream.set_nodelay(true);
         let stream = Watched::new(stream, activity, self.times.write);
         timeout(self.handshake_time_max, self.tls.accept(stream))
@@ -262,7 +262,7 @@ impl Terms {
     }
 }
 
-/// What requests are told of the connection that they came over.
+/// Returns the properties of a connection for its requests.
 fn described(stream: &TlsStream<Watched>, peer: SocketAddr) -> io::Result<Connection> {
     let (transport, session) = stream.get_ref();
     Ok(Connection {
@@ -274,5 +274,5 @@ fn described(stream: &TlsStream<Watched>, peer: SocketAddr) -> io::Result<Connec
 
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// How long to wait for requests that are cut off.
+/// Maximum time to wait for requests that were cut off.
 const CUT_OFF_TIME_MAX: Duration = Duration::from_secs(5);

@@ -1,4 +1,4 @@
-//! How HTTP is spoken: the limits that are HTTP's own.
+//! Serves HTTP/1.1 and HTTP/2, with the limits of each.
 
 use std::{convert::Infallible, sync::Arc};
 
@@ -34,8 +34,8 @@ impl Protocols {
     pub(super) fn new(config: &ServerSection, executor: RequestExecutor) -> Self {
         let header_bytes_max = config.header_bytes_max.count();
         let mut http1 = http1::Builder::new();
-        // How long a head may take is seen to by `judgement.rs`, for both versions alike. A head may arrive in one piece with
-        // what follows it, so that the size of the buffer alone does not limit it.
+        // `judgement.rs` limits the time for a head, for both versions. A head may arrive together with the data after it,
+        // so the size of the buffer alone does not limit the size of the head.
         http1
             .timer(TokioTimer::new())
             .header_read_timeout(None)
@@ -57,8 +57,7 @@ impl Protocols {
         }
     }
 
-    /// Speaks the version that was agreed on in the handshake, until the connection ends, and reports each request in
-    /// progress.
+    /// Serves a connection until it ends, in the version negotiated in the handshake, and records each request in progress.
     pub(super) async fn serve(
         &self,
         stream: TlsStream<Watched>,
@@ -97,5 +96,5 @@ impl Protocols {
     }
 }
 
-/// What HTTP/2 is called in a handshake.
+/// The ALPN name of HTTP/2.
 const HTTP2: &[u8] = b"h2";

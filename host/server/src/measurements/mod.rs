@@ -1,11 +1,11 @@
-//! What the server has measured, as Prometheus reads it.
+//! The metrics of the server, in the Prometheus format.
 //!
-//! Counters and durations are recorded where things happen, by the macros of the crate `metrics`, which do nothing unless
-//! a [`Recorder`] was installed. What is a state rather than an event is asked for when somebody reads: lanes and
-//! connections each time, what must be counted in the database at most once in [`STORED_INTERVAL_MIN`].
+//! Counters and durations are recorded where events happen, with the macros of the crate `metrics`, which do nothing unless
+//! a [`Recorder`] was installed. States are determined when metrics are read: lanes and connections each time, counts in the
+//! database at a limited rate (`stored.rs`).
 //!
-//! To add a measurement: name it, with its unit last, in the crate that measures, describe it there, and give it a row in
-//! the table of `host/README.md`. A label may hold nothing that a caller chooses.
+//! To add a metric, name it, with its unit last, in the crate that records it. Describe it there, and add a row to the table
+//! in `host/README.md`. No label may contain a value that a caller chooses.
 
 mod handshakes;
 mod retention;
@@ -29,16 +29,16 @@ pub(crate) use handshakes::handshake_failed;
 pub(crate) use retention::{RetentionOutcome, clock_looked_at, retention_run, versions_deleted};
 pub(crate) use stored::StoredCounts;
 
-/// What records measurements for the whole process.
+/// The recorder of metrics for the whole process.
 pub(crate) struct Recorder {
     handle: PrometheusHandle,
 }
 
 impl Recorder {
-    /// Records all measurements of this process from now on, when there is an address to read them from.
+    /// Installs a recorder for this process if a management address is configured.
     ///
     /// # Errors
-    /// When something else records them already.
+    /// If another recorder is installed.
     pub(crate) fn install_for(config: &ManagementConfig) -> Result<Option<Self>, StartRefused> {
         config.listen.as_ref().map(|_| Self::install()).transpose()
     }
@@ -63,8 +63,8 @@ impl Recorder {
         Ok(Self { handle })
     }
 
-    /// What was measured, with the states of these. Recorded durations are added up from time to time also when nobody
-    /// reads them, so that they take no memory.
+    /// Returns the recorded metrics, with the states of these components. Recorded durations are aggregated periodically,
+    /// even if no client reads them, so that they don't accumulate in memory.
     pub(crate) fn page(
         self,
         plugins: Arc<Plugins>,
@@ -90,7 +90,7 @@ impl Recorder {
     }
 }
 
-/// What was measured, and what is asked for when somebody reads it.
+/// The recorded metrics, and the components whose states are determined when metrics are read.
 pub(crate) struct MeasurementsPage {
     handle: PrometheusHandle,
     plugins: Arc<Plugins>,
@@ -134,7 +134,7 @@ fn record_check(check: &'static str, is_well: bool) {
     gauge!(HEALTH_CHECK, "check" => check).set(if is_well { 1.0 } else { 0.0 });
 }
 
-/// A number as a gauge holds it; more than there can be is the most that it can hold.
+/// Converts a number to a gauge value. A number that is too large becomes the largest possible value.
 fn gauge_value(number: impl TryInto<u32>) -> f64 {
     f64::from(number.try_into().unwrap_or(u32::MAX))
 }
@@ -179,11 +179,10 @@ const CONNECTION_WAITERS: &str = "keywright_database_connection_waiters";
 const HEALTH_CHECK: &str = "keywright_health_check";
 const TRANSACTIONS_RETRIED: &str = "keywright_database_transactions_retried_total";
 
-/// The upper bounds of the buckets into which durations are counted, in seconds: from a read that takes a millisecond to
-/// the making of a large key.
+/// The upper bounds of the histogram buckets for durations, in seconds: from a fast read to the generation of a large key.
 const DURATION_BOUNDS_SECONDS: &[f64] = &[
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
 ];
 
-/// How often recorded durations are added up.
+/// Interval at which recorded durations are aggregated.
 const UPKEEP_INTERVAL: Duration = Duration::from_secs(5);

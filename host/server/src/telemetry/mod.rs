@@ -1,4 +1,4 @@
-//! Logs: for people on a terminal, JSON otherwise.
+//! Logging: readable text on a terminal, JSON otherwise, unless the format is configured.
 
 mod writer;
 
@@ -20,20 +20,20 @@ use crate::{
 
 pub(crate) use self::writer::LogGuard;
 
-/// Starts logging to standard error, each line at once.
+/// Starts logging to standard error, without buffering.
 ///
-/// The filter is the variable `KEYWRIGHT_LOG` where it is set, in `tracing`'s notation, and else the configuration's.
-/// What other libraries say at `debug` and below is never let through, whatever the filter says: they may log bodies.
+/// The filter is the environment variable `KEYWRIGHT_LOG`, in the syntax of `tracing`, or the configured one if it is not
+/// set. Lines of other libraries at `debug` and below are always dropped, because they may contain bodies.
 pub(crate) fn start(config: &LogConfig) -> Result<(), StartRefused> {
     start_up_to(LevelFilter::TRACE, config, io::stderr)
 }
 
-/// The same, with nothing that is less than a warning, whatever the filter says.
+/// Like [`start`], but drops everything below warnings, whatever the filter.
 pub(crate) fn start_quietly(config: &LogConfig) -> Result<(), StartRefused> {
     start_up_to(LevelFilter::WARN, config, io::stderr)
 }
 
-/// The same, with many lines of the access log written at once. What is left is written when the result is dropped.
+/// Like [`start`], but writes many lines of the access log at once. Remaining lines are written when the guard is dropped.
 pub(crate) fn start_buffered(config: &LogConfig) -> Result<LogGuard, StartRefused> {
     let started = LogWriter::start(io::stderr());
     let (writer, guard) =
@@ -59,7 +59,7 @@ where
         .with(filter)
         .with(level_max)
         .with(own_code_or_important);
-    // A log that can't be written must not end what logs: reporting that on the same stream would panic.
+    // A failure to write the log must not end the caller: reporting it on the same stream would panic.
     let layer = fmt::layer().log_internal_errors(false).with_writer(writer);
     let outcome = if as_json {
         let layer = layer.json().flatten_event(true).with_span_list(false);
@@ -70,7 +70,7 @@ where
     outcome.map_err(|cause| StartRefused::while_doing("starting the log", cause))
 }
 
-/// What is logged.
+/// Returns the log filter.
 pub(crate) fn filter(config: &LogConfig) -> Result<EnvFilter, StartRefused> {
     let wanted = std::env::var(FILTER_VARIABLE).unwrap_or_else(|_| config.filter.clone());
     EnvFilter::try_new(&wanted).map_err(|cause| {

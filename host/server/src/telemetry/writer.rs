@@ -1,8 +1,8 @@
-//! Writes log lines, many lines of the access log by one call.
+//! Writes log lines, many lines of the access log with one call.
 //!
-//! The access log has a line for each request. Such lines wait for others for at most [`FLUSH_INTERVAL`], or until there
-//! are [`FLUSH_BYTES`]. All other lines are written at once, with those before them: what a server logs last is what
-//! explains its end.
+//! The access log has a line for each request. These lines are buffered for at most [`FLUSH_INTERVAL`], or until there are
+//! [`FLUSH_BYTES`]. Every other line is written at once, after all buffered lines, because the last lines explain why a
+//! server ended.
 
 use std::{
     io::{self, Write},
@@ -21,19 +21,19 @@ pub(super) struct LogWriter {
     thread: Thread,
 }
 
-/// Writes all lines that are left when it is dropped.
+/// Writes the remaining lines on drop.
 pub(crate) struct LogGuard(Arc<Shared>);
 
-/// Takes one line.
+/// Writes one line.
 pub(super) struct LineWriter<'a> {
     writer: &'a LogWriter,
     is_urgent: bool,
 }
 
 struct Shared {
-    /// Lines that are not written yet, oldest first.
+    /// Lines not yet written, oldest first.
     lines: Mutex<Vec<u8>>,
-    /// Locked before `lines`, so that lines are written in their order.
+    /// Locked before `lines`, so that lines are written in order.
     output: Mutex<Box<dyn Write + Send>>,
 }
 
@@ -41,13 +41,13 @@ impl LogWriter {
     /// Starts writing to an output.
     ///
     /// # Errors
-    /// If the thread can't be started that writes lines which have waited.
+    /// If the thread that writes buffered lines can't be started.
     pub(super) fn start(output: impl Write + Send + 'static) -> io::Result<(Self, LogGuard)> {
         let shared = Arc::new(Shared {
             lines: Mutex::default(),
             output: Mutex::new(Box::new(output)),
         });
-        // Nobody joins the thread: it has nothing to do when the guard has written what is left.
+        // The thread is never joined: once the guard has written the remaining lines, it has no work left.
         let thread = thread::Builder::new()
             .name("keywright-log".to_owned())
             .spawn({
@@ -59,7 +59,7 @@ impl LogWriter {
         Ok((Self { shared, thread }, guard))
     }
 
-    /// Takes a line, which ends in a line break.
+    /// Adds a line, with its line break.
     fn put(&self, line: &[u8], is_urgent: bool) {
         let mut lines = lock(&self.shared.lines);
         let is_first = lines.is_empty();
@@ -78,7 +78,7 @@ impl Shared {
     fn flush(&self) {
         let mut output = lock(&self.output);
         let lines = mem::take(&mut *lock(&self.lines));
-        // A log that can't be written must not end what logs, and nobody could be told.
+        // A failure to write the log must not end the caller, and there is nowhere to report it.
         let _ = output.write_all(&lines).and_then(|()| output.flush());
     }
 
@@ -100,7 +100,7 @@ impl Drop for LogGuard {
 }
 
 fn lock<T: ?Sized>(locked: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing that is done under these locks can panic halfway.
+    // No code under these locks can panic halfway.
     locked.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -122,7 +122,7 @@ impl<'a> MakeWriter<'a> for LogWriter {
     }
 }
 
-/// `tracing` writes each line by one call.
+/// `tracing` writes each line with one call.
 impl Write for LineWriter<'_> {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         self.writer.put(line, self.is_urgent);
@@ -134,10 +134,10 @@ impl Write for LineWriter<'_> {
     }
 }
 
-/// How long a line of the access log waits for others.
+/// Maximum time that a line of the access log is buffered.
 const FLUSH_INTERVAL: Duration = Duration::from_millis(100);
 
-/// How many bytes are written without waiting for more.
+/// The number of buffered bytes at which they are written at once.
 const FLUSH_BYTES: usize = 64 * 1024;
 
 #[cfg(test)]
@@ -146,7 +146,7 @@ mod tests {
 
     use super::*;
 
-    /// An output that passes on what it is given.
+    /// An output that sends its data to the test.
     struct PassingOutput(Sender<String>);
 
     impl Write for PassingOutput {

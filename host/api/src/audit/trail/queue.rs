@@ -1,4 +1,4 @@
-//! What requests and the trail's thread share: the queue of events, and the sink.
+//! The state shared by requests and the trail's thread: the queue of events, and the sink.
 
 use std::{
     mem,
@@ -17,44 +17,44 @@ use crate::{
     response::error_chain,
 };
 
-/// What requests and the trail's thread share.
+/// The state shared by requests and the trail's thread.
 pub(super) struct Shared {
     queue: Mutex<Queue>,
-    /// Wakes the thread.
+    /// Wakes the trail's thread.
     pub(super) wake: Condvar,
     is_failing: AtomicBool,
     pub(super) events_lost: AtomicU64,
-    /// The runtime of the requests, if they write by themselves.
+    /// The runtime of the requests, if they may write.
     pub(super) runtime: Option<Handle>,
 }
 
 #[derive(Default)]
 pub(super) struct Queue {
-    /// What is to be written, oldest first.
+    /// The lines to write, oldest first.
     pub(super) lines: Vec<u8>,
-    /// Who waits until all of it is.
+    /// Senders to the requests that wait until all these lines are written.
     pub(super) waiting: Vec<oneshot::Sender<Result<(), Unwritten>>>,
-    /// How many bytes of lines are being written.
+    /// The number of bytes being written.
     bytes_taken: usize,
-    /// Absent while somebody writes.
+    /// `None` during a write.
     pub(super) sink: Option<Box<dyn AuditSink>>,
-    /// When the last append began, unless the thread has seen since that nobody writes.
+    /// When the last append started. The thread sets it to `None` when it finds no write in progress.
     pub(super) append_begun: Option<Instant>,
-    /// Whether the thread is to write what there is.
+    /// Whether the thread must write the queue.
     pub(super) is_thread_wanted: bool,
     pub(super) must_reopen: bool,
     pub(super) is_closed: bool,
 }
 
 impl Queue {
-    /// Whether so many more bytes can be kept. What is too much by itself can when there is nothing else, since what it
-    /// tells of is done by now.
+    /// Returns whether this many more bytes fit. Any number fits if no others are queued or being written, because the
+    /// reported actions are already complete.
     pub(super) fn has_room(&self, bytes: usize, bytes_max: usize) -> bool {
         let kept = self.lines.len() + self.bytes_taken;
         bytes == 0 || kept == 0 || kept + bytes <= bytes_max
     }
 
-    /// Whether there is something to do for the thread.
+    /// Returns whether the thread has work to do.
     pub(super) fn is_for_thread(&self) -> bool {
         self.is_thread_wanted || self.must_reopen || self.is_closed
     }
@@ -83,20 +83,20 @@ impl Shared {
         self.wake.notify_one();
     }
 
-    /// Writes what is in the queue, unless it is empty by now.
+    /// Writes the queue, unless another write has emptied it.
     pub(super) fn write_on_request(&self) {
         let queue = self.queue();
         if queue.waiting.is_empty() {
             return;
         }
         if queue.append_begun.is_none() {
-            // The thread watches from now on.
+            // From now on, the thread watches for a blocked append.
             self.wake.notify_one();
         }
         self.write(queue);
     }
 
-    /// Writes all that is in the queue by one call, or has the thread do so if somebody else is writing.
+    /// Writes the whole queue with one call, or leaves it to the thread if another write is in progress.
     pub(super) fn write(&self, mut queue: MutexGuard<'_, Queue>) {
         let Some(mut sink) = queue.sink.take() else {
             queue.is_thread_wanted = true;
@@ -135,7 +135,7 @@ impl Shared {
         queue.sink = Some(sink);
         queue.bytes_taken = 0;
         if !lines.is_empty() {
-            // They are kept for the next attempt.
+            // Keep them for the next attempt.
             lines.append(&mut queue.lines);
             queue.lines = lines;
         }
@@ -144,7 +144,7 @@ impl Shared {
         }
         drop(queue);
         for waiting in waiting {
-            // Whoever does not wait any more need not be told.
+            // Sending fails if the request no longer waits.
             let _ = waiting.send(outcome);
         }
     }
@@ -178,7 +178,7 @@ mod tests {
 
     use super::*;
 
-    /// A sink whose appends end as they are told to.
+    /// A sink whose appends return the outcomes that the test sends.
     struct ToldSink {
         begun: mpsc::Sender<Vec<u8>>,
         outcomes: mpsc::Receiver<Result<(), AppendFailed>>,

@@ -1,8 +1,8 @@
-//! The audit trail's own thread. It writes what is left to it, and watches requests that write by themselves.
+//! The audit trail's own thread. It writes the events that requests leave to it, and watches requests that write.
 //!
-//! An append blocks the thread of the runtime on which its request runs. Other threads go on, but the runtime leaves it to
-//! one thread to wait for the network, and it can be the blocked one. A task that is spawned from outside wakes another
-//! thread, which then waits for the network. Nothing is watched while nothing is written.
+//! An append blocks the runtime's thread on which its request runs. Other threads continue, but only one thread of the
+//! runtime polls the network, and that may be the blocked one. Spawning a task from outside the runtime wakes another
+//! thread, which then polls the network. Nothing is watched while no append is in progress.
 
 use std::{
     io,
@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 
 use super::queue::{Queue, Shared};
 
-/// Starts the thread. Returns what ends with it.
+/// Starts the thread. Returns a receiver that completes when the thread ends.
 ///
 /// # Errors
 /// If it can't be started.
@@ -25,7 +25,7 @@ pub(super) fn start(
 ) -> io::Result<oneshot::Receiver<()>> {
     let (end, ended) = oneshot::channel();
     let shared = Arc::clone(shared);
-    // Nobody joins the thread: a sink that never returns must not keep the process from ending.
+    // The thread is never joined: a sink that never returns must not keep the process from exiting.
     thread::Builder::new()
         .name("keywright-audit".to_owned())
         .spawn(move || {
@@ -49,8 +49,8 @@ fn write_until_closed(shared: &Shared, write_time_max: Duration) {
     }
 }
 
-/// Waits until there is something to do for the thread, and nobody else writes. While the sink is known not to work, there
-/// is an attempt from time to time also where no request asks for one.
+/// Waits until the thread has work to do and no write is in progress. While the sink is failing, also returns from time to
+/// time to retry it.
 fn next(shared: &Shared, write_time_max: Duration) -> MutexGuard<'_, Queue> {
     let mut queue = shared.queue();
     loop {
@@ -95,8 +95,8 @@ fn watch(shared: &Shared, queue: &mut Queue, write_time_max: Duration) {
     }
 }
 
-/// How long after a failure there is another attempt, where no request asks for one earlier.
+/// Interval between retries of a failing sink, if no request retries it earlier.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How often it is looked whether an append does not end: shorter than anybody waits for a response.
+/// Interval between checks for a blocked append: shorter than clients wait for a response.
 const WATCH_INTERVAL: Duration = Duration::from_millis(100);

@@ -1,4 +1,4 @@
-//! `POST /api/v1/certificates/{certificate_id}/versions`: adds a version that the caller brings.
+//! `POST /api/v1/certificates/{certificate_id}/versions`: adds a version from the request.
 
 use std::sync::Arc;
 
@@ -55,7 +55,7 @@ impl AddVersionRequest {
     }
 }
 
-/// What the description says of it.
+/// Describes the operation.
 pub(crate) fn describe() -> Described {
     Described::new(
         "addCertificateVersion",

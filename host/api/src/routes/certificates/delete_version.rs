@@ -14,7 +14,7 @@ use crate::{
     route::PathIds,
 };
 
-/// What the description says of it.
+/// Describes the operation.
 pub(crate) fn describe() -> Described {
     Described::new(
         "deleteCertificateVersion",
@@ -30,7 +30,7 @@ pub(crate) fn describe() -> Described {
     )
 }
 
-/// Deletes a version and answers with it.
+/// Deletes a version and responds with it.
 pub(crate) async fn handler(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,

@@ -1,4 +1,4 @@
-//! `GET /api/v1/certificates`: all certificates, or the one that the query names.
+//! `GET /api/v1/certificates`: all certificates, or the one named in the query.
 
 use std::sync::Arc;
 

@@ -16,23 +16,23 @@ use crate::{
     route::PathIds,
 };
 
-/// The ids of a path. What is no UUID is an id that nothing has.
+/// Returns the ids of a path. A segment that is not a UUID is treated as an unknown id.
 fn ids<const COUNT: usize>(PathIds(ids): PathIds<COUNT>) -> Result<[Uuid; COUNT], ApiFailure> {
     ids.ok_or_else(|| failed(Failure::NotFound))
 }
 
-/// The only id of a path.
+/// Returns the only id of a path.
 fn id(path: PathIds<1>) -> Result<Uuid, ApiFailure> {
     let [id] = ids(path)?;
     Ok(id)
 }
 
-/// A response with one version.
+/// Returns the response with one version.
 fn one(version: &CredentialVersion) -> Result<Response, ApiFailure> {
     rendered(&VersionBody::of(version).map_err(failed)?)
 }
 
-/// A response with an array of versions.
+/// Returns the response with an array of versions.
 async fn many(versions: Vec<CredentialVersion>) -> Result<Response, ApiFailure> {
     rendered_versions(versions, |versions| {
         let bodies: Vec<_> = versions

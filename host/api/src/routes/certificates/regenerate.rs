@@ -84,7 +84,7 @@ impl RegenerateRequest {
     }
 }
 
-/// What the description says of it.
+/// Describes the operation.
 pub(crate) fn describe() -> Described {
     Described::new("regenerateCertificate", Tag::Certificates, "Regenerates a certificate")
         .optional_body::<RegenerateRequest>()

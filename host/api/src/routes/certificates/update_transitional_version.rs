@@ -72,7 +72,7 @@ impl UpdateTransitionalVersionRequest {
     }
 }
 
-/// What the description says of it.
+/// Describes the operation.
 pub(crate) fn describe() -> Described {
     Described::new("updateTransitionalVersion", Tag::Certificates, "Moves the transitional flag to another version, or takes it away")
         .text("An authority is replaced in three steps: it is regenerated as transitional; the flag is moved to the old version, so that \
@@ -88,7 +88,7 @@ pub(crate) fn describe() -> Described {
         .fails(422, "The body has a member that is not known.")
 }
 
-/// Moves the flag and answers with the current versions.
+/// Moves the flag and responds with the current versions.
 pub(crate) async fn handler(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,

@@ -15,7 +15,7 @@ use crate::{
     route::PathIds,
 };
 
-/// Which versions.
+/// The requested versions.
 struct VersionsRequest {
     selection: VersionSelection,
 }
@@ -31,7 +31,7 @@ impl VersionsRequest {
     }
 }
 
-/// What the description says of it.
+/// Describes the operation.
 pub(crate) fn describe() -> Described {
     Described::new(
         "listCertificateVersions",
@@ -56,7 +56,7 @@ pub(crate) fn describe() -> Described {
     .fails(413, "The response would be too large.")
 }
 
-/// Answers with all versions, newest first, or with the current ones.
+/// Responds with all versions, newest first, or with the current ones.
 pub(crate) async fn handler(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,

@@ -12,7 +12,7 @@ use crate::{
     route::PathIds,
 };
 
-/// What the description says of it.
+/// Describes the operation.
 pub(crate) fn describe() -> Described {
     Described::new("getVersionById", Tag::Credentials, "Reads one version")
         .answer::<Version>(200, "The version.")
@@ -23,7 +23,7 @@ pub(crate) fn describe() -> Described {
         )
 }
 
-/// Answers with one version. What is no UUID is an id that nothing has.
+/// Returns one version. An id that is not a UUID is treated as unknown.
 pub(crate) async fn handler(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,

@@ -1,4 +1,4 @@
-//! What the server says of itself, and what it says where there is nothing.
+//! Operations of the server itself, and the failure for unknown paths.
 
 pub(crate) mod health;
 pub(crate) mod info;
@@ -9,7 +9,7 @@ use axum::http::StatusCode;
 
 use crate::response::ApiFailure;
 
-/// What fails for a path that is not there.
+/// Returns the failure for an unknown path.
 pub(crate) fn no_such_path() -> ApiFailure {
     ApiFailure::new(StatusCode::NOT_FOUND, "there is nothing at this path")
 }

@@ -47,7 +47,7 @@ impl AmendRequest {
     }
 }
 
-/// What the description says of it.
+/// Describes the operation.
 pub(crate) fn describe() -> Described {
     Described::new(
         "amendPermission",
@@ -72,7 +72,7 @@ pub(crate) fn describe() -> Described {
     )
 }
 
-/// Replaces the operations of a permission and answers with it.
+/// Replaces the operations of a permission and responds with it.
 pub(crate) async fn handler(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
@@ -83,7 +83,7 @@ pub(crate) async fn handler(
     let request = AmendRequest::read(&body)
         .map_err(|cause| ApiFailure::body(&cause, Endpoint::Permission))?;
     let operations = request.operations().map_err(failed)?;
-    // A permission that is not there has no event of its own to tell it.
+    // If the permission does not exist, no event of its own contains these details.
     let details = json!({"operations": operation_names(operations)});
     caller.trail().tell_details(details);
     let amended = api.permissions.amend(&caller, id(path)?, operations).await;

@@ -13,7 +13,7 @@ use crate::{
     route::PathIds,
 };
 
-/// What the description says of it.
+/// Describes the operation.
 pub(crate) fn describe() -> Described {
     Described::new("deletePermission", Tag::Permissions, "Deletes a permission")
         .answer::<PermissionBody<'_>>(200, "The permission that was deleted.")
@@ -25,7 +25,7 @@ pub(crate) fn describe() -> Described {
         )
 }
 
-/// Deletes a permission and answers with it.
+/// Deletes a permission and responds with it.
 pub(crate) async fn handler(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,

@@ -13,7 +13,7 @@ use crate::{
     route::PathIds,
 };
 
-/// What the description says of it.
+/// Describes the operation.
 pub(crate) fn describe() -> Described {
     Described::new("getPermissionById", Tag::Permissions, "Reads a permission")
         .answer::<PermissionBody<'_>>(200, "The permission.")
@@ -24,7 +24,7 @@ pub(crate) fn describe() -> Described {
         )
 }
 
-/// Reads a permission and answers with it.
+/// Responds with a permission.
 pub(crate) async fn handler(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,

@@ -1,4 +1,4 @@
-//! `/api/v2/permissions`. The older `/api/v1/permissions` stands in `by_credential`.
+//! `/api/v2/permissions`. The older `/api/v1/permissions` is in `by_credential`.
 
 pub(crate) mod add;
 pub(crate) mod amend;
@@ -85,7 +85,7 @@ enum OperationSchema {
 }
 
 impl GrantRequest {
-    /// Takes the three members, and finds no others.
+    /// Takes the three fields, and rejects others.
     fn take(mut members: RequestObject<'_>) -> Result<Self, BodyRefused> {
         let path = members.take_text("path")?;
         let actor = members.take_text("actor")?;
@@ -107,7 +107,7 @@ impl GrantRequest {
     }
 }
 
-/// Reads a request that names a permission whole.
+/// Reads a request that contains a complete permission.
 async fn read_grant(request: Request, api: &Api) -> Result<Grant, ApiFailure> {
     let body = read_json_body(request, &api.limits).await?;
     let request = RequestObject::parse(&body).and_then(GrantRequest::take);
@@ -117,7 +117,7 @@ async fn read_grant(request: Request, api: &Api) -> Result<Grant, ApiFailure> {
         .map_err(failed)
 }
 
-/// Takes the member `operations`, which must be there.
+/// Takes the required field `operations`.
 fn take_operations(members: &mut RequestObject<'_>) -> Result<Vec<String>, BodyRefused> {
     let operations = members.take_texts("operations").ok().flatten();
     let operations = operations.ok_or(BodyRefused::OperationsMalformed)?;
@@ -130,14 +130,14 @@ fn take_operations(members: &mut RequestObject<'_>) -> Result<Vec<String>, BodyR
     Ok(operations)
 }
 
-/// The operations of these names.
+/// Parses operations.
 fn parsed_operations(names: &[String]) -> Result<Operations, Failure> {
     let operations = names.iter().map(|name| Operation::parse(name));
     let operations: Vec<_> = operations.collect::<Result<_, _>>()?;
     Operations::of(operations).ok_or(Failure::OperationsMissing)
 }
 
-/// Answers with a permission.
+/// Returns the response with a permission.
 fn answered(permission: Result<Permission, Failure>) -> Result<Response, ApiFailure> {
     rendered(&PermissionBody::of(&permission.map_err(failed)?))
 }
@@ -146,7 +146,7 @@ fn operation_names(operations: Operations) -> Vec<&'static str> {
     operations.iter().map(Operation::as_str).collect()
 }
 
-/// The id of a path. What is no UUID is an id that nothing has.
+/// Returns the id of a path. A segment that is not a UUID is treated as an unknown id.
 fn id(PathIds(id): PathIds<1>) -> Result<Uuid, ApiFailure> {
     let [id] = id.ok_or_else(|| failed(Failure::PermissionNotFound))?;
     Ok(id)
@@ -160,7 +160,7 @@ fn failed(failure: Failure) -> ApiFailure {
     ApiFailure::of(failure, Endpoint::Other)
 }
 
-/// A permission as it was answered.
+/// A permission in a response.
 fn example() -> Value {
     json!({
         "uuid": "1c9e6fcb-ada4-40ea-bb90-b787f15db3fb",
@@ -170,5 +170,5 @@ fn example() -> Value {
     })
 }
 
-/// How many operations may be listed in one place, each as often as it likes.
+/// Maximum number of operations in a list, including duplicates.
 const OPERATIONS_LISTED_MAX: usize = 100;

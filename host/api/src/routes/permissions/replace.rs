@@ -1,4 +1,5 @@
-//! `PUT /api/v2/permissions/{permission_id}`: replaces a permission, which keeps its path and its actor.
+//! `PUT /api/v2/permissions/{permission_id}`: replaces the operations of a permission; its path and actor must stay the
+//! same.
 
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ use crate::{
 };
 use serde_json::json;
 
-/// What the description says of it.
+/// Describes the operation.
 pub(crate) fn describe() -> Described {
     Described::new("replacePermission", Tag::Permissions, "Replaces the operations of a permission, which keeps its path and its actor")
         .body::<GrantRequest>()
@@ -31,7 +32,7 @@ pub(crate) fn describe() -> Described {
         .fails(422, "`operations` is missing or not an array of known operations, or the body has an unknown field.")
 }
 
-/// Replaces a permission and answers with it.
+/// Replaces a permission and responds with it.
 pub(crate) async fn handler(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
@@ -39,7 +40,7 @@ pub(crate) async fn handler(
     request: Request,
 ) -> Result<Response, ApiFailure> {
     let grant = read_grant(request, &api).await?;
-    // A permission that is not there has no event of its own to tell it.
+    // If the permission does not exist, no event of its own contains these details.
     let details = granted(&grant.actor, Some(grant.operations));
     caller.trail().tell_details(details);
     let replaced = api.permissions.replace(&caller, id(path)?, &grant).await;

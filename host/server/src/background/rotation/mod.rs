@@ -50,8 +50,8 @@ pub(crate) struct Counts {
     pub(crate) rotated: u64,
     /// Versions that can't be decrypted.
     pub(crate) failed: u64,
-    /// Versions of inactive keys left, counted at the beginning, minus those done. Before anything new is found, they
-    /// are not counted, and this is `failed`.
+    /// The number of versions of inactive keys left: counted when the pass first finds something new, then reduced by each
+    /// batch. Until then, it equals `failed`.
     pub(crate) remaining: u64,
 }
 
@@ -194,7 +194,7 @@ impl<R: Reporter> Work for Rotation<R> {
 struct KnownFailures(HashSet<Uuid>);
 
 impl KnownFailures {
-    /// Returns whether the failure is new. If the set is full, none is.
+    /// Returns whether the failure is new. If the set is full, no failure is new.
     fn insert(&mut self, version_id: Uuid) -> bool {
         self.0.len() < KNOWN_FAILURES_MAX && self.0.insert(version_id)
     }

@@ -105,8 +105,7 @@ impl Command {
                 ));
                 return Ok(ExitCode::SUCCESS);
             }
-            // An incomplete turn means that the lease was lost, or that another key became active, which is checked
-            // first.
+            // An incomplete run means that the lease was lost, or that another key became active, which is checked first.
             let completed = self
                 .rotation
                 .completed()
