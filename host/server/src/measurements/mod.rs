@@ -5,7 +5,7 @@
 //! database at a limited rate (`stored.rs`).
 //!
 //! To add a metric, name it, with its unit last, in the crate that records it. Describe it there, and add a row to the table
-//! in `host/README.md`. No label may contain a value that a caller chooses.
+//! in `host/docs/metrics.md`. No label may contain a value that a caller chooses.
 
 mod handshakes;
 mod retention;
