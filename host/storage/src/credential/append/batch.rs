@@ -3,8 +3,8 @@
 //! The slow part of a commit is the flush of the disk, and serializable transactions that look up neighbouring names conflict.
 //! So versions that arrive while others are written are added together, by a read-committed transaction that locks the rows of
 //! the credentials. For the versions that [`is_batched`] accepts, that is as safe as a serializable transaction;
-//! `host/docs/decisions/storage.md` explains why. A version that does not fit, and each version of a batch that conflicts with another transaction,
-//! is added by its own serializable transaction, which determines the reason.
+//! `host/docs/decisions/storage.md` explains why. A version that does not fit, and each version of a batch that conflicts with
+//! another transaction, is added by its own serializable transaction, which determines the reason.
 
 mod statements;
 
