@@ -35,10 +35,10 @@ pub fn ended(child: &mut Child) -> ExitStatus {
 /// exit may be missed.
 #[track_caller]
 pub(crate) fn memory_at_most(mut child: Child) -> u64 {
-    let told = format!("/proc/{}/status", child.id());
+    let path = format!("/proc/{}/status", child.id());
     let mut peak = 0;
     loop {
-        let status = fs::read_to_string(&told).unwrap_or_default();
+        let status = fs::read_to_string(&path).unwrap_or_default();
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
         let kibibytes = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
         peak = peak.max(kibibytes.unwrap_or_default());

@@ -235,7 +235,7 @@ impl Server {
 
     /// Makes the server reopen its audit trail, and returns the log line with the result.
     pub async fn reopen_audit_trail(&self) -> String {
-        self.hang_up("opened anew").await
+        self.hang_up("the audit trail").await
     }
 
     /// Reconfigures the server, makes it reload its plugins, and returns the log line with the result.
@@ -246,14 +246,14 @@ impl Server {
 
     /// Sends SIGHUP and returns the first new log line with these words.
     async fn hang_up(&self, words: &str) -> String {
-        let told = |log: &str| -> Vec<String> {
+        let matching = |log: &str| -> Vec<String> {
             let lines = log.lines().filter(|line| line.contains(words));
             lines.map(str::to_owned).collect()
         };
-        let before = told(&self.log()).len();
+        let before = matching(&self.log()).len();
         self.signal("HUP");
         for _ in 0..READY_POLLS_MAX {
-            if let Some(line) = told(&self.log()).get(before) {
+            if let Some(line) = matching(&self.log()).get(before) {
                 return line.clone();
             }
             tokio::time::sleep(READY_POLL).await;

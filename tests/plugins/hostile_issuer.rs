@@ -37,19 +37,19 @@ struct Signed {
 
 #[tokio::test]
 async fn requested_certificate_is_signed() {
-    told(&body_of_leaf, DURATION_DAYS, "signed ").await;
+    reported(&body_of_leaf, DURATION_DAYS, "signed ").await;
 }
 
 #[tokio::test]
 async fn ca_certificate_is_refused_unless_requested() {
     let words = "refused: the basic constraints must be there, and must assert an authority only if one was requested";
-    told(&|signed| body(&signed.intermediate), DURATION_DAYS, words).await;
+    reported(&|signed| body(&signed.intermediate), DURATION_DAYS, words).await;
 }
 
 #[tokio::test]
 async fn other_issuer_name_is_refused() {
     let words = "refused: the issuer must be the subject of the issuer's certificate";
-    told(
+    reported(
         &|signed| body(&signed.of_other_issuer),
         DURATION_DAYS,
         words,
@@ -60,32 +60,32 @@ async fn other_issuer_name_is_refused() {
 #[tokio::test]
 async fn issuers_own_key_is_refused() {
     let with_own_key = |signed: &Signed| with_key(signed, &public_key(&signed.root));
-    told(&with_own_key, DURATION_DAYS, OWN_KEY_REFUSED).await;
+    reported(&with_own_key, DURATION_DAYS, OWN_KEY_REFUSED).await;
 }
 
 #[tokio::test]
 async fn issuers_own_key_is_refused_in_another_encoding() {
     let in_another_form = |signed: &Signed| with_key(signed, &hybrid(&public_key(&signed.root)));
-    told(&in_another_form, DURATION_DAYS, OWN_KEY_REFUSED).await;
+    reported(&in_another_form, DURATION_DAYS, OWN_KEY_REFUSED).await;
 }
 
 #[tokio::test]
 async fn longer_validity_than_requested_is_refused() {
     let words = "refused: the validity must not be longer than was requested";
-    told(&body_of_leaf, DURATION_DAYS + 1, words).await;
+    reported(&body_of_leaf, DURATION_DAYS + 1, words).await;
 }
 
 #[tokio::test]
 async fn unknown_critical_extension_is_refused() {
     let with_unknown = |signed: &Signed| replaced(&body_of_leaf(signed), KEY_USAGE, UNKNOWN);
     let words = "refused: only basic constraints, key usage, extended key usage and subject alternative name may be critical";
-    told(&with_unknown, DURATION_DAYS, words).await;
+    reported(&with_unknown, DURATION_DAYS, words).await;
 }
 
 const OWN_KEY_REFUSED: &str = "refused: the public key must not be the issuer's own";
 
 /// Asserts the result of signing such a body, for an issuer with a key of each type.
-async fn told(wanted: &dyn Fn(&Signed) -> Vec<u8>, days: i64, words: &str) {
+async fn reported(wanted: &dyn Fn(&Signed) -> Vec<u8>, days: i64, words: &str) {
     let server = server().await;
     for key_type in KEY_TYPES {
         let signed = signed(&server, key_type).await;

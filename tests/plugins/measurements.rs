@@ -104,8 +104,8 @@ async fn metrics_distinguish_random_and_derived_generators() {
     let server = server("none", "none", "deadline_ms = 10000").await;
     let scrape = server.scrape().await;
     for (plugin, conforms) in [("hostile", 0.0), ("password", 1.0), ("rsa", 1.0)] {
-        let told = scrape.sum("keywright_plugin_entropy_conforms", &[("plugin", plugin)]);
-        assert_eq!(told, Some(conforms), "{plugin}");
+        let reported = scrape.sum("keywright_plugin_entropy_conforms", &[("plugin", plugin)]);
+        assert_eq!(reported, Some(conforms), "{plugin}");
     }
 }
 

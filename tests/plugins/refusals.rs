@@ -227,8 +227,8 @@ fn sandbox_settings_out_of_range_are_rejected() {
         let options = Options::default()
             .without_plugins()
             .environment(&variable, &value.to_string());
-        let told = format!("the sandbox setting {setting} must be from 1 to {max}");
-        assert_refused(&options, &[&told]);
+        let reported = format!("the sandbox setting {setting} must be from 1 to {max}");
+        assert_refused(&options, &[&reported]);
     }
 }
 

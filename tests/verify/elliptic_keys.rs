@@ -76,7 +76,7 @@ async fn openssh_loads_each_pair_agrees_on_its_public_key_and_fingerprint_and_si
             assert_eq!(listed.trim_end(), expected);
         }
 
-        let message = files.write("message", "what is signed");
+        let message = files.write("message", "signed message");
         ssh_keygen(
             &["-Y", "sign", "-f", &private_key, "-n", "test", &message],
             "",
@@ -86,12 +86,12 @@ async fn openssh_loads_each_pair_agrees_on_its_public_key_and_fingerprint_and_si
         let verify = [
             "-Y", "verify", "-f", &signers, "-I", "ada", "-n", "test", "-s", &signature,
         ];
-        let verdict = ssh_keygen(&verify, "what is signed");
+        let verdict = ssh_keygen(&verify, "signed message");
         assert!(
             verdict.starts_with("Good \"test\" signature for ada"),
             "{verdict}"
         );
-        let forged = Program::run("ssh-keygen", &verify, "what was not signed");
+        let forged = Program::run("ssh-keygen", &verify, "another message");
         assert!(
             forged.errors.contains("incorrect signature"),
             "{}",
@@ -120,7 +120,7 @@ async fn openssl_finds_each_pair_valid_agrees_on_its_public_key_and_signs() {
         let derived = openssl(&["pkey", "-in", &private_key, "-pubout"]);
         assert_eq!(version["value"]["public_key"], derived);
 
-        let message = files.write("message", "what is signed");
+        let message = files.write("message", "signed message");
         let signature = files.path("signature");
         let signature = signature.to_str().unwrap();
         let digest: &[&str] = match credential_type {
@@ -143,7 +143,7 @@ async fn openssl_finds_each_pair_valid_agrees_on_its_public_key_and_signs() {
             verdict.contains("Signature Verified Successfully"),
             "{verdict}"
         );
-        let forged = files.write("forged", "what was not signed");
+        let forged = files.write("forged", "another message");
         let forged = Program::run("openssl", &[&verify[..], &[&forged]].concat(), "");
         assert!(!forged.is_success, "{forged:?}");
     }

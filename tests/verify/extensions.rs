@@ -1,4 +1,4 @@
-//! What `openssl x509 -text` says of a certificate, against what was asked for.
+//! The extensions that `openssl x509 -text` prints, compared with the requested ones.
 
 #![expect(
     clippy::unwrap_used,

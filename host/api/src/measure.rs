@@ -30,13 +30,10 @@ pub fn describe_metrics() {
         REQUEST_DURATION,
         "How long it took until the answers to requests began, by route and method, in seconds."
     );
-    describe_gauge!(
-        REQUESTS_IN_PROGRESS,
-        "Requests that have begun and are not answered yet."
-    );
+    describe_gauge!(REQUESTS_IN_PROGRESS, "Requests without a response so far.");
     describe_counter!(
         REQUESTS_REFUSED,
-        "Requests that were refused because too many were made or under way, by reason."
+        "Authenticated requests that were refused because of a limit, by reason."
     );
     for reason in [
         RefusedFor::ActorPlaces,

@@ -101,7 +101,7 @@ async fn replace(
     match loaded_again(&file, cache_keys).await {
         Ok((runtime, in_use)) => {
             plugins.replace(runtime);
-            tracing::info!("the plugins were loaded again: new calls use them");
+            tracing::info!("reloaded the plugins: new calls use them");
             Some(in_use)
         }
         Err(reasons) => {

@@ -103,7 +103,7 @@ pub async fn back_up(
         return Err(DatabaseUnusable::SchemaAbsent { database }.into());
     }
     let target = Target::new(target, &source.path, may_replace)?;
-    let partial = Partial::beside(&target)?;
+    let partial = Partial::next_to(&target)?;
     copy(&reader, partial.path(), progressed).await?;
     let counted = verify(source, partial.path(), &applied).await?;
     reader.close().await;
@@ -183,7 +183,7 @@ struct Partial {
 
 impl Partial {
     /// Creates the file in the folder of the target, so that it can be renamed to it.
-    fn beside(target: &Target) -> Result<Self, BackupFailed> {
+    fn next_to(target: &Target) -> Result<Self, BackupFailed> {
         let made = || {
             let folder = tempfile::Builder::new()
                 .prefix(".keywright-backup-")

@@ -19,7 +19,7 @@ pub(crate) enum NotBuilt {
 }
 
 /// Builds a file or a folder, unless it was built from the same inputs: files, and folders with all files below them. If a tool
-/// is missing, removes what was built before and prints what is skipped.
+/// is missing, removes earlier builds and prints the skipped ones.
 ///
 /// # Errors
 /// If the build fails although its tools are installed.

@@ -1,5 +1,5 @@
-//! What stands in a generated certificate, read back by another X.509 implementation.
-#![expect(clippy::unwrap_used, reason = "a test may fail where it stands")]
+//! The contents of generated certificates, as another X.509 implementation parses them.
+#![expect(clippy::unwrap_used, reason = "a panic fails the test")]
 
 mod common;
 

@@ -49,22 +49,34 @@ async fn permission_changes_are_audited_with_actor_and_operations() {
     let by_credential = "/api/v1/permissions?credential_name=/a&actor=someone";
     let body =
         |operations: &[&str]| json!({"path": "/a", "actor": "someone", "operations": operations});
-    let told = |operations: &[&str]| json!({"actor": "someone", "operations": operations});
+    let reported = |operations: &[&str]| json!({"actor": "someone", "operations": operations});
     let write = json!({"operations": ["write"]});
     let (patch, put, delete) = (Method::PATCH, Method::PUT, Method::DELETE);
     let post = Method::POST;
     let all = "/api/v2/permissions";
     for (method, path, body, status, details) in [
-        (&patch, one.as_str(), write.clone(), 200, told(&["write"])),
+        (
+            &patch,
+            one.as_str(),
+            write.clone(),
+            200,
+            reported(&["write"]),
+        ),
         (
             &put,
             &one,
             body(&["read", "delete"]),
             200,
-            told(&["read", "delete"]),
+            reported(&["read", "delete"]),
         ),
-        (&post, all, body(&["write"]), 409, told(&["write"])),
-        (&delete, &one, Value::Null, 200, told(&["read", "delete"])),
+        (&post, all, body(&["write"]), 409, reported(&["write"])),
+        (
+            &delete,
+            &one,
+            Value::Null,
+            200,
+            reported(&["read", "delete"]),
+        ),
         (
             &delete,
             by_credential,
@@ -72,10 +84,16 @@ async fn permission_changes_are_audited_with_actor_and_operations() {
             404,
             json!({"actor": "someone"}),
         ),
-        (&post, all, body(&["read"]), 201, told(&["read"])),
-        (&delete, by_credential, Value::Null, 204, told(&["read"])),
+        (&post, all, body(&["read"]), 201, reported(&["read"])),
+        (
+            &delete,
+            by_credential,
+            Value::Null,
+            204,
+            reported(&["read"]),
+        ),
         (&patch, UNKNOWN, write.clone(), 404, write.clone()),
-        (&put, UNKNOWN, body(&["read"]), 404, told(&["read"])),
+        (&put, UNKNOWN, body(&["read"]), 404, reported(&["read"])),
         (&delete, UNKNOWN, Value::Null, 404, Value::Null),
     ] {
         let mut request = server.authorized(method.clone(), path);

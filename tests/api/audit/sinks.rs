@@ -105,8 +105,8 @@ async fn with_continue_requests_succeed_on_a_full_disk() {
         given::set_value(&server, name, "v").await;
     }
     let log = server.log();
-    let told = log.matches("goes on without its audit events").count();
-    assert_eq!(told, 3, "{log}");
+    let reported = log.matches("goes on without its audit events").count();
+    assert_eq!(reported, 3, "{log}");
     fs::remove_file(&file).unwrap();
     server.reopen_audit_trail().await;
     given::set_value(&server, "/d", "v").await;
@@ -165,7 +165,7 @@ async fn a_trail_that_cannot_be_reopened_stays_in_the_old_file() {
     fs::rename(&file, &moved).unwrap();
     fs::create_dir(&file).unwrap();
     let said = server.reopen_audit_trail().await;
-    assert!(said.contains("could not be opened anew"), "{said}");
+    assert!(said.contains("could not reopen the audit trail"), "{said}");
     given::set_value(&server, "/a", "v").await;
     let old = fs::read_to_string(&moved).unwrap();
     assert_eq!(names(&parsed(&old)), ["/a"]);

@@ -113,9 +113,9 @@ impl StubProvider {
     /// A provider below this path; only its discovery document has the address of its keys.
     pub(super) fn start(path: &'static str, keys: &[&Signer]) -> Self {
         let state = Arc::new(Mutex::new(State::default()));
-        let told = Arc::clone(&state);
+        let reported = Arc::clone(&state);
         let provider = Self {
-            stub: Stub::start(move |asked, _, _| told.lock().unwrap().answer(asked)),
+            stub: Stub::start(move |asked, _, _| reported.lock().unwrap().answer(asked)),
             path,
             state,
         };

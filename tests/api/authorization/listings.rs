@@ -49,7 +49,7 @@ async fn searches_list_readable_credentials_in_the_usual_order() {
 async fn signs_in_the_full_list_names_only_listed_certificates() {
     let (_server, reader) = server_with_chain(&["/ca", "/a/b/*"]).await;
     let all = reader.get("/api/v1/certificates").await.expect(200).json();
-    let told: Vec<_> = all["certificates"]
+    let reported: Vec<_> = all["certificates"]
         .as_array()
         .unwrap()
         .iter()
@@ -57,7 +57,7 @@ async fn signs_in_the_full_list_names_only_listed_certificates() {
         .collect();
     // `/ca` signed `/a/nested` and `/hidden/other`, too.
     assert_eq!(
-        told,
+        reported,
         [(json!("/a/b/leaf"), json!([])), (json!("/ca"), json!([])),]
     );
 }

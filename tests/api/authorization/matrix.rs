@@ -77,7 +77,7 @@ impl Matrix {
         for (grant, callers) in &refused {
             for caller in *callers {
                 let answer = send(caller, (case.request)(&world)).await;
-                self.assert_refused(case, &world, &answer, &told(case, grant, caller));
+                self.assert_refused(case, &world, &answer, &reported(case, grant, caller));
             }
         }
         let after = world.all_versions(&self.server).await;
@@ -86,7 +86,7 @@ impl Matrix {
             for caller in *callers {
                 world.prepare(&self.server, case).await;
                 let answer = send(caller, (case.request)(&world)).await;
-                let what = told(case, grant, caller);
+                let what = reported(case, grant, caller);
                 assert_eq!(answer.status, case.status, "{what}: {answer:?}");
                 if case.lacking == Lacking::Hidden {
                     assert_eq!(listed(&answer, world.name(IT)), 1, "{what}: {answer:?}");
@@ -154,6 +154,6 @@ fn listed(answer: &Answer, name: &str) -> usize {
     items.filter(|item| item["name"] == name).count()
 }
 
-fn told(case: &Case, grant: &Grant, caller: &Caller) -> String {
+fn reported(case: &Case, grant: &Grant, caller: &Caller) -> String {
     format!("{} by {} with {grant:?}", case.name, caller.actor())
 }

@@ -19,7 +19,10 @@ async fn absent_and_forbidden_credentials_get_the_same_response() {
     let callers = grants::callers(&server, &clients, 0).await;
     let developer = server.as_client("developer").await;
     let mut compared = 0;
-    for case in cases::all().iter().filter(|case| is_told_apart(case)) {
+    for case in cases::all()
+        .iter()
+        .filter(|case| differs_by_existence(case))
+    {
         let there = World::of(&server, case).await;
         let absent = World::absent(case, &there);
         for caller in &callers {
@@ -46,7 +49,7 @@ async fn absent_and_forbidden_credentials_get_the_same_response() {
 }
 
 /// Whether a refusal could disclose existence, and the request names the resource of the permission.
-fn is_told_apart(case: &Case) -> bool {
+fn differs_by_existence(case: &Case) -> bool {
     let names_it = !matches!(
         case.name,
         "bulk-through"

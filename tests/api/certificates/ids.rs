@@ -38,9 +38,9 @@ async fn an_id_that_no_certificate_has_is_404() {
         &version,
     ] {
         for request in requests(id, &version) {
-            let told = format!("{request:?}");
+            let reported = format!("{request:?}");
             let answer = send(&server, request).await;
-            assert_eq!(answer.status, 404, "{told}: {answer:?}");
+            assert_eq!(answer.status, 404, "{reported}: {answer:?}");
             answer.error();
         }
     }

@@ -60,7 +60,7 @@ async fn a_ciphertext_copied_to_another_row_is_refused_undisclosed() {
         let refused = server.get(path).await.expect(500);
         assert_eq!(
             refused.error(),
-            "the stored value could not be decrypted: it was changed, or does not belong where it stands"
+            "the stored value could not be decrypted: its ciphertext was modified or moved from another record"
         );
         assert!(!refused.body.contains("canary-"), "{}", refused.body);
     }

@@ -79,6 +79,6 @@ fn half(server: &Server, number: u8) -> (RawConnection, String) {
 const REQUESTS: u8 = 5;
 
 /// The log message at the beginning of a shutdown.
-const ENDING: &str = "ending: requests under way are finished";
+const ENDING: &str = "shutting down: completing requests in progress";
 
 const POLL: Duration = Duration::from_millis(5);

@@ -86,8 +86,8 @@ fn start_fails_naming_the_setting_of_an_address_in_use() {
     let address = taken.local_addr().unwrap();
     let section = format!("[management]\nlisten = \"{address}\"");
     let refusal = Server::refusal(&Options::default().extra(&section));
-    let told = format!("listening on {address} (management.listen): Address already in use");
-    assert!(refusal.contains(&told), "{refusal}");
+    let reported = format!("listening on {address} (management.listen): Address already in use");
+    assert!(refusal.contains(&reported), "{refusal}");
 }
 
 #[tokio::test]

@@ -23,19 +23,19 @@ async fn the_trusted_cas_are_named_to_clients() {
     let authorities = [Authority::root("clients"), Authority::root("other clients")];
     let server = server_knowing(&authorities.each_ref()).await;
     for version in VERSIONS {
-        let told = connect(&server, version, None);
-        let (_, names) = told
+        let reported = connect(&server, version, None);
+        let (_, names) = reported
             .split_once("Acceptable client certificate CA names")
             .unwrap();
         let names: Vec<_> = names.lines().skip(1).take(2).collect();
-        assert_eq!(names, ["CN = clients", "CN = other clients"], "{told}");
+        assert_eq!(names, ["CN = clients", "CN = other clients"], "{reported}");
     }
     let server = Server::start().await;
     for version in VERSIONS {
-        let told = connect(&server, version, None);
+        let reported = connect(&server, version, None);
         assert!(
-            told.contains("No client certificate CA names sent"),
-            "{told}"
+            reported.contains("No client certificate CA names sent"),
+            "{reported}"
         );
     }
 }
@@ -52,12 +52,12 @@ async fn an_expired_certificate_ends_the_handshake_with_alert_46() {
         .clone()
         .with(|parameters| parameters.not_after = date_time_ymd(2021, 1, 1));
     for version in VERSIONS {
-        let told = connect(&server, version, Some(&authority.issue(&contents)));
-        assert!(told.contains("HTTP/1.1 200 OK"), "{told}");
-        assert!(!told.contains("alert"), "{told}");
-        let told = connect(&server, version, Some(&authority.issue(&expired)));
-        assert!(told.contains("SSL alert number 46"), "{told}");
-        assert!(!told.contains("HTTP/1.1"), "{told}");
+        let reported = connect(&server, version, Some(&authority.issue(&contents)));
+        assert!(reported.contains("HTTP/1.1 200 OK"), "{reported}");
+        assert!(!reported.contains("alert"), "{reported}");
+        let reported = connect(&server, version, Some(&authority.issue(&expired)));
+        assert!(reported.contains("SSL alert number 46"), "{reported}");
+        assert!(!reported.contains("HTTP/1.1"), "{reported}");
     }
 }
 
@@ -75,6 +75,6 @@ fn connect(server: &Server, version: &str, holder: Option<&Holder>) -> String {
         arguments.extend(["-cert", &chain, "-key", &key]);
     }
     let request = "GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n";
-    let told = Program::run("openssl", &arguments, request);
-    told.output + &told.errors
+    let reported = Program::run("openssl", &arguments, request);
+    reported.output + &reported.errors
 }

@@ -16,11 +16,11 @@ async fn each_deleted_version_is_audited_with_its_policy() {
     let all = set_times(&server, "/a/b", 4).await;
     after_a_run(&[&server]).await;
     let events = events(&server);
-    let told: Vec<&str> = events
+    let reported: Vec<&str> = events
         .iter()
         .map(|event| event["version_id"].as_str().unwrap())
         .collect();
-    assert_eq!(told, [&all[0], &all[1]]);
+    assert_eq!(reported, [&all[0], &all[1]]);
     let certificate = &events[0];
     let mut expected = json!({
         "actor": "keywright:retention",

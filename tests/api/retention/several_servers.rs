@@ -17,15 +17,15 @@ async fn of_several_servers_one_deletes_and_another_takes_over() {
         set_times(&one, &format!("/a/{number}"), 4).await;
     }
     after_a_run(&[&one, &two]).await;
-    let mut told: Vec<String> = Vec::new();
+    let mut reported: Vec<String> = Vec::new();
     for event in [events(&one), events(&two)].concat() {
         assert_eq!(event["status"], 200);
-        told.push(event["version_id"].as_str().unwrap().to_owned());
+        reported.push(event["version_id"].as_str().unwrap().to_owned());
     }
-    assert_eq!(told.len(), 8 * 3);
-    told.sort();
-    told.dedup();
-    assert_eq!(told.len(), 8 * 3);
+    assert_eq!(reported.len(), 8 * 3);
+    reported.sort();
+    reported.dedup();
+    assert_eq!(reported.len(), 8 * 3);
     drop(one.kill());
     set_times(&two, "/a/0", 2).await;
     let before = runs(&[&two]).await;

@@ -34,9 +34,9 @@ async fn undecryptable_versions_are_logged_once_and_skipped() {
     until_logged(&server, "stopped rotating encryption keys").await;
     assert_values(&server, &values).await;
     for id in &damaged {
-        let told = "can't be rotated to the active encryption key";
+        let reported = "can't be rotated to the active encryption key";
         let log = server.log();
-        let lines = log.lines().filter(|line| line.contains(told));
+        let lines = log.lines().filter(|line| line.contains(reported));
         assert_eq!(lines.filter(|line| line.contains(id)).count(), 1, "{id}");
         server.get(&format!("/api/v1/data/{id}")).await.expect(500);
     }

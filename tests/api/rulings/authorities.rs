@@ -30,10 +30,10 @@ async fn signs(server: &Server, authority: &str) -> Value {
 /// The names in the response to a bulk regeneration, after asserting that the dry run lists the same.
 async fn bulk_regenerated(server: &Server, authority: &str) -> Value {
     let body = json!({"signed_by": authority, "dry_run": true});
-    let told = server.post("/api/v1/bulk-regenerate", body).await;
+    let reported = server.post("/api/v1/bulk-regenerate", body).await;
     let done = server.bulk_regenerate(authority).await.expect(200).json();
     assert_eq!(
-        told.expect(200).json()["regenerated_credentials"],
+        reported.expect(200).json()["regenerated_credentials"],
         done["regenerated_credentials"]
     );
     done["regenerated_credentials"].clone()

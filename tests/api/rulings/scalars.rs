@@ -275,8 +275,8 @@ async fn row_04_booleans_of_bodies_are_accepted_as_words_and_digits() {
             assert_eq!(mode.expect(200).json()["read_only_mode"], is_read_only);
         }
         let body = format!(r#"{{"signed_by":"/c","dry_run":{yes}}}"#);
-        let told = send(&server, Method::POST, "/api/v1/bulk-regenerate", body).await;
-        assert_eq!(told.expect(200).json()["dry_run"], true);
+        let reported = send(&server, Method::POST, "/api/v1/bulk-regenerate", body).await;
+        assert_eq!(reported.expect(200).json()["dry_run"], true);
         let current = format!("/api/v1/data?name=/c&current={}", yes.trim_matches('"'));
         assert_eq!(
             given::data(&server.get(&current).await.expect(200)).len(),

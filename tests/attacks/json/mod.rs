@@ -19,10 +19,10 @@ use serde_json::json;
 use crate::alive::{assert_alive, assert_no_fault};
 use corpus::{DEPTH_MAX, Fault, Input, inputs, nested};
 
-/// A body with a place for a hostile text, where `@` stands: the method, the path, the body, and the levels around the place.
+/// A body with a place for a hostile text, marked by `@`: the method, the path, the body, and the levels around the place.
 pub(crate) type Body = (&'static str, &'static str, &'static str, usize);
 
-/// Each endpoint that takes a body. In a path, `CERTIFICATE` stands for the id of a certificate.
+/// Each endpoint that takes a body. In a path, `CERTIFICATE` represents the id of a certificate.
 pub(crate) const BODIES: [Body; 21] = [
     (
         "PUT",
@@ -259,7 +259,7 @@ async fn no_key_smuggles_another_type_than_is_written() {
     assert!(server.versions("/s").await.is_empty());
 }
 
-/// The errors for bodies never repeat what stands in them.
+/// The errors for bodies never repeat their contents.
 #[tokio::test]
 async fn no_error_repeats_a_value() {
     let server = Server::start().await;
@@ -274,7 +274,7 @@ async fn no_error_repeats_a_value() {
         assert!(!answer.body.contains("hunter2"), "{}", answer.body);
         let is_json = answer
             .header(CONTENT_TYPE.as_str())
-            .is_some_and(|told| told.contains("json"));
+            .is_some_and(|text| text.contains("json"));
         assert!(is_json, "{answer:?}");
     }
     assert!(!server.whole_log().await.contains("hunter2"));

@@ -243,7 +243,7 @@ async fn an_svid_is_bulk_regenerated_and_converges_with_its_ca() {
 
     // Without the plugin, nothing can be generated: the response names the credential.
     let log = server.reload_plugins(&Options::default()).await;
-    assert!(log.contains("the plugins were loaded again"), "{log}");
+    assert!(log.contains("reloaded the plugins"), "{log}");
     let refused = server.bulk_regenerate("/ca/root").await.expect(400);
     assert!(refused.error().contains("/svid/"), "{}", refused.error());
     assert_eq!(server.versions("/ca/nested").await.len(), 2);

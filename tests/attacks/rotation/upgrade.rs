@@ -45,7 +45,7 @@ fn plain(component: &Path) -> Options {
 
 async fn upgrade(server: &Server, to: &Options) {
     let log = server.reload_plugins(to).await;
-    assert!(log.contains("the plugins were loaded again"), "{log}");
+    assert!(log.contains("reloaded the plugins"), "{log}");
 }
 
 /// Waits until each credential has converged several more times, or a worker has failed.

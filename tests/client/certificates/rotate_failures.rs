@@ -25,7 +25,7 @@ fn server(first: Step) -> Stub {
     Stub::start(move |asked, before, _| {
         let mut versions = versions.lock().unwrap();
         if asked.line.starts_with("GET") {
-            return Reply::new(200, &told(asked, &versions).to_string());
+            return Reply::new(200, &reported(asked, &versions).to_string());
         }
         let step = match (asked.line.as_str(), before) {
             (INTRODUCE, 0) => first,
@@ -53,7 +53,7 @@ fn server(first: Step) -> Stub {
     })
 }
 
-fn told(asked: &Asked, versions: &str) -> Value {
+fn reported(asked: &Asked, versions: &str) -> Value {
     let flags = versions.bytes().rev().map(|kind| kind == b't').enumerate();
     if asked.line.ends_with("/versions?current=true") {
         let mut current: Vec<_> = flags.rev().map(|(id, flag)| (flag, id)).collect();
@@ -99,18 +99,18 @@ fn a_step_with_a_lost_response_counts_if_the_state_changed() {
         let run = rotate(&stub, "--next");
         let words = "but the server took the step";
         assert!(run.errors.contains(words), "{status:?}: {run:?}");
-        let told = json_of(run);
-        assert_eq!(told["steps_taken"], json!(["introduce"]));
-        assert_eq!(told["stage"], "introduced");
+        let reported = json_of(run);
+        assert_eq!(reported["steps_taken"], json!(["introduce"]));
+        assert_eq!(reported["stage"], "introduced");
         assert_eq!(introductions(&stub), 1);
 
         let stub = server(Step {
             is_done: true,
             status,
         });
-        let told = json_of(rotate(&stub, "--yes"));
+        let reported = json_of(rotate(&stub, "--yes"));
         assert_eq!(
-            told["steps_taken"],
+            reported["steps_taken"],
             json!(["introduce", "switch", "retire"])
         );
         assert_eq!(introductions(&stub), 1);

@@ -31,12 +31,12 @@ async fn yes_takes_all_remaining_steps_from_any_stage() {
         for _ in 0..taken_before {
             rotate(&shell, &["--next"]);
         }
-        let told = rotate(&shell, &["--yes"]);
-        assert_eq!(told["steps_taken"], json!(steps[taken_before..]));
-        assert_eq!(told["stage"], "not_begun");
+        let reported = rotate(&shell, &["--yes"]);
+        assert_eq!(reported["steps_taken"], json!(steps[taken_before..]));
+        assert_eq!(reported["stage"], "not_begun");
         let renewed = taken_before < 3;
-        let regenerated = told["regenerated_credentials"].as_array().unwrap();
-        assert_eq!(!regenerated.is_empty(), renewed, "{told}");
+        let regenerated = reported["regenerated_credentials"].as_array().unwrap();
+        assert_eq!(!regenerated.is_empty(), renewed, "{reported}");
     }
     // Each rotation adds one version of the CA and one of the leaf.
     for name in ["/root", "/leaf"] {
@@ -49,15 +49,18 @@ async fn resume_continues_a_rotation_but_starts_none() {
     let server = server_with_leaf().await;
     let shell = Shell::of(&server);
     for arguments in [&["--resume", "--yes"], &["--resume", "--next"]] {
-        let told = rotate(&shell, arguments);
-        assert_eq!(told["steps_taken"], json!([]));
+        let reported = rotate(&shell, arguments);
+        assert_eq!(reported["steps_taken"], json!([]));
     }
     let run = shell.run(&["certificates", "rotate", "/root", "--resume"]);
     assert!(run.expect(0).errors.contains("nothing to resume"));
     assert_eq!(server.versions("/root").await.len(), 1);
     rotate(&shell, &["--next"]);
-    let told = rotate(&shell, &["--resume", "--yes"]);
-    assert_eq!(told["steps_taken"], json!(["switch", "renew", "retire"]));
+    let reported = rotate(&shell, &["--resume", "--yes"]);
+    assert_eq!(
+        reported["steps_taken"],
+        json!(["switch", "renew", "retire"])
+    );
 }
 
 #[tokio::test]
@@ -122,12 +125,12 @@ async fn a_ca_without_a_signing_version_is_refused_with_a_remedy() {
 async fn a_ca_that_signed_nothing_skips_the_regeneration() {
     let server = Server::start().await;
     authority(&server, "/root", None).await;
-    let told = rotate(&Shell::of(&server), &["--yes"]);
+    let reported = rotate(&Shell::of(&server), &["--yes"]);
     assert_eq!(
-        told["steps_taken"],
+        reported["steps_taken"],
         json!(["introduce", "switch", "retire"])
     );
-    assert_eq!(told["regenerated_credentials"], json!([]));
+    assert_eq!(reported["regenerated_credentials"], json!([]));
 }
 
 #[tokio::test]
@@ -150,8 +153,8 @@ async fn an_unwritable_bundle_stops_the_run_before_a_step() {
         .concat(),
     );
     assert!(run.expect(1).errors.contains("absent/trusted.pem"));
-    let told = rotate(&shell, &["--status"]);
-    assert_eq!(told["stage"], "introduced");
+    let reported = rotate(&shell, &["--status"]);
+    assert_eq!(reported["stage"], "introduced");
 }
 
 #[tokio::test]

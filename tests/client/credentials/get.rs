@@ -108,7 +108,7 @@ async fn a_file_contains_only_the_value_and_has_mode_0600() {
         .expect(200);
     let shell = Shell::of(&server);
     let file = shell.file("password");
-    for before in [None, Some("longer than what is written")] {
+    for before in [None, Some("longer than the new contents")] {
         if let Some(before) = before {
             fs::write(&file, before).unwrap();
             fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();

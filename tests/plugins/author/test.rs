@@ -171,12 +171,12 @@ fn malformed_test_vectors_are_reported() {
     let workshop = Workshop::with(&["wireguard"]);
     workshop.write("wireguard.vectors.json", r#"[{"expected": 1}]"#);
     let run = workshop.plugin(&["test", "wireguard.wasm"]).expect(1);
-    for told in [
+    for reported in [
         "wireguard.vectors.json",
         "not a JSON array of objects",
         "expected",
     ] {
-        assert!(run.errors.contains(told), "{run:#?}");
+        assert!(run.errors.contains(reported), "{run:#?}");
     }
     let absent = workshop
         .plugin(&["test", "wireguard.wasm", "--vectors", "absent.json"])

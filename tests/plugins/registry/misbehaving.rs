@@ -125,14 +125,14 @@ const HANGING: Case = Case {
 #[test]
 fn registry_errors_are_reported_and_nothing_is_cached() {
     for case in CASES {
-        assert_is_told(&case, 600);
+        assert_is_reported(&case, 600);
     }
-    assert_is_told(&HANGING, 2);
+    assert_is_reported(&HANGING, 2);
 }
 
 /// Starts a server that pulls from such a registry with this time limit.
 #[track_caller]
-fn assert_is_told(case: &Case, fetch_seconds_max: u32) {
+fn assert_is_reported(case: &Case, fetch_seconds_max: u32) {
     let (manifest, component) = (case.manifest, case.component);
     let stub = Stub::start(move |asked, _, url| {
         if asked.line.contains("/manifests/") {

@@ -97,8 +97,8 @@ fn plain_http_registry_needs_token_server_on_its_host() {
 
     let other = tokens(Ipv4Addr::new(127, 0, 0, 2));
     let run = push(&workshop, &registry(other.url()).host(), &[], &[]).expect(1);
-    let told = "its token server is on another host and does not use https";
-    assert!(run.errors.contains(told), "{run:#?}");
+    let reported = "its token server is on another host and does not use https";
+    assert!(run.errors.contains(reported), "{run:#?}");
     assert_eq!(other.heads(), Vec::<String>::new());
 }
 

@@ -89,8 +89,8 @@ impl Workshop {
 }
 
 async fn reload(server: &Server, options: &Options) {
-    let told = server.reload_plugins(options).await;
-    assert!(told.contains("the plugins were loaded again"), "{told}");
+    let reported = server.reload_plugins(options).await;
+    assert!(reported.contains("reloaded the plugins"), "{reported}");
 }
 
 const UNUSED_DAYS_MAX: u64 = 2;

@@ -80,8 +80,8 @@ async fn versions_run_alongside_as_in_the_golden_table() {
     // A server has only one resolver.
     resolves(&server).await;
     for version in &VERSIONS[1..] {
-        let told = server.reload_plugins(&options(version)).await;
-        assert!(told.contains("new calls use them"), "{told}");
+        let reported = server.reload_plugins(&options(version)).await;
+        assert!(reported.contains("new calls use them"), "{reported}");
         resolves(&server).await;
         generates(&server, &VERSIONS[0]).await;
     }

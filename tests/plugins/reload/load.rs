@@ -147,8 +147,8 @@ impl Load {
     }
 
     fn failed(&self, name: &str, answer: &Answer) {
-        let told = format!("{name}: {} {}", answer.status, answer.body);
-        held(&self.failures).push(told);
+        let reported = format!("{name}: {} {}", answer.status, answer.body);
+        held(&self.failures).push(reported);
     }
 }
 

@@ -23,7 +23,7 @@ async fn call_in_progress_finishes_with_the_old_plugin() {
             return;
         }
     }
-    panic!("no call was in flight while the plugins were loaded again");
+    panic!("no call was in flight while the plugins were reloaded");
 }
 
 /// Swaps the plugin during a call that runs until its deadline. Returns whether the call was still running after the
@@ -146,10 +146,7 @@ fn with_wireguard(component: &Path) -> Options {
 
 #[track_caller]
 fn assert_loaded(expected: &str) {
-    assert!(
-        expected.contains("the plugins were loaded again"),
-        "{expected}"
-    );
+    assert!(expected.contains("reloaded the plugins"), "{expected}");
 }
 
 /// Returns the types that can be generated.

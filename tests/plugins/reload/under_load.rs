@@ -30,11 +30,11 @@ async fn reloads_under_load_fail_no_request_and_record_each_digest() {
         let mut reigns = vec![Reign::begin(before, &server).await];
         for number in 1..=SWAPS {
             load.generate_more(GENERATED_A_REIGN).await;
-            let told_at = Instant::now();
+            let signalled_at = Instant::now();
             let build = options(&builds[number % builds.len()]);
             assert_loaded(&server.reload_plugins(&build).await);
             reigns.last_mut().unwrap().ended = Instant::now();
-            reigns.push(Reign::begin(told_at, &server).await);
+            reigns.push(Reign::begin(signalled_at, &server).await);
         }
         load.generate_more(GENERATED_A_REIGN).await;
         load.end();

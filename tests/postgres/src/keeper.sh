@@ -1,5 +1,5 @@
-# Keeps a server of PostgreSQL for as long as somebody holds the other end of its standard input. Each line of it is a
-# command, answered by a line; the first answer is the folder with the server's socket. At the end nothing is left.
+# Runs a PostgreSQL server until standard input is closed. Each input line is a command, and its output is one line. The first
+# line of output is the folder of the server's socket. All files are deleted at exit.
 set -eu
 trap '' INT HUP
 programs=$1

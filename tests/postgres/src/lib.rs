@@ -1,12 +1,12 @@
-//! A server of PostgreSQL for tests, from Debian's package: started by the test run itself, and gone with it.
+//! A PostgreSQL server for tests, from Debian's package. The test run starts it, and it ends with the test run.
 //!
 //! ```ignore
 //! let Some(server) = keywright_test_postgres::shared() else { return };
 //! let url = server.new_database();
 //! ```
 //!
-//! It listens on a socket in a folder of its own and trusts whoever can open that. As PostgreSQL does not run as root, a test
-//! run of root's starts it as the user `postgres`. It keeps nothing on disk that would have to survive the machine, unless it is told to.
+//! It listens on a socket in its own folder, and trusts every process that can open the socket. PostgreSQL refuses to run as
+//! root, so root's test runs start it as the user `postgres`. It does not flush writes to disk unless a test requires it.
 
 #![expect(
     clippy::expect_used,
@@ -94,7 +94,7 @@ impl PostgresServer {
         self.url(&name)
     }
 
-    /// Runs SQL as somebody else would, and returns what is selected, one row a line.
+    /// Runs SQL with `psql`'s own connection, and returns the selected rows, one per line.
     pub fn run_at(&self, url: &str, sql: &str) -> String {
         self.run(database_name(url), sql)
     }
@@ -234,7 +234,7 @@ impl Keeper {
     fn tell(&mut self, command: &str) {
         let commands = self.commands.as_mut().unwrap();
         writeln!(commands, "{command}").unwrap();
-        assert_eq!(self.answer(), "done", "PostgreSQL did not do as told");
+        assert_eq!(self.answer(), "done", "PostgreSQL did not run the command");
     }
 
     fn answer(&mut self) -> String {
@@ -270,8 +270,8 @@ fn database_name(url: &str) -> &str {
     url.split(['/', '?']).nth(3).unwrap()
 }
 
-/// Holds a port of the loopback address that was free. It never listens: Linux gives such a port to nobody who asks for any
-/// free one, and lets bind it who asks for this one and, as PostgreSQL does, sets `SO_REUSEADDR`.
+/// Reserves a free port of the loopback address. The socket never listens, so Linux does not assign the port to programs that
+/// bind any free port. A program that sets `SO_REUSEADDR`, as PostgreSQL does, can still bind this port.
 fn reserved() -> TcpSocket {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_reuseaddr(true).unwrap();

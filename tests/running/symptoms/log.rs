@@ -13,7 +13,7 @@ use super::nothing_provokes;
 pub(super) async fn provoke(text: &str) -> String {
     let plain = Options::default().without_plugins();
     let options = match text {
-        "the TLS files can't be used: new connections use what was read before" => {
+        "could not reload the TLS files: new connections use the previous ones" => {
             return after_the_authorities_went().await;
         }
         "the new plugins can't be used: calls use those that were loaded before" => {
@@ -38,7 +38,7 @@ pub(super) async fn provoke(text: &str) -> String {
         "permissions are not enforced: every authenticated caller may do everything" => {
             plain.without_enforcement()
         }
-        "the audit trail is off: nothing tells later who read or changed what" => {
+        "the audit trail is off: reads and changes are not recorded" => {
             plain.audit("[audit]\nsink = \"off\"\n")
         }
         "an encryption password has fewer than … characters: who has the database could guess it" => {

@@ -91,7 +91,7 @@ async fn of_one_server(text: &str) -> Answer {
                 .set("/b", "value", json!("v".repeat(1_048_577)))
                 .await
         }
-        "the stored value could not be decrypted: it was changed, or does not belong where it stands" =>
+        "the stored value could not be decrypted: its ciphertext was modified or moved from another record" =>
         {
             let garbled = "update credential_version set ciphertext = nonce";
             server.run_sql(garbled).await;

@@ -76,7 +76,7 @@ impl Admission {
             }
             NoPlace::AllTaken => {
                 request_refused(RefusedFor::Places);
-                let error = "the server has as many requests under way as it takes";
+                let error = "too many requests are in progress; try again later";
                 ApiFailure::unavailable(error, FULL_RETRY_AFTER)
             }
         })

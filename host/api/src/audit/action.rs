@@ -3,7 +3,7 @@
 use axum::http::Method;
 
 /// Actions of endpoints with two actions.
-pub(crate) mod told {
+pub(crate) mod actions {
     /// A search, at the path for reading.
     pub(crate) const FIND: &str = "FIND";
     /// A regeneration, at the path for generating.

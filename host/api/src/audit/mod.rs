@@ -34,7 +34,7 @@ use axum::{
 };
 use keywright_core::authorization::Caller;
 
-pub(crate) use action::told;
+pub(crate) use action::actions;
 pub use event::AuditFormat;
 pub(crate) use event::granted;
 pub use sink::{AppendFailed, AuditSink};

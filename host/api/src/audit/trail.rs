@@ -208,8 +208,8 @@ impl AuditTrail {
             self.shared.write_on_request();
         }
         drop(left);
-        if let Ok(told) = timeout(time_max, waiting).await {
-            return told.unwrap_or(Err(Unwritten));
+        if let Ok(outcome) = timeout(time_max, waiting).await {
+            return outcome.unwrap_or(Err(Unwritten));
         }
         self.shared.timed_out(time_max);
         Err(Unwritten)

@@ -88,7 +88,7 @@ pub struct Envelope {
 pub enum SealFailure {
     /// Decryption failed. The cause is omitted so that it leaks nothing.
     #[error(
-        "the stored value could not be decrypted: it was changed, or does not belong where it stands"
+        "the stored value could not be decrypted: its ciphertext was modified or moved from another record"
     )]
     NotAuthentic,
     /// The active key has reached its limit of encryptions.

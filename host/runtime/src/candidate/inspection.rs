@@ -107,9 +107,9 @@ impl Candidate {
             plugin_version: description.plugin_version,
             entropy_bits_min: description.entropy_bits_min,
             issuer_parameter: description.issuer_parameter,
-            parameters_schema: schema(&description.told.parameters_schema),
-            value_schema: schema(&description.told.value_schema),
-            summary: description.told.summary,
+            parameters_schema: schema(&description.declared.parameters_schema),
+            value_schema: schema(&description.declared.value_schema),
+            summary: description.declared.summary,
         })
     }
 }

@@ -29,7 +29,7 @@ pub(crate) struct Description {
     /// The schema of values.
     pub(crate) value_schema: ValueSchema,
     /// The parts of the description for users of the plugin, unchanged.
-    pub(crate) told: GeneratorDescription,
+    pub(crate) declared: GeneratorDescription,
 }
 
 impl Description {
@@ -77,7 +77,7 @@ impl Description {
                 .map_err(malformed("parameters"))?,
             value_schema: ValueSchema::parse(&described.value_schema)
                 .map_err(malformed("value"))?,
-            told: GeneratorDescription {
+            declared: GeneratorDescription {
                 summary: described.summary,
                 parameters_schema: described.parameters_schema,
                 value_schema: described.value_schema,

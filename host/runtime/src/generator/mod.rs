@@ -126,7 +126,7 @@ impl Generator for WasmGenerator {
     }
 
     fn description(&self) -> &GeneratorDescription {
-        &self.guest.description.told
+        &self.guest.description.declared
     }
 
     fn issuer_parameter(&self) -> Option<&str> {

@@ -39,8 +39,8 @@ impl Notes {
     pub(crate) fn end(&self) {
         let dropped = self.count.saturating_sub(NOTES_MAX);
         if dropped > 0 {
-            let told = format!("{dropped} more notes of this call are not shown");
-            (self.reader)(self.function, &told);
+            let summary = format!("{dropped} more notes of this call are not shown");
+            (self.reader)(self.function, &summary);
         }
     }
 

@@ -15,7 +15,7 @@ const WRITE_ONLY: &str = "writeOnly";
 pub(super) enum Secrecy {
     /// None.
     Open,
-    /// These fields of an object, wholly or in part.
+    /// These fields of an object, completely or in part.
     Members(BTreeMap<String, Secrecy>),
     /// The whole value.
     Whole,
@@ -58,7 +58,7 @@ impl Secrecy {
         })
     }
 
-    /// Removes the secret parts of a value: secret fields are removed, and a value that is wholly secret becomes null.
+    /// Removes the secret parts of a value: secret fields are removed, and a completely secret value becomes null.
     ///
     /// A value that should be an object with secret fields, but is not an object, also becomes null: it may have been stored
     /// under an earlier schema.
@@ -83,7 +83,7 @@ impl Secrecy {
         }
     }
 
-    /// Returns the secret parts of a value with their paths, field names joined by dots. For a value that is wholly secret or
+    /// Returns the secret parts of a value with their paths, field names joined by dots. For a completely secret value or
     /// not secret at all, returns the value with the empty path.
     pub(super) fn parts<'v>(&self, value: &'v Value) -> Vec<(String, &'v Value)> {
         let mut parts = Vec::new();

@@ -22,7 +22,7 @@ pub(crate) fn start(
     clock: Arc<dyn Clock>,
 ) -> Result<Option<Arc<AuditTrail>>, StartRefused> {
     let Some(sink) = sink(config)? else {
-        tracing::warn!("the audit trail is off: nothing tells later who read or changed what");
+        tracing::warn!("the audit trail is off: reads and changes are not recorded");
         return Ok(None);
     };
     let settings = AuditSettings {

@@ -23,7 +23,7 @@ use crate::{
 /// The errors and warnings of a configuration.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
-    /// Errors: the server would not start, or would not do what is configured.
+    /// Errors: the server would not start, or would not follow its configuration.
     pub(crate) mistakes: Vec<Finding>,
     /// Warnings for the operator.
     pub(crate) warnings: Vec<Finding>,

@@ -71,7 +71,7 @@ pub(crate) async fn serve(
     drop(listeners);
     served.background.tell_to_stop();
     service_manager.ending();
-    tracing::info!("ending: requests under way are finished, new ones are refused");
+    tracing::info!("shutting down: completing requests in progress, refusing new ones");
     connections
         .finish(config.shutdown_seconds_max.seconds())
         .await;
@@ -176,9 +176,9 @@ impl Connections {
 
     /// Sends the stage to all connections. Returns whether the stage has changed.
     fn tell(&self, stage: Stage) -> bool {
-        self.stage.send_if_modified(|told| {
-            let is_new = *told != stage;
-            *told = stage;
+        self.stage.send_if_modified(|current| {
+            let is_new = *current != stage;
+            *current = stage;
             is_new
         })
     }
@@ -234,7 +234,7 @@ impl Connections {
         self.tell(Stage::Ending);
         // Each connection, and each request that runs in a task of its own, holds a receiver until it ends.
         if timeout(time_max, self.stage.closed()).await.is_err() {
-            tracing::warn!("requests were still under way after {time_max:?}; they are cut off");
+            tracing::warn!("aborted requests that were still in progress after {time_max:?}");
             self.tell(Stage::CutOff);
             // A request that blocks its thread, because a file does not respond, can't be cut off.
             if timeout(CUT_OFF_TIME_MAX, self.stage.closed())

@@ -92,7 +92,7 @@ impl Tls {
             Err(refused) => {
                 tracing::error!(
                     error = refused.with_causes(),
-                    "the TLS files can't be used: new connections use what was read before"
+                    "could not reload the TLS files: new connections use the previous ones"
                 );
             }
         }

@@ -133,11 +133,11 @@ async fn sqlite_damage(reader: &Connections) -> Result<Vec<String>, RepositoryFa
 
 /// Returns the lines, or the error as a line.
 fn or_refusal(
-    told: Result<Vec<String>, RepositoryFailure>,
+    found: Result<Vec<String>, RepositoryFailure>,
 ) -> Result<Vec<String>, RepositoryFailure> {
-    match told {
+    match found {
         Err(RepositoryFailure::Query(cause)) => Ok(vec![cause.to_string()]),
-        told => told,
+        found => found,
     }
 }
 

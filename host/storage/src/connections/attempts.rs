@@ -65,7 +65,7 @@ mod tests {
         let mut attempts = Attempts::new(&retries, wait_max);
         assert!(attempts.has_next(&sequence_behind()).await);
         assert!(attempts.has_next(&sequence_behind()).await);
-        let other = RepositoryFailure::Unavailable("nobody answers".into());
+        let other = RepositoryFailure::Unavailable("no response".into());
         assert!(!attempts.has_next(&other).await);
         attempts.begun = Instant::now().checked_sub(wait_max).unwrap();
         assert!(!attempts.has_next(&sequence_behind()).await);

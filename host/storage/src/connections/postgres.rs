@@ -38,7 +38,7 @@ pub(crate) struct PostgresConnections {
 }
 
 /// A checked-out connection. Dropping it returns it to the pool.
-pub(super) struct LentConnection {
+pub(super) struct CheckedOutConnection {
     pooled: Object<Opener>,
     /// The deadline for beginning a transaction.
     pub(super) wait_ends: Instant,
@@ -78,9 +78,9 @@ impl PostgresConnections {
         statement: Statement,
     ) -> Result<Vec<Row>, RepositoryFailure> {
         let once = |statement| async move {
-            let mut lent = self.lend().await?;
-            let rows = lent.unsettled().fetch_all(statement).await;
-            lent.settled(rows)
+            let mut connection = self.check_out().await?;
+            let rows = connection.unsettled().fetch_all(statement).await;
+            connection.settled(rows)
         };
         self.repeatedly(statement, once).await
     }
@@ -100,7 +100,7 @@ impl PostgresConnections {
         self.in_time(async {
             let mut attempts = Attempts::new(&self.retries, self.wait_max);
             loop {
-                let mut connection = self.lend().await?;
+                let mut connection = self.check_out().await?;
                 let using = connection.unsettled();
                 let outcome = match using.fetch_each(statement.clone(), &mut receive).await {
                     // The connection stays unsettled: more rows are pending.
@@ -124,9 +124,9 @@ impl PostgresConnections {
         statement: Statement,
     ) -> Result<Option<Row>, RepositoryFailure> {
         let once = |statement| async move {
-            let mut lent = self.lend().await?;
-            let row = lent.unsettled().fetch_optional(statement).await;
-            lent.settled(row)
+            let mut connection = self.check_out().await?;
+            let row = connection.unsettled().fetch_optional(statement).await;
+            connection.settled(row)
         };
         self.repeatedly(statement, once).await
     }
@@ -134,9 +134,9 @@ impl PostgresConnections {
     /// Runs a statement and returns the number of rows that it changed.
     pub(crate) async fn execute(&self, statement: Statement) -> Result<u64, RepositoryFailure> {
         let once = |statement| async move {
-            let mut lent = self.lend().await?;
-            let done = lent.unsettled().execute(statement).await;
-            lent.settled(done)
+            let mut connection = self.check_out().await?;
+            let done = connection.unsettled().execute(statement).await;
+            connection.settled(done)
         };
         self.repeatedly(statement, once).await
     }
@@ -178,14 +178,14 @@ impl PostgresConnections {
     /// # Errors
     /// [`RepositoryFailure::Unavailable`] if no connection becomes free in time, if none can be opened, or after
     /// [`Self::close`].
-    pub(super) async fn lend(&self) -> Result<LentConnection, RepositoryFailure> {
+    pub(super) async fn check_out(&self) -> Result<CheckedOutConnection, RepositoryFailure> {
         if self.is_closed.load(Ordering::Acquire) {
             return Err(repository_failure(sqlx::Error::PoolClosed));
         }
         let wait_ends = Instant::now() + self.wait_max;
         self.in_time(async {
             match self.pool.get().await {
-                Ok(pooled) => Ok(LentConnection { pooled, wait_ends }),
+                Ok(pooled) => Ok(CheckedOutConnection { pooled, wait_ends }),
                 Err(error) => Err(repository_failure(into_sqlx(error))),
             }
         })
@@ -234,7 +234,7 @@ impl PostgresConnections {
     }
 }
 
-impl LentConnection {
+impl CheckedOutConnection {
     /// Returns the connection for a use that ends with [`Self::settled`].
     pub(super) fn unsettled(&mut self) -> &mut PostgresConnection {
         self.pooled.condition.become_at_best(Condition::Unsettled);

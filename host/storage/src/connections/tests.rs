@@ -159,10 +159,12 @@ async fn idle_transactions_have_a_timeout_on_the_server() {
     let Some((_, connections)) = one_connection_to_postgres(LONG).await else {
         return;
     };
-    let mut transaction =
-        Transaction::begin(connections.lend().await.unwrap(), Isolation::Serializable)
-            .await
-            .unwrap();
+    let mut transaction = Transaction::begin(
+        connections.check_out().await.unwrap(),
+        Isolation::Serializable,
+    )
+    .await
+    .unwrap();
     let setting = "select current_setting('idle_in_transaction_session_timeout') as setting";
     let row = transaction.fetch_one(statement(setting)).await.unwrap();
     let setting: String = column!(row, "pg_settings", "setting").unwrap();

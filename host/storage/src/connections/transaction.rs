@@ -12,7 +12,7 @@ use super::{
     SqliteConnection,
     condition::Condition,
     engine::{Engine, PostgresConnection, within},
-    postgres::LentConnection,
+    postgres::CheckedOutConnection,
 };
 use crate::{failure::repository_failure, row::Row, statement::Statement};
 
@@ -57,7 +57,7 @@ enum Held {
 impl Transaction {
     /// Begins a transaction on a PostgreSQL connection.
     pub(super) async fn begin(
-        connection: LentConnection,
+        connection: CheckedOutConnection,
         isolation: Isolation,
     ) -> Result<Self, RepositoryFailure> {
         let wait_max = connection
@@ -226,7 +226,7 @@ fn locked(connection: &Mutex<SqliteConnection>) -> MutexGuard<'_, SqliteConnecti
 /// A PostgreSQL transaction, on a connection of its own.
 struct PostgresTransaction {
     /// `None` once the transaction has ended.
-    connection: Option<LentConnection>,
+    connection: Option<CheckedOutConnection>,
 }
 
 impl PostgresTransaction {

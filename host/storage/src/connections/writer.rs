@@ -115,7 +115,7 @@ impl Writer {
         let mut attempts = Attempts::new(&self.retries, self.wait_max);
         loop {
             let once = async {
-                let connection = connections.lend().await?;
+                let connection = connections.check_out().await?;
                 work(Transaction::begin(connection, Isolation::Serializable).await?).await
             };
             match once.await {
@@ -140,7 +140,7 @@ impl Writer {
         let outcome = match &self.means {
             Means::Connections(connections) => {
                 let once = async {
-                    let connection = connections.lend().await?;
+                    let connection = connections.check_out().await?;
                     work(Transaction::begin(connection, Isolation::ReadCommitted).await?).await
                 };
                 once.await.map(Ended::into_outcome)

@@ -126,10 +126,10 @@ async fn versions_by_credential_equal_versions_by_name() {
         assert!(!expected.is_empty());
         assert_eq!(ids(by_credential.await.unwrap()), expected, "{selection:?}");
     }
-    let nobody = fixture
+    let unknown = fixture
         .credentials
         .versions_by_credential(Uuid::nil(), VersionSelection::All);
-    assert!(nobody.await.unwrap().is_empty());
+    assert!(unknown.await.unwrap().is_empty());
 }
 
 fn version_ids(certificate: &ListedCertificate) -> Vec<Uuid> {

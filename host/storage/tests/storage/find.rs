@@ -176,7 +176,7 @@ async fn find_returns_the_newest_version_that_is_not_transitional() {
         expires_until: None,
     };
     let found = fixture.find(&find).await.unwrap();
-    let told: Vec<_> = found
+    let listed: Vec<_> = found
         .iter()
         .map(|found| {
             (
@@ -186,7 +186,7 @@ async fn find_returns_the_newest_version_that_is_not_transitional() {
             )
         })
         .collect();
-    assert_eq!(told, [("/b", at(30), None), ("/a", at(20), None)]);
+    assert_eq!(listed, [("/b", at(30), None), ("/a", at(20), None)]);
 }
 
 #[tokio::test]
@@ -222,7 +222,7 @@ async fn find_by_expiry_uses_the_newest_version_of_any_kind() {
             expires_until: Some(at(until)),
         };
         let found = fixture.find(&find).await.unwrap();
-        let told: Vec<_> = found
+        let listed: Vec<_> = found
             .iter()
             .map(|found| {
                 let created_at = found.version_created_at.timestamp_millis();
@@ -233,7 +233,7 @@ async fn find_by_expiry_uses_the_newest_version_of_any_kind() {
                 )
             })
             .collect();
-        assert_eq!(told, expected, "{find:?}");
+        assert_eq!(listed, expected, "{find:?}");
     }
     for farthest in [DateTime::<Utc>::MAX_UTC, DateTime::<Utc>::MIN_UTC] {
         let find = Find {

@@ -175,7 +175,7 @@ impl Fixture {
     }
 
     pub(crate) async fn write(&self, new: NewVersion) -> Uuid {
-        // Half a millisecond more than the database keeps: the outcome must equal what is read.
+        // Half a millisecond more than the database keeps: the outcome must equal the stored time.
         let created_at = new.created_at + TimeDelta::microseconds(500);
         let mut new = NewVersion { created_at, ..new };
         loop {

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes the certificates beside this script, which stand for those that callers set. Their keys are thrown away.
+# Creates the certificates in this folder, which represent certificates set by callers. Their keys are deleted.
 set -eu
 cd "$(dirname "$0")"
 key=$(mktemp)
@@ -90,7 +90,7 @@ openssl req -x509 -newkey rsa:2048 -nodes -keyout "$key" -days 30 -out "$key.ca"
 openssl x509 -req -in "$key.csr" -CA "$key.ca" -CAkey "$key" -set_serial 2 -days 30 -out other_type.pem 2>/dev/null
 rm -f "$key.own" "$key.csr" "$key.ca"
 
-# An authority with limits of every sort, and a leaf with a critical extension that nobody knows, of another authority.
+# An authority with limits of every sort, and a leaf with an unknown critical extension, of another authority.
 openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$key" -days 30 -out limited.pem \
     -subj '/CN=limited' -addext 'basicConstraints=critical,CA:TRUE,pathlen:1' -addext 'keyUsage=keyCertSign,cRLSign' \
     -addext 'nameConstraints=critical,permitted;DNS:example.org' -addext 'certificatePolicies=1.2.3.4' \

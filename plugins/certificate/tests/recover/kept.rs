@@ -1,8 +1,8 @@
-//! What is kept of a certificate that parameters could not ask for, and what keeps it from being made anew.
+//! The parts of a certificate that no parameter can express, and the parts that prevent its regeneration.
 #![expect(
     clippy::indexing_slicing,
     clippy::panic,
-    reason = "a test may fail where it stands"
+    reason = "a panic fails the test"
 )]
 
 use base64ct::{Base64, Encoding};
@@ -21,7 +21,7 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 
 use crate::{
     common::{self, Authority, NOW_SECONDS},
-    extension, made_anew, told, told_and_kept,
+    extension, regenerated, reported, reported_and_kept,
 };
 
 /// An element of DER of up to 127 bytes.
@@ -86,7 +86,7 @@ fn subject_with_invalid_text_is_kept() {
         let subject = long_sequence(&[odd, plain].concat());
         let original = of_another_program(&subject, None);
         let certificate = original["certificate"].as_str().unwrap();
-        let (parameters, kept, is_complete) = told_and_kept(certificate);
+        let (parameters, kept, is_complete) = reported_and_kept(certificate);
         assert_eq!(
             parameters,
             json!({
@@ -96,9 +96,9 @@ fn subject_with_invalid_text_is_kept() {
             "{text}"
         );
         assert_eq!((kept, is_complete), (vec!["subject".to_owned()], false));
-        let (parameters, _) = told(certificate);
+        let (parameters, _) = reported(certificate);
         normalize(&parameters.to_string(), "{}").unwrap();
-        let made = common::der(&made_anew(certificate), "certificate");
+        let made = common::der(&regenerated(certificate), "certificate");
         let (_, made) = X509Certificate::from_der(&made).unwrap();
         assert_eq!(made.subject().as_raw(), subject);
     }
@@ -117,7 +117,7 @@ fn long_sequence(content: &[u8]) -> Vec<u8> {
 
 #[test]
 fn ambiguous_alternative_name_is_kept() {
-    for (name, is_told) in [
+    for (name, is_recovered) in [
         (element(0x81, &[b"ada@example.com"]), true),
         (element(0x81, &[b"\"a://b\"@example.com"]), false),
         (element(0x86, &[b"https://example.com/"]), true),
@@ -133,10 +133,10 @@ fn ambiguous_alternative_name_is_kept() {
         );
         let original = of_another_program(&subject, Some(&name));
         let certificate = original["certificate"].as_str().unwrap();
-        let (parameters, kept, is_complete) = told_and_kept(certificate);
-        assert_eq!(parameters.get("alternative_names").is_some(), is_told);
-        assert_eq!((kept.is_empty(), is_complete), (is_told, is_told));
-        let made = common::der(&made_anew(certificate), "certificate");
+        let (parameters, kept, is_complete) = reported_and_kept(certificate);
+        assert_eq!(parameters.get("alternative_names").is_some(), is_recovered);
+        assert_eq!((kept.is_empty(), is_complete), (is_recovered, is_recovered));
+        let made = common::der(&regenerated(certificate), "certificate");
         let names = "2.5.29.17";
         assert_eq!(
             extension(&made, names),
@@ -151,8 +151,8 @@ fn subject_with_unsorted_sets_is_kept_byte_for_byte() {
     let first = attribute(COMMON_NAME, UTF8, b"x");
     let subject = element(0x30, &[&element(0x31, &[&last, &first])]);
     let original = of_another_program(&subject, None);
-    let once = made_anew(original["certificate"].as_str().unwrap());
-    let twice = made_anew(once["certificate"].as_str().unwrap());
+    let once = regenerated(original["certificate"].as_str().unwrap());
+    let twice = regenerated(once["certificate"].as_str().unwrap());
     for value in [original, once, twice] {
         let made = common::der(&value, "certificate");
         let (_, made) = X509Certificate::from_der(&made).unwrap();
@@ -164,7 +164,7 @@ fn subject_with_unsorted_sets_is_kept_byte_for_byte() {
 #[test]
 fn empty_subject_is_kept() {
     let original = of_another_program(&element(0x30, &[]), None);
-    let (parameters, _) = told(original["certificate"].as_str().unwrap());
+    let (parameters, _) = reported(original["certificate"].as_str().unwrap());
     let canonical = normalize(&parameters.to_string(), "{}").unwrap();
     assert_eq!(
         serde_json::from_str::<Value>(&canonical).unwrap(),
@@ -175,12 +175,12 @@ fn empty_subject_is_kept() {
 #[test]
 fn constraints_of_a_ca_survive_regeneration() {
     let original = include_str!("../keys/limited.pem");
-    let (_, kept, is_complete) = told_and_kept(original);
+    let (_, kept, is_complete) = reported_and_kept(original);
     assert_eq!(kept, ["key_usage", "path_length", "limits"]);
     assert!(is_complete, "no parameter is about limits");
     let original_der = pem::first_certificate(original).unwrap();
-    let once = made_anew(original);
-    let twice = made_anew(once["certificate"].as_str().unwrap());
+    let once = regenerated(original);
+    let twice = regenerated(once["certificate"].as_str().unwrap());
     for value in [once, twice] {
         let made = common::der(&value, "certificate");
         for identifier in [
@@ -211,7 +211,7 @@ fn unknown_critical_extension_is_rejected() {
 
 #[test]
 fn unsuitable_key_usage_is_kept() {
-    let (parameters, _) = told(include_str!("../keys/enciphering.pem"));
+    let (parameters, _) = reported(include_str!("../keys/enciphering.pem"));
     assert_eq!(
         parameters["key_usage"],
         json!(["digital_signature", "key_encipherment"])
@@ -223,7 +223,7 @@ fn unsuitable_key_usage_is_kept() {
     );
     let original = include_str!("../keys/enciphering.pem");
     let original_der = pem::first_certificate(original).unwrap();
-    let made = common::der(&made_anew(original), "certificate");
+    let made = common::der(&regenerated(original), "certificate");
     assert_eq!(
         extension(&made, "2.5.29.15"),
         extension(&original_der, "2.5.29.15")
@@ -239,7 +239,7 @@ fn self_signed_certificate_is_recognized_by_its_signature() {
         (include_str!("../keys/other_type.pem"), false),
         (include_str!("../keys/same_name.pem"), false),
     ] {
-        let (parameters, _) = told(certificate);
+        let (parameters, _) = reported(certificate);
         assert_eq!(parameters["self_sign"], expected, "{certificate}");
     }
 }

@@ -1,5 +1,5 @@
-//! The parameters that a stored certificate tells.
-#![expect(clippy::unwrap_used, reason = "a test may fail where it stands")]
+//! The parameters recovered from a stored certificate.
+#![expect(clippy::unwrap_used, reason = "a panic fails the test")]
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -14,8 +14,8 @@ use rand::{SeedableRng, rngs::ChaCha12Rng};
 use serde_json::{Value, json};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-/// What the certificate of a value tells, and whether it tells all.
-pub(crate) fn told(certificate: &str) -> (Value, bool) {
+/// Returns the parameters recovered from a certificate, and whether they are complete.
+pub(crate) fn reported(certificate: &str) -> (Value, bool) {
     let value = json!({"certificate": certificate, "ca": null}).to_string();
     let recovered = recover(None, &value, "{}").unwrap();
     (
@@ -24,9 +24,9 @@ pub(crate) fn told(certificate: &str) -> (Value, bool) {
     )
 }
 
-/// The same, and which parts of the certificate are kept beside the named parameters.
-pub(crate) fn told_and_kept(certificate: &str) -> (Value, Vec<String>, bool) {
-    let (mut parameters, is_complete) = told(certificate);
+/// Also returns the parts of the certificate that no named parameter can express.
+pub(crate) fn reported_and_kept(certificate: &str) -> (Value, Vec<String>, bool) {
+    let (mut parameters, is_complete) = reported(certificate);
     let kept = parameters.as_object_mut().unwrap().remove("kept");
     let kept = kept.map_or(Vec::new(), |kept| {
         kept.as_object().unwrap().keys().cloned().collect()
@@ -34,9 +34,9 @@ pub(crate) fn told_and_kept(certificate: &str) -> (Value, Vec<String>, bool) {
     (parameters, kept, is_complete)
 }
 
-/// The value that is made of what a certificate tells.
-pub(crate) fn made_anew(certificate: &str) -> Value {
-    let (parameters, _) = told(certificate);
+/// Generates a value with the parameters recovered from a certificate.
+pub(crate) fn regenerated(certificate: &str) -> Value {
+    let (parameters, _) = reported(certificate);
     let random = &mut ChaCha12Rng::seed_from_u64(9);
     let parameters = parameters.to_string();
     let value = generate(&parameters, "{}", NOW_SECONDS, None::<&Authority>, random).unwrap();
@@ -52,8 +52,8 @@ pub(crate) fn extension(der: &[u8], identifier: &str) -> Option<(bool, Vec<u8>)>
         .map(|extension| (extension.critical, extension.value.to_vec()))
 }
 
-fn told_of(value: &Value) -> (Value, bool) {
-    told(value["certificate"].as_str().unwrap())
+fn reported_of(value: &Value) -> (Value, bool) {
+    reported(value["certificate"].as_str().unwrap())
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn generated_certificate_yields_its_canonical_parameters() {
         let value = made(&parameters, NOW_SECONDS, None, 1).unwrap();
         let canonical = normalize(&parameters.to_string(), "{}").unwrap();
         assert_eq!(
-            told_of(&value),
+            reported_of(&value),
             (serde_json::from_str(&canonical).unwrap(), true)
         );
     }
@@ -98,7 +98,7 @@ fn recovered_parameters_do_not_name_the_ca() {
     let mut canonical: Value =
         serde_json::from_str(&normalize(&parameters.to_string(), "{}").unwrap()).unwrap();
     canonical.as_object_mut().unwrap().remove("ca");
-    assert_eq!(told_of(&value), (canonical, true));
+    assert_eq!(reported_of(&value), (canonical, true));
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn stored_parameters_are_returned_unchanged() {
 #[test]
 fn foreign_certificate_yields_expressible_parameters() {
     assert_eq!(
-        told_and_kept(include_str!("../keys/expressible.pem")),
+        reported_and_kept(include_str!("../keys/expressible.pem")),
         (
             json!({
                 "common_name": "full, example", "organization": "A+B", "locality": "Berlin",
@@ -131,7 +131,7 @@ fn foreign_certificate_yields_expressible_parameters() {
 #[test]
 fn inexpressible_parts_are_kept_and_incomplete() {
     assert_eq!(
-        told_and_kept(include_str!("../keys/foreign_names.pem")),
+        reported_and_kept(include_str!("../keys/foreign_names.pem")),
         (
             json!({
                 "common_name": "foreign", "organization_unit": "one",
@@ -143,7 +143,7 @@ fn inexpressible_parts_are_kept_and_incomplete() {
         )
     );
     assert_eq!(
-        told_and_kept(include_str!("../keys/kept.pem")),
+        reported_and_kept(include_str!("../keys/kept.pem")),
         (
             json!({
                 "common_name": "#kept \"quoted\"", "organization": "A, B + C", "country": "AT",
@@ -169,8 +169,8 @@ fn kept_parts_survive_repeated_regeneration() {
     ] {
         let original_der = pem::first_certificate(original).unwrap();
         let (_, before) = X509Certificate::from_der(&original_der).unwrap();
-        let once = made_anew(original);
-        let twice = made_anew(once["certificate"].as_str().unwrap());
+        let once = regenerated(original);
+        let twice = regenerated(once["certificate"].as_str().unwrap());
         for value in [once, twice] {
             let made = der(&value, "certificate");
             let (_, after) = X509Certificate::from_der(&made).unwrap();
@@ -189,7 +189,7 @@ fn kept_parts_survive_repeated_regeneration() {
                 before.public_key().algorithm,
                 "the type of the key"
             );
-            assert_eq!(told_of(&value), told(original));
+            assert_eq!(reported_of(&value), reported(original));
         }
     }
 }
@@ -201,10 +201,10 @@ fn recovered_parameters_are_canonical() {
         include_str!("../keys/reordered.pem"),
         include_str!("../keys/ed25519.pem"),
     ] {
-        let (told, _) = told(certificate);
+        let (reported, _) = reported(certificate);
         let canonical: Value =
-            serde_json::from_str(&normalize(&told.to_string(), "{}").unwrap()).unwrap();
-        assert_eq!(canonical, told);
+            serde_json::from_str(&normalize(&reported.to_string(), "{}").unwrap()).unwrap();
+        assert_eq!(canonical, reported);
     }
 }
 
@@ -216,7 +216,7 @@ fn stored_parameters_are_complete_if_only_encodings_are_kept() {
         (include_str!("../keys/foreign_names.pem"), false),
         (include_str!("../keys/ed25519.pem"), true),
     ] {
-        let (parameters, _) = told(certificate);
+        let (parameters, _) = reported(certificate);
         let stored = parameters.to_string();
         let recovered = recover(Some(stored.clone()), r#"{"certificate":null}"#, "{}").unwrap();
         assert_eq!(
@@ -263,9 +263,9 @@ fn key_types_are_recovered() {
             false,
         ),
     ] {
-        let (parameters, told_all) = told(certificate);
+        let (parameters, reported_all) = reported(certificate);
         assert_eq!(parameters[parameter], expected);
-        assert_eq!(told_all, is_complete, "{expected}");
+        assert_eq!(reported_all, is_complete, "{expected}");
     }
 }
 
@@ -291,7 +291,7 @@ fn unsupported_key_type_is_rejected_by_name() {
 
 #[test]
 fn issuer_with_the_same_name_is_not_self_signed() {
-    let (parameters, is_complete) = told(include_str!("../keys/same_name.pem"));
+    let (parameters, is_complete) = reported(include_str!("../keys/same_name.pem"));
     assert_eq!(parameters["self_sign"], false);
     assert!(is_complete);
 }
@@ -299,9 +299,9 @@ fn issuer_with_the_same_name_is_not_self_signed() {
 #[test]
 fn set_certificate_keeps_its_duration() {
     let original = include_str!("../keys/expressible.pem");
-    let value = made_anew(original);
-    assert_eq!(told_of(&value), told(original));
-    assert_eq!(told_of(&value).0["duration"], 7300);
+    let value = regenerated(original);
+    assert_eq!(reported_of(&value), reported(original));
+    assert_eq!(reported_of(&value).0["duration"], 7300);
 }
 
 #[test]

@@ -29,7 +29,7 @@ pub(crate) fn measure() -> Outcome<Table> {
         let mut table = Table::new(
             format!(
                 "refusals of what the caller may not see, {REQUESTS} each, in turns, medians in µs; 0.5 in the last column \
-                 but one: a single answer tells nothing"
+                 but one: a single response reveals nothing"
             ),
             &["", "absent", "there", "ratio", "aim", "P(there is slower)", "aim"],
         );

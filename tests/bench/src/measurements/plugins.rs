@@ -50,18 +50,19 @@ pub(crate) fn measure(named: &[PathBuf]) -> Outcome<Table> {
     );
     for component in components {
         let measured = Measured::of(&component)?;
-        let ratio = measured.overhead_told / measured.overhead;
+        let ratio = measured.overhead_reported / measured.overhead;
         table.row([
             measured.name,
-            format!("{:.1}", measured.overhead_told),
+            format!("{:.1}", measured.overhead_reported),
             format!("{:.1}", measured.overhead),
             format!("{ratio:.2}"),
             AGREEMENT.verdict(ratio),
             measured.language.map_or_else(no_aim, |language| {
-                let verdict = Aim::AtMost(language.overhead_us_max).verdict(measured.overhead_told);
+                let verdict =
+                    Aim::AtMost(language.overhead_us_max).verdict(measured.overhead_reported);
                 format!("{}: {verdict}", language.name)
             }),
-            format!("{:.1}", measured.value_told),
+            format!("{:.1}", measured.value_reported),
             format!("{:.1}", measured.in_a_server),
         ]);
     }
@@ -71,8 +72,8 @@ pub(crate) fn measure(named: &[PathBuf]) -> Outcome<Table> {
             language.name, language.component
         );
         let nothing: [String; 7] = std::array::from_fn(|_| no_aim());
-        let [told, here, ratio, agreement, aim, value, served] = nothing;
-        table.row([name, told, here, ratio, agreement, aim, value, served]);
+        let [reported, here, ratio, agreement, aim, value, served] = nothing;
+        table.row([name, reported, here, ratio, agreement, aim, value, served]);
     }
     Ok(table)
 }
@@ -82,8 +83,8 @@ struct Measured {
     name: String,
     language: Option<&'static Language>,
     /// By `keywright plugin bench`.
-    overhead_told: f64,
-    value_told: f64,
+    overhead_reported: f64,
+    value_reported: f64,
     /// With the engine alone.
     overhead: f64,
     /// Generating a value, including the switch to a plugin thread and back.
@@ -103,23 +104,23 @@ impl Measured {
         let served = plugin::load(&generator.credential_type, config, Arc::new(SystemRandom))?;
         let runtime = tokio::runtime::Runtime::new()?;
         let parameters = runtime.block_on(served.normalize(&Parameters::new(example)))?;
-        let mut told = [Vec::new(), Vec::new()];
+        let mut reported = [Vec::new(), Vec::new()];
         let (mut here, mut in_a_server) = (Vec::new(), Vec::new());
         for _ in 0..ROUNDS {
-            let [overhead, value] = told_by_program(component)?;
-            told[0].push(overhead);
-            told[1].push(value);
+            let [overhead, value] = measured_by_program(component)?;
+            reported[0].push(overhead);
+            reported[1].push(value);
             here.push(bare.overhead(CALLS)?);
             let task = call_one_by_one(Arc::clone(&served), parameters.clone());
             in_a_server.push(runtime.block_on(async { tokio::spawn(task).await? })?);
         }
         let median = |times: Vec<f64>| Sample::new(times).median();
-        let [overhead_told, value_told] = told.map(median);
+        let [overhead_reported, value_reported] = reported.map(median);
         Ok(Self {
             name: generator.credential_type,
             language: Language::of(component),
-            overhead_told,
-            value_told,
+            overhead_reported,
+            value_reported,
             overhead: median(here),
             in_a_server: median(in_a_server),
         })
@@ -127,7 +128,7 @@ impl Measured {
 }
 
 /// The p50 of the overhead and of generating a value, from the program's output.
-fn told_by_program(component: &Path) -> Outcome<[f64; 2]> {
+fn measured_by_program(component: &Path) -> Outcome<[f64; 2]> {
     let output = Command::new(server_program())
         .args(["plugin", "bench", "--output", "json", "--calls"])
         .arg(CALLS.to_string())
@@ -137,9 +138,11 @@ fn told_by_program(component: &Path) -> Outcome<[f64; 2]> {
     if !output.status.success() {
         return Err(format!("plugin bench ended with {}", output.status).into());
     }
-    let told: Value = serde_json::from_slice(&output.stdout)?;
+    let reported: Value = serde_json::from_slice(&output.stdout)?;
     let p50 = |what: &str| {
-        let figure = told.get(what).and_then(|quantiles| quantiles.get("p50_us"));
+        let figure = reported
+            .get(what)
+            .and_then(|quantiles| quantiles.get("p50_us"));
         figure
             .and_then(Value::as_f64)
             .ok_or_else(|| format!("plugin bench says nothing of {what}"))

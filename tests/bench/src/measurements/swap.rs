@@ -43,11 +43,11 @@ pub(crate) fn measure() -> Outcome<Table> {
         let swaps_ended = AtomicBool::new(false);
         let swaps = async {
             for number in 1..=SWAPS {
-                let told = server
+                let reported = server
                     .reload_plugins(&options(&build(&files, number)?))
                     .await;
-                if !told.contains("the plugins were loaded again") {
-                    return Err(told.into());
+                if !reported.contains("reloaded the plugins") {
+                    return Err(reported.into());
                 }
                 sleep(BETWEEN_SWAPS).await;
             }

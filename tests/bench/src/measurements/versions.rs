@@ -23,7 +23,7 @@ pub(crate) fn measure() -> Outcome<Table> {
     runtime.block_on(async {
         let mut table = Table::new(
             format!(
-                "a credential with {VERSIONS} versions beside one with one, {REQUESTS} requests each, in turns, medians in µs"
+                "a credential with {VERSIONS} versions next to one with one, {REQUESTS} requests each, in turns, medians in µs"
             ),
             &["", "1", &VERSIONS.to_string(), "ratio", "aim"],
         );

@@ -63,7 +63,7 @@ is_up() {
 
 # Waits until the server has logged that it reloaded its files.
 is_reloaded() {
-    [ "$(grep -c 'opened anew' "$SESSION/log")" -gt "$1" ]
+    [ "$(grep -c 'reopened the audit trail' "$SESSION/log")" -gt "$1" ]
 }
 
 systemctl() {
@@ -74,7 +74,7 @@ systemctl() {
     'stop keywright') end_program server ;;
     'restart keywright') end_program server && start_service ;;
     'reload keywright')
-        before=$(grep -c 'opened anew' "$SESSION/log")
+        before=$(grep -c 'reopened the audit trail' "$SESSION/log")
         kill -HUP "$(cat "$SESSION/server.pid")"
         wait_for is_reloaded "$before"
         ;;

@@ -223,7 +223,7 @@ fn matches_list(
     let mut credential = credential.clone();
     credential.id = credential.id.or(id);
     for (version, seen) in credential.versions.iter_mut().zip(seen) {
-        if !version.is_told_as(seen, added) {
+        if !version.is_listed_as(seen, added) {
             return None;
         }
         version.id = Some(seen.id);
@@ -261,7 +261,7 @@ impl Credential {
             .position(|version| !version.is_transitional);
         let mut returned = self.clone();
         let version = returned.versions.get_mut(position.unwrap_or_default())?;
-        if !version.is_told_as(seen, added) {
+        if !version.is_listed_as(seen, added) {
             return None;
         }
         version.id = Some(seen.id);
@@ -271,7 +271,7 @@ impl Credential {
 
 impl Version {
     /// Returns whether this version can be the returned one: `added` must not assign it to another call.
-    fn is_told_as(&self, seen: &Seen, added: &HashSet<Id>) -> bool {
+    fn is_listed_as(&self, seen: &Seen, added: &HashSet<Id>) -> bool {
         let is_it = match self.id {
             Some(id) => id == seen.id,
             None => !added.contains(&seen.id),

@@ -112,9 +112,9 @@ impl Shared {
 
         if must_reopen {
             match sink.reopen() {
-                Ok(()) => tracing::info!("the audit trail is opened anew"),
+                Ok(()) => tracing::info!("reopened the audit trail"),
                 Err(cause) => {
-                    tracing::error!(error = %cause, "the audit trail could not be opened anew");
+                    tracing::error!(error = %cause, "could not reopen the audit trail; events go to the old file");
                 }
             }
         }
@@ -155,7 +155,7 @@ impl Shared {
 
     fn succeeded(&self) {
         if self.is_failing() && self.is_failing.swap(false, Ordering::AcqRel) {
-            tracing::info!("the audit trail is written again, with all that was kept");
+            tracing::info!("resumed writing the audit trail, including queued events");
         }
     }
 

@@ -16,7 +16,7 @@ use uuid::Uuid;
 use super::failed;
 use crate::{
     Api,
-    audit::told,
+    audit::actions,
     description::{Described, Parameter, Tag},
     request::{QueryParameters, QueryRefused},
     response::{ApiFailure, LazyList, rendered, timestamp},
@@ -191,7 +191,7 @@ pub(crate) async fn handler(
 ) -> Result<Response, ApiFailure> {
     let query = QueryParameters::of(&uri);
     if query.has("name") {
-        caller.trail().tell_action(told::GET_CERTIFICATE);
+        caller.trail().tell_action(actions::GET_CERTIFICATE);
     }
     let request = ListRequest::read(&query)?;
     let summaries = match request.name {

@@ -39,13 +39,13 @@ struct RegenerateRequest {
         with = "LenientBoolean"
     )]
     may_transitional_parent_sign: bool,
-    /// The length of the new key in bits, for RSA alone; as before where it is absent or null.
+    /// The length of the new RSA key, in bits. Defaults to that of the current version.
     #[schemars(default, with = "Option<u32>")]
     key_length: Option<i64>,
-    /// How long it is valid, in days; as long as before where it is absent or null.
+    /// The validity in days. Defaults to that of the current version.
     #[schemars(default, with = "Option<u32>")]
     duration: Option<i64>,
-    /// What to keep beside the new version.
+    /// The metadata of the new version.
     #[schemars(default, with = "Metadata")]
     metadata: Option<Secret>,
 }

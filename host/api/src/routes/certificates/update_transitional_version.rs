@@ -36,7 +36,7 @@ struct UpdateTransitionalVersionRequest {
 #[schemars(untagged, inline)]
 #[expect(
     dead_code,
-    reason = "the body is read by hand, and this is what is said of it"
+    reason = "only for the API description: the body is parsed by hand"
 )]
 enum VersionToFlag {
     Id(Uuid),
@@ -47,7 +47,7 @@ enum VersionToFlag {
 #[schemars(rename_all = "lowercase", inline)]
 #[expect(
     dead_code,
-    reason = "the body is read by hand, and this is what is said of it"
+    reason = "only for the API description: the body is parsed by hand"
 )]
 enum Latest {
     Latest,

@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use crate::{
     Api,
-    audit::told,
+    audit::actions,
     description::Timestamp,
     request::{QueryParameters, QueryRefused},
     response::{ApiFailure, Endpoint, LazyList, rendered, timestamp},
@@ -68,7 +68,7 @@ impl FindRequest {
             let text = query.text(parameter).ok()??;
             Some((parameter.to_owned(), Value::from(text)))
         });
-        caller.trail().tell_action(told::FIND);
+        caller.trail().tell_action(actions::FIND);
         caller.trail().tell_details(Value::Object(asked.collect()));
     }
 

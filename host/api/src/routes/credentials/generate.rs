@@ -17,7 +17,7 @@ use serde_json::json;
 use super::{known_type, regenerate, required_name};
 use crate::{
     Api,
-    audit::told,
+    audit::actions,
     description::{Described, GenerateBody, Tag, Version, example},
     request::{BodyRefused, RequestObject, read_json_body},
     response::{ApiFailure, Endpoint, VersionBody, rendered},
@@ -200,7 +200,7 @@ pub(crate) async fn handler(
     let body = read_json_body(request, &api.limits).await?;
     let request = PostRequest::read(&body);
     if let Ok(PostRequest::Regenerate(_)) | Err((_, Endpoint::RegenerateThroughData)) = request {
-        caller.trail().tell_action(told::REGENERATE);
+        caller.trail().tell_action(actions::REGENERATE);
     }
     let request = request.map_err(|(refused, endpoint)| ApiFailure::body(&refused, endpoint))?;
     let failed = |failure| ApiFailure::of(failure, Endpoint::Generate);

@@ -29,7 +29,7 @@ use crate::{
     route::PathIds,
 };
 
-/// A permission as it stands in responses.
+/// A permission in a response.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Permission")]
 struct PermissionBody<'a> {
@@ -37,9 +37,9 @@ struct PermissionBody<'a> {
     uuid: Uuid,
     /// The full name of one credential, or all names below a path.
     path: &'a str,
-    /// Who may: such as `uaa-client:<client id>`, `uaa-user:<user id>` or `mtls-app:<application id>`.
+    /// The actor, such as `uaa-client:<client id>`, `uaa-user:<user id>` or `mtls-app:<application id>`.
     actor: &'a str,
-    /// What the actor may do.
+    /// The operations that the actor may use.
     #[schemars(with = "Vec<OperationSchema>")]
     operations: Vec<&'static str>,
 }
@@ -55,26 +55,26 @@ impl<'a> PermissionBody<'a> {
     }
 }
 
-/// A permission as it stands in requests: three members, all required.
+/// A permission in a request. All fields are required.
 #[derive(JsonSchema)]
 #[schemars(rename = "PermissionRequest", deny_unknown_fields)]
 struct GrantRequest {
     #[schemars(with = "GrantedPath")]
     path: String,
-    /// Who may: such as `uaa-client:<client id>`, `uaa-user:<user id>` or `mtls-app:<application id>`.
+    /// The actor, such as `uaa-client:<client id>`, `uaa-user:<user id>` or `mtls-app:<application id>`.
     #[schemars(length(min = 1, max = ACTOR_CHARACTERS_MAX))]
     actor: String,
-    /// What the actor may do.
+    /// The operations that the actor may use.
     #[schemars(with = "Vec<OperationSchema>", length(min = 1, max = OPERATIONS_LISTED_MAX))]
     operations: Vec<String>,
 }
 
-/// What may be done, by its name.
+/// The name of an operation.
 #[derive(JsonSchema)]
 #[schemars(rename = "Operation", rename_all = "snake_case")]
 #[expect(
     dead_code,
-    reason = "operations are parsed and told by their names, and this is what is said of them"
+    reason = "only for the API description: operations are parsed by name"
 )]
 enum OperationSchema {
     Read,

@@ -3,7 +3,7 @@
 //! An import reads a file from its beginning once per pass; see [`super::order`]. Input that can't be read twice, such as a pipe, is
 //! first copied to memory or, if large, to an unnamed temporary file.
 //!
-//! Each pass checks, at its start and at its end, that the file's length and modification time are the same as when it was opened.
+//! At its start and when it completes, each pass checks that the file's length and modification time have not changed since it was opened.
 //! This detects writes between and during passes, at the latest at the end of a pass; credentials set by then stay set. It does not
 //! detect a write that keeps the length and either happens within one tick of the file system's clock (some milliseconds) or restores
 //! the modification time, nor a write on a network file system before its server reports it. Replacing the file, as editors do, has no

@@ -63,7 +63,7 @@ impl Push {
         let (reference, signed) = pushed?;
         self.print_message(match signed {
             Signed::ByMinisign => "pushed, with its minisign signature",
-            Signed::No => "pushed, without a signature by minisign, as there is none beside it",
+            Signed::No => "pushed, without a minisign signature: there is no .minisig file",
         });
         output::print(&format!("{reference}\n"))?;
         Ok(ExitCode::SUCCESS)
