@@ -21,8 +21,11 @@ pub(crate) const TABLES_MAX: u32 = 16;
 pub(crate) const TABLE_ELEMENTS_MAX: usize = 200_000;
 /// The host's own bookkeeping for one instance, in bytes.
 const INSTANCE_BYTES_MAX: usize = 1024 * 1024;
-/// The bytes of each table slot that stay mapped between calls.
-const TABLE_BYTES_KEPT: usize = 16 * 1024;
+/// The first bytes of each memory, which are overwritten with their initial content after a call. The memories of shipped
+/// plugins are laid out so that short calls write to no others.
+const MEMORY_BYTES_RESET: usize = 256 * 1024;
+/// The first bytes of each table, which are overwritten with their initial content after a call.
+const TABLE_BYTES_RESET: usize = 16 * 1024;
 
 /// Creates the engine, sized for this number of simultaneous calls with memories of at most this size.
 ///
@@ -42,10 +45,11 @@ pub(crate) fn new_engine(calls: u32, memory_bytes_max: u64) -> wasmtime::Result<
         .max_core_instance_size(INSTANCE_BYTES_MAX)
         .table_elements(TABLE_ELEMENTS_MAX)
         .max_memory_size(usize::try_from(memory_bytes_max)?)
-        // Memories are discarded after each call. To reuse their pages, the engine would have to find the changed ones with
-        // `PAGEMAP_SCAN`, which misses pages that are swapped out or being moved: the next call could read them.
+        // `PAGEMAP_SCAN` misses changed pages that are swapped out or being moved: the next call could read them. So the first
+        // bytes are always overwritten, and the pages after them are always discarded.
         .pagemap_scan(Enabled::No)
-        .table_keep_resident(TABLE_BYTES_KEPT);
+        .linear_memory_keep_resident(MEMORY_BYTES_RESET)
+        .table_keep_resident(TABLE_BYTES_RESET);
     let mut config = Config::new();
     config
         .wasm_component_model(true)

@@ -100,13 +100,15 @@ const TEST_GUEST_PREFIX: &str = "keywright-guest-";
 /// Wide arithmetic makes RSA key generation in a guest several times faster.
 const GUEST_RUST_FLAG: &str = "-Ctarget-feature=+wide-arithmetic,+simd128";
 
-/// How large the heap of a guest is before it first grows: more than a short call takes, so that its memory never grows. Growing
-/// costs the host two changes of the memory's protection in each call, with a flush of the other processors' address caches.
-const INITIAL_HEAP: &str = "-Clink-arg=--initial-heap=524288";
+/// The stack of a guest, which lies at the beginning of its memory.
+const STACK: &str = "-Clink-arg=-zstack-size=131072";
+/// The heap of a guest before its memory first grows. With the stack and the data, most guests need less than the bytes that
+/// the host resets without discarding their pages (`MEMORY_BYTES_RESET` in `runtime/src/engine.rs`).
+const INITIAL_HEAP: &str = "-Clink-arg=--initial-heap=65536";
 
 fn guest_cargo(target_folder: &Path) -> std::process::Command {
     let mut flags = step::remapped_paths();
-    flags.extend([GUEST_RUST_FLAG, INITIAL_HEAP].map(str::to_owned));
+    flags.extend([GUEST_RUST_FLAG, STACK, INITIAL_HEAP].map(str::to_owned));
     let mut cargo = step::cargo();
     cargo
         .args(["build", "--locked", "--target", WASM_TARGET, "--target-dir"])
