@@ -75,8 +75,8 @@ impl Server {
 
     /// Starts another server on the same database with the same configuration, except that it trusts the identity
     /// provider of this one: tokens are valid for both.
-    pub async fn start_beside(&self) -> Self {
-        let started = self.try_start_beside().await;
+    pub async fn start_another(&self) -> Self {
+        let started = self.try_start_another().await;
         started.unwrap_or_else(|log| panic!("the server did not start:\n{log}"))
     }
 
@@ -84,7 +84,7 @@ impl Server {
     ///
     /// # Errors
     /// See [`Self::try_start_in`].
-    pub async fn try_start_beside(&self) -> Result<Self, String> {
+    pub async fn try_start_another(&self) -> Result<Self, String> {
         let options = self
             .options
             .clone()

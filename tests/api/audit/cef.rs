@@ -80,7 +80,7 @@ fn extension(text: &str) -> BTreeMap<String, String> {
     pairs.last_mut().unwrap().1 = read;
     let count = pairs.len();
     let pairs: BTreeMap<_, _> = pairs.into_iter().collect();
-    assert_eq!(pairs.len(), count, "a key stands twice: {text}");
+    assert_eq!(pairs.len(), count, "duplicate key: {text}");
     pairs
 }
 

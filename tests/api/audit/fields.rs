@@ -124,7 +124,7 @@ async fn a_forwarded_header_counts_from_trusted_proxies_only() {
         ),
         (
             "trusted_proxies = [\"127.0.0.1\"]",
-            "whoever | x=y",
+            "somewhere | x=y",
             "127.0.0.1",
         ),
     ] {

@@ -151,7 +151,7 @@ async fn each_refusal_has_its_code() {
             "invalid_client",
         ),
         (
-            "grant_type=client_credentials&client_id=nobody&client_secret=developer-secret",
+            "grant_type=client_credentials&client_id=stranger&client_secret=developer-secret",
             401,
             "invalid_client",
         ),
@@ -176,7 +176,7 @@ async fn each_refusal_has_its_code() {
             "invalid_grant",
         ),
         (
-            "grant_type=password&client_id=credhub_cli&username=nobody&password=developer-password",
+            "grant_type=password&client_id=credhub_cli&username=stranger&password=developer-password",
             400,
             "invalid_grant",
         ),

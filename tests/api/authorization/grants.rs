@@ -137,7 +137,7 @@ pub(super) fn permissions(cases: &[Case], grants: &[Grant]) -> String {
     for case in cases {
         for (at, grant) in grants.iter().enumerate() {
             let whom = match grant.path {
-                PathOf::AnothersName => vec!["uaa-client:somebody-else".to_owned()],
+                PathOf::AnothersName => vec!["uaa-client:another".to_owned()],
                 _ => actors(at).to_vec(),
             };
             if !grant.operations.is_empty() {

@@ -185,7 +185,7 @@ async fn permission(server: &Server, path: &str) -> Value {
 pub(super) const SOMEONE: &str = "uaa-client:someone";
 
 /// The value of json credentials.
-const SECRET: &str = "canary-of-what-is-readable";
+const SECRET: &str = "canary-of-readable-value";
 
 /// An unknown id.
 const NO_ID: &str = "7c3b2d1e-0000-4000-8000-000000000000";

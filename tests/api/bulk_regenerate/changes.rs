@@ -13,7 +13,7 @@ const LEAVES: usize = 8;
 #[tokio::test]
 async fn a_certificate_set_meanwhile_is_regenerated_from_that_value() {
     let server = Server::start_with(&patient()).await;
-    let beside = server.start_beside().await;
+    let other = server.start_another().await;
     let root = made_elsewhere::authority("root");
     let value = json!({"certificate": root.certificate, "private_key": root.private_key});
     given::set(&server, "/root", "certificate", value).await;
@@ -22,8 +22,8 @@ async fn a_certificate_set_meanwhile_is_regenerated_from_that_value() {
     let replacement = root.sign_leaf("replacement");
     let value = json!({"certificate": replacement.certificate, "ca_name": "/root"});
     let held = Held::begin(&server, "/root", 1 + LEAVES).await;
-    let before = given::versions(&beside, "/changed").await.len();
-    let set = given::set(&beside, "/changed", "certificate", value).await;
+    let before = given::versions(&other, "/changed").await.len();
+    let set = given::set(&other, "/changed", "certificate", value).await;
     assert_eq!(held.release().await.status(), 200);
     let versions = given::versions(&server, "/changed").await;
     assert_eq!(versions.len(), before + 2);
@@ -37,7 +37,7 @@ async fn a_certificate_set_meanwhile_is_regenerated_from_that_value() {
 #[tokio::test]
 async fn a_ca_set_meanwhile_signs_all_certificates() {
     let server = Server::start_with(&patient()).await;
-    let beside = server.start_beside().await;
+    let other = server.start_another().await;
     authority(&server, "/root", None).await;
     authority(&server, "/middle", Some("/root")).await;
     leaves(&server, "/middle", given::QUICK_KEY, 2).await;
@@ -45,8 +45,8 @@ async fn a_ca_set_meanwhile_signs_all_certificates() {
     let root = made_elsewhere::authority("root");
     let value = json!({"certificate": root.certificate, "private_key": root.private_key});
     let held = Held::begin(&server, "/root", 3 + LEAVES).await;
-    let before = given::versions(&beside, "/middle").await.len();
-    let renewed = given::set(&beside, "/root", "certificate", value).await;
+    let before = given::versions(&other, "/middle").await.len();
+    let renewed = given::set(&other, "/root", "certificate", value).await;
     assert_eq!(held.release().await.status(), 200);
     let middle = given::newest(&server, "/middle").await;
     assert_signed_by(&middle, &renewed);
@@ -63,15 +63,12 @@ async fn a_ca_set_meanwhile_signs_all_certificates() {
 #[tokio::test]
 async fn a_certificate_deleted_meanwhile_is_skipped() {
     let server = Server::start_with(&patient()).await;
-    let beside = server.start_beside().await;
+    let other = server.start_another().await;
     authority(&server, "/root", None).await;
     leaf(&server, "/deleted", "/root").await;
     let others = leaves(&server, "/root", SLOW_KEY, LEAVES).await;
     let held = Held::begin(&server, "/root", 1 + LEAVES).await;
-    beside
-        .delete("/api/v1/data?name=/deleted")
-        .await
-        .expect(204);
+    other.delete("/api/v1/data?name=/deleted").await.expect(204);
     let answer = held.release().await;
     assert_eq!(answer.status(), 200);
     let text = answer.text().await.unwrap();
@@ -83,13 +80,13 @@ async fn a_certificate_deleted_meanwhile_is_skipped() {
 #[tokio::test]
 async fn a_certificate_signed_meanwhile_is_regenerated_too() {
     let server = Server::start_with(&patient()).await;
-    let beside = server.start_beside().await;
+    let other = server.start_another().await;
     authority(&server, "/root", None).await;
     authority(&server, "/middle", Some("/root")).await;
     leaves(&server, "/root", SLOW_KEY, LEAVES).await;
     let held = Held::begin(&server, "/root", 1 + LEAVES).await;
     for number in 0..2 {
-        leaf(&beside, &format!("/late/{number}"), "/middle").await;
+        leaf(&other, &format!("/late/{number}"), "/middle").await;
     }
     assert_eq!(held.release().await.status(), 200);
     let middle = given::newest(&server, "/middle").await;

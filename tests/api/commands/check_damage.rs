@@ -128,7 +128,7 @@ const DAMAGES: [Damage; 25] = [
         ],
     },
     Damage {
-        sql: "update credential_version set signed_by_folded = '/nobody' where credential_sequence = {/signer}",
+        sql: "update credential_version set signed_by_folded = '/stranger' where credential_sequence = {/signer}",
         found: &[("signer_differs", "v:/signer")],
     },
     Damage {

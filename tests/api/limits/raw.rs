@@ -156,7 +156,7 @@ pub(super) async fn until_in_time<T>(attempt: impl AsyncFn() -> io::Result<T>) -
         }
     };
     let done = timeout(PATIENCE, attempts).await;
-    done.expect("the server lets nobody do that")
+    done.expect("the server refuses every attempt")
 }
 
 pub(super) const HEALTH: &[u8] = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n";

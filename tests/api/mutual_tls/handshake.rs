@@ -134,7 +134,7 @@ async fn a_chain_must_be_sent_up_to_a_trusted_ca() {
             Meets::Actor(ACTOR),
         ),
         (
-            "two, and the root besides",
+            "two, and also the root",
             lower
                 .issue(&contents)
                 .sending(&lower)
@@ -323,7 +323,7 @@ async fn chain_constraints_are_enforced() {
             CERTIFICATE_UNKNOWN,
         ),
         (
-            "a critical extension that nobody knows",
+            "an unknown critical extension",
             root.issue(&unknown_extension),
             CERTIFICATE_UNKNOWN,
         ),

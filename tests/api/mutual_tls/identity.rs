@@ -34,7 +34,7 @@ async fn the_actor_is_the_organization_unit_of_the_identity_form() {
             &[&["organization:o", "space:s", UNIT]],
         ),
         ("twice the same", &[&[UNIT], &[UNIT]]),
-        ("beside what only looks like one", &[&["app:x"], &[UNIT]]),
+        ("next to a similar unit", &[&["app:x"], &[UNIT]]),
     ] {
         let holder = authority.issue(&Contents::of_client(units));
         assert_meets(&server, what, &holder, Meets::Actor(ACTOR));
@@ -174,11 +174,11 @@ async fn the_extended_key_usage_must_name_client_authentication() {
         let contents = Contents::of_client(&[&[UNIT]]).purposes(purposes);
         assert_meets(&server, what, &authority.issue(&contents), expected);
     }
-    let nobody = Contents::of_client(&[]).purposes(&[ServerAuth]);
+    let stranger = Contents::of_client(&[]).purposes(&[ServerAuth]);
     assert_meets(
         &server,
         "a server's without an identity",
-        &authority.issue(&nobody),
+        &authority.issue(&stranger),
         NOT_FOR_CLIENTS,
     );
 }

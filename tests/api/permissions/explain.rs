@@ -126,16 +126,16 @@ async fn read_acl_on_the_path_is_required_and_sufficient() {
     let own = asked(&reader, "/a/b", reader.actor(), "read").await;
     assert_eq!(own.expect(200).json()["allowed"], false);
     let others: Vec<_> = ALL.into_iter().filter(|one| *one != "read_acl").collect();
-    let nobody = server.as_client("nobody").await;
-    server.grant("/a/b", nobody.actor(), &others).await;
+    let stranger = server.as_client("stranger").await;
+    server.grant("/a/b", stranger.actor(), &others).await;
     let absent = server.get(&super::address(super::UNKNOWN_ID)).await;
     for (caller, path, actor) in [
         (&reader, "/a", "other"),
         (&reader, "/b", "other"),
         (&reader, "/*", "other"),
-        (&nobody, "/a/b", "other"),
-        (&nobody, "/a/b", nobody.actor()),
-        (&nobody, "/gone", "nobody-at-all"),
+        (&stranger, "/a/b", "other"),
+        (&stranger, "/a/b", stranger.actor()),
+        (&stranger, "/gone", "unknown-actor"),
     ] {
         let refused = asked(caller, path, actor, "read").await.expect(404);
         assert_eq!(refused.body, absent.body, "{path} {actor}");

@@ -10,7 +10,7 @@ use super::{BY_CREDENTIAL, PERMISSIONS, address, client_with, on_credential, per
 async fn a_malformed_request_is_400_without_any_permission() {
     let server = Server::start().await;
     let id = server.grant("/a", "other", &["read"]).await;
-    let nobody = server.as_client("nobody").await;
+    let stranger = server.as_client("stranger").await;
     let all = PERMISSIONS.to_owned();
     let by_credential = BY_CREDENTIAL.to_owned();
     let path_mismatch =
@@ -66,7 +66,7 @@ async fn a_malformed_request_is_400_without_any_permission() {
         ),
         (Method::GET, address("explain"), Value::Null, 400),
     ] {
-        let answer = send(&nobody, &method, &path, &body).await;
+        let answer = send(&stranger, &method, &path, &body).await;
         assert_eq!(answer.status, status, "{method} {path} {body}: {answer:?}");
     }
 }
@@ -74,19 +74,19 @@ async fn a_malformed_request_is_400_without_any_permission() {
 #[tokio::test]
 async fn without_write_acl_a_path_discloses_no_permissions() {
     let server = Server::start().await;
-    let nobody = server.as_client("nobody").await;
-    let own = server.grant("/a", nobody.actor(), &["read"]).await;
+    let stranger = server.as_client("stranger").await;
+    let own = server.grant("/a", stranger.actor(), &["read"]).await;
     for (method, path, body) in [
         // The caller's own permission, an existing one, and one that differs from the stored one.
         (
             Method::POST,
             PERMISSIONS.to_owned(),
-            permission("/a", nobody.actor(), &["read"]),
+            permission("/a", stranger.actor(), &["read"]),
         ),
         (
             Method::PUT,
             address(&own),
-            permission("/a", nobody.actor(), &["read"]),
+            permission("/a", stranger.actor(), &["read"]),
         ),
         (
             Method::PUT,
@@ -102,10 +102,10 @@ async fn without_write_acl_a_path_discloses_no_permissions() {
         (
             Method::POST,
             BY_CREDENTIAL.to_owned(),
-            on_credential("/a", nobody.actor(), &["read"]),
+            on_credential("/a", stranger.actor(), &["read"]),
         ),
     ] {
-        let answer = send(&nobody, &method, &path, &body).await;
+        let answer = send(&stranger, &method, &path, &body).await;
         assert_eq!(answer.status, 404, "{method} {path} {body}: {answer:?}");
     }
 }

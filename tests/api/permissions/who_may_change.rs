@@ -77,11 +77,11 @@ async fn write_acl_on_a_path_is_for_the_permissions_on_it_and_below() {
 #[tokio::test]
 async fn only_acl_operations_allow_reading_or_changing_permissions() {
     let server = Server::start().await;
-    let nobody = client_with(&server, "/*", &["read", "write", "delete"]).await;
+    let stranger = client_with(&server, "/*", &["read", "write", "delete"]).await;
     set_value(&server, "/a", "x").await;
     let id = server.grant("/a", "other", &["read"]).await;
     for (method, asked, body) in requests("/a", &id) {
-        let answer = send(&nobody, &method, &asked, &body).await;
+        let answer = send(&stranger, &method, &asked, &body).await;
         assert_eq!(answer.status, 404, "{method} {asked}: {answer:?}");
     }
 }
@@ -91,11 +91,11 @@ async fn a_hidden_permission_looks_like_an_absent_one() {
     let server = Server::start().await;
     set_value(&server, "/there/a", "x").await;
     let id = server.grant("/there/a", "other", &["read"]).await;
-    let nobody = server.as_client("nobody").await;
+    let stranger = server.as_client("stranger").await;
     let (there, absent) = (requests("/there/a", &id), requests("/gone/a", UNKNOWN_ID));
     for ((method, one, body), (_, other, other_body)) in there.into_iter().zip(absent) {
-        let refused = send(&nobody, &method, &one, &body).await.expect(404);
-        let absent = send(&nobody, &method, &other, &other_body)
+        let refused = send(&stranger, &method, &one, &body).await.expect(404);
+        let absent = send(&stranger, &method, &other, &other_body)
             .await
             .expect(404);
         assert_eq!(refused.body, absent.body, "{method} {one}");
@@ -105,7 +105,7 @@ async fn a_hidden_permission_looks_like_an_absent_one() {
     }
     // Permitted callers get the same response for absent permissions.
     let developer = server.as_client("developer").await;
-    let refused = nobody.get(&address(&id)).await.expect(404);
+    let refused = stranger.get(&address(&id)).await.expect(404);
     let absent = developer.get(&address(UNKNOWN_ID)).await.expect(404);
     assert_eq!(refused.body, absent.body);
 }

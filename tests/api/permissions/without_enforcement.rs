@@ -13,7 +13,7 @@ use crate::given::set_value;
 async fn every_caller_may_change_permissions_even_its_own() {
     let server = Server::start_with(&Options::default().without_enforcement()).await;
     set_value(&server, "/a", "x").await;
-    let caller = server.as_client("nobody").await;
+    let caller = server.as_client("stranger").await;
     for actor in ["other", caller.actor()] {
         let added = caller.post(PERMISSIONS, permission("/a", actor, &["read"]));
         let added = added.await.expect(201).json();
@@ -49,7 +49,7 @@ async fn every_caller_may_change_permissions_even_its_own() {
 #[tokio::test]
 async fn absent_is_not_found_and_existing_is_not_added() {
     let server = Server::start_with(&Options::default().without_enforcement()).await;
-    let caller = server.as_client("nobody").await;
+    let caller = server.as_client("stranger").await;
     let whole = permission("/a", "other", &["read"]);
     let by_name = format!("{BY_CREDENTIAL}?credential_name=/a");
     for (method, path, body) in [
@@ -81,7 +81,7 @@ async fn absent_is_not_found_and_existing_is_not_added() {
 #[tokio::test]
 async fn an_explanation_has_enforced_false_and_the_missing_grant() {
     let server = Server::start_with(&Options::default().without_enforcement()).await;
-    let caller = server.as_client("nobody").await;
+    let caller = server.as_client("stranger").await;
     let explained = explain(&caller).await;
     assert_eq!(explained["enforced"], false);
     assert_eq!(explained["allowed"], true);

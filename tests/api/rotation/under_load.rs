@@ -62,10 +62,7 @@ async fn reads_writes_and_deletes_succeed_during_a_rotation() {
     tokio::join!(watched, looked);
     let took = begun.elapsed();
     let done = load.finish().await;
-    println!(
-        "they were rotated in {took:?}, beside {} requests",
-        done.requests
-    );
+    println!("rotated in {took:?}, during {} requests", done.requests);
 
     for name in &done.deleted {
         values.remove(name);

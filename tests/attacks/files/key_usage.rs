@@ -52,7 +52,7 @@ async fn a_worn_key_warns_and_an_exhausted_key_encrypts_nothing() {
 
     // The reservation of a killed server counts as used, and servers add up.
     let server = Server::start_in(server.kill(), &options()).await;
-    let other = server.start_beside().await;
+    let other = server.start_another().await;
     for server in [&server, &other] {
         assert_eq!(set(server, "/a", "x").await, 200);
     }

@@ -12,7 +12,7 @@ async fn server() -> Server {
     let section = |function: &str| {
         format!(
             "component = \"{}\"\ngrants = [\"random\", \"signing\"]\nderived = true\n\
-             limits = {{ deadline_ms = 1000 }}\nsettings = {{ {function} = \"as-told\" }}",
+             limits = {{ deadline_ms = 1000 }}\nsettings = {{ {function} = \"as-configured\" }}",
             hostile.display(),
         )
     };

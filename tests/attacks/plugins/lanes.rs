@@ -28,7 +28,7 @@ fn storm(caller: &Caller, from: &str) -> JoinSet<Answer> {
 async fn a_storm_of_one_actor_delays_others_only_briefly() {
     let section = format!(
         "component = \"{}\"\ngrants = [\"random\", \"signing\"]\nderived = true\n\
-         limits = {{ deadline_ms = 500 }}\nsettings = {{ generate = \"as-told\" }}",
+         limits = {{ deadline_ms = 500 }}\nsettings = {{ generate = \"as-configured\" }}",
         component("hostile").display(),
     );
     let options = Options::default()

@@ -9,7 +9,7 @@ import (
 )
 
 // actor gets permissions and loses them.
-const actor = "uaa-client:somebody-else"
+const actor = "uaa-client:another"
 
 // permissionsV2 adds, reads, changes and deletes a permission.
 func permissionsV2(calls *calls) {

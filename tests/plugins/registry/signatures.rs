@@ -82,15 +82,15 @@ async fn minisign_signature_of_another_component_is_rejected() {
     let key = workshop.minisign_key("ours");
     workshop.build("other.wasm");
     workshop.minisign("ours", "other.wasm");
-    let beside = workshop.path("plain.wasm.minisig");
-    fs::copy(workshop.path("other.wasm.minisig"), &beside).unwrap();
+    let signature = workshop.path("plain.wasm.minisig");
+    fs::copy(workshop.path("other.wasm.minisig"), &signature).unwrap();
     let reference = workshop.pushed(&registry, "plain.wasm", "1");
     let options = by_minisign(&workshop, &reference, &key);
     assert_refused(
         &options,
         &["the plugin plain", "its signature does not match"],
     );
-    fs::write(beside, "nonsense").unwrap();
+    fs::write(signature, "nonsense").unwrap();
     let target = format!("oci://{}/plain:1", registry.host());
     let run = workshop.push(&["plain.wasm", &target]).expect(1);
     assert!(

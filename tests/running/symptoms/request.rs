@@ -26,7 +26,7 @@ pub(super) async fn provoke(text: &str) -> Answer {
             with_certificate("server_auth", ACTOR).await
         }
         "the client certificate provides no valid identity: …" => {
-            with_certificate("client_auth", "app:nobody").await
+            with_certificate("client_auth", "app:stranger").await
         }
         "the storage failed" => without_database().await,
         "the encryption key … is not configured" => without_its_key().await,

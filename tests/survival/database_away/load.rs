@@ -78,7 +78,7 @@ impl Load {
         let options = Options::default().storage(&storage);
         let first = async || Server::try_start_in(TempDir::new().unwrap(), &options).await;
         let first = repeatedly(first).await;
-        let another = || repeatedly(async || first.try_start_beside().await);
+        let another = || repeatedly(async || first.try_start_another().await);
         let (second, third) = tokio::join!(another(), another());
         let servers: Vec<_> = [first, second, third].map(Arc::new).into();
         let counts: Arc<[Counts; SERVERS]> = Arc::default();

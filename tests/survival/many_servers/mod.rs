@@ -60,7 +60,7 @@ async fn assert_no_rule_is_broken(storage: &str, duration: Duration) {
 /// Three servers on one database; the first one issues tokens.
 async fn three_servers(options: &Options) -> Vec<Arc<Server>> {
     let first = Server::start_with(options).await;
-    let (second, third) = tokio::join!(first.start_beside(), first.start_beside());
+    let (second, third) = tokio::join!(first.start_another(), first.start_another());
     [first, second, third].map(Arc::new).into()
 }
 

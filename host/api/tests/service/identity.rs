@@ -177,7 +177,7 @@ async fn bad_requests_for_tokens_have_the_codes_of_the_standard() {
             "invalid_client",
         ),
         (
-            "grant_type=client_credentials&client_id=nobody",
+            "grant_type=client_credentials&client_id=stranger",
             401,
             "invalid_client",
         ),
@@ -197,7 +197,7 @@ async fn bad_requests_for_tokens_have_the_codes_of_the_standard() {
             "invalid_grant",
         ),
         (
-            "grant_type=password&client_id=credhub_cli&username=nobody&password=user-password",
+            "grant_type=password&client_id=credhub_cli&username=stranger&password=user-password",
             400,
             "invalid_grant",
         ),

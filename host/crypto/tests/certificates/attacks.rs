@@ -8,7 +8,7 @@ use crate::{
         AUTHORITY_KEY_IDENTIFIER, BASIC_CONSTRAINTS, Body, Extension, KEY_USAGE, NAME_CONSTRAINTS,
         SUBJECT_ALT_NAME, SUBJECT_KEY_IDENTIFIER, certificate_extension, element,
     },
-    issuer::{issuer_of, leaf},
+    issuer::{leaf, signer},
     openssl::{KEY_KINDS, Openssl},
 };
 
@@ -266,15 +266,15 @@ fn every_issuer_refuses_bodies_that_break_a_rule() {
     };
     for (kind, _) in KEY_KINDS {
         let authority = openssl.authority(kind);
-        let good = leaf(&openssl, issuer_of(&authority, false).as_ref());
+        let good = leaf(&openssl, signer(&authority, false).as_ref());
         assert!(
-            issuer_of(&authority, false)
+            signer(&authority, false)
                 .sign_certificate(&good.to_der())
                 .is_ok()
         );
         for (number, (change, words)) in ATTACKS.iter().enumerate() {
             let body = change(good.clone()).to_der();
-            let refused = issuer_of(&authority, false)
+            let refused = signer(&authority, false)
                 .sign_certificate(&body)
                 .expect_err(words);
             assert!(

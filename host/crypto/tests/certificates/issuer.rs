@@ -25,7 +25,7 @@ fn openssl_verifies_signatures_by_every_kind_of_ca() {
     };
     for (kind, _) in KEY_KINDS {
         let authority = openssl.authority(kind);
-        let issuer = issuer_of(&authority, false);
+        let issuer = signer(&authority, false);
         let body = leaf(&openssl, issuer.as_ref());
         let der = issuer.sign_certificate(&body.to_der()).unwrap();
         openssl_verifies(&openssl, &authority, &der);
@@ -39,7 +39,7 @@ fn issuer_returns_its_certificate_byte_for_byte() {
         return;
     };
     let authority = openssl.authority(P256);
-    let issuer = issuer_of(&authority, false);
+    let issuer = signer(&authority, false);
     let body = authority
         .certificate
         .lines()
@@ -80,7 +80,7 @@ fn intermediate_is_signed_if_a_ca_was_requested() {
         &[0x30, 0x03, 0x01, 0x01, 0xff][..],
         &[0x30, 0x06, 0x01, 0x01, 0xff, 0x02, 0x01, 0x00],
     ] {
-        let issuer = issuer_of(&authority, true);
+        let issuer = signer(&authority, true);
         let body = leaf(&openssl, issuer.as_ref())
             .with(Extension::new(BASIC_CONSTRAINTS, true, constraints))
             .with(Extension::new(KEY_USAGE, true, KEY_CERT_SIGN));
@@ -127,14 +127,14 @@ fn issuer_without_key_identifier_signs_only_without_one() {
         return;
     };
     let authority = openssl.authority_without_key_identifiers();
-    let issuer = issuer_of(&authority, false);
+    let issuer = signer(&authority, false);
     assert_eq!(issuer.subject_key_identifier(), None);
     let body = leaf(&openssl, issuer.as_ref());
     let der = issuer.sign_certificate(&body.to_der()).unwrap();
     openssl_verifies(&openssl, &authority, &der);
     let invented = element(0x30, &element(0x80, &[1; 20]));
     let body = body.with(Extension::new(AUTHORITY_KEY_IDENTIFIER, false, &invented));
-    let refused = issuer_of(&authority, false)
+    let refused = signer(&authority, false)
         .sign_certificate(&body.to_der())
         .unwrap_err();
     assert!(refused.0.contains("authority key identifier"), "{refused}");
@@ -158,7 +158,7 @@ fn issuer_refuses_its_own_key_in_every_encoding() {
         };
         for (number, form) in forms.into_iter().enumerate() {
             assert_eq!(form == own, number == 0, "{kind:?}: the forms differ");
-            let issuer = issuer_of(&authority, false);
+            let issuer = signer(&authority, false);
             let body = Body {
                 subject_public_key: form,
                 ..leaf(&openssl, issuer.as_ref())
@@ -198,7 +198,7 @@ fn issuer_signs_only_once_even_after_a_refusal() {
     };
     let authority = openssl.authority(P256);
     for first_is_good in [true, false] {
-        let issuer = issuer_of(&authority, false);
+        let issuer = signer(&authority, false);
         let good = leaf(&openssl, issuer.as_ref()).to_der();
         let first: &[u8] = if first_is_good { &good } else { b"raw bytes" };
         assert_eq!(issuer.sign_certificate(first).is_ok(), first_is_good);
@@ -234,7 +234,7 @@ fn validity_may_start_one_second_before_the_call() {
         return;
     };
     let authority = openssl.authority(P256);
-    let issuer = issuer_of(&authority, false);
+    let issuer = signer(&authority, false);
     let good = leaf(&openssl, issuer.as_ref());
     let second = TimeDelta::seconds(1);
     let earlier = Body {
@@ -252,14 +252,14 @@ fn issuers_own_key_and_trailing_bytes_are_refused() {
     };
     for (kind, _) in KEY_KINDS {
         let authority = openssl.authority(kind);
-        let good = leaf(&openssl, issuer_of(&authority, false).as_ref());
+        let good = leaf(&openssl, signer(&authority, false).as_ref());
         openssl.write("ca.key", authority.private_key.expose());
         let own = Body {
             subject_public_key: public_key(&openssl, "ca.key", &[]),
             ..good.clone()
         };
         let trailing = [good.to_der(), vec![0x05, 0x00]].concat();
-        let whole = issuer_of(&authority, false)
+        let whole = signer(&authority, false)
             .sign_certificate(&good.to_der())
             .unwrap();
         for (body, words) in [
@@ -269,7 +269,7 @@ fn issuers_own_key_and_trailing_bytes_are_refused() {
             (Vec::new(), "a malformed encoding"),
             (b"any message at all".to_vec(), "a malformed encoding"),
         ] {
-            let refused = issuer_of(&authority, false)
+            let refused = signer(&authority, false)
                 .sign_certificate(&body)
                 .expect_err(words);
             assert!(refused.0.contains(words), "{refused}, not: {words}");
@@ -283,7 +283,7 @@ fn bodies_are_signed_up_to_the_size_limit() {
         return;
     };
     let authority = openssl.authority(P256);
-    let good = leaf(&openssl, issuer_of(&authority, false).as_ref());
+    let good = leaf(&openssl, signer(&authority, false).as_ref());
     let padded = |bytes: usize| {
         let extension = Extension {
             oid: vec![0x2a, 0x03],
@@ -295,13 +295,9 @@ fn bodies_are_signed_up_to_the_size_limit() {
     let frame = padded(60_000).len() - 60_000;
     let largest = padded(TBS_CERTIFICATE_BYTES_MAX - frame);
     assert_eq!(largest.len(), TBS_CERTIFICATE_BYTES_MAX);
-    assert!(
-        issuer_of(&authority, false)
-            .sign_certificate(&largest)
-            .is_ok()
-    );
+    assert!(signer(&authority, false).sign_certificate(&largest).is_ok());
     let larger = padded(TBS_CERTIFICATE_BYTES_MAX - frame + 1);
-    let refused = issuer_of(&authority, false)
+    let refused = signer(&authority, false)
         .sign_certificate(&larger)
         .unwrap_err();
     assert!(refused.0.contains("64 KiB"), "{refused}");
@@ -309,10 +305,7 @@ fn bodies_are_signed_up_to_the_size_limit() {
 
 const KEY_CERT_SIGN: &[u8] = &[0x03, 0x02, 0x02, 0x04];
 
-pub(crate) fn issuer_of(
-    authority: &Identity,
-    may_be_authority: bool,
-) -> Arc<dyn CertificateIssuer> {
+pub(crate) fn signer(authority: &Identity, may_be_authority: bool) -> Arc<dyn CertificateIssuer> {
     let rules = rules(may_be_authority);
     X509Certificates
         .issuer(&authority.certificate, &authority.private_key, rules)

@@ -246,12 +246,12 @@ fn generated_value_must_be_complete_and_signed_by_the_issuer() {
         duration_days_max: 365,
         now: Utc::now(),
     };
-    let issuer_of = |identity: &Identity| {
+    let signer = |identity: &Identity| {
         X509Certificates
             .issuer(&identity.certificate, &identity.private_key, rules.clone())
             .unwrap()
     };
-    let (issuer, other_issuer) = (issuer_of(&authority), issuer_of(&other));
+    let (issuer, other_issuer) = (signer(&authority), signer(&other));
     let whole = CertificateMembers {
         private_key: Some(&leaf.private_key),
         ..members(&authority, &leaf)

@@ -160,11 +160,14 @@ async fn a_regenerated_certificate_has_the_same_key_type() {
             .await
             .expect(200)
             .json();
-        let anew = server.regenerate("/root").await.expect(200).json();
-        assert_ne!(anew["value"]["private_key"], made["value"]["private_key"]);
-        assert_eq!(anew["key_length"], bits, "{key_type}");
-        assert_is_pem(anew["value"]["private_key"].as_str().unwrap(), label);
-        assert_eq!(signature_algorithm(&anew), algorithm, "{key_type}");
+        let regenerated = server.regenerate("/root").await.expect(200).json();
+        assert_ne!(
+            regenerated["value"]["private_key"],
+            made["value"]["private_key"]
+        );
+        assert_eq!(regenerated["key_length"], bits, "{key_type}");
+        assert_is_pem(regenerated["value"]["private_key"].as_str().unwrap(), label);
+        assert_eq!(signature_algorithm(&regenerated), algorithm, "{key_type}");
     }
 }
 

@@ -106,10 +106,10 @@ async fn read_acl_is_needed_on_the_requested_and_the_stored_casing() {
 async fn without_read_acl_a_name_looks_absent() {
     let server = Server::start().await;
     set_value(&server, "/a", "x").await;
-    let nobody = client_with(&server, "/*", &["read", "write", "delete", "write_acl"]).await;
+    let stranger = client_with(&server, "/*", &["read", "write", "delete", "write_acl"]).await;
     let address = |name| format!("{BY_CREDENTIAL}?credential_name={name}");
-    let refused = nobody.get(&address("/a")).await.expect(404);
-    let absent = nobody.get(&address("/b")).await.expect(404);
+    let refused = stranger.get(&address("/a")).await.expect(404);
+    let absent = stranger.get(&address("/b")).await.expect(404);
     let gone = server.get(&address("/b")).await.expect(404);
     assert_eq!(refused.body, absent.body);
     assert_eq!(refused.body, gone.body);

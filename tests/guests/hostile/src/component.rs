@@ -46,7 +46,7 @@ pub(crate) mod bindings {
 struct Component;
 
 /// Selects the behavior in the field `behave` of the document or the parameters. Without that field, the guest behaves correctly.
-const AS_TOLD: &str = "as-told";
+const AS_CONFIGURED: &str = "as-configured";
 
 impl descriptor::Guest for Component {
     fn describe() -> descriptor::Description {
@@ -77,7 +77,7 @@ impl issued_generator::Guest for Component {
         issuer: Option<&Issuer>,
     ) -> Result<String, Failure> {
         let mut behaviour = named(&generation.settings, "generate");
-        if behaviour.as_deref() == Some(AS_TOLD) {
+        if behaviour.as_deref() == Some(AS_CONFIGURED) {
             behaviour = named(&generation.parameters, "behave");
         }
         match (behaviour.as_deref(), issuer) {
@@ -189,7 +189,7 @@ impl resolver::Guest for Component {
                 .collect()
         };
         let mut behaviour = named(&settings, "find-references");
-        if behaviour.as_deref() == Some(AS_TOLD) {
+        if behaviour.as_deref() == Some(AS_CONFIGURED) {
             behaviour = Some(named(&document, "behave").unwrap_or_default());
         }
         match behaviour.as_deref() {

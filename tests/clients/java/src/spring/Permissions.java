@@ -33,7 +33,7 @@ final class Permissions {
         CredentialName name = new SimpleCredentialName("spring", "permitted");
         operations.credentials().write(ValueCredentialRequest.builder().name(name).value("x").build());
         Actor app = Actor.app("0d8c5e9e-0a0f-4f9d-8b1f-2c1f0f1d3a55");
-        Actor user = Actor.user("somebody");
+        Actor user = Actor.user("another");
         permissions.addPermissions(name,
             Permission.builder().app(app.getPrimaryIdentifier()).operations(Operation.READ, Operation.WRITE).build(),
             Permission.builder().user(user.getPrimaryIdentifier()).operation(Operation.READ_ACL).build());
@@ -49,14 +49,14 @@ final class Permissions {
     private void byId() {
         CredHubPermissionV2Operations permissions = operations.permissionsV2();
         CredentialName path = new SimpleCredentialName("spring", "v2", "*");
-        Actor client = Actor.client("somebody-else");
-        Permission read = Permission.builder().client("somebody-else").operation(Operation.READ).build();
+        Actor client = Actor.client("another");
+        Permission read = Permission.builder().client("another").operation(Operation.READ).build();
         CredentialPermission added = permissions.addPermissions(path, read);
         Expect.equal(path.getName(), added.getPath());
         Expect.equal(read, added.getPermission());
         Expect.equal(added, permissions.getPermissions(added.getId()));
         Expect.equal(added, permissions.getPermissionsByPathAndActor(path, client));
-        Permission delete = Permission.builder().client("somebody-else").operation(Operation.DELETE).build();
+        Permission delete = Permission.builder().client("another").operation(Operation.DELETE).build();
         CredentialPermission updated = permissions.updatePermissions(added.getId(), path, delete);
         Expect.equal(added.getId(), updated.getId());
         Expect.equal(delete, updated.getPermission());

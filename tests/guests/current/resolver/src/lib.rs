@@ -1,5 +1,5 @@
-//! The source of the guest of version 0.1.0 as it is, built for the current version of the WIT packages: what was written
-//! for an earlier one builds unchanged.
+//! The source of the guest of version 0.1.0 built unchanged for the current
+//! version of the WIT packages.
 
 #[cfg(target_arch = "wasm32")]
 #[path = "../../../released/0_1_0/resolver/src/component.rs"]
