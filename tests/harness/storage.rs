@@ -75,8 +75,10 @@ pub(crate) fn settings(directory: &Path) -> String {
 }
 
 fn line_of(row: &SqliteRow) -> String {
-    let columns = (0..row.len()).map(|place| {
-        let text = row.try_get_unchecked::<Option<String>, _>(place).unwrap();
+    let columns = (0..row.len()).map(|position| {
+        let text = row
+            .try_get_unchecked::<Option<String>, _>(position)
+            .unwrap();
         text.unwrap_or_default()
     });
     columns.collect::<Vec<_>>().join("|")

@@ -127,11 +127,11 @@ fn renewed_body(version: &Value) -> Vec<u8> {
         let utc_time =
             |time: chrono::DateTime<chrono::Utc>| time.format("%y%m%d%H%M%SZ").to_string();
         let old = utc_time(chrono::DateTime::from_timestamp(old.timestamp(), 0).unwrap());
-        let place = body
+        let position = body
             .windows(old.len())
             .position(|bytes| bytes == old.as_bytes())
             .unwrap();
-        body[place..place + old.len()].copy_from_slice(utc_time(new).as_bytes());
+        body[position..position + old.len()].copy_from_slice(utc_time(new).as_bytes());
     }
     body
 }

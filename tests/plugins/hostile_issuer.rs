@@ -193,11 +193,11 @@ pub(crate) fn renewed(body: &[u8], days: i64) -> Vec<u8> {
     let mut renewed = body.to_vec();
     let mut begin = 0;
     for time in [now, now + Duration::days(days)] {
-        let place = renewed[begin..]
+        let position = renewed[begin..]
             .windows(UTC_TIME.len() + UTC_TIME_BYTES)
             .position(|bytes| bytes.starts_with(UTC_TIME) && bytes.ends_with(b"Z"))
             .unwrap();
-        let content = begin + place + UTC_TIME.len();
+        let content = begin + position + UTC_TIME.len();
         begin = content + UTC_TIME_BYTES;
         renewed[content..begin].copy_from_slice(text(time).as_bytes());
     }
@@ -207,9 +207,9 @@ pub(crate) fn renewed(body: &[u8], days: i64) -> Vec<u8> {
 /// Replaces the only occurrence of a part of the bytes.
 fn replaced(bytes: &[u8], part: &[u8], by: &[u8]) -> Vec<u8> {
     assert_eq!(part.len(), by.len());
-    let place = bytes
+    let position = bytes
         .windows(part.len())
         .position(|bytes| bytes == part)
         .unwrap();
-    [&bytes[..place], by, &bytes[place + part.len()..]].concat()
+    [&bytes[..position], by, &bytes[position + part.len()..]].concat()
 }

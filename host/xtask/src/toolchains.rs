@@ -118,14 +118,14 @@ fn link_package_program(
 }
 
 fn link(program: &Path, name: &str) -> Result<(), StepFailed> {
-    let place = step::workspace().join(BIN).join(name);
-    if fs::read_link(&place).is_ok_and(|linked| linked == program) {
+    let link = step::workspace().join(BIN).join(name);
+    if fs::read_link(&link).is_ok_and(|linked| linked == program) {
         return Ok(());
     }
-    let _ = fs::remove_file(&place);
+    let _ = fs::remove_file(&link);
     fs::create_dir_all(step::workspace().join(BIN))
-        .and_then(|()| symlink(program, &place))
-        .map_err(|cause| StepFailed::new(place.display(), cause))
+        .and_then(|()| symlink(program, &link))
+        .map_err(|cause| StepFailed::new(link.display(), cause))
 }
 
 /// Returns the folder with the programs of all toolchains.

@@ -247,7 +247,7 @@ mod tests {
     fn words_are_capitalized_and_one_ends_with_a_digit() {
         let parameters = json!({"separator": "_", "capitalize": true, "include_number": true});
         let random = &mut random();
-        let mut places = HashSet::new();
+        let mut positions = HashSet::new();
         for _ in 0..200 {
             let passphrase = generated(&parameters, random);
             let words: Vec<&str> = passphrase.split('_').collect();
@@ -257,9 +257,9 @@ mod tests {
             let digits = |word: &&str| word.bytes().filter(u8::is_ascii_digit).count();
             assert_eq!(words.iter().map(digits).sum::<usize>(), 1, "{passphrase}");
             let with_digit = |word: &&str| word.ends_with(|c: char| c.is_ascii_digit());
-            places.insert(words.iter().position(with_digit).unwrap());
+            positions.insert(words.iter().position(with_digit).unwrap());
         }
-        assert_eq!(places.len(), 6);
+        assert_eq!(positions.len(), 6);
     }
 
     #[test]
@@ -268,9 +268,9 @@ mod tests {
         let mut counts = vec![HashMap::<String, u32>::new(); 40];
         let parameters = json!({"words": 40, "separator": " "});
         for _ in 0..2_000 {
-            for (place, word) in generated(&parameters, random).split(' ').enumerate() {
+            for (position, word) in generated(&parameters, random).split(' ').enumerate() {
                 let first = word.split_at(1).0.to_owned();
-                *counts[place].entry(first).or_default() += 1;
+                *counts[position].entry(first).or_default() += 1;
             }
         }
         // Words are counted by first letter. Each letter has its share of the list; s has the largest.
@@ -281,8 +281,8 @@ mod tests {
         for letter in ["a", "c", "s", "u"] {
             let share = share(letter);
             let deviation = (2_000.0 * share * (1.0 - share)).sqrt();
-            for place in &counts {
-                let count = f64::from(place[letter]);
+            for position in &counts {
+                let count = f64::from(position[letter]);
                 assert!(
                     (count - 2_000.0 * share).abs() < 6.0 * deviation,
                     "{letter} {count}"

@@ -36,8 +36,8 @@ pub(crate) fn malformed(body: &Node) -> Vec<Attack> {
             continue;
         }
         for (what, change) in changes(body.clone().at(&path)) {
-            let place = path.first().map_or("body", |field| FIELDS[*field]);
-            let name = format!("{what}: {place} {:?}", path.get(1..).unwrap_or_default());
+            let position = path.first().map_or("body", |field| FIELDS[*field]);
+            let name = format!("{what}: {position} {:?}", path.get(1..).unwrap_or_default());
             let path = path.clone();
             attacks.push((
                 name,
@@ -172,7 +172,7 @@ fn last_arc(identifier: &[u8]) -> usize {
     before
         .iter()
         .rposition(|byte| *byte < 0x80)
-        .map_or(0, |place| place + 1)
+        .map_or(0, |position| position + 1)
 }
 
 /// Adds 2^32 to the last arc, of one octet: the same number for a parser that uses 32 bits.

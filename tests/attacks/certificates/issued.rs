@@ -178,8 +178,8 @@ async fn outcome(server: &Server, body: &Node, change: &dyn Fn(&mut Node)) -> (S
     for _ in 0..ATTEMPTS_MAX {
         let mut body = body.clone();
         let now = Utc::now();
-        for (place, time) in [now, now + Duration::days(1)].into_iter().enumerate() {
-            *body.at(&[VALIDITY, place]).bytes() = utc_time(time);
+        for (position, time) in [now, now + Duration::days(1)].into_iter().enumerate() {
+            *body.at(&[VALIDITY, position]).bytes() = utc_time(time);
         }
         change(&mut body);
         let parameters = json!({

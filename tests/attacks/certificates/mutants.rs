@@ -1,4 +1,4 @@
-//! Certificates set by callers, each changed in one place: randomly with a fixed seed, or by a rule.
+//! Certificates set by callers, each with one change: random with a fixed seed, or by a rule.
 
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair};
 use base64::{Engine as _, engine::general_purpose::STANDARD};

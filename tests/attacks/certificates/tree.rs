@@ -121,19 +121,19 @@ impl Node {
     /// Returns the element at the end of a path.
     pub(crate) fn at(&mut self, path: &[usize]) -> &mut Self {
         path.iter()
-            .fold(self, |node, place| &mut node.nodes()[*place])
+            .fold(self, |node, position| &mut node.nodes()[*position])
     }
 
     /// Returns the paths to all elements, this one first.
     pub(crate) fn paths(&self) -> Vec<Vec<usize>> {
         let mut paths = vec![Vec::new()];
         if let Content::Nodes(_, nodes) = &self.content {
-            for (place, node) in nodes.iter().enumerate() {
+            for (position, node) in nodes.iter().enumerate() {
                 let below = node.paths();
                 paths.extend(
                     below
                         .into_iter()
-                        .map(|path| [&[place], path.as_slice()].concat()),
+                        .map(|path| [&[position], path.as_slice()].concat()),
                 );
             }
         }

@@ -19,7 +19,7 @@ use serde_json::json;
 use crate::alive::{assert_alive, assert_no_fault};
 use corpus::{DEPTH_MAX, Fault, Input, inputs, nested};
 
-/// A body with a place for a hostile text, marked by `@`: the method, the path, the body, and the levels around the place.
+/// A body in which a hostile text replaces `@`: the method, the path, the body, and the levels around `@`.
 pub(crate) type Body = (&'static str, &'static str, &'static str, usize);
 
 /// Each endpoint that takes a body. In a path, `CERTIFICATE` represents the id of a certificate.
@@ -155,7 +155,7 @@ pub(crate) async fn send(server: &Server, method: &str, path: &str, body: Vec<u8
     answer.unwrap_or_else(|cause| panic!("no response to a request for {path}: {cause}"))
 }
 
-/// The body with a text in its place.
+/// Returns the body with a text instead of `@`.
 pub(crate) fn filled(body: &str, text: &[u8]) -> Vec<u8> {
     let (before, behind) = body.split_once('@').unwrap();
     [before.as_bytes(), text, behind.as_bytes()].concat()
@@ -165,10 +165,10 @@ pub(crate) fn filled(body: &str, text: &[u8]) -> Vec<u8> {
 async fn no_json_in_a_body_ends_the_server() {
     let (server, certificate_id) = attacked().await;
     for (index, input) in inputs().iter().enumerate() {
-        for (place, (method, path, body, levels_around)) in BODIES.iter().enumerate() {
+        for (endpoint, (method, path, body, levels_around)) in BODIES.iter().enumerate() {
             // The largest are sent to a few endpoints each.
             let is_large = input.text.len() > 20_000;
-            if is_large && (index + place) % 5 != 0 {
+            if is_large && (index + endpoint) % 5 != 0 {
                 continue;
             }
             let path = path.replace("CERTIFICATE", &certificate_id);
@@ -280,7 +280,7 @@ async fn no_error_repeats_a_value() {
     assert!(!server.whole_log().await.contains("hunter2"));
 }
 
-/// What an input is, for a place that reports no fault of its own.
+/// Whether an input is invalid where its own fault is not reported.
 pub(crate) fn is_wrong_anywhere(input: &Input) -> bool {
     !matches!(input.fault, Fault::None) && input.fault.error(0).is_some()
 }

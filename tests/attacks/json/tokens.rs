@@ -90,9 +90,9 @@ async fn no_identity_provider_document_crashes_the_server() {
         } else {
             json!({"keys": []})
         };
-        let place = if is_discovery { b'd' } else { b'k' };
+        let document_kind = if is_discovery { b'd' } else { b'k' };
         match text.split_first() {
-            Some((at, text)) if *at == place => Reply::bytes(text),
+            Some((at, text)) if *at == document_kind => Reply::bytes(text),
             _ => Reply::new(200, &sound.to_string()),
         }
     });
@@ -101,7 +101,7 @@ async fn no_identity_provider_document_crashes_the_server() {
         .authentication_settings("keys_interval_seconds_min = 0");
     let server = Server::start_with(&options).await;
     for (number, input) in inputs().into_iter().enumerate() {
-        for (place, body) in [
+        for (document_kind, body) in [
             ("d", "@"),
             ("d", r#"{"issuer":"i","jwks_uri":@}"#),
             ("d", r#"{"issuer":"i","x":@}"#),
@@ -110,8 +110,8 @@ async fn no_identity_provider_document_crashes_the_server() {
             ("k", r#"{"keys":[{"kty":"RSA","n":@}]}"#),
         ] {
             let document = super::filled(body, &input.text);
-            *hostile.lock().unwrap() = [place.as_bytes(), &document].concat();
-            let header = json!({"alg": "RS256", "kid": format!("{number}{place}{body}")});
+            *hostile.lock().unwrap() = [document_kind.as_bytes(), &document].concat();
+            let header = json!({"alg": "RS256", "kid": format!("{number}{document_kind}{body}")});
             let token = sign_texts(&header.to_string(), "{}", Algorithm::RS256, &signing_key());
             let before = stub.asked().len();
             let answer: Answer = present(&server, &token).await;

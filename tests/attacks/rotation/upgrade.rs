@@ -25,11 +25,11 @@ use tokio::task::JoinSet;
 fn release(files: &TempDir, plugin: &str, (from, to): (&str, &str)) -> PathBuf {
     assert_eq!(from.len(), to.len());
     let mut bytes = fs::read(component(plugin)).unwrap();
-    let places: Vec<_> = (0..bytes.len() - from.len())
-        .filter(|place| bytes[*place..].starts_with(from.as_bytes()))
+    let positions: Vec<_> = (0..bytes.len() - from.len())
+        .filter(|position| bytes[*position..].starts_with(from.as_bytes()))
         .collect();
-    assert_eq!(places.len(), 1, "{from}");
-    bytes[places[0]..places[0] + to.len()].copy_from_slice(to.as_bytes());
+    assert_eq!(positions.len(), 1, "{from}");
+    bytes[positions[0]..positions[0] + to.len()].copy_from_slice(to.as_bytes());
     let path = files.path().join(format!("{plugin}.wasm"));
     fs::write(&path, bytes).unwrap();
     path

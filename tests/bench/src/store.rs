@@ -149,8 +149,8 @@ pub(crate) fn counted(count: usize) -> String {
 /// SQL for the beginning of a copied name: a folder, whose number is that of the copy modulo theirs.
 fn folder_name(number: &str, folders: usize) -> String {
     let mixed = format!("((({number}) % {folders} * {WORD_FACTOR}) % {WORDS})");
-    let letters = (0..WORD_LENGTH).map(|place| {
-        let divisor = LETTERS.len().pow(place);
+    let letters = (0..WORD_LENGTH).map(|position| {
+        let divisor = LETTERS.len().pow(position);
         let count = LETTERS.len();
         format!("substr('{LETTERS}', cast(1 + {mixed} / {divisor} % {count} as integer), 1)")
     });
@@ -161,8 +161,8 @@ fn folder_name(number: &str, folders: usize) -> String {
 /// The word of a folder, as in [`folder_name`]. Neighbours have little in common.
 fn word(folder: usize) -> String {
     let mixed = folder * WORD_FACTOR % WORDS;
-    let letters = (0..WORD_LENGTH).map(|place| {
-        let letter = mixed / LETTERS.len().pow(place) % LETTERS.len();
+    let letters = (0..WORD_LENGTH).map(|position| {
+        let letter = mixed / LETTERS.len().pow(position) % LETTERS.len();
         LETTERS
             .as_bytes()
             .get(letter)

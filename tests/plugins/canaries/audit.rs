@@ -9,7 +9,7 @@ use keywright_harness::{Options, Server};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::{Canaries, places::assert_left_nowhere};
+use super::{Canaries, traces::assert_left_nowhere};
 
 #[tokio::test]
 async fn no_secret_is_in_the_audit_trail_in_either_form() {
@@ -47,7 +47,7 @@ async fn send_values(server: &Server, canaries: &mut Canaries) {
             "/not a name".to_owned(),
         ] {
             let mut secret =
-                |place: &str| json!(canaries.plant(&format!("{credential_type} {place}")));
+                |source: &str| json!(canaries.plant(&format!("{credential_type} {source}")));
             let value = if members.is_empty() {
                 secret("value")
             } else {

@@ -4,7 +4,7 @@ use keywright_harness::Server;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::{Canaries, places::assert_left_nowhere};
+use super::{Canaries, traces::assert_left_nowhere};
 
 /// Sends bodies that must be rejected with a 4xx status, and searches each response for the canaries.
 async fn assert_refused_in_silence(

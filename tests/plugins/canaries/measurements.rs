@@ -42,10 +42,10 @@ async fn metrics_contain_no_secret_name_or_actor() {
         .expect(200)
         .json();
     canaries.watch_made("a password", &password["value"]);
-    for place in ["a path", "a query", "a refused token", "a method"] {
-        let text = canaries.plant(place);
+    for source in ["a path", "a query", "a refused token", "a method"] {
+        let text = canaries.plant(source);
         let method = Method::from_bytes(text.to_uppercase().as_bytes()).unwrap_or_default();
-        canaries.watch(place, method.as_str());
+        canaries.watch(source, method.as_str());
         let paths = [format!("/{text}"), format!("/api/v1/data?{text}={text}")];
         for path in paths {
             server.send(server.authorized(method.clone(), &path)).await;

@@ -3,9 +3,9 @@
 mod audit;
 mod errors;
 mod measurements;
-mod places;
 mod stored;
 mod tokens;
+mod traces;
 
 use serde_json::Value;
 use uuid::Uuid;
@@ -20,30 +20,30 @@ struct Canaries {
 
 impl Canaries {
     /// Creates a text for this field.
-    fn plant(&mut self, place: &str) -> String {
+    fn plant(&mut self, source: &str) -> String {
         let text = format!("canary{}", Uuid::new_v4().simple());
-        self.watch(place, &text);
+        self.watch(source, &text);
         text
     }
 
     /// Adds a secret that the server generated.
-    fn watch(&mut self, place: &str, secret: &str) {
-        self.planted.push((place.to_owned(), secret.to_owned()));
+    fn watch(&mut self, source: &str, secret: &str) {
+        self.planted.push((source.to_owned(), secret.to_owned()));
     }
 
     /// Adds all secrets in a generated value: passwords, hashes, and each line of a private key.
-    fn watch_made(&mut self, place: &str, value: &Value) {
+    fn watch_made(&mut self, source: &str, value: &Value) {
         for member in ["password", "password_hash"] {
             if let Some(secret) = value.get(member).and_then(Value::as_str) {
-                self.watch(&format!("{place}, {member}"), secret);
+                self.watch(&format!("{source}, {member}"), secret);
             }
         }
         if let Some(password) = value.as_str() {
-            self.watch(place, password);
+            self.watch(source, password);
         }
         if let Some(key) = value.get("private_key").and_then(Value::as_str) {
             for line in key.lines().filter(|line| line.len() == 64) {
-                self.watch(&format!("{place}, private key"), line);
+                self.watch(&format!("{source}, private key"), line);
             }
         }
     }
@@ -51,15 +51,15 @@ impl Canaries {
     /// Asserts that a text contains no canary, neither literally nor in hexadecimal.
     #[track_caller]
     fn assert_absent(&self, from: &str, text: &str) {
-        for (place, secret) in &self.planted {
+        for (source, secret) in &self.planted {
             let hexadecimal = hexadecimal(secret.as_bytes());
             assert!(
                 !text.contains(secret.as_str()),
-                "the canary of {place} is in {from}"
+                "the canary of {source} is in {from}"
             );
             assert!(
                 !text.contains(&hexadecimal),
-                "the canary of {place} is in {from}, encoded"
+                "the canary of {source} is in {from}, encoded"
             );
         }
     }

@@ -10,7 +10,7 @@ use keywright_harness::Server;
 use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair};
 use serde_json::{Value, json};
 
-use super::{Canaries, places::assert_left_nowhere};
+use super::{Canaries, traces::assert_left_nowhere};
 
 /// Returns a certificate whose subject is a canary, with its key.
 fn certificate(common_name: &str) -> (String, String) {
@@ -34,7 +34,7 @@ async fn set_values_are_in_no_log_or_database_file() {
         "the private key of a certificate",
         key.lines().nth(1).unwrap(),
     );
-    let mut plant = |place: &str| canaries.plant(place);
+    let mut plant = |source: &str| canaries.plant(source);
     let json_key = plant("a key of a json");
     let nested_key = plant("a nested key of a json");
     let values = [
@@ -80,7 +80,7 @@ async fn set_values_are_in_no_log_or_database_file() {
 async fn generated_values_are_in_no_log_or_database_file() {
     let server = Server::start().await;
     let mut canaries = Canaries::default();
-    let mut plant = |place: &str| canaries.plant(place);
+    let mut plant = |source: &str| canaries.plant(source);
     let dns_name = format!("{}.example.org", plant("an alternative name"));
     let certificate = json!({
         "common_name": plant("common_name"),

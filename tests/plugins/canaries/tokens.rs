@@ -4,7 +4,7 @@ use keywright_harness::{Options, Server};
 use reqwest::{Method, header};
 use serde_json::json;
 
-use super::{Canaries, places::assert_left_nowhere};
+use super::{Canaries, traces::assert_left_nowhere};
 
 #[tokio::test]
 async fn tokens_are_in_no_log_or_database_file() {

@@ -54,9 +54,9 @@ fn configurations_name_the_built_components() {
         "wireguard-generator",
     ] {
         let section = fs::read_to_string(own_file(folder, "keywright.toml")).unwrap();
-        assert!(section.contains(&place(folder)), "{section}");
+        assert!(section.contains(&component_path(folder)), "{section}");
         let readme = fs::read_to_string(own_file(folder, "README.md")).unwrap();
-        let (build, test) = (format!("examples/{folder}\n"), place(folder));
+        let (build, test) = (format!("examples/{folder}\n"), component_path(folder));
         assert!(readme.contains(&format!("keywright plugin build {build}")));
         assert!(readme.contains(&format!("keywright plugin test {test}")));
     }
@@ -76,7 +76,7 @@ async fn values_generated_over_https_are_valid() {
         if let Some(component) = component_by_toolchain(credential_type) {
             let section = fs::read_to_string(own_file(folder, "keywright.toml")).unwrap();
             let here = component.to_str().unwrap();
-            options = options.extra(&section.replace(&place(folder), here));
+            options = options.extra(&section.replace(&component_path(folder), here));
             configured.push(credential_type);
         }
     }
@@ -130,7 +130,7 @@ fn passes_its_own_tests(credential_type: &str, folder: &str) {
 }
 
 /// Returns the output path of `keywright plugin build` for an example, relative to the workspace's root.
-fn place(folder: &str) -> String {
+fn component_path(folder: &str) -> String {
     format!("examples/{folder}/{folder}.wasm")
 }
 

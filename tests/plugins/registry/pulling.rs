@@ -76,8 +76,8 @@ async fn sighup_pulls_another_digest() {
     assert!(expected.contains("reloaded the plugins"), "{expected}");
     assert_eq!(served(&server).await, workshop.digest("other"));
 
-    let (place, _) = references[0].split_once('@').unwrap();
-    let absent = format!("{place}@sha256:{}", "0".repeat(64));
+    let (repository, _) = references[0].split_once('@').unwrap();
+    let absent = format!("{repository}@sha256:{}", "0".repeat(64));
     let refused = server.reload_plugins(&workshop.options(&absent, "")).await;
     assert!(refused.contains("calls use those that were loaded before"));
     assert!(server.log().contains("the manifest is not in the registry"));
@@ -235,10 +235,10 @@ fn inspect_accepts_registry_references() {
             .replace("plain.wasm", &reference)
     );
     assert!(inspected.contains(&workshop.digest("plain.wasm")));
-    let (place, _) = reference.split_once('@').unwrap();
-    let refused = inspect(place, 1).errors;
+    let (repository, _) = reference.split_once('@').unwrap();
+    let refused = inspect(repository, 1).errors;
     assert!(refused.contains("it has no digest"), "{refused}");
-    let absent = inspect(&format!("{place}@sha256:{}", "0".repeat(64)), 1).errors;
+    let absent = inspect(&format!("{repository}@sha256:{}", "0".repeat(64)), 1).errors;
     assert!(
         absent.contains("the manifest is not in the registry"),
         "{absent}"

@@ -66,7 +66,7 @@ impl Load {
     /// Starts a request every [`PERIOD`] until stopped, and waits for the responses. A request due while
     /// [`UNDER_WAY_MAX`] are in progress starts as soon as one of these completes.
     pub(super) async fn run(self: &Arc<Self>) -> Outcome {
-        let places = Arc::new(Semaphore::new(UNDER_WAY_MAX));
+        let permits = Arc::new(Semaphore::new(UNDER_WAY_MAX));
         let mut requests = JoinSet::new();
         let mut held_back = 0;
         let mut due = interval(PERIOD);
@@ -74,13 +74,13 @@ impl Load {
         let begun = Instant::now();
         while !self.has_ended.load(Ordering::Relaxed) {
             due.tick().await;
-            held_back += usize::from(places.available_permits() == 0);
-            let place = Arc::clone(&places).acquire_owned().await.unwrap();
+            held_back += usize::from(permits.available_permits() == 0);
+            let permit = Arc::clone(&permits).acquire_owned().await.unwrap();
             let load = Arc::clone(self);
             let number = self.begun.fetch_add(1, Ordering::Relaxed);
             requests.spawn(async move {
                 load.request(number).await;
-                drop(place);
+                drop(permit);
             });
             while let Some(ended) = requests.try_join_next() {
                 ended.unwrap();

@@ -116,14 +116,14 @@ fn tell(outcome: &Outcome, reigns: &[Reign]) {
 fn build(files: &TempDir, mark: &str) -> PathBuf {
     let mut bytes = fs::read(component(CREDENTIAL_TYPE)).unwrap();
     let (member, marked) = (MARKED.as_bytes(), format!("\"{mark}\""));
-    let mut places = 0;
-    for place in 0..bytes.len() - member.len() {
-        if bytes[place..].starts_with(member) {
-            bytes[place..place + member.len()].copy_from_slice(marked.as_bytes());
-            places += 1;
+    let mut positions = 0;
+    for position in 0..bytes.len() - member.len() {
+        if bytes[position..].starts_with(member) {
+            bytes[position..position + member.len()].copy_from_slice(marked.as_bytes());
+            positions += 1;
         }
     }
-    assert_eq!(places, 2);
+    assert_eq!(positions, 2);
     let path = files.path().join(mark);
     fs::write(&path, bytes).unwrap();
     path

@@ -19,13 +19,13 @@ use crate::ports::Ports;
 /// Runs the commands of a session, and compares their output with the document.
 pub(super) fn replay(document: &str, session: &Session) {
     let folder = TempDir::new().unwrap();
-    let Some(place) = Place::prepare(folder.path(), &session.kind) else {
+    let Some(sandbox) = Sandbox::prepare(folder.path(), &session.kind) else {
         return;
     };
-    place.run(session);
+    sandbox.run(session);
     let mut differences = String::new();
     for (number, step) in session.steps.iter().enumerate() {
-        let Some(difference) = place.difference(number, step) else {
+        let Some(difference) = sandbox.difference(number, step) else {
             continue;
         };
         // Writing to a string does not fail.
@@ -38,12 +38,12 @@ pub(super) fn replay(document: &str, session: &Session) {
             break;
         }
     }
-    let log = fs::read_to_string(place.log()).unwrap_or_default();
+    let log = fs::read_to_string(sandbox.log()).unwrap_or_default();
     assert!(differences.is_empty(), "{differences}\n== log ==\n{log}");
 }
 
 /// The environment of a session.
-struct Place {
+struct Sandbox {
     root: PathBuf,
     preparation: String,
     /// Texts in the document, and their replacements.
@@ -53,7 +53,7 @@ struct Place {
     database: String,
 }
 
-impl Place {
+impl Sandbox {
     /// `None` if a required program is not installed, which is printed.
     fn prepare(root: &Path, kind: &str) -> Option<Self> {
         if kind == AUTHORS && !has_programs_of_authors() {

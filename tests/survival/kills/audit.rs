@@ -20,14 +20,14 @@ impl AuditTrail {
         let lines = added.split(|byte| *byte == b'\n');
         let lines: Vec<&[u8]> = lines.filter(|line| !line.is_empty()).collect();
         let mut request_ids = BTreeSet::new();
-        for (place, line) in lines.iter().enumerate() {
+        for (position, line) in lines.iter().enumerate() {
             match serde_json::from_slice::<Value>(line) {
                 Ok(event) => {
                     request_ids.insert(event["request_id"].as_str().unwrap().to_owned());
                 }
                 Err(cause) => {
                     let line = String::from_utf8_lossy(line);
-                    assert_eq!(place + 1, lines.len(), "{cause} in {line}");
+                    assert_eq!(position + 1, lines.len(), "{cause} in {line}");
                 }
             }
         }

@@ -43,7 +43,7 @@ pub(super) fn write_archive(
 /// Returns the parent folders of a path, outermost first, each with a final slash.
 fn folders_above(path: &str) -> impl Iterator<Item = &str> {
     let slashes = path.match_indices('/');
-    slashes.filter_map(|(place, slash)| path.get(..place + slash.len()))
+    slashes.filter_map(|(position, slash)| path.get(..position + slash.len()))
 }
 
 /// Computes the SHA-256 of bytes, in lower-case hexadecimal.

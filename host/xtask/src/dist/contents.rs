@@ -231,7 +231,7 @@ mod tests {
         assert!(copies.contains(&made.to_vec()), "{copies:?}");
         let made = EMPTY_FOLDER.replacen(VAR_LIB, "/var/lib/", 1);
         assert_eq!(instructions("VOLUME "), [[made]]);
-        let place = |words: &str| text.find(words).unwrap();
-        assert!(place(VAR_LIB) < place("\nVOLUME "));
+        let position = |words: &str| text.find(words).unwrap();
+        assert!(position(VAR_LIB) < position("\nVOLUME "));
     }
 }

@@ -235,11 +235,11 @@ impl Group {
             }
         }
         for (row, of_row) in rows.iter().zip(&costs) {
-            for (place, (side, cost)) in sides.iter().zip(of_row).enumerate() {
+            for (position, (side, cost)) in sides.iter().zip(of_row).enumerate() {
                 let aims: Vec<String> = row
                     .goals
                     .iter()
-                    .filter(|_| place == 0)
+                    .filter(|_| position == 0)
                     .map(|goal| goal.verdict(cost, of_row.last(), &costs))
                     .collect();
                 let what = format!("{engine}, {}, {}", self.what, row.name());

@@ -117,7 +117,7 @@ fn table(quiet: &Measured, swapping: &Measured) -> Table {
 struct Load {
     connections: Mutex<Vec<Connection>>,
     /// One permit per connection.
-    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     address: ServerAddress,
     begun: AtomicUsize,
 }
@@ -146,7 +146,7 @@ impl Load {
         }
         Ok(Self {
             connections: Mutex::new(connections),
-            places: Arc::new(Semaphore::new(UNDER_WAY_MAX)),
+            permits: Arc::new(Semaphore::new(UNDER_WAY_MAX)),
             address: address.clone(),
             begun: AtomicUsize::new(0),
         })
@@ -165,11 +165,11 @@ impl Load {
             let wait = due.saturating_duration_since(Instant::now());
             sleep(wait).await;
             let counts_from = if wait.is_zero() { due } else { Instant::now() };
-            let place = Arc::clone(&self.places).acquire_owned().await?;
+            let permit = Arc::clone(&self.permits).acquire_owned().await?;
             let load = Arc::clone(self);
             requests.spawn(async move {
                 let answered = load.request(counts_from).await;
-                drop(place);
+                drop(permit);
                 answered
             });
             while let Some(answered) = requests.try_join_next() {

@@ -1,9 +1,6 @@
-//! Where a server could leave a secret: its log, its audit trail and its database files.
+//! The files in which a server could leave a secret: its log, its audit trail and its database files.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test ends when a file that must be there can't be read"
-)]
+#![expect(clippy::unwrap_used, reason = "an unreadable file fails the test")]
 
 use std::{fs, path::Path};
 
@@ -11,8 +8,8 @@ use keywright_harness::Server;
 
 use super::Canaries;
 
-/// Asserts that no canary is in the log, the audit trail or a database file, while the server runs and after its end; the
-/// trail and the files must hold this marker, or the search would prove nothing.
+/// Asserts that no canary is in the log, the audit trail or a database file, while the server runs and after its end. The
+/// trail and the files must contain this marker, which proves that the search works.
 pub(super) async fn assert_left_nowhere(server: Server, canaries: &Canaries, marker: &str) {
     assert!(
         database(server.directory()).contains(marker),
