@@ -47,6 +47,10 @@ where
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
     let filter = filter(config)?;
+    // Without this limit, every event of a library at a lower level would be passed to the filters.
+    let level_max = filter
+        .max_level_hint()
+        .map_or(level_max, |hint| hint.min(level_max));
     let own_code_or_important = tracing_subscriber::filter::filter_fn(|metadata| {
         *metadata.level() <= tracing::Level::INFO || metadata.target().starts_with("keywright")
     });
