@@ -102,7 +102,8 @@ impl Statement {
         }
     }
 
-    /// Marks a statement that reads only a few rows, by an index. SQLite runs it in place.
+    /// Marks a point read: a statement that reads only a few rows, by an index. SQLite runs it in place. Other reads are long
+    /// and use only a part of the connections.
     pub(crate) fn short(self) -> Self {
         Self {
             is_short: true,
@@ -134,16 +135,18 @@ impl Statement {
         self.has_named_columns
     }
 
-    /// Converts the statement to a query of sqlx, for PostgreSQL, whose texts can't contain U+0000. No stored value equals such
+    /// Returns the statement as a query of sqlx, for PostgreSQL, whose texts can't contain U+0000. No stored value equals such
     /// a text, so it becomes null: it equals nothing, and a not-null column rejects it.
-    pub(crate) fn into_query(self) -> Query<'static, Postgres, PgArguments> {
-        let query = sqlx::query(self.sql).persistent(self.is_persistent);
-        let parameters = self.parameters.into_iter();
+    pub(crate) fn query(&self) -> Query<'_, Postgres, PgArguments> {
+        let query = sqlx::query(self.sql.clone()).persistent(self.is_persistent);
+        let parameters = self.parameters.iter();
         parameters.fold(query, |query, parameter| match parameter {
             Parameter::Boolean(value) => query.bind(value),
-            Parameter::Bytes(value) => query.bind(value),
+            Parameter::Bytes(value) => query.bind(value.as_deref()),
             Parameter::Integer(value) => query.bind(value),
-            Parameter::Text(value) => query.bind(value.filter(|text| !text.contains('\0'))),
+            Parameter::Text(value) => {
+                query.bind(value.as_deref().filter(|text| !text.contains('\0')))
+            }
             Parameter::Uuid(value) => query.bind(value),
         })
     }

@@ -8,6 +8,7 @@ mod doubt;
 mod engine;
 mod file;
 mod group_commit;
+mod long_reads;
 mod postgres;
 mod queued;
 mod readers;
@@ -99,7 +100,10 @@ impl Connections {
         statement: Statement,
     ) -> Result<Option<Row>, RepositoryFailure> {
         match self {
-            Self::Postgres(connections) => connections.fetch_optional(statement).await,
+            Self::Postgres(connections) => {
+                let rows = connections.fetch_all(statement).await?;
+                Ok(rows.into_iter().next())
+            }
             Self::Sqlite(readers) if statement.is_short() => {
                 let read = |connection: &SqliteConnection| connection.fetch_optional(&statement);
                 readers.in_place(read).await

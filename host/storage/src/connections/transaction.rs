@@ -94,7 +94,11 @@ impl Transaction {
         statement: Statement,
     ) -> Result<Vec<Row>, RepositoryFailure> {
         let rows = match self.held()? {
-            Held::Postgres(transaction) => transaction.connection()?.fetch_all(statement).await,
+            Held::Postgres(transaction) => transaction
+                .connection()?
+                .run(&statement)
+                .await
+                .map(|(rows, _)| rows),
             Held::Sqlite(connection) => locked(connection).fetch_all(&statement),
         };
         self.noted(rows)
@@ -107,7 +111,8 @@ impl Transaction {
     ) -> Result<Option<Row>, RepositoryFailure> {
         let row = match self.held()? {
             Held::Postgres(transaction) => {
-                transaction.connection()?.fetch_optional(statement).await
+                let ran = transaction.connection()?.run(&statement).await;
+                ran.map(|(rows, _)| rows.into_iter().next())
             }
             Held::Sqlite(connection) => locked(connection).fetch_optional(&statement),
         };
@@ -126,7 +131,11 @@ impl Transaction {
     /// Runs a statement and returns the number of rows that it changed.
     pub(crate) async fn execute(&mut self, statement: Statement) -> Result<u64, RepositoryFailure> {
         let done = match self.held()? {
-            Held::Postgres(transaction) => transaction.connection()?.execute(statement).await,
+            Held::Postgres(transaction) => transaction
+                .connection()?
+                .run(&statement)
+                .await
+                .map(|(_, changed)| changed),
             Held::Sqlite(connection) => locked(connection).execute(&statement),
         };
         self.noted(done)
@@ -250,7 +259,7 @@ impl PostgresTransaction {
         wait_max: Duration,
     ) -> Result<(), RepositoryFailure> {
         let connection = self.connection.as_mut().ok_or_else(ends_here)?;
-        let done = within(wait_max, connection.unsettled().run(sql)).await;
+        let done = within(wait_max, connection.unsettled().run_raw(sql)).await;
         done.inspect_err(|error| self.note(error))
             .map_err(repository_failure)
     }

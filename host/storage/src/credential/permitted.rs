@@ -128,7 +128,9 @@ fn for_postgres(read: PermittedRead<'_>) -> Statement {
         ),
     };
     let paths = read.paths.iter().map(PermissionPath::as_str);
-    statement.bind(common.into_iter().chain(chosen), paths)
+    statement
+        .bind(common.into_iter().chain(chosen), paths)
+        .short()
 }
 
 fn permitted(

@@ -69,7 +69,7 @@ impl PermissionRepository for SqlPermissionRepository {
             Connections::Postgres(connections) => {
                 let fixed = [actor.as_str().into(), name.folded().into()];
                 let paths = paths.iter().map(PermissionPath::as_str);
-                let query = POSTGRES_OF_ACTOR_ON_NAME.bind(fixed, paths);
+                let query = POSTGRES_OF_ACTOR_ON_NAME.bind(fixed, paths).short();
                 let rows = connections.fetch_all(query).await?;
                 let stored = match rows.first() {
                     Some(row) => column!(row, "credential", "stored_name")?,
@@ -97,17 +97,20 @@ impl PermissionRepository for SqlPermissionRepository {
 
     async fn of_actor(&self, actor: &Actor) -> Result<Vec<Permission>, RepositoryFailure> {
         let reader = &self.pools.reader;
-        if reader.engine() == Engine::Sqlite {
-            let some = statement(statements::SOME_OF_ACTOR)
-                .bind(actor.as_str())
-                .bind(IN_PLACE_MAX + 1);
-            let rows = reader.fetch_all(some.by_position().short()).await?;
-            if i64::try_from(rows.len()).is_ok_and(|count| count <= IN_PLACE_MAX) {
-                return permissions(&rows);
-            }
+        let all = statement(statements::OF_ACTOR).bind(actor.as_str());
+        let all = all.by_position();
+        if reader.engine() == Engine::Postgres {
+            // Nearly every actor has few permissions.
+            return permissions(&reader.fetch_all(all.short()).await?);
         }
-        let query = statement(statements::OF_ACTOR).bind(actor.as_str());
-        permissions(&reader.fetch_all(query.by_position()).await?)
+        let some = statement(statements::SOME_OF_ACTOR)
+            .bind(actor.as_str())
+            .bind(IN_PLACE_MAX + 1);
+        let rows = reader.fetch_all(some.by_position().short()).await?;
+        if i64::try_from(rows.len()).is_ok_and(|count| count <= IN_PLACE_MAX) {
+            return permissions(&rows);
+        }
+        permissions(&reader.fetch_all(all).await?)
     }
 
     async fn grant(&self, grants: &[Grant]) -> Result<(), RepositoryFailure> {
