@@ -286,8 +286,9 @@ fn ends_here() -> RepositoryFailure {
 }
 
 /// Statements follow each other without delay. A longer pause means that the client is gone, and its locks would stay.
+/// A read-committed transaction writes for several callers, who must not wait for a lock that concerns one of them.
 const POSTGRES_BEGIN_READ_COMMITTED: &str = "begin isolation level read committed;
-    set local idle_in_transaction_session_timeout = '10s'";
+    set local idle_in_transaction_session_timeout = '10s'; set local lock_timeout = '1s'";
 const POSTGRES_BEGIN_SERIALIZABLE: &str = "begin isolation level serializable;
     set local idle_in_transaction_session_timeout = '10s'";
 const POSTGRES_COMMIT: &str = "commit";

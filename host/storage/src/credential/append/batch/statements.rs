@@ -6,8 +6,8 @@ use uuid::Uuid;
 
 use crate::statement::{Statement, statement};
 
-/// Locks the rows of the credentials with these folded names, in the order of the names. Other transactions may still reference
-/// the rows.
+/// Locks the rows of the credentials with these folded names, in the order of the names, and returns them. Other transactions may
+/// still reference the rows. A row that another transaction has locked is returned with its name alone.
 pub(super) fn lock_credentials(names: &[String]) -> Statement {
     let count = names.len().next_power_of_two();
     let query = statement(AssertSqlSafe(lock_credentials_sql(count)));
@@ -65,10 +65,15 @@ pub(crate) fn texts(count: usize) -> [String; 3] {
 
 fn lock_credentials_sql(count: usize) -> String {
     let places: Vec<String> = (1..=count).map(|place| format!("${place}")).collect();
+    let places = places.join(", ");
     format!(
-        "select c.sequence, c.id, c.name, c.name_folded, c.credential_type from credential c
-         where c.name_folded in ({}) order by c.name_folded for no key update",
-        places.join(", ")
+        "with locked as (
+             select c.sequence, c.id, c.name, c.name_folded, c.credential_type from credential c
+             where c.name_folded in ({places}) order by c.name_folded for no key update skip locked
+         )
+         select c.name_folded, l.sequence, l.id, l.name, l.credential_type
+         from credential c left join locked l on l.name_folded = c.name_folded
+         where c.name_folded in ({places})"
     )
 }
 
