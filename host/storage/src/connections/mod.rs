@@ -33,7 +33,10 @@ pub(crate) use sqlite::{SqliteConnection, SqliteSettings};
 pub(crate) use transaction::{Ended, Transaction};
 pub(crate) use writer::Writer;
 
-use crate::{row::Row, statement::Statement};
+use crate::{
+    row::{Decoded, Row},
+    statement::Statement,
+};
 
 /// Connections that read.
 #[derive(Clone)]
@@ -70,13 +73,23 @@ impl Connections {
     ) -> Result<Vec<Row>, RepositoryFailure> {
         match self {
             Self::Postgres(connections) => connections.fetch_all(statement).await,
-            Self::Sqlite(readers) if statement.is_short() => {
-                let read = |connection: &SqliteConnection| connection.fetch_all(&statement);
-                readers.in_place(read).await
+            Self::Sqlite(readers) => readers.read(statement, SqliteConnection::fetch_all).await,
+        }
+    }
+
+    /// Runs a statement and decodes all its rows.
+    pub(crate) async fn decode_all<T: Decoded>(
+        &self,
+        statement: Statement,
+    ) -> Result<Vec<T>, RepositoryFailure> {
+        match self {
+            Self::Postgres(connections) => {
+                let rows = connections.fetch_all(statement).await?;
+                rows.iter().map(T::decode).collect()
             }
             Self::Sqlite(readers) => {
-                let read = move |connection: &SqliteConnection| connection.fetch_all(&statement);
-                readers.on_own_thread(read).await
+                let decoded = readers.read(statement, SqliteConnection::decode_all);
+                decoded.await?
             }
         }
     }
@@ -94,26 +107,13 @@ impl Connections {
         }
     }
 
-    /// Runs a statement and returns its first row, if there is one.
+    /// Runs a statement that returns at most one row, and returns it.
     pub(crate) async fn fetch_optional(
         &self,
         statement: Statement,
     ) -> Result<Option<Row>, RepositoryFailure> {
-        match self {
-            Self::Postgres(connections) => {
-                let rows = connections.fetch_all(statement).await?;
-                Ok(rows.into_iter().next())
-            }
-            Self::Sqlite(readers) if statement.is_short() => {
-                let read = |connection: &SqliteConnection| connection.fetch_optional(&statement);
-                readers.in_place(read).await
-            }
-            Self::Sqlite(readers) => {
-                let read =
-                    move |connection: &SqliteConnection| connection.fetch_optional(&statement);
-                readers.on_own_thread(read).await
-            }
-        }
+        let rows = self.fetch_all(statement).await?;
+        Ok(rows.into_iter().next())
     }
 
     /// Returns how often statements were retried after conflicts with transactions.

@@ -95,6 +95,24 @@ impl SqliteReaders {
         }
     }
 
+    /// Runs a statement, in place if it is short.
+    ///
+    /// # Errors
+    /// As for [`Self::in_place`].
+    pub(super) async fn read<T: Send + 'static>(
+        &self,
+        statement: Statement,
+        read: fn(&SqliteConnection, &Statement) -> sqlx::Result<T>,
+    ) -> Result<T, RepositoryFailure> {
+        if statement.is_short() {
+            return self
+                .in_place(|connection| read(connection, &statement))
+                .await;
+        }
+        self.on_own_thread(move |connection| read(connection, &statement))
+            .await
+    }
+
     /// Runs several short reads in place, on one snapshot of the database.
     ///
     /// # Errors

@@ -6,7 +6,10 @@ use sqlx::postgres::PgConnectOptions;
 use tempfile::TempDir;
 
 use super::{transaction::Isolation, *};
-use crate::{row::column, statement::statement};
+use crate::{
+    row::{Columns, column},
+    statement::{built_statement, statement},
+};
 
 /// Opens a pool of one connection to a new PostgreSQL database, whose URL is also returned. `None` without a server. `wait_max`
 /// limits each statement.
@@ -144,7 +147,7 @@ async fn rows_arrive_in_order_until_the_receiver_breaks_off() {
         )
     };
     for (end, wanted, received) in [("limit 1000", usize::MAX, 1_000), ("", 300, 300)] {
-        let query = statement(sqlx::AssertSqlSafe(counting(end)));
+        let query = built_statement(counting(end));
         let mut numbers: Vec<i64> = Vec::new();
         let mut receive = |row: Row| {
             numbers.push(column!(row, "n", "i").unwrap());

@@ -14,7 +14,11 @@ use super::{
     engine::{Engine, PostgresConnection, within},
     postgres::CheckedOutConnection,
 };
-use crate::{failure::repository_failure, row::Row, statement::Statement};
+use crate::{
+    failure::repository_failure,
+    row::{Decoded, Row},
+    statement::Statement,
+};
 
 /// A transaction that writes. Dropping it rolls it back. Except on [`Isolation::ReadCommitted`], its reads stay valid until it
 /// ends, whatever other servers do.
@@ -102,6 +106,21 @@ impl Transaction {
             Held::Sqlite(connection) => locked(connection).fetch_all(&statement),
         };
         self.noted(rows)
+    }
+
+    /// Runs a statement and decodes all its rows.
+    pub(crate) async fn decode_all<T: Decoded>(
+        &mut self,
+        statement: Statement,
+    ) -> Result<Vec<T>, RepositoryFailure> {
+        let decoded = match self.held()? {
+            Held::Postgres(transaction) => {
+                let ran = transaction.connection()?.run(&statement).await;
+                ran.map(|(rows, _)| rows.iter().map(T::decode).collect())
+            }
+            Held::Sqlite(connection) => locked(connection).decode_all(&statement),
+        };
+        self.noted(decoded)?
     }
 
     /// Runs a statement and returns its first row, if there is one.

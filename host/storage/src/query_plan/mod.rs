@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use keywright_core::ports::Identifiers;
 use keywright_test_postgres::PostgresServer;
-use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
 use self::statements::{READING_WHAT_COUNTS, indexed_statements, stopping_early};
@@ -17,7 +16,7 @@ use crate::{
     credential::{retention::statements as retention, statements as credential},
     key_rotation,
     row::column,
-    statement::statement,
+    statement::built_statement,
 };
 
 /// The index that lists the versions of one credential.
@@ -140,7 +139,7 @@ fn no_plan_reads_a_whole_table(
 }
 
 async fn plan(database: &Database, sql: &str) -> Vec<String> {
-    let query = statement(AssertSqlSafe(format!("explain query plan {sql}")));
+    let query = built_statement(format!("explain query plan {sql}"));
     let query = (0..parameters(sql)).fold(query, |query, _| query.bind(None::<i64>));
     let writer = &database.pools().writer;
     let rows = writer.fetch_all(query).await.unwrap();
