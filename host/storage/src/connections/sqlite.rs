@@ -177,6 +177,16 @@ impl SqliteConnection {
         Arc::clone(text.or_insert_with(|| numbered(sql).into()))
     }
 
+    /// Returns how often a statement that has run was prepared again since.
+    #[cfg(test)]
+    pub(crate) fn preparations_again(&self, sql: &'static str) -> sqlx::Result<i32> {
+        let prepared = self.connection.prepare_cached(&self.numbered_text(sql));
+        let again = |prepared: rusqlite::CachedStatement<'_>| {
+            prepared.get_status(rusqlite::StatementStatus::RePrepare)
+        };
+        prepared.map(again).map_err(into_sqlx)
+    }
+
     /// Runs several reads on one snapshot of the database.
     pub(crate) fn snapshot<T>(&self, read: impl FnOnce() -> sqlx::Result<T>) -> sqlx::Result<T> {
         self.execute(&statement(BEGIN))?;
