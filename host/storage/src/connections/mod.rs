@@ -21,7 +21,7 @@ mod writer;
 
 use std::ops::ControlFlow;
 
-use keywright_core::ports::RepositoryFailure;
+use keywright_core::ports::{Receive, RepositoryFailure};
 
 pub(crate) use doubt::Doubt;
 pub(crate) use engine::{Engine, PostgresTarget};
@@ -105,6 +105,26 @@ impl Connections {
             Self::Postgres(connections) => connections.fetch_each(statement, receive).await,
             Self::Sqlite(readers) => readers.fetch_each(statement, receive).await,
         }
+    }
+
+    /// As [`Self::fetch_each`], decodes the rows and passes on what they yield.
+    pub(crate) async fn decode_each<T>(
+        &self,
+        statement: Statement,
+        mut decode: impl FnMut(&Row) -> Result<Option<T>, RepositoryFailure> + Send,
+        receive: Receive<'_, T>,
+    ) -> Result<(), RepositoryFailure> {
+        let mut outcome = Ok(());
+        let mut receive_row = |row| match decode(&row) {
+            Ok(Some(decoded)) => receive(decoded),
+            Ok(None) => ControlFlow::Continue(()),
+            Err(failure) => {
+                outcome = Err(failure);
+                ControlFlow::Break(())
+            }
+        };
+        self.fetch_each(statement, &mut receive_row).await?;
+        outcome
     }
 
     /// Runs a statement that returns at most one row, and returns it.

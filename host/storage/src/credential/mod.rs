@@ -250,16 +250,18 @@ impl CredentialRepository for SqlCredentialRepository {
         &self,
         digest: &PluginDigest,
         names: &FindNames,
-    ) -> Result<Vec<GeneratedCredential>, RepositoryFailure> {
-        generated_by::generated_by(&self.pools.reader, digest, names).await
+        receive: Receive<'_, GeneratedCredential>,
+    ) -> Result<(), RepositoryFailure> {
+        generated_by::generated_by(&self.pools.reader, digest, names, receive).await
     }
 
     async fn effective_expiries(
         &self,
         names: &FindNames,
         until: DateTime<Utc>,
-    ) -> Result<Vec<EffectiveExpiry>, RepositoryFailure> {
-        effective_expiry::effective_expiries(&self.pools.reader, names, until).await
+        receive: Receive<'_, EffectiveExpiry>,
+    ) -> Result<(), RepositoryFailure> {
+        effective_expiry::effective_expiries(&self.pools.reader, names, until, receive).await
     }
 
     async fn certificates(
