@@ -242,7 +242,7 @@ async fn copy(
     let size = size.map(|row| column!(row, "pragma", "bytes")).transpose();
     let total = count(size.map_err(BackupFailed::NotCopied)?.unwrap_or_default());
     progressed(0, total);
-    let copying = reader.fetch_all(statement(statements::COPY).bind(path).not_persistent());
+    let copying = reader.fetch_all(statement(statements::COPY).bind(path));
     tokio::pin!(copying);
     loop {
         match tokio::time::timeout(PROGRESS_INTERVAL, &mut copying).await {

@@ -51,7 +51,7 @@ impl SqlEncryptionKeyRepository {
     pub async fn all(&self) -> Result<Vec<EncryptionKeyRow>, RepositoryFailure> {
         self.pools
             .reader
-            .fetch_all(statement(statements::ALL_KEYS))
+            .fetch_all(statement(statements::ALL_KEYS).short())
             .await?
             .iter()
             .map(key_of)

@@ -144,8 +144,8 @@ const POSTGRES_UNAVAILABLE: [&str; 10] = [
 
 const POSTGRES_READ_ONLY: &str = "25006";
 
-/// Serialization failure, deadlock.
-const POSTGRES_CONFLICTS: [&str; 2] = ["40001", "40P01"];
+/// Serialization failure, deadlock, lock not available in time.
+const POSTGRES_CONFLICTS: [&str; 3] = ["40001", "40P01", "55P03"];
 
 /// The result codes of SQLite after which a retry may succeed: busy, locked, out of memory, read-only, I/O error, disk full,
 /// can't open, locking protocol.

@@ -5,14 +5,13 @@ use keywright_core::{
     credential::CredentialName,
     ports::{Envelope, KeyRotationRepository, RepositoryFailure, ResealedVersion, SealedVersion},
 };
-use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
 use crate::{
     database::Pools,
     encryption_key::statements::KEYS_IN_USE,
     row::{Row, column},
-    statement::{Statement, statement},
+    statement::{Statement, built_statement, statement},
 };
 
 /// The versions of a database and its keys, for the rotation of keys.
@@ -91,9 +90,7 @@ impl KeyRotationRepository for SqlKeyRotationRepository {
             return Ok(0);
         };
         let sql = statements::replace_envelopes(versions.len());
-        let query = statement(AssertSqlSafe(sql))
-            .not_persistent()
-            .bind(first.envelope.key_id);
+        let query = built_statement(sql).bind(first.envelope.key_id);
         let query = versions.iter().fold(query, bind_version);
         self.pools.writer.execute(query).await
     }

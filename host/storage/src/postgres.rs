@@ -66,7 +66,7 @@ pub(crate) async fn open(options: &PostgresOptions) -> Result<Pools, DatabaseUnu
     Ok(Pools {
         append_batches: Some(AppendBatches::start(&writer, options.wait_max)),
         writer,
-        reader: Connections::Postgres(pool(options.readers_max).await?),
+        reader: Connections::Postgres(pool(options.readers_max).await?.reading()),
         watch: None,
     })
 }
@@ -85,7 +85,7 @@ pub(crate) async fn open_to_read(
     };
     let reader = PostgresConnections::open(target, options.readers_max, options.wait_max).await;
     let reader = reader.map_err(|source| not_reached(&database, source))?;
-    let reader = Connections::Postgres(reader);
+    let reader = Connections::Postgres(reader.reading());
     require_current(&database, &reader, &migrations()).await?;
     Ok(reader)
 }

@@ -15,14 +15,26 @@ pub(crate) enum Row {
 /// A row of a SQLite result.
 pub(crate) struct SqliteRow {
     values: Vec<Value>,
-    /// The names of the columns. `None` if they are read only by position.
-    names: Option<Arc<[Box<str>]>>,
+    /// The names of the columns.
+    names: Arc<[Box<str>]>,
 }
 
 /// A type that can be read from a column of either engine. The only integer type that both have is `i64`.
 pub(crate) trait Column: Type<Postgres> + for<'r> Decode<'r, Postgres> + FromSql {}
 
 impl<T> Column for T where T: Type<Postgres> + for<'r> Decode<'r, Postgres> + FromSql {}
+
+/// The columns of a row.
+pub(crate) trait Columns {
+    /// Returns the value of the column at this position, from 0.
+    fn at<T: Column>(&self, position: usize) -> Result<T, sqlx::Error>;
+}
+
+/// Something that is decoded from the columns of a row by position. SQLite decodes it while it is at the row, without a copy of
+/// the row.
+pub(crate) trait Decoded: Sized + Send + 'static {
+    fn decode(row: &impl Columns) -> Result<Self, RepositoryFailure>;
+}
 
 impl Row {
     /// Returns the value of a column.
@@ -32,9 +44,10 @@ impl Row {
             Self::Sqlite(row) => row.at(row.position(name)?),
         }
     }
+}
 
-    /// Returns the value of the column at this position, from 0.
-    pub(crate) fn at<T: Column>(&self, position: usize) -> Result<T, sqlx::Error> {
+impl Columns for Row {
+    fn at<T: Column>(&self, position: usize) -> Result<T, sqlx::Error> {
         match self {
             Self::Postgres(row) => row.try_get(position),
             Self::Sqlite(row) => row.at(position),
@@ -42,13 +55,25 @@ impl Row {
     }
 }
 
+impl Columns for rusqlite::Row<'_> {
+    fn at<T: Column>(&self, position: usize) -> Result<T, sqlx::Error> {
+        let value = self.get(position);
+        value.map_err(|error| sqlx::Error::Decode(error.into()))
+    }
+}
+
 impl SqliteRow {
-    pub(crate) fn new(values: Vec<Value>, names: Option<Arc<[Box<str>]>>) -> Self {
-        Self { values, names }
+    /// Copies a row.
+    pub(crate) fn copy(row: &rusqlite::Row<'_>, names: Arc<[Box<str>]>) -> rusqlite::Result<Self> {
+        let values = (0..names.len()).map(|position| row.get::<_, Value>(position));
+        Ok(Self {
+            values: values.collect::<Result<_, _>>()?,
+            names,
+        })
     }
 
     fn position(&self, name: &str) -> Result<usize, sqlx::Error> {
-        let mut names = self.names.iter().flat_map(|names| names.iter());
+        let mut names = self.names.iter();
         names
             .position(|one| one.as_ref() == name)
             .ok_or_else(|| sqlx::Error::ColumnNotFound(name.to_owned()))
@@ -77,7 +102,7 @@ pub(crate) use column;
 /// As [`column!`], by position, for statements that run on nearly every request.
 macro_rules! column_at {
     ($row:expr, $position:expr, $table:literal, $name:literal) => {
-        $row.at($position).map_err(|_| {
+        crate::row::Columns::at($row, $position).map_err(|_| {
             keywright_core::ports::RepositoryFailure::Inconsistent(concat!($table, ".", $name))
         })
     };

@@ -1,33 +1,40 @@
 //! A statement with its parameters, for either engine.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use rusqlite::{
     ToSql,
     types::{ToSqlOutput, ValueRef},
 };
-use sqlx::{AssertSqlSafe, Postgres, SqlSafeStr, SqlStr, postgres::PgArguments, query::Query};
+use sqlx::{AssertSqlSafe, Postgres, postgres::PgArguments, query::Query};
 use uuid::Uuid;
 
 /// A statement with its parameters.
 #[derive(Clone)]
 pub(crate) struct Statement {
-    sql: SqlStr,
+    pub(crate) text: Text,
     parameters: Vec<Parameter>,
-    is_persistent: bool,
-    has_named_columns: bool,
     is_short: bool,
 }
 
+/// The text of a statement.
+#[derive(Clone)]
+pub(crate) enum Text {
+    /// Connections keep it prepared.
+    Constant(&'static str),
+    /// It is prepared for one use, because many different texts exist.
+    Built(Arc<str>),
+}
+
 /// Returns a statement without parameters.
-pub(crate) fn statement(sql: impl SqlSafeStr) -> Statement {
-    Statement {
-        sql: sql.into_sql_str(),
-        parameters: Vec::new(),
-        is_persistent: true,
-        has_named_columns: true,
-        is_short: false,
-    }
+pub(crate) fn statement(sql: &'static str) -> Statement {
+    Statement::of(Text::Constant(sql))
+}
+
+/// As [`statement`], for a text that is built for one use. To make SQL injection impossible, it may only contain constants and
+/// places of parameters.
+pub(crate) fn built_statement(sql: String) -> Statement {
+    Statement::of(Text::Built(sql.into()))
 }
 
 /// A statement with a variable number of parameters of one kind, after the others. Their number is rounded up to a power of
@@ -58,19 +65,23 @@ impl StatementOfMany {
         fixed: impl IntoIterator<Item = Parameter>,
         many: impl ExactSizeIterator<Item = &'a str>,
     ) -> Statement {
-        let places = many.len().next_power_of_two();
+        let (mut statement, places) = self.with_places(many.len());
         let nulls = places - many.len();
-        let kept = self.texts.get(places.trailing_zeros() as usize);
-        let statement = match kept {
-            Some(text) => statement(text.get_or_init(|| (self.text)(places)).as_str()),
-            None => statement(AssertSqlSafe((self.text)(places))).not_persistent(),
-        };
         let parameters = fixed.into_iter().chain(many.map(Parameter::from));
         let nulls = std::iter::repeat_n(Parameter::Text(None), nulls);
-        Statement {
-            parameters: parameters.chain(nulls).collect(),
-            ..statement
-        }
+        statement.parameters.extend(parameters.chain(nulls));
+        statement
+    }
+
+    /// Returns the statement without parameters, and for how many it has places: at least this many.
+    pub(crate) fn with_places(&'static self, count: usize) -> (Statement, usize) {
+        let places = count.next_power_of_two();
+        let kept = self.texts.get(places.trailing_zeros() as usize);
+        let statement = match kept {
+            Some(text) => statement(text.get_or_init(|| (self.text)(places))),
+            None => built_statement((self.text)(places)),
+        };
+        (statement, places)
     }
 }
 
@@ -88,21 +99,22 @@ pub(crate) enum Parameter {
 }
 
 impl Statement {
+    fn of(text: Text) -> Self {
+        Self {
+            text,
+            parameters: Vec::new(),
+            is_short: false,
+        }
+    }
+
     /// Binds the next parameter.
     pub(crate) fn bind(mut self, parameter: impl Into<Parameter>) -> Self {
         self.parameters.push(parameter.into());
         self
     }
 
-    /// Keeps the statement out of the cache of prepared statements.
-    pub(crate) fn not_persistent(self) -> Self {
-        Self {
-            is_persistent: false,
-            ..self
-        }
-    }
-
-    /// Marks a statement that reads only a few rows, by an index. SQLite runs it in place.
+    /// Marks a point read: a statement that reads only a few rows, by an index. SQLite runs it in place. Other reads are long
+    /// and use only a part of the connections.
     pub(crate) fn short(self) -> Self {
         Self {
             is_short: true,
@@ -110,60 +122,44 @@ impl Statement {
         }
     }
 
-    /// Marks a statement whose columns are read only by position.
-    pub(crate) fn by_position(self) -> Self {
-        Self {
-            has_named_columns: false,
-            ..self
-        }
-    }
-
-    pub(crate) fn sql(&self) -> &str {
-        self.sql.as_str()
-    }
-
-    pub(crate) fn is_persistent(&self) -> bool {
-        self.is_persistent
-    }
-
     pub(crate) fn is_short(&self) -> bool {
         self.is_short
     }
 
-    pub(crate) fn has_named_columns(&self) -> bool {
-        self.has_named_columns
-    }
-
-    /// Converts the statement to a query of sqlx, for PostgreSQL, whose texts can't contain U+0000. No stored value equals such
+    /// Returns the statement as a query of sqlx, for PostgreSQL, whose texts can't contain U+0000. No stored value equals such
     /// a text, so it becomes null: it equals nothing, and a not-null column rejects it.
-    pub(crate) fn into_query(self) -> Query<'static, Postgres, PgArguments> {
-        let query = sqlx::query(self.sql).persistent(self.is_persistent);
-        let parameters = self.parameters.into_iter();
+    pub(crate) fn query(&self) -> Query<'_, Postgres, PgArguments> {
+        let query = match &self.text {
+            Text::Constant(sql) => sqlx::query(*sql),
+            Text::Built(sql) => sqlx::query(AssertSqlSafe(Arc::clone(sql))).persistent(false),
+        };
+        let parameters = self.parameters.iter();
         parameters.fold(query, |query, parameter| match parameter {
             Parameter::Boolean(value) => query.bind(value),
-            Parameter::Bytes(value) => query.bind(value),
+            Parameter::Bytes(value) => query.bind(value.as_deref()),
             Parameter::Integer(value) => query.bind(value),
-            Parameter::Text(value) => query.bind(value.filter(|text| !text.contains('\0'))),
+            Parameter::Text(value) => {
+                query.bind(value.as_deref().filter(|text| !text.contains('\0')))
+            }
             Parameter::Uuid(value) => query.bind(value),
         })
     }
 
-    /// Binds the parameters for SQLite, by the number in their name: SQLite itself numbers `$2` and `$1` in the order of their
-    /// first use.
+    /// Binds the parameters to the statement whose text is [`numbered`].
     pub(crate) fn bind_to(&self, prepared: &mut rusqlite::Statement<'_>) -> rusqlite::Result<()> {
-        for index in 1..=prepared.parameter_count() {
-            let name = prepared.parameter_name(index).unwrap_or_default();
-            let number = name
-                .strip_prefix('$')
-                .and_then(|number| number.parse().ok());
-            let place = number.and_then(|number: usize| number.checked_sub(1));
-            let parameter = place.and_then(|place| self.parameters.get(place));
-            let parameter =
-                parameter.ok_or_else(|| rusqlite::Error::InvalidParameterName(name.to_owned()))?;
-            prepared.raw_bind_parameter(index, parameter)?;
+        let (given, places) = (self.parameters.len(), prepared.parameter_count());
+        if given != places {
+            return Err(rusqlite::Error::InvalidParameterCount(given, places));
         }
-        Ok(())
+        let mut numbered = (1..).zip(&self.parameters);
+        numbered.try_for_each(|(place, parameter)| prepared.raw_bind_parameter(place, parameter))
     }
+}
+
+/// Returns the text for SQLite. For SQLite, `$2` is a name, which it looks up among all names and numbers by the order of their
+/// first use; `?2` is the second parameter. The texts contain no other dollar signs.
+pub(crate) fn numbered(sql: &str) -> String {
+    sql.replace('$', "?")
 }
 
 impl ToSql for Parameter {

@@ -260,7 +260,8 @@ impl CredentialRepository for Memory {
         &self,
         _digest: &PluginDigest,
         names: &FindNames,
-    ) -> Result<Vec<GeneratedCredential>, RepositoryFailure> {
+        receive: Receive<'_, GeneratedCredential>,
+    ) -> Result<(), RepositoryFailure> {
         let find = Find {
             names: names.clone(),
             expires_until: None,
@@ -270,32 +271,33 @@ impl CredentialRepository for Memory {
             found,
             is_newest: true,
         });
-        Ok(generated.collect())
+        let _ = generated.into_iter().try_for_each(receive);
+        Ok(())
     }
 
     async fn effective_expiries(
         &self,
         names: &FindNames,
         until: DateTime<Utc>,
-    ) -> Result<Vec<EffectiveExpiry>, RepositoryFailure> {
+        receive: Receive<'_, EffectiveExpiry>,
+    ) -> Result<(), RepositoryFailure> {
         let find = Find {
             names: names.clone(),
             expires_until: Some(until),
         };
-        let found = self.found(&find)?;
-        Ok(found
-            .into_iter()
-            .map(|found| EffectiveExpiry {
-                link: ChainLink {
-                    depth: 1,
-                    name: None,
-                    version_id: None,
-                    expires_at: until,
-                },
-                name: found.name,
-                version_created_at: found.version_created_at,
-            })
-            .collect())
+        let found = self.found(&find)?.into_iter();
+        let mut expiries = found.map(|found| EffectiveExpiry {
+            link: ChainLink {
+                depth: 1,
+                name: None,
+                version_id: None,
+                expires_at: until,
+            },
+            name: found.name,
+            version_created_at: found.version_created_at,
+        });
+        let _ = expiries.try_for_each(receive);
+        Ok(())
     }
 
     async fn certificates(

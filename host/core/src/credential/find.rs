@@ -4,7 +4,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::{
     Failure,
-    authorization::{Caller, Rules},
+    authorization::Caller,
     credential::{CredentialName, Credentials, PathPrefix, PluginDigest, readable::ReadableList},
     permission::Operation,
 };
@@ -102,27 +102,14 @@ impl Credentials {
         names: &FindNames,
     ) -> Result<Vec<FoundCredential>, Failure> {
         let rules = self.authorization.rules_of(caller).await?;
-        let generated = self.readable_generated_by(&rules, digest, names).await?;
-        let mut found = ReadableList::new(caller, &rules);
-        let _ = generated
-            .into_iter()
-            .try_for_each(|one| found.add(one.found));
-        found.finish()
-    }
-
-    /// Like [`Credentials::find_generated_by`], and also returns whether the plugin generated the newest versions.
-    pub(super) async fn readable_generated_by(
-        &self,
-        rules: &Rules,
-        digest: &PluginDigest,
-        names: &FindNames,
-    ) -> Result<Vec<GeneratedCredential>, Failure> {
         if !rules.allow_somewhere(Operation::Read) {
             return Ok(Vec::new());
         }
-        let mut generated = self.repository.generated_by(digest, names).await?;
-        generated.retain(|one| rules.allow(Operation::Read, one.found.name.as_str()));
-        Ok(generated)
+        let mut found = ReadableList::new(caller, &rules);
+        let mut receive = |generated: GeneratedCredential| found.add(generated.found);
+        let finding = self.repository.generated_by(digest, names, &mut receive);
+        finding.await?;
+        found.finish()
     }
 
     /// Returns the time this many days from now, clamped to the range of times.

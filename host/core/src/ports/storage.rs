@@ -81,8 +81,7 @@ pub trait CredentialRepository: Send + Sync {
         count_max: u32,
     ) -> Result<VersionsSize, RepositoryFailure>;
 
-    /// Returns the size of the newest version of each of these credentials that exists, in no order, with one query. Reads
-    /// no value.
+    /// Returns the size of the newest version of each of these credentials that exists, in no order. Reads no value.
     ///
     /// # Errors
     /// If the query fails.
@@ -91,7 +90,7 @@ pub trait CredentialRepository: Send + Sync {
         names: &[LookupName],
     ) -> Result<Vec<NewestSize>, RepositoryFailure>;
 
-    /// Returns the newest version of each of these credentials that exists, in no order, with one query.
+    /// Returns the newest version of each of these credentials that exists, in no order.
     ///
     /// # Errors
     /// If the query fails.
@@ -133,8 +132,8 @@ pub trait CredentialRepository: Send + Sync {
         receive: Receive<'_, FoundCredential>,
     ) -> Result<(), RepositoryFailure>;
 
-    /// Returns the credentials of these names of which this plugin generated the newest, the active or the transitional
-    /// version, newest first, with one query.
+    /// Finds the credentials of these names of which this plugin generated the newest, the active or the transitional
+    /// version, newest first, with one query, until the receiver breaks.
     ///
     /// # Errors
     /// If the query fails.
@@ -142,10 +141,11 @@ pub trait CredentialRepository: Send + Sync {
         &self,
         digest: &PluginDigest,
         names: &FindNames,
-    ) -> Result<Vec<GeneratedCredential>, RepositoryFailure>;
+        receive: Receive<'_, GeneratedCredential>,
+    ) -> Result<(), RepositoryFailure>;
 
-    /// Returns the certificates of these names whose active version has a chain in which a certificate expires at or before
-    /// this time, ordered by expiry, with one query.
+    /// Finds the certificates of these names whose active version has a chain in which a certificate expires at or before
+    /// this time, ordered by expiry, with one query, until the receiver breaks.
     ///
     /// # Errors
     /// If the query fails.
@@ -153,7 +153,8 @@ pub trait CredentialRepository: Send + Sync {
         &self,
         names: &FindNames,
         until: DateTime<Utc>,
-    ) -> Result<Vec<EffectiveExpiry>, RepositoryFailure>;
+        receive: Receive<'_, EffectiveExpiry>,
+    ) -> Result<(), RepositoryFailure>;
 
     /// Finds all certificates, ordered from the newest version, with one query, until the receiver breaks.
     ///

@@ -4,16 +4,18 @@ mod schema;
 pub(crate) mod statements;
 
 use async_trait::async_trait;
-use keywright_core::ports::{
-    CheckEnds, CheckRepository, CheckedCredential, CheckedIndexEntry, CheckedPermission,
-    CheckedRow, CheckedVersion, PointedVersion, RepositoryFailure, SequenceRange,
+use keywright_core::{
+    credential::StoredVersion,
+    ports::{
+        CheckEnds, CheckRepository, CheckedCredential, CheckedIndexEntry, CheckedPermission,
+        CheckedRow, CheckedVersion, PointedVersion, RepositoryFailure, SequenceRange,
+    },
 };
 use uuid::Uuid;
 
 use crate::{
     connections::{Connections, Engine},
-    credential::row::stored_version,
-    row::{Row, column, count},
+    row::{Decoded, Row, column, count},
     statement::{Statement, statement},
 };
 
@@ -222,7 +224,7 @@ fn credential(row: &Row) -> Result<CheckedCredential, RepositoryFailure> {
 
 fn version(row: &Row) -> Result<CheckedVersion, RepositoryFailure> {
     let recorded_key_id: Option<Uuid> = column!(row, "encryption_key", "recorded_key_id")?;
-    let stored = match stored_version(row) {
+    let stored = match StoredVersion::decode(row) {
         Ok(stored) => CheckedRow::Read(Box::new(stored)),
         Err(RepositoryFailure::Inconsistent(column)) => CheckedRow::Malformed(column),
         Err(failure) => return Err(failure),

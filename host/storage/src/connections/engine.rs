@@ -4,7 +4,8 @@ use std::{future::Future, io, ops::ControlFlow, time::Duration};
 
 use futures_util::TryStreamExt;
 use sqlx::{
-    AssertSqlSafe, ConnectOptions, Connection as _, PgConnection, postgres::PgConnectOptions,
+    AssertSqlSafe, ConnectOptions, Connection as _, Either, Executor as _, PgConnection,
+    postgres::PgConnectOptions,
 };
 
 use super::doubt::Doubt;
@@ -46,22 +47,32 @@ impl PostgresTarget {
 }
 
 impl PostgresConnection {
-    pub(super) async fn fetch_all(
+    /// Runs a statement and returns its rows and the number of rows that it changed.
+    pub(super) async fn run(
         &mut self,
-        statement: Statement,
-    ) -> Result<Vec<Row>, sqlx::Error> {
-        let fetching = statement.into_query().fetch_all(&mut self.connection);
-        let rows = within(self.wait_max, fetching).await?;
-        Ok(rows.into_iter().map(Row::Postgres).collect())
+        statement: &Statement,
+    ) -> Result<(Vec<Row>, u64), sqlx::Error> {
+        let mut results = self.connection.fetch_many(statement.query());
+        let running = async {
+            let (mut rows, mut changed) = (Vec::new(), 0);
+            while let Some(result) = results.try_next().await? {
+                match result {
+                    Either::Left(done) => changed += done.rows_affected(),
+                    Either::Right(row) => rows.push(Row::Postgres(row)),
+                }
+            }
+            Ok((rows, changed))
+        };
+        within(self.wait_max, running).await
     }
 
     /// Passes rows to the receiver until there are no more or the receiver breaks off.
     pub(super) async fn fetch_each(
         &mut self,
-        statement: Statement,
+        statement: &Statement,
         receive: &mut (dyn FnMut(Row) -> ControlFlow<()> + Send),
     ) -> Result<ControlFlow<()>, sqlx::Error> {
-        let mut rows = statement.into_query().fetch(&mut self.connection);
+        let mut rows = self.connection.fetch(statement.query());
         let receiving = async {
             while let Some(row) = rows.try_next().await? {
                 if receive(Row::Postgres(row)).is_break() {
@@ -73,29 +84,15 @@ impl PostgresConnection {
         within(self.wait_max, receiving).await
     }
 
-    pub(super) async fn fetch_optional(
-        &mut self,
-        statement: Statement,
-    ) -> Result<Option<Row>, sqlx::Error> {
-        let fetching = statement.into_query().fetch_optional(&mut self.connection);
-        Ok(within(self.wait_max, fetching).await?.map(Row::Postgres))
-    }
-
-    /// Runs a statement and returns the number of rows that it changed.
-    pub(super) async fn execute(&mut self, statement: Statement) -> Result<u64, sqlx::Error> {
-        let executing = statement.into_query().execute(&mut self.connection);
-        Ok(within(self.wait_max, executing).await?.rows_affected())
-    }
-
     /// Runs a statement that has neither parameters nor rows.
-    pub(super) async fn run(&mut self, sql: &'static str) -> Result<(), sqlx::Error> {
+    pub(super) async fn run_raw(&mut self, sql: &'static str) -> Result<(), sqlx::Error> {
         let running = sqlx::raw_sql(sql).execute(&mut self.connection);
         within(self.wait_max, running).await.map(drop)
     }
 
     /// Rolls back the transaction of an earlier user, after all its pending statements.
     pub(super) async fn settle(&mut self) -> Result<(), sqlx::Error> {
-        self.run(POSTGRES_ROLLBACK).await
+        self.run_raw(POSTGRES_ROLLBACK).await
     }
 
     /// Runs a health check.

@@ -8,6 +8,7 @@ mod doubt;
 mod engine;
 mod file;
 mod group_commit;
+mod long_reads;
 mod postgres;
 mod queued;
 mod readers;
@@ -20,7 +21,7 @@ mod writer;
 
 use std::ops::ControlFlow;
 
-use keywright_core::ports::RepositoryFailure;
+use keywright_core::ports::{Receive, RepositoryFailure};
 
 pub(crate) use doubt::Doubt;
 pub(crate) use engine::{Engine, PostgresTarget};
@@ -32,7 +33,10 @@ pub(crate) use sqlite::{SqliteConnection, SqliteSettings};
 pub(crate) use transaction::{Ended, Transaction};
 pub(crate) use writer::Writer;
 
-use crate::{row::Row, statement::Statement};
+use crate::{
+    row::{Decoded, Row},
+    statement::Statement,
+};
 
 /// Connections that read.
 #[derive(Clone)]
@@ -69,13 +73,23 @@ impl Connections {
     ) -> Result<Vec<Row>, RepositoryFailure> {
         match self {
             Self::Postgres(connections) => connections.fetch_all(statement).await,
-            Self::Sqlite(readers) if statement.is_short() => {
-                let read = |connection: &SqliteConnection| connection.fetch_all(&statement);
-                readers.in_place(read).await
+            Self::Sqlite(readers) => readers.read(statement, SqliteConnection::fetch_all).await,
+        }
+    }
+
+    /// Runs a statement and decodes all its rows.
+    pub(crate) async fn decode_all<T: Decoded>(
+        &self,
+        statement: Statement,
+    ) -> Result<Vec<T>, RepositoryFailure> {
+        match self {
+            Self::Postgres(connections) => {
+                let rows = connections.fetch_all(statement).await?;
+                rows.iter().map(T::decode).collect()
             }
             Self::Sqlite(readers) => {
-                let read = move |connection: &SqliteConnection| connection.fetch_all(&statement);
-                readers.on_own_thread(read).await
+                let decoded = readers.read(statement, SqliteConnection::decode_all);
+                decoded.await?
             }
         }
     }
@@ -93,23 +107,33 @@ impl Connections {
         }
     }
 
-    /// Runs a statement and returns its first row, if there is one.
+    /// As [`Self::fetch_each`], decodes the rows and passes on what they yield.
+    pub(crate) async fn decode_each<T>(
+        &self,
+        statement: Statement,
+        mut decode: impl FnMut(&Row) -> Result<Option<T>, RepositoryFailure> + Send,
+        receive: Receive<'_, T>,
+    ) -> Result<(), RepositoryFailure> {
+        let mut outcome = Ok(());
+        let mut receive_row = |row| match decode(&row) {
+            Ok(Some(decoded)) => receive(decoded),
+            Ok(None) => ControlFlow::Continue(()),
+            Err(failure) => {
+                outcome = Err(failure);
+                ControlFlow::Break(())
+            }
+        };
+        self.fetch_each(statement, &mut receive_row).await?;
+        outcome
+    }
+
+    /// Runs a statement that returns at most one row, and returns it.
     pub(crate) async fn fetch_optional(
         &self,
         statement: Statement,
     ) -> Result<Option<Row>, RepositoryFailure> {
-        match self {
-            Self::Postgres(connections) => connections.fetch_optional(statement).await,
-            Self::Sqlite(readers) if statement.is_short() => {
-                let read = |connection: &SqliteConnection| connection.fetch_optional(&statement);
-                readers.in_place(read).await
-            }
-            Self::Sqlite(readers) => {
-                let read =
-                    move |connection: &SqliteConnection| connection.fetch_optional(&statement);
-                readers.on_own_thread(read).await
-            }
-        }
+        let rows = self.fetch_all(statement).await?;
+        Ok(rows.into_iter().next())
     }
 
     /// Returns how often statements were retried after conflicts with transactions.

@@ -20,11 +20,11 @@ use deadpool::{
     managed::{Manager, Metrics, Object, Pool, PoolError, QueueMode, RecycleError, RecycleResult},
 };
 use keywright_core::ports::RepositoryFailure;
-use tokio::time::timeout;
+use tokio::{sync::OwnedSemaphorePermit, time::timeout};
 
 use super::{
     PoolOccupancy, PostgresTarget, attempts::Attempts, condition::Condition,
-    engine::PostgresConnection,
+    engine::PostgresConnection, long_reads::LongReads,
 };
 use crate::{failure::repository_failure, row::Row, statement::Statement};
 
@@ -35,6 +35,8 @@ pub(crate) struct PostgresConnections {
     wait_max: Duration,
     is_closed: Arc<AtomicBool>,
     retries: Arc<AtomicU64>,
+    /// `None` if the connections write.
+    long_reads: Option<LongReads>,
 }
 
 /// A checked-out connection. Dropping it returns it to the pool.
@@ -69,7 +71,16 @@ impl PostgresConnections {
             wait_max,
             is_closed: Arc::new(AtomicBool::new(false)),
             retries: Arc::default(),
+            long_reads: None,
         })
+    }
+
+    /// Reserves a part of the connections for point reads.
+    pub(crate) fn reading(self) -> Self {
+        Self {
+            long_reads: Some(LongReads::in_pool_of(self.pool.status().max_size)),
+            ..self
+        }
     }
 
     /// Runs a statement and returns all its rows.
@@ -77,12 +88,30 @@ impl PostgresConnections {
         &self,
         statement: Statement,
     ) -> Result<Vec<Row>, RepositoryFailure> {
-        let once = |statement| async move {
-            let mut connection = self.check_out().await?;
-            let rows = connection.unsettled().fetch_all(statement).await;
-            connection.settled(rows)
-        };
-        self.repeatedly(statement, once).await
+        self.run(statement).await.map(|(rows, _)| rows)
+    }
+
+    /// Runs a statement and returns its rows and the number of rows that it changed. Retries it after conflicts with
+    /// transactions: reads conflict on a standby, and on databases other than PostgreSQL.
+    pub(crate) async fn run(
+        &self,
+        statement: Statement,
+    ) -> Result<(Vec<Row>, u64), RepositoryFailure> {
+        self.in_time(async {
+            let _turn = self.turn(&statement).await?;
+            let mut attempts = Attempts::new(&self.retries, self.wait_max);
+            loop {
+                let mut connection = self.check_out().await?;
+                let done = connection.unsettled().run(&statement).await;
+                let outcome = connection.settled(done);
+                drop(connection);
+                match outcome {
+                    Err(failure) if attempts.has_next(&failure).await => {}
+                    outcome => return outcome,
+                }
+            }
+        })
+        .await
     }
 
     /// Runs a statement and passes its rows to the receiver, one by one, until there are no more or the receiver breaks off. No
@@ -98,11 +127,12 @@ impl PostgresConnections {
             receive(row)
         };
         self.in_time(async {
+            let _turn = self.turn(&statement).await?;
             let mut attempts = Attempts::new(&self.retries, self.wait_max);
             loop {
                 let mut connection = self.check_out().await?;
                 let using = connection.unsettled();
-                let outcome = match using.fetch_each(statement.clone(), &mut receive).await {
+                let outcome = match using.fetch_each(&statement, &mut receive).await {
                     // The connection stays unsettled: more rows are pending.
                     Ok(ControlFlow::Break(())) => return Ok(()),
                     outcome => connection.settled(outcome.map(drop)),
@@ -118,49 +148,18 @@ impl PostgresConnections {
         .await
     }
 
-    /// Runs a statement and returns its first row, if there is one.
-    pub(crate) async fn fetch_optional(
+    /// Waits until a statement may check out a connection.
+    async fn turn(
         &self,
-        statement: Statement,
-    ) -> Result<Option<Row>, RepositoryFailure> {
-        let once = |statement| async move {
-            let mut connection = self.check_out().await?;
-            let row = connection.unsettled().fetch_optional(statement).await;
-            connection.settled(row)
-        };
-        self.repeatedly(statement, once).await
-    }
-
-    /// Runs a statement and returns the number of rows that it changed.
-    pub(crate) async fn execute(&self, statement: Statement) -> Result<u64, RepositoryFailure> {
-        let once = |statement| async move {
-            let mut connection = self.check_out().await?;
-            let done = connection.unsettled().execute(statement).await;
-            connection.settled(done)
-        };
-        self.repeatedly(statement, once).await
-    }
-
-    /// Runs a statement, and retries it after conflicts with transactions. Reads conflict on a standby, and on databases other
-    /// than PostgreSQL.
-    async fn repeatedly<T, F>(
-        &self,
-        statement: Statement,
-        once: impl Fn(Statement) -> F,
-    ) -> Result<T, RepositoryFailure>
-    where
-        F: Future<Output = Result<T, RepositoryFailure>>,
-    {
-        self.in_time(async {
-            let mut attempts = Attempts::new(&self.retries, self.wait_max);
-            loop {
-                match once(statement.clone()).await {
-                    Err(failure) if attempts.has_next(&failure).await => {}
-                    outcome => return outcome,
-                }
+        statement: &Statement,
+    ) -> Result<Option<OwnedSemaphorePermit>, RepositoryFailure> {
+        match &self.long_reads {
+            Some(long_reads) if !statement.is_short() => {
+                let turn = long_reads.begin().await;
+                turn.map(Some).map_err(repository_failure)
             }
-        })
-        .await
+            _ => Ok(None),
+        }
     }
 
     /// Returns the counter of retries.
@@ -194,17 +193,21 @@ impl PostgresConnections {
 
     pub(crate) fn occupancy(&self) -> PoolOccupancy {
         let status = self.pool.status();
+        let long_reads = self.long_reads.as_ref();
         PoolOccupancy {
             connections_max: status.max_size,
             in_use: status.size.saturating_sub(status.available),
             idle: status.available,
-            waiting: status.waiting,
+            waiting: status.waiting + long_reads.map_or(0, LongReads::waiting),
         }
     }
 
     /// Refuses new check-outs, waits for connections in use, for at most as long as a caller waits for one, and closes all.
     pub(crate) async fn close(&self) {
         self.is_closed.store(true, Ordering::Release);
+        if let Some(long_reads) = &self.long_reads {
+            long_reads.close();
+        }
         let begun = Instant::now();
         loop {
             for idle in self.pool.retain(|_, _| false).removed {

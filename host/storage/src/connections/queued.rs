@@ -20,15 +20,20 @@ pub(crate) struct Caller<W>(Queued<W>);
 /// The work and its reference for the count. `None` once it is taken.
 type Shared<W> = Arc<Mutex<Option<(W, Arc<()>)>>>;
 
-/// Counts the queued work that has not begun, by its references.
+/// Counts callers that wait, or queued work that has not begun, by its references.
 #[derive(Default)]
 pub(crate) struct Waiting(Arc<()>);
 
 impl Waiting {
     /// Returns work for the consumer of a queue, and the caller's handle to it.
     pub(crate) fn queued<W>(&self, work: W) -> (Queued<W>, Caller<W>) {
-        let shared = Arc::new(Mutex::new(Some((work, Arc::clone(&self.0)))));
+        let shared = Arc::new(Mutex::new(Some((work, self.enter()))));
         (Queued(Arc::clone(&shared)), Caller(Queued(shared)))
+    }
+
+    /// Counts a caller that waits, until the result is dropped.
+    pub(super) fn enter(&self) -> Arc<()> {
+        Arc::clone(&self.0)
     }
 
     pub(crate) fn count(&self) -> usize {

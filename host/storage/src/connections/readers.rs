@@ -1,7 +1,8 @@
 //! The connections that read a SQLite file.
 //!
 //! A short read runs in place, on the caller's thread: reading a few rows by an index takes a few microseconds, less than
-//! handing the read to another thread. Every other read runs on a thread where it may block.
+//! handing the read to another thread. Every other read is long: it runs on a thread where it may block, and long reads together
+//! use a part of the connections.
 
 use std::{
     mem,
@@ -9,7 +10,7 @@ use std::{
     pin::pin,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        atomic::{AtomicBool, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -22,7 +23,7 @@ use tokio::{
     time::timeout,
 };
 
-use super::{PoolOccupancy, SqliteConnection, SqliteFile};
+use super::{PoolOccupancy, SqliteConnection, SqliteFile, long_reads::LongReads, queued::Waiting};
 use crate::{
     failure::{is_busy, is_unavailable, repository_failure},
     row::Row,
@@ -42,7 +43,8 @@ struct Shared {
     slots: Arc<Semaphore>,
     /// The connections that are not checked out. The one that was used last is at the end: it has the most useful cache.
     idle: Mutex<Vec<SqliteConnection>>,
-    waiting: AtomicUsize,
+    waiting: Waiting,
+    long_reads: LongReads,
 }
 
 impl SqliteReaders {
@@ -63,7 +65,8 @@ impl SqliteReaders {
             wait_max,
             slots: Arc::new(Semaphore::new(connections_max)),
             idle: Mutex::new(vec![first]),
-            waiting: AtomicUsize::new(0),
+            waiting: Waiting::default(),
+            long_reads: LongReads::in_pool_of(connections_max),
         };
         Ok(Self {
             shared: Arc::new(shared),
@@ -92,6 +95,24 @@ impl SqliteReaders {
         }
     }
 
+    /// Runs a statement, in place if it is short.
+    ///
+    /// # Errors
+    /// As for [`Self::in_place`].
+    pub(super) async fn read<T: Send + 'static>(
+        &self,
+        statement: Statement,
+        read: fn(&SqliteConnection, &Statement) -> sqlx::Result<T>,
+    ) -> Result<T, RepositoryFailure> {
+        if statement.is_short() {
+            return self
+                .in_place(|connection| read(connection, &statement))
+                .await;
+        }
+        self.on_own_thread(move |connection| read(connection, &statement))
+            .await
+    }
+
     /// Runs several short reads in place, on one snapshot of the database.
     ///
     /// # Errors
@@ -112,12 +133,17 @@ impl SqliteReaders {
         &self,
         read: impl FnOnce(&SqliteConnection) -> sqlx::Result<T> + Send + 'static,
     ) -> Result<T, RepositoryFailure> {
-        let reader = self.check_out().await.map_err(repository_failure)?;
+        let checking_out = timeout(self.shared.wait_max, async {
+            let turn = self.shared.long_reads.begin().await?;
+            self.check_out().await.map(|reader| (turn, reader))
+        });
+        let checked_out = checking_out.await.unwrap_or(Err(sqlx::Error::PoolTimedOut));
+        let (turn, mut reader) = checked_out.map_err(repository_failure)?;
         let interruption = Interruption::default();
         let is_interrupted = Arc::clone(&interruption.0);
         let wait_max = self.shared.wait_max;
         let reading = spawn_blocking(move || {
-            let mut reader = reader;
+            let _turn = turn;
             reader.run(|connection| connection.interruptible(wait_max, is_interrupted, read))
         });
         let outcome = reading.await.unwrap_or(Err(sqlx::Error::WorkerCrashed));
@@ -165,13 +191,14 @@ impl SqliteReaders {
             connections_max,
             slots,
             waiting,
+            long_reads,
             ..
         } = self.shared.as_ref();
         PoolOccupancy {
             connections_max: *connections_max,
             in_use: connections_max.saturating_sub(slots.available_permits()),
             idle: self.shared.idle().len(),
-            waiting: waiting.load(Ordering::Relaxed),
+            waiting: waiting.count() + long_reads.waiting(),
         }
     }
 
@@ -179,6 +206,7 @@ impl SqliteReaders {
     pub(crate) async fn close(&self) {
         let begun = Instant::now();
         self.shared.slots.close();
+        self.shared.long_reads.close();
         loop {
             self.shared.idle().clear();
             let occupancy = self.occupancy();
@@ -214,7 +242,7 @@ impl SqliteReaders {
     }
 
     async fn wait_for_slot(&self) -> sqlx::Result<OwnedSemaphorePermit> {
-        let _waiting = Waiting::new(&self.shared.waiting);
+        let _waiting = self.shared.waiting.enter();
         let acquiring = Arc::clone(&self.shared.slots).acquire_owned();
         match timeout(self.shared.wait_max, acquiring).await {
             Ok(Ok(slot)) => Ok(slot),
@@ -274,22 +302,6 @@ struct Interruption(Arc<AtomicBool>);
 impl Drop for Interruption {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
-    }
-}
-
-/// Counts as a waiting read until dropped.
-struct Waiting<'s>(&'s AtomicUsize);
-
-impl<'s> Waiting<'s> {
-    fn new(waiting: &'s AtomicUsize) -> Self {
-        waiting.fetch_add(1, Ordering::Relaxed);
-        Self(waiting)
-    }
-}
-
-impl Drop for Waiting<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

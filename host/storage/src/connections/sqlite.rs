@@ -2,6 +2,8 @@
 
 use std::{
     borrow::Cow,
+    cell::RefCell,
+    collections::HashMap,
     error::Error,
     fmt,
     ops::ControlFlow,
@@ -13,12 +15,13 @@ use std::{
     time::Duration,
 };
 
-use rusqlite::{OpenFlags, types::Value};
+use keywright_core::ports::RepositoryFailure;
+use rusqlite::OpenFlags;
 use sqlx::error::{DatabaseError, ErrorKind};
 
 use crate::{
-    row::{Row, SqliteRow},
-    statement::{Statement, statement},
+    row::{Decoded, Row, SqliteRow},
+    statement::{Statement, Text, numbered, statement},
 };
 
 /// How to open connections to a SQLite file.
@@ -37,7 +40,12 @@ pub(crate) struct SqliteSettings {
 /// A connection to a SQLite file. Its methods block the thread. Dropping it rolls back its transaction and closes it.
 pub(crate) struct SqliteConnection {
     connection: rusqlite::Connection,
+    /// The texts for SQLite of constants that have run.
+    texts: RefCell<HashMap<(usize, usize), Arc<str>>>,
 }
+
+/// Receives the rows of a statement until it breaks off.
+type RowReceiver<'r> = &'r mut dyn FnMut(&rusqlite::Row<'_>) -> rusqlite::Result<ControlFlow<()>>;
 
 impl SqliteConnection {
     /// Opens a file. Creates a write-ahead log for a writable file without one.
@@ -51,6 +59,7 @@ impl SqliteConnection {
         let opened = Self {
             connection: rusqlite::Connection::open_with_flags(&settings.path, flags)
                 .map_err(into_sqlx)?,
+            texts: RefCell::default(),
         };
         opened.set_wait_max(settings.wait_max)?;
         opened
@@ -107,20 +116,75 @@ impl SqliteConnection {
         fetched.map(|_| self.connection.changes())
     }
 
+    /// Runs a statement and decodes all its rows.
+    pub(crate) fn decode_all<T: Decoded>(
+        &self,
+        statement: &Statement,
+    ) -> sqlx::Result<Result<Vec<T>, RepositoryFailure>> {
+        let mut outcome = Ok(Vec::new());
+        let mut receive = |row: &rusqlite::Row<'_>| {
+            match (&mut outcome, T::decode(row)) {
+                (Ok(decoded), Ok(one)) => decoded.push(one),
+                (_, Err(failure)) => outcome = Err(failure),
+                (Err(_), _) => {}
+            }
+            Ok(flow_while(outcome.is_ok()))
+        };
+        let fetched = self.each_row(statement, &mut receive);
+        fetched.map(|_| outcome)
+    }
+
     /// Runs a statement and passes its rows to the receiver, one by one, until there are no more or the receiver breaks off.
     pub(crate) fn fetch_each(
         &self,
         statement: &Statement,
         receive: &mut dyn FnMut(Row) -> ControlFlow<()>,
     ) -> sqlx::Result<ControlFlow<()>> {
-        let fetched = if statement.is_persistent() {
-            let prepared = self.connection.prepare_cached(statement.sql());
-            prepared.and_then(|mut prepared| fetch_each(&mut prepared, statement, receive))
-        } else {
-            let prepared = self.connection.prepare(statement.sql());
-            prepared.and_then(|mut prepared| fetch_each(&mut prepared, statement, receive))
+        let mut names: Option<Arc<[Box<str>]>> = None;
+        let mut receive = |row: &rusqlite::Row<'_>| {
+            let names = names.get_or_insert_with(|| {
+                let names = row.as_ref().column_names();
+                names.into_iter().map(Box::from).collect()
+            });
+            let row = SqliteRow::copy(row, Arc::clone(names))?;
+            Ok(receive(Row::Sqlite(row)))
+        };
+        self.each_row(statement, &mut receive)
+    }
+
+    fn each_row(
+        &self,
+        statement: &Statement,
+        receive: RowReceiver<'_>,
+    ) -> sqlx::Result<ControlFlow<()>> {
+        let fetched = match &statement.text {
+            Text::Constant(sql) => {
+                let prepared = self.connection.prepare_cached(&self.numbered_text(sql));
+                prepared.and_then(|mut prepared| each_row(&mut prepared, statement, receive))
+            }
+            Text::Built(sql) => {
+                let prepared = self.connection.prepare(&numbered(sql));
+                prepared.and_then(|mut prepared| each_row(&mut prepared, statement, receive))
+            }
         };
         fetched.map_err(into_sqlx)
+    }
+
+    /// Returns the text for SQLite. Finds it by the address of the constant, which identifies the constant.
+    fn numbered_text(&self, sql: &'static str) -> Arc<str> {
+        let mut texts = self.texts.borrow_mut();
+        let text = texts.entry((sql.as_ptr().addr(), sql.len()));
+        Arc::clone(text.or_insert_with(|| numbered(sql).into()))
+    }
+
+    /// Returns how often a statement that has run was prepared again since.
+    #[cfg(test)]
+    pub(crate) fn preparations_again(&self, sql: &'static str) -> sqlx::Result<i32> {
+        let prepared = self.connection.prepare_cached(&self.numbered_text(sql));
+        let again = |prepared: rusqlite::CachedStatement<'_>| {
+            prepared.get_status(rusqlite::StatementStatus::RePrepare)
+        };
+        prepared.map(again).map_err(into_sqlx)
     }
 
     /// Runs several reads on one snapshot of the database.
@@ -157,25 +221,27 @@ impl SqliteConnection {
     }
 }
 
-fn fetch_each(
+fn each_row(
     prepared: &mut rusqlite::Statement<'_>,
     statement: &Statement,
-    receive: &mut dyn FnMut(Row) -> ControlFlow<()>,
+    receive: RowReceiver<'_>,
 ) -> rusqlite::Result<ControlFlow<()>> {
     statement.bind_to(prepared)?;
-    let names: Option<Arc<[Box<str>]>> = statement
-        .has_named_columns()
-        .then(|| prepared.column_names().into_iter().map(Box::from).collect());
-    let columns = prepared.column_count();
     let mut rows = prepared.raw_query();
     while let Some(row) = rows.next()? {
-        let values = (0..columns).map(|position| row.get::<_, Value>(position));
-        let row = SqliteRow::new(values.collect::<Result<_, _>>()?, names.clone());
-        if receive(Row::Sqlite(row)).is_break() {
+        if receive(row)?.is_break() {
             return Ok(ControlFlow::Break(()));
         }
     }
     Ok(ControlFlow::Continue(()))
+}
+
+fn flow_while(condition: bool) -> ControlFlow<()> {
+    if condition {
+        ControlFlow::Continue(())
+    } else {
+        ControlFlow::Break(())
+    }
 }
 
 /// Converts an error of rusqlite to one of sqlx with the same result code.

@@ -6,11 +6,22 @@ use sqlx::postgres::PgConnectOptions;
 use tempfile::TempDir;
 
 use super::{transaction::Isolation, *};
-use crate::{row::column, statement::statement};
+use crate::{
+    row::{Columns, column},
+    statement::{built_statement, statement},
+};
 
 /// Opens a pool of one connection to a new PostgreSQL database, whose URL is also returned. `None` without a server. `wait_max`
 /// limits each statement.
 async fn one_connection_to_postgres(wait_max: Duration) -> Option<(String, PostgresConnections)> {
+    connections_to_postgres(1, wait_max).await
+}
+
+/// As [`one_connection_to_postgres`], with another number of connections.
+async fn connections_to_postgres(
+    connections_max: u32,
+    wait_max: Duration,
+) -> Option<(String, PostgresConnections)> {
     let url = keywright_test_postgres::shared()?.new_database();
     let target = PostgresTarget {
         options: Box::new(url.parse::<PgConnectOptions>().unwrap()),
@@ -18,12 +29,19 @@ async fn one_connection_to_postgres(wait_max: Duration) -> Option<(String, Postg
         is_read_only: false,
         doubt: Doubt::default(),
     };
-    let connections = PostgresConnections::open(target, 1, LONG).await.unwrap();
+    let connections = PostgresConnections::open(target, connections_max, LONG)
+        .await
+        .unwrap();
     Some((url, connections))
 }
 
 /// Opens a pool of one connection to a file in this folder.
 fn one_reader(folder: &TempDir, wait_max: Duration) -> SqliteReaders {
+    readers(folder, 1, wait_max)
+}
+
+/// As [`one_reader`], with another number of connections.
+fn readers(folder: &TempDir, connections_max: u32, wait_max: Duration) -> SqliteReaders {
     let path = folder.path().join("test.sqlite");
     std::fs::File::create(&path).unwrap();
     let settings = SqliteSettings {
@@ -32,7 +50,7 @@ fn one_reader(folder: &TempDir, wait_max: Duration) -> SqliteReaders {
         wait_max,
         cache_kibibytes_max: 2_000,
     };
-    SqliteReaders::open(SqliteFile::unwatched(settings), 1, wait_max).unwrap()
+    SqliteReaders::open(SqliteFile::unwatched(settings), connections_max, wait_max).unwrap()
 }
 
 fn may_answer_later<T>(outcome: &Result<T, RepositoryFailure>) -> bool {
@@ -77,13 +95,45 @@ async fn occupancy_counts_connections_in_use_and_reads_that_wait() {
 async fn dropping_a_long_read_interrupts_it() {
     let folder = tempfile::tempdir().unwrap();
     let connections = Connections::Sqlite(one_reader(&folder, LONG));
-    let endless =
-        "with recursive n (i) as (select 1 union all select i + 1 from n) select max(i) from n";
     for pause in [Duration::ZERO, Duration::from_millis(50)] {
-        let reading = connections.fetch_all(statement(endless));
+        let reading = connections.fetch_all(statement(ENDLESS));
         assert!(tokio::time::timeout(pause, reading).await.is_err());
         let rows = connections.fetch_all(statement("select 1").short()).await;
         assert_eq!(rows.unwrap().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn long_reads_leave_a_connection_to_point_reads() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = Connections::Sqlite(readers(&folder, 2, LONG));
+    point_reads_pass(&file, ENDLESS).await;
+    if let Some((_, server)) = connections_to_postgres(2, LONG).await {
+        let server = Connections::Postgres(server.reading());
+        point_reads_pass(&server, "select pg_sleep(600)").await;
+    }
+}
+
+/// Requires that a point read gets a connection, out of two, while more long reads want one than there are.
+async fn point_reads_pass(connections: &Connections, long: &'static str) {
+    let each = || connections.fetch_all(statement(long));
+    let scanning = async {
+        let mut keep = |_| ControlFlow::Continue(());
+        connections.fetch_each(statement(long), &mut keep).await
+    };
+    let reading = async {
+        let mut occupancy = connections.occupancy();
+        while occupancy.in_use + occupancy.waiting < 3 {
+            tokio::task::yield_now().await;
+            occupancy = connections.occupancy();
+        }
+        assert_eq!((occupancy.in_use, occupancy.waiting), (1, 2));
+        let point = connections.fetch_all(statement("select 1").short());
+        assert_eq!(point.await.unwrap().len(), 1);
+    };
+    tokio::select! {
+        _ = async { tokio::join!(each(), each(), scanning) } => panic!("the long reads ended"),
+        () = reading => {}
     }
 }
 
@@ -97,7 +147,7 @@ async fn rows_arrive_in_order_until_the_receiver_breaks_off() {
         )
     };
     for (end, wanted, received) in [("limit 1000", usize::MAX, 1_000), ("", 300, 300)] {
-        let query = statement(sqlx::AssertSqlSafe(counting(end)));
+        let query = built_statement(counting(end));
         let mut numbers: Vec<i64> = Vec::new();
         let mut receive = |row: Row| {
             numbers.push(column!(row, "n", "i").unwrap());
@@ -170,6 +220,10 @@ async fn idle_transactions_have_a_timeout_on_the_server() {
     let setting: String = column!(row, "pg_settings", "setting").unwrap();
     assert_eq!(setting, "10s");
 }
+
+/// SQLite: a statement that does not end.
+const ENDLESS: &str =
+    "with recursive n (i) as (select 1 union all select i + 1 from n) select max(i) from n";
 
 /// A time limit that no successful operation reaches.
 const LONG: Duration = Duration::from_mins(10);

@@ -14,7 +14,11 @@ use super::{
     engine::{Engine, PostgresConnection, within},
     postgres::CheckedOutConnection,
 };
-use crate::{failure::repository_failure, row::Row, statement::Statement};
+use crate::{
+    failure::repository_failure,
+    row::{Decoded, Row},
+    statement::Statement,
+};
 
 /// A transaction that writes. Dropping it rolls it back. Except on [`Isolation::ReadCommitted`], its reads stay valid until it
 /// ends, whatever other servers do.
@@ -94,10 +98,29 @@ impl Transaction {
         statement: Statement,
     ) -> Result<Vec<Row>, RepositoryFailure> {
         let rows = match self.held()? {
-            Held::Postgres(transaction) => transaction.connection()?.fetch_all(statement).await,
+            Held::Postgres(transaction) => transaction
+                .connection()?
+                .run(&statement)
+                .await
+                .map(|(rows, _)| rows),
             Held::Sqlite(connection) => locked(connection).fetch_all(&statement),
         };
         self.noted(rows)
+    }
+
+    /// Runs a statement and decodes all its rows.
+    pub(crate) async fn decode_all<T: Decoded>(
+        &mut self,
+        statement: Statement,
+    ) -> Result<Vec<T>, RepositoryFailure> {
+        let decoded = match self.held()? {
+            Held::Postgres(transaction) => {
+                let ran = transaction.connection()?.run(&statement).await;
+                ran.map(|(rows, _)| rows.iter().map(T::decode).collect())
+            }
+            Held::Sqlite(connection) => locked(connection).decode_all(&statement),
+        };
+        self.noted(decoded)?
     }
 
     /// Runs a statement and returns its first row, if there is one.
@@ -107,7 +130,8 @@ impl Transaction {
     ) -> Result<Option<Row>, RepositoryFailure> {
         let row = match self.held()? {
             Held::Postgres(transaction) => {
-                transaction.connection()?.fetch_optional(statement).await
+                let ran = transaction.connection()?.run(&statement).await;
+                ran.map(|(rows, _)| rows.into_iter().next())
             }
             Held::Sqlite(connection) => locked(connection).fetch_optional(&statement),
         };
@@ -126,7 +150,11 @@ impl Transaction {
     /// Runs a statement and returns the number of rows that it changed.
     pub(crate) async fn execute(&mut self, statement: Statement) -> Result<u64, RepositoryFailure> {
         let done = match self.held()? {
-            Held::Postgres(transaction) => transaction.connection()?.execute(statement).await,
+            Held::Postgres(transaction) => transaction
+                .connection()?
+                .run(&statement)
+                .await
+                .map(|(_, changed)| changed),
             Held::Sqlite(connection) => locked(connection).execute(&statement),
         };
         self.noted(done)
@@ -250,7 +278,7 @@ impl PostgresTransaction {
         wait_max: Duration,
     ) -> Result<(), RepositoryFailure> {
         let connection = self.connection.as_mut().ok_or_else(ends_here)?;
-        let done = within(wait_max, connection.unsettled().run(sql)).await;
+        let done = within(wait_max, connection.unsettled().run_raw(sql)).await;
         done.inspect_err(|error| self.note(error))
             .map_err(repository_failure)
     }
@@ -277,8 +305,9 @@ fn ends_here() -> RepositoryFailure {
 }
 
 /// Statements follow each other without delay. A longer pause means that the client is gone, and its locks would stay.
+/// A read-committed transaction writes for several callers, who must not wait for a lock that concerns one of them.
 const POSTGRES_BEGIN_READ_COMMITTED: &str = "begin isolation level read committed;
-    set local idle_in_transaction_session_timeout = '10s'";
+    set local idle_in_transaction_session_timeout = '10s'; set local lock_timeout = '1s'";
 const POSTGRES_BEGIN_SERIALIZABLE: &str = "begin isolation level serializable;
     set local idle_in_transaction_session_timeout = '10s'";
 const POSTGRES_COMMIT: &str = "commit";

@@ -182,7 +182,9 @@ impl Writer {
         statement: Statement,
     ) -> Result<u64, RepositoryFailure> {
         match &self.means {
-            Means::Connections(connections) => connections.execute(statement).await,
+            Means::Connections(connections) => {
+                connections.run(statement).await.map(|(_, changed)| changed)
+            }
             Means::Thread(thread) => {
                 let executing = thread.transaction(|mut transaction| async move {
                     let changed = transaction.execute(statement).await?;

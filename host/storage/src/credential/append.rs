@@ -12,6 +12,7 @@ use keywright_core::{
 };
 use uuid::Uuid;
 
+use batch::Adding;
 pub(crate) use batch::AppendBatches;
 #[cfg(test)]
 pub(crate) use batch::append_batches;
@@ -40,17 +41,18 @@ pub(super) async fn append(
     addition: Addition,
 ) -> Result<Appended, RepositoryFailure> {
     let addition = Arc::new(addition);
-    let in_batch = match batches {
+    let adding = match batches {
         Some(batches) => batches.append(&addition).await?,
-        None => None,
+        None => Adding::Alone { _turn: None },
     };
-    let appended = if let Some(place) = in_batch {
-        Ok(place)
-    } else {
-        let shared = Arc::clone(&addition);
-        let appending =
-            writer.transaction(move |transaction| append_once(transaction, Arc::clone(&shared)));
-        appending.await?
+    let appended = match adding {
+        Adding::Added(place) => Ok(place),
+        Adding::Alone { _turn } => {
+            let shared = Arc::clone(&addition);
+            let appending = writer
+                .transaction(move |transaction| append_once(transaction, Arc::clone(&shared)));
+            appending.await?
+        }
     };
     Ok(match appended {
         Ok(place) => {

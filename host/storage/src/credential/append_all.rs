@@ -9,7 +9,6 @@ use keywright_core::{
         RepositoryFailure,
     },
 };
-use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
 use super::{
@@ -19,7 +18,7 @@ use super::{
 use crate::{
     connections::{Ended, Transaction, Writer},
     row::{Row, column},
-    statement::statement,
+    statement::{built_statement, statement},
 };
 
 pub(super) async fn append_all(
@@ -93,15 +92,10 @@ async fn are_all_signed(
     signed: &[ReadSigned],
 ) -> Result<bool, RepositoryFailure> {
     for read in signed {
-        // SQL injection is impossible: the text contains only parameter placeholders, as many as there are signers.
-        let sql = AssertSqlSafe(statements::newest_ids_signed_by(
-            read.types,
-            read.signers.len(),
-        ));
+        let sql = statements::newest_ids_signed_by(read.types, read.signers.len());
         // One more row than expected is enough to detect a difference.
         let count_max = i64::try_from(read.ids.len()).map_or(i64::MAX, |count| count + 1);
-        let query = statement(sql)
-            .not_persistent()
+        let query = built_statement(sql)
             .bind(CredentialType::CERTIFICATE)
             .bind(count_max);
         let signers = read.signers.iter();

@@ -20,26 +20,21 @@ pub(super) async fn all(
     receive: Receive<'_, ListedCertificate>,
 ) -> Result<(), RepositoryFailure> {
     let mut grouping = Grouping::default();
-    let mut outcome = Ok(());
     let mut flow = ControlFlow::Continue(());
-    let mut receive_row = |row| {
-        flow = match grouping.add(&row) {
-            Ok(Some(complete)) => receive(complete),
-            Ok(None) => ControlFlow::Continue(()),
-            Err(failure) => {
-                outcome = Err(failure);
-                ControlFlow::Break(())
-            }
-        };
+    let mut receive_complete = |complete| {
+        flow = receive(complete);
         flow
     };
     let query = statement(statements::CERTIFICATES);
-    reader.fetch_each(query, &mut receive_row).await?;
+    let add = |row: &Row| grouping.add(row);
+    reader
+        .decode_each(query, add, &mut receive_complete)
+        .await?;
     if let (ControlFlow::Continue(()), Some(last)) = (flow, grouping.certificate) {
         // Nothing follows that the receiver could stop.
         let _ = receive(last);
     }
-    outcome
+    Ok(())
 }
 
 pub(super) async fn by_name(

@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::{
     append_all::{append_each, fit},
-    statements, versions,
+    statements,
 };
 use crate::{
     connections::{Ended, Transaction, Writer},
@@ -97,7 +97,7 @@ async fn move_transitional_once(
     }
     point_at_versions(&mut transaction, credential).await?;
     let query = statement(statements::VERSIONS_OF_CREDENTIAL_CURRENT).bind(*credential_id);
-    let current = versions(&transaction.fetch_all(query).await?)?;
+    let current = transaction.decode_all(query).await?;
     let appended = append_each(&mut transaction, identifiers.as_ref(), &additions.versions).await?;
     if appended.is_none() {
         return transaction.abandon(TransitionalMoved::Changed).await;

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use chrono::{DateTime, Utc};
 use keywright_core::{
     credential::{CHAIN_DEPTH_MAX, ChainLink, CredentialName, EffectiveExpiry, FindNames},
-    ports::RepositoryFailure,
+    ports::{Receive, RepositoryFailure},
 };
 
 use super::{find::NameSearch, row, statements};
@@ -19,9 +19,10 @@ pub(super) async fn effective_expiries(
     reader: &Connections,
     names: &FindNames,
     until: DateTime<Utc>,
-) -> Result<Vec<EffectiveExpiry>, RepositoryFailure> {
+    receive: Receive<'_, EffectiveExpiry>,
+) -> Result<(), RepositoryFailure> {
     let Some(names) = NameSearch::new(names, reader.engine()) else {
-        return Ok(Vec::new());
+        return Ok(());
     };
     let sql = match &names {
         NameSearch::All => statements::EFFECTIVE_EXPIRIES,
@@ -35,26 +36,14 @@ pub(super) async fn effective_expiries(
     let query = statement(sql)
         .bind(until.timestamp_millis())
         .bind(i64::from(CHAIN_DEPTH_MAX));
-    let query = match names {
-        NameSearch::All => query,
-        NameSearch::Containing(text) => query.bind(text),
-        NameSearch::Between(from, before) | NameSearch::TrigramsBetween(from, before) => {
-            query.bind(from).bind(before)
-        }
-    };
-    first_of_each(&reader.fetch_all(query).await?)
-}
-
-/// Returns the first link of each certificate. Its links are in the order of their expiry.
-fn first_of_each(rows: &[Row]) -> Result<Vec<EffectiveExpiry>, RepositoryFailure> {
+    // The links of a certificate are in the order of their expiry.
     let mut seen: HashSet<i64> = HashSet::new();
-    let mut expiries = Vec::new();
-    for row in rows {
-        if seen.insert(column!(row, "credential", "sequence")?) {
-            expiries.push(effective_expiry(row)?);
-        }
-    }
-    Ok(expiries)
+    let first_of_each = |row: &Row| {
+        let is_first = seen.insert(column!(row, "credential", "sequence")?);
+        is_first.then(|| effective_expiry(row)).transpose()
+    };
+    let query = names.bind_to(query);
+    reader.decode_each(query, first_of_each, receive).await
 }
 
 fn effective_expiry(row: &Row) -> Result<EffectiveExpiry, RepositoryFailure> {

@@ -1,15 +1,16 @@
 //! Searching by path, by a part of the name and by expiry. Each search is one query.
 
-use super::{row, statements};
-use crate::{
-    connections::{Connections, Engine},
-    statement::statement,
-};
 use keywright_core::{
     credential::{Find, FindNames, FoundCredential, NAME_CHARACTERS_MAX, PathPrefix},
     ports::{Receive, RepositoryFailure},
 };
-use std::ops::ControlFlow;
+
+use super::{row, statements};
+use crate::{
+    connections::{Connections, Engine},
+    row::Row,
+    statement::{Statement, statement},
+};
 
 pub(super) async fn find(
     reader: &Connections,
@@ -42,23 +43,11 @@ pub(super) async fn find(
         query = query.bind(expires_until);
     }
     query = match names {
-        NameSearch::All if expires_until.is_some() => query,
-        NameSearch::All => query.bind(ROOT).bind(AFTER_ROOT),
-        NameSearch::Containing(text) => query.bind(text),
-        NameSearch::Between(from, before) | NameSearch::TrigramsBetween(from, before) => {
-            query.bind(from).bind(before)
-        }
+        NameSearch::All if expires_until.is_none() => query.bind(ROOT).bind(AFTER_ROOT),
+        names => names.bind_to(query),
     };
-    let mut outcome = Ok(());
-    let mut receive_row = |row| match row::found_credential(&row) {
-        Ok(found) => receive(found),
-        Err(failure) => {
-            outcome = Err(failure);
-            ControlFlow::Break(())
-        }
-    };
-    reader.fetch_each(query, &mut receive_row).await?;
-    outcome
+    let decode = |row: &Row| row::found_credential(row).map(Some);
+    reader.decode_each(query, decode, receive).await
 }
 
 /// How to search the index of names.
@@ -94,6 +83,17 @@ impl NameSearch {
             FindNames::Below(prefix) if prefix.as_str() == ROOT => Some(Self::All),
             FindNames::Below(prefix) => Self::below(prefix),
             FindNames::Containing(text) => Self::containing(text),
+        }
+    }
+
+    /// Binds the bounds or the text.
+    pub(super) fn bind_to(self, query: Statement) -> Statement {
+        match self {
+            Self::All => query,
+            Self::Containing(text) => query.bind(text),
+            Self::Between(from, before) | Self::TrigramsBetween(from, before) => {
+                query.bind(from).bind(before)
+            }
         }
     }
 

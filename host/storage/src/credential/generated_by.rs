@@ -2,12 +2,13 @@
 
 use keywright_core::{
     credential::{FindNames, GeneratedCredential, PluginDigest},
-    ports::RepositoryFailure,
+    ports::{Receive, RepositoryFailure},
 };
 
 use super::{find::NameSearch, row, statements};
 use crate::{
     connections::{Connections, Engine},
+    row::Row,
     statement::statement,
 };
 
@@ -15,9 +16,10 @@ pub(super) async fn generated_by(
     reader: &Connections,
     digest: &PluginDigest,
     names: &FindNames,
-) -> Result<Vec<GeneratedCredential>, RepositoryFailure> {
+    receive: Receive<'_, GeneratedCredential>,
+) -> Result<(), RepositoryFailure> {
     let Some(names) = NameSearch::by_comparison(names) else {
-        return Ok(Vec::new());
+        return Ok(());
     };
     let sql = match (&names, reader.engine()) {
         (NameSearch::All, _) => statements::GENERATED_BY,
@@ -29,20 +31,15 @@ pub(super) async fn generated_by(
         }
         (NameSearch::Containing(_), Engine::Sqlite) => statements::SQLITE_GENERATED_BY_CONTAINING,
     };
-    let query = statement(sql).bind(digest.as_str());
-    let query = match names {
-        NameSearch::All => query,
-        NameSearch::Containing(text) => query.bind(text),
-        NameSearch::Between(from, before) | NameSearch::TrigramsBetween(from, before) => {
-            query.bind(from).bind(before)
-        }
-    };
-    let rows = reader.fetch_all(query).await?;
-    let mut generated: Vec<GeneratedCredential> = rows
-        .iter()
-        .map(row::generated_credential)
-        .collect::<Result<_, _>>()?;
+    let query = names.bind_to(statement(sql).bind(digest.as_str()));
     // The rows of one credential are adjacent, the newest version first.
-    generated.dedup_by(|later, kept| later.found.name == kept.found.name);
-    Ok(generated)
+    let mut last = None;
+    let first_of_each = |row: &Row| {
+        let generated = row::generated_credential(row)?;
+        let name = Some(generated.found.name.clone());
+        let is_first = last != name;
+        last = name;
+        Ok(is_first.then_some(generated))
+    };
+    reader.decode_each(query, first_of_each, receive).await
 }

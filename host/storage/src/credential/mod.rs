@@ -30,14 +30,13 @@ use keywright_core::{
         VersionDeleted, VersionSelection, VersionsSize,
     },
 };
-use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
 use crate::{
     connections::{Ended, Transaction},
     database::Pools,
-    row::{Row, column},
-    statement::{Statement, StatementOfMany, statement},
+    row::{Decoded, column},
+    statement::{Statement, StatementOfMany, built_statement, statement},
 };
 use append::Addition;
 pub(crate) use append::AppendBatches;
@@ -66,43 +65,36 @@ impl SqlCredentialRepository {
         }
     }
 
-    /// Runs a statement for any number of names. Without names, runs nothing.
-    async fn of_names(
+    /// Runs a statement for any number of names, for some of them at a time: a statement with more parameters takes more than
+    /// linear time to prepare.
+    async fn of_names<T: Decoded>(
         &self,
         statement: &'static StatementOfMany,
         names: &[LookupName],
-    ) -> Result<Vec<Row>, RepositoryFailure> {
-        if names.is_empty() {
-            return Ok(Vec::new());
-        }
+    ) -> Result<Vec<T>, RepositoryFailure> {
         // A statement may look up each name separately, and would return a repeated name twice.
         let names: BTreeSet<&str> = names.iter().map(LookupName::folded).collect();
-        let count = names.len();
-        let query = statement.bind([], names.into_iter());
-        let query = if count <= statements::NAMES_ONE_BY_ONE_MAX {
-            query.short()
-        } else {
-            query
-        };
-        self.pools.reader.fetch_all(query).await
+        let names = Vec::from_iter(names);
+        let mut all = Vec::new();
+        for some in names.chunks(NAMES_AT_ONCE) {
+            let query = statement.bind([], some.iter().copied());
+            let query = if some.len() <= statements::NAMES_ONE_BY_ONE_MAX {
+                query.short()
+            } else {
+                query
+            };
+            all.append(&mut self.pools.reader.decode_all(query).await?);
+        }
+        Ok(all)
     }
 
-    /// Runs a statement for credentials that these names signed. SQL injection is impossible: its text contains only parameter
-    /// placeholders. It is not cached, because the text differs for each number of signers.
-    async fn signed_by(
-        &self,
-        sql: String,
-        signers: &[LookupName],
-        count_max: u32,
-    ) -> Result<Vec<Row>, RepositoryFailure> {
-        let query = statement(AssertSqlSafe(sql))
-            .not_persistent()
+    /// Returns the statement for credentials that these names signed.
+    fn signed_by(sql: String, signers: &[LookupName], count_max: u32) -> Statement {
+        let query = built_statement(sql)
             .bind(CredentialType::CERTIFICATE)
             .bind(i64::from(count_max));
-        let query = signers
-            .iter()
-            .fold(query, |query, signer| query.bind(signer.folded()));
-        self.pools.reader.fetch_all(query).await
+        let signers = signers.iter().map(LookupName::folded);
+        signers.fold(query, Statement::bind)
     }
 }
 
@@ -153,13 +145,8 @@ impl CredentialRepository for SqlCredentialRepository {
     }
 
     async fn version_by_id(&self, id: Uuid) -> Result<Option<StoredVersion>, RepositoryFailure> {
-        self.pools
-            .reader
-            .fetch_optional(statement(statements::VERSION_BY_ID).bind(id).short())
-            .await?
-            .as_ref()
-            .map(row::stored_version)
-            .transpose()
+        let query = statement(statements::VERSION_BY_ID).bind(id).short();
+        Ok(self.pools.reader.decode_all(query).await?.pop())
     }
 
     async fn versions_by_name(
@@ -211,17 +198,15 @@ impl CredentialRepository for SqlCredentialRepository {
         &self,
         names: &[LookupName],
     ) -> Result<Vec<NewestSize>, RepositoryFailure> {
-        let rows = self
-            .of_names(&statements::NEWEST_SIZES_BY_NAMES, names)
-            .await?;
-        rows.iter().map(row::newest_size).collect()
+        self.of_names(&statements::NEWEST_SIZES_BY_NAMES, names)
+            .await
     }
 
     async fn newest_by_names(
         &self,
         names: &[LookupName],
     ) -> Result<Vec<StoredVersion>, RepositoryFailure> {
-        versions(&self.of_names(&statements::NEWEST_BY_NAMES, names).await?)
+        self.of_names(&statements::NEWEST_BY_NAMES, names).await
     }
 
     async fn newest_signed_by(
@@ -234,7 +219,8 @@ impl CredentialRepository for SqlCredentialRepository {
             return Ok(Vec::new());
         }
         let sql = statements::newest_signed_by(types, signers.len());
-        versions(&self.signed_by(sql, signers, count_max).await?)
+        let query = Self::signed_by(sql, signers, count_max);
+        self.pools.reader.decode_all(query).await
     }
 
     async fn names_signed_by(
@@ -247,7 +233,8 @@ impl CredentialRepository for SqlCredentialRepository {
             return Ok(Vec::new());
         }
         let sql = statements::names_signed_by(types, signers.len());
-        let rows = self.signed_by(sql, signers, count_max).await?;
+        let query = Self::signed_by(sql, signers, count_max);
+        let rows = self.pools.reader.fetch_all(query).await?;
         rows.iter().map(row::signed_name).collect()
     }
 
@@ -263,16 +250,18 @@ impl CredentialRepository for SqlCredentialRepository {
         &self,
         digest: &PluginDigest,
         names: &FindNames,
-    ) -> Result<Vec<GeneratedCredential>, RepositoryFailure> {
-        generated_by::generated_by(&self.pools.reader, digest, names).await
+        receive: Receive<'_, GeneratedCredential>,
+    ) -> Result<(), RepositoryFailure> {
+        generated_by::generated_by(&self.pools.reader, digest, names, receive).await
     }
 
     async fn effective_expiries(
         &self,
         names: &FindNames,
         until: DateTime<Utc>,
-    ) -> Result<Vec<EffectiveExpiry>, RepositoryFailure> {
-        effective_expiry::effective_expiries(&self.pools.reader, names, until).await
+        receive: Receive<'_, EffectiveExpiry>,
+    ) -> Result<(), RepositoryFailure> {
+        effective_expiry::effective_expiries(&self.pools.reader, names, until, receive).await
     }
 
     async fn certificates(
@@ -381,6 +370,5 @@ async fn delete(
     transaction.commit(id.transpose()?).await
 }
 
-fn versions(rows: &[Row]) -> Result<Vec<StoredVersion>, RepositoryFailure> {
-    rows.iter().map(row::stored_version).collect()
-}
+/// The maximum number of names in a statement.
+const NAMES_AT_ONCE: usize = 256;

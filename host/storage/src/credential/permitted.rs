@@ -11,11 +11,11 @@ use keywright_core::{
 
 use uuid::Uuid;
 
-use super::{SqlCredentialRepository, row, statements, versions};
+use super::{SqlCredentialRepository, row, statements};
 use crate::{
     connections::{Connections, Engine, PostgresConnections, SqliteReaders},
-    permission::{self, permissions},
-    row::column_at,
+    permission,
+    row::{Decoded, column_at},
     statement::{Parameter, Statement, statement},
 };
 
@@ -45,7 +45,7 @@ async fn from_sqlite(
     let on_paths = permission::of_actor_on(Engine::Sqlite, read.actor, read.paths);
     let named = |sql: &'static str| {
         let query = statement(sql).bind(read.name.folded());
-        query.bind(read.name.asked()).by_position()
+        query.bind(read.name.asked())
     };
     let chosen = match read.versions {
         VersionKey::Current => named(statements::SQLITE_NAMED_VERSIONS_CURRENT),
@@ -56,20 +56,20 @@ async fn from_sqlite(
     };
     let stored_name = statement(statements::STORED_NAME).bind(read.name.folded());
     let reading = readers.snapshot(|connection| {
-        let granted = match permissions(&connection.fetch_all(&on_paths)?) {
+        let granted = match connection.decode_all(&on_paths)? {
             Ok(granted) => granted,
             Err(failure) => return Ok(Err(failure)),
         };
         if !permits(granted) {
             return Ok(Ok(PermittedVersions::default()));
         }
-        let found = connection.fetch_all(&chosen)?;
-        let stored = if found.is_empty() {
+        let found: Result<Vec<StoredVersion>, _> = connection.decode_all(&chosen)?;
+        let stored = if matches!(&found, Ok(none) if none.is_empty()) {
             connection.fetch_optional(&stored_name)?
         } else {
             None
         };
-        Ok(permitted(versions(&found), stored.as_ref().map(row::name)))
+        Ok(permitted(found, stored.as_ref().map(row::name)))
     });
     reading.await?
 }
@@ -88,7 +88,7 @@ async fn from_postgres(
         let permission_id: Option<Uuid> = column_at!(row, 0, "permission", "id")?;
         let name: Option<String> = column_at!(row, NAME_COLUMN, "credential", "name")?;
         if permission_id.is_some() {
-            granted.push(permission::row::permission(row)?);
+            granted.push(Permission::decode(row)?);
         } else if name.is_some() {
             stored = name;
         } else {
@@ -128,7 +128,9 @@ fn for_postgres(read: PermittedRead<'_>) -> Statement {
         ),
     };
     let paths = read.paths.iter().map(PermissionPath::as_str);
-    statement.bind(common.into_iter().chain(chosen), paths)
+    statement
+        .bind(common.into_iter().chain(chosen), paths)
+        .short()
 }
 
 fn permitted(

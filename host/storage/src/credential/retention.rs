@@ -9,14 +9,13 @@ use keywright_core::{
     },
     retention::{NameRange, RetentionThreshold},
 };
-use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
 use super::{SqlCredentialRepository, row};
 use crate::{
     connections::{Ended, Engine, Transaction},
     row::{Row, column},
-    statement::{Statement, statement},
+    statement::{Statement, built_statement, statement},
 };
 
 #[async_trait]
@@ -81,11 +80,8 @@ impl RetentionRepository for SqlCredentialRepository {
         if version_ids.is_empty() {
             return Ok(Vec::new());
         }
-        // SQL injection is impossible: the text contains only parameter placeholders, as many as there are versions.
         let engine = self.pools.reader.engine();
-        let sql = AssertSqlSafe(statements::delete_versions(engine, version_ids.len()));
-        let query = statement(sql)
-            .not_persistent()
+        let query = built_statement(statements::delete_versions(engine, version_ids.len()))
             .bind(credential_id)
             .bind(EVERY_SEQUENCE)
             .bind(i64::MAX);

@@ -10,16 +10,18 @@ use keywright_core::{
     ports::{Envelope, NewestSize, RepositoryFailure, SignedName, VersionsSize},
 };
 
-use crate::row::{Row, column, column_at, small};
+use crate::row::{Columns, Decoded, Row, column, column_at, small};
 
-/// Decodes the columns of `select_version!`, by position, because nearly every request reads them.
-pub(crate) fn stored_version(row: &Row) -> Result<StoredVersion, RepositoryFailure> {
-    stored_version_from(row, 0)
+/// Decodes the columns of `select_version!`.
+impl Decoded for StoredVersion {
+    fn decode(row: &impl Columns) -> Result<Self, RepositoryFailure> {
+        stored_version_from(row, 0)
+    }
 }
 
-/// As [`stored_version`], with `first` columns before those of the version.
+/// Decodes a version with `first` columns before those of `select_version!`.
 pub(crate) fn stored_version_from(
-    row: &Row,
+    row: &impl Columns,
     first: usize,
 ) -> Result<StoredVersion, RepositoryFailure> {
     let credential_type: String = column_at!(row, first + 4, "credential", "credential_type")?;
@@ -64,20 +66,27 @@ pub(super) fn versions_size(row: &Row) -> Result<VersionsSize, RepositoryFailure
             column!(row, "credential_version", "versions")?,
             "credential_version",
         )?,
-        ciphertext_bytes: ciphertext_bytes(row)?,
+        ciphertext_bytes: ciphertext_bytes(column!(
+            row,
+            "credential_version",
+            "ciphertext_bytes"
+        )?)?,
     })
 }
 
 /// Decodes the result of a query for the sizes of newest versions.
-pub(super) fn newest_size(row: &Row) -> Result<NewestSize, RepositoryFailure> {
-    Ok(NewestSize {
-        name: name(row)?,
-        ciphertext_bytes: ciphertext_bytes(row)?,
-    })
+impl Decoded for NewestSize {
+    fn decode(row: &impl Columns) -> Result<Self, RepositoryFailure> {
+        let name = column_at!(row, 0, "credential", "name")?;
+        let bytes = column_at!(row, 1, "credential_version", "ciphertext_bytes")?;
+        Ok(Self {
+            name: CredentialName::from_stored(name),
+            ciphertext_bytes: ciphertext_bytes(bytes)?,
+        })
+    }
 }
 
-fn ciphertext_bytes(row: &Row) -> Result<usize, RepositoryFailure> {
-    let bytes: i64 = column!(row, "credential_version", "ciphertext_bytes")?;
+fn ciphertext_bytes(bytes: i64) -> Result<usize, RepositoryFailure> {
     usize::try_from(bytes)
         .map_err(|_| RepositoryFailure::Inconsistent("credential_version.ciphertext"))
 }
@@ -159,7 +168,10 @@ fn parse_type(text: &str) -> Result<CredentialType, RepositoryFailure> {
 }
 
 /// Decodes the facts of a certificate, whose columns begin at `first`.
-fn certificate(row: &Row, first: usize) -> Result<Option<CertificateFacts>, RepositoryFailure> {
+fn certificate(
+    row: &impl Columns,
+    first: usize,
+) -> Result<Option<CertificateFacts>, RepositoryFailure> {
     let Some(expires_at) = column_at!(row, first, "credential_version", "expires_at")? else {
         return Ok(None);
     };
@@ -182,7 +194,7 @@ fn certificate(row: &Row, first: usize) -> Result<Option<CertificateFacts>, Repo
     }))
 }
 
-fn issuer(row: &Row, first: usize) -> Result<Option<IssuerVersion>, RepositoryFailure> {
+fn issuer(row: &impl Columns, first: usize) -> Result<Option<IssuerVersion>, RepositoryFailure> {
     let Some(expires_at) = column_at!(row, first + 1, "credential_version", "issuer_expires_at")?
     else {
         return Ok(None);
@@ -193,7 +205,10 @@ fn issuer(row: &Row, first: usize) -> Result<Option<IssuerVersion>, RepositoryFa
     }))
 }
 
-fn provenance(row: &Row, first: usize) -> Result<Option<PluginIdentity>, RepositoryFailure> {
+fn provenance(
+    row: &impl Columns,
+    first: usize,
+) -> Result<Option<PluginIdentity>, RepositoryFailure> {
     let Some(name) = column_at!(row, first, "credential_version", "plugin_name")? else {
         return Ok(None);
     };

@@ -5,7 +5,7 @@ use keywright_core::{
     ports::{RepositoryFailure, VersionSelection},
 };
 
-use super::{SqlCredentialRepository, versions};
+use super::SqlCredentialRepository;
 use crate::statement::Statement;
 
 impl SqlCredentialRepository {
@@ -15,13 +15,12 @@ impl SqlCredentialRepository {
         query: Statement,
         selection: VersionSelection,
     ) -> Result<Vec<StoredVersion>, RepositoryFailure> {
-        let query = query.by_position();
         let query = match selection {
             VersionSelection::Current => query.short(),
             VersionSelection::Newest(count) if count <= VERSIONS_IN_PLACE_MAX => query.short(),
             VersionSelection::All | VersionSelection::Newest(_) => query,
         };
-        versions(&self.pools.reader.fetch_all(query).await?)
+        self.pools.reader.decode_all(query).await
     }
 }
 

@@ -40,7 +40,8 @@ pub(crate) const STORED_NAME: &str = "select c.name from credential c where c.na
 
 /// The versions of one credential, newest first. The condition is a range that contains only this credential, and the order is
 /// by credential and version: only the index of versions has that order. With an order by version alone and a small limit,
-/// PostgreSQL may scan the versions of the whole store backwards until it reaches this credential.
+/// PostgreSQL may scan the versions of the whole store backwards until it reaches this credential. SQLite would prepare `limit $2`
+/// again for each value, so the limit is an expression.
 macro_rules! newest_first {
     ($select:expr, $credential:literal) => {
         concat!(
@@ -50,7 +51,7 @@ macro_rules! newest_first {
             $credential,
             " = $1) and (select n.sequence from credential n where n.",
             $credential,
-            " = $1) order by v.credential_sequence desc, v.sequence desc limit $2"
+            " = $1) order by v.credential_sequence desc, v.sequence desc limit cast($2 as bigint)"
         )
     };
 }

@@ -1,6 +1,6 @@
 //! Permissions.
 
-pub(crate) mod row;
+mod row;
 pub(crate) mod statements;
 
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::{
     connections::{Connections, Ended, Engine, SqliteConnection, Transaction},
     credential::statements::STORED_NAME,
     database::Pools,
-    row::{Row, column},
+    row::{Columns, Decoded, column},
     statement::{Statement, StatementOfMany, statement},
 };
 
@@ -43,7 +43,7 @@ impl SqlPermissionRepository {
     /// Runs a statement that changes at most one permission, and returns it.
     async fn change(&self, statement: Statement) -> Result<Option<Permission>, RepositoryFailure> {
         let rows = self.pools.writer.fetch_all(statement).await?;
-        rows.first().map(row::permission).transpose()
+        rows.first().map(Permission::decode).transpose()
     }
 }
 
@@ -56,7 +56,7 @@ impl PermissionRepository for SqlPermissionRepository {
     ) -> Result<Vec<Permission>, RepositoryFailure> {
         let reader = &self.pools.reader;
         let query = of_actor_on(reader.engine(), actor, paths).short();
-        permissions(&reader.fetch_all(query).await?)
+        reader.decode_all(query).await
     }
 
     async fn of_actor_on_name(
@@ -65,49 +65,52 @@ impl PermissionRepository for SqlPermissionRepository {
         paths: &[PermissionPath],
         name: &LookupName,
     ) -> Result<(Vec<Permission>, Option<CredentialName>), RepositoryFailure> {
-        let (rows, stored) = match &self.pools.reader {
+        let (found, stored) = match &self.pools.reader {
             Connections::Postgres(connections) => {
                 let fixed = [actor.as_str().into(), name.folded().into()];
                 let paths = paths.iter().map(PermissionPath::as_str);
-                let query = POSTGRES_OF_ACTOR_ON_NAME.bind(fixed, paths);
+                let query = POSTGRES_OF_ACTOR_ON_NAME.bind(fixed, paths).short();
                 let rows = connections.fetch_all(query).await?;
                 let stored = match rows.first() {
                     Some(row) => column!(row, "credential", "stored_name")?,
                     None => None,
                 };
-                (rows, stored)
+                let found = rows.iter().map(Permission::decode).collect();
+                (found, stored)
             }
             Connections::Sqlite(readers) => {
                 let query = of_actor_on(Engine::Sqlite, actor, paths);
                 let stored_name = statement(STORED_NAME).bind(name.folded());
                 let read = |connection: &SqliteConnection| {
-                    let rows = connection.fetch_all(&query)?;
-                    if rows.is_empty() {
-                        return Ok((rows, None));
+                    let found: Result<Vec<Permission>, _> = connection.decode_all(&query)?;
+                    if matches!(&found, Ok(none) if none.is_empty()) {
+                        return Ok((found, None));
                     }
                     let stored = connection.fetch_optional(&stored_name)?;
                     let stored = stored.map(|row| row.at(0)).transpose()?;
-                    Ok((rows, stored))
+                    Ok((found, stored))
                 };
                 readers.snapshot(read).await?
             }
         };
-        Ok((permissions(&rows)?, stored.map(CredentialName::from_stored)))
+        Ok((found?, stored.map(CredentialName::from_stored)))
     }
 
     async fn of_actor(&self, actor: &Actor) -> Result<Vec<Permission>, RepositoryFailure> {
         let reader = &self.pools.reader;
-        if reader.engine() == Engine::Sqlite {
-            let some = statement(statements::SOME_OF_ACTOR)
-                .bind(actor.as_str())
-                .bind(IN_PLACE_MAX + 1);
-            let rows = reader.fetch_all(some.by_position().short()).await?;
-            if i64::try_from(rows.len()).is_ok_and(|count| count <= IN_PLACE_MAX) {
-                return permissions(&rows);
-            }
+        let all = statement(statements::OF_ACTOR).bind(actor.as_str());
+        if reader.engine() == Engine::Postgres {
+            // Nearly every actor has few permissions.
+            return reader.decode_all(all.short()).await;
         }
-        let query = statement(statements::OF_ACTOR).bind(actor.as_str());
-        permissions(&reader.fetch_all(query.by_position()).await?)
+        let some = statement(statements::SOME_OF_ACTOR)
+            .bind(actor.as_str())
+            .bind(IN_PLACE_MAX + 1);
+        let some = reader.decode_all(some.short()).await?;
+        if i64::try_from(some.len()).is_ok_and(|count| count <= IN_PLACE_MAX) {
+            return Ok(some);
+        }
+        reader.decode_all(all).await
     }
 
     async fn grant(&self, grants: &[Grant]) -> Result<(), RepositoryFailure> {
@@ -131,13 +134,12 @@ impl PermissionRepository for SqlPermissionRepository {
 
     async fn by_id(&self, id: Uuid) -> Result<Option<Permission>, RepositoryFailure> {
         let query = statement(statements::BY_ID).bind(id).short();
-        let rows = self.pools.reader.fetch_all(query).await?;
-        rows.first().map(row::permission).transpose()
+        Ok(self.pools.reader.decode_all(query).await?.pop())
     }
 
     async fn on_path(&self, path: &PermissionPath) -> Result<Vec<Permission>, RepositoryFailure> {
         let query = statement(statements::ON_PATH).bind(path.as_str());
-        permissions(&self.pools.reader.fetch_all(query).await?)
+        self.pools.reader.decode_all(query).await
     }
 
     async fn add(&self, grant: &Grant) -> Result<Option<Permission>, RepositoryFailure> {
@@ -209,7 +211,7 @@ async fn grant_all(
     for grant in &new.grants {
         let query = insert(statements::GRANT, new.identifiers.as_ref(), grant);
         let row = transaction.fetch_one(query).await?;
-        granted.push(row::permission(&row)?);
+        granted.push(Permission::decode(&row)?);
     }
     Ok(granted)
 }
@@ -230,7 +232,7 @@ pub(crate) fn of_actor_on(engine: Engine, actor: &Actor, paths: &[PermissionPath
         Engine::Sqlite => &SQLITE_OF_ACTOR_ON,
     };
     let paths = paths.iter().map(PermissionPath::as_str);
-    texts.bind([actor.as_str().into()], paths).by_position()
+    texts.bind([actor.as_str().into()], paths)
 }
 
 static POSTGRES_OF_ACTOR_ON: StatementOfMany = StatementOfMany::new(statements::of_actor_on);
@@ -248,10 +250,6 @@ async fn is_covered(
 ) -> Result<bool, RepositoryFailure> {
     let covering = PermissionPath::covering(grant.path.as_str());
     let query = of_actor_on(transaction.engine(), &grant.actor, &covering);
-    let found = permissions(&transaction.fetch_all(query).await?)?;
+    let found: Vec<Permission> = transaction.decode_all(query).await?;
     Ok(grant.is_covered_by(found))
-}
-
-pub(crate) fn permissions(rows: &[Row]) -> Result<Vec<Permission>, RepositoryFailure> {
-    rows.iter().map(row::permission).collect()
 }

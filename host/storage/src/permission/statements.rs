@@ -14,8 +14,9 @@ macro_rules! returning_permission {
 
 pub(crate) const OF_ACTOR: &str = select_permission!("where p.actor = $1");
 
-/// At most `$2` of them.
-pub(crate) const SOME_OF_ACTOR: &str = select_permission!("where p.actor = $1 limit $2");
+/// At most `$2` of them. SQLite would prepare `limit $2` again for each value, so the limit is an expression.
+pub(crate) const SOME_OF_ACTOR: &str =
+    select_permission!("where p.actor = $1 limit cast($2 as bigint)");
 
 /// The permissions of an actor, the first parameter, on any of `count` paths, the others.
 pub(crate) fn of_actor_on(count: usize) -> String {

@@ -7,17 +7,17 @@ use std::sync::Arc;
 
 use keywright_core::ports::Identifiers;
 use keywright_test_postgres::PostgresServer;
-use sqlx::AssertSqlSafe;
+use tempfile::TempDir;
 use uuid::Uuid;
 
-use self::statements::{READING_WHAT_COUNTS, indexed_statements, stopping_early};
+use self::statements::{POINT_READS, READING_WHAT_COUNTS, indexed_statements, stopping_early};
 use crate::{
     Database, DatabaseOptions, PostgresOptions, SqliteOptions,
-    connections::Engine,
+    connections::{Connections, Engine, SqliteConnection},
     credential::{retention::statements as retention, statements as credential},
     key_rotation,
     row::column,
-    statement::statement,
+    statement::{built_statement, statement},
 };
 
 /// The index that lists the versions of one credential.
@@ -41,18 +41,27 @@ impl Identifiers for NoIdentifiers {
 }
 
 #[tokio::test]
+async fn sqlite_prepares_point_reads_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = migrated_sqlite(&folder).await;
+    let Connections::Sqlite(readers) = &database.pools().reader else {
+        panic!("not a file")
+    };
+    for sql in POINT_READS {
+        let query = (0..parameters(sql)).fold(statement(sql), |query, _| query.bind(1));
+        for _ in 0..2 {
+            let read = |connection: &SqliteConnection| connection.fetch_all(&query);
+            readers.snapshot(read).await.unwrap();
+        }
+        let again = |connection: &SqliteConnection| connection.preparations_again(sql);
+        assert_eq!(readers.snapshot(again).await.unwrap(), 0, "{sql}");
+    }
+}
+
+#[tokio::test]
 async fn no_statement_reads_a_whole_table_of_sqlite() {
     let folder = tempfile::tempdir().unwrap();
-    let options = SqliteOptions {
-        path: folder.path().join("plans.sqlite"),
-        may_create: true,
-        readers_max: 1,
-        wait_max: std::time::Duration::from_mins(10),
-    };
-    let options = DatabaseOptions::Sqlite(options);
-    let database = Database::open(&options, Arc::new(NoIdentifiers))
-        .await
-        .unwrap();
+    let database = migrated_sqlite(&folder).await;
     for statement in indexed_statements(Engine::Sqlite) {
         for step in plan(&database, &statement).await {
             assert!(!is_whole_scan(&step), "{step}\n{statement}");
@@ -87,6 +96,19 @@ async fn no_statement_reads_a_whole_table_of_postgresql() {
     no_plan_reads_a_whole_table(plan, of_few);
     server.run_at(&url, MANY_VERSIONS_OF_ONE);
     no_plan_reads_a_whole_table(plan, stopping_early(Engine::Postgres));
+}
+
+/// Returns a database with the schema in this folder.
+async fn migrated_sqlite(folder: &TempDir) -> Database {
+    let options = DatabaseOptions::Sqlite(SqliteOptions {
+        path: folder.path().join("plans.sqlite"),
+        may_create: true,
+        readers_max: 1,
+        wait_max: std::time::Duration::from_mins(10),
+    });
+    Database::open(&options, Arc::new(NoIdentifiers))
+        .await
+        .unwrap()
 }
 
 /// Returns a PostgreSQL server and the URL of a database with the schema. `None` if PostgreSQL is not installed.
@@ -140,7 +162,7 @@ fn no_plan_reads_a_whole_table(
 }
 
 async fn plan(database: &Database, sql: &str) -> Vec<String> {
-    let query = statement(AssertSqlSafe(format!("explain query plan {sql}")));
+    let query = built_statement(format!("explain query plan {sql}"));
     let query = (0..parameters(sql)).fold(query, |query, _| query.bind(None::<i64>));
     let writer = &database.pools().writer;
     let rows = writer.fetch_all(query).await.unwrap();

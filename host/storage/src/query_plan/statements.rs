@@ -184,6 +184,19 @@ pub(super) const READING_WHAT_COUNTS: [&str; 7] = [
     credential::FIND_BELOW,
 ];
 
+/// SQLite: point reads of requests.
+pub(super) const POINT_READS: [&str; 9] = [
+    permission::SOME_OF_ACTOR,
+    credential::STORED_NAME,
+    credential::VERSION_BY_ID,
+    credential::VERSIONS_CURRENT,
+    credential::VERSIONS_NEWEST_FIRST,
+    credential::VERSIONS_OF_CREDENTIAL_NEWEST_FIRST,
+    credential::SQLITE_NAMED_VERSION_BY_ID,
+    credential::SQLITE_NAMED_VERSIONS_CURRENT,
+    credential::SQLITE_NAMED_VERSIONS_NEWEST_FIRST,
+];
+
 /// Returns the statements that read versions in order and must stop early.
 pub(super) fn stopping_early(engine: Engine) -> impl Iterator<Item = &'static str> {
     let of_engine = match engine {

@@ -1,6 +1,63 @@
 //! Retries after conflicts with other transactions.
 
-use crate::storage::support::Fixture;
+use keywright_core::ports::{AppendCondition, Appended, CredentialRepository, RepositoryFailure};
+use sqlx::{Connection, Executor, PgConnection};
+
+use crate::{
+    storage::support::{Fixture, version},
+    url,
+};
+
+#[tokio::test]
+async fn a_locked_credential_delays_no_other() {
+    let fixture = Fixture::new().await;
+    fixture.append("/locked", "value", 1).await;
+    let mut other = PgConnection::connect(&url(&fixture)).await.unwrap();
+    let lock = "begin; select from credential where name = '/locked' for update";
+    other.execute(lock).await.unwrap();
+    let append = |name: &str| {
+        let (credentials, new) = (
+            fixture.credentials.clone(),
+            version(&fixture, name, "value", 1),
+        );
+        tokio::spawn(async move {
+            let appended = credentials.append(new, AppendCondition::Always, &[]);
+            matches!(appended.await.unwrap(), Appended::Written(_))
+        })
+    };
+    // More than there are connections.
+    let delayed: Vec<_> = (0..6).map(|_| append("/locked")).collect();
+    let others: Vec<_> = (0..30)
+        .map(|number| append(&format!("/{number}")))
+        .collect();
+    for other in others {
+        assert!(other.await.unwrap());
+    }
+    assert!(delayed.iter().all(|locked| !locked.is_finished()));
+    other.execute("rollback").await.unwrap();
+    for locked in delayed {
+        assert!(locked.await.unwrap());
+    }
+}
+
+#[tokio::test]
+async fn a_damaged_credential_fails_no_other_of_its_batch() {
+    let fixture = Fixture::new().await;
+    fixture.append("/damaged", "value", 1).await;
+    fixture
+        .change("update credential set credential_type = 'no type'")
+        .await;
+    let new = version(&fixture, "/damaged", "value", 1);
+    let appended = fixture
+        .credentials
+        .append(new, AppendCondition::Always, &[]);
+    // The failure of the batch would be `Unavailable`.
+    let failure = appended.await.unwrap_err();
+    assert!(
+        matches!(failure, RepositoryFailure::Inconsistent(_)),
+        "{failure:?}"
+    );
+}
 
 #[tokio::test]
 async fn a_read_that_conflicts_with_writes_is_retried() {

@@ -1,7 +1,9 @@
 //! Certificates that expire with their chains.
 
+use std::ops::ControlFlow;
+
 use keywright_core::{
-    credential::{CHAIN_DEPTH_MAX, CredentialName, FindNames, IssuerVersion},
+    credential::{CHAIN_DEPTH_MAX, CredentialName, EffectiveExpiry, FindNames, IssuerVersion},
     ports::{CredentialRepository, NewVersion},
 };
 
@@ -34,9 +36,14 @@ async fn a_chain_is_walked_up_to_the_limit() {
             expires_at: at(expires_at),
         });
     }
-    let found = fixture
+    let mut found: Vec<EffectiveExpiry> = Vec::new();
+    let mut keep = |expiry| {
+        found.push(expiry);
+        ControlFlow::Continue(())
+    };
+    fixture
         .credentials
-        .effective_expiries(&FindNames::below("/"), at(100))
+        .effective_expiries(&FindNames::below("/"), at(100), &mut keep)
         .await
         .unwrap();
     let depths: Vec<u32> = found.iter().map(|expiry| expiry.link.depth).collect();

@@ -1,5 +1,7 @@
 //! Selecting the credentials of a bulk regeneration.
 
+use std::ops::ControlFlow;
+
 use super::{levels::Signed, permits::Permits};
 use crate::{
     Failure,
@@ -94,8 +96,22 @@ impl Credentials {
         digest: &PluginDigest,
         names: &FindNames,
     ) -> Result<Vec<GeneratedCredential>, Failure> {
-        let mut generated = self.readable_generated_by(rules, digest, names).await?;
-        generated.retain(|one| one.is_newest);
+        let mut generated = Vec::new();
+        if !rules.allow_somewhere(Operation::Read) {
+            return Ok(generated);
+        }
+        let mut receive = |one: GeneratedCredential| {
+            if one.is_newest && rules.allow(Operation::Read, one.found.name.as_str()) {
+                generated.push(one);
+            }
+            if generated.len() > BULK_CERTIFICATES_MAX as usize {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
+        };
+        let finding = self.repository.generated_by(digest, names, &mut receive);
+        finding.await?;
         if generated.len() > BULK_CERTIFICATES_MAX as usize {
             return Err(Failure::TooManyGenerated {
                 limit: "10,000 credentials",

@@ -57,20 +57,20 @@ impl Credentials {
         if !rules.allow_somewhere(Operation::Read) {
             return Ok(Vec::new());
         }
-        let found = self.repository.effective_expiries(names, until).await?;
         let may_read = |name: &CredentialName| rules.allow(Operation::Read, name.as_str());
         let mut expiries = ReadableList::new(caller, &rules);
-        let _ = found
-            .into_iter()
-            .try_for_each(|expiry| expiries.add(expiry));
-        let mut expiries = expiries.finish()?;
-        for expiry in &mut expiries {
+        let mut receive = |mut expiry: EffectiveExpiry| {
             let link = &mut expiry.link;
             if !link.name.as_ref().is_some_and(may_read) {
                 link.name = None;
                 link.version_id = None;
             }
-        }
-        Ok(expiries)
+            expiries.add(expiry)
+        };
+        let finding = self
+            .repository
+            .effective_expiries(names, until, &mut receive);
+        finding.await?;
+        expiries.finish()
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! The slow part of a commit is the flush of the disk, and serializable transactions that look up neighbouring names conflict.
 //! So versions that arrive while others are written are added together, by a read-committed transaction that locks the rows of
-//! the credentials. For the versions that [`is_batched`] accepts, that is as safe as a serializable transaction;
+//! the credentials, except those that are locked already. For the versions that [`is_batched`] accepts, that is as safe as a serializable transaction;
 //! `host/docs/decisions/storage.md` explains why. A version that does not fit, and each version of a batch that conflicts with
 //! another transaction, is added by its own serializable transaction, which determines the reason.
 
@@ -15,6 +15,7 @@ use std::{
     collections::{HashMap, HashSet},
     error::Error,
     fmt,
+    hash::{DefaultHasher, Hash, Hasher},
     sync::Arc,
     time::Duration,
 };
@@ -23,30 +24,58 @@ use keywright_core::{
     credential::{CredentialName, CredentialType},
     ports::{AppendCondition, RepositoryFailure},
 };
-use tokio::sync::{Mutex, mpsc, oneshot};
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot},
+    time::timeout,
+};
 use uuid::Uuid;
 
 use super::{Addition, Owner, Place, holds};
 use crate::{
     connections::{Ended, Queued, Transaction, Waiting, Writer},
     credential::row,
-    failure::{is_conflict, sequence_behind},
+    failure::{is_conflict, repository_failure, sequence_behind},
     row::column,
 };
 
 /// Collects versions to add, and adds them in batches.
 #[derive(Clone)]
 pub(crate) struct AppendBatches {
-    /// Its length is bounded by the number of callers.
-    queue: mpsc::UnboundedSender<Queued<Pending>>,
+    /// Their length is bounded by the number of callers.
+    ///
+    /// There is one queue for each concurrent batch, and a name always uses the same: two batches of one server never wait for
+    /// the same row.
+    queues: Arc<[mpsc::UnboundedSender<Queued<Pending>>]>,
     wait_max: Duration,
     waiting: Arc<Waiting>,
+    /// The connections that versions of locked credentials may use. Batches always find one of the others.
+    waiting_for_lock: Arc<Semaphore>,
 }
 
-/// A version to add. Its caller receives its position, or `None` if it needs a transaction of its own.
+/// How a version is added.
+pub(super) enum Adding {
+    /// In a batch, at this position.
+    Added(Place),
+    /// In a transaction of its own. Nothing is written yet.
+    Alone {
+        /// Held until the end of a transaction that may wait for a lock.
+        _turn: Option<OwnedSemaphorePermit>,
+    },
+}
+
+/// What became of a version in a batch.
+enum Answer {
+    Added(Place),
+    /// Another transaction has locked the credential.
+    Locked,
+    /// It needs a transaction of its own for another reason.
+    LeftOut,
+}
+
+/// A version to add.
 struct Pending {
     addition: Arc<Addition>,
-    answer: oneshot::Sender<Result<Option<Place>, BatchFailed>>,
+    answer: oneshot::Sender<Result<Answer, BatchFailed>>,
 }
 
 /// Versions that are not in a batch yet.
@@ -76,36 +105,50 @@ impl AppendBatches {
     /// Starts the tasks that write batches. They end when the last clone is dropped. A version waits for at most `wait_max`
     /// until its batch begins.
     pub(crate) fn start(writer: &Writer, wait_max: Duration) -> Self {
-        let (queue, pending) = mpsc::unbounded_channel();
-        let backlog = Arc::new(Mutex::new(Backlog {
-            queue: pending,
-            next: None,
-        }));
-        for _ in 0..CONCURRENT_BATCHES {
-            tokio::spawn(write_batches(writer.clone(), Arc::clone(&backlog)));
-        }
+        let queues = (0..CONCURRENT_BATCHES).map(|_| {
+            let (queue, pending) = mpsc::unbounded_channel();
+            let backlog = Backlog {
+                queue: pending,
+                next: None,
+            };
+            tokio::spawn(write_batches(writer.clone(), backlog));
+            queue
+        });
+        let connections_max = writer.occupancy().connections_max;
+        let waiting_max = (connections_max / WAITING_SHARE).max(1);
         Self {
-            queue,
+            queues: queues.collect(),
             wait_max,
             waiting: Arc::default(),
+            waiting_for_lock: Arc::new(Semaphore::new(waiting_max)),
         }
     }
 
-    /// Adds a version. Returns `None`, and writes nothing, if it needs a transaction of its own.
+    /// Adds a version, unless it needs a transaction of its own.
     pub(super) async fn append(
         &self,
         addition: &Arc<Addition>,
-    ) -> Result<Option<Place>, RepositoryFailure> {
+    ) -> Result<Adding, RepositoryFailure> {
         if !is_batched(addition) {
-            return Ok(None);
+            return Ok(Adding::Alone { _turn: None });
         }
         let (answer, outcome) = oneshot::channel();
         let addition = Arc::clone(addition);
+        let queue = self.queues.get(queue_of(&addition, self.queues.len()));
         let (queued, caller) = self.waiting.queued(Pending { addition, answer });
-        // If the tasks have ended, there is no outcome.
-        drop(self.queue.send(queued));
+        // If the task has ended, there is no outcome.
+        drop(queue.map(|queue| queue.send(queued)));
         let outcome = caller.outcome(outcome, self.wait_max).await?;
-        outcome.map_err(|failed| RepositoryFailure::Unavailable(Box::new(failed)))
+        match outcome.map_err(|failed| RepositoryFailure::Unavailable(Box::new(failed)))? {
+            Answer::Added(place) => Ok(Adding::Added(place)),
+            Answer::LeftOut => Ok(Adding::Alone { _turn: None }),
+            Answer::Locked => {
+                let turn = Arc::clone(&self.waiting_for_lock).acquire_owned();
+                let turn = timeout(self.wait_max, turn).await;
+                let turn = turn.map_err(|_| repository_failure(sqlx::Error::PoolTimedOut))?;
+                Ok(Adding::Alone { _turn: turn.ok() })
+            }
+        }
     }
 
     /// Returns the number of versions that wait for their batches.
@@ -132,18 +175,15 @@ fn is_batched(addition: &Addition) -> bool {
 }
 
 /// Writes batches until the queue is closed.
-async fn write_batches(writer: Writer, backlog: Arc<Mutex<Backlog>>) {
-    loop {
-        let Some(batch) = backlog.lock().await.next_batch().await else {
-            return;
-        };
+async fn write_batches(writer: Writer, mut backlog: Backlog) {
+    while let Some(batch) = backlog.next_batch().await {
         let additions: Arc<[Arc<Addition>]> = batch
             .iter()
             .map(|pending| Arc::clone(&pending.addition))
             .collect();
         let appending = writer.read_committed(|transaction| append_all(transaction, additions));
-        let mut places = match appending.await {
-            Ok(places) => Ok(places),
+        let mut answers = match appending.await {
+            Ok(answers) => Ok(answers),
             // The batch was rolled back.
             Err(failure) if is_undone(&failure) => {
                 writer.count_retry();
@@ -152,18 +192,19 @@ async fn write_batches(writer: Writer, backlog: Arc<Mutex<Backlog>>) {
             Err(failure) => Err(BatchFailed(Arc::new(failure))),
         };
         for Pending { addition, answer } in batch {
-            let place = places
-                .as_mut()
-                .map(|places| places.remove(&addition.version.id));
+            let own = answers.as_mut().map(|answers| {
+                let answer = answers.remove(&addition.version.id);
+                answer.unwrap_or(Answer::LeftOut)
+            });
             // Fails only if the caller is gone.
-            drop(answer.send(place.map_err(|failed| failed.clone())));
+            drop(answer.send(own.map_err(|failed| failed.clone())));
         }
     }
 }
 
 /// Whether nothing was written for certain, and retrying each version in a transaction of its own may succeed.
 fn is_undone(failure: &RepositoryFailure) -> bool {
-    is_conflict(failure) || matches!(failure, RepositoryFailure::Query(_))
+    is_conflict(failure) || !matches!(failure, RepositoryFailure::Unavailable(_))
 }
 
 impl Backlog {
@@ -198,27 +239,41 @@ impl Backlog {
     }
 }
 
+/// Returns the queue of a version's name.
+fn queue_of(addition: &Addition, queues: usize) -> usize {
+    let mut hasher = DefaultHasher::new();
+    addition.version.name.lookup().folded().hash(&mut hasher);
+    let hash = usize::try_from(hasher.finish() >> u32::BITS).unwrap_or_default();
+    hash % queues
+}
+
 fn folded_name(addition: &Addition) -> String {
     addition.version.name.lookup().folded().to_owned()
 }
 
-/// Adds the versions that fit, and returns their positions by id.
+/// Adds the versions that fit, and returns what became of them by id. No answer is [`Answer::LeftOut`].
 async fn append_all(
     mut transaction: Transaction,
     additions: Arc<[Arc<Addition>]>,
-) -> Result<Ended<HashMap<Uuid, Place>>, RepositoryFailure> {
+) -> Result<Ended<HashMap<Uuid, Answer>>, RepositoryFailure> {
     let mut locked = lock_credentials(&mut transaction, &additions).await?;
     let (mut fitting, mut absent) = (Vec::new(), Vec::new());
+    let mut answers = HashMap::new();
     for addition in additions.iter().map(Arc::as_ref) {
         match locked.remove(&folded_name(addition)) {
-            Some(owner) if fits(addition, &owner) => fitting.push((addition, owner)),
+            Some(Some(owner)) if fits(addition, &owner) => fitting.push((addition, owner)),
+            Some(None) => {
+                answers.insert(addition.version.id, Answer::Locked);
+            }
             None if holds(addition.condition, None) => absent.push(addition),
             _ => {}
         }
     }
     fitting.extend(insert_credentials(&mut transaction, absent).await?);
-    let places = insert_versions(&mut transaction, fitting).await?;
-    transaction.commit(places).await
+    for (id, place) in insert_versions(&mut transaction, fitting).await? {
+        answers.insert(id, Answer::Added(place));
+    }
+    transaction.commit(answers).await
 }
 
 /// Whether a version fits an existing credential. Its newest version has not been read.
@@ -231,21 +286,25 @@ fn fits(addition: &Addition, owner: &Owner) -> bool {
 }
 
 /// Locks the existing credentials and returns them by folded name. No other transaction changes or deletes them until this one
-/// ends.
+/// ends. `None` stands for a credential that another transaction has locked, for which the batch does not wait.
 async fn lock_credentials(
     transaction: &mut Transaction,
     additions: &[Arc<Addition>],
-) -> Result<HashMap<String, Owner>, RepositoryFailure> {
+) -> Result<HashMap<String, Option<Owner>>, RepositoryFailure> {
     let names = additions.iter().map(|addition| folded_name(addition));
     let query = statements::lock_credentials(&names.collect::<Vec<_>>());
     let mut owners = HashMap::new();
     for row in transaction.fetch_all(query).await? {
-        let owner = Owner {
-            sequence: column!(row, "credential", "sequence")?,
-            id: column!(row, "credential", "id")?,
-            name: CredentialName::from_stored(column!(row, "credential", "name")?),
-            credential_type: row::credential_type(&row)?,
-            newest_version_id: None,
+        let sequence: Option<i64> = column!(row, "credential", "sequence")?;
+        let owner = match sequence {
+            Some(sequence) => Some(Owner {
+                sequence,
+                id: column!(row, "credential", "id")?,
+                name: CredentialName::from_stored(column!(row, "credential", "name")?),
+                credential_type: row::credential_type(&row)?,
+                newest_version_id: None,
+            }),
+            None => None,
         };
         owners.insert(column!(row, "credential", "name_folded")?, owner);
     }
@@ -291,9 +350,9 @@ async fn insert_credentials<'a>(
 async fn insert_versions(
     transaction: &mut Transaction,
     fitting: Vec<(&Addition, Owner)>,
-) -> Result<HashMap<Uuid, Place>, RepositoryFailure> {
+) -> Result<Vec<(Uuid, Place)>, RepositoryFailure> {
     if fitting.is_empty() {
-        return Ok(HashMap::new());
+        return Ok(Vec::new());
     }
     let versions = fitting
         .iter()
@@ -325,6 +384,9 @@ const BYTES_MAX: usize = 4 * 1_024 * 1_024;
 
 /// The number of concurrent batches: one is prepared while the disk flushes the other.
 const CONCURRENT_BATCHES: usize = 2;
+
+/// One of this many connections may be used by versions of locked credentials.
+const WAITING_SHARE: usize = 2;
 
 #[cfg(test)]
 mod tests;

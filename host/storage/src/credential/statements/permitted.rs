@@ -11,7 +11,7 @@ pub(crate) const SQLITE_NAMED_VERSION_BY_ID: &str = select_version!(
 /// SQLite: as [`VERSIONS_NEWEST_FIRST`](super::VERSIONS_NEWEST_FIRST), at most `$3`, if the credential has the exact name `$2`.
 pub(crate) const SQLITE_NAMED_VERSIONS_NEWEST_FIRST: &str = select_version!(
     "from credential c join credential_version v on v.credential_sequence = c.sequence
-     where c.name_folded = $1 and c.name = $2 order by v.sequence desc limit $3"
+     where c.name_folded = $1 and c.name = $2 order by v.sequence desc limit cast($3 as bigint)"
 );
 
 /// SQLite: as [`VERSIONS_CURRENT`](super::VERSIONS_CURRENT), if the credential has the exact name `$2`.

@@ -1,23 +1,22 @@
 //! The SQL of batches. Texts exist only for powers of two of rows, so that they stay prepared. Unused rows have no id.
 
 use keywright_core::ports::NewVersion;
-use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
-use crate::statement::{Statement, statement};
+use crate::{
+    permission::statements::places,
+    statement::{Statement, StatementOfMany},
+};
 
-/// Locks the rows of the credentials with these folded names, in the order of the names. Other transactions may still reference
-/// the rows.
+/// Locks the rows of the credentials with these folded names, in the order of the names, and returns them. Other transactions may
+/// still reference the rows. A row that another transaction has locked is returned with its name alone.
 pub(super) fn lock_credentials(names: &[String]) -> Statement {
-    let count = names.len().next_power_of_two();
-    let query = statement(AssertSqlSafe(lock_credentials_sql(count)));
-    (0..count).fold(query, |query, place| query.bind(names.get(place).cloned()))
+    LOCK_CREDENTIALS.bind([], names.iter().map(String::as_str))
 }
 
 /// Inserts the credentials of new versions with these ids, except those whose names exist by now.
 pub(super) fn insert_credentials(credentials: &[(Uuid, &NewVersion)]) -> Statement {
-    let count = credentials.len().next_power_of_two();
-    let query = statement(AssertSqlSafe(insert_credentials_sql(count)));
+    let (query, count) = INSERT_CREDENTIALS.with_places(credentials.len());
     (0..count).fold(query, |query, place| {
         let (id, version) = credentials.get(place).copied().unzip();
         query
@@ -32,8 +31,7 @@ pub(super) fn insert_credentials(credentials: &[(Uuid, &NewVersion)]) -> Stateme
 /// Inserts versions of the credentials with these sequences, and points the credentials at them. Returns no row for a version
 /// whose sequence is not after that of the newest one.
 pub(super) fn add_versions(versions: &[(i64, &NewVersion)]) -> Statement {
-    let count = versions.len().next_power_of_two();
-    let query = statement(AssertSqlSafe(add_versions_sql(count)));
+    let (query, count) = ADD_VERSIONS.with_places(versions.len());
     (0..count).fold(query, |query, place| {
         let (credential_sequence, version) = versions.get(place).copied().unzip();
         let plugin = version.and_then(|version| version.provenance.as_ref());
@@ -56,19 +54,23 @@ pub(super) fn add_versions(versions: &[(i64, &NewVersion)]) -> Statement {
 /// Returns the texts, for the test of their plans.
 #[cfg(test)]
 pub(crate) fn texts(count: usize) -> [String; 3] {
-    [
-        lock_credentials_sql(count),
-        insert_credentials_sql(count),
-        add_versions_sql(count),
-    ]
+    [&LOCK_CREDENTIALS, &INSERT_CREDENTIALS, &ADD_VERSIONS].map(|statement| statement.text(count))
 }
 
+static LOCK_CREDENTIALS: StatementOfMany = StatementOfMany::new(lock_credentials_sql);
+static INSERT_CREDENTIALS: StatementOfMany = StatementOfMany::new(insert_credentials_sql);
+static ADD_VERSIONS: StatementOfMany = StatementOfMany::new(add_versions_sql);
+
 fn lock_credentials_sql(count: usize) -> String {
-    let places: Vec<String> = (1..=count).map(|place| format!("${place}")).collect();
+    let places = places(1, count);
     format!(
-        "select c.sequence, c.id, c.name, c.name_folded, c.credential_type from credential c
-         where c.name_folded in ({}) order by c.name_folded for no key update",
-        places.join(", ")
+        "with locked as (
+             select c.sequence, c.id, c.name, c.name_folded, c.credential_type from credential c
+             where c.name_folded in ({places}) order by c.name_folded for no key update skip locked
+         )
+         select c.name_folded, l.sequence, l.id, l.name, l.credential_type
+         from credential c left join locked l on l.name_folded = c.name_folded
+         where c.name_folded in ({places})"
     )
 }
 
