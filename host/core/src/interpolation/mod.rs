@@ -11,6 +11,7 @@ use crate::{
     Failure, Secret,
     authorization::{Caller, Rules},
     credential::{CredentialType, Credentials, LookupName, StoredVersion},
+    pace::Pace,
     permission::Operation,
     ports::{PluginFailure, PluginFault, Reference, Resolvers},
 };
@@ -46,7 +47,9 @@ impl Interpolation {
         }
         let values = self.fetch(caller, &references).await?;
         let mut substitutions = Substitutions::default();
+        let mut pace = Pace::default();
         for reference in &references {
+            pace.step().await;
             let value = values
                 .get(LookupName::new(&reference.name).folded())
                 .ok_or(Failure::NotFound)?;
@@ -83,7 +86,9 @@ impl Interpolation {
         let mut by_name = self.newest_by_folded_name(&readable).await?;
         let mut permits = HashMap::new();
         let mut size = ReferencedSize::default();
+        let mut pace = Pace::default();
         for name in &in_order {
+            pace.step().await;
             // For each requested casing of a name: permissions can differ by casing.
             let permit = rules.permit(caller, Operation::Read, name)?;
             let version = by_name.get(name.folded()).ok_or(Failure::NotFound)?;
@@ -96,6 +101,7 @@ impl Interpolation {
         }
         let mut opened = HashMap::with_capacity(permits.len());
         for (folded, permit) in permits {
+            pace.step().await;
             let version = by_name.remove(folded).ok_or(Failure::NotFound)?;
             let value = credentials.open(&permit, version).await?.content.value;
             opened.insert(folded.to_owned(), value);
