@@ -221,7 +221,7 @@ impl Credentials {
         let base = self.open(permit, base).await?;
         let effective = self.effective_parameters_of(&base, generator).await?;
         let draft = self
-            .make_draft_signed_by(
+            .make_draft(
                 &base.stored.name,
                 &base.stored.credential_type,
                 &effective.parameters,
