@@ -16,6 +16,7 @@ pub mod credential;
 pub mod encryption_key;
 pub mod failure;
 pub mod interpolation;
+mod pace;
 pub mod permission;
 pub mod ports;
 pub mod response_memory;

@@ -24,6 +24,14 @@ impl Secret {
     }
 }
 
+#[cfg(test)]
+impl Secret {
+    /// Returns the size of its buffer, in bytes.
+    pub(crate) fn capacity(&self) -> usize {
+        self.0.capacity()
+    }
+}
+
 impl fmt::Debug for Secret {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("Secret(redacted)")

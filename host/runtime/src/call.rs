@@ -21,7 +21,7 @@ use crate::{
         signing::{IssuerLease, TBS_CERTIFICATE_BYTES_MAX},
     },
     lane::NotRun,
-    measure,
+    measure::{self, CallMeasurements},
     text::for_log,
     usage::Usage,
 };
@@ -31,6 +31,11 @@ const HANDLES_MAX: usize = 64;
 /// The bytes that the host may copy for a guest beyond its limits, so that slightly oversized output is measured and reported
 /// as such.
 const COPIED_BYTES_SLACK: usize = 64 * 1024;
+
+/// The function that may take long. All others share the short lane.
+pub(crate) const GENERATE: &str = "generate";
+/// The maximum duration of a call of any function but [`GENERATE`], in milliseconds.
+const SHORT_CALL_MS_MAX: u64 = 3_000;
 
 /// A loaded plugin that can be called.
 pub(crate) struct Plugin {
@@ -50,6 +55,8 @@ pub(crate) struct Plugin {
     pub(crate) notes: Option<NoteReader>,
     /// The peak usage of its calls.
     pub(crate) usage: Arc<Usage>,
+    /// The metrics of its calls.
+    pub(crate) measurements: CallMeasurements,
 }
 
 /// The host's state for one call.
@@ -66,19 +73,18 @@ pub(crate) struct CallState {
 impl Plugin {
     /// Calls the guest in a fresh instance; `body` gets the instance and makes the call.
     ///
-    /// `inputs` are all texts passed to the guest in addition to the settings.
+    /// `input_bytes` is the size of the texts passed to the guest in addition to the settings.
     ///
     /// # Errors
     /// The guest's fault, which is already logged.
     pub(crate) fn call<T>(
         &self,
         function: &'static str,
-        inputs: &[&str],
+        input_bytes: usize,
         issuer: Option<Arc<dyn CertificateIssuer>>,
         body: impl FnOnce(&mut Store<CallState>, &Instance) -> wasmtime::Result<T>,
     ) -> Result<T, PluginFault> {
-        let input_bytes =
-            inputs.iter().map(|input| input.len()).sum::<usize>() + self.settings.len();
+        let input_bytes = input_bytes + self.settings.len();
         self.check_input(function, input_bytes)?;
         let begun = Instant::now();
         let mut store = self.store(function, issuer);
@@ -115,7 +121,7 @@ impl Plugin {
     /// # Errors
     /// The guest's fault, which is already logged.
     pub(crate) fn instantiate(&self) -> Result<(), PluginFault> {
-        self.call("instantiate", &[], None, |_, _| Ok(()))
+        self.call("instantiate", 0, None, |_, _| Ok(()))
     }
 
     /// Logs a fault of the guest and returns it. `cause` must not contain data.
@@ -227,7 +233,11 @@ impl Plugin {
         };
         let mut store = Store::new(self.component.engine(), state);
         store.limiter(|state| &mut state.limiter);
-        store.set_epoch_deadline(deadline_ticks(self.limits.deadline_ms));
+        let deadline_ms = match function {
+            GENERATE => self.limits.deadline_ms,
+            _ => self.limits.deadline_ms.min(SHORT_CALL_MS_MAX),
+        };
+        store.set_epoch_deadline(deadline_ticks(deadline_ms));
         store.set_max_component_handles(HANDLES_MAX);
         let copied_bytes_max = self.limits.output_bytes_max.max(TBS_CERTIFICATE_BYTES_MAX);
         store.set_hostcall_fuel(copied_bytes_max + COPIED_BYTES_SLACK);

@@ -10,6 +10,7 @@ use crate::{
     call::Plugin,
     host::random::RandomSource,
     image, imports,
+    measure::CallMeasurements,
     outline::Outline,
     refused::Refusal,
     role::Role,
@@ -89,5 +90,6 @@ pub(crate) fn link(
         random,
         notes: None,
         usage: Arc::new(Usage::default()),
+        measurements: CallMeasurements::default(),
     })
 }

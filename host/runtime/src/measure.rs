@@ -1,9 +1,15 @@
 //! The metrics of plugin calls and lanes.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::OnceLock,
+    time::{Duration, Instant},
+};
 
 use keywright_core::ports::{PluginFailure, PluginFault};
-use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
+use metrics::{
+    Counter, Histogram, counter, describe_counter, describe_gauge, describe_histogram, gauge,
+    histogram,
+};
 
 use crate::lane::NotRun;
 
@@ -88,23 +94,58 @@ pub(crate) fn entropy_conforms(plugin: &str, conforms: bool) {
     gauge!(ENTROPY_CONFORMS, "plugin" => plugin.to_owned()).set(conforms);
 }
 
-/// Makes a call and records its duration and outcome.
-pub(crate) fn measured<T>(
-    plugin: &str,
-    function: &'static str,
-    call: impl FnOnce() -> Result<T, PluginFailure>,
-) -> Result<T, PluginFailure> {
-    let begun = Instant::now();
-    let outcome = call();
-    histogram!(CALL_DURATION, "plugin" => plugin.to_owned(), "function" => function)
-        .record(begun.elapsed());
-    let word = match &outcome {
-        Ok(_) => "ok",
-        Err(failure) => word_of(failure),
-    };
-    ended(plugin, function, word);
-    outcome
+/// The metrics of a plugin's calls. A series is created by its first call; later successful calls don't look up labels again.
+#[derive(Default)]
+pub(crate) struct CallMeasurements {
+    /// In the order of [`FUNCTIONS`].
+    functions: [FunctionMeasurements; FUNCTIONS.len()],
 }
+
+#[derive(Default)]
+struct FunctionMeasurements {
+    duration: OnceLock<Histogram>,
+    successes: OnceLock<Counter>,
+}
+
+impl CallMeasurements {
+    /// Makes a call and records its duration and outcome.
+    pub(crate) fn measured<T>(
+        &self,
+        plugin: &str,
+        function: &'static str,
+        call: impl FnOnce() -> Result<T, PluginFailure>,
+    ) -> Result<T, PluginFailure> {
+        let begun = Instant::now();
+        let outcome = call();
+        let position = FUNCTIONS.iter().position(|known| *known == function);
+        let Some(series) = position.and_then(|position| self.functions.get(position)) else {
+            return outcome;
+        };
+        series
+            .duration
+            .get_or_init(
+                || histogram!(CALL_DURATION, "plugin" => plugin.to_owned(), "function" => function),
+            )
+            .record(begun.elapsed());
+        match &outcome {
+            Ok(_) => series
+                .successes
+                .get_or_init(|| calls(plugin, function, "ok"))
+                .increment(1),
+            Err(failure) => calls(plugin, function, word_of(failure)).increment(1),
+        }
+        outcome
+    }
+}
+
+/// The measured functions of plugins.
+const FUNCTIONS: [&str; 5] = [
+    "accept",
+    "find-references",
+    "generate",
+    "normalize",
+    "recover",
+];
 
 /// Counts a call that the host did not make.
 pub(crate) fn not_run(plugin: &str, function: &'static str, not_run: NotRun) {
@@ -113,17 +154,25 @@ pub(crate) fn not_run(plugin: &str, function: &'static str, not_run: NotRun) {
         NotRun::Panicked => "host_panicked",
         NotRun::QueueFull { .. } => "queue_full",
     };
-    ended(plugin, function, word);
+    calls(plugin, function, word).increment(1);
 }
 
 /// Counts a call that was refused because the plugin is temporarily disabled.
 pub(crate) fn resting(plugin: &str, function: &'static str) {
-    ended(plugin, function, RESTING);
+    calls(plugin, function, RESTING).increment(1);
 }
 
-/// Records how long work waited for a thread of a lane.
-pub(crate) fn waited(lane: &'static str, duration: Duration) {
-    histogram!(QUEUE_WAIT, "lane" => lane).record(duration);
+/// The metric of the time that work waits for a thread of a lane.
+#[derive(Default)]
+pub(crate) struct QueueMeasurements(OnceLock<Histogram>);
+
+impl QueueMeasurements {
+    /// Records how long work waited.
+    pub(crate) fn waited(&self, lane: &'static str, duration: Duration) {
+        self.0
+            .get_or_init(|| histogram!(QUEUE_WAIT, "lane" => lane))
+            .record(duration);
+    }
 }
 
 /// The outcome of a call that was refused because the actor has too many waiting calls.
@@ -131,9 +180,8 @@ const ACTOR_QUEUE_FULL: &str = "actor_queue_full";
 /// The outcome of a call that was refused because the plugin is temporarily disabled.
 const RESTING: &str = "resting";
 
-fn ended(plugin: &str, function: &'static str, outcome: &'static str) {
+fn calls(plugin: &str, function: &'static str, outcome: &'static str) -> Counter {
     counter!(CALLS, "plugin" => plugin.to_owned(), "function" => function, "outcome" => outcome)
-        .increment(1);
 }
 
 fn word_of(failure: &PluginFailure) -> &'static str {

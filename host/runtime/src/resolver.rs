@@ -81,7 +81,7 @@ impl ResolverGuest {
     pub(crate) fn new(plugin: Plugin) -> Result<Self, Refusal> {
         let resolver = Exported::<FindReferences>::expect(&plugin.component, plugin.wit_version)?;
         plugin
-            .call("instantiate", &[], None, |store, instance| {
+            .call("instantiate", 0, None, |store, instance| {
                 Ok(resolver.check(store, instance))
             })
             .map_err(Refusal::DescribeFailed)??;
@@ -91,7 +91,7 @@ impl ResolverGuest {
     fn find_references(&self, document: &str) -> Result<Vec<Reference>, PluginFailure> {
         let outcome = self
             .plugin
-            .call(FUNCTION, &[document], None, |store, instance| {
+            .call(FUNCTION, document.len(), None, |store, instance| {
                 let parameters = (document, self.plugin.settings.as_str());
                 self.resolver.call(store, instance, parameters)
             });

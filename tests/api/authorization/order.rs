@@ -287,7 +287,16 @@ async fn the_first_forbidden_reference_ends_an_interpolation() {
         .set("/readable/json", "json", json.clone())
         .await
         .expect(200);
-    server.set("/hidden", "json", json).await.expect(200);
+    server
+        .set("/hidden", "json", json.clone())
+        .await
+        .expect(200);
+    // Few names and many names are read differently.
+    let others = (0..16).map(|number| format!("/readable/{number}"));
+    let others: Vec<String> = others.collect();
+    for name in &others {
+        server.set(name, "json", json.clone()).await.expect(200);
+    }
     let reader = server.as_client("reader").await;
     for (names, status) in [
         (&["/readable/json"][..], 200),
@@ -301,13 +310,17 @@ async fn the_first_forbidden_reference_ends_an_interpolation() {
         (&["/readable/text", "/hidden"], 400),
         (&["/readable/absent", "/readable/text"], 404),
     ] {
-        let references = names
-            .iter()
-            .map(|name| json!({"credentials": {"credhub-ref": name}}));
-        let body = json!({"VCAP": references.collect::<Vec<_>>()});
-        let answer = reader.post("/api/v1/interpolate", body).await;
-        assert_eq!(answer.status, status, "{names:?}: {answer:?}");
-        assert_eq!(answer.body.contains("canary"), status == 200, "{names:?}");
+        for others in [&[][..], &others] {
+            let all = others
+                .iter()
+                .map(String::as_str)
+                .chain(names.iter().copied());
+            let references = all.map(|name| json!({"credentials": {"credhub-ref": name}}));
+            let body = json!({"VCAP": references.collect::<Vec<_>>()});
+            let answer = reader.post("/api/v1/interpolate", body).await;
+            assert_eq!(answer.status, status, "{names:?}: {answer:?}");
+            assert_eq!(answer.body.contains("canary"), status == 200, "{names:?}");
+        }
     }
 }
 

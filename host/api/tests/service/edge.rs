@@ -1,6 +1,6 @@
 //! The handling of all requests: routing, media types, limits, headers, errors.
 
-use std::{sync::atomic::Ordering, time::Duration};
+use std::{future::poll_fn, pin::pin, sync::atomic::Ordering, time::Duration};
 
 use axum::http::StatusCode;
 use keywright_api::Limits;
@@ -210,6 +210,23 @@ async fn interpolation_resolves_references_and_keeps_the_order() {
         service.send("POST", "/api/v1/interpolate", "{}").await.text,
         "{}"
     );
+}
+
+#[tokio::test]
+async fn interpolation_yields_between_references() {
+    let service = Service::new();
+    let set = json!({"name": "/c", "type": "json", "value": {}});
+    service.send_json("PUT", "/api/v1/data", &set).await;
+    let document = json!({"a": vec![json!({"credentials": {"ref": "c"}}); 800]});
+    let mut sending = pin!(service.send("POST", "/api/v1/interpolate", document.to_string()));
+    let mut yields = 0;
+    let answer = poll_fn(|context| {
+        let polled = sending.as_mut().poll(context);
+        yields += usize::from(polled.is_pending());
+        polled
+    });
+    assert_eq!(answer.await.status, StatusCode::OK);
+    assert!(yields >= 2 * 800 / 8, "{yields}");
 }
 
 #[tokio::test]

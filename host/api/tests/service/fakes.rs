@@ -287,8 +287,8 @@ impl Certificates for CredulousCertificates {
         Ok(Arc::new(IdleIssuer))
     }
 
-    fn is_same_certificate(&self, one: &str, other: &str) -> bool {
-        one == other
+    fn first_certificate(&self, pem: &str) -> Option<Vec<u8>> {
+        Some(pem.as_bytes().to_vec())
     }
 }
 
@@ -342,7 +342,7 @@ impl Resolvers for FixedResolvers {
     }
 }
 
-/// Finds a reference at `/a/0/credentials`, whatever its key.
+/// Finds the references at `/a/*/credentials/ref`.
 pub(crate) struct FixedResolver;
 
 #[async_trait]
@@ -353,12 +353,11 @@ impl Resolver for FixedResolver {
         document: &str,
     ) -> Result<Vec<Reference>, PluginFailure> {
         let document: Value = serde_json::from_str(document).unwrap_or(json!({}));
-        let name = document.pointer("/a/0/credentials/ref").cloned();
-        Ok(name
-            .into_iter()
-            .map(|name| Reference {
-                pointer: "/a/0/credentials".to_owned(),
-                name: name.as_str().unwrap().to_owned(),
+        let bindings = document["a"].as_array().into_iter().flatten().enumerate();
+        Ok(bindings
+            .map(|(index, binding)| Reference {
+                pointer: format!("/a/{index}/credentials"),
+                name: binding["credentials"]["ref"].as_str().unwrap().to_owned(),
             })
             .collect())
     }

@@ -15,9 +15,14 @@
 //! A caller who may not read a credential must not learn whether it exists. The result is [`Failure::NotFound`] in either case,
 //! and the work for the decision does not depend on what exists. By name, only the stored name is read before the decision:
 //! the caller needs the permission for the name as in the request and for the stored name. By id, one index lookup finds the
-//! name; for an unknown id, as many permissions are looked up as for any other. Only a missing write permission has its own
-//! result, [`Failure::WriteNotPermitted`], which is the same for names that exist and for names that don't. Writes by the id
-//! of a certificate do reveal unknown ids, because ids can't be guessed.
+//! name; for an unknown id, as many permissions are looked up as for any other. An interpolation of a few names reads the newest
+//! versions, still encrypted, together with the stored names, if the caller may read the names as in the request.
+//!
+//! There are three exceptions:
+//! - A missing write permission has its own result, [`Failure::WriteNotPermitted`]. It is the same for names that exist and for
+//!   names that don't, except that a name stored in another casing also needs the permission in that casing.
+//! - Writes by the id of a certificate reveal unknown ids, because ids can't be guessed.
+//! - Whoever may read a CA gets the names of everything that it signed, because a CA can't be replaced safely without them.
 
 mod caller;
 mod permit;
@@ -156,19 +161,44 @@ impl Authorization {
         Ok(Rules::of(permissions))
     }
 
+    /// Returns the rules of a caller that cover any of these names, or all of its rules if they are covered by more than
+    /// [`PATHS_AT_ONCE`] paths.
+    pub(crate) async fn rules_about_all(
+        &self,
+        caller: &Caller,
+        names: &[LookupName],
+    ) -> Result<Rules, Failure> {
+        let mut covering = Vec::new();
+        for name in names {
+            for path in PermissionPath::covering(name.asked()) {
+                if !covering.contains(&path) {
+                    covering.push(path);
+                }
+            }
+            if covering.len() > PATHS_AT_ONCE {
+                return self.rules_of(caller).await;
+            }
+        }
+        self.rules_on(caller, &covering).await
+    }
+
     /// Returns the rules of a caller that cover one name or path.
     async fn rules_about(&self, caller: &Caller, name: &str) -> Result<Rules, Failure> {
+        let covering = PermissionPath::covering(name);
+        self.rules_on(caller, &covering).await
+    }
+
+    async fn rules_on(&self, caller: &Caller, paths: &[PermissionPath]) -> Result<Rules, Failure> {
         if !self.is_enforced {
             return Ok(Rules::everything());
         }
-        let covering = PermissionPath::covering(name);
-        let permissions = self
-            .permissions
-            .of_actor_on(caller.actor(), &covering)
-            .await?;
+        let permissions = self.permissions.of_actor_on(caller.actor(), paths).await?;
         Ok(Rules::of(permissions))
     }
 }
+
+/// The maximum number of paths for which permissions are looked up one by one. Most callers have fewer permissions than that.
+const PATHS_AT_ONCE: usize = 64;
 
 /// The name looked up for an unknown id. No permission can cover it, because paths can't contain spaces.
 const NAME_OF_NOTHING: &str = "/ / / /";

@@ -43,7 +43,7 @@ impl Rules {
     }
 
     /// Returns rules that allow everything that `self` or `others` allow.
-    pub(super) fn and(&self, others: &Self) -> Self {
+    pub(crate) fn and(&self, others: &Self) -> Self {
         let (Some(granted), Some(others)) = (&self.granted, &others.granted) else {
             return Self::everything();
         };

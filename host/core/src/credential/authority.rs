@@ -88,26 +88,30 @@ impl Credentials {
             .await
     }
 
-    /// Checks that the permit's credential is a CA, but not that it can sign.
+    /// Returns the current versions of the permit's credential. Checks that it is a CA, but not that it can sign.
     ///
     /// # Errors
     /// [`Failure::IssuerNotFound`] if it does not exist, [`Failure::IssuerUnusable`] if it is not a CA.
-    pub(super) async fn check_authority(&self, permit: &Permit<'_>) -> Result<(), Failure> {
-        let in_use = self.current_versions(permit.name()).await?.in_use;
+    pub(super) async fn checked_authority(
+        &self,
+        permit: &Permit<'_>,
+    ) -> Result<CurrentVersions, Failure> {
+        let current = self.current_versions(permit.name()).await?;
+        let in_use = current.in_use.as_ref();
         let in_use = in_use
             .filter(|version| version.credential_type.is_certificate())
             .ok_or(Failure::IssuerNotFound)?;
         match &in_use.certificate {
-            Some(facts) if facts.is_certificate_authority => Ok(()),
+            Some(facts) if facts.is_certificate_authority => Ok(current),
             Some(_) => Err(Failure::IssuerUnusable(CertificateRefused {
                 member: "certificate",
                 rule: NOT_AN_AUTHORITY.into(),
             })),
             None => {
-                let value = self.certificate_of(permit, in_use).await?;
+                let value = self.certificate_of(permit, in_use.clone()).await?;
                 value
                     .certificate
-                    .map(drop)
+                    .map(|_| current)
                     .ok_or(member_absent("certificate"))
             }
         }

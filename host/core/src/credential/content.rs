@@ -31,21 +31,31 @@ impl Content {
         credential_type: &CredentialType,
     ) -> Result<Secret, Failure> {
         let parameters = self.parameters.as_ref().map(Parameters::to_json);
+        let metadata = self
+            .metadata
+            .as_ref()
+            .map(|metadata| metadata.json().expose());
         let plaintext = Plaintext {
             value: raw(self.value.expose())?,
             parameters: parameters.as_deref().map(raw).transpose()?,
-            metadata: self
-                .metadata
-                .as_ref()
-                .map(|metadata| raw(metadata.json().expose()))
-                .transpose()?,
+            metadata: metadata.map(raw).transpose()?,
             trusted_ca: self.trusted_ca.as_deref(),
             credential_name: name.as_str(),
             credential_type: credential_type.as_str(),
         };
-        serde_json::to_string(&plaintext)
-            .map(Secret::new)
-            .map_err(|_| Failure::StoredValueMalformed)
+        let copied = [
+            self.value.expose(),
+            parameters.as_deref().unwrap_or_default(),
+            metadata.unwrap_or_default(),
+        ];
+        let escaped = [
+            name.as_str(),
+            credential_type.as_str(),
+            self.trusted_ca.as_deref().unwrap_or_default(),
+        ];
+        let bytes = |texts: [&str; 3]| texts.iter().map(|text| text.len()).sum::<usize>();
+        let bytes_max = bytes(copied) + ESCAPED_BYTES_MAX * bytes(escaped);
+        to_secret(&plaintext, bytes_max)
     }
 
     /// Parses decrypted content.
@@ -116,6 +126,21 @@ struct Plaintext<'a> {
     credential_type: &'a str,
 }
 
+/// Writes JSON into one buffer: a buffer that grows leaves parts of a secret in freed memory. `bytes_max` is the maximum size of
+/// its values, without a few keys.
+pub(super) fn to_secret(json: &impl Serialize, bytes_max: usize) -> Result<Secret, Failure> {
+    let mut text = Vec::with_capacity(KEYS_BYTES_MAX + bytes_max);
+    serde_json::to_writer(&mut text, json).map_err(|_| Failure::StoredValueMalformed)?;
+    let text = String::from_utf8(text).map_err(|_| Failure::StoredValueMalformed)?;
+    Ok(Secret::new(text))
+}
+
+/// The maximum size of the keys and the punctuation of [`Plaintext`], in bytes.
+const KEYS_BYTES_MAX: usize = 256;
+
+/// The maximum size of an escaped byte of a string in JSON, in bytes.
+pub(super) const ESCAPED_BYTES_MAX: usize = 6;
+
 fn raw(text: &str) -> Result<&RawValue, Failure> {
     keywright_json::raw(text).map_err(|_| Failure::StoredValueMalformed)
 }
@@ -137,6 +162,24 @@ mod tests {
         let parameters = format!(r#"{{"value":"v","parameters":{{"length":{smuggled}}}}}"#);
         let refused = Content::from_plaintext(&Secret::new(parameters)).err();
         assert!(matches!(refused, Some(Failure::StoredValueMalformed)));
+    }
+
+    #[test]
+    fn plaintext_is_written_into_one_buffer() {
+        let content = Content {
+            value: Secret::new(json!("v".repeat(1_000)).to_string()),
+            parameters: Some(Parameters::new(serde_json::Map::new())),
+            metadata: Some(Metadata::parse(Secret::new("{}".to_owned())).unwrap()),
+            trusted_ca: Some("\u{1}".repeat(1_000)),
+        };
+        let name = CredentialName::parse("/Team/a").unwrap();
+        let credential_type = CredentialType::parse("password").unwrap();
+        let plaintext = content.to_plaintext(&name, &credential_type).unwrap();
+        let strings = name.as_str().len() + credential_type.as_str().len() + 1_000;
+        let others = content.value.expose().len() + "{}{}".len();
+        let bytes_max = KEYS_BYTES_MAX + ESCAPED_BYTES_MAX * strings + others;
+        assert!(plaintext.expose().len() <= bytes_max);
+        assert_eq!(plaintext.capacity(), bytes_max);
     }
 
     #[test]

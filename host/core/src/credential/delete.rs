@@ -17,6 +17,9 @@ impl Credentials {
             .authorization
             .permit(caller, Operation::Delete, name)
             .await?;
+        // An absent credential costs two reads and no transaction, as one that is stored in a casing that the caller may not delete.
+        let stored = self.repository.stored_name(name).await?;
+        stored.ok_or(Failure::NotFound)?;
         let deleted = self.repository.delete(name).await?;
         permit.touched(deleted.ok_or(Failure::NotFound)?);
         Ok(())

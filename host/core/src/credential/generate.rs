@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::Value;
+use uuid::Uuid;
 
 use crate::{
     Failure,
@@ -12,15 +13,14 @@ use crate::{
         CredentialName, CredentialType, CredentialVersion, Credentials, Issuance, LookupName,
         Metadata, Parameters, RequestedParameters, StoredVersion, Written,
         asked::{self, SUBJECT},
+        authority::TransitionalParent,
+        current::CurrentVersions,
         make::named_issuer,
         service::{Draft, OpenVersion},
         stored_parameters::{comparable_parameters, is_made_by},
     },
     permission::Operation,
-    ports::{
-        AppendCondition, Appended, Generator, NewVersion, PluginFailure, VersionSelection,
-        Violation,
-    },
+    ports::{AppendCondition, Appended, Generator, PluginFailure, VersionSelection, Violation},
 };
 
 /// A request to generate a credential.
@@ -96,7 +96,7 @@ impl Credentials {
     async fn try_to_generate(
         &self,
         permitted: &Permitted<'_>,
-        made: &mut Option<(Draft, NewVersion)>,
+        made: &mut Option<Draft>,
     ) -> Result<Option<Written>, Failure> {
         let Permitted {
             generate, permit, ..
@@ -104,28 +104,25 @@ impl Credentials {
         let existing = self
             .existing(&generate.name.lookup(), &generate.credential_type)
             .await?;
-        if let Some(issuer_permit) = &permitted.issuer_permit {
-            self.check_authority(issuer_permit).await?;
-        }
-        if let Some(kept) = self.kept(permitted, &existing).await? {
+        let issuer = match &permitted.issuer_permit {
+            Some(permit) => Some((permit, self.checked_authority(permit).await?)),
+            None => None,
+        };
+        if let Some(kept) = self.kept(permitted, existing.in_use).await? {
             permit.disclosed_version(kept.stored.credential_id, kept.stored.id);
             return Ok(Some(kept_answer(self.presented(permit, kept)?)));
         }
-        let (mut draft, version) = match made.take() {
-            Some(made) => made,
-            None => self.make(permitted).await?,
+        let mut draft = match made.take() {
+            Some(draft) => draft,
+            None => self.make(permitted, issuer).await?,
         };
         let condition = match generate.mode {
             WriteMode::Overwrite => AppendCondition::Always,
             WriteMode::Converge | WriteMode::NoOverwrite => {
-                AppendCondition::NewestIs(existing.newest.as_ref().map(|newest| newest.id))
+                AppendCondition::NewestIs(existing.newest_id)
             }
         };
-        let appended = self
-            .repository
-            .append(version.clone(), condition, &draft.unchanged)
-            .await?;
-        match appended {
+        match self.append_once(permit, &draft, condition).await? {
             Appended::Written(stored) => {
                 let version = OpenVersion {
                     stored: *stored,
@@ -136,11 +133,10 @@ impl Credentials {
             }
             Appended::TypeDiffers(existing) => return Err(Failure::TypeDiffers(existing)),
             Appended::TransitionalExists => return Err(Failure::TransitionalExists),
-            Appended::Changed => *made = Some((draft, version)),
+            Appended::Changed => *made = Some(draft),
             Appended::NamedOtherwise(name) => {
                 draft.name = name;
-                let version = self.seal(permit, &draft).await?;
-                *made = Some((draft, version));
+                *made = Some(draft);
             }
             // The CA was changed concurrently, so the value is generated again.
             Appended::Outdated => {}
@@ -148,21 +144,31 @@ impl Credentials {
         Ok(None)
     }
 
-    /// Generates a value and the data to store with it.
-    async fn make(&self, permitted: &Permitted<'_>) -> Result<(Draft, NewVersion), Failure> {
+    /// Generates a value and the data to store with it. The active version of the issuer signs.
+    async fn make(
+        &self,
+        permitted: &Permitted<'_>,
+        issuer: Option<(&Permit<'_>, CurrentVersions)>,
+    ) -> Result<Draft, Failure> {
         let generate = &permitted.generate;
+        let authority = match issuer {
+            Some((permit, current)) => Some(
+                self.authority_of(permit, current, TransitionalParent::MayNotSign)
+                    .await?,
+            ),
+            None => None,
+        };
         let mut draft = self
             .make_draft(
                 &generate.name,
                 &generate.credential_type,
                 &permitted.effective.parameters,
                 permitted.generator.as_ref(),
-                permitted.issuer_permit.as_ref(),
+                authority.as_ref(),
             )
             .await?;
         draft.content.metadata.clone_from(&generate.metadata);
-        let version = self.seal(&permitted.permit, &draft).await?;
-        Ok((draft, version))
+        Ok(draft)
     }
 
     /// Returns the existing versions of a credential if it has the requested type.
@@ -175,19 +181,13 @@ impl Credentials {
             .repository
             .versions_by_name(name, VersionSelection::Current)
             .await?;
-        let newest = current
-            .iter()
-            .max_by_key(|version| version.sequence)
-            .cloned();
-        if let Some(newest) = newest
-            .as_ref()
-            .filter(|newest| newest.credential_type != *credential_type)
-        {
+        let newest = current.iter().max_by_key(|version| version.sequence);
+        if let Some(newest) = newest.filter(|newest| newest.credential_type != *credential_type) {
             return Err(Failure::TypeDiffers(newest.credential_type.clone()));
         }
         Ok(Existing {
+            newest_id: newest.map(|newest| newest.id),
             in_use: current.into_iter().next(),
-            newest,
         })
     }
 
@@ -195,7 +195,7 @@ impl Credentials {
     async fn kept(
         &self,
         permitted: &Permitted<'_>,
-        existing: &Existing,
+        in_use: Option<StoredVersion>,
     ) -> Result<Option<OpenVersion>, Failure> {
         let Permitted {
             effective,
@@ -204,12 +204,9 @@ impl Credentials {
             ..
         } = permitted;
         let mode = permitted.generate.mode;
-        let Some(in_use) = existing.in_use.clone() else {
+        let Some(in_use) = in_use.filter(|_| mode != WriteMode::Overwrite) else {
             return Ok(None);
         };
-        if mode == WriteMode::Overwrite {
-            return Ok(None);
-        }
         let in_use = self.open(permit, in_use).await?;
         let keep = match mode {
             WriteMode::Converge => {
@@ -240,8 +237,8 @@ struct Permitted<'a> {
 struct Existing {
     /// The active version, or else the transitional version.
     in_use: Option<StoredVersion>,
-    /// The newest version, transitional or not.
-    newest: Option<StoredVersion>,
+    /// The id of the newest version, transitional or not.
+    newest_id: Option<Uuid>,
 }
 
 /// Returns the caller's parameters, with the issuer's name in canonical form.

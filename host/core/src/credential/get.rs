@@ -1,13 +1,12 @@
 //! Reading credentials by id and by name.
 
-use std::task::Poll;
-
 use uuid::Uuid;
 
 use crate::{
     Failure,
     authorization::{Caller, Permit, ReadSources},
     credential::{CredentialVersion, Credentials, LookupName, StoredVersion},
+    pace::Pace,
     ports::{CredentialKey, VersionKey, VersionSelection},
 };
 
@@ -132,12 +131,10 @@ impl Credentials {
         permit: &Permit<'_>,
         stored: Vec<StoredVersion>,
     ) -> Result<Vec<CredentialVersion>, Failure> {
-        let are_many = stored.len() > VERSIONS_READ_FIRST as usize;
+        let mut pace = Pace::default();
         let mut presented = Vec::with_capacity(stored.len());
         for version in stored {
-            if are_many {
-                yield_now().await;
-            }
+            pace.step().await;
             let version = self.open(permit, version).await?;
             presented.push(self.presented(permit, version)?);
         }
@@ -176,19 +173,6 @@ fn first_of(selection: VersionSelection) -> Option<u32> {
 /// Returns the size of a response with this many versions, in bytes, including each version's name, type and times.
 fn rendered_bytes(ciphertext_bytes: usize, count: usize) -> usize {
     ciphertext_bytes.saturating_add(count.saturating_mul(RENDERED_FRAME_BYTES))
-}
-
-/// Yields to the scheduler so that other requests can run.
-async fn yield_now() {
-    let mut has_yielded = false;
-    std::future::poll_fn(|context| {
-        if std::mem::replace(&mut has_yielded, true) {
-            return Poll::Ready(());
-        }
-        context.waker().wake_by_ref();
-        Poll::Pending
-    })
-    .await;
 }
 
 /// The number of versions to read before their size is known. Each has a value of at most

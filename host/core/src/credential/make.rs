@@ -6,12 +6,11 @@ use serde_json::Value;
 
 use crate::{
     Failure, Secret,
-    authorization::Permit,
     certificate::{CertificateFacts, DURATION_DAYS_MAX, IssuanceRules},
     credential::{
         CredentialName, CredentialType, Credentials, LookupName, Parameters,
         asked::{self, COMMON_NAME, DURATION, IS_CA},
-        authority::{Authority, TransitionalParent},
+        authority::Authority,
         content::Content,
         host_work::computed,
         service::Draft,
@@ -32,35 +31,9 @@ pub(super) fn named_issuer(
 }
 
 impl Credentials {
-    /// Generates a value from canonical parameters, with the data to store with it except metadata. Looks up the CA of
-    /// `issuer_permit`, which the parameters name. Its active version signs.
+    /// Generates a value from canonical parameters, with the data to store with it except metadata. `authority` is the CA that
+    /// the parameters name.
     pub(super) async fn make_draft(
-        &self,
-        name: &CredentialName,
-        credential_type: &CredentialType,
-        parameters: &Parameters,
-        generator: &dyn Generator,
-        issuer_permit: Option<&Permit<'_>>,
-    ) -> Result<Draft, Failure> {
-        let authority = match issuer_permit {
-            Some(permit) => Some(
-                self.authority_in_use(permit, TransitionalParent::MayNotSign)
-                    .await?,
-            ),
-            None => None,
-        };
-        self.make_draft_signed_by(
-            name,
-            credential_type,
-            parameters,
-            generator,
-            authority.as_ref(),
-        )
-        .await
-    }
-
-    /// Like [`Credentials::make_draft`], with the CA that the parameters name already looked up.
-    pub(super) async fn make_draft_signed_by(
         &self,
         name: &CredentialName,
         credential_type: &CredentialType,

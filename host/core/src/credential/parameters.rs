@@ -18,7 +18,14 @@ impl Parameters {
     /// Returns the parameters as JSON text.
     #[must_use]
     pub fn to_json(&self) -> String {
-        Value::Object(self.0.clone()).to_string()
+        // Writing a map to a string can't fail.
+        serde_json::to_string(&self.0).unwrap_or_default()
+    }
+
+    /// Returns the JSON object of parameters.
+    #[must_use]
+    pub fn into_members(self) -> Map<String, Value> {
+        self.0
     }
 
     /// Returns the named parameter, or `None` if it is missing or null.

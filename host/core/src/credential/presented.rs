@@ -7,7 +7,11 @@ use serde_json::value::RawValue;
 use crate::{
     Failure, Secret,
     authorization::Permit,
-    credential::{CredentialVersion, Credentials, service::OpenVersion},
+    credential::{
+        CredentialVersion, Credentials,
+        content::{ESCAPED_BYTES_MAX, to_secret},
+        service::OpenVersion,
+    },
 };
 
 impl Credentials {
@@ -41,11 +45,10 @@ fn with_trusted(value: &Secret, trusted: &str) -> Result<Secret, Failure> {
     };
     let signing = keywright_json::text(signing.get()).map_err(malformed)?;
     let both = format!("{}\n{}\n", signing.trim(), trusted.trim());
+    let bytes_max = value.expose().len() + ESCAPED_BYTES_MAX * both.len();
     let both = serde_json::value::to_raw_value(&both).map_err(unwritable)?;
     members.insert("ca".to_owned(), &both);
-    serde_json::to_string(&members)
-        .map(Secret::new)
-        .map_err(unwritable)
+    to_secret(&members, bytes_max)
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use crate::{
         CredentialName, Credentials, LookupName, Metadata, Parameters, PluginIdentity,
         StoredVersion, Written,
         asked::{self, SetCertificate},
+        authority::TransitionalParent,
         generate::written_answer,
         make::named_issuer,
         service::{MAKINGS_MAX, OpenVersion},
@@ -77,13 +78,14 @@ impl Credentials {
         let effective = self
             .effective_parameters_of(&base, generator.as_ref())
             .await?;
-        let issuer_permit = match named_issuer(&effective.parameters, generator.as_ref()) {
-            // If the caller may not read the CA, the error is the same as for a missing credential.
-            Some(name) => Some(
-                self.authorization
-                    .permit(caller, Operation::Read, &name)
-                    .await?,
-            ),
+        let authority = match named_issuer(&effective.parameters, generator.as_ref()) {
+            Some(name) => {
+                // If the caller may not read the CA, the error is the same as for a missing credential.
+                let permitting = self.authorization.permit(caller, Operation::Read, &name);
+                let permit = permitting.await?;
+                let authority = self.authority_in_use(&permit, TransitionalParent::MayNotSign);
+                Some(authority.await?)
+            }
             None => None,
         };
         let mut draft = self
@@ -92,7 +94,7 @@ impl Credentials {
                 &base.stored.credential_type,
                 &effective.parameters,
                 generator.as_ref(),
-                issuer_permit.as_ref(),
+                authority.as_ref(),
             )
             .await?;
         draft.content.metadata.clone_from(&regenerate.metadata);

@@ -210,7 +210,8 @@ impl Credentials {
         }
     }
 
-    async fn append_once(
+    /// Encrypts a draft and adds it if a condition holds.
+    pub(super) async fn append_once(
         &self,
         permit: &Permit<'_>,
         draft: &Draft,

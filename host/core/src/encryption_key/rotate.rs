@@ -1,11 +1,12 @@
 //! Re-encrypting versions with the active key.
 
-use std::{future::poll_fn, sync::Arc, task::Poll};
+use std::sync::Arc;
 
 use uuid::Uuid;
 
 use crate::{
     Failure,
+    pace::Pace,
     ports::{
         KeyRotationRepository, KeyStanding, ResealedVersion, SealFailure, SealedPlace,
         SealedVersion, Sealer,
@@ -78,10 +79,9 @@ impl RotateKeys {
             ..RotatedBatch::default()
         };
         let mut resealed = Vec::with_capacity(versions.len());
-        for (index, version) in versions.into_iter().enumerate() {
-            if index % VERSIONS_BEFORE_YIELD == VERSIONS_BEFORE_YIELD - 1 {
-                yield_to_scheduler().await;
-            }
+        let mut pace = Pace::default();
+        for version in versions {
+            pace.step().await;
             match self.reseal(&version).await {
                 Ok(version) => resealed.push(version),
                 Err(SealFailure::NotAuthentic) => batch.failed.push(version.id),
@@ -112,26 +112,9 @@ impl RotateKeys {
     }
 }
 
-/// Yields to the scheduler so that requests can run.
-async fn yield_to_scheduler() {
-    let mut has_yielded = false;
-    poll_fn(|context| {
-        if has_yielded {
-            return Poll::Ready(());
-        }
-        has_yielded = true;
-        context.waker().wake_by_ref();
-        Poll::Pending
-    })
-    .await;
-}
-
-/// The number of versions to re-encrypt before yielding: less than a millisecond of work even for the largest versions.
-const VERSIONS_BEFORE_YIELD: usize = 8;
-
 #[cfg(test)]
 mod tests {
-    use std::{pin::pin, sync::Mutex};
+    use std::{future::poll_fn, pin::pin, sync::Mutex};
 
     use async_trait::async_trait;
 
@@ -139,6 +122,7 @@ mod tests {
     use crate::{
         Secret,
         credential::CredentialName,
+        pace::STEPS_BEFORE_YIELD,
         ports::{Envelope, RecognitionFailure, RepositoryFailure},
     };
 
@@ -341,7 +325,7 @@ mod tests {
             polled
         });
         assert_eq!(batch.await.unwrap().rotated, 100);
-        assert_eq!(yields, 100 / VERSIONS_BEFORE_YIELD);
+        assert_eq!(yields, 100 / STEPS_BEFORE_YIELD);
     }
 
     #[tokio::test]

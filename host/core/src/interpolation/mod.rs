@@ -11,6 +11,7 @@ use crate::{
     Failure, Secret,
     authorization::{Caller, Rules},
     credential::{CredentialType, Credentials, LookupName, StoredVersion},
+    pace::Pace,
     permission::Operation,
     ports::{PluginFailure, PluginFault, Reference, Resolvers},
 };
@@ -46,7 +47,9 @@ impl Interpolation {
         }
         let values = self.fetch(caller, &references).await?;
         let mut substitutions = Substitutions::default();
+        let mut pace = Pace::default();
         for reference in &references {
+            pace.step().await;
             let value = values
                 .get(LookupName::new(&reference.name).folded())
                 .ok_or(Failure::NotFound)?;
@@ -67,7 +70,10 @@ impl Interpolation {
             .map(|reference| LookupName::new(&reference.name))
             .collect();
         let credentials = &self.credentials;
-        let rules = credentials.authorization.rules_of(caller).await?;
+        let mut rules = credentials
+            .authorization
+            .rules_about_all(caller, &in_order)
+            .await?;
         // Stops at the first reference that the caller may not read: otherwise the response time would reveal whether that
         // credential exists.
         let mut names: Vec<LookupName> = in_order
@@ -77,13 +83,20 @@ impl Interpolation {
             .collect();
         names.sort_unstable_by(|one, other| one.folded().cmp(other.folded()));
         names.dedup();
-        let readable = self
-            .readable_names(caller, &rules, &in_order, names)
-            .await?;
-        let mut by_name = self.newest_by_folded_name(&readable).await?;
+        let mut by_name = if names.len() > NAMES_READ_FIRST {
+            let readable = self
+                .readable_names(caller, &rules, &in_order, names)
+                .await?;
+            self.newest_by_folded_name(&readable).await?
+        } else {
+            self.readable_versions(caller, &mut rules, &in_order, &names)
+                .await?
+        };
         let mut permits = HashMap::new();
         let mut size = ReferencedSize::default();
+        let mut pace = Pace::default();
         for name in &in_order {
+            pace.step().await;
             // For each requested casing of a name: permissions can differ by casing.
             let permit = rules.permit(caller, Operation::Read, name)?;
             let version = by_name.get(name.folded()).ok_or(Failure::NotFound)?;
@@ -96,11 +109,45 @@ impl Interpolation {
         }
         let mut opened = HashMap::with_capacity(permits.len());
         for (folded, permit) in permits {
+            pace.step().await;
             let version = by_name.remove(folded).ok_or(Failure::NotFound)?;
             let value = credentials.open(&permit, version).await?.content.value;
             opened.insert(folded.to_owned(), value);
         }
         Ok(opened)
+    }
+
+    /// Returns the newest version of each of a few credentials that exist and whose stored names the caller may also read. Adds
+    /// the rules for the stored names. Reserves memory for a document with their values, once per reference.
+    async fn readable_versions(
+        &self,
+        caller: &Caller,
+        rules: &mut Rules,
+        in_order: &[LookupName],
+        names: &[LookupName],
+    ) -> Result<HashMap<String, StoredVersion>, Failure> {
+        let mut by_name = self.newest_by_folded_name(names).await?;
+        // Permissions are looked up for names that do not exist, too, so that both refusals take the same time.
+        let stored_otherwise: Vec<LookupName> = names
+            .iter()
+            .filter_map(|name| match by_name.get(name.folded()) {
+                Some(version) if version.name.as_str() == name.asked() => None,
+                Some(version) => Some(version.name.lookup()),
+                None => Some(name.clone()),
+            })
+            .collect();
+        if !stored_otherwise.is_empty() {
+            let authorization = &self.credentials.authorization;
+            let on_stored = authorization.rules_about_all(caller, &stored_otherwise);
+            *rules = rules.and(&on_stored.await?);
+        }
+        by_name.retain(|_, version| rules.allow(Operation::Read, version.name.as_str()));
+        let referenced = in_order
+            .iter()
+            .filter_map(|name| by_name.get(name.folded()));
+        let sizes = referenced.map(|version| version.envelope.ciphertext.len());
+        caller.reserve(sizes.sum::<usize>().min(REFERENCED_BYTES_MAX))?;
+        Ok(by_name)
     }
 
     /// Returns the names of the credentials that exist and whose stored names the caller may also read. Reserves memory for
@@ -166,6 +213,10 @@ impl ReferencedSize {
 
 /// The maximum number of credentials per query.
 const NAMES_AT_ONCE: usize = 256;
+
+/// The maximum number of credentials whose newest versions are read before their size is known. Each has a value of at most
+/// [`VALUE_BYTES_MAX`](crate::credential::VALUE_BYTES_MAX), and little more.
+const NAMES_READ_FIRST: usize = 16;
 
 /// The resolver returned a position that the document does not have, or overlapping positions.
 impl From<PointerError> for Failure {

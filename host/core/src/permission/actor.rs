@@ -1,6 +1,6 @@
 //! The actor of a request or a permission.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use uuid::Uuid;
 
@@ -15,9 +15,9 @@ const USER: &str = "uaa-user:";
 const APPLICATION: &str = "mtls-app:";
 
 /// The actor of a request or a permission: `uaa-client:<client id>`, `uaa-user:<user id>`, `mtls-app:<application id>`, or
-/// any other text that a permission names.
+/// any other text that a permission names. Clones share the text.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Actor(String);
+pub struct Actor(Arc<str>);
 
 impl Actor {
     /// Returns the actor for a client of the identity provider that acts for itself.
@@ -39,7 +39,7 @@ impl Actor {
     /// Returns the actor for an application that authenticates with a certificate.
     #[must_use]
     pub fn application(application_id: Uuid) -> Self {
-        Self(format!("{APPLICATION}{application_id}"))
+        Self(format!("{APPLICATION}{application_id}").into())
     }
 
     /// Parses the actor of a permission. It need not be able to authenticate.
@@ -56,19 +56,19 @@ impl Actor {
         if text.contains('\0') {
             return Err(ActorMalformed::Character);
         }
-        Ok(Self(text.to_owned()))
+        Ok(Self(text.into()))
     }
 
     /// Wraps a stored actor without checking it.
     #[must_use]
     pub fn from_stored(text: String) -> Self {
-        Self(text)
+        Self(text.into())
     }
 
     /// Returns the actor for a lookup. It is not checked, because no permission has a malformed actor.
     #[must_use]
     pub fn of_lookup(text: &str) -> Self {
-        Self(text.to_owned())
+        Self(text.into())
     }
 
     /// Returns the actor's name.

@@ -69,8 +69,14 @@ pub trait Certificates: Send + Sync {
         rules: IssuanceRules,
     ) -> Result<Arc<dyn CertificateIssuer>, CertificateRefused>;
 
+    /// Returns the first certificate of a PEM text, DER; `None` if it contains no certificate.
+    fn first_certificate(&self, pem: &str) -> Option<Vec<u8>>;
+
     /// Returns whether two PEM texts contain the same first certificate; `false` if either contains no certificate.
-    fn is_same_certificate(&self, one: &str, other: &str) -> bool;
+    fn is_same_certificate(&self, one: &str, other: &str) -> bool {
+        let one = self.first_certificate(one);
+        one.is_some() && one == self.first_certificate(other)
+    }
 }
 
 /// The fields of a certificate's value.

@@ -111,9 +111,8 @@ impl Certificates for X509Certificates {
         Ok(Arc::new(Issuer::new(&parsed, key, rules)))
     }
 
-    fn is_same_certificate(&self, one: &str, other: &str) -> bool {
-        let one = facts::first_certificate(one);
-        one.is_some() && one == facts::first_certificate(other)
+    fn first_certificate(&self, pem: &str) -> Option<Vec<u8>> {
+        facts::first_certificate(pem)
     }
 }
 

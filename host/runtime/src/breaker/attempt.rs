@@ -8,10 +8,7 @@ use keywright_core::{
 };
 
 use super::{Breaker, Call, Opened};
-use crate::{
-    call::Plugin,
-    measure::{self, measured},
-};
+use crate::{call::Plugin, measure};
 
 /// A call of a plugin's guest. Its outcome counts even if the caller disconnects, so that disconnecting does not hide faults.
 pub(crate) struct Attempt {
@@ -39,6 +36,11 @@ impl Attempt {
         Ok(attempt)
     }
 
+    /// Returns the called function.
+    pub(crate) fn function(&self) -> &'static str {
+        self.call.function
+    }
+
     /// Makes the call and measures it.
     ///
     /// # Errors
@@ -49,7 +51,8 @@ impl Attempt {
         work: impl FnOnce() -> Result<T, PluginFailure>,
     ) -> Result<T, PluginFailure> {
         self.check(plugin)?;
-        let outcome = measured(&plugin.identity.name, self.call.function, work);
+        let name = &plugin.identity.name;
+        let outcome = plugin.measurements.measured(name, self.call.function, work);
         match &outcome {
             Err(PluginFailure::Faulted {
                 fault: PluginFault::InputTooLarge | PluginFault::NotInstantiated,

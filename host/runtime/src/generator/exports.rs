@@ -100,7 +100,7 @@ pub(crate) fn describe(
     plugin: &Plugin,
     exports: &GeneratorExports,
 ) -> Result<descriptor::Description, Refusal> {
-    let described = plugin.call("describe", &[], None, |store, instance| {
+    let described = plugin.call("describe", 0, None, |store, instance| {
         match exports.check(store, instance) {
             Ok(()) => exports.descriptor.call(store, instance, ()).map(Ok),
             Err(differs) => Ok(Err(differs)),

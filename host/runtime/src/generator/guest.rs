@@ -18,7 +18,7 @@ use crate::{
         exports::keywright::generator::{generator, issued_generator, recoverer},
         keywright::generator::types::Failure,
     },
-    call::Plugin,
+    call::{GENERATE, Plugin},
     host::signing::IssuerLease,
     json::SensitiveJson,
     text::{for_caller, violation},
@@ -26,7 +26,6 @@ use crate::{
 
 /// The names of the guest's functions in logs and metrics.
 pub(super) const NORMALIZE: &str = "normalize";
-pub(super) const GENERATE: &str = "generate";
 pub(super) const ACCEPT: &str = "accept";
 pub(super) const RECOVER: &str = "recover";
 
@@ -52,37 +51,36 @@ impl GeneratorGuest {
     /// Returns the canonical form of parameters, from the guest's normalizer or, if it has none, from the host.
     pub(crate) fn canonical(&self, given: &Parameters) -> Result<Parameters, PluginFailure> {
         if self.exports.has_normalizer() {
-            self.normalize(given)
+            self.normalize(given, &given.to_json())
         } else {
-            self.complete(given)
+            self.complete(given.clone())
         }
     }
 
     /// Returns the canonical form of parameters according to the schema, without calling the guest.
-    pub(super) fn complete(&self, given: &Parameters) -> Result<Parameters, PluginFailure> {
-        let text = given.to_json();
+    pub(super) fn complete(&self, given: Parameters) -> Result<Parameters, PluginFailure> {
         // Parameters that are too large for `generate` need no further check.
-        self.check_input(NORMALIZE, &text)?;
-        let Ok(Value::Object(members)) = keywright_json::read(&text) else {
-            let rule = violation(None, "must be an object");
-            return Err(PluginFailure::ParametersRefused(rule));
-        };
+        self.check_input(NORMALIZE, &given.to_json())?;
         let schema = &self.description.parameters_schema;
         schema
-            .complete(members)
+            .complete(given.into_members())
             .map_err(PluginFailure::ParametersRefused)
     }
 
-    /// Calls the guest's normalizer. It must not add read-only parameters, which only `recover` may set.
-    pub(super) fn normalize(&self, given: &Parameters) -> Result<Parameters, PluginFailure> {
-        let parameters = &given.to_json();
+    /// Calls the guest's normalizer with parameters and their JSON. It must not add read-only parameters, which only `recover`
+    /// may set.
+    pub(super) fn normalize(
+        &self,
+        given: &Parameters,
+        json: &str,
+    ) -> Result<Parameters, PluginFailure> {
         let Some(normalizer) = &self.exports.normalizer else {
             return Err(self.plugin.malformed(NORMALIZE));
         };
         let outcome = self
             .plugin
-            .call(NORMALIZE, &[parameters], None, |store, instance| {
-                normalizer.call(store, instance, (parameters, &self.plugin.settings))
+            .call(NORMALIZE, json.len(), None, |store, instance| {
+                normalizer.call(store, instance, (json, &self.plugin.settings))
             });
         let canonical = self.returned(NORMALIZE, outcome)?;
         let canonical = self.parameters(NORMALIZE, &canonical)?;
@@ -103,32 +101,32 @@ impl GeneratorGuest {
     ) -> Result<Secret, PluginFailure> {
         let settings = self.plugin.settings.clone();
         let handle = issuer.as_ref().map(|_| IssuerLease::handle());
-        let inputs = parameters.clone();
-        let outcome = self
-            .plugin
-            .call(
-                GENERATE,
-                &[&inputs],
-                issuer,
-                |store, instance| match &self.exports.maker {
-                    Maker::Generator(maker) => {
-                        let generation = generator::Generation {
-                            parameters,
-                            settings,
-                            now_seconds,
-                        };
-                        maker.call(store, instance, (&generation,))
-                    }
-                    Maker::IssuedGenerator(maker) => {
-                        let generation = issued_generator::Generation {
-                            parameters,
-                            settings,
-                            now_seconds,
-                        };
-                        maker.call(store, instance, (&generation, handle))
-                    }
-                },
-            );
+        let input_bytes = parameters.len();
+        let outcome =
+            self.plugin
+                .call(
+                    GENERATE,
+                    input_bytes,
+                    issuer,
+                    |store, instance| match &self.exports.maker {
+                        Maker::Generator(maker) => {
+                            let generation = generator::Generation {
+                                parameters,
+                                settings,
+                                now_seconds,
+                            };
+                            maker.call(store, instance, (&generation,))
+                        }
+                        Maker::IssuedGenerator(maker) => {
+                            let generation = issued_generator::Generation {
+                                parameters,
+                                settings,
+                                now_seconds,
+                            };
+                            maker.call(store, instance, (&generation, handle))
+                        }
+                    },
+                );
         let value = self.returned(GENERATE, outcome)?;
         self.checked_value(GENERATE, &value)
     }
@@ -163,7 +161,7 @@ impl GeneratorGuest {
         };
         let outcome = self
             .plugin
-            .call(ACCEPT, &[value.expose()], None, |store, instance| {
+            .call(ACCEPT, value.expose().len(), None, |store, instance| {
                 acceptor.call(store, instance, (value.expose(), &self.plugin.settings))
             });
         let value = self.returned(ACCEPT, outcome)?;
@@ -184,13 +182,13 @@ impl GeneratorGuest {
             return Err(self.plugin.malformed(RECOVER));
         };
         let stored = recoverer::Stored { parameters, value };
-        let inputs = [
-            stored.parameters.as_deref().unwrap_or_default(),
-            &stored.value,
-        ];
-        let outcome = self.plugin.call(RECOVER, &inputs, None, |store, instance| {
-            recoverer.call(store, instance, (&stored, &self.plugin.settings))
-        });
+        let parameters_bytes = stored.parameters.as_ref().map_or(0, String::len);
+        let input_bytes = parameters_bytes + stored.value.len();
+        let outcome = self
+            .plugin
+            .call(RECOVER, input_bytes, None, |store, instance| {
+                recoverer.call(store, instance, (&stored, &self.plugin.settings))
+            });
         let found = match outcome.map_err(|fault| self.plugin.faulted(fault))? {
             Ok(found) => found,
             Err(failure) => return Err(self.reported(RECOVER, failure)),

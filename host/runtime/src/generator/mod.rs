@@ -24,10 +24,11 @@ pub(crate) use description::Description;
 pub(crate) use example::entropy_report;
 pub(crate) use exports::{DESCRIPTOR, describe};
 pub(crate) use guest::GeneratorGuest;
-use guest::{ACCEPT, GENERATE, NORMALIZE, RECOVER};
+use guest::{ACCEPT, NORMALIZE, RECOVER};
 
 use crate::{
     breaker::{Attempt, Breaker},
+    call::GENERATE,
     lane::{Flow, Lane, Lanes, NotRun},
 };
 
@@ -75,22 +76,26 @@ impl WasmGenerator {
         }
     }
 
+    /// Prepares a call of the guest with these inputs.
+    fn attempt(&self, function: &'static str, inputs: &[&str]) -> Result<Attempt, PluginFailure> {
+        let (plugin, actor) = (&self.guest.plugin, self.actor.as_ref());
+        Attempt::begin(plugin, &self.breaker, actor, function, inputs)
+    }
+
     /// Calls the guest on one of the lanes.
     async fn call<T: Send + 'static>(
         &self,
         lane: &Lane,
-        function: &'static str,
-        inputs: &[&str],
+        attempt: Attempt,
         work: impl FnOnce(&GeneratorGuest) -> Result<T, PluginFailure> + Send + 'static,
     ) -> Result<T, PluginFailure> {
-        let plugin = &self.guest.plugin;
-        let attempt = Attempt::begin(plugin, &self.breaker, self.actor.as_ref(), function, inputs)?;
+        let function = attempt.function();
         let outcome = self.run(lane, move |guest| {
             attempt.make(&guest.plugin, || work(guest))
         });
         outcome
             .await
-            .unwrap_or_else(|not_run| Err(plugin.not_run(function, not_run)))
+            .unwrap_or_else(|not_run| Err(self.guest.plugin.not_run(function, not_run)))
     }
 
     /// Runs the host's work in the brief lane, such as the replacement for a function that the guest lacks.
@@ -175,13 +180,14 @@ impl Generator for WasmGenerator {
     async fn normalize(&self, parameters: &Parameters) -> Result<Parameters, PluginFailure> {
         let given = parameters.clone();
         if self.guest.exports.has_normalizer() {
-            let input = given.to_json();
-            self.call(&self.lanes.brief, NORMALIZE, &[&input], move |guest| {
-                guest.normalize(&given)
+            let json = given.to_json();
+            let attempt = self.attempt(NORMALIZE, &[&json])?;
+            self.call(&self.lanes.brief, attempt, move |guest| {
+                guest.normalize(&given, &json)
             })
             .await
         } else {
-            self.host(NORMALIZE, move |guest| guest.complete(&given))
+            self.host(NORMALIZE, move |guest| guest.complete(given))
                 .await
         }
     }
@@ -193,9 +199,9 @@ impl Generator for WasmGenerator {
         issuer: Option<Arc<dyn CertificateIssuer>>,
     ) -> Result<Secret, PluginFailure> {
         let parameters = parameters.to_json();
-        let input = parameters.clone();
         let now_seconds = u64::try_from(now.timestamp()).unwrap_or_default();
-        self.call(&self.lanes.generate, GENERATE, &[&input], move |guest| {
+        let attempt = self.attempt(GENERATE, &[&parameters])?;
+        self.call(&self.lanes.generate, attempt, move |guest| {
             guest.generate(parameters, now_seconds, issuer)
         })
         .await
@@ -204,8 +210,8 @@ impl Generator for WasmGenerator {
     async fn accept(&self, value: &Secret) -> Result<Secret, PluginFailure> {
         let given = value.clone();
         if self.guest.exports.has_acceptor() {
-            let inputs = [value.expose()];
-            self.call(&self.lanes.brief, ACCEPT, &inputs, move |guest| {
+            let attempt = self.attempt(ACCEPT, &[value.expose()])?;
+            self.call(&self.lanes.brief, attempt, move |guest| {
                 guest.accept(&given)
             })
             .await
@@ -227,10 +233,10 @@ impl Generator for WasmGenerator {
             }));
         }
         let parameters = parameters.map(Parameters::to_json);
-        let input = parameters.clone().unwrap_or_default();
-        let inputs = [input.as_str(), value.expose()];
+        let inputs = [parameters.as_deref().unwrap_or_default(), value.expose()];
+        let attempt = self.attempt(RECOVER, &inputs)?;
         let given = value.clone();
-        self.call(&self.lanes.brief, RECOVER, &inputs, move |guest| {
+        self.call(&self.lanes.brief, attempt, move |guest| {
             guest.recover(parameters, &given).map(Some)
         })
         .await

@@ -22,7 +22,7 @@ use queue::{FairQueue, NotQueued};
 
 use crate::{
     engine::CALLING_THREAD_STACK_BYTES,
-    measure::{self, LaneOccupancy},
+    measure::{LaneOccupancy, QueueMeasurements},
 };
 
 /// The niceness of the generate lane's threads (POSIX `nice`), so that key generation does not delay read requests.
@@ -74,6 +74,7 @@ pub(crate) struct Lane {
     retry_after: Duration,
     threads: usize,
     threads_busy: Arc<AtomicUsize>,
+    measurements: Arc<QueueMeasurements>,
     /// A permit per thread, for [`Lane::run_in_turn`].
     turns: Arc<Semaphore>,
 }
@@ -112,6 +113,7 @@ impl Lane {
             retry_after: limits.retry_after,
             threads,
             threads_busy,
+            measurements: Arc::default(),
             turns: Arc::new(Semaphore::new(threads)),
         })
     }
@@ -127,7 +129,7 @@ impl Lane {
         flow: Flow,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, NotRun> {
-        let (job, answer) = job(self.name, work);
+        let (job, answer) = self.job(work);
         let retry_after = self.retry_after;
         match self.queue.push(flow, job) {
             Ok(()) => answer.await.map_err(|_| NotRun::Panicked),
@@ -151,13 +153,31 @@ impl Lane {
             .acquire_owned()
             .await
             .map_err(|_| NotRun::Panicked)?;
-        let (job, answer) = job(self.name, move || {
+        let (job, answer) = self.job(move || {
             let given = work();
             drop(turn);
             given
         });
         self.queue.push_beyond_limits(Flow::Bulk, job);
         answer.await.map_err(|_| NotRun::Panicked)
+    }
+
+    /// Wraps work in a job that sends its result, and does nothing if the receiver was dropped.
+    fn job<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> (Job, oneshot::Receiver<T>) {
+        let (reply, answer) = oneshot::channel();
+        let span = Span::current();
+        let queued = Instant::now();
+        let (lane, measurements) = (self.name, Arc::clone(&self.measurements));
+        let job = Box::new(move || {
+            measurements.waited(lane, queued.elapsed());
+            if !reply.is_closed() {
+                let _ = reply.send(span.in_scope(work));
+            }
+        });
+        (job, answer)
     }
 
     /// Returns the number of threads.
@@ -181,23 +201,6 @@ impl Drop for Lane {
     fn drop(&mut self) {
         self.queue.close();
     }
-}
-
-/// Wraps work in a job that sends its result, and does nothing if the receiver was dropped.
-fn job<T: Send + 'static>(
-    lane: &'static str,
-    work: impl FnOnce() -> T + Send + 'static,
-) -> (Job, oneshot::Receiver<T>) {
-    let (reply, answer) = oneshot::channel();
-    let span = Span::current();
-    let queued = Instant::now();
-    let job = Box::new(move || {
-        measure::waited(lane, queued.elapsed());
-        if !reply.is_closed() {
-            let _ = reply.send(span.in_scope(work));
-        }
-    });
-    (job, answer)
 }
 
 /// The reason why work returned no result.

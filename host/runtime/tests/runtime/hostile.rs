@@ -60,6 +60,17 @@ async fn an_endless_loop_is_interrupted_at_the_deadline() {
 }
 
 #[tokio::test]
+async fn short_calls_have_a_deadline_of_their_own() {
+    let limits = Limits {
+        deadline_ms: 600_000,
+        ..Limits::default()
+    };
+    let generator = hostile_within(&doing("normalize", "loop"), limits);
+    let looped = generator.normalize(&no_parameters()).await;
+    assert_eq!(looped, Err(faulted("hostile", PluginFault::TimedOut)));
+}
+
+#[tokio::test]
 async fn other_calls_succeed_during_an_endless_loop() {
     // The default deadline is 30 seconds, so these calls don't wait for the end of the loop.
     let generator = hostile(&doing("generate", "loop"));

@@ -57,8 +57,8 @@ impl Certificates for NoCertificates {
         Err(REFUSED)
     }
 
-    fn is_same_certificate(&self, _: &str, _: &str) -> bool {
-        false
+    fn first_certificate(&self, _: &str) -> Option<Vec<u8>> {
+        None
     }
 }
 

@@ -8,8 +8,11 @@ mod signers;
 mod under_way;
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, VecDeque},
+    future::poll_fn,
+    pin::pin,
     sync::Arc,
+    task::Poll,
 };
 
 use futures_util::{StreamExt, stream::FuturesUnordered};
@@ -154,22 +157,25 @@ impl Credentials {
         let OfOneType { generator, bases } = of_type;
         let mut order = Order::new(bases);
         let mut in_progress = FuturesUnordered::new();
+        let mut ended = VecDeque::new();
         let mut all = Vec::new();
         loop {
             while in_progress.len() < generator.generations_at_once().max(1) {
                 let Some(base) = order.next() else { break };
-                let signer = signers
-                    .of(&base)
+                let signer = alongside(&mut in_progress, &mut ended, signers.of(&base))
                     .await
                     .map_err(|failure| not_regenerated(base.name.clone(), failure))?;
                 let before = made_before.remove(&base.id);
                 let permit = permits.to_write(&base.name)?;
                 in_progress.push(self.remake(permit, base, signer, before, generator.as_ref()));
             }
-            let Some(remade) = in_progress.next().await else {
+            let remade = match ended.pop_front() {
+                None => in_progress.next().await,
+                ended => ended,
+            };
+            let Some(remade) = remade.transpose()? else {
                 return Ok(all);
             };
-            let remade = remade?;
             let name = remade.version.name.lookup();
             if let Some(certificate) = &remade.made.authority {
                 signers.add(&remade.version, Arc::clone(certificate));
@@ -215,7 +221,7 @@ impl Credentials {
         let base = self.open(permit, base).await?;
         let effective = self.effective_parameters_of(&base, generator).await?;
         let draft = self
-            .make_draft_signed_by(
+            .make_draft(
                 &base.stored.name,
                 &base.stored.credential_type,
                 &effective.parameters,
@@ -263,6 +269,23 @@ impl Remade {
     }
 }
 
+/// Returns the result of a future. Meanwhile the work in progress continues, and its results are added to `ended`: it may hold
+/// a lock that the future waits for.
+async fn alongside<W: Future, F: Future>(
+    in_progress: &mut FuturesUnordered<W>,
+    ended: &mut VecDeque<W::Output>,
+    future: F,
+) -> F::Output {
+    let mut future = pin!(future);
+    poll_fn(|context| {
+        while let Poll::Ready(Some(output)) = in_progress.poll_next_unpin(context) {
+            ended.push_back(output);
+        }
+        future.as_mut().poll(context)
+    })
+    .await
+}
+
 fn in_order(mut names: Vec<CredentialName>) -> Vec<CredentialName> {
     names.sort_by_cached_key(|name| name.lookup().folded().to_owned());
     names
@@ -279,5 +302,33 @@ fn not_regenerated(name: CredentialName, reason: Failure) -> Failure {
     Failure::NotAllRegenerated {
         name,
         reason: Box::new(reason),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::Mutex;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn work_in_progress_continues_while_a_signer_is_looked_up() {
+        let lock = Mutex::new(());
+        let mut work = pin!(async {
+            let _held = lock.lock().await;
+            tokio::task::yield_now().await;
+        });
+        let mut in_progress = FuturesUnordered::from_iter([work.as_mut()]);
+        assert!(poll_once(in_progress.next()).await.is_pending());
+        let mut ended = VecDeque::new();
+        let mut looking_up = pin!(alongside(&mut in_progress, &mut ended, lock.lock()));
+        // The first poll may find the lock held, the second finds it released.
+        let _ = poll_once(&mut looking_up).await;
+        tokio::task::yield_now().await;
+        assert!(poll_once(&mut looking_up).await.is_ready());
+    }
+
+    async fn poll_once<F: Future + Unpin>(mut future: F) -> Poll<F::Output> {
+        poll_fn(|context| Poll::Ready(pin!(&mut future).poll(context))).await
     }
 }

@@ -17,6 +17,7 @@ use crate::{
         service::{Draft, MAKINGS_MAX, OpenVersion},
         stored_certificate::StoredCertificate,
     },
+    pace::Pace,
     permission::Operation,
     ports::{
         Additions, AllAppended, AppendCondition, NewVersion, ReadSigned, ReadVersions, SignedTypes,
@@ -88,7 +89,9 @@ impl Credentials {
         let Some(after) = self.after(permit, &versions, step).await? else {
             return Ok(additions);
         };
+        let mut pace = Pace::default();
         for child in self.children_of(&name.lookup(), &mut additions).await? {
+            pace.step().await;
             let condition = AppendCondition::NewestIs(Some(child.id));
             let Some(in_use) = self.child_in_use(child, &name, &mut additions).await? else {
                 continue;
@@ -151,8 +154,12 @@ impl Credentials {
                 in_use = Some(self.certificate_by_id(permit, version.id).await?);
             }
         }
+        let in_use = in_use.flatten();
         Ok(Some(CurrentCertificates {
-            in_use: in_use.flatten(),
+            in_use_der: in_use
+                .as_deref()
+                .and_then(|in_use| self.certificates.first_certificate(in_use)),
+            in_use,
             transitional,
         }))
     }
@@ -248,7 +255,8 @@ impl Credentials {
     /// Returns the CA certificate that did not sign, or `None` if the CA has only one certificate.
     fn trusted_beside(&self, ca: &str, after: &CurrentCertificates) -> Option<String> {
         let (in_use, transitional) = (after.in_use.as_ref()?, after.transitional.as_ref()?);
-        let trusted = if self.certificates.is_same_certificate(ca, in_use) {
+        let ca = self.certificates.first_certificate(ca);
+        let trusted = if ca.is_some() && ca == after.in_use_der {
             transitional
         } else {
             in_use
@@ -260,5 +268,7 @@ impl Credentials {
 /// The certificates of a CA's active and transitional versions, PEM.
 struct CurrentCertificates {
     in_use: Option<String>,
+    /// The first certificate of `in_use`, parsed once for all certificates that the CA signed.
+    in_use_der: Option<Vec<u8>>,
     transitional: Option<String>,
 }

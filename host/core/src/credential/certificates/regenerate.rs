@@ -124,7 +124,7 @@ impl Credentials {
             None => None,
         };
         let mut draft = self
-            .make_draft_signed_by(
+            .make_draft(
                 &base.stored.name,
                 &base.stored.credential_type,
                 &effective.parameters,
