@@ -47,5 +47,6 @@ pub use pipeline::Pipeline;
 pub use response::{FRAME_BYTES_MAX, Held, HeldBody};
 pub use route::{Access, Route};
 pub use router::routes;
+pub use routes::operations::health::HealthCheck;
 pub use server_mode::{ReadOnlyMode, ServerMode};
 pub use telemetry::ACCESS_LOG;

@@ -2,6 +2,10 @@
 
 use std::sync::Arc;
 
+use crate::{
+    routes::operations::{health::HealthCheck, no_such_path},
+    telemetry::or_panicked,
+};
 use async_trait::async_trait;
 use axum::{
     Router,
@@ -11,21 +15,12 @@ use axum::{
     response::{IntoResponse, Response},
     routing::get,
 };
-use keywright_core::ports::CredentialRepository;
-
-use crate::{
-    audit::AuditTrail,
-    routes::operations::{self, no_such_path},
-    telemetry::or_panicked,
-};
 
 /// The dependencies of the management service.
 #[derive(Clone)]
 pub struct Management {
-    /// The repository that must respond for the server to be healthy.
-    pub repository: Arc<dyn CredentialRepository>,
-    /// The audit trail that must be writable for the server to be healthy, if requests are refused without it.
-    pub audit: Option<Arc<AuditTrail>>,
+    /// Checks the server's health.
+    pub health: Arc<HealthCheck>,
     /// The metrics of the server.
     pub measurements: Arc<dyn Measurements>,
 }
@@ -52,7 +47,7 @@ pub fn management_router(management: Management) -> Router {
 }
 
 async fn health(State(management): State<Management>) -> Response {
-    operations::health::answer(management.repository.as_ref(), management.audit.as_deref()).await
+    management.health.answer().await
 }
 
 async fn metrics(State(management): State<Management>) -> Response {

@@ -10,8 +10,7 @@ use std::{
 
 use chrono::{DateTime, Utc};
 use keywright_api::{
-    Api, Information, Management, Pipeline, Router,
-    audit::AuditTrail,
+    Api, HealthCheck, Information, Management, Pipeline,
     development_identity::{
         DevelopmentClient, DevelopmentIdentity, DevelopmentIdentitySettings, DevelopmentUser, Grant,
     },
@@ -41,7 +40,7 @@ use crate::{
     config::{AuthenticationConfig, AuthorizationConfig, Config, DevelopmentConfig},
     development::{Announcement, IDENTITY_PATH},
     keys::{self, SharedKeyRing},
-    measurements::{MeasurementsPage, Recorder, StoredCounts},
+    measurements::{Recorder, StoredCounts},
     plugins,
     served::{Activation, Served},
     started::StartRefused,
@@ -89,10 +88,15 @@ pub(crate) async fn assemble(
         background.add(work.resting_in(server_mode.read_only()));
     }
     let interpolation = interpolation(&plugins, &credentials);
+    let health = HealthCheck::new(Arc::clone(&credentials.repository), audit.clone());
+    let health = Arc::new(health);
     let management = recorder.map(|recorder| {
         let stored = StoredCounts::new(&credentials, encryption_keys.clone());
         let page = recorder.page(plugins, database.clone(), stored, audit.clone());
-        management_router(&credentials, audit.clone(), page)
+        keywright_api::management_router(Management {
+            health: Arc::clone(&health),
+            measurements: Arc::new(page),
+        })
     });
     let announcement = announcement(config, development_identity.is_some());
     let pipeline = Arc::new(Pipeline::new(Api {
@@ -102,6 +106,7 @@ pub(crate) async fn assemble(
         interpolation,
         token_verifier,
         audit: audit.clone(),
+        health,
         information: information(config),
         limits: config.server.body_limits(),
         request_limits: config.server.request_limits(),
@@ -180,18 +185,6 @@ fn information(config: &Config) -> Information {
         application_name: config.info.name.clone(),
         api_level: config.info.api_version.clone(),
     }
-}
-
-fn management_router(
-    credentials: &Credentials,
-    audit: Option<Arc<AuditTrail>>,
-    page: MeasurementsPage,
-) -> Router {
-    keywright_api::management_router(Management {
-        repository: Arc::clone(&credentials.repository),
-        audit,
-        measurements: Arc::new(page),
-    })
 }
 
 /// Opens the configured database.
