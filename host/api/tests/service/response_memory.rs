@@ -1,6 +1,7 @@
 //! Responses that exceed the memory limits of a service.
 
 use axum::http::StatusCode;
+use futures_util::FutureExt;
 use serde_json::json;
 
 use crate::harness::Service;
@@ -26,6 +27,26 @@ async fn a_list_past_the_limit_is_refused_and_a_part_of_it_is_not() {
     }
     let part = service.get("/api/v1/data?path=/few").await;
     assert_eq!(part.status, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn a_large_list_is_rendered_on_another_thread_than_its_request() {
+    let service = Service::new();
+    for number in 0..1_025 {
+        let folder = if number == 0 { "few" } else { "many" };
+        let name = format!("/{folder}/{number}");
+        service.memory.store_signed(&name, &name);
+    }
+    let is_done_at_once = |path| service.get(path).now_or_never().is_some();
+    assert!(is_done_at_once("/api/v1/data?path=/few"));
+    for path in [
+        "/api/v1/data?path=",
+        "/api/v1/data?path=&expires-within-days=1&effective=true",
+        "/api/v1/certificates",
+    ] {
+        assert!(!is_done_at_once(path), "{path}");
+        assert_eq!(service.get(path).await.status, StatusCode::OK, "{path}");
+    }
 }
 
 #[tokio::test]
