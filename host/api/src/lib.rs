@@ -41,7 +41,7 @@ pub use api::{Api, Information, Limits};
 /// The type that [`management_router`] returns: a service that each connection clones.
 pub use axum::Router;
 pub use connection::Connection;
-pub use management_router::{Management, Measurements, management_router};
+pub use management_router::{Measurements, management_router};
 pub use measure::{REQUEST_DURATION, describe_metrics};
 pub use pipeline::Pipeline;
 pub use response::{FRAME_BYTES_MAX, Held, HeldBody};

@@ -10,10 +10,11 @@ use std::{
 
 use chrono::{DateTime, Utc};
 use keywright_api::{
-    Api, HealthCheck, Information, Management, Pipeline,
+    Api, HealthCheck, Information, Pipeline,
     development_identity::{
         DevelopmentClient, DevelopmentIdentity, DevelopmentIdentitySettings, DevelopmentUser, Grant,
     },
+    management_router,
 };
 use keywright_core::{
     Secret,
@@ -65,10 +66,7 @@ pub(crate) async fn assemble(
     let database = open_database(config, Arc::clone(&identifiers)).await?;
     let (key_ring, activation) = key_ring(config, &database, &identifiers, &clock).await?;
     let plugins = plugins::load(config, file, &key_ring).await?;
-    let encryption_keys = EncryptionKeys {
-        repository: Arc::new(database.encryption_keys()),
-        sealer: key_ring.watched(),
-    };
+    let encryption_keys = encryption_keys(&database, &key_ring);
     let mut background = background(config, &database, &clock, &identifiers, &encryption_keys);
     let authorization = authorization(&config.authorization, &database).await?;
     let credentials = Credentials {
@@ -89,14 +87,10 @@ pub(crate) async fn assemble(
     }
     let interpolation = interpolation(&plugins, &credentials);
     let health = HealthCheck::new(Arc::clone(&credentials.repository), audit.clone());
-    let health = Arc::new(health);
     let management = recorder.map(|recorder| {
         let stored = StoredCounts::new(&credentials, encryption_keys.clone());
         let page = recorder.page(plugins, database.clone(), stored, audit.clone());
-        keywright_api::management_router(Management {
-            health: Arc::clone(&health),
-            measurements: Arc::new(page),
-        })
+        management_router(Arc::clone(&health), Arc::new(page))
     });
     let announcement = announcement(config, development_identity.is_some());
     let pipeline = Arc::new(Pipeline::new(Api {
@@ -140,6 +134,13 @@ async fn key_ring(
         key_id: key_ring.active_key_id(),
     };
     Ok((key_ring, activation))
+}
+
+fn encryption_keys(database: &Database, key_ring: &SharedKeyRing) -> EncryptionKeys {
+    EncryptionKeys {
+        repository: Arc::new(database.encryption_keys()),
+        sealer: key_ring.watched(),
+    }
 }
 
 /// Returns the background tasks.

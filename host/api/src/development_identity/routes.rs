@@ -100,7 +100,7 @@ async fn token(
     if !has_media_type(&headers, "application/x-www-form-urlencoded") {
         return Ok(GrantRefused::RequestMalformed.into_response());
     }
-    let form = QueryParameters::parse(&read_body(request.into_body(), &FORM_LIMITS).await?);
+    let form = QueryParameters::parse(&read_body(request, &FORM_LIMITS).await?);
     let granted = client_credentials(&headers, &form)
         .and_then(|credentials| provider.grant(&form, &credentials));
     match granted {

@@ -278,7 +278,7 @@ impl Service {
             },
             limits,
             audit,
-            health: Arc::new(health),
+            health,
             server_mode: ServerMode::new([ACTOR.to_owned()]),
             request_limits: request_limits.unwrap_or(REQUEST_LIMITS),
             response_memory: Arc::new(ResponseMemory::new(RESPONSE_LIMITS)),

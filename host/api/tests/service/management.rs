@@ -8,7 +8,7 @@ use axum::{
     body::{Body, to_bytes},
     http::{Request, StatusCode},
 };
-use keywright_api::{HealthCheck, Management, Measurements, management_router};
+use keywright_api::{HealthCheck, Measurements, management_router};
 use tower::ServiceExt;
 
 use crate::memory::Memory;
@@ -24,10 +24,8 @@ impl Measurements for OneMeasurement {
 }
 
 fn router(memory: &Arc<Memory>) -> Router {
-    management_router(Management {
-        health: Arc::new(HealthCheck::new(Arc::clone(memory) as _, None)),
-        measurements: Arc::new(OneMeasurement),
-    })
+    let health = HealthCheck::new(Arc::clone(memory) as _, None);
+    management_router(health, Arc::new(OneMeasurement))
 }
 
 async fn answer(router: &Router, method: &str, path: &str) -> (StatusCode, String, String) {

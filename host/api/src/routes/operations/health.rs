@@ -73,12 +73,15 @@ impl HealthCheck {
     /// Creates the check of a repository that must respond, and of an audit trail that must be writable if requests are
     /// refused without it.
     #[must_use]
-    pub fn new(repository: Arc<dyn CredentialRepository>, audit: Option<Arc<AuditTrail>>) -> Self {
-        Self {
+    pub fn new(
+        repository: Arc<dyn CredentialRepository>,
+        audit: Option<Arc<AuditTrail>>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
             repository,
             audit,
             last_ping: Mutex::default(),
-        }
+        })
     }
 
     /// Returns the response. Logs and metrics have the reason, the response does not.
