@@ -66,7 +66,7 @@ pub(crate) async fn assemble(
     let database = open_database(config, Arc::clone(&identifiers)).await?;
     let (key_ring, activation) = key_ring(config, &database, &identifiers, &clock).await?;
     let plugins = plugins::load(config, file, &key_ring).await?;
-    let encryption_keys = encryption_keys(&database, &key_ring);
+    let encryption_keys = encryption_keys(&database, key_ring);
     let mut background = background(config, &database, &clock, &identifiers, &encryption_keys);
     let authorization = authorization(&config.authorization, &database).await?;
     let credentials = Credentials {
@@ -136,7 +136,7 @@ async fn key_ring(
     Ok((key_ring, activation))
 }
 
-fn encryption_keys(database: &Database, key_ring: &SharedKeyRing) -> EncryptionKeys {
+fn encryption_keys(database: &Database, key_ring: SharedKeyRing) -> EncryptionKeys {
     EncryptionKeys {
         repository: Arc::new(database.encryption_keys()),
         sealer: key_ring.watched(),

@@ -213,7 +213,8 @@ impl IntoResponse for ApiFailure {
 }
 
 /// Returns the messages of an error and its causes.
-pub(crate) fn error_chain(error: &dyn Error) -> String {
+#[must_use]
+pub fn error_chain(error: &dyn Error) -> String {
     let mut chain = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
