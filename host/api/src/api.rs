@@ -9,7 +9,7 @@ use keywright_core::{
 
 use crate::{
     ServerMode, admission::RequestLimits, audit::AuditTrail, authentication::TokenVerifier,
-    development_identity::DevelopmentIdentity,
+    development_identity::DevelopmentIdentity, routes::operations::health::HealthCheck,
 };
 
 /// The services behind the HTTP API.
@@ -20,12 +20,14 @@ pub struct Api {
     pub permissions: Permissions,
     /// The use cases of encryption keys.
     pub encryption_keys: EncryptionKeys,
-    /// Interpolates documents; without it, `POST /api/v1/interpolate` returns status 501.
+    /// Interpolates documents. Without a resolver, `POST /api/v1/interpolate` returns status 501.
     pub interpolation: Interpolation,
     /// Verifies bearer tokens; without it, they are not accepted.
     pub token_verifier: Option<TokenVerifier>,
     /// The audit trail, if enabled.
     pub audit: Option<Arc<AuditTrail>>,
+    /// Checks the server's health.
+    pub health: Arc<HealthCheck>,
     /// Information about the server.
     pub information: Information,
     /// The limits of request bodies.

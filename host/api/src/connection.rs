@@ -4,7 +4,7 @@ use std::{net::SocketAddr, sync::Arc};
 
 use keywright_core::certificate::ClientCertificateFacts;
 
-/// The connection of a request. The listener adds it to the extensions of each request.
+/// The connection of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Connection {
     /// The client's address.

@@ -14,9 +14,9 @@
 //!   `admission/` limits requests;
 //! - `telemetry.rs` creates the span and the access log line of each request, `measure.rs` its metrics.
 //!
-//! To add an endpoint, write its file. Add it to the routes in `router.rs`, with its access and description, and to the
-//! table in `audit/action.rs`, with its audit action. If a failure has another status there than elsewhere, add a variant to
-//! `response::Endpoint`. Tests require a request to each route, and an audit action for it.
+//! To add an endpoint, write its file. Add it to the routes in `router.rs`, with its access, its audit action and its
+//! description. If a failure has another status there than elsewhere, add a variant to
+//! `response::Endpoint`. Tests require a request to each route.
 
 mod admission;
 mod api;
@@ -41,11 +41,12 @@ pub use api::{Api, Information, Limits};
 /// The type that [`management_router`] returns: a service that each connection clones.
 pub use axum::Router;
 pub use connection::Connection;
-pub use management_router::{Management, Measurements, management_router};
+pub use management_router::{Measurements, management_router};
 pub use measure::{REQUEST_DURATION, describe_metrics};
 pub use pipeline::Pipeline;
-pub use response::{FRAME_BYTES_MAX, Held, HeldBody};
+pub use response::{FRAME_BYTES_MAX, Held, HeldBody, error_chain};
 pub use route::{Access, Route};
 pub use router::routes;
+pub use routes::operations::health::HealthCheck;
 pub use server_mode::{ReadOnlyMode, ServerMode};
 pub use telemetry::ACCESS_LOG;

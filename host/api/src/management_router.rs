@@ -2,33 +2,18 @@
 
 use std::sync::Arc;
 
+use crate::{
+    routes::operations::{health::HealthCheck, no_such_path},
+    telemetry::or_panicked,
+};
 use async_trait::async_trait;
 use axum::{
     Router,
-    extract::State,
     http::{HeaderValue, StatusCode, header::CONTENT_TYPE},
     middleware::{Next, from_fn},
     response::{IntoResponse, Response},
     routing::get,
 };
-use keywright_core::ports::CredentialRepository;
-
-use crate::{
-    audit::AuditTrail,
-    routes::operations::{self, no_such_path},
-    telemetry::or_panicked,
-};
-
-/// The dependencies of the management service.
-#[derive(Clone)]
-pub struct Management {
-    /// The repository that must respond for the server to be healthy.
-    pub repository: Arc<dyn CredentialRepository>,
-    /// The audit trail that must be writable for the server to be healthy, if requests are refused without it.
-    pub audit: Option<Arc<AuditTrail>>,
-    /// The metrics of the server.
-    pub measurements: Arc<dyn Measurements>,
-}
 
 /// The metrics of the server.
 #[async_trait]
@@ -39,24 +24,22 @@ pub trait Measurements: Send + Sync {
 
 /// Returns the service of the management address: health and metrics. It does not authenticate callers, so its responses
 /// contain no data of any user.
-pub fn management_router(management: Management) -> Router {
+pub fn management_router(health: Arc<HealthCheck>, measurements: Arc<dyn Measurements>) -> Router {
     Router::new()
-        .route("/health", get(health))
-        .route("/metrics", get(metrics))
+        .route("/health", get(async move || health.answer().await))
+        .route(
+            "/metrics",
+            get(async move || metrics(measurements.text().await)),
+        )
         .fallback(async || no_such_path())
         .method_not_allowed_fallback(async || StatusCode::NOT_FOUND)
-        .with_state(management)
         .layer(from_fn(async |request, next: Next| {
             or_panicked(next.run(request)).await
         }))
 }
 
-async fn health(State(management): State<Management>) -> Response {
-    operations::health::answer(management.repository.as_ref(), management.audit.as_deref()).await
-}
-
-async fn metrics(State(management): State<Management>) -> Response {
-    let mut response = management.measurements.text().await.into_response();
+fn metrics(text: String) -> Response {
+    let mut response = text.into_response();
     response
         .headers_mut()
         .insert(CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));

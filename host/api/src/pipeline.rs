@@ -173,7 +173,7 @@ impl Pipeline {
         {
             return refused.into_response();
         }
-        endpoint(request).await
+        (endpoint.handle)(request).await
     }
 }
 

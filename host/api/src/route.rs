@@ -18,7 +18,8 @@ pub struct Route {
     method: Method,
     path: &'static str,
     access: Access,
-    bind: Box<dyn FnOnce(Arc<Api>) -> Endpoint>,
+    action: Option<&'static str>,
+    bind: Box<dyn FnOnce(Arc<Api>) -> Handling>,
     describe: fn() -> Described,
 }
 
@@ -34,14 +35,23 @@ pub enum Access {
     Permission(Operation),
 }
 
+/// One method on one path of the service.
+pub(crate) struct Endpoint {
+    method: Method,
+    /// The action of its requests in the audit trail, or `None` if they are not audited.
+    pub(crate) action: Option<&'static str>,
+    /// Handles a request.
+    pub(crate) handle: Handling,
+}
+
 /// A handler bound to its state.
-pub(crate) type Endpoint = Box<dyn Fn(Request) -> Responding + Send + Sync>;
+pub(crate) type Handling = Box<dyn Fn(Request) -> Responding + Send + Sync>;
 
 /// The future that handlers return.
 type Responding = Pin<Box<dyn Future<Output = Response> + Send>>;
 
 /// Binds a handler to its state.
-pub(crate) fn endpoint<H, T, S>(handler: H, state: S) -> Endpoint
+pub(crate) fn bound<H, T, S>(handler: H, state: S) -> Handling
 where
     H: Handler<T, S, Future = Responding> + Sync,
     S: Clone + Send + Sync + 'static,
@@ -50,11 +60,12 @@ where
 }
 
 impl Route {
-    /// Creates a route. A route for GET also responds to HEAD.
+    /// Creates a route, with the action of its requests in the audit trail. A route for GET also responds to HEAD.
     pub(crate) fn new<H, T>(
         method: Method,
         path: &'static str,
         access: Access,
+        action: impl Into<Option<&'static str>>,
         handler: H,
         describe: fn() -> Described,
     ) -> Self
@@ -65,7 +76,8 @@ impl Route {
             method,
             path,
             access,
-            bind: Box::new(|api| endpoint(handler, api)),
+            action: action.into(),
+            bind: Box::new(|api| bound(handler, api)),
             describe,
         }
     }
@@ -113,7 +125,7 @@ pub(crate) struct RoutePath {
     pub(crate) allowed: HeaderValue,
     /// The metrics of its requests.
     pub(crate) measurements: RouteMeasurements,
-    endpoints: Vec<(Method, Endpoint)>,
+    endpoints: Vec<Endpoint>,
 }
 
 /// A path with one of its methods, to be added to a table.
@@ -122,7 +134,8 @@ pub(crate) struct Mounted {
     pub(crate) path: String,
     pub(crate) is_open: bool,
     pub(crate) follows_mode: bool,
-    pub(crate) endpoint: Endpoint,
+    pub(crate) action: Option<&'static str>,
+    pub(crate) handle: Handling,
 }
 
 impl Route {
@@ -133,7 +146,8 @@ impl Route {
             path: self.path.to_owned(),
             is_open: self.access == Access::Open,
             follows_mode: true,
-            endpoint: (self.bind)(api),
+            action: self.action,
+            handle: (self.bind)(api),
         }
     }
 }
@@ -144,15 +158,20 @@ impl RouteTable {
         let mut paths: Vec<RoutePath> = Vec::new();
         for route in routes {
             let known = paths.iter_mut().find(|known| known.path == route.path);
+            let endpoint = Endpoint {
+                method: route.method,
+                action: route.action,
+                handle: route.handle,
+            };
             match known {
-                Some(known) => known.endpoints.push((route.method, route.endpoint)),
+                Some(known) => known.endpoints.push(endpoint),
                 None => paths.push(RoutePath {
                     measurements: RouteMeasurements::new(&route.path),
                     path: route.path,
                     is_open: route.is_open,
                     follows_mode: route.follows_mode,
                     allowed: HeaderValue::from_static(""),
-                    endpoints: vec![(route.method, route.endpoint)],
+                    endpoints: vec![endpoint],
                 }),
             }
         }
@@ -182,7 +201,7 @@ impl RouteTable {
 }
 
 impl RoutePath {
-    /// Returns the handler of a method. The handler of GET also responds to HEAD.
+    /// Returns the endpoint of a method. The endpoint of GET also responds to HEAD.
     pub(crate) fn endpoint(&self, method: &Method) -> Option<&Endpoint> {
         let method = if method == Method::HEAD {
             &Method::GET
@@ -190,14 +209,12 @@ impl RoutePath {
             method
         };
         let mut endpoints = self.endpoints.iter();
-        endpoints
-            .find(|(known, _)| known == method)
-            .map(|(_, endpoint)| endpoint)
+        endpoints.find(|endpoint| endpoint.method == method)
     }
 }
 
-fn allowed(endpoints: &[(Method, Endpoint)]) -> HeaderValue {
-    let methods = endpoints.iter().map(|(method, _)| match *method {
+fn allowed(endpoints: &[Endpoint]) -> HeaderValue {
+    let methods = endpoints.iter().map(|endpoint| match endpoint.method {
         Method::GET => "GET,HEAD",
         ref method => method.as_str(),
     });
@@ -266,7 +283,8 @@ mod tests {
             path: (*path).to_owned(),
             is_open: false,
             follows_mode: true,
-            endpoint: endpoint(async || StatusCode::OK, ()),
+            action: None,
+            handle: bound(async || StatusCode::OK, ()),
         }))
     }
 

@@ -1,6 +1,8 @@
 //! The error that prevents the server from starting.
 
-use std::{error::Error, fmt::Write, path::Path};
+use std::{error::Error, path::Path};
+
+use keywright_api::error_chain;
 
 /// The operation that failed, and its cause, for an operator.
 #[derive(Debug, thiserror::Error)]
@@ -41,13 +43,6 @@ impl StartRefused {
 
     /// Returns the error with its causes, outermost first, on one line.
     pub(crate) fn with_causes(&self) -> String {
-        let mut text = self.to_string();
-        let mut cause = self.source();
-        while let Some(error) = cause {
-            // Writing to a string does not fail.
-            let _ = write!(text, ": {error}");
-            cause = error.source();
-        }
-        text
+        error_chain(self)
     }
 }

@@ -10,11 +10,11 @@ use std::{
 
 use chrono::{DateTime, Utc};
 use keywright_api::{
-    Api, Information, Management, Pipeline, Router,
-    audit::AuditTrail,
+    Api, HealthCheck, Information, Pipeline,
     development_identity::{
         DevelopmentClient, DevelopmentIdentity, DevelopmentIdentitySettings, DevelopmentUser, Grant,
     },
+    management_router,
 };
 use keywright_core::{
     Secret,
@@ -41,7 +41,7 @@ use crate::{
     config::{AuthenticationConfig, AuthorizationConfig, Config, DevelopmentConfig},
     development::{Announcement, IDENTITY_PATH},
     keys::{self, SharedKeyRing},
-    measurements::{MeasurementsPage, Recorder, StoredCounts},
+    measurements::{Recorder, StoredCounts},
     plugins,
     served::{Activation, Served},
     started::StartRefused,
@@ -66,10 +66,7 @@ pub(crate) async fn assemble(
     let database = open_database(config, Arc::clone(&identifiers)).await?;
     let (key_ring, activation) = key_ring(config, &database, &identifiers, &clock).await?;
     let plugins = plugins::load(config, file, &key_ring).await?;
-    let encryption_keys = EncryptionKeys {
-        repository: Arc::new(database.encryption_keys()),
-        sealer: key_ring.watched(),
-    };
+    let encryption_keys = encryption_keys(&database, key_ring);
     let mut background = background(config, &database, &clock, &identifiers, &encryption_keys);
     let authorization = authorization(&config.authorization, &database).await?;
     let credentials = Credentials {
@@ -89,10 +86,11 @@ pub(crate) async fn assemble(
         background.add(work.resting_in(server_mode.read_only()));
     }
     let interpolation = interpolation(&plugins, &credentials);
+    let health = HealthCheck::new(Arc::clone(&credentials.repository), audit.clone());
     let management = recorder.map(|recorder| {
         let stored = StoredCounts::new(&credentials, encryption_keys.clone());
         let page = recorder.page(plugins, database.clone(), stored, audit.clone());
-        management_router(&credentials, audit.clone(), page)
+        management_router(Arc::clone(&health), Arc::new(page))
     });
     let announcement = announcement(config, development_identity.is_some());
     let pipeline = Arc::new(Pipeline::new(Api {
@@ -102,6 +100,7 @@ pub(crate) async fn assemble(
         interpolation,
         token_verifier,
         audit: audit.clone(),
+        health,
         information: information(config),
         limits: config.server.body_limits(),
         request_limits: config.server.request_limits(),
@@ -135,6 +134,13 @@ async fn key_ring(
         key_id: key_ring.active_key_id(),
     };
     Ok((key_ring, activation))
+}
+
+fn encryption_keys(database: &Database, key_ring: SharedKeyRing) -> EncryptionKeys {
+    EncryptionKeys {
+        repository: Arc::new(database.encryption_keys()),
+        sealer: key_ring.watched(),
+    }
 }
 
 /// Returns the background tasks.
@@ -180,18 +186,6 @@ fn information(config: &Config) -> Information {
         application_name: config.info.name.clone(),
         api_level: config.info.api_version.clone(),
     }
-}
-
-fn management_router(
-    credentials: &Credentials,
-    audit: Option<Arc<AuditTrail>>,
-    page: MeasurementsPage,
-) -> Router {
-    keywright_api::management_router(Management {
-        repository: Arc::clone(&credentials.repository),
-        audit,
-        measurements: Arc::new(page),
-    })
 }
 
 /// Opens the configured database.

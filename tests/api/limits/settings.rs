@@ -59,6 +59,10 @@ fn contradictory_limits_are_refused_by_name() {
             ["header_bytes_max", "uri_bytes_max"],
         ),
         (
+            "request_bytes_max = 1048577\nresponse_bytes_max = 1048576",
+            ["request_bytes_max", "response_bytes_max"],
+        ),
+        (
             "response_bytes_max = 1048577\nresponses_bytes_max = 2097152\n\
              responses_bytes_per_actor_max = 2097152",
             ["response_bytes_max", "responses_bytes_max"],

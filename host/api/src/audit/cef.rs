@@ -4,14 +4,15 @@
 //! value; in a value, `\` and `=` are escaped, and line breaks are written as `\n` and `\r`. The format has no other escapes:
 //! other control characters become spaces.
 
-use keywright_core::permission::Operation;
-
 use super::event::{Event, is_control};
 
 /// Formats an event as one line, without a line break.
 pub(super) fn line(event: &Event<'_>) -> String {
-    let what = match (event.method, event.path) {
-        (Some(method), Some(path)) => format!("{method} {path}"),
+    let what = match (event.method, event.request) {
+        (Some(method), Some(request)) => {
+            let path = request.split('?').next().unwrap_or_default();
+            format!("{method} {path}")
+        }
         _ => event.action.to_owned(),
     };
     let mut line = String::from("CEF:0|Keywright|keywright|");
@@ -23,7 +24,7 @@ pub(super) fn line(event: &Event<'_>) -> String {
     line.push('|');
 
     let mut pairs = Pairs(line);
-    pairs.push("rt", Some(event.time.timestamp_millis()));
+    pairs.push("rt", Some(event.time));
     pairs.push("suser", Some(event.subject));
     pairs.push("suid", Some(event.actor));
     pairs.push_labelled(
@@ -40,10 +41,9 @@ pub(super) fn line(event: &Event<'_>) -> String {
     pairs.push_labelled("cs2", "resourceName", event.resource_name);
     pairs.push_labelled("cs5", "resourceUuid", event.resource_id);
     pairs.push("deviceAction", Some(event.action));
-    pairs.push_labelled("cs6", "requestDetails", event.details.as_ref());
+    pairs.push_labelled("cs6", "requestDetails", event.details);
     pairs.push("externalId", event.request_id);
-    let operation = event.operation.map(Operation::as_str);
-    pairs.push_labelled("flexString1", "operation", operation);
+    pairs.push_labelled("flexString1", "operation", event.operation);
     pairs.push_labelled("flexString2", "peer", event.peer);
     pairs.0
 }
@@ -162,7 +162,7 @@ mod tests {
     fn each_part_of_a_line_has_its_own_escapes() {
         let odd = "a|b\\c=d\ne\rf\u{85}g\u{2028}h\u{7}i";
         let event = Event {
-            path: Some(odd),
+            request: Some(odd),
             actor: odd,
             ..example()
         };

@@ -1,19 +1,22 @@
 //! Events, and their format in the trail.
 
 use std::{
+    borrow::Cow,
     iter,
     net::{IpAddr, SocketAddr},
 };
 
+use axum::http::Method;
 use chrono::{DateTime, Utc};
 use keywright_core::{
     authorization::{Account, Authentication, Caller, Touched},
     permission::{Actor, Operation, Operations},
 };
+use serde::Serialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::{cef, json::json_line};
+use super::{cef, json};
 
 /// The format of the trail's lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,10 +27,12 @@ pub enum AuditFormat {
     Cef,
 }
 
-/// An access to one resource by a request or by the server itself, or a request that accessed none.
+/// An access to one resource by a request or by the server itself, or a request that accessed none. In JSON, every event has
+/// all fields; missing ones are null.
+#[derive(Serialize)]
 pub(super) struct Event<'a> {
-    /// When the request arrived.
-    pub(super) time: DateTime<Utc>,
+    /// When the request arrived, in milliseconds since 1970.
+    pub(super) time: i64,
     pub(super) request_id: Option<Uuid>,
     pub(super) actor: &'a str,
     /// The caller's name in the token or certificate.
@@ -36,7 +41,6 @@ pub(super) struct Event<'a> {
     pub(super) authentication: &'static str,
     /// `None` without a request.
     pub(super) method: Option<&'a str>,
-    pub(super) path: Option<&'a str>,
     /// The path and query.
     pub(super) request: Option<&'a str>,
     pub(super) status: u16,
@@ -45,19 +49,20 @@ pub(super) struct Event<'a> {
     pub(super) destination: &'a str,
     pub(super) action: &'a str,
     /// The operation on this resource.
-    pub(super) operation: Option<Operation>,
+    pub(super) operation: Option<&'static str>,
     pub(super) resource_name: Option<&'a str>,
     pub(super) resource_id: Option<Uuid>,
     pub(super) version_id: Option<Uuid>,
-    pub(super) details: Option<Value>,
+    #[serde(rename = "request_details")]
+    pub(super) details: Option<&'a Value>,
 }
 
-/// The properties of a request before it is handled, truncated to their limits.
+/// The properties of a request before it is handled.
 pub(super) struct Observed {
     pub(super) time: DateTime<Utc>,
     pub(super) request_id: Option<Uuid>,
-    pub(super) method: String,
-    pub(super) path: String,
+    pub(super) method: Method,
+    /// The path and query, truncated to their limit.
     pub(super) request: String,
     pub(super) source: Option<IpAddr>,
     pub(super) peer: Option<SocketAddr>,
@@ -80,53 +85,52 @@ pub(super) fn lines(
     };
     let details = details.map(bounded);
     let subject = cut(subject, TEXT_BYTES_MAX);
-    let event = |touched: Option<&Touched>, address_bytes_max: usize| {
+    let method = cut(observed.method.as_str(), METHOD_BYTES_MAX);
+    let mut lines = Vec::with_capacity(LINE_BYTES);
+    let mut push = |touched: Option<&Touched>, address_bytes_max: usize| {
         let name = touched.map(|touched| cut(&touched.name, TEXT_BYTES_MAX));
-        let path = cut(&observed.path, address_bytes_max);
         let request = cut(&observed.request, address_bytes_max);
+        let of_resource = details_of(touched);
         let event = Event {
-            time: observed.time,
+            time: observed.time.timestamp_millis(),
             request_id: observed.request_id,
             actor: caller.actor().as_str(),
             subject: &subject,
             authentication,
-            method: Some(&observed.method),
-            path: Some(&path),
+            method: Some(&method),
             request: Some(&request),
             status,
             source: observed.source,
             peer: observed.peer,
             destination,
             action: action.unwrap_or(observed.action),
-            operation: touched.map(|touched| touched.operation),
+            operation: touched.map(|touched| touched.operation.as_str()),
             resource_name: name.as_deref(),
             resource_id: touched.and_then(|touched| touched.resource_id),
             version_id: touched.and_then(|touched| touched.version_id),
-            details: details_of(touched).or_else(|| details.clone()),
+            details: of_resource.as_ref().or(details.as_ref()),
         };
-        line_of(&event, format)
+        push_line(&mut lines, &event, format);
     };
     let touched = caller.trail().touched();
-    let mut text = String::new();
     if touched.is_empty() {
-        text.push_str(&event(None, ADDRESS_BYTES_MAX));
-        text.push('\n');
+        push(None, ADDRESS_BYTES_MAX);
     }
     let address_bytes_max = iter::once(ADDRESS_BYTES_MAX).chain(iter::repeat(REPEATED_BYTES_MAX));
     for (resource, address_bytes_max) in touched.iter().zip(address_bytes_max) {
-        text.push_str(&event(Some(resource), address_bytes_max));
-        text.push('\n');
+        push(Some(resource), address_bytes_max);
     }
     let count = touched.len().max(1);
-    (text.into_bytes(), u64::try_from(count).unwrap_or(u64::MAX))
+    (lines, u64::try_from(count).unwrap_or(u64::MAX))
 }
 
-/// Formats an event as one line, without a line break.
-pub(super) fn line_of(event: &Event<'_>, format: AuditFormat) -> String {
+/// Adds an event as one line.
+pub(super) fn push_line(lines: &mut Vec<u8>, event: &Event<'_>, format: AuditFormat) {
     match format {
-        AuditFormat::Json => json_line(event),
-        AuditFormat::Cef => cef::line(event),
+        AuditFormat::Json => json::push_event(lines, event),
+        AuditFormat::Cef => lines.extend_from_slice(cef::line(event).as_bytes()),
     }
+    lines.push(b'\n');
 }
 
 /// Returns the details of one resource: the actor and operations of a permission, or that the response contained the value of
@@ -152,15 +156,15 @@ pub(crate) fn granted(actor: &Actor, operations: Option<Operations>) -> Value {
 }
 
 /// Truncates a text to a limit in bytes, and marks it as truncated.
-pub(super) fn cut(text: &str, bytes_max: usize) -> String {
+pub(super) fn cut(text: &str, bytes_max: usize) -> Cow<'_, str> {
     if text.len() <= bytes_max {
-        return text.to_owned();
+        return Cow::Borrowed(text);
     }
     let mut end = bytes_max;
     while !text.is_char_boundary(end) {
         end -= 1;
     }
-    format!("{}…", text.get(..end).unwrap_or_default())
+    Cow::Owned(format!("{}…", text.get(..end).unwrap_or_default()))
 }
 
 /// Returns whether a character could end a line, control a terminal, change the direction of text, or be invisible. All such
@@ -195,11 +199,17 @@ const ADDRESS_BYTES_MAX: usize = REQUEST_BYTES_MAX + "…".len();
 /// access thousands of resources.
 const REPEATED_BYTES_MAX: usize = 256;
 
+/// Maximum length of a method, in bytes.
+const METHOD_BYTES_MAX: usize = 32;
+
 /// Maximum length of a name or subject, in bytes.
 const TEXT_BYTES_MAX: usize = 1_024;
 
 /// Maximum size of details, in bytes of JSON.
 const DETAILS_BYTES_MAX: usize = 4_096;
+
+/// The usual maximum size of a line, in bytes.
+const LINE_BYTES: usize = 768;
 
 /// An event without a request, for the tests of the encoders.
 #[cfg(test)]
@@ -207,7 +217,6 @@ pub(super) fn example_without_a_request() -> Event<'static> {
     Event {
         authentication: "server",
         method: None,
-        path: None,
         request: None,
         source: None,
         peer: None,
@@ -216,28 +225,30 @@ pub(super) fn example_without_a_request() -> Event<'static> {
     }
 }
 
+#[cfg(test)]
+static DETAILS: std::sync::LazyLock<Value> = std::sync::LazyLock::new(|| json!({"a": "b=c"}));
+
 /// An event with all fields, for the tests of the encoders.
 #[cfg(test)]
 pub(super) fn example() -> Event<'static> {
     Event {
-        time: DateTime::from_timestamp_millis(1_800_000_000_123).unwrap(),
+        time: 1_800_000_000_123,
         request_id: Some(Uuid::from_u128(1)),
         actor: "uaa-client:app",
         subject: "app",
         authentication: "uaa",
         method: Some("GET"),
-        path: Some("/api/v1/data"),
         request: Some("/api/v1/data?name=/a"),
         status: 200,
         source: Some(IpAddr::from([10, 0, 0, 1])),
         peer: Some(SocketAddr::from(([127, 0, 0, 1], 4_321))),
         destination: "vault-1",
         action: "GET",
-        operation: Some(Operation::Read),
+        operation: Some("read"),
         resource_name: Some("/a"),
         resource_id: Some(Uuid::from_u128(2)),
         version_id: Some(Uuid::from_u128(3)),
-        details: Some(json!({"a": "b=c"})),
+        details: Some(&DETAILS),
     }
 }
 
@@ -249,10 +260,9 @@ mod tests {
 
     fn observed() -> Observed {
         Observed {
-            time: example().time,
+            time: DateTime::UNIX_EPOCH,
             request_id: None,
-            method: "GET".to_owned(),
-            path: "/api/v1/data".to_owned(),
+            method: Method::GET,
             request: "/api/v1/data".to_owned(),
             source: None,
             peer: None,

@@ -1,86 +1,48 @@
 //! Events as JSON.
 
-use std::{
-    fmt::Write,
-    net::{IpAddr, SocketAddr},
-};
-
-use keywright_core::permission::Operation;
-use serde::Serialize;
-use serde_json::Value;
-use uuid::Uuid;
+use std::io::Write;
 
 use super::event::{Event, is_control};
 
-/// Every event has all fields; missing ones are null.
-#[derive(Serialize)]
-struct EventBody<'a> {
-    /// Milliseconds since 1970.
-    time: i64,
-    request_id: Option<Uuid>,
-    actor: &'a str,
-    subject: &'a str,
-    authentication: &'a str,
-    method: Option<&'a str>,
-    request: Option<&'a str>,
-    status: u16,
-    source: Option<IpAddr>,
-    peer: Option<SocketAddr>,
-    destination: &'a str,
-    action: &'a str,
-    operation: Option<&'a str>,
-    resource_name: Option<&'a str>,
-    resource_id: Option<Uuid>,
-    version_id: Option<Uuid>,
-    request_details: Option<&'a Value>,
-}
-
-/// Formats an event as one line, without a line break.
-pub(super) fn json_line(event: &Event<'_>) -> String {
-    let body = EventBody {
-        time: event.time.timestamp_millis(),
-        request_id: event.request_id,
-        actor: event.actor,
-        subject: event.subject,
-        authentication: event.authentication,
-        method: event.method,
-        request: event.request,
-        status: event.status,
-        source: event.source,
-        peer: event.peer,
-        destination: event.destination,
-        action: event.action,
-        operation: event.operation.map(Operation::as_str),
-        resource_name: event.resource_name,
-        resource_id: event.resource_id,
-        version_id: event.version_id,
-        request_details: event.details.as_ref(),
-    };
+/// Adds an event as JSON, without a line break.
+pub(super) fn push_event(lines: &mut Vec<u8>, event: &Event<'_>) {
+    let start = lines.len();
     // Strings, numbers and JSON values can always be serialized.
-    escaped(serde_json::to_string(&body).unwrap_or_default())
+    let _ = serde_json::to_writer(&mut *lines, event);
+    escape_from(start, lines);
 }
 
 /// Escapes characters that are allowed in JSON strings, but that other readers interpret as line breaks.
-fn escaped(json: String) -> String {
-    if !json.contains(is_control) {
-        return json;
-    }
-    let mut text = String::with_capacity(json.len());
+fn escape_from(start: usize, lines: &mut Vec<u8>) {
+    let json = lines.get(start..).map(str::from_utf8);
+    let Some(Ok(json)) = json.filter(|json| json.is_ok_and(|json| json.contains(is_control)))
+    else {
+        return;
+    };
+    let json = json.to_owned();
+    lines.truncate(start);
     for character in json.chars() {
-        if is_control(character) {
-            // Writing to a string does not fail.
-            let _ = write!(text, "\\u{:04x}", u32::from(character));
+        // Writing to memory does not fail.
+        let _ = if is_control(character) {
+            write!(lines, "\\u{:04x}", u32::from(character))
         } else {
-            text.push(character);
-        }
+            write!(lines, "{character}")
+        };
     }
-    text
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
     use crate::audit::event::{example, example_without_a_request};
+
+    fn json_line(event: &Event<'_>) -> String {
+        let mut lines = Vec::new();
+        push_event(&mut lines, event);
+        String::from_utf8(lines).unwrap()
+    }
 
     #[test]
     fn an_event_has_all_fields_in_order() {

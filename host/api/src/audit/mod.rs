@@ -2,8 +2,8 @@
 //!
 //! An [`AuditedRequest`] covers a request of an authenticated caller, from its authentication to its response. It leaves one
 //! event per resource that the request accessed, or one event if it accessed none. Use cases record each access in the
-//! caller's [`Trail`](keywright_core::authorization::Trail) when they check permissions. `action.rs` maps routes to actions,
-//! and lists the routes that are not audited; an endpoint with two actions records its action in that trail.
+//! caller's [`Trail`](keywright_core::authorization::Trail) when they check permissions. `router.rs` has the action of each
+//! route; an endpoint with two actions records its action in that trail.
 //!
 //! The events are written before the response is sent, except for requests that are not admitted, because they access
 //! nothing. If the events can't be written, the response is withheld, and requests are refused before they access anything
@@ -12,10 +12,9 @@
 //!
 //! Changes that the server itself makes to credentials are also audited: see `retention.rs`.
 //!
-//! To add an endpoint, add it to the table in `action.rs`. To add a format, add a file next to `cef.rs` and a variant of
+//! To add a format, add a file next to `cef.rs` and a variant of
 //! [`AuditFormat`]. To add a sink, implement [`AuditSink`] in the server.
 
-mod action;
 mod cef;
 mod event;
 mod json;
@@ -34,15 +33,24 @@ use axum::{
 };
 use keywright_core::authorization::Caller;
 
-pub(crate) use action::actions;
 pub use event::AuditFormat;
 pub(crate) use event::granted;
 pub use sink::{AppendFailed, AuditSink};
 pub use trail::{AuditSettings, AuditTrail, OnAuditFailure};
 
 use crate::{pipeline::RequestContext, request::FormlessTarget, response::ApiFailure};
-use event::{Observed, REQUEST_BYTES_MAX, cut, lines};
+use event::{Observed, lines};
 use trail::Unwritten;
+
+/// Actions of endpoints with two actions.
+pub(crate) mod actions {
+    /// A search, at the path for reading.
+    pub(crate) const FIND: &str = "FIND";
+    /// A regeneration, at the path for generating.
+    pub(crate) const REGENERATE: &str = "REGENERATE";
+    /// Reading one certificate, at the path for listing all.
+    pub(crate) const GET_CERTIFICATE: &str = "GET_CERTIFICATE";
+}
 
 /// A request whose events are written to the audit trail, unless its route is not audited.
 pub(crate) struct AuditedRequest(Option<Pending>);
@@ -112,16 +120,17 @@ impl Pending {
         caller: &Arc<Caller>,
         request: &Request,
     ) -> Option<Self> {
-        let route = context.route.map(|route| route.path.as_str());
-        let action = action::action(request.method(), route)?;
+        let endpoint = context
+            .route
+            .and_then(|route| route.endpoint(request.method()));
+        let action = endpoint.map_or(Some(UNKNOWN), |endpoint| endpoint.action)?;
         let peer = context.connection.map(|connection| connection.peer);
         let target = request.extensions().get::<FormlessTarget>();
         let target = target.map_or(request.uri(), |target| &target.0);
         let observed = Observed {
             time: trail.clock.now(),
             request_id: Some(context.id),
-            method: cut(request.method().as_str(), METHOD_BYTES_MAX),
-            path: cut(target.path(), REQUEST_BYTES_MAX),
+            method: request.method().clone(),
             request: request::shown(target),
             source: peer.map(|peer| {
                 source::source(peer, request.headers(), &trail.settings.trusted_proxies)
@@ -199,8 +208,8 @@ fn refused() -> Response {
 /// The status of a request whose client disconnected before the response. HTTP does not define it, but it is widely used.
 const STATUS_ABANDONED: u16 = 499;
 
-/// Maximum length of a method, in bytes.
-const METHOD_BYTES_MAX: usize = 32;
+/// The action for an unknown path or method.
+const UNKNOWN: &str = "UNKNOWN";
 
 /// The retry delay of a request refused because the trail can't be written.
 const RETRY_AFTER: Duration = Duration::from_secs(5);

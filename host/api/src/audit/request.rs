@@ -1,5 +1,7 @@
 //! The address of a request in the audit trail.
 
+use std::borrow::Cow;
+
 use axum::http::Uri;
 
 use super::event::{REQUEST_BYTES_MAX, cut};
@@ -15,7 +17,10 @@ pub(super) fn shown(uri: &Uri) -> String {
             break;
         }
     }
-    cut(&text, REQUEST_BYTES_MAX)
+    match cut(&text, REQUEST_BYTES_MAX) {
+        Cow::Borrowed(_) => text,
+        Cow::Owned(cut) => cut,
+    }
 }
 
 fn pairs(query: &str) -> impl Iterator<Item = &str> {
@@ -29,12 +34,13 @@ fn is_known(pair: &str) -> bool {
 }
 
 /// The known query parameters. None of them contains a credential's value.
-const PARAMETERS: [&str; 10] = [
+const PARAMETERS: [&str; 11] = [
     "actor",
     "credential_name",
     "current",
     "effective",
     "expires-within-days",
+    "generated_by",
     "name",
     "name-like",
     "operation",
@@ -48,6 +54,17 @@ const NOT_SHOWN: &str = "not-shown";
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::router::routes;
+
+    #[test]
+    fn every_documented_parameter_is_known() {
+        for parameter in routes()
+            .iter()
+            .flat_map(|route| route.described().parameters)
+        {
+            assert!(PARAMETERS.contains(&parameter.name), "{}", parameter.name);
+        }
+    }
 
     #[test]
     fn only_known_parameters_are_shown() {

@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::{
-    event::{Event, line_of},
+    event::{Event, push_line},
     trail::{AuditTrail, Unwritten},
 };
 
@@ -52,32 +52,30 @@ impl AuditTrail {
         let time = self.clock.now();
         let details = details_of(deletion, not_deleted);
         let event = |version_id: &Uuid| Event {
-            time,
+            time: time.timestamp_millis(),
             request_id: Some(deletion.run_id),
             actor: ACTOR,
             subject: SUBJECT,
             authentication: AUTHENTICATION,
             method: None,
-            path: None,
             request: None,
             status: status.as_u16(),
             source: None,
             peer: None,
             destination: &self.settings.host,
             action: ACTION,
-            operation: Some(Operation::Delete),
+            operation: Some(Operation::Delete.as_str()),
             resource_name: Some(deletion.credential.name.as_str()),
             resource_id: Some(deletion.credential.id),
             version_id: Some(*version_id),
-            details: Some(details.clone()),
+            details: Some(&details),
         };
-        let mut text = String::new();
+        let mut lines = Vec::new();
         for version_id in deletion.version_ids {
-            text.push_str(&line_of(&event(version_id), self.settings.format));
-            text.push('\n');
+            push_line(&mut lines, &event(version_id), self.settings.format);
         }
         let count = u64::try_from(deletion.version_ids.len()).unwrap_or(u64::MAX);
-        (text.into_bytes(), count)
+        (lines, count)
     }
 }
 

@@ -59,6 +59,7 @@ pub(crate) async fn authenticate(
     if api.credentials.clock.now() < DateTime::UNIX_EPOCH {
         // Neither a token nor a certificate can be verified, and no version has such a time.
         let error = "the server's clock is before 1970; set the clock of its machine";
+        tracing::error!("{error}");
         return Err(ApiFailure::unavailable(error, CLOCK_RETRY_AFTER).into_response());
     }
     let identity = identify(api, connection, headers).await?;

@@ -32,7 +32,8 @@ pub(super) trait IdentityProvider: Send + Sync {
 pub(super) struct ProviderKeys {
     provider: Box<dyn IdentityProvider>,
     pace: KeyPace,
-    current: RwLock<Option<Arc<TrustedKeys>>>,
+    /// The last fetched keys, and when they were fetched.
+    current: RwLock<Option<(Arc<TrustedKeys>, Instant)>>,
     /// The number of completed fetches, including failed ones.
     attempts: AtomicU64,
     /// Locked while fetching, so that there is one fetch at a time; the time of the last attempt.
@@ -66,28 +67,33 @@ impl ProviderKeys {
     /// Returns the cached keys. If they are old, new ones are fetched in the background, without delaying the caller.
     pub(super) fn current(self: &Arc<Self>) -> Option<Arc<TrustedKeys>> {
         let attempts_seen = self.attempts.load(Ordering::Acquire);
-        let current = self.held()?;
-        if current.since().elapsed() > self.pace.age_max && self.may_fetch_now() {
+        let (current, since) = self.held()?;
+        if since.elapsed() > self.pace.age_max && self.may_fetch_now() {
             let keys = Arc::clone(self);
             tokio::spawn(async move { keys.fetch(attempts_seen).await });
         }
         Some(current)
     }
 
-    /// Returns the keys to verify a token with: the cached keys if they are sufficient, otherwise newly fetched ones; `None` if
-    /// there are none. If [`WAITING_MAX`] callers are already waiting for the provider, returns the cached keys.
+    /// Returns the keys for a token, and whether they have signed it: the cached keys if `have_signed` returns a result,
+    /// otherwise newly fetched ones; `None` if there are none. If [`WAITING_MAX`] callers are already waiting for the provider,
+    /// returns the cached keys.
     pub(super) async fn for_token(
         self: &Arc<Self>,
-        are_enough: impl Fn(&TrustedKeys) -> bool,
-    ) -> Option<Arc<TrustedKeys>> {
+        have_signed: impl Fn(&TrustedKeys) -> Option<bool>,
+    ) -> Option<(Arc<TrustedKeys>, bool)> {
         let attempts_seen = self.attempts.load(Ordering::Acquire);
-        match self.current() {
-            Some(current) if are_enough(&current) => Some(current),
-            _ => {
-                self.renew(attempts_seen).await;
-                self.held()
-            }
+        let known = self.current();
+        if let Some(known) = &known
+            && let Some(is_signed) = have_signed(known)
+        {
+            return Some((Arc::clone(known), is_signed));
         }
+        self.renew(attempts_seen).await;
+        let (keys, _) = self.held()?;
+        let are_new = known.is_none_or(|known| !Arc::ptr_eq(&known, &keys));
+        let is_signed = are_new && have_signed(&keys) == Some(true);
+        Some((keys, is_signed))
     }
 
     /// Fetches the keys for the first time, unless they were already fetched.
@@ -123,7 +129,12 @@ impl ProviderKeys {
         match fetched {
             Ok(keys) => {
                 let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
-                *current = Some(Arc::new(keys));
+                // Keys that are still the same keep their cache of tokens.
+                let keys = match current.take() {
+                    Some((known, _)) if known.equal(&keys) => known,
+                    _ => Arc::new(keys),
+                };
+                *current = Some((keys, Instant::now()));
             }
             Err(error) => tracing::warn!(
                 error = error_chain(error.as_ref()),
@@ -144,7 +155,7 @@ impl ProviderKeys {
         last_attempt.is_some_and(|attempt| attempt.elapsed() < self.pace.interval_min)
     }
 
-    fn held(&self) -> Option<Arc<TrustedKeys>> {
+    fn held(&self) -> Option<(Arc<TrustedKeys>, Instant)> {
         let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
         current.clone()
     }
@@ -164,8 +175,9 @@ mod tests {
 
     static KEY: LazyLock<TestKey> = LazyLock::new(TestKey::generate);
 
-    /// Publishes one key with a new id for each fetch, and counts fetches; the first ones fail.
+    /// Publishes one key, with a new id for each fetch if it rotates, and counts fetches; the first ones fail.
     struct Rotating {
+        rotates: bool,
         fetches: Arc<AtomicUsize>,
         failures: usize,
         may_answer: Arc<Semaphore>,
@@ -180,7 +192,7 @@ mod tests {
                 return Err("refused".into());
             }
             let key = TrustedKey {
-                id: Some(format!("key-{fetch}")),
+                id: Some(format!("key-{}", if self.rotates { fetch } else { 1 })),
                 key: KEY.verification_key(),
             };
             Ok(TrustedKeys::new("issuer".to_owned(), vec![key]))
@@ -194,9 +206,14 @@ mod tests {
     }
 
     fn provided(failures: usize, pace: KeyPace) -> Provided {
+        provided_by(true, failures, pace)
+    }
+
+    fn provided_by(rotates: bool, failures: usize, pace: KeyPace) -> Provided {
         let fetches = Arc::new(AtomicUsize::new(0));
         let may_answer = Arc::new(Semaphore::new(1));
         let provider = Rotating {
+            rotates,
             fetches: Arc::clone(&fetches),
             failures,
             may_answer: Arc::clone(&may_answer),
@@ -215,12 +232,13 @@ mod tests {
     }
 
     /// Returns whether there is a key with this id.
-    fn named(key_id: &str) -> impl Fn(&TrustedKeys) -> bool {
-        move |keys| keys.has_key(key_id)
+    fn named(key_id: &str) -> impl Fn(&TrustedKeys) -> Option<bool> {
+        move |keys| keys.has_key(key_id).then_some(true)
     }
 
-    fn any(_: &TrustedKeys) -> bool {
-        true
+    #[expect(clippy::unnecessary_wraps, reason = "the signature of `named`")]
+    fn any(_: &TrustedKeys) -> Option<bool> {
+        Some(true)
     }
 
     const HURRIED: KeyPace = KeyPace {
@@ -257,10 +275,26 @@ mod tests {
     async fn an_unknown_key_is_fetched_once() {
         let provided = provided(0, UNHURRIED);
         provided.keys.for_token(named("key-1")).await.unwrap();
-        let rotated = provided.keys.for_token(named("key-2")).await.unwrap();
+        let (rotated, _) = provided.keys.for_token(named("key-2")).await.unwrap();
         assert!(rotated.has_key("key-2"));
         assert!(!rotated.has_key("key-1"));
         assert_eq!(provided.fetches(), 2);
+    }
+
+    #[tokio::test]
+    async fn keys_that_did_not_change_stay_and_are_not_tried_again() {
+        let provided = provided_by(false, 0, UNHURRIED);
+        let (keys, _) = provided.keys.for_token(any).await.unwrap();
+        let trials = AtomicUsize::new(0);
+        let not_signed = |_: &TrustedKeys| {
+            trials.fetch_add(1, Ordering::SeqCst);
+            None
+        };
+        let (again, is_signed) = provided.keys.for_token(not_signed).await.unwrap();
+        assert_eq!(provided.fetches(), 2);
+        assert!(Arc::ptr_eq(&keys, &again));
+        assert!(!is_signed);
+        assert_eq!(trials.load(Ordering::SeqCst), 1);
     }
 
     #[tokio::test]
@@ -268,7 +302,7 @@ mod tests {
         let provided = provided(0, HURRIED);
         for invented in 0..100 {
             let key_id = format!("invented-{invented}");
-            let trusted = provided.keys.for_token(named(&key_id)).await.unwrap();
+            let (trusted, _) = provided.keys.for_token(named(&key_id)).await.unwrap();
             assert!(!trusted.has_key(&key_id));
         }
         assert_eq!(provided.fetches(), 1);
@@ -319,12 +353,12 @@ mod tests {
         while provided.keys.waiting.available_permits() > 0 {
             tokio::task::yield_now().await;
         }
-        let trusted = provided.keys.for_token(named("invented")).await.unwrap();
+        let (trusted, _) = provided.keys.for_token(named("invented")).await.unwrap();
         assert!(trusted.has_key("key-1"));
         assert!(waiting.iter().all(|waiting| !waiting.is_finished()));
         drop(answer);
         for waiting in waiting {
-            assert!(waiting.await.unwrap().unwrap().has_key("key-2"));
+            assert!(waiting.await.unwrap().unwrap().0.has_key("key-2"));
         }
         assert_eq!(provided.fetches(), 2);
         assert_eq!(provided.keys.waiting.available_permits(), WAITING_MAX);

@@ -5,8 +5,11 @@ use std::sync::Arc;
 use keywright_core::ports::Clock;
 
 use super::{
-    HttpsIdentityProvider, KeyPace, KeyRefused, TokenRefused, TokenRules, identity::Identity,
-    provider_keys::ProviderKeys, signed_token::SignedToken, trusted_keys::TrustedKeys,
+    HttpsIdentityProvider, KeyPace, KeyRefused, TokenRefused, TokenRules,
+    identity::Identity,
+    provider_keys::ProviderKeys,
+    signed_token::SignedToken,
+    trusted_keys::{TokenDigest, TrustedKeys},
     verification_key::VerificationKey,
 };
 
@@ -85,19 +88,21 @@ impl TokenVerifier {
         if token.len() > TOKEN_BYTES_MAX {
             return Err(TokenRefused::Invalid("too long"));
         }
-        let now = self.clock.now();
-        if let Some(checked) = self.current().and_then(|keys| keys.recall(token)) {
-            return checked.identity_at(now, &self.rules);
+        let (now, rules) = (self.clock.now(), &self.rules);
+        let digest = TokenDigest::of(token);
+        let keys = self.current();
+        if let Some(result) = keys.and_then(|keys| keys.recall(&digest, rules, now)) {
+            return result;
         }
         let signed = SignedToken::parse(token)?;
-        let keys = match &self.keys {
-            KeySource::Static(keys) => Arc::clone(keys),
+        let (keys, is_signed) = match &self.keys {
+            KeySource::Static(keys) => (Arc::clone(keys), keys.have_signed(&signed) == Some(true)),
             KeySource::Provider(provider) => provider
-                .for_token(|keys| keys.are_enough_for(&signed))
+                .for_token(|keys| keys.have_signed(&signed))
                 .await
                 .ok_or(TokenRefused::Unverifiable)?,
         };
-        keys.check(token, &signed, &self.rules, now)
+        keys.check(digest, &signed, is_signed, rules, now)
     }
 
     fn current(&self) -> Option<Arc<TrustedKeys>> {

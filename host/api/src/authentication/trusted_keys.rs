@@ -3,7 +3,6 @@
 use std::{
     collections::HashMap,
     sync::{PoisonError, RwLock},
-    time::Instant,
 };
 
 use aws_lc_rs::digest::{SHA256, digest};
@@ -16,15 +15,15 @@ use super::{
     verification_key::VerificationKey,
 };
 
-/// A set of trusted keys. It is immutable; new keys are a new set with an empty cache.
+/// A set of trusted keys. It is immutable; other keys are another set with an empty cache.
 pub(super) struct TrustedKeys {
     issuer: String,
     keys: Vec<TrustedKey>,
-    since: Instant,
     checked: RwLock<HashMap<TokenDigest, CheckedToken>>,
 }
 
 /// One key.
+#[derive(PartialEq)]
 pub(super) struct TrustedKey {
     /// The key id in the headers of tokens, if it has one.
     pub(super) id: Option<String>,
@@ -33,7 +32,16 @@ pub(super) struct TrustedKey {
 }
 
 /// SHA-256 of a token.
-type TokenDigest = [u8; 32];
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct TokenDigest([u8; 32]);
+
+impl TokenDigest {
+    pub(super) fn of(token: &str) -> Self {
+        let mut bytes = [0; 32];
+        bytes.copy_from_slice(digest(&SHA256, token.as_bytes()).as_ref());
+        Self(bytes)
+    }
+}
 
 impl TrustedKeys {
     /// Creates a set of keys for tokens of this issuer.
@@ -41,7 +49,6 @@ impl TrustedKeys {
         Self {
             issuer,
             keys,
-            since: Instant::now(),
             checked: RwLock::new(HashMap::new()),
         }
     }
@@ -51,19 +58,23 @@ impl TrustedKeys {
         Self::new(issuer.to_owned(), vec![TrustedKey { id: None, key }])
     }
 
-    /// Returns when this set was created.
-    pub(super) fn since(&self) -> Instant {
-        self.since
+    /// Returns whether two sets have the same issuer and keys.
+    pub(super) fn equal(&self, other: &Self) -> bool {
+        self.issuer == other.issuer && self.keys == other.keys
     }
 
-    /// Returns whether the set is sufficient to verify a token: it has the token's key id, or, if the key or token has no id, a key
-    /// that verifies its signature.
-    pub(super) fn are_enough_for(&self, token: &SignedToken<'_>) -> bool {
+    /// Returns whether a key of the set verifies a token's signature. `None` if another set might have such a key: the set has
+    /// no key with the token's key id, or none without an id verifies it.
+    pub(super) fn have_signed(&self, token: &SignedToken<'_>) -> Option<bool> {
         let wanted = token.key_wanted();
-        self.fitting(wanted).any(|trusted| {
-            let is_named = trusted.id.is_some() && wanted.id.is_some();
-            is_named || token.is_signed_by(&trusted.key)
-        })
+        let mut is_named = false;
+        for trusted in self.fitting(wanted) {
+            if token.is_signed_by(&trusted.key) {
+                return Some(true);
+            }
+            is_named |= trusted.id.is_some() && wanted.id.is_some();
+        }
+        is_named.then_some(false)
     }
 
     /// Returns whether the set has a key with this id.
@@ -72,26 +83,29 @@ impl TrustedKeys {
         self.keys.iter().any(|key| key.id.as_deref() == Some(id))
     }
 
-    /// Returns the cached result for a token.
-    pub(super) fn recall(&self, token: &str) -> Option<CheckedToken> {
+    /// Returns the result for a token if it is cached.
+    pub(super) fn recall(
+        &self,
+        token: &TokenDigest,
+        rules: &TokenRules,
+        now: DateTime<Utc>,
+    ) -> Option<Result<Identity, TokenRefused>> {
         let checked = self.checked.read().unwrap_or_else(PoisonError::into_inner);
-        checked.get(&token_digest(token)).cloned()
+        Some(checked.get(token)?.identity_at(now, rules))
     }
 
-    /// Verifies a token's signature and then its claims, and caches it if it is valid.
+    /// Checks the claims of a token that these keys [have signed](Self::have_signed), and caches it if it is valid.
     ///
     /// # Errors
     /// The reason for rejecting the token.
     pub(super) fn check(
         &self,
-        token: &str,
+        token: TokenDigest,
         signed: &SignedToken<'_>,
+        is_signed: bool,
         rules: &TokenRules,
         now: DateTime<Utc>,
     ) -> Result<Identity, TokenRefused> {
-        let is_signed = self
-            .fitting(signed.key_wanted())
-            .any(|trusted| signed.is_signed_by(&trusted.key));
         if !is_signed {
             return Err(TokenRefused::Invalid("not signed by a trusted key"));
         }
@@ -113,7 +127,7 @@ impl TrustedKeys {
         })
     }
 
-    fn remember(&self, token: &str, checked_token: CheckedToken, now: DateTime<Utc>) {
+    fn remember(&self, token: TokenDigest, checked_token: CheckedToken, now: DateTime<Utc>) {
         let mut checked = self.checked.write().unwrap_or_else(PoisonError::into_inner);
         if checked.len() >= REMEMBERED_TOKENS_MAX {
             checked.retain(|_, token| !token.is_expired_at(now));
@@ -121,14 +135,8 @@ impl TrustedKeys {
         if checked.len() >= REMEMBERED_TOKENS_MAX {
             checked.clear();
         }
-        checked.insert(token_digest(token), checked_token);
+        checked.insert(token, checked_token);
     }
-}
-
-fn token_digest(token: &str) -> TokenDigest {
-    let mut bytes = TokenDigest::default();
-    bytes.copy_from_slice(digest(&SHA256, token.as_bytes()).as_ref());
-    bytes
 }
 
 /// Maximum number of cached tokens, whose signatures are not verified again.
@@ -170,7 +178,22 @@ mod tests {
 
     fn check(trusted: &TrustedKeys, token: &str) -> Result<Identity, TokenRefused> {
         let signed = SignedToken::parse(token)?;
-        trusted.check(token, &signed, &TokenRules::default(), now())
+        let is_signed = trusted.have_signed(&signed) == Some(true);
+        let digest = TokenDigest::of(token);
+        trusted.check(digest, &signed, is_signed, &TokenRules::default(), now())
+    }
+
+    fn recall(
+        trusted: &TrustedKeys,
+        token: &str,
+        seconds: i64,
+    ) -> Option<Result<Identity, TokenRefused>> {
+        let later = now() + TimeDelta::seconds(seconds);
+        trusted.recall(&TokenDigest::of(token), &TokenRules::default(), later)
+    }
+
+    fn cached(trusted: &TrustedKeys, token: &str) -> CheckedToken {
+        trusted.checked.read().unwrap()[&TokenDigest::of(token)].clone()
     }
 
     fn remembered(trusted: &TrustedKeys) -> usize {
@@ -181,17 +204,14 @@ mod tests {
     fn a_valid_token_is_cached_with_its_identity() {
         let trusted = trusted();
         let token = token(7, ("jti", json!("a")));
-        assert!(trusted.recall(&token).is_none());
+        assert!(recall(&trusted, &token, 0).is_none());
         let identity = check(&trusted, &token).unwrap();
         assert_eq!(identity.actor.as_str(), "uaa-client:a");
         let subject = "subject 7".to_owned();
         assert_eq!(identity.authentication, Authentication::Token { subject });
-        let recalled = trusted.recall(&token).unwrap();
-        let rules = TokenRules::default();
-        assert_eq!(recalled.identity_at(now(), &rules), Ok(identity));
-        let later = now() + TimeDelta::seconds(661);
-        let expired = recalled.identity_at(later, &rules);
-        assert_eq!(expired, Err(TokenRefused::Expired));
+        assert_eq!(recall(&trusted, &token, 0), Some(Ok(identity)));
+        let expired = Some(Err(TokenRefused::Expired));
+        assert_eq!(recall(&trusted, &token, 661), expired);
     }
 
     #[test]
@@ -215,20 +235,22 @@ mod tests {
         let trusted = trusted();
         let long_lived = token(0, ("exp", json!(now().timestamp() + 3_600)));
         check(&trusted, &long_lived).unwrap();
-        let good = trusted.recall(&long_lived).unwrap();
+        let good = cached(&trusted, &long_lived);
         let short_lived = token(0, ("jti", json!("short")));
         check(&trusted, &short_lived).unwrap();
-        let soon_expired = trusted.recall(&short_lived).unwrap();
+        let soon_expired = cached(&trusted, &short_lived);
         for number in 2..REMEMBERED_TOKENS_MAX {
-            trusted.remember(&format!("a{number}"), soon_expired.clone(), now());
+            let digest = TokenDigest::of(&format!("a{number}"));
+            trusted.remember(digest, soon_expired.clone(), now());
         }
         assert_eq!(remembered(&trusted), REMEMBERED_TOKENS_MAX);
         let later = now() + TimeDelta::seconds(661);
-        trusted.remember("one more", good.clone(), later);
+        trusted.remember(TokenDigest::of("one more"), good.clone(), later);
         assert_eq!(remembered(&trusted), 2);
-        assert!(trusted.recall(&long_lived).is_some());
+        assert!(recall(&trusted, &long_lived, 0).is_some());
         for number in 0..2 * REMEMBERED_TOKENS_MAX {
-            trusted.remember(&format!("b{number}"), good.clone(), later);
+            let digest = TokenDigest::of(&format!("b{number}"));
+            trusted.remember(digest, good.clone(), later);
             assert!(remembered(&trusted) <= REMEMBERED_TOKENS_MAX);
         }
     }

@@ -58,6 +58,12 @@ impl SignatureAlgorithm {
     }
 }
 
+impl PartialEq for VerificationKey {
+    fn eq(&self, other: &Self) -> bool {
+        self.algorithm == other.algorithm && self.key.as_ref() == other.key.as_ref()
+    }
+}
+
 impl VerificationKey {
     /// Parses an RSA or P-256 public key in PEM. Certificates and private keys are rejected.
     ///

@@ -13,7 +13,7 @@ pub(crate) struct Described {
     /// The description: paragraphs, with code between backticks.
     pub(super) text: &'static str,
     pub(super) is_deprecated: bool,
-    pub(super) parameters: Vec<Parameter>,
+    pub(crate) parameters: Vec<Parameter>,
     pub(super) body: Option<Body>,
     pub(super) answers: Vec<Answer>,
     pub(super) failures: Vec<Failing>,
@@ -31,7 +31,7 @@ pub(crate) enum Tag {
 
 /// A query parameter.
 pub(crate) struct Parameter {
-    pub(super) name: &'static str,
+    pub(crate) name: &'static str,
     pub(super) is_required: bool,
     pub(super) text: &'static str,
     pub(super) schema: Value,

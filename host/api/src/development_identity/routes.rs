@@ -21,40 +21,41 @@ use crate::{
     authentication::{TokenRefused, bearer_token},
     request::{QueryParameters, has_media_type, read_body},
     response::{self, ApiFailure},
-    route::{Mounted, PathSegments, endpoint},
+    route::{Mounted, PathSegments, bound},
 };
 
 /// Returns the routes below this path. All are open, because clients that request a token have none yet.
 pub(super) fn routes(provider: &Arc<Provider>, below: &str) -> Vec<Mounted> {
     let routes = [
-        (Method::GET, "/info", endpoint(info, Arc::clone(provider))),
+        (Method::GET, "/info", bound(info, Arc::clone(provider))),
         (
             Method::POST,
             "/oauth/token",
-            endpoint(token, Arc::clone(provider)),
+            bound(token, Arc::clone(provider)),
         ),
         (
             Method::DELETE,
             "/oauth/token/revoke/{token_id}",
-            endpoint(revoke, Arc::clone(provider)),
+            bound(revoke, Arc::clone(provider)),
         ),
         (
             Method::GET,
             "/token_keys",
-            endpoint(token_keys, Arc::clone(provider)),
+            bound(token_keys, Arc::clone(provider)),
         ),
         (
             Method::GET,
             "/.well-known/openid-configuration",
-            endpoint(discovery, Arc::clone(provider)),
+            bound(discovery, Arc::clone(provider)),
         ),
     ];
-    let mounted = routes.map(|(method, path, endpoint)| Mounted {
+    let mounted = routes.map(|(method, path, handle)| Mounted {
         method,
         path: format!("{below}{path}"),
         is_open: true,
         follows_mode: false,
-        endpoint,
+        action: None,
+        handle,
     });
     mounted.into()
 }
@@ -100,7 +101,7 @@ async fn token(
     if !has_media_type(&headers, "application/x-www-form-urlencoded") {
         return Ok(GrantRefused::RequestMalformed.into_response());
     }
-    let form = QueryParameters::parse(&read_body(request.into_body(), &FORM_LIMITS).await?);
+    let form = QueryParameters::parse(&read_body(request, &FORM_LIMITS).await?);
     let granted = client_credentials(&headers, &form)
         .and_then(|credentials| provider.grant(&form, &credentials));
     match granted {

@@ -1,11 +1,14 @@
-//! Receives bodies: checks the media type, the size and the time.
+//! Receives bodies: checks the media type, the size and the time, and counts their memory.
+
+use std::sync::Arc;
 
 use axum::{
-    body::{Body, HttpBody},
+    body::HttpBody,
     extract::Request,
     http::{HeaderMap, StatusCode, header::CONTENT_TYPE},
 };
 use http_body_util::BodyExt;
+use keywright_core::authorization::Caller;
 use zeroize::Zeroizing;
 
 use crate::{Limits, response::ApiFailure};
@@ -19,7 +22,7 @@ pub(crate) async fn read_json_body(
     limits: &Limits,
 ) -> Result<Zeroizing<Vec<u8>>, ApiFailure> {
     check_is_json(request.headers())?;
-    read_body(request.into_body(), limits).await
+    read_body(request, limits).await
 }
 
 /// Receives an optional JSON body. An empty body counts as absent, whatever its media type.
@@ -30,31 +33,34 @@ pub(crate) async fn read_optional_json_body(
     request: Request,
     limits: &Limits,
 ) -> Result<Option<Zeroizing<Vec<u8>>>, ApiFailure> {
-    let (parts, body) = request.into_parts();
-    let body = read_body(body, limits).await?;
+    let is_json = check_is_json(request.headers());
+    let body = read_body(request, limits).await?;
     if body.is_empty() {
         return Ok(None);
     }
-    check_is_json(&parts.headers)?;
-    Ok(Some(body))
+    is_json.map(|()| Some(body))
 }
 
-/// Receives a body of any media type.
+/// Receives a body of any media type. It counts towards the memory of the caller's responses, as the response will that
+/// replaces it.
 ///
 /// # Errors
-/// 400 for an incomplete body, 408 or 413 if a limit is exceeded.
+/// 400 for an incomplete body, 408 or 413 if a limit is exceeded, 429 or 503 if there is not enough memory.
 pub(crate) async fn read_body(
-    body: Body,
+    request: Request,
     limits: &Limits,
 ) -> Result<Zeroizing<Vec<u8>>, ApiFailure> {
-    tokio::time::timeout(limits.body_deadline, receive(body, limits.body_bytes_max))
-        .await
-        .unwrap_or_else(|_| {
-            Err(ApiFailure::new(
-                StatusCode::REQUEST_TIMEOUT,
-                "the request body took too long to arrive",
-            ))
-        })
+    tokio::time::timeout(
+        limits.body_deadline,
+        receive(request, limits.body_bytes_max),
+    )
+    .await
+    .unwrap_or_else(|_| {
+        Err(ApiFailure::new(
+            StatusCode::REQUEST_TIMEOUT,
+            "the request body took too long to arrive",
+        ))
+    })
 }
 
 /// Returns whether a request has a body of this media type.
@@ -76,7 +82,9 @@ fn check_is_json(headers: &HeaderMap) -> Result<(), ApiFailure> {
     ))
 }
 
-async fn receive(mut body: Body, bytes_max: usize) -> Result<Zeroizing<Vec<u8>>, ApiFailure> {
+async fn receive(request: Request, bytes_max: usize) -> Result<Zeroizing<Vec<u8>>, ApiFailure> {
+    let (parts, mut body) = request.into_parts();
+    let caller = parts.extensions.get::<Arc<Caller>>();
     let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
     let mut received = Zeroizing::new(Vec::with_capacity(announced.min(bytes_max)));
     let mut bytes = 0_usize;
@@ -95,6 +103,8 @@ async fn receive(mut body: Body, bytes_max: usize) -> Result<Zeroizing<Vec<u8>>,
         };
         bytes = bytes.saturating_add(data.len());
         if bytes <= bytes_max {
+            let reserved = caller.map_or(Ok(()), |caller| caller.reserve(data.len()));
+            reserved.map_err(ApiFailure::body_without_memory)?;
             received.extend_from_slice(&data);
         }
     }
@@ -120,7 +130,7 @@ mod tests {
         time::Duration,
     };
 
-    use axum::body::Bytes;
+    use axum::body::{Body, Bytes};
     use http_body::Frame;
 
     use super::*;
@@ -149,11 +159,11 @@ mod tests {
 
     #[tokio::test]
     async fn a_body_of_up_to_the_maximum_size_is_received() {
-        let received = read_body(Body::from("12345678"), &limits(8)).await.unwrap();
+        let read =
+            async |body: &'static str| read_body(Request::new(body.into()), &limits(8)).await;
+        let received = read("12345678").await.unwrap();
         assert_eq!(received.as_slice(), b"12345678");
-        let refused = read_body(Body::from("123456789"), &limits(8))
-            .await
-            .unwrap_err();
+        let refused = read("123456789").await.unwrap_err();
         assert_eq!(refused.status(), StatusCode::PAYLOAD_TOO_LARGE);
     }
 
@@ -163,7 +173,8 @@ mod tests {
             body_deadline: Duration::from_millis(20),
             ..limits(8)
         };
-        let refused = read_body(Body::new(Silent), &hasty).await.unwrap_err();
+        let request = Request::new(Body::new(Silent));
+        let refused = read_body(request, &hasty).await.unwrap_err();
         assert_eq!(refused.status(), StatusCode::REQUEST_TIMEOUT);
     }
 

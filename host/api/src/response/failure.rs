@@ -29,7 +29,8 @@ pub(crate) struct ApiFailure {
     error_description: Option<&'static str>,
     challenge: Option<Cow<'static, str>>,
     retry_after: Option<Duration>,
-    is_intended: bool,
+    /// Whether the failure is not logged.
+    is_expected: bool,
     cause: Option<Box<dyn Error + Send + Sync + 'static>>,
 }
 
@@ -42,7 +43,7 @@ impl ApiFailure {
             error_description: None,
             challenge: None,
             retry_after: None,
-            is_intended: false,
+            is_expected: false,
             cause: None,
         }
     }
@@ -69,10 +70,11 @@ impl ApiFailure {
         }
     }
 
-    /// Creates a failure for a dependency that is temporarily unavailable.
+    /// Creates a failure for a limit, or for a dependency whose failures are logged elsewhere.
     pub(crate) fn unavailable(error: &'static str, retry_after: Duration) -> Self {
         Self {
             retry_after: Some(retry_after),
+            is_expected: true,
             ..Self::new(StatusCode::SERVICE_UNAVAILABLE, error)
         }
     }
@@ -80,7 +82,7 @@ impl ApiFailure {
     /// Creates the failure for read-only mode, without a `Retry-After`, because its end is unknown.
     pub(crate) fn read_only() -> Self {
         Self {
-            is_intended: true,
+            is_expected: true,
             ..Self::new(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "the server is in read-only mode: nothing can be written at present",
@@ -133,10 +135,20 @@ impl ApiFailure {
         Self::new(status, refused.to_string())
     }
 
+    /// Creates the failure for a body whose memory can't be reserved.
+    pub(crate) fn body_without_memory(failure: Failure) -> Self {
+        let error = "the request body needs more memory than is free at present; try again later";
+        Self {
+            error: error.to_owned(),
+            ..Self::of(failure, Endpoint::Other)
+        }
+    }
+
     /// Creates the failure for a failed use case.
     pub(crate) fn of(failure: Failure, endpoint: Endpoint) -> Self {
         Self {
             retry_after: retry_after(&failure),
+            is_expected: is_expected(&failure),
             ..Self::new(status(&failure, endpoint), words(&failure))
         }
         .caused_by(failure)
@@ -155,10 +167,10 @@ impl ApiFailure {
         }
     }
 
-    /// Logs failures of the server. Errors of callers are not logged, because their messages may contain request data, and
-    /// neither are failures that the operator intends.
+    /// Logs failures of the server. Errors of callers are not logged, because their messages may contain request data. Neither
+    /// are expected failures: callers could fill the log with them, and metrics count them.
     fn log(&self) {
-        if self.is_intended || !self.status.is_server_error() {
+        if self.is_expected || !self.status.is_server_error() {
             return;
         }
         let error = self
@@ -201,7 +213,8 @@ impl IntoResponse for ApiFailure {
 }
 
 /// Returns the messages of an error and its causes.
-pub(crate) fn error_chain(error: &dyn Error) -> String {
+#[must_use]
+pub fn error_chain(error: &dyn Error) -> String {
     let mut chain = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
@@ -306,6 +319,18 @@ fn words(failure: &Failure) -> String {
         }
         Failure::NotAllRegenerated { reason, .. } => format!("{failure}: {}", words(reason)),
         failure => failure.to_string(),
+    }
+}
+
+/// Returns whether a failure is due to a limit or an open circuit.
+fn is_expected(failure: &Failure) -> bool {
+    match failure {
+        Failure::NotAllRegenerated { reason, .. } => is_expected(reason),
+        Failure::Contended
+        | Failure::NoResponseMemory
+        | Failure::Plugin(PluginFailure::QueueFull { .. } | PluginFailure::Resting { .. })
+        | Failure::TooManyBulkRegenerations => true,
+        _ => false,
     }
 }
 

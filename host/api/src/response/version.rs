@@ -2,10 +2,10 @@
 
 use keywright_core::{
     Failure,
-    credential::{CertificateMarks, CredentialVersion, Issuance, Written},
+    credential::{CredentialVersion, Issuance, Written},
 };
 use schemars::JsonSchema;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use serde_json::{Value, value::RawValue};
 use uuid::Uuid;
 
@@ -49,7 +49,11 @@ pub(crate) struct VersionBody<'a> {
     /// For certificates: when this version expires; null if it has no certificate.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Timestamp>")]
-    expiry_date: Option<ExpiryDate>,
+    #[expect(
+        clippy::option_option,
+        reason = "absent, null or a time are different responses"
+    )]
+    expiry_date: Option<Option<String>>,
     /// For a newly generated certificate: whether the requested duration was raised to the configured minimum.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "bool")]
@@ -62,15 +66,6 @@ pub(crate) struct VersionBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "u32")]
     key_length: Option<u32>,
-}
-
-/// Returns when a certificate expires, or null for a version without one.
-struct ExpiryDate(Option<String>);
-
-impl Serialize for ExpiryDate {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.serialize(serializer)
-    }
 }
 
 impl<'a> VersionBody<'a> {
@@ -96,7 +91,7 @@ impl<'a> VersionBody<'a> {
                 .map(|_| facts.is_some_and(|facts| facts.is_certificate_authority)),
             self_signed: marks.map(|_| facts.is_some_and(|facts| facts.is_self_signed)),
             generated: marks.and_then(|marks| marks.is_generated),
-            expiry_date: marks.map(ExpiryDate::of),
+            expiry_date: marks.map(|_| facts.map(|facts| timestamp(facts.expires_at))),
             duration_overridden: None,
             duration_used: None,
             key_length: None,
@@ -118,17 +113,6 @@ impl<'a> VersionBody<'a> {
     }
 }
 
-impl ExpiryDate {
-    fn of(marks: &CertificateMarks) -> Self {
-        Self(
-            marks
-                .facts
-                .as_ref()
-                .map(|facts| timestamp(facts.expires_at)),
-        )
-    }
-}
-
 fn raw(json: &str) -> Result<&RawValue, Failure> {
     keywright_json::raw(json).map_err(|_| Failure::StoredValueMalformed)
 }
@@ -138,7 +122,7 @@ mod tests {
     use keywright_core::{
         Secret,
         certificate::CertificateFacts,
-        credential::{CredentialName, CredentialType, Metadata},
+        credential::{CertificateMarks, CredentialName, CredentialType, Metadata},
     };
 
     use super::*;

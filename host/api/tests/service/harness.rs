@@ -17,7 +17,7 @@ use axum::{
 use base64::{Engine, engine::general_purpose::STANDARD};
 use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
 use keywright_api::{
-    Api, Information, Limits, Pipeline, RequestLimits, ServerMode,
+    Api, HealthCheck, Information, Limits, Pipeline, RequestLimits, ServerMode,
     audit::{AuditSettings, AuditTrail},
     authentication::{HttpsIdentityProvider, KeyPace, StaticKey, TokenRules, TokenVerifier},
     development_identity::{
@@ -254,6 +254,7 @@ impl Service {
             clock: Arc::clone(&clock) as _,
             identifiers: Arc::new(RandomIdentifiers),
         };
+        let health = HealthCheck::new(Arc::clone(&memory) as _, audit.clone());
         let api = Api {
             interpolation: Interpolation {
                 credentials: credentials.clone(),
@@ -277,6 +278,7 @@ impl Service {
             },
             limits,
             audit,
+            health,
             server_mode: ServerMode::new([ACTOR.to_owned()]),
             request_limits: request_limits.unwrap_or(REQUEST_LIMITS),
             response_memory: Arc::new(ResponseMemory::new(RESPONSE_LIMITS)),

@@ -5,6 +5,7 @@ use std::{
     sync::{Arc, Mutex, atomic::Ordering},
 };
 
+use axum::http::StatusCode;
 use serde_json::json;
 use tracing::level_filters::LevelFilter;
 
@@ -116,6 +117,22 @@ async fn request_data_is_not_logged() {
     let log = kept.text();
     assert_eq!(log.matches("answered").count(), 11);
     assert!(!log.contains("canary"), "{log}");
+}
+
+#[tokio::test]
+async fn reaching_a_limit_is_not_logged_as_an_error() {
+    let service = Service::new();
+    service.memory.store_signed("/root", "/root");
+    service.memory.store_signed("/leaf", "/root");
+    service.memory.is_contended.store(true, Ordering::SeqCst);
+    let (kept, _guard) = Kept::begin();
+    let body = json!({"signed_by": "/root"});
+    let refused = service
+        .send_json("POST", "/api/v1/bulk-regenerate", &body)
+        .await;
+    assert_eq!(refused.status, StatusCode::SERVICE_UNAVAILABLE);
+    let log = kept.text();
+    assert!(!log.contains("ERROR"), "{log}");
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use axum::{
     body::{Body, to_bytes},
     http::{Request, StatusCode},
 };
-use keywright_api::{Management, Measurements, management_router};
+use keywright_api::{HealthCheck, Measurements, management_router};
 use tower::ServiceExt;
 
 use crate::memory::Memory;
@@ -24,11 +24,8 @@ impl Measurements for OneMeasurement {
 }
 
 fn router(memory: &Arc<Memory>) -> Router {
-    management_router(Management {
-        repository: Arc::clone(memory) as _,
-        audit: None,
-        measurements: Arc::new(OneMeasurement),
-    })
+    let health = HealthCheck::new(Arc::clone(memory) as _, None);
+    management_router(health, Arc::new(OneMeasurement))
 }
 
 async fn answer(router: &Router, method: &str, path: &str) -> (StatusCode, String, String) {
@@ -65,6 +62,17 @@ async fn a_server_without_its_database_is_down_but_has_metrics() {
     let (status, media_type, body) = answer(&router, "GET", "/metrics").await;
     assert_eq!((status, body.as_str()), (StatusCode::OK, "a_total 1\n"));
     assert_eq!(media_type, "text/plain; version=0.0.4; charset=utf-8");
+}
+
+#[tokio::test]
+async fn concurrent_health_checks_share_a_ping_and_later_ones_do_not() {
+    let memory = Arc::new(Memory::default());
+    let router = router(&memory);
+    let check = || answer(&router, "GET", "/health");
+    tokio::join!(check(), check(), check());
+    assert_eq!(memory.pings.load(Ordering::SeqCst), 1);
+    check().await;
+    assert_eq!(memory.pings.load(Ordering::SeqCst), 2);
 }
 
 #[tokio::test]

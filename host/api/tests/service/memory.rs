@@ -42,6 +42,8 @@ pub(crate) struct Memory {
     pub(crate) is_deleted_before_append: AtomicBool,
     /// How many more times `/root` gets another version just before a version is added.
     pub(crate) root_replaced_before_append: AtomicUsize,
+    /// The number of pings.
+    pub(crate) pings: AtomicUsize,
     /// The number of reads of more than names.
     reads: AtomicUsize,
 }
@@ -382,6 +384,8 @@ impl CredentialRepository for Memory {
     }
 
     async fn ping(&self) -> Result<(), RepositoryFailure> {
+        self.pings.fetch_add(1, Ordering::SeqCst);
+        tokio::task::yield_now().await;
         self.answering().map(|_| ())
     }
 }

@@ -50,7 +50,7 @@ pub(crate) struct ServerSection {
     /// Maximum length of a request's path and query; longer ones get status 414.
     #[serde(default)]
     pub(crate) uri_bytes_max: Number<1_024, 65_536, 8_192>,
-    /// Maximum size of a request's body; a larger one gets status 413.
+    /// Maximum size of a request's body; a larger one gets status 413. Must not exceed `response_bytes_max`.
     #[serde(default)]
     pub(crate) request_bytes_max: Number<1_024, 268_435_456, 1_048_576>,
 
@@ -58,7 +58,8 @@ pub(crate) struct ServerSection {
     #[serde(default)]
     pub(crate) response_bytes_max: Number<1_048_576, 1_073_741_824, 33_554_432>,
     /// Maximum size of all responses in memory together, until their clients have received them. Requests beyond it get
-    /// status 503. Responses of up to 128 KiB do not count; a response counts twice while it is being built.
+    /// status 503. Responses of up to 128 KiB do not count; a response counts twice while it is being built. The body of a
+    /// request counts like a response that is being built.
     #[serde(default)]
     pub(crate) responses_bytes_max: Number<2_097_152, 1_099_511_627_776, 268_435_456>,
     /// Maximum size of all responses in memory for one actor. Requests beyond it get status 429. Defaults to a quarter
@@ -166,6 +167,10 @@ impl ServerSection {
             (
                 ("uri_bytes_max", self.uri_bytes_max.count()),
                 ("header_bytes_max", self.header_bytes_max.count()),
+            ),
+            (
+                ("request_bytes_max", self.request_bytes_max.count()),
+                ("response_bytes_max", self.response_bytes_max.count()),
             ),
             (
                 ("response_bytes_max", self.response_bytes_max.count()),

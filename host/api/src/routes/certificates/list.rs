@@ -19,7 +19,7 @@ use crate::{
     audit::actions,
     description::{Described, Parameter, Tag},
     request::{QueryParameters, QueryRefused},
-    response::{ApiFailure, LazyList, rendered, timestamp},
+    response::{ApiFailure, LazyList, list_bytes, rendered, rendered_list, timestamp},
 };
 
 /// The name of the requested certificate, or `None` for all.
@@ -207,7 +207,15 @@ pub(crate) async fn handler(
             .await
             .map_err(failed)?,
     };
-    rendered(&ListResponse {
-        certificates: LazyList::new(&summaries, SummaryBody::of),
+    let entries = summaries.iter().map(|summary| {
+        let versions = summary.certificate.versions.len();
+        1 + versions + summary.signs.len() + summary.issued.len()
+    });
+    let bytes = list_bytes(entries.sum());
+    rendered_list(caller, summaries, bytes, |summaries| {
+        rendered(&ListResponse {
+            certificates: LazyList::new(summaries, SummaryBody::of),
+        })
     })
+    .await
 }

@@ -7,8 +7,10 @@ pub(crate) mod regenerate;
 pub(crate) mod update_transitional_version;
 pub(crate) mod versions;
 
+use std::sync::Arc;
+
 use axum::response::Response;
-use keywright_core::{Failure, credential::CredentialVersion};
+use keywright_core::{Failure, authorization::Caller, credential::CredentialVersion};
 use uuid::Uuid;
 
 use crate::{
@@ -33,8 +35,11 @@ fn one(version: &CredentialVersion) -> Result<Response, ApiFailure> {
 }
 
 /// Returns the response with an array of versions.
-async fn many(versions: Vec<CredentialVersion>) -> Result<Response, ApiFailure> {
-    rendered_versions(versions, |versions| {
+async fn many(
+    caller: Arc<Caller>,
+    versions: Vec<CredentialVersion>,
+) -> Result<Response, ApiFailure> {
+    rendered_versions(caller, versions, |versions| {
         let bodies: Vec<_> = versions
             .iter()
             .map(VersionBody::of)

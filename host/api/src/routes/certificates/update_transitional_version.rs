@@ -103,5 +103,5 @@ pub(crate) async fn handler(
         .move_transitional_version(&caller, id(certificate_id)?, request.to)
         .await
         .map_err(failed)?;
-    many(versions).await
+    many(caller, versions).await
 }

@@ -69,5 +69,5 @@ pub(crate) async fn handler(
         .certificate_versions(&caller, id(certificate_id)?, request.selection)
         .await
         .map_err(failed)?;
-    many(versions).await
+    many(caller, versions).await
 }

@@ -1,5 +1,7 @@
 //! `GET /api/v1/data` with `path`, `name-like` or `generated_by`: a search.
 
+use std::sync::Arc;
+
 use axum::response::Response;
 use keywright_core::{
     authorization::Caller,
@@ -17,7 +19,7 @@ use crate::{
     audit::actions,
     description::Timestamp,
     request::{QueryParameters, QueryRefused},
-    response::{ApiFailure, Endpoint, LazyList, rendered, timestamp},
+    response::{ApiFailure, Endpoint, LazyList, list_bytes, rendered, rendered_list, timestamp},
 };
 
 /// The criterion of a search.
@@ -179,7 +181,7 @@ impl<'a> FoundBody<'a> {
 /// Responds to a search.
 pub(super) async fn answer(
     api: &Api,
-    caller: &Caller,
+    caller: Arc<Caller>,
     request: FindRequest,
 ) -> Result<Response, ApiFailure> {
     let credentials = &api.credentials;
@@ -191,27 +193,37 @@ pub(super) async fn answer(
             is_effective: true,
         }) => {
             let expiries = credentials
-                .effective_expiries(caller, &names, within_days)
+                .effective_expiries(&caller, &names, within_days)
                 .await
                 .map_err(failed)?;
-            return rendered(&FindResponse {
-                credentials: LazyList::new(&expiries, FoundBody::of_effective),
-            });
+            let bytes = list_bytes(expiries.len());
+            return rendered_list(caller, expiries, bytes, |expiries| {
+                rendered(&FindResponse {
+                    credentials: LazyList::new(expiries, FoundBody::of_effective),
+                })
+            })
+            .await;
         }
         Restriction::Expiry(expiry) => {
             credentials
-                .find(caller, names, Some(expiry.within_days))
+                .find(&caller, names, Some(expiry.within_days))
                 .await
         }
         Restriction::GeneratedBy(digest) => {
-            credentials.find_generated_by(caller, &digest, &names).await
+            credentials
+                .find_generated_by(&caller, &digest, &names)
+                .await
         }
-        Restriction::None => credentials.find(caller, names, None).await,
+        Restriction::None => credentials.find(&caller, names, None).await,
     }
     .map_err(failed)?;
-    rendered(&FindResponse {
-        credentials: LazyList::new(&found, FoundBody::of),
+    let bytes = list_bytes(found.len());
+    rendered_list(caller, found, bytes, |found| {
+        rendered(&FindResponse {
+            credentials: LazyList::new(found, FoundBody::of),
+        })
     })
+    .await
 }
 
 const PATH: &str = "path";

@@ -140,7 +140,7 @@ pub(crate) async fn handler(
     check_kinds(&query)?;
     if FindRequest::is_search(&query) {
         FindRequest::record(&caller, &query);
-        return find::answer(&api, &caller, FindRequest::read(&query)?).await;
+        return find::answer(&api, caller, FindRequest::read(&query)?).await;
     }
     let request = GetRequest::read(&query)?;
     let failed = |failure| ApiFailure::of(failure, Endpoint::Other);
@@ -153,7 +153,7 @@ pub(crate) async fn handler(
         }
     }
     .map_err(failed)?;
-    rendered_versions(versions, move |versions| {
+    rendered_versions(caller, versions, move |versions| {
         rendered(&GetResponse::of(versions).map_err(failed)?)
     })
     .await

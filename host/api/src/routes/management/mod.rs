@@ -1,4 +1,4 @@
-//! `/management`. `server_mode::admit` has authorized the caller.
+//! `/management`. `server_mode::refusal` has authorized the caller.
 
 pub(crate) mod get;
 pub(crate) mod set;

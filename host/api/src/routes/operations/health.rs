@@ -1,11 +1,15 @@
 //! `GET /health`: whether the server is healthy.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use axum::{extract::State, http::StatusCode, response::Response};
 use keywright_core::ports::CredentialRepository;
 
 use schemars::JsonSchema;
+use tokio::{sync::Mutex, time::timeout};
 
 use crate::{
     Api,
@@ -53,27 +57,61 @@ pub(crate) fn describe() -> Described {
 
 /// Responds with UP if the server is healthy, and with DOWN otherwise.
 pub(crate) async fn handler(State(api): State<Arc<Api>>) -> Response {
-    let repository = api.credentials.repository.as_ref();
-    answer(repository, api.audit.as_deref()).await
+    api.health.answer().await
 }
 
-/// Returns the response for a repository and audit trail. Logs and metrics have the reason, the response does not.
-pub(crate) async fn answer(
-    repository: &dyn CredentialRepository,
-    audit: Option<&AuditTrail>,
-) -> Response {
-    let can_begin = !audit.is_some_and(AuditTrail::stops_requests);
-    let can_answer = async {
-        let ping = tokio::time::timeout(PING_DEADLINE, repository.ping()).await;
-        matches!(ping, Ok(Ok(())))
-    };
-    if can_begin && can_answer.await {
-        return json(StatusCode::OK, r#"{"status":"UP"}"#.to_owned());
+/// Checks whether the server is healthy, with one ping at a time: requests that need no identity can't occupy more than one
+/// connection to the database.
+pub struct HealthCheck {
+    repository: Arc<dyn CredentialRepository>,
+    audit: Option<Arc<AuditTrail>>,
+    /// When the last ping completed, and whether the database responded. Locked while pinging.
+    last_ping: Mutex<Option<(Instant, bool)>>,
+}
+
+impl HealthCheck {
+    /// Creates the check of a repository that must respond, and of an audit trail that must be writable if requests are
+    /// refused without it.
+    #[must_use]
+    pub fn new(
+        repository: Arc<dyn CredentialRepository>,
+        audit: Option<Arc<AuditTrail>>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            repository,
+            audit,
+            last_ping: Mutex::default(),
+        })
     }
-    json(
-        StatusCode::SERVICE_UNAVAILABLE,
-        r#"{"status":"DOWN"}"#.to_owned(),
-    )
+
+    /// Returns the response. Logs and metrics have the reason, the response does not.
+    pub(crate) async fn answer(&self) -> Response {
+        let can_begin = !self
+            .audit
+            .as_deref()
+            .is_some_and(AuditTrail::stops_requests);
+        if can_begin && timeout(PING_DEADLINE, self.ping()).await == Ok(true) {
+            return json(StatusCode::OK, r#"{"status":"UP"}"#.to_owned());
+        }
+        json(
+            StatusCode::SERVICE_UNAVAILABLE,
+            r#"{"status":"DOWN"}"#.to_owned(),
+        )
+    }
+
+    /// Returns the result of a ping that completed after this call.
+    async fn ping(&self) -> bool {
+        let asked = Instant::now();
+        let mut last_ping = self.last_ping.lock().await;
+        match *last_ping {
+            Some((completed, responded)) if completed >= asked => responded,
+            _ => {
+                let responded = self.repository.ping().await.is_ok();
+                *last_ping = Some((Instant::now(), responded));
+                responded
+            }
+        }
+    }
 }
 
 /// Maximum time for the database to respond.
