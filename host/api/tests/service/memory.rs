@@ -379,8 +379,11 @@ impl CredentialRepository for Memory {
         let mut versions = self.versions.lock().unwrap();
         let is_deleted = |stored: &mut StoredVersion| stored.name.lookup() == *name;
         let deleted = versions.extract_if(.., is_deleted).last();
-        let deleted = deleted.expect("absent credentials need no transaction");
-        Ok(Some(deleted.credential_id))
+        assert!(
+            deleted.is_some(),
+            "an absent credential needs no transaction"
+        );
+        Ok(deleted.map(|stored| stored.credential_id))
     }
 
     async fn ping(&self) -> Result<(), RepositoryFailure> {
