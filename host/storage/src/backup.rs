@@ -2,7 +2,7 @@
 //!
 //! `vacuum into` copies the snapshot of one read transaction. Reads and writes continue; the writes stay in the write-ahead log
 //! until the copy is complete. The copy contains no deleted data and no unused pages. The alternative, SQLite's backup
-//! interface, restarts whenever another process writes, and sqlx does not provide it.
+//! interface, restarts whenever another process writes.
 
 use std::{
     fs::{self, File},

@@ -8,7 +8,7 @@ use keywright_core::ports::{EncryptionKeyRepository, RepositoryFailure};
 use uuid::Uuid;
 
 use crate::{
-    connections::{Ended, Transaction},
+    connections::{Connections, Ended, Transaction},
     database::Pools,
     row::{Row, column, count, small},
     statement::statement,
@@ -104,14 +104,16 @@ impl SqlEncryptionKeyRepository {
     /// # Errors
     /// If the database fails.
     pub async fn in_use(&self) -> Result<Vec<Uuid>, RepositoryFailure> {
-        self.pools
-            .reader
-            .fetch_all(statement(statements::KEYS_IN_USE))
-            .await?
-            .iter()
-            .map(|row| column!(row, "encryption_key", "id"))
-            .collect()
+        keys_in_use(&self.pools.reader).await
     }
+}
+
+/// Returns the ids of the keys with which at least one version is encrypted.
+pub(crate) async fn keys_in_use(reader: &Connections) -> Result<Vec<Uuid>, RepositoryFailure> {
+    let rows = reader.fetch_all(statement(statements::KEYS_IN_USE)).await?;
+    rows.iter()
+        .map(|row| column!(row, "encryption_key", "id"))
+        .collect()
 }
 
 async fn add_once(

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use crate::{
     database::Pools,
-    encryption_key::statements::KEYS_IN_USE,
+    encryption_key::keys_in_use,
     row::{Row, column},
     statement::{Statement, built_statement, statement},
 };
@@ -31,12 +31,8 @@ impl SqlKeyRotationRepository {
         sql: &'static str,
         key_id: Uuid,
     ) -> Result<(), RepositoryFailure> {
-        let writer = &self.pools.writer;
-        let writing = writer.transaction(move |mut transaction| async move {
-            transaction.execute(statement(sql).bind(key_id)).await?;
-            transaction.commit(()).await
-        });
-        writing.await
+        let query = statement(sql).bind(key_id);
+        self.pools.writer.serializable(query).await.map(drop)
     }
 }
 
@@ -59,10 +55,7 @@ impl KeyRotationRepository for SqlKeyRotationRepository {
     }
 
     async fn keys_in_use(&self) -> Result<Vec<Uuid>, RepositoryFailure> {
-        let rows = self.pools.reader.fetch_all(statement(KEYS_IN_USE)).await?;
-        rows.iter()
-            .map(|row| column!(row, "encryption_key", "id"))
-            .collect()
+        keys_in_use(&self.pools.reader).await
     }
 
     async fn versions_under(
@@ -80,21 +73,28 @@ impl KeyRotationRepository for SqlKeyRotationRepository {
         rows.iter().map(sealed_version).collect()
     }
 
-    /// A single statement, so that the transaction is short. On PostgreSQL it is not serializable, because it depends only on
-    /// the rows that it changes. So its reads do not conflict with the transactions of requests.
+    /// Each statement is a transaction, so that transactions are short. On PostgreSQL it is not serializable, because it depends
+    /// only on the rows that it changes. So its reads do not conflict with the transactions of requests.
     async fn replace_envelopes(
         &self,
         versions: &[ResealedVersion],
     ) -> Result<u64, RepositoryFailure> {
-        let Some(first) = versions.first() else {
-            return Ok(0);
-        };
-        let sql = statements::replace_envelopes(versions.len());
-        let query = built_statement(sql).bind(first.envelope.key_id);
-        let query = versions.iter().fold(query, bind_version);
-        self.pools.writer.execute(query).await
+        let mut replaced = 0;
+        for some in versions.chunks(VERSIONS_AT_ONCE) {
+            let Some(first) = some.first() else {
+                continue;
+            };
+            let sql = statements::replace_envelopes(some.len());
+            let query = built_statement(sql).bind(first.envelope.key_id);
+            let query = some.iter().fold(query, bind_version);
+            replaced += self.pools.writer.execute(query).await?;
+        }
+        Ok(replaced)
     }
 }
+
+/// The maximum number of versions in a statement, each with five parameters. Preparing takes more than linear time.
+const VERSIONS_AT_ONCE: usize = 200;
 
 /// The most bytes of ciphertexts in a batch, which is decrypted and encrypted in memory. A single version may be longer.
 pub const BATCH_BYTES_MAX: i64 = 16 * 1_024 * 1_024;

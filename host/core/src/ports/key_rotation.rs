@@ -47,12 +47,11 @@ pub trait KeyRotationRepository: Send + Sync {
         count_max: u32,
     ) -> Result<Vec<SealedVersion>, RepositoryFailure>;
 
-    /// Replaces the envelopes of versions that still have the key and the nonce with which they were read, in one
-    /// transaction. Skips versions that were concurrently deleted or re-encrypted. Returns the number of replaced
-    /// envelopes.
+    /// Replaces the envelopes of versions that still have the key and the nonce with which they were read. Skips versions
+    /// that were concurrently deleted or re-encrypted. Returns the number of replaced envelopes.
     ///
     /// # Errors
-    /// If the transaction fails. Nothing is changed then, unless only the response to the commit was lost.
+    /// If a transaction fails. The envelopes of earlier ones are replaced.
     async fn replace_envelopes(
         &self,
         versions: &[ResealedVersion],

@@ -16,6 +16,7 @@ pub(super) struct Attempts<'r> {
     retries: &'r AtomicU64,
     wait_max: Duration,
     begun: Instant,
+    is_retried: bool,
     pause_max: Duration,
 }
 
@@ -26,14 +27,18 @@ impl<'r> Attempts<'r> {
             retries,
             wait_max,
             begun: Instant::now(),
+            is_retried: false,
             pause_max: RETRY_PAUSE_FIRST,
         }
     }
 
-    /// Returns whether to retry after this failure. If so, it first waits for the backoff.
+    /// Returns whether to retry after this failure. If so, it first waits for the backoff. An operation that takes longer than
+    /// all retries may is retried once.
     pub(super) async fn has_next(&mut self, failure: &RepositoryFailure) -> bool {
-        let has_next = is_conflict(failure) && self.begun.elapsed() < self.wait_max;
+        let is_in_time = !self.is_retried || self.begun.elapsed() < self.wait_max;
+        let has_next = is_conflict(failure) && is_in_time;
         if has_next {
+            self.is_retried = true;
             self.retries.fetch_add(1, Ordering::Relaxed);
             tokio::time::sleep(random_part_of(self.pause_max)).await;
             self.pause_max = (2 * self.pause_max).min(RETRY_PAUSE_MAX);
@@ -70,5 +75,13 @@ mod tests {
         attempts.begun = Instant::now().checked_sub(wait_max).unwrap();
         assert!(!attempts.has_next(&sequence_behind()).await);
         assert_eq!(retries.load(Ordering::Relaxed), 2);
+    }
+
+    #[tokio::test]
+    async fn a_long_operation_is_retried_once() {
+        let retries = AtomicU64::new(0);
+        let mut attempts = Attempts::new(&retries, Duration::ZERO);
+        assert!(attempts.has_next(&sequence_behind()).await);
+        assert!(!attempts.has_next(&sequence_behind()).await);
     }
 }

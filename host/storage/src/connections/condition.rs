@@ -7,8 +7,7 @@ use crate::failure::{is_read_only, is_unavailable};
 pub(super) enum Condition {
     /// No statement or transaction is pending.
     Settled,
-    /// The user went away: a query may still be running, or a rollback may have failed. SQLite itself rolls back when the disk
-    /// is full, and sqlx then still assumes an open transaction.
+    /// The user went away: a query may still be running, or a rollback may have failed.
     Unsettled,
     /// A write was refused: the former primary is now a standby. A new connection may lead to the primary.
     Spent,

@@ -107,10 +107,10 @@ async fn dropping_a_long_read_interrupts_it() {
 async fn long_reads_leave_a_connection_to_point_reads() {
     let folder = tempfile::tempdir().unwrap();
     let file = Connections::Sqlite(readers(&folder, 2, LONG));
-    point_reads_pass(&file, ENDLESS).await;
+    Box::pin(point_reads_pass(&file, ENDLESS)).await;
     if let Some((_, server)) = connections_to_postgres(2, LONG).await {
         let server = Connections::Postgres(server.reading());
-        point_reads_pass(&server, "select pg_sleep(600)").await;
+        Box::pin(point_reads_pass(&server, "select pg_sleep(600)")).await;
     }
 }
 

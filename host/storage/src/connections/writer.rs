@@ -125,6 +125,24 @@ impl Writer {
         }
     }
 
+    /// Runs a transaction of one statement and returns its rows.
+    ///
+    /// # Errors
+    /// As for [`Self::transaction`].
+    pub(crate) async fn serializable(
+        &self,
+        statement: Statement,
+    ) -> Result<Vec<Row>, RepositoryFailure> {
+        let running = self.transaction(move |mut transaction| {
+            let statement = statement.clone();
+            async move {
+                let rows = transaction.fetch_all(statement).await?;
+                transaction.commit(rows).await
+            }
+        });
+        running.await
+    }
+
     /// Runs a transaction without retries. On PostgreSQL it is read committed: the work must lock whatever it decides on.
     ///
     /// # Errors

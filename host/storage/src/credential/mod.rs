@@ -33,7 +33,6 @@ use keywright_core::{
 use uuid::Uuid;
 
 use crate::{
-    connections::{Ended, Transaction},
     database::Pools,
     row::{Decoded, column},
     statement::{Statement, StatementOfMany, built_statement, statement},
@@ -341,9 +340,9 @@ impl CredentialRepository for SqlCredentialRepository {
 
     async fn delete(&self, name: &LookupName) -> Result<Option<Uuid>, RepositoryFailure> {
         let query = statement(statements::DELETE_CREDENTIAL).bind(name.folded());
-        let writer = &self.pools.writer;
-        let deleting = writer.transaction(move |transaction| delete(transaction, query.clone()));
-        deleting.await
+        let rows = self.pools.writer.serializable(query).await?;
+        let mut ids = rows.iter().map(|row| column!(row, "credential", "id"));
+        ids.next().transpose()
     }
 
     async fn ping(&self) -> Result<(), RepositoryFailure> {
@@ -360,15 +359,6 @@ impl CredentialRepository for SqlCredentialRepository {
 #[derive(Debug, thiserror::Error)]
 #[error("can't write to the database: its disk is full or broken")]
 struct WritesFail;
-
-async fn delete(
-    mut transaction: Transaction,
-    query: Statement,
-) -> Result<Ended<Option<Uuid>>, RepositoryFailure> {
-    let deleted = transaction.fetch_optional(query).await?;
-    let id = deleted.map(|row| column!(row, "credential", "id"));
-    transaction.commit(id.transpose()?).await
-}
 
 /// The maximum number of names in a statement.
 const NAMES_AT_ONCE: usize = 256;

@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use super::{SqlCredentialRepository, row};
 use crate::{
-    connections::{Ended, Engine, Transaction},
+    connections::Engine,
     row::{Row, column},
     statement::{Statement, built_statement, statement},
 };
@@ -88,25 +88,13 @@ impl RetentionRepository for SqlCredentialRepository {
         let query = version_ids
             .iter()
             .fold(bound(query, threshold), |query, id| query.bind(*id));
-        let writer = &self.pools.writer;
-        let deleting =
-            writer.transaction(move |transaction| delete_once(transaction, query.clone()));
-        deleting.await
+        // The statement itself checks which versions to keep. It never deletes the newest version or the newest one that is not
+        // transitional, so the columns of the credential that repeat its versions stay correct.
+        let rows = self.pools.writer.serializable(query).await?;
+        rows.iter()
+            .map(|row| column!(row, "credential_version", "id"))
+            .collect()
     }
-}
-
-/// The statement itself checks which versions to keep. It never deletes the newest version or the newest one that is not
-/// transitional, so the columns of the credential that repeat its versions stay correct.
-async fn delete_once(
-    mut transaction: Transaction,
-    query: Statement,
-) -> Result<Ended<Vec<Uuid>>, RepositoryFailure> {
-    let rows = transaction.fetch_all(query).await?;
-    let deleted = rows
-        .iter()
-        .map(|row| column!(row, "credential_version", "id"))
-        .collect::<Result<_, _>>()?;
-    transaction.commit(deleted).await
 }
 
 /// Binds the threshold: how many versions to skip, how many to read then (0 without a maximum number of versions), and the time

@@ -58,24 +58,29 @@ macro_rules! newest_first {
 
 pub(crate) const VERSIONS_NEWEST_FIRST: &str = newest_first!(select_version!(""), "name_folded");
 
-pub(crate) const VERSIONS_CURRENT: &str = select_version!(
-    "from credential c join credential_version v on v.sequence in (
-         c.current_sequence,
-         (select t.sequence from credential_version t where t.credential_sequence = c.sequence and t.is_transitional)
-     )
-     where c.name_folded = $1 order by v.is_transitional"
-);
+/// The current version of one credential, then the transitional one.
+macro_rules! current {
+    ($select:expr, $credential:literal) => {
+        concat!(
+            $select,
+            " from credential c join credential_version v on v.sequence in (
+                 c.current_sequence,
+                 (select t.sequence from credential_version t where t.credential_sequence = c.sequence and t.is_transitional)
+             )
+             where c.",
+            $credential,
+            " = $1 order by v.is_transitional"
+        )
+    };
+}
+
+pub(crate) const VERSIONS_CURRENT: &str = current!(select_version!(""), "name_folded");
 
 /// As [`VERSIONS_NEWEST_FIRST`], but only the ids.
 pub(crate) const VERSION_IDS_NEWEST_FIRST: &str = newest_first!("select v.id", "name_folded");
 
 /// As [`VERSIONS_CURRENT`], but only the ids.
-pub(crate) const VERSION_IDS_CURRENT: &str = "select v.id
-    from credential c join credential_version v on v.sequence in (
-        c.current_sequence,
-        (select t.sequence from credential_version t where t.credential_sequence = c.sequence and t.is_transitional)
-    )
-    where c.name_folded = $1 order by v.is_transitional";
+pub(crate) const VERSION_IDS_CURRENT: &str = current!("select v.id", "name_folded");
 
 /// The number and the size of the versions that [`VERSIONS_NEWEST_FIRST`] reads.
 macro_rules! size_of_newest {
@@ -183,13 +188,7 @@ pub(crate) const ISSUED_BY: &str = "
 pub(crate) const VERSIONS_OF_CREDENTIAL_NEWEST_FIRST: &str =
     newest_first!(select_version!(""), "id");
 
-pub(crate) const VERSIONS_OF_CREDENTIAL_CURRENT: &str = select_version!(
-    "from credential c join credential_version v on v.sequence in (
-         c.current_sequence,
-         (select t.sequence from credential_version t where t.credential_sequence = c.sequence and t.is_transitional)
-     )
-     where c.id = $1 order by v.is_transitional"
-);
+pub(crate) const VERSIONS_OF_CREDENTIAL_CURRENT: &str = current!(select_version!(""), "id");
 
 // ---- Listing certificates ---------------------------------------------------------------------------------------------
 
