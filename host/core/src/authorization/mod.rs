@@ -22,7 +22,7 @@
 //! - A missing write permission has its own result, [`Failure::WriteNotPermitted`]. It is the same for names that exist and for
 //!   names that don't, except that a name stored in another casing also needs the permission in that casing.
 //! - Writes by the id of a certificate reveal unknown ids, because ids can't be guessed.
-//! - Whoever may read a CA gets the names of everything that it signed, because a CA can't be replaced safely without them.
+//! - A caller that may read a CA gets the names of everything that it signed, because a CA can't be replaced safely without them.
 
 mod caller;
 mod permit;

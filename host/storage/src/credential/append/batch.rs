@@ -286,7 +286,7 @@ fn fits(addition: &Addition, owner: &Owner) -> bool {
 }
 
 /// Locks the existing credentials and returns them by folded name. No other transaction changes or deletes them until this one
-/// ends. `None` stands for a credential that another transaction has locked, for which the batch does not wait.
+/// ends. `None` represents a credential that another transaction has locked: the batch does not wait for it.
 async fn lock_credentials(
     transaction: &mut Transaction,
     additions: &[Arc<Addition>],
