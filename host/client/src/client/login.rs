@@ -66,15 +66,16 @@ impl Login {
     pub(super) async fn log_out(&self, provider: &IdentityProvider<'_>) -> Result<(), Error> {
         let mut access = self.access().await;
         let tokens = access.state.tokens.take().ok_or(Error::NotLoggedIn)?;
-        let refused = match provider.revoke(&tokens).await {
-            Err(Error::LoginRefused(refusal)) if refusal.status == UNAUTHORIZED => refusal,
+        let grant = self.grant.as_ref();
+        let refused = match provider.revoke(&tokens, grant).await {
+            Err(Error::RevocationRefused(refusal)) if refusal.status == UNAUTHORIZED => refusal,
             result => return result,
         };
         let Some(refresh_token) = tokens.refresh_token else {
-            return Err(Error::LoginRefused(refused));
+            return Err(Error::RevocationRefused(refused));
         };
         let fresh = provider.tokens(&Grant::RefreshToken(refresh_token)).await?;
-        provider.revoke(&fresh).await
+        provider.revoke(&fresh, grant).await
     }
 
     /// Returns the access token, if requests need one.

@@ -70,8 +70,12 @@ impl Verb for Login {
                 "login does not use --token-file: pass it to the other commands instead".to_owned(),
             ));
         }
-        let options = self.options(&settings);
+        let mut options = self.options(&settings);
         let grant = self.grant(&settings).await?;
+        if let Some(Grant::ClientCredentials { client_id, .. }) = &grant {
+            options.client_id = Some(client_id.clone());
+            options.is_of_client = true;
+        }
         if grant.is_some() && settings.is_certificate_of_session {
             // It belongs to the previous login.
             settings.client_certificate = None;

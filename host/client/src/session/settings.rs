@@ -351,6 +351,7 @@ fn login_options(environment: &Environment, file: &SettingsFile) -> LoginOptions
         scope: first(&environment.scope, &file.scope),
         audience: first(&environment.audience, &file.audience),
         resource: first(&environment.resource, &file.resource),
+        is_of_client: false,
     }
 }
 
