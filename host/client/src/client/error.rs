@@ -28,6 +28,9 @@ pub enum Error {
     /// The access token has expired and can't be renewed.
     #[error("the login has expired")]
     LoginExpired,
+    /// The access token from this source has expired. Nothing renews it.
+    #[error("the token in {0} has expired; replace it")]
+    TokenExpired(String),
     /// The server did not respond.
     #[error("{server} can't be reached: {cause}")]
     Unreachable {
@@ -138,7 +141,8 @@ impl Error {
             | Self::LoginDenied(_)
             | Self::LoginTimedOut
             | Self::NotLoggedIn
-            | Self::LoginExpired => true,
+            | Self::LoginExpired
+            | Self::TokenExpired(_) => true,
             _ => false,
         }
     }
