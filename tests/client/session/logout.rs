@@ -3,8 +3,12 @@
 use keywright_harness::{ReservedPort, Server, Shell, mint::encode};
 use serde_json::json;
 
-use super::{keep, keep_text, provider, session};
-use crate::stub::{Reply, Stub};
+use super::{
+    keep, keep_text,
+    openid::{asked_at, openid, shell},
+    provider, session,
+};
+use crate::stub::{Asked, Reply, Stub};
 
 #[tokio::test]
 async fn a_logout_revokes_the_login_at_the_identity_provider() {
@@ -138,5 +142,53 @@ async fn a_malformed_session_prevents_neither_logout_nor_login() {
         let login = ["login", "--username", "developer"];
         shell.run_with(&login, "developer-password").expect(0);
         shell.run(&["find"]).expect(0);
+    }
+}
+
+#[test]
+fn a_clients_login_is_revoked_only_with_its_secret() {
+    for (id, status, revocation, words) in [
+        (None, 200, None, "stays valid until it expires"),
+        (Some("other"), 200, None, "stays valid until it expires"),
+        (
+            Some("ci"),
+            200,
+            Some("token=access&token_type_hint=access_token"),
+            "logged out of",
+        ),
+        (
+            Some("ci"),
+            400,
+            Some("token=access&token_type_hint=access_token"),
+            "refuses the revocation",
+        ),
+    ] {
+        let stub = Stub::start(move |asked, _, url| match asked.line.as_str() {
+            "POST /token" => Reply::new(200, r#"{"access_token":"access"}"#),
+            "POST /revoke" => Reply::new(status, "{}"),
+            _ => openid(asked, url, &json!({})).unwrap_or_else(|| Reply::new(404, "")),
+        });
+        let shell = shell(&stub);
+        let login = ["login", "--client-id", "ci"];
+        shell.run_with(&login, "secret").expect(0);
+        let shell = match id {
+            Some(id) => shell
+                .variable("KEYWRIGHT_CLIENT_ID", id)
+                .variable("KEYWRIGHT_CLIENT_SECRET", "secret"),
+            None => shell,
+        };
+        let run = shell.run(&["logout"]);
+        let run = run.expect(if status == 200 { 0 } else { 3 });
+        assert!(run.errors.contains(words), "{run:?}");
+        assert!(session(&shell).is_none());
+        let asked = asked_at(&stub, "POST /revoke");
+        assert_eq!(
+            asked.first().map(|asked| asked.body.as_str()),
+            revocation,
+            "{id:?}"
+        );
+        // ci:secret in base64, in the lower case of heads.
+        let with_secret = |asked: &Asked| asked.head.contains("basic y2k6c2vjcmv0");
+        assert!(asked.iter().all(with_secret), "{asked:?}");
     }
 }

@@ -26,6 +26,7 @@ pub(super) fn openid(asked: &Asked, url: &str, changes: &Value) -> Option<Reply>
             document
         }
         "POST /revoke" => json!({}),
+        "GET /version" => json!({"version": "0.0.0"}),
         line if line.contains("/api/") => return Some(Reply::new(200, &versions())),
         _ => return None,
     };
@@ -194,6 +195,21 @@ fn renewal_and_logout_use_the_logins_client_and_resource() {
     let revoked = &asked_at(&stub, "POST /revoke")[0].body;
     let expected = "token=refresh&token_type_hint=refresh_token&client_id=cli";
     assert_eq!(revoked, expected);
+}
+
+#[test]
+fn a_login_whose_token_the_server_refuses_is_kept_with_a_warning() {
+    let stub = Stub::start(|asked, _, url| match asked.line.as_str() {
+        "GET /version" => Reply::new(401, r#"{"error":"invalid_token"}"#),
+        _ => openid(asked, url, &json!({})).unwrap_or_else(tokens),
+    });
+    let shell = shell(&stub);
+    let login = ["login", "--client-id", "ci"];
+    let run = shell.run_with(&login, "secret").expect(5);
+    let words = "logged in, but the server refuses the token: invalid_token; check";
+    assert!(run.errors.contains(words), "{run:?}");
+    assert!(!run.errors.contains("logged in to"), "{run:?}");
+    assert_eq!(session(&shell).unwrap()["access_token"], "access");
 }
 
 #[test]

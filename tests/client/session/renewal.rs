@@ -122,7 +122,12 @@ fn a_token_that_expires_at_once_is_renewed_only_once() {
 #[test]
 fn an_expired_token_without_renewal_suggests_a_login() {
     let stub = Stub::start(|_, _, _| Reply::new(401, EXPIRED));
-    let run = stub.shell().run(&["get", "/a"]).expect(5);
+    let shell = stub.shell().without("KEYWRIGHT_CLIENT_TOKEN");
+    let kept = json!({
+        "server": stub.url(), "ca_cert": [shell.file("ca.pem")], "access_token": "expired",
+    });
+    keep(&shell, &kept);
+    let run = shell.run(&["get", "/a"]).expect(5);
     assert!(run.errors.contains("has expired") && run.errors.contains("keywright login"));
     assert_eq!(stub.lines().len(), 1);
 }

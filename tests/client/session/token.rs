@@ -59,7 +59,9 @@ fn an_expired_token_from_a_file_is_not_renewed() {
         .variable("KEYWRIGHT_CLIENT_SECRET", "secret");
     fs::write(shell.file("token"), "of-file").unwrap();
     let run = shell.run(&["get", "/a", "--token-file", "token"]).expect(5);
-    assert!(run.errors.contains("the login has expired"), "{run:?}");
+    let advice = "the token in token has expired; replace it";
+    assert!(run.errors.contains(advice), "{run:?}");
+    assert!(!run.errors.contains("keywright login"), "{run:?}");
     assert_eq!(stub.asked().len(), 1);
 }
 

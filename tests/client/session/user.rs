@@ -163,6 +163,7 @@ fn the_code_from_the_browser_requires_this_runs_verifier() {
             .contains("/authorize?tenant=a&response_type=code"),
         "{run:?}"
     );
+    assert!(run.errors.contains("Waiting for the browser"), "{run:?}");
     assert_eq!(session(&shell).unwrap()["refresh_token"], "refresh");
     let seen = |name| fs::read_to_string(shell.file(name)).unwrap();
     assert!(seen("forged").starts_with("HTTP/1.1 404"));

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use keywright_harness::{Commanded, Options, Reply, Server, Shell, Stub};
+use keywright_harness::{Commanded, Options, Reply, Server, Shell, Stub, mint::Mint};
 use serde_json::json;
 
 use super::nothing_provokes;
@@ -19,12 +19,14 @@ pub(super) async fn provoke(text: &str) -> Commanded {
                 "device_code": "d", "user_code": "u", "verification_uri": url, "expires_in": 0,
             }),
             _ => json!({
-                "issuer": url, "token_endpoint": url, "device_authorization_endpoint": format!("{url}/device"),
+                "issuer": url, "token_endpoint": url, "access_token": "refused",
+                "device_authorization_endpoint": format!("{url}/device"),
             }),
         };
         Reply::new(200, &body.to_string())
     });
-    if text.starts_with("the login was not completed in time") {
+    let is_login = text.starts_with("logged in, but") || text.starts_with("the login was not");
+    if is_login {
         options = options.identity_provider(&provider.url());
     }
     if text.starts_with("the identity provider's response can't be used") {
@@ -52,8 +54,19 @@ pub(super) async fn provoke(text: &str) -> Commanded {
             let login = move || shell.run(&["login", "--device"]);
             return tokio::task::spawn_blocking(login).await.unwrap();
         }
+        "logged in, but the server refuses the token: …" => {
+            let shell = Shell::at(&server);
+            let login = move || shell.run_with(&["login", "--client-id", "ci"], "secret");
+            return tokio::task::spawn_blocking(login).await.unwrap();
+        }
         "the credential does not exist or the caller may not access it"
         | "the identity provider's response can't be used: …" => Shell::of(&server),
+        "the token in … has expired; replace it" => {
+            let mint = Mint::of(&server).await;
+            let mut claims = mint.user_claims("3f0b6a3c-5f0e-4a9b-9d0e-6d1c4a1f2b10");
+            claims["exp"] = json!(1_000_000_000);
+            Shell::at(&server).variable("KEYWRIGHT_TOKEN", &mint.token(&claims))
+        }
         "you are not logged in to this server" => Shell::at(&server),
         "the identity provider refuses the login: …" => {
             Shell::of(&server).variable("KEYWRIGHT_CLIENT_SECRET", "wrong")

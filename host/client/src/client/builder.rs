@@ -23,6 +23,7 @@ pub struct ClientBuilder {
     login_options: LoginOptions,
     user_actions: Option<UserActions>,
     tokens: Option<Tokens>,
+    token_source: Option<String>,
     renewed: Option<Renewed>,
     notice: Option<Notice>,
     retries_max: u32,
@@ -38,6 +39,7 @@ impl ClientBuilder {
             login_options: LoginOptions::default(),
             user_actions: None,
             tokens: None,
+            token_source: None,
             renewed: None,
             notice: None,
             retries_max: RETRIES_DEFAULT,
@@ -84,6 +86,12 @@ impl ClientBuilder {
     /// Uses existing tokens.
     pub fn tokens(mut self, tokens: Tokens) -> Self {
         self.tokens = Some(tokens);
+        self
+    }
+
+    /// Names the file or variable that the token comes from, for the error when it has expired.
+    pub fn token_source(mut self, source: String) -> Self {
+        self.token_source = Some(source);
         self
     }
 
@@ -138,7 +146,7 @@ impl ClientBuilder {
             .map_err(|cause| Error::Configuration(cause.to_string()))?;
         let shared = Shared {
             transport: Transport::new(http, &self.server)?,
-            login: Login::new(self.grant, self.tokens, self.renewed),
+            login: Login::new(self.grant, self.tokens, self.token_source, self.renewed),
             waits: Waits {
                 retries_max: self.retries_max,
                 notice: self.notice,

@@ -13,6 +13,12 @@ pub enum Error {
     /// The identity provider refused to issue a token.
     #[error("the identity provider refuses the login: {0}")]
     LoginRefused(Refusal),
+    /// The identity provider refused to revoke a login.
+    #[error("the identity provider refuses the revocation: {0}")]
+    RevocationRefused(Refusal),
+    /// The identity provider only revokes a client's login with its secret.
+    #[error("revoking a client's login requires its secret")]
+    ClientSecretMissing,
     /// The identity provider was unreachable or failed in every attempt.
     #[error("the identity provider is not available: {0}")]
     ProviderUnavailable(Box<Self>),
@@ -22,6 +28,9 @@ pub enum Error {
     /// The access token has expired and can't be renewed.
     #[error("the login has expired")]
     LoginExpired,
+    /// The access token from this source has expired. Nothing renews it.
+    #[error("the token in {0} has expired; replace it")]
+    TokenExpired(String),
     /// The server did not respond.
     #[error("{server} can't be reached: {cause}")]
     Unreachable {
@@ -101,7 +110,9 @@ impl Error {
     #[must_use]
     pub fn status(&self) -> Option<u16> {
         match self {
-            Self::Refused(refusal) | Self::LoginRefused(refusal) => Some(refusal.status),
+            Self::Refused(refusal)
+            | Self::LoginRefused(refusal)
+            | Self::RevocationRefused(refusal) => Some(refusal.status),
             Self::ProviderUnavailable(cause) => cause.status(),
             _ => None,
         }
@@ -126,10 +137,12 @@ impl Error {
         match self {
             Self::Refused(refusal) => matches!(refusal.status, 401 | 403),
             Self::LoginRefused(_)
+            | Self::RevocationRefused(_)
             | Self::LoginDenied(_)
             | Self::LoginTimedOut
             | Self::NotLoggedIn
-            | Self::LoginExpired => true,
+            | Self::LoginExpired
+            | Self::TokenExpired(_) => true,
             _ => false,
         }
     }

@@ -17,6 +17,8 @@ pub(super) type Renewed = Box<dyn Fn(&Tokens) + Send + Sync>;
 /// only sends requests that need no authentication.
 pub(super) struct Login {
     grant: Option<Grant>,
+    /// Where the token comes from, if it is not a login's.
+    token_source: Option<String>,
     renewed: Option<Renewed>,
     /// Locked during a token request, so that concurrent requests with an expired token send only one.
     state: Mutex<State>,
@@ -42,10 +44,12 @@ impl Login {
     pub(super) fn new(
         grant: Option<Grant>,
         tokens: Option<Tokens>,
+        token_source: Option<String>,
         renewed: Option<Renewed>,
     ) -> Self {
         Self {
             grant,
+            token_source,
             renewed,
             state: Mutex::new(State {
                 tokens,
@@ -66,15 +70,16 @@ impl Login {
     pub(super) async fn log_out(&self, provider: &IdentityProvider<'_>) -> Result<(), Error> {
         let mut access = self.access().await;
         let tokens = access.state.tokens.take().ok_or(Error::NotLoggedIn)?;
-        let refused = match provider.revoke(&tokens).await {
-            Err(Error::LoginRefused(refusal)) if refusal.status == UNAUTHORIZED => refusal,
+        let grant = self.grant.as_ref();
+        let refused = match provider.revoke(&tokens, grant).await {
+            Err(Error::RevocationRefused(refusal)) if refusal.status == UNAUTHORIZED => refusal,
             result => return result,
         };
         let Some(refresh_token) = tokens.refresh_token else {
-            return Err(Error::LoginRefused(refused));
+            return Err(Error::RevocationRefused(refused));
         };
         let fresh = provider.tokens(&Grant::RefreshToken(refresh_token)).await?;
-        provider.revoke(&fresh).await
+        provider.revoke(&fresh, grant).await
     }
 
     /// Returns the access token, if requests need one.
@@ -116,7 +121,10 @@ impl Login {
             }
         }
         match &self.grant {
-            None | Some(Grant::RefreshToken(_)) => Err(Error::LoginExpired),
+            None | Some(Grant::RefreshToken(_)) => {
+                let source = self.token_source.clone();
+                Err(source.map_or(Error::LoginExpired, Error::TokenExpired))
+            }
             Some(grant) => {
                 let tokens = self.request(provider, grant, &mut access).await?;
                 Ok(Some(tokens.access_token))

@@ -85,6 +85,9 @@ impl Context {
         if let Some(tokens) = &settings.tokens {
             builder = builder.tokens(tokens.clone());
         }
+        if let Some(source) = &settings.token_source {
+            builder = builder.token_source(source.to_string());
+        }
         if let (Some(session), None) = (&settings.session, &settings.grant) {
             builder = builder.login_options(session.login_options.clone());
             let session = Mutex::new(session.clone());

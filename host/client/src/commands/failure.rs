@@ -23,6 +23,9 @@ pub enum Failure {
     /// A request failed.
     #[error(transparent)]
     Client(#[from] Error),
+    /// The login succeeded, but the server refuses its access token.
+    #[error("logged in, but the server refuses the token: {0}; check the audience and the scopes")]
+    TokenRefused(Error),
     /// The settings are invalid.
     #[error(transparent)]
     Settings(#[from] SettingsRefused),
@@ -63,6 +66,7 @@ impl Failure {
             Self::Client(error) if error.is_not_found() => NOT_FOUND,
             Self::Client(error) if error.is_not_allowed() => NOT_ALLOWED,
             Self::Client(error) if error.is_unavailable() => UNAVAILABLE,
+            Self::TokenRefused(_) => NOT_ALLOWED,
             Self::NotFound(_) => NOT_FOUND,
             Self::Usage(_) => USAGE,
             Self::Interrupted => INTERRUPTED,

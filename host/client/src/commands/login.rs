@@ -11,8 +11,8 @@ use super::{
     Completion, Context, Example, Failure, Verb, browser, context::reporting_retries, help,
 };
 use crate::{
-    Client, Grant, LoginOptions, Tokens, UserAction, output,
-    session::{FileFailure, Settings, StoredSession},
+    Client, Error, Grant, LoginOptions, Tokens, UserAction, output,
+    session::{FileFailure, Settings, StoredSession, TokenSource},
 };
 
 /// Log in at the server's identity provider.
@@ -65,22 +65,28 @@ struct Who {
 impl Verb for Login {
     async fn run(self, context: &Context) -> Result<Completion, Failure> {
         let mut settings = context.settings.clone();
-        if settings.is_token_of_file {
+        if matches!(settings.token_source, Some(TokenSource::File(_))) {
             return Err(Failure::Usage(
                 "login does not use --token-file: pass it to the other commands instead".to_owned(),
             ));
         }
-        let options = self.options(&settings);
+        let mut options = self.options(&settings);
         let grant = self.grant(&settings).await?;
+        if let Some(Grant::ClientCredentials { client_id, .. }) = &grant {
+            options.client_id = Some(client_id.clone());
+            options.is_of_client = true;
+        }
         if grant.is_some() && settings.is_certificate_of_session {
             // It belongs to the previous login.
             settings.client_certificate = None;
         }
         let builder = reporting_retries(settings.anonymous_client()?);
+        let mut refused = None;
         let (client, tokens) = if let Some(grant) = grant {
             let builder = builder.grant(grant).login_options(options.clone());
             let client = builder.on_user_action(show).build()?;
             let tokens = client.log_in().await?;
+            refused = refused_token(&settings, &tokens).await?;
             (client, Some(tokens))
         } else {
             let client = builder.build()?;
@@ -89,6 +95,9 @@ impl Verb for Login {
             (client, None)
         };
         session(&settings, &client, tokens, options)?.write(&settings.directory)?;
+        if let Some(cause) = refused {
+            return Err(Failure::TokenRefused(cause));
+        }
         output::note(&format!("logged in to {}", client.server()));
         Ok(Completion::Full)
     }
@@ -150,6 +159,16 @@ impl Login {
     }
 }
 
+/// Returns the error of a server that refuses the access token. The login itself does not depend on the server, so other errors of
+/// this request are ignored.
+async fn refused_token(settings: &Settings, tokens: &Tokens) -> Result<Option<Error>, Failure> {
+    // Without a refresh token, the request can't invalidate the login's.
+    let tokens = Tokens::new(tokens.access_token.clone(), None);
+    let client = settings.anonymous_client()?.tokens(tokens).retries_max(0);
+    let response = client.build()?.version().await;
+    Ok(response.err().filter(Error::is_not_allowed))
+}
+
 /// Returns the session to store. Its paths are absolute, because the next run may be in another folder.
 fn session(
     settings: &Settings,
@@ -197,6 +216,9 @@ fn show(action: &UserAction) {
             if !browser::open(page) {
                 output::note("Could not start a browser; open the page yourself.");
             }
+            output::note(
+                "Waiting for the browser. If the page shows an error, press Ctrl-C and check the client's redirect URI.",
+            );
         }
     }
 }

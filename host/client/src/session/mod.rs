@@ -43,3 +43,4 @@ mod token;
 pub use files::{Directory, FileFailure};
 pub use settings::{Arguments, OutputFormat, Settings, SettingsFile, SettingsRefused};
 pub use stored::StoredSession;
+pub use token::TokenSource;

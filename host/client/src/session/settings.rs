@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use serde::Deserialize;
 use zeroize::Zeroizing;
 
-use super::{Directory, FileFailure, StoredSession, environment::Environment, token};
+use super::{Directory, FileFailure, StoredSession, TokenSource, environment::Environment, token};
 use crate::{Client, ClientBuilder, Error, Grant, LoginOptions, Secret, Tokens, client::address};
 
 /// The output format.
@@ -85,8 +85,8 @@ pub struct Settings {
     pub login_options: LoginOptions,
     /// The tokens of the token file, of the environment, or of the session if it is for this server.
     pub tokens: Option<Tokens>,
-    /// Whether the tokens come from a token file.
-    pub is_token_of_file: bool,
+    /// Where the token comes from, if it is not a login's.
+    pub token_source: Option<TokenSource>,
     /// The session, if it is for this server.
     pub session: Option<StoredSession>,
     /// The path of the session file, if it is malformed. A login replaces it, and a logout deletes it.
@@ -194,11 +194,11 @@ impl Settings {
         let of_file = pair((file.cert, file.key), ("cert", "key"))?;
         let certificate_of_session =
             of_session.and_then(|session| session.client_certificate.clone());
-        let is_token_of_file = arguments.token_file.is_some();
         let grant = client_of(environment.client_id, environment.client_secret)?;
         // Arguments override variables, so a token file overrides a client in the environment.
-        let grant = grant.filter(|_| !is_token_of_file);
+        let grant = grant.filter(|_| arguments.token_file.is_none());
         let token = token::gather(arguments.token_file.as_deref(), environment.token.as_ref())?;
+        let (token, token_source) = token.unzip();
         let tokens = match (token, &grant) {
             (Some(token), _) => Some(Tokens::new(token, None)),
             (None, Some(_)) => None,
@@ -220,7 +220,7 @@ impl Settings {
             grant,
             login_options,
             tokens,
-            is_token_of_file,
+            token_source,
             session,
             malformed_session,
             directory,
@@ -351,6 +351,7 @@ fn login_options(environment: &Environment, file: &SettingsFile) -> LoginOptions
         scope: first(&environment.scope, &file.scope),
         audience: first(&environment.audience, &file.audience),
         resource: first(&environment.resource, &file.resource),
+        is_of_client: false,
     }
 }
 

@@ -19,7 +19,7 @@ pub struct StoredSession {
     pub client_certificate: Option<(PathBuf, PathBuf)>,
     /// The tokens; `None` if only the client certificate identifies the caller.
     pub tokens: Option<Tokens>,
-    /// The client and the resource for renewing the tokens.
+    /// The client and the resource for renewing and revoking the tokens.
     pub login_options: LoginOptions,
 }
 
@@ -40,6 +40,7 @@ impl StoredSession {
         let login_options = LoginOptions {
             client_id: stored.client_id,
             resource: stored.resource,
+            is_of_client: stored.is_of_client,
             ..LoginOptions::default()
         };
         Ok(Some(Self {
@@ -112,6 +113,7 @@ impl StoredSession {
             refresh_token: refresh_token.map(text),
             client_id: self.login_options.client_id.clone(),
             resource: self.login_options.resource.clone(),
+            is_of_client: self.login_options.is_of_client,
         };
         let text = Zeroizing::new(serde_json::to_vec_pretty(&stored).unwrap_or_default());
         directory.write(FILE, &text)
@@ -156,6 +158,8 @@ struct Stored {
     client_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     resource: Option<String>,
+    #[serde(default)]
+    is_of_client: bool,
 }
 
 const FILE: &str = "session.json";
@@ -176,6 +180,7 @@ mod tests {
         let login_options = LoginOptions {
             client_id: Some("cli".to_owned()),
             resource: Some("https://api.example".to_owned()),
+            is_of_client: true,
             ..LoginOptions::default()
         };
         let session = StoredSession {

@@ -1,22 +1,48 @@
 //! Access tokens from a file or a variable.
 
-use std::{fs::File, io::Read, path::Path};
+use std::{
+    fmt,
+    fs::File,
+    io::Read,
+    path::{Path, PathBuf},
+};
 
 use zeroize::Zeroizing;
 
 use super::{FileFailure, SettingsRefused};
 use crate::{Secret, input::without_line_end};
 
+/// Where an access token comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TokenSource {
+    /// This file.
+    File(PathBuf),
+    /// The environment variable with this name.
+    Variable(&'static str),
+}
+
+impl fmt::Display for TokenSource {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => path.display().fmt(formatter),
+            Self::Variable(name) => formatter.write_str(name),
+        }
+    }
+}
+
 /// Returns the access token of the file or, without a file, of the variable.
 pub(super) fn gather(
     file: Option<&Path>,
     variable: Option<&(&'static str, Secret)>,
-) -> Result<Option<Secret>, SettingsRefused> {
-    match (file, variable) {
-        (Some(path), _) => token_of_file(path).map(Some),
-        (None, Some((name, token))) => token_of(token.expose(), name).map(Some),
-        (None, None) => Ok(None),
-    }
+) -> Result<Option<(Secret, TokenSource)>, SettingsRefused> {
+    Ok(match (file, variable) {
+        (Some(path), _) => Some((token_of_file(path)?, TokenSource::File(path.to_owned()))),
+        (None, Some((name, token))) => {
+            let token = token_of(token.expose(), name)?;
+            Some((token, TokenSource::Variable(name)))
+        }
+        (None, None) => None,
+    })
 }
 
 /// Reads an access token from a file.

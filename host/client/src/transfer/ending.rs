@@ -51,7 +51,8 @@ impl Losses {
             Error::ProviderUnavailable(_)
             | Error::LoginRefused(_)
             | Error::NotLoggedIn
-            | Error::LoginExpired => true,
+            | Error::LoginExpired
+            | Error::TokenExpired(_) => true,
             _ => false,
         }
     }
@@ -105,6 +106,7 @@ mod tests {
             (refused(404), false),
             (refused(503), true),
             (Error::LoginExpired, true),
+            (Error::TokenExpired("file".to_owned()), true),
             (Error::NotLoggedIn, true),
             (Error::ProviderUnavailable(Box::new(lost())), true),
             (Error::ProviderUnavailable(Box::new(refused(500))), true),

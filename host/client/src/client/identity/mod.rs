@@ -58,6 +58,8 @@ pub struct LoginOptions {
     pub audience: Option<String>,
     /// The resource (RFC 8707).
     pub resource: Option<String>,
+    /// Whether the tokens belong to a client that acts for itself. Revoking them can require its secret.
+    pub is_of_client: bool,
 }
 
 /// A step that a user must take to complete a login.
@@ -157,10 +159,7 @@ impl IdentityProvider<'_> {
                 client_id,
                 client_secret,
             } => {
-                let client = ClientIdentity {
-                    id: client_id,
-                    secret: Some(client_secret),
-                };
+                let client = ClientIdentity::confidential(client_id, client_secret);
                 let mut form = vec![("grant_type", "client_credentials")];
                 form.extend(self.options.requested());
                 (client, form)
@@ -188,26 +187,37 @@ impl IdentityProvider<'_> {
         self.request_tokens(&endpoints, client, form).await
     }
 
-    /// Revokes a login.
-    pub(super) async fn revoke(&self, tokens: &Tokens) -> Result<(), Error> {
+    /// Revokes a login, with the client's secret if the grant has it.
+    pub(super) async fn revoke(&self, tokens: &Tokens, grant: Option<&Grant>) -> Result<(), Error> {
         let endpoints = self.endpoints().await?;
-        match &endpoints.revocation {
+        let revoked = match &endpoints.revocation {
             Revocation::ByTokenId(url) => {
                 let id = tokens.id().ok_or(Error::TokenWithoutId)?;
                 let url = format!("{url}/{id}");
                 let send = || self.transport.delete(&url, &tokens.access_token);
-                self.send(send).await.map(|_| ())
+                self.send(send).await
             }
             Revocation::ByToken(url) => {
+                let client = match grant {
+                    Some(Grant::ClientCredentials {
+                        client_id,
+                        client_secret,
+                    }) => ClientIdentity::confidential(client_id, client_secret),
+                    _ if self.options.is_of_client => return Err(Error::ClientSecretMissing),
+                    _ => self.public_client(),
+                };
                 let (token, hint) = match &tokens.refresh_token {
                     Some(refresh_token) => (refresh_token, "refresh_token"),
                     None => (&tokens.access_token, "access_token"),
                 };
                 let form = [("token", token.expose()), ("token_type_hint", hint)];
-                let client = self.public_client();
-                self.post(&endpoints, url, client, &form).await.map(|_| ())
+                self.post(&endpoints, url, client, &form).await
             }
             Revocation::Unsupported => Err(Error::GrantUnsupported("revocation_endpoint")),
+        };
+        match revoked {
+            Err(Error::LoginRefused(refusal)) => Err(Error::RevocationRefused(refusal)),
+            revoked => revoked.map(|_| ()),
         }
     }
 

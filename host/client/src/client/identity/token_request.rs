@@ -19,6 +19,14 @@ pub(super) struct ClientIdentity<'a> {
     pub(super) secret: Option<&'a Secret>,
 }
 
+impl<'a> ClientIdentity<'a> {
+    /// A client with a secret.
+    pub(super) fn confidential(id: &'a str, secret: &'a Secret) -> Self {
+        let secret = Some(secret);
+        Self { id, secret }
+    }
+}
+
 /// A successful response of the token endpoint.
 #[derive(Deserialize)]
 struct TokenResponse {
