@@ -146,8 +146,8 @@ fn set(shell: &Shell, name: &str) -> Commanded {
     shell.run(&["set", name, "--type", "value", "--value", "v"])
 }
 
-/// Logs in with a code, which a user enters in the scripted browser.
-fn log_in_by_device(node: &Node, shell: &Shell, user: &str) {
+/// Logs in with a code, which a user enters in the scripted browser. Checks the exit status.
+fn log_in_by_device(node: &Node, shell: &Shell, user: &str, expected: i32) {
     let mut running = shell.start(&login(&["--device", "--client-id", "cli"]));
     let lines = BufReader::new(running.stderr.take().unwrap()).lines();
     let mut shown = Vec::new();
@@ -161,7 +161,7 @@ fn log_in_by_device(node: &Node, shell: &Shell, user: &str) {
         shown.push(line);
     }
     let status = running.wait().unwrap();
-    assert!(status.success(), "{shown:?}");
+    assert_eq!(status.code(), Some(expected), "{shown:?}");
 }
 
 #[tokio::test]
@@ -240,7 +240,7 @@ async fn a_user_logs_in_with_a_code_on_another_device() {
         let provider = Provider::start(&node, algorithm);
         let server = provider.server().await;
         let shell = Shell::at(&server);
-        log_in_by_device(&node, &shell, "alice");
+        log_in_by_device(&node, &shell, "alice", 0);
         expect_actor(&shell, "uaa-user:alice");
     }
 }
@@ -253,10 +253,10 @@ async fn users_with_ids_of_clients_do_not_become_clients() {
     let provider = Provider::start(&node, "ES256");
     let server = provider.server().await;
     let shell = Shell::at(&server);
-    log_in_by_device(&node, &shell, "ci");
+    log_in_by_device(&node, &shell, "ci", 0);
     expect_actor(&shell, "uaa-user:ci");
-    // The client through which the user logged in: the token is the same for both.
-    log_in_by_device(&node, &shell, "cli");
+    // The client through which the user logged in: the token is the same for both, and the server refuses it.
+    log_in_by_device(&node, &shell, "cli", 5);
     let claims = session(&shell)["access_token"].clone();
     let claims = claims_of(claims.as_str().unwrap());
     assert_eq!(
