@@ -21,11 +21,12 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), StepFailed> {
     let root = step::workspace();
     let program = if is_release {
         tested::build_with_list(&components, |(variable, value)| {
-            step::run(build().arg("--release").env(variable, value))?;
+            let release = ["--release", "--bin", "keywright"];
+            step::run(build().args(release).env(variable, value))?;
             Ok(root.join("target/release/keywright"))
         })?
     } else {
-        step::run(&mut build())?;
+        step::run(build().arg("--bins"))?;
         root.join("target/debug/keywright")
     };
     let mut server = Command::new(program);
@@ -39,7 +40,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), StepFailed> {
 
 fn build() -> Command {
     let mut cargo = step::cargo();
-    cargo.args(["build", "--locked", "--workspace", "--bins"]);
+    cargo.args(["build", "--locked", "--workspace"]);
     cargo
 }
 
