@@ -98,7 +98,7 @@ impl PostgresConnections {
         statement: Statement,
     ) -> Result<(Vec<Row>, u64), RepositoryFailure> {
         self.in_time(async {
-            let _turn = self.turn(&statement).await?;
+            let _permit = self.permit(&statement).await?;
             let mut attempts = Attempts::new(&self.retries, self.wait_max);
             loop {
                 let mut connection = self.check_out().await?;
@@ -127,7 +127,7 @@ impl PostgresConnections {
             receive(row)
         };
         self.in_time(async {
-            let _turn = self.turn(&statement).await?;
+            let _permit = self.permit(&statement).await?;
             let mut attempts = Attempts::new(&self.retries, self.wait_max);
             loop {
                 let mut connection = self.check_out().await?;
@@ -149,14 +149,14 @@ impl PostgresConnections {
     }
 
     /// Waits until a statement may check out a connection.
-    async fn turn(
+    async fn permit(
         &self,
         statement: &Statement,
     ) -> Result<Option<OwnedSemaphorePermit>, RepositoryFailure> {
         match &self.long_reads {
             Some(long_reads) if !statement.is_short() => {
-                let turn = long_reads.begin().await;
-                turn.map(Some).map_err(repository_failure)
+                let permit = long_reads.begin().await;
+                permit.map(Some).map_err(repository_failure)
             }
             _ => Ok(None),
         }

@@ -134,16 +134,16 @@ impl SqliteReaders {
         read: impl FnOnce(&SqliteConnection) -> sqlx::Result<T> + Send + 'static,
     ) -> Result<T, RepositoryFailure> {
         let checking_out = timeout(self.shared.wait_max, async {
-            let turn = self.shared.long_reads.begin().await?;
-            self.check_out().await.map(|reader| (turn, reader))
+            let permit = self.shared.long_reads.begin().await?;
+            self.check_out().await.map(|reader| (permit, reader))
         });
         let checked_out = checking_out.await.unwrap_or(Err(sqlx::Error::PoolTimedOut));
-        let (turn, mut reader) = checked_out.map_err(repository_failure)?;
+        let (permit, mut reader) = checked_out.map_err(repository_failure)?;
         let interruption = Interruption::default();
         let is_interrupted = Arc::clone(&interruption.0);
         let wait_max = self.shared.wait_max;
         let reading = spawn_blocking(move || {
-            let _turn = turn;
+            let _permit = permit;
             reader.run(|connection| connection.interruptible(wait_max, is_interrupted, read))
         });
         let outcome = reading.await.unwrap_or(Err(sqlx::Error::WorkerCrashed));

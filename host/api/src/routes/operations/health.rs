@@ -101,10 +101,10 @@ impl HealthCheck {
 
     /// Returns the result of a ping that completed after this call.
     async fn ping(&self) -> bool {
-        let asked = Instant::now();
+        let called = Instant::now();
         let mut last_ping = self.last_ping.lock().await;
         match *last_ping {
-            Some((completed, responded)) if completed >= asked => responded,
+            Some((completed, responded)) if completed >= called => responded,
             _ => {
                 let responded = self.repository.ping().await.is_ok();
                 *last_ping = Some((Instant::now(), responded));
