@@ -6,7 +6,7 @@ use crate::workspace;
 
 /// The settings of the section `authentication` below a heading of the guide, without the provider's address.
 pub fn identity_provider_recipe(heading: &str) -> String {
-    let guide = workspace().join("host/server/IDENTITY_PROVIDERS.md");
+    let guide = workspace().join("host/docs/operating/identity-providers.md");
     let guide = fs::read_to_string(guide).unwrap();
     let heading = format!("\n## {heading}\n");
     let (_, below) = guide.split_once(&heading).expect("the guide's heading");

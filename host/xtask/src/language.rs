@@ -42,7 +42,7 @@ mod tests {
     #[test]
     fn texts_avoid_replaced_words() {
         let mut found = Vec::new();
-        for path in tracked_files() {
+        for path in tracked_files().unwrap() {
             if UNCHECKED
                 .iter()
                 .any(|(unchecked, _)| path.starts_with(unchecked))

@@ -3,6 +3,7 @@
 mod bench;
 mod clients;
 mod componentize;
+mod cycles;
 mod dist;
 mod examples;
 mod guests;
@@ -13,6 +14,7 @@ mod programs;
 mod python_environment;
 mod run;
 mod schemathesis;
+mod stats;
 mod step;
 mod test;
 mod tested;
@@ -34,6 +36,7 @@ usage: cargo xtask COMMAND
                              measure requests, alternating with the server of a git revision
   dist [--debug]             write an archive with everything that a server needs to target/dist
   build-guests               build the plugins and the test guests into target/components
+  stats                      print the numbers of lines and files
   golden                     regenerate the golden files from the current build
 ";
 
@@ -49,6 +52,7 @@ fn main() -> ExitCode {
         "bench" => bench::bench(rest),
         "dist" => dist::dist(rest),
         "build-guests" => guests::build(guests::Which::All).and_then(|_| examples::build_all()),
+        "stats" => stats::stats(),
         "golden" => test::refresh_golden_files(),
         _ => {
             eprint!("{USAGE}");

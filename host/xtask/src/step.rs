@@ -2,6 +2,7 @@
 
 use std::{
     fmt::Display,
+    fs,
     path::{Path, PathBuf},
     process::{Command, Stdio},
     thread,
@@ -61,6 +62,11 @@ pub(crate) fn output(command: &mut Command) -> Result<String, StepFailed> {
     String::from_utf8(output.stdout).map_err(|cause| StepFailed::new(shown, cause))
 }
 
+/// Reads a file.
+pub(crate) fn read(path: &Path) -> Result<Vec<u8>, StepFailed> {
+    fs::read(path).map_err(|cause| StepFailed::new(format!("reading {}", path.display()), cause))
+}
+
 /// Returns the cargo that runs this task, in the workspace's root.
 pub(crate) fn cargo() -> Command {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
@@ -97,18 +103,15 @@ const RETRY_PAUSES: [Duration; 3] = [
 ];
 
 /// Returns the files of the workspace that Git does not ignore.
-#[cfg(test)]
-pub(crate) fn tracked_files() -> Vec<PathBuf> {
-    let output = Command::new("git")
-        .args(["ls-files", "--cached", "--others", "--exclude-standard"])
-        .current_dir(workspace())
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "git ls-files failed");
-    String::from_utf8(output.stdout)
-        .unwrap()
-        .lines()
-        .map(|line| Path::new(line).to_owned())
+pub(crate) fn tracked_files() -> Result<Vec<PathBuf>, StepFailed> {
+    let listed = output(Command::new("git").args([
+        "ls-files",
+        "--cached",
+        "--others",
+        "--exclude-standard",
+    ]))?;
+    let paths = listed.lines().map(PathBuf::from);
+    Ok(paths
         .filter(|path| workspace().join(path).is_file())
-        .collect()
+        .collect())
 }

@@ -85,7 +85,7 @@ mod tests {
         "target",
     ];
 
-    const LINES_MAX: usize = 400;
+    const LINES_MAX: usize = 600;
     const FUNCTION_LINES_MAX: usize = 70;
 
     #[test]
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn top_level_contains_only_allowed_files() {
-        let tracked = tracked_files();
+        let tracked = tracked_files().unwrap();
         let top: BTreeSet<_> = tracked
             .iter()
             .filter_map(|path| path.iter().next())
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn no_source_file_has_more_than_400_lines_and_no_function_more_than_70() {
+    fn no_source_file_has_more_than_600_lines_and_no_function_more_than_70() {
         let mut too_long = Vec::new();
         for path in rust_files() {
             let text = fs::read_to_string(step::workspace().join(&path)).unwrap();
@@ -290,6 +290,7 @@ mod tests {
 
     fn rust_files() -> impl Iterator<Item = PathBuf> {
         tracked_files()
+            .unwrap()
             .into_iter()
             .filter(|path| path.extension() == Some("rs".as_ref()))
     }

@@ -20,7 +20,10 @@ mod settings;
 
 pub(crate) use compare::has_line_as_shown;
 
+use std::fs;
+
 use document::Document;
+use keywright_harness::workspace;
 
 #[test]
 fn the_readme_is_correct() {
@@ -28,13 +31,58 @@ fn the_readme_is_correct() {
 }
 
 #[test]
-fn the_operator_guide_is_correct() {
-    replay("host/server/OPERATING.md");
+fn the_page_on_access_is_correct() {
+    replay("host/docs/operating/access.md");
+}
+
+#[test]
+fn the_page_on_the_audit_trail_is_correct() {
+    replay("host/docs/operating/audit.md");
+}
+
+#[test]
+fn the_page_on_back_ups_is_correct() {
+    replay("host/docs/operating/backup.md");
+}
+
+#[test]
+fn the_page_on_certificates_is_correct() {
+    replay("host/docs/operating/certificates.md");
+}
+
+#[test]
+fn the_page_on_the_command_line_is_correct() {
+    replay("host/docs/operating/command-line.md");
+}
+
+#[test]
+fn the_page_on_configuration_is_correct() {
+    replay("host/docs/operating/configure.md");
+}
+
+#[test]
+fn the_page_on_encryption_keys_is_correct() {
+    replay("host/docs/operating/encryption-keys.md");
+}
+
+#[test]
+fn the_page_on_installation_is_correct() {
+    replay("host/docs/operating/install.md");
+}
+
+#[test]
+fn the_page_on_monitoring_is_correct() {
+    replay("host/docs/operating/monitoring.md");
+}
+
+#[test]
+fn the_page_on_plugins_is_correct() {
+    replay("host/docs/operating/plugins.md");
 }
 
 #[test]
 fn the_migration_guide_is_correct() {
-    replay("host/server/MIGRATING.md");
+    replay("host/docs/migrating.md");
 }
 
 #[test]
@@ -45,8 +93,8 @@ fn the_guide_for_plugin_authors_is_correct() {
 /// Blocks without a language, or with an unknown one, would not be tested.
 #[test]
 fn every_block_in_the_documents_has_a_tested_language() {
-    for name in DOCUMENTS {
-        for block in Document::read(name).blocks {
+    for name in documents() {
+        for block in Document::read(&name).blocks {
             assert!(
                 ["console", "toml", "text"].contains(&block.language.as_str()),
                 "{name}:{}: {:?}",
@@ -65,14 +113,24 @@ fn replay(name: &str) {
     }
 }
 
-const DOCUMENTS: [&str; 9] = [
-    "README.md",
-    "host/README.md",
-    "host/docs/architecture.md",
-    "host/docs/decisions/storage.md",
-    "host/server/IDENTITY_PROVIDERS.md",
-    "host/server/OPERATING.md",
-    "host/server/MIGRATING.md",
-    "plugins/README.md",
-    "plugins/SHIPPED.md",
-];
+/// Returns the paths of the documents with commands, settings or links.
+fn documents() -> Vec<String> {
+    let mut documents: Vec<_> = [
+        "README.md",
+        "host/README.md",
+        "plugins/README.md",
+        "plugins/REFERENCE.md",
+        "plugins/SHIPPED.md",
+    ]
+    .map(str::to_owned)
+    .into();
+    for folder in ["host/docs", "host/docs/operating", "host/docs/decisions"] {
+        for file in fs::read_dir(workspace().join(folder)).unwrap() {
+            let name = file.unwrap().file_name().into_string().unwrap();
+            if name.ends_with(".md") {
+                documents.push(format!("{folder}/{name}"));
+            }
+        }
+    }
+    documents
+}

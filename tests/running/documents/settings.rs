@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::{DOCUMENTS, document::Document};
+use super::{document::Document, documents};
 use crate::layout::Layout;
 
 #[test]
@@ -17,8 +17,8 @@ fn settings_in_the_documents_are_valid() {
     fs::write(layout.path("etc/keywright/registry.password"), "password\n").unwrap();
     let variables = [("OLDEST_ENCRYPTION_PASSWORD", "correct horse battery staple")];
     let mut count = 0;
-    for name in DOCUMENTS {
-        for block in Document::read(name).blocks {
+    for name in documents() {
+        for block in Document::read(&name).blocks {
             if block.language == "toml" {
                 count += 1;
                 layout.write_configuration(&with(&layout, &block.text));

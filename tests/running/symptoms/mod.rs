@@ -13,14 +13,14 @@ use crate::documents::has_line_as_shown;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn start_up_errors_match_the_guide() {
-    for symptom in symptoms("### The server does not start") {
+    for symptom in symptoms("## The server does not start") {
         symptom.must_be_in(&start::provoke(&symptom.text).await);
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn error_responses_match_the_guide() {
-    for symptom in symptoms("### Requests are refused") {
+    for symptom in symptoms("## Requests are refused") {
         let answer = request::provoke(&symptom.text).await;
         let status = answer.status.to_string();
         assert!(
@@ -34,14 +34,14 @@ async fn error_responses_match_the_guide() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn log_warnings_match_the_guide() {
-    for symptom in symptoms("### The log warns") {
+    for symptom in symptoms("## Warnings in the log") {
         symptom.must_be_in(&log::provoke(&symptom.text).await);
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn command_line_errors_match_the_guide() {
-    for symptom in symptoms("### The command line says") {
+    for symptom in symptoms("## Messages of the command line") {
         let ended = client::provoke(&symptom.text).await;
         let status = ended.status.unwrap().to_string();
         assert!(
@@ -69,7 +69,8 @@ impl Symptom {
 
 /// Returns the rows of the table below a heading.
 fn symptoms(heading: &str) -> Vec<Symptom> {
-    let guide = fs::read_to_string(workspace().join("host/server/OPERATING.md")).unwrap();
+    let guide =
+        fs::read_to_string(workspace().join("host/docs/operating/troubleshooting.md")).unwrap();
     let lines = guide.lines().skip_while(|line| *line != heading).skip(1);
     let lines = lines.take_while(|line| !line.starts_with('#'));
     let symptoms: Vec<_> = lines.filter_map(symptom).collect();

@@ -9,32 +9,22 @@ use super::schema::{CHOSEN_NAME, Holds, joined, members, schema};
 /// Returns the configuration reference.
 pub(crate) fn reference() -> String {
     let mut text = INTRODUCTION.to_owned();
-    add_section(&mut text, &schema(), "", Overridable::EachSetting);
+    add_section(&mut text, &schema(), "");
     text
 }
 
-/// How environment variables override a section.
-#[derive(Clone, Copy)]
-enum Overridable {
-    /// Each setting has a variable.
-    EachSetting,
-    /// The section is an item of a list, which can only be overridden as a whole.
-    ListOnly,
-}
-
 /// Adds the settings of a section, then its subsections.
-fn add_section(text: &mut String, section: &Value, name: &str, overridable: Overridable) {
+fn add_section(text: &mut String, section: &Value, name: &str) {
     let is_value = |schema: &Value| matches!(Holds::of(schema), Holds::Value);
     let required = section.get("required").and_then(Value::as_array);
-    for (member, schema) in members(section).filter(|(_, schema)| is_value(schema)) {
-        let is_required = required.is_some_and(|names| names.iter().any(|name| name == member));
-        add_setting(
-            text,
-            schema,
-            &joined(name, member),
-            is_required,
-            overridable,
-        );
+    let mut settings = members(section).filter(|(_, schema)| is_value(schema));
+    if let Some(first) = settings.next() {
+        text.push_str(TABLE_HEAD);
+        for (setting, schema) in std::iter::once(first).chain(settings) {
+            let is_required =
+                required.is_some_and(|names| names.iter().any(|name| name == setting));
+            add_setting(text, schema, setting, is_required);
+        }
     }
     for (member, schema) in members(section) {
         let name = joined(name, member);
@@ -42,47 +32,37 @@ fn add_section(text: &mut String, section: &Value, name: &str, overridable: Over
             Holds::Value => {}
             Holds::Section => {
                 add_heading(text, &format!("[{name}]"), schema);
-                add_section(text, schema, &name, overridable);
+                add_section(text, schema, &name);
             }
             Holds::NamedSections(each) => {
                 let name = joined(&name, CHOSEN_NAME);
                 add_heading(text, &format!("[{name}]"), schema);
-                add_section(text, each, &name, overridable);
+                add_section(text, each, &name);
             }
             Holds::ListOfSections(each) => {
                 add_heading(text, &format!("[[{name}]]"), schema);
                 let variable = variable(&name);
                 // Writing to a string does not fail.
                 let _ = writeln!(text, "\nThe whole list in the environment: `{variable}`");
-                add_section(text, each, &format!("{name}[]"), Overridable::ListOnly);
+                add_section(text, each, &format!("{name}[]"));
             }
         }
     }
 }
 
+const TABLE_HEAD: &str = "\n| Setting | Value | Default | Meaning |\n|---|---|---|---|\n";
+
 fn add_heading(text: &mut String, heading: &str, schema: &Value) {
     let _ = writeln!(text, "\n## `{heading}`\n\n{}", description(schema));
 }
 
-fn add_setting(
-    text: &mut String,
-    schema: &Value,
-    name: &str,
-    is_required: bool,
-    overridable: Overridable,
-) {
-    let _ = write!(text, "\n### `{name}`\n\n{}", kind(schema, name));
-    match schema.get("default") {
-        Some(default) => {
-            let _ = write!(text, " · default `{default}`");
-        }
-        None if is_required => text.push_str(" · required"),
-        None => text.push_str(" · not set by default"),
-    }
-    if let Overridable::EachSetting = overridable {
-        let _ = write!(text, " · `{}`", variable(name));
-    }
-    let _ = writeln!(text, "\n\n{}", description(schema));
+fn add_setting(text: &mut String, schema: &Value, name: &str, is_required: bool) {
+    let default = match schema.get("default") {
+        Some(default) => format!("`{default}`"),
+        None if is_required => "required".to_owned(),
+        None => String::new(),
+    };
+    let mut meaning = description(schema);
     let listed = |keyword| {
         let of_items = || schema.get("items")?.get(keyword);
         schema
@@ -92,11 +72,12 @@ fn add_setting(
     };
     let (values, meanings) = (listed("enum"), listed("enumDescriptions"));
     if let (Some(values), Some(meanings)) = (values, meanings) {
-        text.push('\n');
-        for (value, meaning) in values.iter().zip(meanings) {
-            let _ = writeln!(text, "- `{value}`: {}", on_one_line(meaning));
+        for (value, text) in values.iter().zip(meanings) {
+            let _ = write!(meaning, " `{value}`: {}", on_one_line(text));
         }
     }
+    let cells = [kind(schema, name), default, meaning].map(|cell| cell.replace('|', "\\|"));
+    let _ = writeln!(text, "| `{name}` | {} |", cells.join(" | "));
 }
 
 /// Returns the type of a setting, with its unit and bounds.
@@ -106,7 +87,7 @@ fn kind(schema: &Value, name: &str) -> String {
     }
     match schema.get("type").and_then(Value::as_str) {
         Some("array") => match schema.get("items").map(|item| kind(item, name)) {
-            Some(item) if item == ONE_OF_VALUES => "list of the values below".to_owned(),
+            Some(item) if item == ONE_OF_VALUES => "list of these values".to_owned(),
             Some(item) => format!("list of {item}s"),
             None => "list".to_owned(),
         },
@@ -118,7 +99,7 @@ fn kind(schema: &Value, name: &str) -> String {
     }
 }
 
-const ONE_OF_VALUES: &str = "one of the values below";
+const ONE_OF_VALUES: &str = "one of these values";
 
 /// Returns the unit of a number, which is part of its name.
 fn unit(name: &str) -> &'static str {
@@ -155,9 +136,9 @@ pub(crate) fn variable(name: &str) -> String {
 
 fn description(schema: &Value) -> String {
     let text = schema.get("description").and_then(Value::as_str);
-    let paragraphs = text.unwrap_or_default().split("\n\n");
-    let paragraphs: Vec<_> = paragraphs.map(|text| text.replace('\n', " ")).collect();
-    paragraphs.join("\n\n")
+    text.unwrap_or_default()
+        .replace("\n\n", " ")
+        .replace('\n', " ")
 }
 
 fn on_one_line(text: &Value) -> String {
@@ -172,8 +153,9 @@ Generated from the code by `cargo xtask golden`. `keywright config-reference` pr
 `keywright serve --config FILE` reads one TOML file. `keywright check-config FILE` checks one without starting the server.
 
 - Relative paths are relative to the file's folder.
-- Settings with an environment variable next to them can be overridden by it. Its value is a TOML value, but strings need no
-  quotes. Replace `NAME` in a setting and its variable with a name of your choice.
+- An environment variable overrides each setting, except settings in lists: `KEYWRIGHT_SERVER__TLS__CERTIFICATE` overrides
+  `certificate` in the section `server.tls`. Its value is a TOML value, but strings need no quotes.
+- `NAME` in a section and in its variables represents a name of your choice.
 - The file contains no secrets: settings name the file or environment variable that contains a secret.
 - Unknown settings are rejected, and so are environment variables that start with `KEYWRIGHT_` and match no setting.
   `KEYWRIGHT_LOG` overrides `log.filter`.
@@ -187,29 +169,31 @@ mod tests {
 
     #[test]
     fn the_golden_reference_matches_the_code() {
-        let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("CONFIGURATION.md");
+        let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/configuration.md");
         if std::env::var_os("KEYWRIGHT_REFRESH_GOLDEN_FILES").is_some() {
             fs::write(&golden, reference()).unwrap();
         }
         let kept = fs::read_to_string(&golden).unwrap_or_default();
         assert!(
             kept == reference(),
-            "host/server/CONFIGURATION.md does not match the code; run `cargo xtask golden` and review the difference"
+            "host/docs/configuration.md does not match the code; run `cargo xtask golden` and review the difference"
         );
     }
 
     #[test]
-    fn a_setting_has_its_bounds_default_and_variable() {
+    fn a_setting_has_its_bounds_and_default() {
         let text = reference();
         for part in [
-            "### `server.connections_max`\n\nwhole number from 1 to 1000000 · default `4096` · `KEYWRIGHT_SERVER__CONNECTIONS_MAX`\n\n",
-            "### `server.tls.certificate`\n\nstring · required · `KEYWRIGHT_SERVER__TLS__CERTIFICATE`\n\n",
-            "whole number of seconds from 1 to 3600 · default `10` · `KEYWRIGHT_SERVER__HANDSHAKE_SECONDS_MAX`",
-            "whole number of milliseconds from 10 to 600000 · default `30000` · `KEYWRIGHT_GENERATORS__NAME__LIMITS__DEADLINE_MS`",
-            "one of the values below · default `\"json\"` · `KEYWRIGHT_AUDIT__FORMAT`",
-            "- `\"cef\"`: The Common Event Format",
+            "| `connections_max` | whole number from 1 to 1000000 | `4096` | ",
+            "## `[server.tls]`\n",
+            "| `certificate` | string | required | ",
+            "| `handshake_seconds_max` | whole number of seconds from 1 to 3600 | `10` | ",
+            "| `deadline_ms` | whole number of milliseconds from 10 to 600000 | `30000` | ",
+            "| `format` | one of these values | `\"json\"` | ",
+            " `\"cef\"`: The Common Event Format",
             "## `[[encryption.keys]]`",
-            "### `encryption.keys[].provider`\n\none of the values below · required\n",
+            "The whole list in the environment: `KEYWRIGHT_ENCRYPTION__KEYS`",
+            "| `provider` | one of these values | required | ",
         ] {
             assert!(text.contains(part), "{part}\nis not in\n{text}");
         }

@@ -106,7 +106,7 @@ mod tests {
                 bytes: vec![7; 100_000],
             },
             ArchivedFile::plain("README.md", b"read".to_vec()),
-            ArchivedFile::plain("host/server/OPERATING.md", b"read on".to_vec()),
+            ArchivedFile::plain("host/docs/limits.md", b"read on".to_vec()),
             ArchivedFile::plain("plugins/a.wasm", b"a".to_vec()),
         ]
     }
@@ -136,7 +136,7 @@ mod tests {
         let expected = [
             ("k-1/bin/", 0o755),
             ("k-1/host/", 0o755),
-            ("k-1/host/server/", 0o755),
+            ("k-1/host/docs/", 0o755),
             ("k-1/packaging/", 0o755),
             ("k-1/packaging/var-lib/", 0o755),
             ("k-1/packaging/var-lib/keywright/", 0o755),
@@ -144,7 +144,7 @@ mod tests {
             ("k-1/README.md", 0o644),
             ("k-1/SHA256SUMS", 0o644),
             ("k-1/bin/keywright", 0o755),
-            ("k-1/host/server/OPERATING.md", 0o644),
+            ("k-1/host/docs/limits.md", 0o644),
             ("k-1/plugins/a.wasm", 0o644),
             ("k-1/plugins/b.wasm", 0o644),
         ];

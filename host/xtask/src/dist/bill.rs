@@ -10,9 +10,8 @@ use serde_json::{Value, json};
 use super::{
     archive::digest,
     graph::{Graph, Package},
-    output,
 };
-use crate::step::StepFailed;
+use crate::step::{StepFailed, output};
 
 /// Creates the bill of materials of the first graph's program and the other graphs. The time is in seconds since 1970.
 pub(super) fn bill(graphs: &[&Graph], mtime: u64) -> Result<Vec<u8>, StepFailed> {

@@ -1,11 +1,10 @@
 //! The contents of an archive.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use super::read;
 use crate::{
     guests::SHIPPED,
-    step::{self, StepFailed},
+    step::{self, StepFailed, read},
 };
 
 /// The generated files of an archive.
@@ -52,8 +51,8 @@ impl Parts<'_> {
             files.push(ArchivedFile::plain(&format!("plugins/{name}"), bytes));
         }
         files.extend(self.shell);
-        for path in DOCUMENTS {
-            files.push(ArchivedFile::plain(path, read(&root.join(path))?));
+        for path in documents()? {
+            files.push(ArchivedFile::plain(&path, read(&root.join(&path))?));
         }
         for name in PACKAGED {
             let bytes = read(&root.join(PACKAGING).join(name))?;
@@ -82,13 +81,9 @@ pub(super) const EMPTY_FOLDER: &str = "packaging/var-lib/keywright/";
 
 const LICENCES: &str = "THIRD-PARTY.txt";
 
-/// The documents, with the same paths as in the workspace, so that links between them work.
-const DOCUMENTS: &[&str] = &[
+/// Files in the archive that are not Markdown but belong to the documents.
+const ATTACHMENTS: [&str; 10] = [
     "LICENSE",
-    "README.md",
-    "examples/age-generator/README.md",
-    "examples/kms-server/README.md",
-    "examples/kubernetes/README.md",
     "examples/kubernetes/application.yaml",
     "examples/kubernetes/ca.yaml",
     "examples/kubernetes/client.yaml",
@@ -96,34 +91,21 @@ const DOCUMENTS: &[&str] = &[
     "examples/kubernetes/namespace.yaml",
     "examples/kubernetes/store.yaml",
     "examples/kubernetes/token.yaml",
-    "examples/passphrase-generator/README.md",
-    "examples/totp-generator/README.md",
-    "examples/uuid-generator/README.md",
-    "examples/wireguard-generator/README.md",
     "host/api/openapi.json",
-    "host/README.md",
-    "host/docs/architecture.md",
-    "host/docs/contributing.md",
-    "host/docs/databases.md",
-    "host/docs/decisions/client.md",
-    "host/docs/decisions/cryptography.md",
-    "host/docs/decisions/http.md",
-    "host/docs/decisions/plugins.md",
-    "host/docs/decisions/process.md",
-    "host/docs/decisions/storage.md",
-    "host/docs/limits.md",
-    "host/docs/metrics.md",
     "host/kms/key_management.proto",
-    "host/server/CONFIGURATION.md",
-    "host/server/MIGRATING.md",
-    "host/server/IDENTITY_PROVIDERS.md",
-    "host/server/OPERATING.md",
-    "migrations/README.md",
-    "plugins/README.md",
-    "plugins/SHIPPED.md",
-    "tests/README.md",
-    "wit/README.md",
 ];
+
+/// Returns the paths of the documents, the same as in the workspace, so that links between them work.
+fn documents() -> Result<Vec<String>, StepFailed> {
+    let is_document = |path: &PathBuf| {
+        path.extension().is_some_and(|end| end == "md")
+            && !path.starts_with("host/author/templates")
+            && !path.starts_with("tests/keys")
+    };
+    let pages = step::tracked_files()?.into_iter().filter(is_document);
+    let pages = pages.filter_map(|path| path.into_os_string().into_string().ok());
+    Ok(pages.chain(ATTACHMENTS.map(str::to_owned)).collect())
+}
 
 /// The folder of the packaging files in the workspace.
 const PACKAGING: &str = "host/server/packaging";
@@ -160,8 +142,9 @@ mod tests {
     fn links_in_documents_point_to_files_in_the_archive() {
         let root = step::workspace();
         let mut links = 0;
-        let is_linking = |path: &&&str| Path::new(path).extension().is_some_and(|end| end == "md");
-        for document in DOCUMENTS.iter().filter(is_linking) {
+        let documents = documents().unwrap();
+        let is_linking = |path: &&String| path.ends_with(".md");
+        for document in documents.iter().filter(is_linking) {
             let text = fs::read_to_string(root.join(document)).unwrap();
             for target in text.split("](").skip(1) {
                 let (target, _) = target.split_once(')').unwrap();
@@ -170,14 +153,11 @@ mod tests {
                     continue;
                 }
                 let linked = resolved(document, path);
-                assert!(
-                    DOCUMENTS.contains(&linked.as_str()),
-                    "{document} links to {linked}"
-                );
+                assert!(documents.contains(&linked), "{document} links to {linked}");
                 links += 1;
             }
         }
-        assert!(links > DOCUMENTS.len(), "{links}");
+        assert!(links > documents.len(), "{links}");
     }
 
     /// Resolves a link in a document to a path from the root.
@@ -211,7 +191,7 @@ mod tests {
             let (_, sources) = words.split_last().unwrap();
             for source in sources {
                 let is_archived = [PROGRAM, BILL, LICENCES, "plugins", VAR_LIB].contains(source)
-                    || DOCUMENTS.contains(source);
+                    || documents().unwrap().iter().any(|path| path == source);
                 assert!(is_archived, "{source}");
             }
         }

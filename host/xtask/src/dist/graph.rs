@@ -7,10 +7,9 @@ use std::{
 
 use serde_json::Value;
 
-use super::output;
 use crate::{
     guests::{PLUGIN_PREFIX, SHIPPED},
-    step::{self, StepFailed},
+    step::{self, StepFailed, output},
     wasm_target::WASM_TARGET,
 };
 

@@ -135,11 +135,6 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), StepFailed> {
         .map_err(|cause| StepFailed::new(format!("writing {}", path.display()), cause))
 }
 
-/// Reads a file.
-fn read(path: &Path) -> Result<Vec<u8>, StepFailed> {
-    fs::read(path).map_err(|cause| StepFailed::new(format!("reading {}", path.display()), cause))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

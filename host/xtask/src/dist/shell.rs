@@ -2,8 +2,8 @@
 
 use std::{fs, path::Path, process::Command};
 
-use super::{contents::ArchivedFile, output, read};
-use crate::step::{self, StepFailed};
+use super::contents::ArchivedFile;
+use crate::step::{self, StepFailed, output, read};
 
 /// Returns the manual pages and completions, written by the program.
 pub(super) fn files(program: &Path) -> Result<Vec<ArchivedFile>, StepFailed> {

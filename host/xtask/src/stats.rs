@@ -1,0 +1,48 @@
+//! `cargo xtask stats`: the size of the workspace.
+
+use std::{fs, path::Path};
+
+use crate::step::{self, StepFailed};
+
+/// Prints the numbers of lines and files.
+pub(crate) fn stats() -> Result<(), StepFailed> {
+    let mut lines = Lines::default();
+    let mut files = 0;
+    for path in step::tracked_files()? {
+        if path.extension() != Some("rs".as_ref()) {
+            continue;
+        }
+        let text = fs::read_to_string(step::workspace().join(&path))
+            .map_err(|cause| StepFailed::new(path.display(), cause))?;
+        files += 1;
+        lines.add(&path, &text);
+    }
+    println!("production lines  {}", lines.production);
+    println!("test lines        {}", lines.tests);
+    println!("Rust files        {files}");
+    Ok(())
+}
+
+/// Lines of Rust.
+#[derive(Default)]
+struct Lines {
+    production: usize,
+    tests: usize,
+}
+
+impl Lines {
+    /// Counts a file. A module `tests` at its end and everything in `tests` folders are tests.
+    fn add(&mut self, path: &Path, text: &str) {
+        let lines = text.lines().count();
+        let is_test = path
+            .iter()
+            .any(|part| part == "tests" || part == "tests.rs");
+        let production = match text.split_once("#[cfg(test)]\nmod tests {") {
+            _ if is_test => 0,
+            Some((code, _)) => code.lines().count(),
+            None => lines,
+        };
+        self.production += production;
+        self.tests += lines - production;
+    }
+}
