@@ -60,7 +60,7 @@ fn add_setting(text: &mut String, schema: &Value, name: &str, is_required: bool)
     let default = match schema.get("default") {
         Some(default) => format!("`{default}`"),
         None if is_required => "required".to_owned(),
-        None => String::new(),
+        None => "not set".to_owned(),
     };
     let mut meaning = description(schema);
     let listed = |keyword| {
