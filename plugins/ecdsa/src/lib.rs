@@ -3,10 +3,7 @@
 //! - [`generate`]: the parameters and the key pair. Pure, so it is tested natively.
 //! - [`recover`]: the parameters to regenerate a stored key pair.
 //! - [`curve`]: the supported curves.
-//! - `component`: the WIT bindings, only for `wasm32`.
 
-#[cfg(target_arch = "wasm32")]
-mod component;
 pub mod curve;
 pub mod generate;
 pub mod recover;
@@ -20,3 +17,16 @@ pub const VALUE_SCHEMA: &str = include_str!("value.schema.json");
 /// The minimum number of random bits in a key pair on the default curve, P-256: the order of its group is slightly below 2 to the
 /// power of 256.
 pub const ENTROPY_BITS_MIN: u32 = 255;
+
+#[cfg(target_arch = "wasm32")]
+keywright_plugin_support::generator_component! {
+    credential_type: "ecdsa",
+    summary: "ECDSA key pairs, in SSH format or as PKCS#8",
+    parameters_schema: PARAMETERS_SCHEMA,
+    value_schema: VALUE_SCHEMA,
+    entropy_bits_min: ENTROPY_BITS_MIN,
+    generate: generate::generate,
+    normalize: generate::normalize,
+    accept: (|value: &str, settings: &str, _: &mut _| keywright_plugin_support::KeyPair::accept(value, settings)),
+    recover: recover::recover,
+}

@@ -2,10 +2,7 @@
 //!
 //! - [`generate`]: the parameters and the key pair. Pure, so it is tested natively.
 //! - [`recover`]: the parameters to regenerate a stored key pair.
-//! - `component`: the WIT bindings, only for `wasm32`.
 
-#[cfg(target_arch = "wasm32")]
-mod component;
 pub mod generate;
 pub mod recover;
 
@@ -17,3 +14,16 @@ pub const VALUE_SCHEMA: &str = include_str!("value.schema.json");
 
 /// The number of random bits in a key pair: the bits of the secret key.
 pub const ENTROPY_BITS_MIN: u32 = 256;
+
+#[cfg(target_arch = "wasm32")]
+keywright_plugin_support::generator_component! {
+    credential_type: "ed25519",
+    summary: "Ed25519 key pairs, in SSH format or as PKCS#8",
+    parameters_schema: PARAMETERS_SCHEMA,
+    value_schema: VALUE_SCHEMA,
+    entropy_bits_min: ENTROPY_BITS_MIN,
+    generate: generate::generate,
+    normalize: generate::normalize,
+    accept: (|value: &str, settings: &str, _: &mut _| keywright_plugin_support::KeyPair::accept(value, settings)),
+    recover: recover::recover,
+}

@@ -1,7 +1,6 @@
 //! Generates passphrases: random words from a list.
 //!
 //! - [`generate`]: the parameters, the passphrase, and the check of passphrases that callers set. Pure, so it is tested natively.
-//! - `component`: the WIT bindings, only for `wasm32`.
 //!
 //! The list, `words.txt`, is the EFF's "long" list for random passphrases, by Joseph Bonneau (Electronic Frontier Foundation,
 //! 2016, <https://www.eff.org/dice>), under the licence Creative Commons Attribution 3.0 United States
@@ -9,8 +8,6 @@
 //!
 //! A passphrase that was set can't be regenerated, so the plugin has no `recoverer`.
 
-#[cfg(target_arch = "wasm32")]
-mod component;
 pub mod generate;
 
 /// The JSON Schema of the parameters.
@@ -22,3 +19,15 @@ pub const VALUE_SCHEMA: &str = include_str!("value.schema.json");
 /// The minimum number of random bits in a passphrase with default parameters: six words from a list of 7,776, with 12.925 bits
 /// each.
 pub const ENTROPY_BITS_MIN: u32 = 77;
+
+#[cfg(target_arch = "wasm32")]
+keywright_plugin_support::generator_component! {
+    credential_type: "passphrase",
+    summary: "Random words from a list",
+    parameters_schema: PARAMETERS_SCHEMA,
+    value_schema: VALUE_SCHEMA,
+    entropy_bits_min: ENTROPY_BITS_MIN,
+    generate: generate::generate,
+    normalize: generate::normalize,
+    accept: (|value: &str, settings: &str, _: &mut _| generate::accept(value, settings)),
+}

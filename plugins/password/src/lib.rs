@@ -1,12 +1,9 @@
 //! Generates passwords: random text with at least one character of each requested character set.
 //!
 //! - [`generate`]: the parameters, the password, and the check of passwords that callers set. Pure, so it is tested natively.
-//! - `component`: the WIT bindings, only for `wasm32`.
 //!
 //! A password that was set can't be regenerated, so the plugin has no `recoverer`.
 
-#[cfg(target_arch = "wasm32")]
-mod component;
 pub mod generate;
 
 /// The JSON Schema of the parameters.
@@ -18,3 +15,15 @@ pub const VALUE_SCHEMA: &str = include_str!("value.schema.json");
 /// The minimum number of random bits in a password with default parameters: 27 of its 30 characters are chosen from 62, the other
 /// three from their own sets.
 pub const ENTROPY_BITS_MIN: u32 = 160;
+
+#[cfg(target_arch = "wasm32")]
+keywright_plugin_support::generator_component! {
+    credential_type: "password",
+    summary: "Random passwords",
+    parameters_schema: PARAMETERS_SCHEMA,
+    value_schema: VALUE_SCHEMA,
+    entropy_bits_min: ENTROPY_BITS_MIN,
+    generate: generate::generate,
+    normalize: generate::normalize,
+    accept: (|value: &str, settings: &str, _: &mut _| generate::accept(value, settings)),
+}

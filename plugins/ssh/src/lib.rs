@@ -2,13 +2,10 @@
 //!
 //! - [`generate`]: the parameters and the key pair. Pure, so it is tested natively.
 //! - [`recover`]: the parameters to regenerate a stored key pair.
-//! - `component`: the WIT bindings, only for `wasm32`.
 //!
 //! Build it with `-C target-feature=+wide-arithmetic,+simd128`: without these features, big-number arithmetic is about nine
 //! times slower.
 
-#[cfg(target_arch = "wasm32")]
-mod component;
 pub mod generate;
 pub mod recover;
 
@@ -21,3 +18,16 @@ pub const VALUE_SCHEMA: &str = include_str!("value.schema.json");
 /// The minimum number of random bits in a key pair of the default length: all bits of both primes except the first two and the
 /// last bit of each.
 pub const ENTROPY_BITS_MIN: u32 = 2042;
+
+#[cfg(target_arch = "wasm32")]
+keywright_plugin_support::generator_component! {
+    credential_type: "ssh",
+    summary: "RSA key pairs in SSH format",
+    parameters_schema: PARAMETERS_SCHEMA,
+    value_schema: VALUE_SCHEMA,
+    entropy_bits_min: ENTROPY_BITS_MIN,
+    generate: generate::generate,
+    normalize: generate::normalize,
+    accept: (|value: &str, settings: &str, _: &mut _| keywright_plugin_support::KeyPair::accept(value, settings)),
+    recover: recover::recover,
+}

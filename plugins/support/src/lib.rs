@@ -1,12 +1,10 @@
-//! What the shipped plugins share, without a word of WIT: reading a JSON object strictly, the errors of a plugin, the
-//! host's randomness as a random number generator, the rules of passwords and RSA key lengths, and the forms of key pairs.
+//! Shared code of the shipped plugins: a strict reader for JSON objects, the errors of a plugin, a random number generator on the
+//! host's randomness, the rules for passwords and RSA key lengths, and the formats of key pairs.
 //!
-//! Everything here is pure, so it is tested natively. A plugin's `component.rs` ties it to the bindings of its world;
-//! [`wit_failure!`] writes the conversion of the errors there.
+//! Functions and types are pure, so they are tested natively. [`generator_component!`] exports a plugin's functions through WIT.
 
 mod component;
 mod failure;
-mod json;
 mod key_length;
 mod key_pair;
 mod members;
@@ -15,10 +13,9 @@ mod random;
 mod recovered;
 
 pub use failure::{Failure, Violation};
-pub use json::{canonical, written};
 pub use key_length::KeyLength;
 pub use key_pair::{KeyFormat, KeyPair, ssh_fingerprint, take_ssh_comment};
-pub use members::{Members, no_settings};
+pub use members::{Members, canonical, no_settings, written};
 pub use password::PasswordRules;
 pub use random::HostRandom;
 pub use recovered::Recovered;

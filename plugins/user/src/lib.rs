@@ -3,12 +3,9 @@
 //! - [`generate`]: the parameters, the user, and the check of users that callers set. Pure, so it is tested natively.
 //! - [`recover`]: the parameters to regenerate a stored user.
 //! - [`hash`]: the hash of a password.
-//! - `component`: the WIT bindings, only for `wasm32`.
 //!
 //! The salt is generated once and stored in the hash, so each read of a version returns the same hash.
 
-#[cfg(target_arch = "wasm32")]
-mod component;
 pub mod generate;
 pub mod hash;
 pub mod recover;
@@ -22,3 +19,16 @@ pub const VALUE_SCHEMA: &str = include_str!("value.schema.json");
 /// The minimum number of random bits in a user with default parameters: the bits of the password, without those of the name and
 /// the salt.
 pub const ENTROPY_BITS_MIN: u32 = 160;
+
+#[cfg(target_arch = "wasm32")]
+keywright_plugin_support::generator_component! {
+    credential_type: "user",
+    summary: "Users with a random password and its hash",
+    parameters_schema: PARAMETERS_SCHEMA,
+    value_schema: VALUE_SCHEMA,
+    entropy_bits_min: ENTROPY_BITS_MIN,
+    generate: generate::generate,
+    normalize: generate::normalize,
+    accept: generate::accept,
+    recover: recover::recover,
+}
