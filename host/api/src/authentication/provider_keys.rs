@@ -9,21 +9,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use async_trait::async_trait;
 use tokio::sync::{Mutex, Semaphore};
 
-use super::trusted_keys::TrustedKeys;
+use super::{identity_provider::IdentityProvider, trusted_keys::TrustedKeys};
 use crate::response::error_chain;
-
-/// A source of published keys.
-#[async_trait]
-pub(super) trait IdentityProvider: Send + Sync {
-    /// Returns the current keys and the issuer of tokens.
-    ///
-    /// # Errors
-    /// If the provider is unavailable, or its response is invalid.
-    async fn keys(&self) -> Result<TrustedKeys, Box<dyn std::error::Error + Send + Sync>>;
-}
 
 /// The keys of one provider.
 ///
@@ -167,11 +156,12 @@ const WAITING_MAX: usize = 64;
 
 #[cfg(test)]
 mod tests {
-    use std::sync::LazyLock;
-    use std::sync::atomic::AtomicUsize;
+    use std::sync::{LazyLock, atomic::AtomicUsize};
+
+    use async_trait::async_trait;
 
     use super::*;
-    use crate::authentication::{test_key::TestKey, trusted_keys::TrustedKey};
+    use crate::authentication::{trusted_keys::TrustedKey, verification_key::test_key::TestKey};
 
     static KEY: LazyLock<TestKey> = LazyLock::new(TestKey::generate);
 

@@ -9,9 +9,9 @@ use aws_lc_rs::digest::{SHA256, digest};
 use chrono::{DateTime, Utc};
 
 use super::{
-    Identity, TokenRefused, TokenRules,
-    claims::{CheckedToken, Claims},
-    signed_token::{KeyWanted, SignedToken},
+    identity::Identity,
+    token::{CheckedToken, Claims, KeyWanted, SignedToken, TokenRefused},
+    token_rules::TokenRules,
     verification_key::VerificationKey,
 };
 
@@ -151,7 +151,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::authentication::test_key::TestKey;
+    use crate::authentication::verification_key::test_key::TestKey;
 
     static KEY: LazyLock<TestKey> = LazyLock::new(TestKey::generate);
 

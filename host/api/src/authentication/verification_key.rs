@@ -173,6 +173,41 @@ const UNCOMPRESSED_POINT: u8 = 4;
 /// The length of a P-256 coordinate, in bytes.
 const COORDINATE_BYTES: usize = 32;
 
+/// A signing key for tests.
+#[cfg(test)]
+pub(super) mod test_key {
+    use aws_lc_rs::{
+        rand::SystemRandom,
+        signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair},
+    };
+    use serde_json::{Value, json};
+
+    use super::{Engine, URL_SAFE_NO_PAD, VerificationKey};
+
+    /// A P-256 key, which is fast to generate.
+    pub(crate) struct TestKey(EcdsaKeyPair);
+
+    impl TestKey {
+        pub(crate) fn generate() -> Self {
+            Self(EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING).unwrap())
+        }
+
+        pub(crate) fn verification_key(&self) -> VerificationKey {
+            let point = self.0.public_key().as_ref();
+            let coordinate = |from: usize| URL_SAFE_NO_PAD.encode(&point[from..from + 32]);
+            VerificationKey::of_p256_coordinates(&coordinate(1), &coordinate(33)).unwrap()
+        }
+
+        pub(crate) fn sign(&self, claims: &Value) -> String {
+            let part = |json: &Value| URL_SAFE_NO_PAD.encode(json.to_string());
+            let message = format!("{}.{}", part(&json!({"alg": "ES256"})), part(claims));
+            let random = SystemRandom::new();
+            let signature = self.0.sign(&random, message.as_bytes()).unwrap();
+            format!("{message}.{}", URL_SAFE_NO_PAD.encode(signature.as_ref()))
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
