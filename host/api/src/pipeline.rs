@@ -23,7 +23,7 @@ use crate::{
     authentication::authenticate,
     measure::{RequestsInProgress, known_method},
     request::with_normal_path,
-    route::{RoutePath, RouteTable},
+    route::{RequestContext, RouteTable},
     router::route_table,
     routes::operations::no_such_path,
     telemetry::{log_answered, or_panicked, request_span, set_headers_of_every_response},
@@ -35,17 +35,6 @@ pub struct Pipeline {
     routes: RouteTable,
     admission: Admission,
     in_progress: RequestsInProgress,
-}
-
-/// The context of a request.
-#[derive(Clone, Copy)]
-pub(crate) struct RequestContext<'a> {
-    /// The id of the request.
-    pub(crate) id: Uuid,
-    /// The connection on which it arrived.
-    pub(crate) connection: Option<&'a Connection>,
-    /// The path of the service that it matches, if any.
-    pub(crate) route: Option<&'a RoutePath>,
 }
 
 impl Pipeline {

@@ -11,7 +11,7 @@ use axum::{
 use keywright_core::permission::Operation;
 use uuid::Uuid;
 
-use crate::{Api, description::Described, measure::RouteMeasurements};
+use crate::{Api, Connection, description::Described, measure::RouteMeasurements};
 
 /// One method on one path, with the access that it requires and its description.
 pub struct Route {
@@ -126,6 +126,17 @@ pub(crate) struct RoutePath {
     /// The metrics of its requests.
     pub(crate) measurements: RouteMeasurements,
     endpoints: Vec<Endpoint>,
+}
+
+/// The context of a request.
+#[derive(Clone, Copy)]
+pub(crate) struct RequestContext<'a> {
+    /// The id of the request.
+    pub(crate) id: Uuid,
+    /// The connection on which it arrived.
+    pub(crate) connection: Option<&'a Connection>,
+    /// The path of the service that it matches, if any.
+    pub(crate) route: Option<&'a RoutePath>,
 }
 
 /// A path with one of its methods, to be added to a table.

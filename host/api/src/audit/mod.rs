@@ -12,17 +12,14 @@
 //!
 //! Changes that the server itself makes to credentials are also audited: see `retention.rs`.
 //!
-//! To add a format, add a file next to `cef.rs` and a variant of
-//! [`AuditFormat`]. To add a sink, implement [`AuditSink`] in the server.
+//! To add a format, add a variant of [`AuditFormat`] and its encoder in `event.rs`. To add a sink, implement [`AuditSink`] in
+//! the server.
 
-mod cef;
 mod event;
-mod json;
 mod request;
 mod retention;
-mod sink;
-mod source;
 mod trail;
+mod writer;
 
 use std::{sync::Arc, time::Duration};
 
@@ -34,13 +31,13 @@ use axum::{
 use keywright_core::authorization::Caller;
 
 pub use event::AuditFormat;
-pub(crate) use event::granted;
-pub use sink::{AppendFailed, AuditSink};
+pub(crate) use request::granted;
 pub use trail::{AuditSettings, AuditTrail, OnAuditFailure};
+pub use writer::{AppendFailed, AuditSink};
 
-use crate::{pipeline::RequestContext, request::FormlessTarget, response::ApiFailure};
-use event::{Observed, lines};
-use trail::Unwritten;
+use crate::{request::FormlessTarget, response::ApiFailure, route::RequestContext};
+use request::{Observed, lines, shown, source};
+use writer::Unwritten;
 
 /// Actions of endpoints with two actions.
 pub(crate) mod actions {
@@ -131,10 +128,9 @@ impl Pending {
             time: trail.clock.now(),
             request_id: Some(context.id),
             method: request.method().clone(),
-            request: request::shown(target),
-            source: peer.map(|peer| {
-                source::source(peer, request.headers(), &trail.settings.trusted_proxies)
-            }),
+            request: shown(target),
+            source: peer
+                .map(|peer| source(peer, request.headers(), &trail.settings.trusted_proxies)),
             peer,
             action,
         };
