@@ -11,7 +11,7 @@
 //! - [`authentication`] authenticates callers; [`development_identity`] is an identity provider for development;
 //! - [`audit`] records which caller accessed which resource;
 //! - `request/path.rs` normalizes paths, before any decision depends on them; `server_mode.rs` is read-only mode, and
-//!   `admission/` limits requests;
+//!   `admission.rs` limits requests;
 //! - `telemetry.rs` creates the span and the access log line of each request, `measure.rs` its metrics.
 //!
 //! To add an endpoint, write its file. Add it to the routes in `router.rs`, with its access, its audit action and its

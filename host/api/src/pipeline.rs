@@ -121,8 +121,8 @@ impl Pipeline {
         // From here on, the request leaves events in the audit trail, whatever its outcome.
         let trail = self.api.audit.as_ref();
         let audited = AuditedRequest::begin(trail, context, &caller, &request).await?;
-        let place = match self.admission.admit(caller.actor().as_str()) {
-            Ok(place) => place,
+        let permit = match self.admission.admit(caller.actor().as_str()) {
+            Ok(permit) => permit,
             Err(refused) => {
                 // The request accessed nothing, so its response does not wait for the audit trail. Otherwise, a caller that
                 // exceeds its limits would hold a connection for that long.
@@ -133,7 +133,7 @@ impl Pipeline {
         };
         let is_read = request.method().is_safe();
         let response = or_panicked(self.handle(context, Some(&caller), request)).await;
-        let response = Admitted::new(place, memory).held_by(response, is_read);
+        let response = Admitted::new(permit, memory).held_by(response, is_read);
         Ok(audited.finish(response).await)
     }
 
