@@ -22,7 +22,6 @@ mod admission;
 mod api;
 pub mod audit;
 pub mod authentication;
-mod connection;
 mod description;
 pub mod development_identity;
 mod management_router;
@@ -37,10 +36,9 @@ mod server_mode;
 mod telemetry;
 
 pub use admission::RequestLimits;
-pub use api::{Api, Information, Limits};
+pub use api::{Api, Connection, Information, Limits};
 /// The type that [`management_router`] returns: a service that each connection clones.
 pub use axum::Router;
-pub use connection::Connection;
 pub use management_router::{Measurements, management_router};
 pub use measure::{REQUEST_DURATION, describe_metrics};
 pub use pipeline::Pipeline;
