@@ -1,8 +1,9 @@
 //! The HTTP API: it parses a request, calls one use case of `keywright-core`, and renders the result.
 //!
 //! [`Pipeline`] creates the service from an [`Api`]; `pipeline.rs` handles a request from start to end.
-//! [`management_router`] creates the service for monitoring. Each endpoint is a file, `routes/<noun>/<verb>.rs`, in this
-//! order: the request, the response, the description, the handler. Other modules:
+//! [`management_router`] creates the service for monitoring. Each endpoint is declared in one file below `routes/`, in this
+//! order: its route (method, path, access, audit action), the request, the response, the description, the handler. Other
+//! modules:
 //!
 //! - `request/` parses bodies and queries, so that unknown, missing and malformed fields each get the status that clients
 //!   expect;
@@ -14,9 +15,8 @@
 //!   `admission.rs` limits requests;
 //! - `telemetry.rs` creates the span and the access log line of each request, `measure.rs` its metrics.
 //!
-//! To add an endpoint, write its file. Add it to the routes in `router.rs`, with its access, its audit action and its
-//! description. If a failure has another status there than elsewhere, add a variant to
-//! `response::Endpoint`. Tests require a request to each route.
+//! To add an endpoint, write its file, and add its route to the list in `router.rs`. If a failure has another status there than
+//! elsewhere, add a variant to `response::Endpoint`. Tests require a request to each route.
 
 mod admission;
 mod api;

@@ -35,6 +35,25 @@ pub enum Access {
     Permission(Operation),
 }
 
+/// The action of routes that access no stored credentials. Monitors and clients call them frequently.
+pub(crate) const NOT_AUDITED: Option<&str> = None;
+
+/// Creates a route: its method and path, the access that it requires, its action in the audit trail, its handler, and the
+/// function that describes it.
+macro_rules! route {
+    ($method:ident $path:expr, $access:expr, $action:expr, $handler:ident, $describe:ident) => {
+        $crate::route::Route::new(
+            axum::http::Method::$method,
+            $path,
+            $access,
+            $action,
+            $handler,
+            $describe,
+        )
+    };
+}
+pub(crate) use route;
+
 /// One method on one path of the service.
 pub(crate) struct Endpoint {
     method: Method,

@@ -2,8 +2,8 @@
 //!
 //! An [`AuditedRequest`] covers a request of an authenticated caller, from its authentication to its response. It leaves one
 //! event per resource that the request accessed, or one event if it accessed none. Use cases record each access in the
-//! caller's [`Trail`](keywright_core::authorization::Trail) when they check permissions. `router.rs` has the action of each
-//! route; an endpoint with two actions records its action in that trail.
+//! caller's [`Trail`](keywright_core::authorization::Trail) when they check permissions. Each route declares
+//! its action; an endpoint with two actions records its action in that trail.
 //!
 //! The events are written before the response is sent, except for requests that are not admitted, because they access
 //! nothing. If the events can't be written, the response is withheld, and requests are refused before they access anything

@@ -7,7 +7,10 @@ use axum::{
     extract::{Request, State},
     response::Response,
 };
-use keywright_core::{Failure, Secret, authorization::Caller, credential::NewCertificateVersion};
+use keywright_core::{
+    Failure, Secret, authorization::Caller, credential::NewCertificateVersion,
+    permission::Operation::Write,
+};
 use schemars::JsonSchema;
 use serde_json::json;
 use uuid::Uuid;
@@ -18,8 +21,13 @@ use crate::{
     description::{Described, LenientBoolean, SetCertificate, Tag, Version, example},
     request::{BodyRefused, RequestObject, read_json_body},
     response::{ApiFailure, Endpoint},
-    route::PathIds,
+    route::{Access::Permission, PathIds, Route, route},
 };
+
+/// The route.
+pub(crate) fn route() -> Route {
+    route!(POST "/api/v1/certificates/{certificate_id}/versions", Permission(Write), "ADD_CERTIFICATE_VERSION", handler, describe)
+}
 
 /// The members of the body, each of its kind.
 #[derive(JsonSchema)]
@@ -56,7 +64,7 @@ impl AddVersionRequest {
 }
 
 /// Describes the operation.
-pub(crate) fn describe() -> Described {
+fn describe() -> Described {
     Described::new(
         "addCertificateVersion",
         Tag::Certificates,
@@ -83,7 +91,7 @@ pub(crate) fn describe() -> Described {
 }
 
 /// Adds a version.
-pub(crate) async fn handler(
+async fn handler(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
     certificate_id: PathIds<1>,

@@ -3,19 +3,23 @@
 use std::sync::Arc;
 
 use axum::{Extension, extract::State, response::Response};
+use keywright_core::{authorization::Caller, permission::Operation::Delete};
 
 use super::{failed, ids, one};
-use keywright_core::authorization::Caller;
-
 use crate::{
     Api,
     description::{Described, Tag, Version, example},
     response::ApiFailure,
-    route::PathIds,
+    route::{Access::Permission, PathIds, Route, route},
 };
 
+/// The route.
+pub(crate) fn route() -> Route {
+    route!(DELETE "/api/v1/certificates/{certificate_id}/versions/{version_id}", Permission(Delete), "DELETE_CERTIFICATE_VERSION", handler, describe)
+}
+
 /// Describes the operation.
-pub(crate) fn describe() -> Described {
+fn describe() -> Described {
     Described::new(
         "deleteCertificateVersion",
         Tag::Certificates,
@@ -31,7 +35,7 @@ pub(crate) fn describe() -> Described {
 }
 
 /// Deletes a version and responds with it.
-pub(crate) async fn handler(
+async fn handler(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
     path: PathIds<2>,

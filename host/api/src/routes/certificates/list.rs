@@ -7,6 +7,7 @@ use keywright_core::{
     authorization::Caller,
     certificate::SerialNumber,
     credential::{CertificateSummary, CredentialName, IssuedCredential, ListedVersion, LookupName},
+    permission::Operation::Read,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -20,7 +21,13 @@ use crate::{
     description::{Described, Parameter, Tag},
     request::{QueryParameters, QueryRefused},
     response::{ApiFailure, LazyList, list_bytes, rendered, rendered_list, timestamp},
+    route::{Access::Permission, Route, route},
 };
+
+/// The route.
+pub(crate) fn route() -> Route {
+    route!(GET "/api/v1/certificates", Permission(Read), "GET_ALL_CERTIFICATES", handler, describe)
+}
 
 /// The name of the requested certificate, or `None` for all.
 struct ListRequest {
@@ -157,7 +164,7 @@ impl ListedBody {
 }
 
 /// Describes the operation.
-pub(crate) fn describe() -> Described {
+fn describe() -> Described {
     Described::new("listCertificates", Tag::Certificates, "Lists certificates and their versions, without keys")
         .parameter(Parameter::optional("name", "The name of a certificate. Without it, all certificates that the caller may read are listed.", json!({"type": "string", "minLength": 1})).like("/demo/root"))
         .answer::<ListResponse<'_>>(200, "The certificates, in order of their newest version, newest first.")
@@ -184,7 +191,7 @@ pub(crate) fn describe() -> Described {
 }
 
 /// Lists certificates.
-pub(crate) async fn handler(
+async fn handler(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
     uri: Uri,

@@ -11,6 +11,7 @@ use keywright_core::{
     Secret,
     authorization::Caller,
     credential::{self, MetadataTooLong, RegenerateCertificate, TransitionalParent},
+    permission::Operation::Write,
 };
 use schemars::JsonSchema;
 use serde_json::json;
@@ -22,8 +23,13 @@ use crate::{
     description::{Described, LenientBoolean, Metadata, Tag, Version, example},
     request::{BodyRefused, RequestObject, read_optional_json_body},
     response::{ApiFailure, Endpoint, VersionBody, rendered},
-    route::PathIds,
+    route::{Access::Permission, PathIds, Route, route},
 };
+
+/// The route.
+pub(crate) fn route() -> Route {
+    route!(POST "/api/v1/certificates/{certificate_id}/regenerate", Permission(Write), "REGENERATE_CERTIFICATE", handler, describe)
+}
 
 /// The members of the body, each of its kind; all of them may be left out, and the body with them.
 #[derive(Default, JsonSchema)]
@@ -85,7 +91,7 @@ impl RegenerateRequest {
 }
 
 /// Describes the operation.
-pub(crate) fn describe() -> Described {
+fn describe() -> Described {
     Described::new("regenerateCertificate", Tag::Certificates, "Regenerates a certificate")
         .optional_body::<RegenerateRequest>()
         .asked("transitional", json!({"set_as_transitional": true}))
@@ -99,7 +105,7 @@ pub(crate) fn describe() -> Described {
 }
 
 /// Regenerates a certificate.
-pub(crate) async fn handler(
+async fn handler(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
     certificate_id: PathIds<1>,

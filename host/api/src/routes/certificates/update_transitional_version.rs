@@ -7,7 +7,9 @@ use axum::{
     extract::{Request, State},
     response::Response,
 };
-use keywright_core::{authorization::Caller, ports::TransitionalVersion};
+use keywright_core::{
+    authorization::Caller, permission::Operation::Write, ports::TransitionalVersion,
+};
 use schemars::JsonSchema;
 use serde_json::json;
 use uuid::Uuid;
@@ -18,8 +20,13 @@ use crate::{
     description::{Described, Tag, Version, example},
     request::{BodyRefused, RequestObject, read_json_body},
     response::{ApiFailure, Endpoint},
-    route::PathIds,
+    route::{Access::Permission, PathIds, Route, route},
 };
+
+/// The route.
+pub(crate) fn route() -> Route {
+    route!(PUT "/api/v1/certificates/{certificate_id}/update_transitional_version", Permission(Write), "UPDATE_TRANSITIONAL_VERSION", handler, describe)
+}
 
 /// Where the flag goes.
 #[derive(JsonSchema)]
@@ -73,7 +80,7 @@ impl UpdateTransitionalVersionRequest {
 }
 
 /// Describes the operation.
-pub(crate) fn describe() -> Described {
+fn describe() -> Described {
     Described::new("updateTransitionalVersion", Tag::Certificates, "Moves the transitional flag to another version, or takes it away")
         .text("An authority is replaced in three steps: it is regenerated as transitional; the flag is moved to the old version, so that \
             the new one signs, and what it signs is regenerated; the flag is taken away.")
@@ -89,7 +96,7 @@ pub(crate) fn describe() -> Described {
 }
 
 /// Moves the flag and responds with the current versions.
-pub(crate) async fn handler(
+async fn handler(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
     certificate_id: PathIds<1>,

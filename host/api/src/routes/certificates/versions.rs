@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::{Extension, extract::State, http::Uri, response::Response};
-use keywright_core::{authorization::Caller, ports::VersionSelection};
+use keywright_core::{authorization::Caller, permission::Operation::Read, ports::VersionSelection};
 use serde_json::json;
 
 use super::{failed, id, many};
@@ -12,8 +12,13 @@ use crate::{
     description::{Described, Parameter, Tag, Version, example},
     request::{QueryParameters, QueryRefused},
     response::ApiFailure,
-    route::PathIds,
+    route::{Access::Permission, PathIds, Route, route},
 };
+
+/// The route.
+pub(crate) fn route() -> Route {
+    route!(GET "/api/v1/certificates/{certificate_id}/versions", Permission(Read), "GET_CERTIFICATE_VERSIONS", handler, describe)
+}
 
 /// The requested versions.
 struct VersionsRequest {
@@ -32,7 +37,7 @@ impl VersionsRequest {
 }
 
 /// Describes the operation.
-pub(crate) fn describe() -> Described {
+fn describe() -> Described {
     Described::new(
         "listCertificateVersions",
         Tag::Certificates,
@@ -57,7 +62,7 @@ pub(crate) fn describe() -> Described {
 }
 
 /// Responds with all versions, newest first, or with the current ones.
-pub(crate) async fn handler(
+async fn handler(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
     certificate_id: PathIds<1>,

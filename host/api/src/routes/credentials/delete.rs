@@ -2,18 +2,30 @@
 
 use std::sync::Arc;
 
-use axum::{Extension, extract::State, http::StatusCode, http::Uri};
-use keywright_core::{authorization::Caller, credential::LookupName};
+use axum::{
+    Extension,
+    extract::State,
+    http::{StatusCode, Uri},
+};
+use keywright_core::{
+    authorization::Caller, credential::LookupName, permission::Operation::Delete,
+};
 
 use crate::{
     Api,
     description::{Described, Parameter, Tag},
     request::QueryParameters,
     response::{ApiFailure, Endpoint},
+    route::{Access::Permission, Route, route},
 };
 
+/// The route.
+pub(crate) fn route() -> Route {
+    route!(DELETE "/api/v1/data", Permission(Delete), "DELETE", handler, describe)
+}
+
 /// Describes the operation.
-pub(crate) fn describe() -> Described {
+fn describe() -> Described {
     Described::new(
         "deleteCredential",
         Tag::Credentials,
@@ -29,7 +41,7 @@ pub(crate) fn describe() -> Described {
 }
 
 /// Deletes a credential.
-pub(crate) async fn handler(
+async fn handler(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
     uri: Uri,

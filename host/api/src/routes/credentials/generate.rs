@@ -11,6 +11,7 @@ use keywright_core::{
     Failure, Secret,
     authorization::Caller,
     credential::{CredentialType, Credentials, Generate, Metadata, RequestedParameters, WriteMode},
+    permission::Operation::Write,
 };
 use serde_json::json;
 
@@ -21,7 +22,13 @@ use crate::{
     description::{Described, GenerateBody, Tag, Version, example},
     request::{BodyRefused, RequestObject, read_json_body},
     response::{ApiFailure, Endpoint, VersionBody, rendered},
+    route::{Access::Permission, Route, route},
 };
+
+/// The route.
+pub(crate) fn route() -> Route {
+    route!(POST "/api/v1/data", Permission(Write), "GENERATE", handler, describe)
+}
 
 /// A parsed request.
 enum PostRequest {
@@ -149,7 +156,7 @@ fn take_username(members: &mut RequestObject<'_>) -> Result<Option<String>, Body
 }
 
 /// Describes the operation.
-pub(crate) fn describe() -> Described {
+fn describe() -> Described {
     Described::new("generateCredential", Tag::Credentials, "Generates a credential, or keeps the existing one")
         .text("By default, repeating a request keeps the credential, and a request with other parameters adds a version. \
             With `regenerate`, it is the same as `POST /api/v1/regenerate`.\n\n\
@@ -192,7 +199,7 @@ pub(crate) fn describe() -> Described {
 }
 
 /// Generates or regenerates a credential.
-pub(crate) async fn handler(
+async fn handler(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
     request: Request,

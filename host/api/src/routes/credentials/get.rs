@@ -7,10 +7,12 @@ use keywright_core::{
     Failure,
     authorization::Caller,
     credential::{CredentialVersion, LookupName},
+    permission::Operation::Read,
     ports::VersionSelection,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::json;
 
 use super::find::{self, FindRequest};
 use crate::{
@@ -18,8 +20,13 @@ use crate::{
     description::{Described, Parameter, Tag, Version, example},
     request::{QueryParameters, QueryRefused},
     response::{ApiFailure, Endpoint, VersionBody, rendered, rendered_versions},
+    route::{Access::Permission, Route, route},
 };
-use serde_json::json;
+
+/// The route.
+pub(crate) fn route() -> Route {
+    route!(GET "/api/v1/data", Permission(Read), "GET", handler, describe)
+}
 
 /// The requested versions of a credential.
 struct GetRequest {
@@ -91,7 +98,7 @@ enum EitherResponse<'a> {
 }
 
 /// Describes the operation.
-pub(crate) fn describe() -> Described {
+fn describe() -> Described {
     Described::new("getCredentials", Tag::Credentials, "Reads a credential by name, or finds credentials")
         .text("With `name`, returns versions. With `path`, `name-like` or `generated_by`, returns the names that the caller may read, \
             newest first, and ignores `name`.\n\nA search by `expires-within-days` returns only certificates, and credentials of other types with a certificate signed by a CA.")
@@ -131,7 +138,7 @@ pub(crate) fn describe() -> Described {
 }
 
 /// Responds to a search if the query has `path`, `name-like` or `generated_by`, and otherwise with versions by name.
-pub(crate) async fn handler(
+async fn handler(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
     uri: Uri,

@@ -3,17 +3,22 @@
 use std::sync::Arc;
 
 use axum::{Extension, extract::State, response::Response};
-use keywright_core::{Failure, authorization::Caller};
+use keywright_core::{Failure, authorization::Caller, permission::Operation::Read};
 
 use crate::{
     Api,
     description::{Described, Tag, Version, example},
     response::{ApiFailure, Endpoint, VersionBody, rendered},
-    route::PathIds,
+    route::{Access::Permission, PathIds, Route, route},
 };
 
+/// The route.
+pub(crate) fn route() -> Route {
+    route!(GET "/api/v1/data/{id}", Permission(Read), "GET", handler, describe)
+}
+
 /// Describes the operation.
-pub(crate) fn describe() -> Described {
+fn describe() -> Described {
     Described::new("getVersionById", Tag::Credentials, "Reads one version")
         .answer::<Version>(200, "The version.")
         .answered("json", example::json_version())
@@ -24,7 +29,7 @@ pub(crate) fn describe() -> Described {
 }
 
 /// Returns one version. An id that is not a UUID is treated as unknown.
-pub(crate) async fn handler(
+async fn handler(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
     PathIds(id): PathIds<1>,

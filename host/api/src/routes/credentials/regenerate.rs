@@ -11,6 +11,7 @@ use keywright_core::{
     Failure, Secret,
     authorization::Caller,
     credential::{self, CredentialName, LookupName, NameMalformed, Regenerate},
+    permission::Operation::Write,
 };
 use schemars::JsonSchema;
 use serde_json::json;
@@ -20,7 +21,13 @@ use crate::{
     description::{Described, LookedUpName, Metadata, Tag, Version, example},
     request::{BodyRefused, RequestObject, read_json_body},
     response::{ApiFailure, Endpoint, VersionBody, rendered},
+    route::{Access::Permission, Route, route},
 };
+
+/// The route.
+pub(crate) fn route() -> Route {
+    route!(POST "/api/v1/regenerate", Permission(Write), "REGENERATE", handler, describe)
+}
 
 /// The fields of the body.
 #[derive(JsonSchema)]
@@ -65,7 +72,7 @@ impl RegenerateRequest {
 }
 
 /// Describes the operation.
-pub(crate) fn describe() -> Described {
+fn describe() -> Described {
     Described::new("regenerateCredential", Tag::Credentials, "Regenerates a credential")
         .text("Adds a version with the parameters of the newest one. RSA and SSH keys can always be regenerated; passwords and \
             users only if they were generated; certificates if they were generated, are self-signed or were signed by a stored CA.")
@@ -81,7 +88,7 @@ pub(crate) fn describe() -> Described {
 }
 
 /// Regenerates a credential.
-pub(crate) async fn handler(
+async fn handler(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
     request: Request,

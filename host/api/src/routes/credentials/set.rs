@@ -11,6 +11,7 @@ use keywright_core::{
     Failure, Secret,
     authorization::Caller,
     credential::{Credentials, Metadata, Set},
+    permission::Operation::Write,
 };
 use serde_json::json;
 
@@ -20,7 +21,13 @@ use crate::{
     description::{Described, SetBody, Tag, Version, example},
     request::{BodyRefused, RequestObject, read_json_body},
     response::{ApiFailure, Endpoint, VersionBody, rendered},
+    route::{Access::Permission, Route, route},
 };
+
+/// The route.
+pub(crate) fn route() -> Route {
+    route!(PUT "/api/v1/data", Permission(Write), "SET", handler, describe)
+}
 
 /// The fields of the body.
 struct SetRequest {
@@ -58,7 +65,7 @@ impl SetRequest {
 }
 
 /// Describes the operation.
-pub(crate) fn describe() -> Described {
+fn describe() -> Described {
     Described::new("setCredential", Tag::Credentials, "Sets a credential")
         .text("Always adds a version. The type of an existing credential can't be changed.")
         .body::<SetBody>()
@@ -106,7 +113,7 @@ pub(crate) fn describe() -> Described {
 }
 
 /// Sets a credential: always adds a version.
-pub(crate) async fn handler(
+async fn handler(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
     request: Request,

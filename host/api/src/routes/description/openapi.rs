@@ -6,10 +6,16 @@ use serde_json::{Map, Value};
 use crate::{
     description::{self, Described, Tag},
     response::JSON_MEDIA_TYPE,
+    route::{Access::Open, NOT_AUDITED, Route, route},
 };
 
+/// The route.
+pub(crate) fn route() -> Route {
+    route!(GET "/openapi.json", Open, NOT_AUDITED, handler, describe)
+}
+
 /// Describes the operation.
-pub(crate) fn describe() -> Described {
+fn describe() -> Described {
     let summary = "Returns the API description, for programs";
     Described::new("getDescription", Tag::Operations, summary)
         .text("The same for all servers of a release. `GET /api/v1/types` returns the types configured on this server.")
@@ -17,6 +23,6 @@ pub(crate) fn describe() -> Described {
 }
 
 /// Responds with the description.
-pub(crate) async fn handler() -> impl IntoResponse {
+async fn handler() -> impl IntoResponse {
     ([(CONTENT_TYPE, JSON_MEDIA_TYPE)], description::document())
 }

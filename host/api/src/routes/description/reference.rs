@@ -5,10 +5,18 @@ use axum::{
     response::IntoResponse,
 };
 
-use crate::description::{self, Described, Tag};
+use crate::{
+    description::{self, Described, Tag},
+    route::{Access::Open, NOT_AUDITED, Route, route},
+};
+
+/// The route.
+pub(crate) fn route() -> Route {
+    route!(GET "/docs", Open, NOT_AUDITED, handler, describe)
+}
 
 /// Describes the operation.
-pub(crate) fn describe() -> Described {
+fn describe() -> Described {
     let summary = "Returns the API reference, for people";
     Described::new("getReference", Tag::Operations, summary)
         .text("The page has no scripts and loads no other resources.")
@@ -16,7 +24,7 @@ pub(crate) fn describe() -> Described {
 }
 
 /// Responds with the page.
-pub(crate) async fn handler() -> impl IntoResponse {
+async fn handler() -> impl IntoResponse {
     let headers: [(HeaderName, &'static str); 3] = [
         (CONTENT_TYPE, "text/html; charset=utf-8"),
         (

@@ -8,18 +8,25 @@ use axum::{
     http::StatusCode,
     response::Response,
 };
-use keywright_core::authorization::Caller;
+use keywright_core::{authorization::Caller, permission::Operation::Read};
+use serde_json::{Map, Value, json};
 
 use crate::{
     Api,
     description::{Described, Tag},
     request::{parse_document, read_json_body},
     response::{ApiFailure, Endpoint, json},
+    route::{Access::Permission, Route, route},
+    server_mode::INTERPOLATE,
 };
-use serde_json::{Map, Value, json};
+
+/// The route.
+pub(crate) fn route() -> Route {
+    route!(POST INTERPOLATE, Permission(Read), "INTERPOLATE", handler, describe)
+}
 
 /// Describes the operation.
-pub(crate) fn describe() -> Described {
+fn describe() -> Described {
     let value = json!({"host": "db.example", "port": 5432});
     Described::new("interpolate", Tag::Interpolation, "Resolves the references in a document")
         .text("The document is any JSON object. If a field `credentials` is an object whose only field is `credhub-ref`, \
@@ -36,7 +43,7 @@ pub(crate) fn describe() -> Described {
 }
 
 /// Responds with the document and its references resolved; fields keep their order.
-pub(crate) async fn handler(
+async fn handler(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
     request: Request,

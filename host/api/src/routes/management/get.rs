@@ -10,10 +10,17 @@ use crate::{
     Api,
     description::{Described, Tag},
     response::ApiFailure,
+    route::{Access::Identity, Route, route},
+    server_mode::MANAGEMENT,
 };
 
+/// The route.
+pub(crate) fn route() -> Route {
+    route!(GET MANAGEMENT, Identity, "GET_MANAGEMENT", handler, describe)
+}
+
 /// Describes the operation.
-pub(crate) fn describe() -> Described {
+fn describe() -> Described {
     Described::new(
         "getServerMode",
         Tag::Operations,
@@ -25,6 +32,6 @@ pub(crate) fn describe() -> Described {
 }
 
 /// Responds with the mode.
-pub(crate) async fn handler(State(api): State<Arc<Api>>) -> Result<Response, ApiFailure> {
+async fn handler(State(api): State<Arc<Api>>) -> Result<Response, ApiFailure> {
     mode(api.server_mode.read_only().is_on())
 }

@@ -7,7 +7,6 @@ use axum::{
     extract::{Request, State},
     response::Response,
 };
-
 use keywright_core::authorization::Caller;
 use schemars::JsonSchema;
 use serde_json::json;
@@ -18,7 +17,14 @@ use crate::{
     description::{Described, LenientBoolean, Tag},
     request::{BodyRefused, RequestObject, read_json_body},
     response::{ApiFailure, Endpoint},
+    route::{Access::Identity, Route, route},
+    server_mode::MANAGEMENT,
 };
+
+/// The route.
+pub(crate) fn route() -> Route {
+    route!(POST MANAGEMENT, Identity, "SET_MANAGEMENT", handler, describe)
+}
 
 /// The requested mode.
 #[derive(JsonSchema)]
@@ -41,7 +47,7 @@ impl ManagementRequest {
 }
 
 /// Describes the operation.
-pub(crate) fn describe() -> Described {
+fn describe() -> Described {
     Described::new("setServerMode", Tag::Operations, "Switches read-only mode on or off")
         .text("The mode applies only to this process, and is off after it starts. Writes in progress are completed.")
         .body::<ManagementRequest>()
@@ -53,7 +59,7 @@ pub(crate) fn describe() -> Described {
 }
 
 /// Switches the mode and responds with the new one.
-pub(crate) async fn handler(
+async fn handler(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
     request: Request,

@@ -7,7 +7,6 @@ use std::{
 
 use axum::{extract::State, http::StatusCode, response::Response};
 use keywright_core::ports::CredentialRepository;
-
 use schemars::JsonSchema;
 use tokio::{sync::Mutex, time::timeout};
 
@@ -16,7 +15,13 @@ use crate::{
     audit::AuditTrail,
     description::{Described, Tag},
     response::json,
+    route::{Access::Open, NOT_AUDITED, Route, route},
 };
+
+/// The route.
+pub(crate) fn route() -> Route {
+    route!(GET "/health", Open, NOT_AUDITED, handler, describe)
+}
 
 /// The health of a server.
 #[derive(JsonSchema)]
@@ -42,7 +47,7 @@ enum HealthStatus {
 }
 
 /// Describes the operation.
-pub(crate) fn describe() -> Described {
+fn describe() -> Described {
     let down = "The database has not responded for five seconds, or the database or the audit trail can't be written.";
     Described::new(
         "getHealth",
@@ -56,7 +61,7 @@ pub(crate) fn describe() -> Described {
 }
 
 /// Responds with UP if the server is healthy, and with DOWN otherwise.
-pub(crate) async fn handler(State(api): State<Arc<Api>>) -> Response {
+async fn handler(State(api): State<Arc<Api>>) -> Response {
     api.health.answer().await
 }
 

@@ -5,13 +5,19 @@ use std::sync::Arc;
 use axum::{extract::State, response::Response};
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::json;
 
 use crate::{
     Api,
     description::{Described, Tag},
     response::{ApiFailure, rendered},
+    route::{Access::Open, NOT_AUDITED, Route, route},
 };
-use serde_json::json;
+
+/// The route.
+pub(crate) fn route() -> Route {
+    route!(GET "/info", Open, NOT_AUDITED, handler, describe)
+}
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Information")]
@@ -34,7 +40,7 @@ struct ApplicationBody<'a> {
 }
 
 /// Describes the operation.
-pub(crate) fn describe() -> Described {
+fn describe() -> Described {
     Described::new("getInformation", Tag::Operations, "Returns where to log in")
         .answer::<InfoResponse<'_>>(
             200,
@@ -50,7 +56,7 @@ pub(crate) fn describe() -> Described {
 }
 
 /// Responds with the URL of the identity provider and the name of the service.
-pub(crate) async fn handler(State(api): State<Arc<Api>>) -> Result<Response, ApiFailure> {
+async fn handler(State(api): State<Arc<Api>>) -> Result<Response, ApiFailure> {
     rendered(&InfoResponse {
         identity_provider: IdentityProviderBody {
             url: &api.information.identity_provider_url,

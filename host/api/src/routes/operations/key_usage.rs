@@ -6,13 +6,19 @@ use axum::{extract::State, response::Response};
 use keywright_core::encryption_key::KeyUsage;
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::json;
 
 use crate::{
     Api,
     description::{Described, Tag},
     response::{ApiFailure, Endpoint, rendered},
+    route::{Access::Identity, NOT_AUDITED, Route, route},
 };
-use serde_json::json;
+
+/// The route.
+pub(crate) fn route() -> Route {
+    route!(GET "/api/v1/key-usage", Identity, NOT_AUDITED, handler, describe)
+}
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "KeyUsage")]
@@ -36,7 +42,7 @@ impl From<KeyUsage> for KeyUsageResponse {
 }
 
 /// Describes the operation.
-pub(crate) fn describe() -> Described {
+fn describe() -> Described {
     let summary = "Counts the stored versions by encryption key";
     Described::new("getKeyUsage", Tag::Operations, summary)
         .answer::<KeyUsageResponse>(200, "The counts.")
@@ -47,7 +53,7 @@ pub(crate) fn describe() -> Described {
 }
 
 /// Responds with the number of versions by encryption key.
-pub(crate) async fn handler(State(api): State<Arc<Api>>) -> Result<Response, ApiFailure> {
+async fn handler(State(api): State<Arc<Api>>) -> Result<Response, ApiFailure> {
     let usage = api
         .encryption_keys
         .usage()

@@ -5,13 +5,19 @@ use std::sync::Arc;
 use axum::{extract::State, response::Response};
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::json;
 
 use crate::{
     Api,
     description::{Described, Tag},
     response::{ApiFailure, rendered},
+    route::{Access::Identity, NOT_AUDITED, Route, route},
 };
-use serde_json::json;
+
+/// The route.
+pub(crate) fn route() -> Route {
+    route!(GET "/version", Identity, NOT_AUDITED, handler, describe)
+}
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "ServerVersion")]
@@ -20,7 +26,7 @@ struct VersionResponse<'a> {
 }
 
 /// Describes the operation.
-pub(crate) fn describe() -> Described {
+fn describe() -> Described {
     Described::new(
         "getVersion",
         Tag::Operations,
@@ -32,7 +38,7 @@ pub(crate) fn describe() -> Described {
 }
 
 /// Responds with the API level, which clients compare.
-pub(crate) async fn handler(State(api): State<Arc<Api>>) -> Result<Response, ApiFailure> {
+async fn handler(State(api): State<Arc<Api>>) -> Result<Response, ApiFailure> {
     rendered(&VersionResponse {
         version: &api.information.api_level,
     })

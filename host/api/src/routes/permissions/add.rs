@@ -8,18 +8,24 @@ use axum::{
     http::StatusCode,
     response::Response,
 };
-use keywright_core::authorization::Caller;
+use keywright_core::{authorization::Caller, permission::Operation::WriteAcl};
+use serde_json::json;
 
 use super::{GrantRequest, PermissionBody, example, failed, read_grant};
 use crate::{
     Api,
     description::{Described, Tag},
     response::{ApiFailure, rendered_with},
+    route::{Access::Permission, Route, route},
 };
-use serde_json::json;
+
+/// The route.
+pub(crate) fn route() -> Route {
+    route!(POST "/api/v2/permissions", Permission(WriteAcl), "ADD_PERMISSIONS", handler, describe)
+}
 
 /// Describes the operation.
-pub(crate) fn describe() -> Described {
+fn describe() -> Described {
     Described::new(
         "addPermission",
         Tag::Permissions,
@@ -45,7 +51,7 @@ pub(crate) fn describe() -> Described {
 }
 
 /// Adds a permission and responds with it.
-pub(crate) async fn handler(
+async fn handler(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
     request: Request,

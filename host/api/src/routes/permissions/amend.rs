@@ -7,7 +7,11 @@ use axum::{
     extract::{Request, State},
     response::Response,
 };
-use keywright_core::{Failure, authorization::Caller, permission::Operations};
+use keywright_core::{
+    Failure,
+    authorization::Caller,
+    permission::{Operation::WriteAcl, Operations},
+};
 use schemars::JsonSchema;
 use serde_json::json;
 
@@ -20,8 +24,13 @@ use crate::{
     description::{Described, Tag},
     request::{BodyRefused, RequestObject, read_json_body},
     response::{ApiFailure, Endpoint},
-    route::PathIds,
+    route::{Access::Permission, PathIds, Route, route},
 };
+
+/// The route.
+pub(crate) fn route() -> Route {
+    route!(PATCH "/api/v2/permissions/{permission_id}", Permission(WriteAcl), "PATCH_PERMISSIONS", handler, describe)
+}
 
 /// The members of the body.
 #[derive(JsonSchema)]
@@ -48,7 +57,7 @@ impl AmendRequest {
 }
 
 /// Describes the operation.
-pub(crate) fn describe() -> Described {
+fn describe() -> Described {
     Described::new(
         "amendPermission",
         Tag::Permissions,
@@ -73,7 +82,7 @@ pub(crate) fn describe() -> Described {
 }
 
 /// Replaces the operations of a permission and responds with it.
-pub(crate) async fn handler(
+async fn handler(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
     path: PathIds<1>,

@@ -3,18 +3,23 @@
 use std::sync::Arc;
 
 use axum::{Extension, extract::State, response::Response};
-use keywright_core::authorization::Caller;
+use keywright_core::{authorization::Caller, permission::Operation::WriteAcl};
 
 use super::{PermissionBody, answered, example, id};
 use crate::{
     Api,
     description::{Described, Tag},
     response::ApiFailure,
-    route::PathIds,
+    route::{Access::Permission, PathIds, Route, route},
 };
 
+/// The route.
+pub(crate) fn route() -> Route {
+    route!(DELETE "/api/v2/permissions/{permission_id}", Permission(WriteAcl), "DELETE_PERMISSIONS", handler, describe)
+}
+
 /// Describes the operation.
-pub(crate) fn describe() -> Described {
+fn describe() -> Described {
     Described::new("deletePermission", Tag::Permissions, "Deletes a permission")
         .answer::<PermissionBody<'_>>(200, "The permission that was deleted.")
         .answered("read", example())
@@ -26,7 +31,7 @@ pub(crate) fn describe() -> Described {
 }
 
 /// Deletes a permission and responds with it.
-pub(crate) async fn handler(
+async fn handler(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
     path: PathIds<1>,

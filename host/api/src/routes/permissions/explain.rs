@@ -6,7 +6,11 @@ use axum::{Extension, extract::State, http::Uri, response::Response};
 use keywright_core::{
     Failure,
     authorization::Caller,
-    permission::{Actor, ConsideredRule, Explanation, Operation, PermissionPath},
+    permission::{
+        Actor, ConsideredRule, Explanation,
+        Operation::{self, ReadAcl},
+        PermissionPath,
+    },
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -19,7 +23,13 @@ use crate::{
     description::{Described, Parameter, Tag},
     request::{QueryParameters, QueryRefused},
     response::{ApiFailure, rendered},
+    route::{Access::Permission, Route, route},
 };
+
+/// The route.
+pub(crate) fn route() -> Route {
+    route!(GET "/api/v2/permissions/explain", Permission(ReadAcl), "EXPLAIN_PERMISSIONS", handler, describe)
+}
 
 /// The query parameters.
 struct ExplainRequest<'a> {
@@ -148,7 +158,7 @@ impl<'a> Missing<'a> {
 }
 
 /// Describes the operation.
-pub(crate) fn describe() -> Described {
+fn describe() -> Described {
     Described::new("explainPermission", Tag::Permissions, "Explains why an operation is allowed or denied")
         .parameter(Parameter::required("actor", "The actor.").like("uaa-client:app"))
         .parameter(Parameter::required("path", "The full name of a credential, or a path that ends in `/*`.").like("/demo/database"))
@@ -181,7 +191,7 @@ pub(crate) fn describe() -> Described {
 }
 
 /// Explains why an operation is allowed or denied.
-pub(crate) async fn handler(
+async fn handler(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
     uri: Uri,

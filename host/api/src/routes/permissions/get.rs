@@ -3,7 +3,11 @@
 use std::sync::Arc;
 
 use axum::{Extension, extract::State, http::Uri, response::Response};
-use keywright_core::{authorization::Caller, credential::LookupName, permission::Actor};
+use keywright_core::{
+    authorization::Caller,
+    credential::LookupName,
+    permission::{Actor, Operation::ReadAcl},
+};
 
 use super::{PermissionBody, answered, example};
 use crate::{
@@ -11,10 +15,16 @@ use crate::{
     description::{Described, Parameter, Tag},
     request::QueryParameters,
     response::ApiFailure,
+    route::{Access::Permission, Route, route},
 };
 
+/// The route.
+pub(crate) fn route() -> Route {
+    route!(GET "/api/v2/permissions", Permission(ReadAcl), "GET_PERMISSIONS", handler, describe)
+}
+
 /// Describes the operation.
-pub(crate) fn describe() -> Described {
+fn describe() -> Described {
     Described::new(
         "getPermission",
         Tag::Permissions,
@@ -32,7 +42,7 @@ pub(crate) fn describe() -> Described {
 }
 
 /// Reads the permission on exactly this path.
-pub(crate) async fn handler(
+async fn handler(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
     uri: Uri,

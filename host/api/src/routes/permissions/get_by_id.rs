@@ -3,18 +3,23 @@
 use std::sync::Arc;
 
 use axum::{Extension, extract::State, response::Response};
-use keywright_core::authorization::Caller;
+use keywright_core::{authorization::Caller, permission::Operation::ReadAcl};
 
 use super::{PermissionBody, answered, example, id};
 use crate::{
     Api,
     description::{Described, Tag},
     response::ApiFailure,
-    route::PathIds,
+    route::{Access::Permission, PathIds, Route, route},
 };
 
+/// The route.
+pub(crate) fn route() -> Route {
+    route!(GET "/api/v2/permissions/{permission_id}", Permission(ReadAcl), "GET_PERMISSIONS", handler, describe)
+}
+
 /// Describes the operation.
-pub(crate) fn describe() -> Described {
+fn describe() -> Described {
     Described::new("getPermissionById", Tag::Permissions, "Reads a permission")
         .answer::<PermissionBody<'_>>(200, "The permission.")
         .answered("read", example())
@@ -25,7 +30,7 @@ pub(crate) fn describe() -> Described {
 }
 
 /// Responds with a permission.
-pub(crate) async fn handler(
+async fn handler(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
     path: PathIds<1>,

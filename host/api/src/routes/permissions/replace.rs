@@ -8,7 +8,8 @@ use axum::{
     extract::{Request, State},
     response::Response,
 };
-use keywright_core::authorization::Caller;
+use keywright_core::{authorization::Caller, permission::Operation::WriteAcl};
+use serde_json::json;
 
 use super::{GrantRequest, PermissionBody, answered, example, id, read_grant};
 use crate::{
@@ -16,12 +17,16 @@ use crate::{
     audit::granted,
     description::{Described, Tag},
     response::ApiFailure,
-    route::PathIds,
+    route::{Access::Permission, PathIds, Route, route},
 };
-use serde_json::json;
+
+/// The route.
+pub(crate) fn route() -> Route {
+    route!(PUT "/api/v2/permissions/{permission_id}", Permission(WriteAcl), "PUT_PERMISSIONS", handler, describe)
+}
 
 /// Describes the operation.
-pub(crate) fn describe() -> Described {
+fn describe() -> Described {
     Described::new("replacePermission", Tag::Permissions, "Replaces the operations of a permission, which keeps its path and its actor")
         .body::<GrantRequest>()
         .asked("write", json!({"path": "/demo/*", "actor": "uaa-client:app", "operations": ["read", "write"]}))
@@ -33,7 +38,7 @@ pub(crate) fn describe() -> Described {
 }
 
 /// Replaces a permission and responds with it.
-pub(crate) async fn handler(
+async fn handler(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
     path: PathIds<1>,

@@ -13,7 +13,13 @@ use crate::{
     description::{Described, Tag},
     request::compact,
     response::{ApiFailure, rendered},
+    route::{Access::Identity, NOT_AUDITED, Route, route},
 };
+
+/// The route.
+pub(crate) fn route() -> Route {
+    route!(GET "/api/v1/types", Identity, NOT_AUDITED, handler, describe)
+}
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "KnownTypes")]
@@ -69,7 +75,7 @@ impl<'a> TypeBody<'a> {
 }
 
 /// Describes the operation.
-pub(crate) fn describe() -> Described {
+fn describe() -> Described {
     let text = "Each configured generator adds a type. Its plugin defines JSON Schemas for the parameters and the values.";
     Described::new("listTypes", Tag::Operations, "Lists the credential types of this server")
         .text(text)
@@ -104,7 +110,7 @@ pub(crate) fn describe() -> Described {
 }
 
 /// Responds with the types and the plugins' schemas.
-pub(crate) async fn handler(State(api): State<Arc<Api>>) -> Result<Response, ApiFailure> {
+async fn handler(State(api): State<Arc<Api>>) -> Result<Response, ApiFailure> {
     let known = api.credentials.types();
     let types = known.iter().map(TypeBody::of).collect::<Result<_, _>>()?;
     rendered(&TypesResponse { types })

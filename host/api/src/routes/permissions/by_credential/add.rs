@@ -10,9 +10,11 @@ use axum::{
 use keywright_core::{
     Failure,
     authorization::Caller,
-    permission::{ACTOR_CHARACTERS_MAX, Actor, CREDENTIAL_GRANTS_MAX, Grant, PermissionPath},
+    permission::{
+        ACTOR_CHARACTERS_MAX, Actor, CREDENTIAL_GRANTS_MAX, Grant, Operation::WriteAcl,
+        PermissionPath,
+    },
 };
-
 use schemars::JsonSchema;
 use serde_json::json;
 
@@ -24,7 +26,13 @@ use crate::{
     description::{Described, GrantedPath, Tag},
     request::{BodyRefused, RequestObject, read_json_body},
     response::ApiFailure,
+    route::{Access::Permission, Route, route},
 };
+
+/// The route.
+pub(crate) fn route() -> Route {
+    route!(POST "/api/v1/permissions", Permission(WriteAcl), "ADD_PERMISSIONS", handler, describe)
+}
 
 /// The permissions to add to a credential.
 #[derive(JsonSchema)]
@@ -118,7 +126,7 @@ impl AddRequest {
 }
 
 /// Describes the operation.
-pub(crate) fn describe() -> Described {
+fn describe() -> Described {
     let entry = json!({"actor": "uaa-user:1", "operations": ["read"]});
     Described::new(
         "addCredentialPermissions",
@@ -146,7 +154,7 @@ pub(crate) fn describe() -> Described {
 }
 
 /// Adds the permissions.
-pub(crate) async fn handler(
+async fn handler(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
     request: Request,

@@ -7,7 +7,11 @@ use axum::{
     extract::State,
     http::{StatusCode, Uri},
 };
-use keywright_core::{authorization::Caller, credential::LookupName, permission::Actor};
+use keywright_core::{
+    authorization::Caller,
+    credential::LookupName,
+    permission::{Actor, Operation::WriteAcl},
+};
 
 use super::super::failed;
 use crate::{
@@ -15,10 +19,16 @@ use crate::{
     description::{Described, Parameter, Tag},
     request::QueryParameters,
     response::ApiFailure,
+    route::{Access::Permission, Route, route},
 };
 
+/// The route.
+pub(crate) fn route() -> Route {
+    route!(DELETE "/api/v1/permissions", Permission(WriteAcl), "DELETE_PERMISSIONS", handler, describe)
+}
+
 /// Describes the operation.
-pub(crate) fn describe() -> Described {
+fn describe() -> Described {
     Described::new(
         "deleteCredentialPermission",
         Tag::Permissions,
@@ -40,7 +50,7 @@ pub(crate) fn describe() -> Described {
 }
 
 /// Deletes an actor's permission on exactly one credential name.
-pub(crate) async fn handler(
+async fn handler(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
     uri: Uri,

@@ -3,9 +3,14 @@
 use std::sync::Arc;
 
 use axum::{Extension, extract::State, http::Uri, response::Response};
-use keywright_core::{authorization::Caller, credential::LookupName, permission::Permission};
+use keywright_core::{
+    authorization::Caller,
+    credential::LookupName,
+    permission::{Operation::ReadAcl, Permission},
+};
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::json;
 
 use super::super::{failed, operation_names};
 use crate::{
@@ -13,8 +18,13 @@ use crate::{
     description::{Described, Parameter, Tag},
     request::QueryParameters,
     response::{ApiFailure, rendered},
+    route::{Access::Permission, Route, route},
 };
-use serde_json::json;
+
+/// The route.
+pub(crate) fn route() -> Route {
+    route!(GET "/api/v1/permissions", Permission(ReadAcl), "GET_PERMISSIONS", handler, describe)
+}
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "CredentialPermissions")]
@@ -42,7 +52,7 @@ impl<'a> EntryBody<'a> {
 }
 
 /// Describes the operation.
-pub(crate) fn describe() -> Described {
+fn describe() -> Described {
     Described::new(
         "listCredentialPermissions",
         Tag::Permissions,
@@ -67,7 +77,7 @@ pub(crate) fn describe() -> Described {
 }
 
 /// Lists the permissions on exactly one credential name.
-pub(crate) async fn handler(
+async fn handler(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
     uri: Uri,
