@@ -9,7 +9,7 @@ use keywright_core::{
 
 use crate::{
     ServerMode, admission::RequestLimits, audit::AuditTrail, authentication::TokenVerifier,
-    development_identity::DevelopmentIdentity, routes::operations::health::HealthCheck,
+    development_identity::DevelopmentIdentity, routes::health::HealthCheck,
 };
 
 /// The services behind the HTTP API.

@@ -24,8 +24,7 @@ use crate::{
     measure::{RequestsInProgress, known_method},
     request::with_normal_path,
     route::{RequestContext, RouteTable},
-    router::route_table,
-    routes::operations::no_such_path,
+    router::{no_such_path, route_table},
     telemetry::{log_answered, or_panicked, request_span, set_headers_of_every_response},
 };
 

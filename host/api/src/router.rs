@@ -1,86 +1,68 @@
-//! The list of all routes of the service.
+//! The lists of all routes: those of the service, and those for monitoring.
 
 use std::sync::Arc;
+
+use async_trait::async_trait;
+use axum::{
+    Router,
+    http::{HeaderValue, StatusCode, header::CONTENT_TYPE},
+    middleware::{Next, from_fn},
+    response::{IntoResponse, Response},
+    routing::get,
+};
 
 use crate::{
     Api,
     development_identity::DevelopmentIdentity,
+    response::ApiFailure,
     route::{Route, RouteTable},
     routes::{
-        certificates, credentials, description, interpolation, management, operations, permissions,
-        types,
+        certificates, credentials, description,
+        health::{self, HealthCheck},
+        interpolation, management, operations, permissions, types,
     },
+    telemetry::or_panicked,
 };
 
 /// Returns all routes of the service, except those of the development identity provider. A test calls each of them without
 /// any permission.
 #[must_use]
 pub fn routes() -> Vec<Route> {
-    [
-        operation_routes(),
-        credential_routes(),
-        certificate_routes(),
-        permission_routes(),
-        permission_by_credential_routes(),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
-}
-
-fn operation_routes() -> Vec<Route> {
     vec![
-        description::reference::route(),
-        description::openapi::route(),
-        operations::health::route(),
-        operations::info::route(),
-        management::get::route(),
-        management::set::route(),
-        operations::key_usage::route(),
-        types::list::route(),
-        operations::version::route(),
-    ]
-}
-
-fn credential_routes() -> Vec<Route> {
-    vec![
-        credentials::get::route(),
+        description::reference_route(),
+        description::openapi_route(),
+        health::route(),
+        operations::info_route(),
+        management::get_route(),
+        management::set_route(),
+        operations::key_usage_route(),
+        types::route(),
+        operations::version_route(),
+        credentials::get::get_route(),
         credentials::set::route(),
-        credentials::generate::route(),
+        credentials::generate::generate_route(),
         credentials::delete::route(),
-        credentials::get_by_id::route(),
-        credentials::regenerate::route(),
+        credentials::get::get_by_id_route(),
+        credentials::generate::regenerate_route(),
         credentials::bulk_regenerate::route(),
-        interpolation::interpolate::route(),
-    ]
-}
-
-fn certificate_routes() -> Vec<Route> {
-    vec![
+        interpolation::route(),
         certificates::list::route(),
         certificates::regenerate::route(),
         certificates::update_transitional_version::route(),
-        certificates::versions::route(),
-        certificates::add_version::route(),
-        certificates::delete_version::route(),
-    ]
-}
-
-fn permission_routes() -> Vec<Route> {
-    vec![
-        permissions::get::route(),
-        permissions::add::route(),
+        certificates::versions::list_route(),
+        certificates::versions::add_route(),
+        certificates::versions::delete_route(),
+        permissions::read::get_route(),
+        permissions::change::add_route(),
         permissions::explain::route(),
-        permissions::get_by_id::route(),
-        permissions::replace::route(),
-        permissions::amend::route(),
-        permissions::delete::route(),
+        permissions::read::get_by_id_route(),
+        permissions::change::replace_route(),
+        permissions::change::amend_route(),
+        permissions::change::delete_route(),
+        permissions::by_credential::list_route(),
+        permissions::by_credential::add_route(),
+        permissions::by_credential::delete_route(),
     ]
-}
-
-fn permission_by_credential_routes() -> Vec<Route> {
-    use permissions::by_credential::{add, delete, list};
-    vec![list::route(), add::route(), delete::route()]
 }
 
 /// Returns the table of all routes, including those of the development identity provider if there is one.
@@ -91,3 +73,42 @@ pub(crate) fn route_table(api: &Arc<Api>) -> RouteTable {
     let identity = api.development_identity.iter();
     RouteTable::new(routes.chain(identity.flat_map(DevelopmentIdentity::routes)))
 }
+
+/// Returns the failure for an unknown path.
+pub(crate) fn no_such_path() -> ApiFailure {
+    ApiFailure::new(StatusCode::NOT_FOUND, "there is nothing at this path")
+}
+
+/// The metrics of the server.
+#[async_trait]
+pub trait Measurements: Send + Sync {
+    /// Returns all current metrics in the Prometheus text format, version 0.0.4.
+    async fn text(&self) -> String;
+}
+
+/// Returns the service of the management address: health and metrics. It does not authenticate callers, so its responses
+/// contain no data of any user.
+pub fn management_router(health: Arc<HealthCheck>, measurements: Arc<dyn Measurements>) -> Router {
+    Router::new()
+        .route("/health", get(async move || health.answer().await))
+        .route(
+            "/metrics",
+            get(async move || metrics(measurements.text().await)),
+        )
+        .fallback(async || no_such_path())
+        .method_not_allowed_fallback(async || StatusCode::NOT_FOUND)
+        .layer(from_fn(async |request, next: Next| {
+            or_panicked(next.run(request)).await
+        }))
+}
+
+fn metrics(text: String) -> Response {
+    let mut response = text.into_response();
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
+    response
+}
+
+/// The media type of the Prometheus text format.
+const MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";

@@ -24,7 +24,6 @@ use crate::{
     route::{Access::Permission, Route, route},
 };
 
-/// The route.
 pub(crate) fn route() -> Route {
     route!(GET "/api/v1/certificates", Permission(Read), "GET_ALL_CERTIFICATES", handler, describe)
 }
@@ -163,7 +162,6 @@ impl ListedBody {
     }
 }
 
-/// Describes the operation.
 fn describe() -> Described {
     Described::new("listCertificates", Tag::Certificates, "Lists certificates and their versions, without keys")
         .parameter(Parameter::optional("name", "The name of a certificate. Without it, all certificates that the caller may read are listed.", json!({"type": "string", "minLength": 1})).like("/demo/root"))

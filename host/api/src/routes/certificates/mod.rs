@@ -1,7 +1,5 @@
 //! `/api/v1/certificates`.
 
-pub(crate) mod add_version;
-pub(crate) mod delete_version;
 pub(crate) mod list;
 pub(crate) mod regenerate;
 pub(crate) mod update_transitional_version;

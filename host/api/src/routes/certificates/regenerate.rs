@@ -26,7 +26,6 @@ use crate::{
     route::{Access::Permission, PathIds, Route, route},
 };
 
-/// The route.
 pub(crate) fn route() -> Route {
     route!(POST "/api/v1/certificates/{certificate_id}/regenerate", Permission(Write), "REGENERATE_CERTIFICATE", handler, describe)
 }
@@ -90,7 +89,6 @@ impl RegenerateRequest {
     }
 }
 
-/// Describes the operation.
 fn describe() -> Described {
     Described::new("regenerateCertificate", Tag::Certificates, "Regenerates a certificate")
         .optional_body::<RegenerateRequest>()

@@ -23,7 +23,6 @@ use crate::{
     route::{Access::Permission, PathIds, Route, route},
 };
 
-/// The route.
 pub(crate) fn route() -> Route {
     route!(PUT "/api/v1/certificates/{certificate_id}/update_transitional_version", Permission(Write), "UPDATE_TRANSITIONAL_VERSION", handler, describe)
 }
@@ -79,7 +78,6 @@ impl UpdateTransitionalVersionRequest {
     }
 }
 
-/// Describes the operation.
 fn describe() -> Described {
     Described::new("updateTransitionalVersion", Tag::Certificates, "Moves the transitional flag to another version, or takes it away")
         .text("An authority is replaced in three steps: it is regenerated as transitional; the flag is moved to the old version, so that \

@@ -1,23 +1,43 @@
-//! `GET /api/v1/certificates/{certificate_id}/versions`: the versions of a certificate.
+//! `/api/v1/certificates/{certificate_id}/versions`: lists, adds and deletes versions of a certificate.
 
 use std::sync::Arc;
 
-use axum::{Extension, extract::State, http::Uri, response::Response};
-use keywright_core::{authorization::Caller, permission::Operation::Read, ports::VersionSelection};
+use axum::{
+    Extension,
+    extract::{Request, State},
+    http::Uri,
+    response::Response,
+};
+use keywright_core::{
+    Failure, Secret,
+    authorization::Caller,
+    credential::NewCertificateVersion,
+    permission::Operation::{Delete, Read, Write},
+    ports::VersionSelection,
+};
+use schemars::JsonSchema;
 use serde_json::json;
+use uuid::Uuid;
 
-use super::{failed, id, many};
+use super::{failed, id, ids, many, one};
 use crate::{
     Api,
-    description::{Described, Parameter, Tag, Version, example},
-    request::{QueryParameters, QueryRefused},
-    response::ApiFailure,
+    description::{Described, LenientBoolean, Parameter, SetCertificate, Tag, Version, example},
+    request::{BodyRefused, QueryParameters, QueryRefused, RequestObject, read_json_body},
+    response::{ApiFailure, Endpoint},
     route::{Access::Permission, PathIds, Route, route},
 };
 
-/// The route.
-pub(crate) fn route() -> Route {
-    route!(GET "/api/v1/certificates/{certificate_id}/versions", Permission(Read), "GET_CERTIFICATE_VERSIONS", handler, describe)
+pub(crate) fn list_route() -> Route {
+    route!(GET "/api/v1/certificates/{certificate_id}/versions", Permission(Read), "GET_CERTIFICATE_VERSIONS", list, describe_list)
+}
+
+pub(crate) fn add_route() -> Route {
+    route!(POST "/api/v1/certificates/{certificate_id}/versions", Permission(Write), "ADD_CERTIFICATE_VERSION", add, describe_add)
+}
+
+pub(crate) fn delete_route() -> Route {
+    route!(DELETE "/api/v1/certificates/{certificate_id}/versions/{version_id}", Permission(Delete), "DELETE_CERTIFICATE_VERSION", delete, describe_delete)
 }
 
 /// The requested versions.
@@ -36,8 +56,7 @@ impl VersionsRequest {
     }
 }
 
-/// Describes the operation.
-fn describe() -> Described {
+fn describe_list() -> Described {
     Described::new(
         "listCertificateVersions",
         Tag::Certificates,
@@ -62,7 +81,7 @@ fn describe() -> Described {
 }
 
 /// Responds with all versions, newest first, or with the current ones.
-async fn handler(
+async fn list(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
     certificate_id: PathIds<1>,
@@ -75,4 +94,114 @@ async fn handler(
         .await
         .map_err(failed)?;
     many(caller, versions).await
+}
+
+/// The members of the body, each of its kind.
+#[derive(JsonSchema)]
+#[schemars(rename = "AddCertificateVersionRequest", deny_unknown_fields)]
+struct AddVersionRequest {
+    /// The certificate; `ca_name` need not be there.
+    #[schemars(with = "SetCertificate")]
+    value: Option<Secret>,
+    /// Whether the new version is transitional.
+    #[schemars(rename = "transitional", default, with = "LenientBoolean")]
+    is_transitional: bool,
+}
+
+impl AddVersionRequest {
+    fn read(body: &[u8]) -> Result<Self, BodyRefused> {
+        let mut members = RequestObject::parse(body)?;
+        let request = Self {
+            value: members.take_secret("value"),
+            is_transitional: members.take_boolean("transitional")?.unwrap_or(false),
+        };
+        members.finish()?;
+        Ok(request)
+    }
+
+    fn check(self, certificate_id: Uuid) -> Result<NewCertificateVersion, Failure> {
+        Ok(NewCertificateVersion {
+            certificate_id,
+            value: self
+                .value
+                .ok_or_else(|| Failure::ValueRefused("value is required".to_owned()))?,
+            is_transitional: self.is_transitional,
+        })
+    }
+}
+
+fn describe_add() -> Described {
+    Described::new(
+        "addCertificateVersion",
+        Tag::Certificates,
+        "Adds a version that the caller brings",
+    )
+    .body::<AddVersionRequest>()
+    .asked(
+        "transitional",
+        json!({"value": {"certificate": example::CERTIFICATE}, "transitional": true}),
+    )
+    .answer::<Version>(200, "The version that was added.")
+    .answered("transitional", example::certificate_version())
+    .fails(
+        400,
+        "The certificate breaks a rule, or there is a transitional version already.",
+    )
+    .fails(403, "The caller may not write the certificate.")
+    .fails(
+        404,
+        "There is no such certificate, or no such authority as `ca_name` names.",
+    )
+    .fails(413, "The value is too large.")
+    .fails(422, "The body or the value has a member that is not known.")
+}
+
+/// Adds a version.
+async fn add(
+    State(api): State<Arc<Api>>,
+    Extension(caller): Extension<Arc<Caller>>,
+    certificate_id: PathIds<1>,
+    request: Request,
+) -> Result<Response, ApiFailure> {
+    let body = read_json_body(request, &api.limits).await?;
+    let new = AddVersionRequest::read(&body)
+        .map_err(|refused| ApiFailure::body(&refused, Endpoint::Other))?
+        .check(id(certificate_id)?)
+        .map_err(failed)?;
+    let version = api
+        .credentials
+        .add_certificate_version(&caller, new)
+        .await
+        .map_err(failed)?;
+    one(&version)
+}
+
+fn describe_delete() -> Described {
+    Described::new(
+        "deleteCertificateVersion",
+        Tag::Certificates,
+        "Deletes one version of a certificate",
+    )
+    .answer::<Version>(200, "The version that was deleted.")
+    .answered("deleted", example::certificate_version())
+    .fails(400, "It is the only version.")
+    .fails(
+        404,
+        "There is no such version, or the caller may not delete the certificate.",
+    )
+}
+
+/// Deletes a version and responds with it.
+async fn delete(
+    State(api): State<Arc<Api>>,
+    Extension(caller): Extension<Arc<Caller>>,
+    path: PathIds<2>,
+) -> Result<Response, ApiFailure> {
+    let [certificate_id, version_id] = ids(path)?;
+    let version = api
+        .credentials
+        .delete_certificate_version(&caller, certificate_id, version_id)
+        .await
+        .map_err(failed)?;
+    one(&version)
 }

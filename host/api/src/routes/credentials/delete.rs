@@ -19,12 +19,10 @@ use crate::{
     route::{Access::Permission, Route, route},
 };
 
-/// The route.
 pub(crate) fn route() -> Route {
     route!(DELETE "/api/v1/data", Permission(Delete), "DELETE", handler, describe)
 }
 
-/// Describes the operation.
 fn describe() -> Described {
     Described::new(
         "deleteCredential",

@@ -1,4 +1,4 @@
-//! `GET /api/v1/data`: versions by name, or a search.
+//! `GET /api/v1/data`: versions by name, or a search. `GET /api/v1/data/{id}`: one version.
 
 use std::sync::Arc;
 
@@ -20,12 +20,15 @@ use crate::{
     description::{Described, Parameter, Tag, Version, example},
     request::{QueryParameters, QueryRefused},
     response::{ApiFailure, Endpoint, VersionBody, rendered, rendered_versions},
-    route::{Access::Permission, Route, route},
+    route::{Access::Permission, PathIds, Route, route},
 };
 
-/// The route.
-pub(crate) fn route() -> Route {
-    route!(GET "/api/v1/data", Permission(Read), "GET", handler, describe)
+pub(crate) fn get_route() -> Route {
+    route!(GET "/api/v1/data", Permission(Read), "GET", get, describe_get)
+}
+
+pub(crate) fn get_by_id_route() -> Route {
+    route!(GET "/api/v1/data/{id}", Permission(Read), "GET", get_by_id, describe_get_by_id)
 }
 
 /// The requested versions of a credential.
@@ -97,8 +100,7 @@ enum EitherResponse<'a> {
     Found(find::FindResponse<'a>),
 }
 
-/// Describes the operation.
-fn describe() -> Described {
+fn describe_get() -> Described {
     Described::new("getCredentials", Tag::Credentials, "Reads a credential by name, or finds credentials")
         .text("With `name`, returns versions. With `path`, `name-like` or `generated_by`, returns the names that the caller may read, \
             newest first, and ignores `name`.\n\nA search by `expires-within-days` returns only certificates, and credentials of other types with a certificate signed by a CA.")
@@ -138,7 +140,7 @@ fn describe() -> Described {
 }
 
 /// Responds to a search if the query has `path`, `name-like` or `generated_by`, and otherwise with versions by name.
-async fn handler(
+async fn get(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
     uri: Uri,
@@ -164,4 +166,26 @@ async fn handler(
         rendered(&GetResponse::of(versions).map_err(failed)?)
     })
     .await
+}
+
+fn describe_get_by_id() -> Described {
+    Described::new("getVersionById", Tag::Credentials, "Reads one version")
+        .answer::<Version>(200, "The version.")
+        .answered("json", example::json_version())
+        .fails(
+            404,
+            "There is no such version, or the caller may not read its credential.",
+        )
+}
+
+/// Returns one version. An id that is not a UUID is treated as unknown.
+async fn get_by_id(
+    State(api): State<Arc<Api>>,
+    Extension(caller): Extension<Arc<Caller>>,
+    PathIds(id): PathIds<1>,
+) -> Result<Response, ApiFailure> {
+    let failed = |failure| ApiFailure::of(failure, Endpoint::Other);
+    let [id] = id.ok_or_else(|| failed(Failure::NotFound))?;
+    let version = api.credentials.by_id(&caller, id).await.map_err(failed)?;
+    rendered(&VersionBody::of(&version).map_err(failed)?)
 }

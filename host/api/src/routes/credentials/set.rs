@@ -24,7 +24,6 @@ use crate::{
     route::{Access::Permission, Route, route},
 };
 
-/// The route.
 pub(crate) fn route() -> Route {
     route!(PUT "/api/v1/data", Permission(Write), "SET", handler, describe)
 }
@@ -64,7 +63,6 @@ impl SetRequest {
     }
 }
 
-/// Describes the operation.
 fn describe() -> Described {
     Described::new("setCredential", Tag::Credentials, "Sets a credential")
         .text("Always adds a version. The type of an existing credential can't be changed.")

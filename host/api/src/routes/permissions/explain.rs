@@ -26,7 +26,6 @@ use crate::{
     route::{Access::Permission, Route, route},
 };
 
-/// The route.
 pub(crate) fn route() -> Route {
     route!(GET "/api/v2/permissions/explain", Permission(ReadAcl), "EXPLAIN_PERMISSIONS", handler, describe)
 }
@@ -157,7 +156,6 @@ impl<'a> Missing<'a> {
     }
 }
 
-/// Describes the operation.
 fn describe() -> Described {
     Described::new("explainPermission", Tag::Permissions, "Explains why an operation is allowed or denied")
         .parameter(Parameter::required("actor", "The actor.").like("uaa-client:app"))

@@ -1,13 +1,9 @@
 //! `/api/v2/permissions`. The older `/api/v1/permissions` is in `by_credential`.
 
-pub(crate) mod add;
-pub(crate) mod amend;
 pub(crate) mod by_credential;
-pub(crate) mod delete;
+pub(crate) mod change;
 pub(crate) mod explain;
-pub(crate) mod get;
-pub(crate) mod get_by_id;
-pub(crate) mod replace;
+pub(crate) mod read;
 
 use axum::{extract::Request, response::Response};
 use keywright_core::{

@@ -20,12 +20,10 @@ use crate::{
     server_mode::INTERPOLATE,
 };
 
-/// The route.
 pub(crate) fn route() -> Route {
     route!(POST INTERPOLATE, Permission(Read), "INTERPOLATE", handler, describe)
 }
 
-/// Describes the operation.
 fn describe() -> Described {
     let value = json!({"host": "db.example", "port": 5432});
     Described::new("interpolate", Tag::Interpolation, "Resolves the references in a document")

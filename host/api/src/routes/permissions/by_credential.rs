@@ -1,37 +1,114 @@
-//! `POST /api/v1/permissions`: grants operations on a credential.
+//! `/api/v1/permissions`: the older interface, for the permissions on one credential.
 
 use std::sync::Arc;
 
 use axum::{
     Extension,
     extract::{Request, State},
-    http::StatusCode,
+    http::{StatusCode, Uri},
+    response::Response,
 };
 use keywright_core::{
     Failure,
     authorization::Caller,
+    credential::LookupName,
     permission::{
-        ACTOR_CHARACTERS_MAX, Actor, CREDENTIAL_GRANTS_MAX, Grant, Operation::WriteAcl,
-        PermissionPath,
+        ACTOR_CHARACTERS_MAX, Actor, CREDENTIAL_GRANTS_MAX, Grant,
+        Operation::{ReadAcl, WriteAcl},
+        Permission, PermissionPath,
     },
 };
 use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::json;
 
-use super::super::{
-    OPERATIONS_LISTED_MAX, OperationSchema, failed, parsed_operations, refused, take_operations,
+use super::{
+    OPERATIONS_LISTED_MAX, OperationSchema, failed, operation_names, parsed_operations, refused,
+    take_operations,
 };
 use crate::{
     Api,
-    description::{Described, GrantedPath, Tag},
-    request::{BodyRefused, RequestObject, read_json_body},
-    response::ApiFailure,
-    route::{Access::Permission, Route, route},
+    description::{Described, GrantedPath, Parameter, Tag},
+    request::{BodyRefused, QueryParameters, RequestObject, read_json_body},
+    response::{ApiFailure, rendered},
+    route::{Access, Route, route},
 };
 
-/// The route.
-pub(crate) fn route() -> Route {
-    route!(POST "/api/v1/permissions", Permission(WriteAcl), "ADD_PERMISSIONS", handler, describe)
+pub(crate) fn list_route() -> Route {
+    route!(GET "/api/v1/permissions", Access::Permission(ReadAcl), "GET_PERMISSIONS", list, describe_list)
+}
+
+pub(crate) fn add_route() -> Route {
+    route!(POST "/api/v1/permissions", Access::Permission(WriteAcl), "ADD_PERMISSIONS", add, describe_add)
+}
+
+pub(crate) fn delete_route() -> Route {
+    route!(DELETE "/api/v1/permissions", Access::Permission(WriteAcl), "DELETE_PERMISSIONS", delete, describe_delete)
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "CredentialPermissions")]
+struct ListResponse<'a> {
+    credential_name: &'a str,
+    permissions: Vec<EntryBody<'a>>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "CredentialPermission")]
+struct EntryBody<'a> {
+    actor: &'a str,
+    path: &'a str,
+    operations: Vec<&'static str>,
+}
+
+impl<'a> EntryBody<'a> {
+    fn of(permission: &'a Permission) -> Self {
+        Self {
+            actor: permission.actor.as_str(),
+            path: permission.path.as_str(),
+            operations: operation_names(permission.operations),
+        }
+    }
+}
+
+fn describe_list() -> Described {
+    Described::new(
+        "listCredentialPermissions",
+        Tag::Permissions,
+        "Lists the permissions on exactly one credential name",
+    )
+    .text("Use `GET /api/v2/permissions` instead.")
+    .deprecated()
+    .parameter(Parameter::required("credential_name", "The credential's name.").like("/demo/web"))
+    .answer::<ListResponse<'_>>(200, "The permissions.")
+    .answered(
+        "one",
+        json!({
+            "credential_name": "/demo/web",
+            "permissions": [{"actor": "uaa-user:1", "path": "/demo/web", "operations": ["read"]}],
+        }),
+    )
+    .fails(400, "The name is missing, empty or repeated.")
+    .fails(
+        404,
+        "The credential does not exist, or the caller may not read its permissions.",
+    )
+}
+
+/// Lists the permissions on exactly one credential name.
+async fn list(
+    State(api): State<Arc<Api>>,
+    Extension(caller): Extension<Arc<Caller>>,
+    uri: Uri,
+) -> Result<Response, ApiFailure> {
+    let query = QueryParameters::of(&uri);
+    let name = LookupName::new(query.required("credential_name")?);
+    let listed = api.permissions.of_credential(&caller, &name).await;
+    let listed = listed.map_err(failed)?;
+    rendered(&ListResponse {
+        credential_name: listed.name.as_str(),
+        permissions: listed.permissions.iter().map(EntryBody::of).collect(),
+    })
 }
 
 /// The permissions to add to a credential.
@@ -125,8 +202,7 @@ impl AddRequest {
     }
 }
 
-/// Describes the operation.
-fn describe() -> Described {
+fn describe_add() -> Described {
     let entry = json!({"actor": "uaa-user:1", "operations": ["read"]});
     Described::new(
         "addCredentialPermissions",
@@ -154,7 +230,7 @@ fn describe() -> Described {
 }
 
 /// Adds the permissions.
-async fn handler(
+async fn add(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
     request: Request,
@@ -165,4 +241,39 @@ async fn handler(
     let granted = api.permissions.grant_on_credential(&caller, &path, &grants);
     granted.await.map_err(failed)?;
     Ok(StatusCode::CREATED)
+}
+
+fn describe_delete() -> Described {
+    Described::new(
+        "deleteCredentialPermission",
+        Tag::Permissions,
+        "Deletes an actor's permission on exactly one credential name",
+    )
+    .text("Use `DELETE /api/v2/permissions/{permission_id}` instead.")
+    .deprecated()
+    .parameter(Parameter::required("credential_name", "The credential's name.").like("/demo/web"))
+    .parameter(Parameter::required("actor", "The actor.").like("uaa-user:1"))
+    .empty_answer(204, "The permission was deleted.")
+    .fails(
+        400,
+        "A parameter is missing, empty or repeated, or the permission is the caller's own.",
+    )
+    .fails(
+        404,
+        "The permission does not exist, or the caller may not change permissions on the path.",
+    )
+}
+
+/// Deletes an actor's permission on exactly one credential name.
+async fn delete(
+    State(api): State<Arc<Api>>,
+    Extension(caller): Extension<Arc<Caller>>,
+    uri: Uri,
+) -> Result<StatusCode, ApiFailure> {
+    let query = QueryParameters::of(&uri);
+    let name = LookupName::new(query.required("credential_name")?);
+    let actor = Actor::of_lookup(query.required("actor")?);
+    let deleted = api.permissions.delete_on_credential(&caller, &actor, &name);
+    deleted.await.map_err(failed)?;
+    Ok(StatusCode::NO_CONTENT)
 }

@@ -18,7 +18,6 @@ use crate::{
     route::{Access::Open, NOT_AUDITED, Route, route},
 };
 
-/// The route.
 pub(crate) fn route() -> Route {
     route!(GET "/health", Open, NOT_AUDITED, handler, describe)
 }
@@ -46,7 +45,6 @@ enum HealthStatus {
     Down,
 }
 
-/// Describes the operation.
 fn describe() -> Described {
     let down = "The database has not responded for five seconds, or the database or the audit trail can't be written.";
     Described::new(

@@ -1,4 +1,4 @@
-//! `POST /management`: switches read-only mode on or off.
+//! `/management`: reads and switches the mode of the server. `server_mode::refusal` has authorized the caller.
 
 use std::sync::Arc;
 
@@ -9,21 +9,40 @@ use axum::{
 };
 use keywright_core::authorization::Caller;
 use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::json;
 
-use super::{ManagementResponse, NOT_A_SWITCHER, mode};
 use crate::{
     Api,
     description::{Described, LenientBoolean, Tag},
     request::{BodyRefused, RequestObject, read_json_body},
-    response::{ApiFailure, Endpoint},
+    response::{ApiFailure, Endpoint, rendered},
     route::{Access::Identity, Route, route},
     server_mode::MANAGEMENT,
 };
 
-/// The route.
-pub(crate) fn route() -> Route {
-    route!(POST MANAGEMENT, Identity, "SET_MANAGEMENT", handler, describe)
+pub(crate) fn get_route() -> Route {
+    route!(GET MANAGEMENT, Identity, "GET_MANAGEMENT", get, describe_get)
+}
+
+pub(crate) fn set_route() -> Route {
+    route!(POST MANAGEMENT, Identity, "SET_MANAGEMENT", set, describe_set)
+}
+
+fn describe_get() -> Described {
+    Described::new(
+        "getServerMode",
+        Tag::Operations,
+        "Returns whether the server is in read-only mode",
+    )
+    .answer::<ManagementResponse>(200, "The mode.")
+    .answered("writing", json!({"read_only_mode": false}))
+    .fails(403, NOT_A_MANAGER)
+}
+
+/// Responds with the mode.
+async fn get(State(api): State<Arc<Api>>) -> Result<Response, ApiFailure> {
+    mode(api.server_mode.read_only().is_on())
 }
 
 /// The requested mode.
@@ -46,8 +65,7 @@ impl ManagementRequest {
     }
 }
 
-/// Describes the operation.
-fn describe() -> Described {
+fn describe_set() -> Described {
     Described::new("setServerMode", Tag::Operations, "Switches read-only mode on or off")
         .text("The mode applies only to this process, and is off after it starts. Writes in progress are completed.")
         .body::<ManagementRequest>()
@@ -59,7 +77,7 @@ fn describe() -> Described {
 }
 
 /// Switches the mode and responds with the new one.
-async fn handler(
+async fn set(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
     request: Request,
@@ -73,3 +91,22 @@ async fn handler(
     tracing::warn!(read_only_mode = request.is_read_only, "switched the mode");
     mode(request.is_read_only)
 }
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ServerMode")]
+struct ManagementResponse {
+    /// Whether requests that could write get status 503.
+    read_only_mode: bool,
+}
+
+fn mode(is_on: bool) -> Result<Response, ApiFailure> {
+    rendered(&ManagementResponse {
+        read_only_mode: is_on,
+    })
+}
+
+/// The condition of status 403 when reading the mode.
+const NOT_A_MANAGER: &str = "The caller is on another machine, and not in `management.actors`.";
+
+/// The condition of status 403 when switching the mode.
+const NOT_A_SWITCHER: &str = "The caller is not in `management.actors`.";

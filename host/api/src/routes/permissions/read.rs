@@ -1,4 +1,4 @@
-//! `GET /api/v2/permissions`: the permission that an actor has on a path.
+//! `GET /api/v2/permissions`: the permission that an actor has on a path, or the one with an id.
 
 use std::sync::Arc;
 
@@ -9,22 +9,24 @@ use keywright_core::{
     permission::{Actor, Operation::ReadAcl},
 };
 
-use super::{PermissionBody, answered, example};
+use super::{PermissionBody, answered, example, id};
 use crate::{
     Api,
     description::{Described, Parameter, Tag},
     request::QueryParameters,
     response::ApiFailure,
-    route::{Access::Permission, Route, route},
+    route::{Access::Permission, PathIds, Route, route},
 };
 
-/// The route.
-pub(crate) fn route() -> Route {
-    route!(GET "/api/v2/permissions", Permission(ReadAcl), "GET_PERMISSIONS", handler, describe)
+pub(crate) fn get_route() -> Route {
+    route!(GET "/api/v2/permissions", Permission(ReadAcl), "GET_PERMISSIONS", get, describe_get)
 }
 
-/// Describes the operation.
-fn describe() -> Described {
+pub(crate) fn get_by_id_route() -> Route {
+    route!(GET "/api/v2/permissions/{permission_id}", Permission(ReadAcl), "GET_PERMISSIONS", get_by_id, describe_get_by_id)
+}
+
+fn describe_get() -> Described {
     Described::new(
         "getPermission",
         Tag::Permissions,
@@ -42,7 +44,7 @@ fn describe() -> Described {
 }
 
 /// Reads the permission on exactly this path.
-async fn handler(
+async fn get(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
     uri: Uri,
@@ -51,5 +53,25 @@ async fn handler(
     let path = LookupName::new(query.required("path")?);
     let actor = Actor::of_lookup(query.required("actor")?);
     let found = api.permissions.of_actor_on(&caller, &actor, &path).await;
+    answered(found)
+}
+
+fn describe_get_by_id() -> Described {
+    Described::new("getPermissionById", Tag::Permissions, "Reads a permission")
+        .answer::<PermissionBody<'_>>(200, "The permission.")
+        .answered("read", example())
+        .fails(
+            404,
+            "There is no such permission, or the caller may not read permissions there.",
+        )
+}
+
+/// Responds with a permission.
+async fn get_by_id(
+    State(api): State<Arc<Api>>,
+    Extension(caller): Extension<Arc<Caller>>,
+    path: PathIds<1>,
+) -> Result<Response, ApiFailure> {
+    let found = api.permissions.by_id(&caller, id(path)?).await;
     answered(found)
 }

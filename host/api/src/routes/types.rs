@@ -16,7 +16,6 @@ use crate::{
     route::{Access::Identity, NOT_AUDITED, Route, route},
 };
 
-/// The route.
 pub(crate) fn route() -> Route {
     route!(GET "/api/v1/types", Identity, NOT_AUDITED, handler, describe)
 }
@@ -74,7 +73,6 @@ impl<'a> TypeBody<'a> {
     }
 }
 
-/// Describes the operation.
 fn describe() -> Described {
     let text = "Each configured generator adds a type. Its plugin defines JSON Schemas for the parameters and the values.";
     Described::new("listTypes", Tag::Operations, "Lists the credential types of this server")

@@ -1,0 +1,198 @@
+//! Adds, replaces, amends and deletes permissions.
+
+use std::sync::Arc;
+
+use axum::{
+    Extension,
+    extract::{Request, State},
+    http::StatusCode,
+    response::Response,
+};
+use keywright_core::{
+    Failure,
+    authorization::Caller,
+    permission::{Operation::WriteAcl, Operations},
+};
+use schemars::JsonSchema;
+use serde_json::json;
+
+use super::{
+    GrantRequest, OPERATIONS_LISTED_MAX, OperationSchema, PermissionBody, answered, example,
+    failed, id, operation_names, parsed_operations, read_grant, take_operations,
+};
+use crate::{
+    Api,
+    audit::granted,
+    description::{Described, Tag},
+    request::{BodyRefused, RequestObject, read_json_body},
+    response::{ApiFailure, Endpoint, rendered_with},
+    route::{Access::Permission, PathIds, Route, route},
+};
+
+pub(crate) fn add_route() -> Route {
+    route!(POST "/api/v2/permissions", Permission(WriteAcl), "ADD_PERMISSIONS", add, describe_add)
+}
+
+pub(crate) fn replace_route() -> Route {
+    route!(PUT "/api/v2/permissions/{permission_id}", Permission(WriteAcl), "PUT_PERMISSIONS", replace, describe_replace)
+}
+
+pub(crate) fn amend_route() -> Route {
+    route!(PATCH "/api/v2/permissions/{permission_id}", Permission(WriteAcl), "PATCH_PERMISSIONS", amend, describe_amend)
+}
+
+pub(crate) fn delete_route() -> Route {
+    route!(DELETE "/api/v2/permissions/{permission_id}", Permission(WriteAcl), "DELETE_PERMISSIONS", delete, describe_delete)
+}
+
+fn describe_add() -> Described {
+    Described::new(
+        "addPermission",
+        Tag::Permissions,
+        "Grants operations on a name, or on all names below a path",
+    )
+    .body::<GrantRequest>()
+    .asked(
+        "read",
+        json!({"path": "/demo/*", "actor": "uaa-client:app", "operations": ["read"]}),
+    )
+    .answer::<PermissionBody<'_>>(201, "The permission.")
+    .answered("read", example())
+    .fails(
+        400,
+        "The body is invalid, or the permission is the caller's own.",
+    )
+    .fails(404, "The caller may not change permissions there.")
+    .fails(409, "The actor already has a permission on this path.")
+    .fails(
+        422,
+        "`operations` is missing or not an array of known operations, or the body has an unknown field.",
+    )
+}
+
+/// Adds a permission and responds with it.
+async fn add(
+    State(api): State<Arc<Api>>,
+    Extension(caller): Extension<Arc<Caller>>,
+    request: Request,
+) -> Result<Response, ApiFailure> {
+    let grant = read_grant(request, &api).await?;
+    let added = api.permissions.add(&caller, &grant).await;
+    rendered_with(
+        StatusCode::CREATED,
+        &PermissionBody::of(&added.map_err(failed)?),
+    )
+}
+
+fn describe_replace() -> Described {
+    Described::new("replacePermission", Tag::Permissions, "Replaces the operations of a permission, which keeps its path and its actor")
+        .body::<GrantRequest>()
+        .asked("write", json!({"path": "/demo/*", "actor": "uaa-client:app", "operations": ["read", "write"]}))
+        .answer::<PermissionBody<'_>>(200, "The permission as it is now.")
+        .answered("read", example())
+        .fails(400, "The body breaks a rule or names another path or actor, or the permission is the caller's own.")
+        .fails(404, "There is no such permission, or the caller may not change permissions there.")
+        .fails(422, "`operations` is missing or not an array of known operations, or the body has an unknown field.")
+}
+
+/// Replaces a permission and responds with it.
+async fn replace(
+    State(api): State<Arc<Api>>,
+    Extension(caller): Extension<Arc<Caller>>,
+    path: PathIds<1>,
+    request: Request,
+) -> Result<Response, ApiFailure> {
+    let grant = read_grant(request, &api).await?;
+    // If the permission does not exist, no event of its own contains these details.
+    let details = granted(&grant.actor, Some(grant.operations));
+    caller.trail().tell_details(details);
+    let replaced = api.permissions.replace(&caller, id(path)?, &grant).await;
+    answered(replaced)
+}
+
+/// The members of the body.
+#[derive(JsonSchema)]
+#[schemars(rename = "AmendPermissionRequest", deny_unknown_fields)]
+struct AmendRequest {
+    /// What the actor may do from now on.
+    #[schemars(with = "Vec<OperationSchema>", length(min = 1, max = OPERATIONS_LISTED_MAX))]
+    operations: Vec<String>,
+}
+
+impl AmendRequest {
+    fn read(body: &[u8]) -> Result<Self, BodyRefused> {
+        let mut members = RequestObject::parse(body)?;
+        let operations = take_operations(&mut members);
+        members.finish()?;
+        Ok(Self {
+            operations: operations?,
+        })
+    }
+
+    fn operations(&self) -> Result<Operations, Failure> {
+        parsed_operations(&self.operations)
+    }
+}
+
+fn describe_amend() -> Described {
+    Described::new(
+        "amendPermission",
+        Tag::Permissions,
+        "Replaces the operations of a permission",
+    )
+    .body::<AmendRequest>()
+    .asked("write", json!({"operations": ["read", "write"]}))
+    .answer::<PermissionBody<'_>>(200, "The permission as it is now.")
+    .answered("read", example())
+    .fails(
+        400,
+        "The body breaks a rule, or the permission is the caller's own.",
+    )
+    .fails(
+        404,
+        "There is no such permission, or the caller may not change permissions there.",
+    )
+    .fails(
+        422,
+        "`operations` is missing or not an array of known operations, or the body has an unknown field.",
+    )
+}
+
+/// Replaces the operations of a permission and responds with it.
+async fn amend(
+    State(api): State<Arc<Api>>,
+    Extension(caller): Extension<Arc<Caller>>,
+    path: PathIds<1>,
+    request: Request,
+) -> Result<Response, ApiFailure> {
+    let body = read_json_body(request, &api.limits).await?;
+    let request = AmendRequest::read(&body)
+        .map_err(|cause| ApiFailure::body(&cause, Endpoint::Permission))?;
+    let operations = request.operations().map_err(failed)?;
+    // If the permission does not exist, no event of its own contains these details.
+    let details = json!({"operations": operation_names(operations)});
+    caller.trail().tell_details(details);
+    let amended = api.permissions.amend(&caller, id(path)?, operations).await;
+    answered(amended)
+}
+
+fn describe_delete() -> Described {
+    Described::new("deletePermission", Tag::Permissions, "Deletes a permission")
+        .answer::<PermissionBody<'_>>(200, "The permission that was deleted.")
+        .answered("read", example())
+        .fails(400, "The permission is the caller's own.")
+        .fails(
+            404,
+            "There is no such permission, or the caller may not change permissions there.",
+        )
+}
+
+/// Deletes a permission and responds with it.
+async fn delete(
+    State(api): State<Arc<Api>>,
+    Extension(caller): Extension<Arc<Caller>>,
+    path: PathIds<1>,
+) -> Result<Response, ApiFailure> {
+    let deleted = api.permissions.delete(&caller, id(path)?).await;
+    answered(deleted)
+}
