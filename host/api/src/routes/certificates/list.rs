@@ -19,28 +19,13 @@ use crate::{
     Api,
     audit::actions,
     description::{Described, Parameter, Tag},
-    request::{QueryParameters, QueryRefused},
+    request::QueryParameters,
     response::{ApiFailure, LazyList, list_bytes, rendered, rendered_list, timestamp},
     route::{Access::Permission, Route, route},
 };
 
 pub(crate) fn route() -> Route {
     route!(GET "/api/v1/certificates", Permission(Read), "GET_ALL_CERTIFICATES", handler, describe)
-}
-
-/// The name of the requested certificate, or `None` for all.
-struct ListRequest {
-    name: Option<LookupName>,
-}
-
-impl ListRequest {
-    fn read(query: &QueryParameters) -> Result<Self, QueryRefused> {
-        let name = match query.text("name")? {
-            Some(_) => Some(LookupName::new(query.required("name")?)),
-            None => None,
-        };
-        Ok(Self { name })
-    }
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -198,11 +183,10 @@ async fn handler(
     if query.has("name") {
         caller.trail().tell_action(actions::GET_CERTIFICATE);
     }
-    let request = ListRequest::read(&query)?;
-    let summaries = match request.name {
-        Some(name) => vec![
+    let summaries = match query.text("name")? {
+        Some(_) => vec![
             api.credentials
-                .certificate(&caller, &name)
+                .certificate(&caller, &LookupName::new(query.required("name")?))
                 .await
                 .map_err(failed)?,
         ],

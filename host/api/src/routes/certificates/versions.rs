@@ -23,7 +23,7 @@ use super::{failed, id, ids, many, one};
 use crate::{
     Api,
     description::{Described, LenientBoolean, Parameter, SetCertificate, Tag, Version, example},
-    request::{BodyRefused, QueryParameters, QueryRefused, RequestObject, read_json_body},
+    request::{BodyRefused, QueryParameters, RequestObject, read_json_body},
     response::{ApiFailure, Endpoint},
     route::{Access::Permission, PathIds, Route, route},
 };
@@ -38,22 +38,6 @@ pub(crate) fn add_route() -> Route {
 
 pub(crate) fn delete_route() -> Route {
     route!(DELETE "/api/v1/certificates/{certificate_id}/versions/{version_id}", Permission(Delete), "DELETE_CERTIFICATE_VERSION", delete, describe_delete)
-}
-
-/// The requested versions.
-struct VersionsRequest {
-    selection: VersionSelection,
-}
-
-impl VersionsRequest {
-    fn read(query: &QueryParameters) -> Result<Self, QueryRefused> {
-        let selection = if query.boolean("current")?.unwrap_or(false) {
-            VersionSelection::Current
-        } else {
-            VersionSelection::All
-        };
-        Ok(Self { selection })
-    }
 }
 
 fn describe_list() -> Described {
@@ -87,10 +71,13 @@ async fn list(
     certificate_id: PathIds<1>,
     uri: Uri,
 ) -> Result<Response, ApiFailure> {
-    let request = VersionsRequest::read(&QueryParameters::of(&uri))?;
+    let selection = match QueryParameters::of(&uri).boolean("current")? {
+        Some(true) => VersionSelection::Current,
+        Some(false) | None => VersionSelection::All,
+    };
     let versions = api
         .credentials
-        .certificate_versions(&caller, id(certificate_id)?, request.selection)
+        .certificate_versions(&caller, id(certificate_id)?, selection)
         .await
         .map_err(failed)?;
     many(caller, versions).await

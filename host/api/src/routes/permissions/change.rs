@@ -8,11 +8,7 @@ use axum::{
     http::StatusCode,
     response::Response,
 };
-use keywright_core::{
-    Failure,
-    authorization::Caller,
-    permission::{Operation::WriteAcl, Operations},
-};
+use keywright_core::{authorization::Caller, permission::Operation::WriteAcl};
 use schemars::JsonSchema;
 use serde_json::json;
 
@@ -128,10 +124,6 @@ impl AmendRequest {
             operations: operations?,
         })
     }
-
-    fn operations(&self) -> Result<Operations, Failure> {
-        parsed_operations(&self.operations)
-    }
 }
 
 fn describe_amend() -> Described {
@@ -168,7 +160,7 @@ async fn amend(
     let body = read_json_body(request, &api.limits).await?;
     let request = AmendRequest::read(&body)
         .map_err(|cause| ApiFailure::body(&cause, Endpoint::Permission))?;
-    let operations = request.operations().map_err(failed)?;
+    let operations = parsed_operations(&request.operations).map_err(failed)?;
     // If the permission does not exist, no event of its own contains these details.
     let details = json!({"operations": operation_names(operations)});
     caller.trail().tell_details(details);
