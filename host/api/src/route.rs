@@ -11,7 +11,7 @@ use axum::{
 use keywright_core::permission::Operation;
 use uuid::Uuid;
 
-use crate::{Api, Connection, description::Described, measure::RouteMeasurements};
+use crate::{Api, Connection, description::Description, measure::RouteMeasurements};
 
 /// One method on one path, with the access that it requires and its description.
 pub struct Route {
@@ -20,7 +20,7 @@ pub struct Route {
     access: Access,
     action: Option<&'static str>,
     bind: Box<dyn FnOnce(Arc<Api>) -> Handling>,
-    describe: fn() -> Described,
+    describe: fn() -> Description,
 }
 
 /// The access that a route requires.
@@ -86,7 +86,7 @@ impl Route {
         access: Access,
         action: impl Into<Option<&'static str>>,
         handler: H,
-        describe: fn() -> Described,
+        describe: fn() -> Description,
     ) -> Self
     where
         H: Handler<T, Arc<Api>, Future = Responding> + Sync,
@@ -120,7 +120,7 @@ impl Route {
     }
 
     /// Returns the route's part of the API description.
-    pub(crate) fn described(&self) -> Described {
+    pub(crate) fn description(&self) -> Description {
         (self.describe)()
     }
 }

@@ -288,7 +288,7 @@ mod tests {
     fn every_documented_parameter_is_known() {
         for parameter in routes()
             .iter()
-            .flat_map(|route| route.described().parameters)
+            .flat_map(|route| route.description().parameters)
         {
             assert!(PARAMETERS.contains(&parameter.name), "{}", parameter.name);
         }

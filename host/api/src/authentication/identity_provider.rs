@@ -36,7 +36,7 @@ pub struct HttpsIdentityProvider {
     public_url: Option<String>,
     discovery_url: Url,
     /// The unusable keys in the last response, so that each is logged once.
-    passed_over: Mutex<Vec<String>>,
+    ignored: Mutex<Vec<String>>,
 }
 
 /// The location of an identity provider, and its trusted CAs.
@@ -104,7 +104,7 @@ impl HttpsIdentityProvider {
             url,
             public_url: settings.public_url.clone(),
             discovery_url,
-            passed_over: Mutex::default(),
+            ignored: Mutex::default(),
         })
     }
 
@@ -131,15 +131,12 @@ impl HttpsIdentityProvider {
     }
 
     /// Logs unusable keys, each once while it is published.
-    fn log_passed_over(&self, passed_over: Vec<String>) {
-        let mut logged = self
-            .passed_over
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        for key in passed_over.iter().filter(|key| !logged.contains(key)) {
+    fn log_ignored(&self, ignored: Vec<String>) {
+        let mut logged = self.ignored.lock().unwrap_or_else(PoisonError::into_inner);
+        for key in ignored.iter().filter(|key| !logged.contains(key)) {
             tracing::warn!(key, "ignored a key published by the identity provider");
         }
-        *logged = passed_over;
+        *logged = ignored;
     }
 
     async fn fetch<T: DeserializeOwned>(&self, url: &Url) -> Result<T, DocumentError> {
@@ -169,7 +166,7 @@ impl IdentityProvider for HttpsIdentityProvider {
         }
         let keys_url = self.keys_url(&discovery)?;
         let published = self.fetch::<PublishedKeys>(&keys_url).await?.usable();
-        self.log_passed_over(published.passed_over);
+        self.log_ignored(published.ignored);
         if published.keys.is_empty() {
             return Err(DocumentError::NoKey.into());
         }
@@ -226,7 +223,7 @@ pub(super) struct UsableKeys {
     /// The keys to verify tokens with.
     pub(super) keys: Vec<TrustedKey>,
     /// The keys that should be usable but are not: messages for the log.
-    pub(super) passed_over: Vec<String>,
+    pub(super) ignored: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -250,11 +247,11 @@ impl PublishedKeys {
     pub(super) fn usable(self) -> UsableKeys {
         let mut usable = UsableKeys {
             keys: Vec::new(),
-            passed_over: Vec::new(),
+            ignored: Vec::new(),
         };
         for published in self.keys {
             let Ok(published) = serde_json::from_value::<PublishedKey>(published) else {
-                usable.pass_over(None, "does not conform to RFC 7517");
+                usable.ignore(None, "does not conform to RFC 7517");
                 continue;
             };
             if !published.is_for_tokens() {
@@ -262,18 +259,18 @@ impl PublishedKeys {
             }
             match published.verification_key() {
                 Ok(_) if usable.keys.len() == KEYS_MAX => {
-                    usable.pass_over(published.kid.as_deref(), "there are too many keys");
+                    usable.ignore(published.kid.as_deref(), "there are too many keys");
                 }
                 Ok(key) => usable.keys.push(TrustedKey {
                     id: published.kid,
                     key,
                 }),
-                Err(KeyRefused::LengthRefused) => usable.pass_over(
+                Err(KeyRefused::LengthRefused) => usable.ignore(
                     published.kid.as_deref(),
                     "length of the modulus must be between 2048 and 8192 bits",
                 ),
                 Err(KeyRefused::Malformed) => {
-                    usable.pass_over(published.kid.as_deref(), "not a public key");
+                    usable.ignore(published.kid.as_deref(), "not a public key");
                 }
             }
         }
@@ -282,13 +279,13 @@ impl PublishedKeys {
 }
 
 impl UsableKeys {
-    fn pass_over(&mut self, key_id: Option<&str>, reason: &str) {
+    fn ignore(&mut self, key_id: Option<&str>, reason: &str) {
         let key_id: String = key_id
             .unwrap_or("without an id")
             .chars()
             .take(LOGGED_ID_CHARACTERS_MAX)
             .collect();
-        self.passed_over.push(format!("{key_id}: {reason}"));
+        self.ignored.push(format!("{key_id}: {reason}"));
     }
 }
 
@@ -496,7 +493,7 @@ mod tests {
         ] {
             let usable = usable(&json!([changed(&key, &changes)]));
             assert_eq!(!usable.keys.is_empty(), is_used, "{changes}");
-            assert_eq!(!usable.passed_over.is_empty(), is_told, "{changes}");
+            assert_eq!(!usable.ignored.is_empty(), is_told, "{changes}");
         }
     }
 
@@ -504,13 +501,13 @@ mod tests {
     fn an_unusable_key_does_not_affect_others() {
         let usable = usable(&json!([1, rsa_key(128), {}, p256_key(), rsa_key(256)]));
         assert_eq!(usable.keys.len(), 2);
-        assert_eq!(usable.passed_over.len(), 3);
+        assert_eq!(usable.ignored.len(), 3);
     }
 
     #[test]
     fn at_most_the_maximum_number_of_keys_is_used() {
         let usable = usable(&vec![p256_key(); KEYS_MAX + 1].into());
         assert_eq!(usable.keys.len(), KEYS_MAX);
-        assert_eq!(usable.passed_over.len(), 1);
+        assert_eq!(usable.ignored.len(), 1);
     }
 }

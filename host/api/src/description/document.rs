@@ -5,7 +5,9 @@
 use schemars::{Schema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
-use super::operation::{Answer, Body, Content, Described, Example, Failing, JSON, Parameter, Tag};
+use super::operation::{
+    Answer, Body, Content, Description, ErrorResponse, Example, JSON, Parameter, Tag,
+};
 use crate::{Access, Information, Route, response::FailureBody, routes};
 
 /// Returns the description.
@@ -76,40 +78,40 @@ impl Schemas {
 }
 
 fn operation(route: &Route, schemas: &mut Schemas) -> Value {
-    let described = route.described();
+    let description = route.description();
     let mut operation = json!({
-        "operationId": described.id,
-        "tags": [described.tag.name()],
-        "summary": described.summary,
+        "operationId": description.id,
+        "tags": [description.tag.name()],
+        "summary": description.summary,
     });
-    if !described.text.is_empty() {
-        operation["description"] = json!(described.text);
+    if !description.text.is_empty() {
+        operation["description"] = json!(description.text);
     }
-    if described.is_deprecated {
+    if description.is_deprecated {
         operation["deprecated"] = json!(true);
     }
     if route.access() == Access::Open {
         operation["security"] = json!([]);
     }
     let of_path = variables(route.path()).map(of_path);
-    let of_query = described.parameters.iter().map(of_query);
+    let of_query = description.parameters.iter().map(of_query);
     let parameters: Vec<_> = of_path.chain(of_query).collect();
     if !parameters.is_empty() {
         operation["parameters"] = json!(parameters);
     }
-    if let Some(body) = &described.body {
+    if let Some(body) = &description.body {
         operation["requestBody"] = request_body(body, schemas);
     }
-    operation["responses"] = responses(&described, route.access(), schemas);
+    operation["responses"] = responses(&description, route.access(), schemas);
     operation
 }
 
-fn responses(described: &Described, access: Access, schemas: &mut Schemas) -> Value {
+fn responses(description: &Description, access: Access, schemas: &mut Schemas) -> Value {
     let mut responses = Map::new();
-    for answer in &described.answers {
+    for answer in &description.answers {
         responses.insert(answer.status.to_string(), response(answer, schemas));
     }
-    for (status, failure) in failures(described, access) {
+    for (status, failure) in failures(description, access) {
         // An operation's own response, such as a failed health check, takes precedence.
         responses.entry(status.to_string()).or_insert(failure);
     }
@@ -154,7 +156,7 @@ fn media(schema: &Schema, examples: &[Example]) -> Value {
 }
 
 fn of_query(parameter: &Parameter) -> Value {
-    let mut described = json!({
+    let mut description = json!({
         "name": parameter.name,
         "in": "query",
         "required": parameter.is_required,
@@ -162,9 +164,9 @@ fn of_query(parameter: &Parameter) -> Value {
         "schema": parameter.schema,
     });
     if let Some(example) = &parameter.example {
-        described["example"] = example.clone();
+        description["example"] = example.clone();
     }
-    described
+    description
 }
 
 /// Returns the names of a path's variable segments.
@@ -208,20 +210,20 @@ fn security_schemes() -> Value {
 
 /// Returns the error responses of an operation by status, both shared ones and its own. A shared response without additional
 /// conditions is a reference.
-fn failures(described: &Described, access: Access) -> Vec<(u16, Value)> {
+fn failures(description: &Description, access: Access) -> Vec<(u16, Value)> {
     let is_shared = |failure: &&Shared| match failure.of {
         Of::Everything => true,
         Of::Known => access != Access::Open,
-        Of::Bodies => described.body.is_some(),
+        Of::Bodies => description.body.is_some(),
     };
     let shared: Vec<_> = SHARED.iter().filter(is_shared).collect();
     let mut statuses: Vec<_> = shared.iter().map(|failure| failure.status).collect();
-    statuses.extend(described.failures.iter().map(|failure| failure.status));
+    statuses.extend(description.failures.iter().map(|failure| failure.status));
     statuses.sort_unstable();
     statuses.dedup();
     let of = |status: u16| {
         let shared = shared.iter().find(|failure| failure.status == status);
-        let own = described.failures.iter();
+        let own = description.failures.iter();
         let own: Vec<_> = own.filter(|failure| failure.status == status).collect();
         match (shared, own.as_slice()) {
             (Some(shared), []) => {
@@ -271,7 +273,7 @@ fn request_id() -> Value {
     json!({"$ref": "#/components/headers/RequestId"})
 }
 
-fn error_response(status: u16, shared: Option<&Shared>, own: &[&Failing]) -> Value {
+fn error_response(status: u16, shared: Option<&Shared>, own: &[&ErrorResponse]) -> Value {
     let own = own.iter().map(|failure| failure.when);
     let texts: Vec<_> = own.chain(shared.map(|failure| failure.when)).collect();
     let mut headers = json!({"X-Request-Id": request_id()});

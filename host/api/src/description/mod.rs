@@ -18,7 +18,7 @@ mod tests;
 use std::sync::LazyLock;
 
 pub(crate) use bodies::{GenerateBody, SetBody, SetCertificate, Version, example};
-pub(crate) use operation::{Described, Parameter, Tag};
+pub(crate) use operation::{Description, Parameter, Tag};
 pub(crate) use page::content_security_policy;
 pub(crate) use schemas::{GrantedPath, LenientBoolean, LookedUpName, Metadata, Timestamp};
 

@@ -288,7 +288,7 @@ fn allowed_scopes(
     client_scopes: &[String],
     user_scopes: Option<&[String]>,
 ) -> Result<Vec<String>, GrantRefused> {
-    let asked: Vec<&str> = form
+    let requested: Vec<&str> = form
         .text("scope")?
         .unwrap_or_default()
         .split_whitespace()
@@ -296,10 +296,10 @@ fn allowed_scopes(
     let scopes: Vec<String> = client_scopes
         .iter()
         .filter(|scope| user_scopes.is_none_or(|scopes| scopes.contains(scope)))
-        .filter(|scope| asked.is_empty() || asked.contains(&scope.as_str()))
+        .filter(|scope| requested.is_empty() || requested.contains(&scope.as_str()))
         .cloned()
         .collect();
-    if scopes.is_empty() && !asked.is_empty() {
+    if scopes.is_empty() && !requested.is_empty() {
         return Err(GrantRefused::ScopesNotAllowed);
     }
     Ok(scopes)

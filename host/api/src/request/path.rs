@@ -15,9 +15,9 @@ use axum::http::{Request, Uri, uri::PathAndQuery};
 pub(crate) fn with_normal_path<B>(mut request: Request<B>) -> Request<B> {
     if let Some(target) = normal_target(request.uri()) {
         let has_no_normal_path = target == nowhere();
-        let asked = std::mem::replace(request.uri_mut(), target);
+        let original = std::mem::replace(request.uri_mut(), target);
         if has_no_normal_path {
-            request.extensions_mut().insert(FormlessTarget(asked));
+            request.extensions_mut().insert(FormlessTarget(original));
         }
     }
     request

@@ -9,7 +9,7 @@ use axum::{
 use serde_json::{Map, Value};
 
 use crate::{
-    description::{self, Described, Tag},
+    description::{self, Description, Tag},
     response::JSON_MEDIA_TYPE,
     route::{Access::Open, NOT_AUDITED, Route, route},
 };
@@ -22,9 +22,9 @@ pub(crate) fn reference_route() -> Route {
     route!(GET "/docs", Open, NOT_AUDITED, reference, describe_reference)
 }
 
-fn describe_openapi() -> Described {
+fn describe_openapi() -> Description {
     let summary = "Returns the API description, for programs";
-    Described::new("getDescription", Tag::Operations, summary)
+    Description::new("getDescription", Tag::Operations, summary)
         .text("The same for all servers of a release. `GET /api/v1/types` returns the types configured on this server.")
         .answer::<Map<String, Value>>(200, "The description, in OpenAPI 3.1.")
 }
@@ -34,9 +34,9 @@ async fn openapi() -> impl IntoResponse {
     ([(CONTENT_TYPE, JSON_MEDIA_TYPE)], description::document())
 }
 
-fn describe_reference() -> Described {
+fn describe_reference() -> Description {
     let summary = "Returns the API reference, for people";
-    Described::new("getReference", Tag::Operations, summary)
+    Description::new("getReference", Tag::Operations, summary)
         .text("The page has no scripts and loads no other resources.")
         .answer_in::<String>(200, "The description as a page.", "text/html")
 }

@@ -13,7 +13,7 @@ use tokio::{sync::Mutex, time::timeout};
 use crate::{
     Api,
     audit::AuditTrail,
-    description::{Described, Tag},
+    description::{Description, Tag},
     response::json,
     route::{Access::Open, NOT_AUDITED, Route, route},
 };
@@ -45,9 +45,9 @@ enum HealthStatus {
     Down,
 }
 
-fn describe() -> Described {
+fn describe() -> Description {
     let down = "The database has not responded for five seconds, or the database or the audit trail can't be written.";
-    Described::new(
+    Description::new(
         "getHealth",
         Tag::Operations,
         "Returns whether the server is healthy",

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     Api,
-    description::{Described, Tag},
+    description::{Description, Tag},
     request::{parse_document, read_json_body},
     response::{ApiFailure, Endpoint, json},
     route::{Access::Permission, Route, route},
@@ -24,20 +24,20 @@ pub(crate) fn route() -> Route {
     route!(POST INTERPOLATE, Permission(Read), "INTERPOLATE", handler, describe)
 }
 
-fn describe() -> Described {
+fn describe() -> Description {
     let value = json!({"host": "db.example", "port": 5432});
-    Described::new("interpolate", Tag::Interpolation, "Resolves the references in a document")
+    Description::new("interpolate", Tag::Interpolation, "Resolves the references in a document")
         .text("The document is any JSON object. If a field `credentials` is an object whose only field is `credhub-ref`, \
             `credhub_ref` or `store-ref` (the server's configuration may name others), it is replaced with the value of the referenced \
             credential, which must be of type json. Available in read-only mode.")
         .body::<Map<String, Value>>()
-        .asked("binding", json!({"services": [{"label": "db", "credentials": {"credhub-ref": "((/demo/database))"}}]}))
+        .request_example("binding", json!({"services": [{"label": "db", "credentials": {"credhub-ref": "((/demo/database))"}}]}))
         .answer::<Map<String, Value>>(200, "The document with its references resolved, otherwise unchanged.")
         .answered("binding", json!({"services": [{"label": "db", "credentials": value}]}))
-        .fails(400, "The document is malformed, or refers to a credential of another type.")
-        .fails(404, "A referenced credential does not exist, or the caller may not read it.")
-        .fails(413, "The referenced values are too large.")
-        .fails(501, "The server has no resolver configured.")
+        .error(400, "The document is malformed, or refers to a credential of another type.")
+        .error(404, "A referenced credential does not exist, or the caller may not read it.")
+        .error(413, "The referenced values are too large.")
+        .error(501, "The server has no resolver configured.")
 }
 
 /// Responds with the document and its references resolved; fields keep their order.

@@ -14,7 +14,7 @@ use serde_json::json;
 
 use crate::{
     Api,
-    description::{Described, LenientBoolean, Tag},
+    description::{Description, LenientBoolean, Tag},
     request::{BodyRefused, RequestObject, read_json_body},
     response::{ApiFailure, Endpoint, rendered},
     route::{Access::Identity, Route, route},
@@ -29,15 +29,15 @@ pub(crate) fn set_route() -> Route {
     route!(POST MANAGEMENT, Identity, "SET_MANAGEMENT", set, describe_set)
 }
 
-fn describe_get() -> Described {
-    Described::new(
+fn describe_get() -> Description {
+    Description::new(
         "getServerMode",
         Tag::Operations,
         "Returns whether the server is in read-only mode",
     )
     .answer::<ManagementResponse>(200, "The mode.")
     .answered("writing", json!({"read_only_mode": false}))
-    .fails(403, NOT_A_MANAGER)
+    .error(403, NOT_A_MANAGER)
 }
 
 /// Responds with the mode.
@@ -65,15 +65,15 @@ impl ManagementRequest {
     }
 }
 
-fn describe_set() -> Described {
-    Described::new("setServerMode", Tag::Operations, "Switches read-only mode on or off")
+fn describe_set() -> Description {
+    Description::new("setServerMode", Tag::Operations, "Switches read-only mode on or off")
         .text("The mode applies only to this process, and is off after it starts. Writes in progress are completed.")
         .body::<ManagementRequest>()
-        .asked("read-only", json!({"read_only_mode": true}))
+        .request_example("read-only", json!({"read_only_mode": true}))
         .answer::<ManagementResponse>(200, "The new mode.")
         .answered("read-only", json!({"read_only_mode": true}))
-        .fails(403, NOT_A_SWITCHER)
-        .fails(422, "The body has an unknown field.")
+        .error(403, NOT_A_SWITCHER)
+        .error(422, "The body has an unknown field.")
 }
 
 /// Switches the mode and responds with the new one.

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::{
     Api,
-    description::{Described, Tag},
+    description::{Description, Tag},
     response::{ApiFailure, Endpoint, rendered},
     route::{
         Access::{Identity, Open},
@@ -50,8 +50,8 @@ struct ApplicationBody<'a> {
     name: &'a str,
 }
 
-fn describe_info() -> Described {
-    Described::new("getInformation", Tag::Operations, "Returns where to log in")
+fn describe_info() -> Description {
+    Description::new("getInformation", Tag::Operations, "Returns where to log in")
         .answer::<InfoResponse<'_>>(
             200,
             "The URL of the identity provider, and the name of the service.",
@@ -83,8 +83,8 @@ struct VersionResponse<'a> {
     version: &'a str,
 }
 
-fn describe_version() -> Described {
-    Described::new(
+fn describe_version() -> Description {
+    Description::new(
         "getVersion",
         Tag::Operations,
         "Returns the API level, which clients compare",
@@ -122,9 +122,9 @@ impl From<KeyUsage> for KeyUsageResponse {
     }
 }
 
-fn describe_key_usage() -> Described {
+fn describe_key_usage() -> Description {
     let summary = "Counts the stored versions by encryption key";
-    Described::new("getKeyUsage", Tag::Operations, summary)
+    Description::new("getKeyUsage", Tag::Operations, summary)
         .answer::<KeyUsageResponse>(200, "The counts.")
         .answered(
             "active",

@@ -18,7 +18,7 @@ use super::failed;
 use crate::{
     Api,
     audit::actions,
-    description::{Described, Parameter, Tag},
+    description::{Description, Parameter, Tag},
     request::QueryParameters,
     response::{ApiFailure, LazyList, list_bytes, rendered, rendered_list, timestamp},
     route::{Access::Permission, Route, route},
@@ -147,8 +147,8 @@ impl ListedBody {
     }
 }
 
-fn describe() -> Described {
-    Described::new("listCertificates", Tag::Certificates, "Lists certificates and their versions, without keys")
+fn describe() -> Description {
+    Description::new("listCertificates", Tag::Certificates, "Lists certificates and their versions, without keys")
         .parameter(Parameter::optional("name", "The name of a certificate. Without it, all certificates that the caller may read are listed.", json!({"type": "string", "minLength": 1})).like("/demo/root"))
         .answer::<ListResponse<'_>>(200, "The certificates, in order of their newest version, newest first.")
         .answered(
@@ -168,9 +168,9 @@ fn describe() -> Described {
                 "signs": ["/demo/web"],
             }]}),
         )
-        .fails(400, "The name is empty or repeated.")
-        .fails(404, "The certificate does not exist, or the caller may not read it.")
-        .fails(413, "The response would be too large; use `name` to read one certificate.")
+        .error(400, "The name is empty or repeated.")
+        .error(404, "The certificate does not exist, or the caller may not read it.")
+        .error(413, "The response would be too large; use `name` to read one certificate.")
 }
 
 /// Lists certificates.

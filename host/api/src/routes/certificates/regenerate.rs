@@ -20,7 +20,7 @@ use uuid::Uuid;
 use super::id;
 use crate::{
     Api,
-    description::{Described, LenientBoolean, Metadata, Tag, Version, example},
+    description::{Description, LenientBoolean, Metadata, Tag, Version, example},
     request::{BodyRefused, RequestObject, read_optional_json_body},
     response::{ApiFailure, Endpoint, VersionBody, rendered},
     route::{Access::Permission, PathIds, Route, route},
@@ -89,17 +89,17 @@ impl RegenerateRequest {
     }
 }
 
-fn describe() -> Described {
-    Described::new("regenerateCertificate", Tag::Certificates, "Regenerates a certificate")
+fn describe() -> Description {
+    Description::new("regenerateCertificate", Tag::Certificates, "Regenerates a certificate")
         .optional_body::<RegenerateRequest>()
-        .asked("transitional", json!({"set_as_transitional": true}))
+        .request_example("transitional", json!({"set_as_transitional": true}))
         .answer::<Version>(200, "The version that was added.")
         .answered("transitional", example::certificate_version())
-        .fails(400, "The certificate can't be regenerated, has a transitional version already, or a parameter breaks a rule.")
-        .fails(403, "The caller may not write the certificate.")
-        .fails(404, "There is no such certificate, or its authority is gone.")
-        .fails(413, "The metadata is too long.")
-        .fails(422, "The body has a member that is not known.")
+        .error(400, "The certificate can't be regenerated, has a transitional version already, or a parameter breaks a rule.")
+        .error(403, "The caller may not write the certificate.")
+        .error(404, "There is no such certificate, or its authority is gone.")
+        .error(413, "The metadata is too long.")
+        .error(422, "The body has a member that is not known.")
 }
 
 /// Regenerates a certificate.

@@ -17,7 +17,7 @@ use uuid::Uuid;
 use super::{failed, id, many};
 use crate::{
     Api,
-    description::{Described, Tag, Version, example},
+    description::{Description, Tag, Version, example},
     request::{BodyRefused, RequestObject, read_json_body},
     response::{ApiFailure, Endpoint},
     route::{Access::Permission, PathIds, Route, route},
@@ -78,19 +78,19 @@ impl UpdateTransitionalVersionRequest {
     }
 }
 
-fn describe() -> Described {
-    Described::new("updateTransitionalVersion", Tag::Certificates, "Moves the transitional flag to another version, or takes it away")
+fn describe() -> Description {
+    Description::new("updateTransitionalVersion", Tag::Certificates, "Moves the transitional flag to another version, or takes it away")
         .text("An authority is replaced in three steps: it is regenerated as transitional; the flag is moved to the old version, so that \
             the new one signs, and what it signs is regenerated; the flag is taken away.")
         .body::<UpdateTransitionalVersionRequest>()
-        .asked("move", json!({"version": "8f3b4de4-b821-46d6-a28c-52f21f21a18e"}))
-        .asked("end", json!({"version": null}))
+        .request_example("move", json!({"version": "8f3b4de4-b821-46d6-a28c-52f21f21a18e"}))
+        .request_example("end", json!({"version": null}))
         .answer::<Vec<Version>>(200, "The version in use, and then the transitional one; what there is of them.")
         .answered("move", json!([example::certificate_version()]))
-        .fails(400, "The certificate has no such version.")
-        .fails(403, "The caller may not write the certificate.")
-        .fails(404, "There is no such certificate.")
-        .fails(422, "The body has a member that is not known.")
+        .error(400, "The certificate has no such version.")
+        .error(403, "The caller may not write the certificate.")
+        .error(404, "There is no such certificate.")
+        .error(422, "The body has a member that is not known.")
 }
 
 /// Moves the flag and responds with the current versions.

@@ -22,7 +22,7 @@ use uuid::Uuid;
 use super::{failed, id, ids, many, one};
 use crate::{
     Api,
-    description::{Described, LenientBoolean, Parameter, SetCertificate, Tag, Version, example},
+    description::{Description, LenientBoolean, Parameter, SetCertificate, Tag, Version, example},
     request::{BodyRefused, QueryParameters, RequestObject, read_json_body},
     response::{ApiFailure, Endpoint},
     route::{Access::Permission, PathIds, Route, route},
@@ -40,8 +40,8 @@ pub(crate) fn delete_route() -> Route {
     route!(DELETE "/api/v1/certificates/{certificate_id}/versions/{version_id}", Permission(Delete), "DELETE_CERTIFICATE_VERSION", delete, describe_delete)
 }
 
-fn describe_list() -> Described {
-    Described::new(
+fn describe_list() -> Description {
+    Description::new(
         "listCertificateVersions",
         Tag::Certificates,
         "Reads the versions of a certificate",
@@ -56,12 +56,12 @@ fn describe_list() -> Described {
         "The versions, newest first; with `current`, the one in use and then the transitional one.",
     )
     .answered("one", json!([example::certificate_version()]))
-    .fails(400, "`current` is given twice, or is no boolean.")
-    .fails(
+    .error(400, "`current` is given twice, or is no boolean.")
+    .error(
         404,
         "There is no such certificate, or the caller may not read it.",
     )
-    .fails(413, "The response would be too large.")
+    .error(413, "The response would be too large.")
 }
 
 /// Responds with all versions, newest first, or with the current ones.
@@ -117,30 +117,30 @@ impl AddVersionRequest {
     }
 }
 
-fn describe_add() -> Described {
-    Described::new(
+fn describe_add() -> Description {
+    Description::new(
         "addCertificateVersion",
         Tag::Certificates,
         "Adds a version that the caller brings",
     )
     .body::<AddVersionRequest>()
-    .asked(
+    .request_example(
         "transitional",
         json!({"value": {"certificate": example::CERTIFICATE}, "transitional": true}),
     )
     .answer::<Version>(200, "The version that was added.")
     .answered("transitional", example::certificate_version())
-    .fails(
+    .error(
         400,
         "The certificate breaks a rule, or there is a transitional version already.",
     )
-    .fails(403, "The caller may not write the certificate.")
-    .fails(
+    .error(403, "The caller may not write the certificate.")
+    .error(
         404,
         "There is no such certificate, or no such authority as `ca_name` names.",
     )
-    .fails(413, "The value is too large.")
-    .fails(422, "The body or the value has a member that is not known.")
+    .error(413, "The value is too large.")
+    .error(422, "The body or the value has a member that is not known.")
 }
 
 /// Adds a version.
@@ -163,16 +163,16 @@ async fn add(
     one(&version)
 }
 
-fn describe_delete() -> Described {
-    Described::new(
+fn describe_delete() -> Description {
+    Description::new(
         "deleteCertificateVersion",
         Tag::Certificates,
         "Deletes one version of a certificate",
     )
     .answer::<Version>(200, "The version that was deleted.")
     .answered("deleted", example::certificate_version())
-    .fails(400, "It is the only version.")
-    .fails(
+    .error(400, "It is the only version.")
+    .error(
         404,
         "There is no such version, or the caller may not delete the certificate.",
     )

@@ -13,7 +13,7 @@ use keywright_core::{
 
 use crate::{
     Api,
-    description::{Described, Parameter, Tag},
+    description::{Description, Parameter, Tag},
     request::QueryParameters,
     response::{ApiFailure, Endpoint},
     route::{Access::Permission, Route, route},
@@ -23,16 +23,16 @@ pub(crate) fn route() -> Route {
     route!(DELETE "/api/v1/data", Permission(Delete), "DELETE", handler, describe)
 }
 
-fn describe() -> Described {
-    Described::new(
+fn describe() -> Description {
+    Description::new(
         "deleteCredential",
         Tag::Credentials,
         "Deletes a credential with all its versions",
     )
     .parameter(Parameter::required("name", "The credential's name.").like("/demo/database"))
     .empty_answer(204, "The credential was deleted.")
-    .fails(400, "The name is missing, empty or repeated.")
-    .fails(
+    .error(400, "The name is missing, empty or repeated.")
+    .error(
         404,
         "The credential does not exist, or the caller may not delete it.",
     )

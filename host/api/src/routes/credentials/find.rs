@@ -66,12 +66,14 @@ impl FindRequest {
             EFFECTIVE,
             GENERATED_BY,
         ];
-        let asked = parameters.into_iter().filter_map(|parameter| {
+        let details = parameters.into_iter().filter_map(|parameter| {
             let text = query.text(parameter).ok()??;
             Some((parameter.to_owned(), Value::from(text)))
         });
         caller.trail().tell_action(actions::FIND);
-        caller.trail().tell_details(Value::Object(asked.collect()));
+        caller
+            .trail()
+            .tell_details(Value::Object(details.collect()));
     }
 
     /// Parses a search.

@@ -24,7 +24,7 @@ use super::{known_type, required_name};
 use crate::{
     Api,
     audit::actions,
-    description::{Described, GenerateBody, LookedUpName, Metadata, Tag, Version, example},
+    description::{Description, GenerateBody, LookedUpName, Metadata, Tag, Version, example},
     request::{BodyRefused, RequestObject, read_json_body},
     response::{ApiFailure, Endpoint, VersionBody, rendered},
     route::{Access::Permission, Route, route},
@@ -163,19 +163,19 @@ fn take_username(members: &mut RequestObject<'_>) -> Result<Option<String>, Body
     Ok(username.filter(|json| json != r#""""#))
 }
 
-fn describe_generate() -> Described {
-    Described::new("generateCredential", Tag::Credentials, "Generates a credential, or keeps the existing one")
+fn describe_generate() -> Description {
+    Description::new("generateCredential", Tag::Credentials, "Generates a credential, or keeps the existing one")
         .text("By default, repeating a request keeps the credential, and a request with other parameters adds a version. \
             With `regenerate`, it is the same as `POST /api/v1/regenerate`.\n\n\
             Scalars in `parameters` are converted to the types declared by the schema: a number or a boolean to its \
             JSON text; the strings `true` and `false` in any case and the numbers 0 and 1 to a boolean; a number such as `20.0` \
             or a string of digits to an integer.")
         .body::<GenerateBody>()
-        .asked(
+        .request_example(
             "password",
             json!({"name": "/demo/password", "type": "password", "parameters": {"length": 12}}),
         )
-        .asked(
+        .request_example(
             "authority",
             json!({
                 "name": "/demo/root",
@@ -183,7 +183,7 @@ fn describe_generate() -> Described {
                 "parameters": {"common_name": "Demo root", "is_ca": true, "key_type": "ecdsa-p256"},
             }),
         )
-        .asked(
+        .request_example(
             "certificate",
             json!({
                 "name": "/demo/web",
@@ -198,11 +198,11 @@ fn describe_generate() -> Described {
         )
         .answer::<Version>(200, "The added version, or the existing one if it was kept.")
         .answered("password", example::password_version())
-        .fails(400, "The name, the type, the mode, the parameters or the metadata is invalid, the credential has another type, \
+        .error(400, "The name, the type, the mode, the parameters or the metadata is invalid, the credential has another type, \
             or the body or the parameters have an unknown field.")
-        .fails(403, "The caller may not write the credential.")
-        .fails(404, "The CA named by `ca` does not exist, or the caller may not read it. With `regenerate`, the credential does not exist.")
-        .fails(413, "The parameters, the generated value or, with `regenerate`, the metadata are too large.")
+        .error(403, "The caller may not write the credential.")
+        .error(404, "The CA named by `ca` does not exist, or the caller may not read it. With `regenerate`, the credential does not exist.")
+        .error(413, "The parameters, the generated value or, with `regenerate`, the metadata are too large.")
 }
 
 /// Generates or regenerates a credential.
@@ -276,19 +276,19 @@ impl RegenerateRequest {
     }
 }
 
-fn describe_regenerate() -> Described {
-    Described::new("regenerateCredential", Tag::Credentials, "Regenerates a credential")
+fn describe_regenerate() -> Description {
+    Description::new("regenerateCredential", Tag::Credentials, "Regenerates a credential")
         .text("Adds a version with the parameters of the newest one. RSA and SSH keys can always be regenerated; passwords and \
             users only if they were generated; certificates if they were generated, are self-signed or were signed by a stored CA.")
         .body::<RegenerateRequest>()
-        .asked("password", json!({"name": "/demo/password"}))
+        .request_example("password", json!({"name": "/demo/password"}))
         .answer::<Version>(200, "The added version.")
         .answered("password", example::password_version())
-        .fails(400, "The credential can't be regenerated, or its name is missing.")
-        .fails(403, "The caller may not write the credential.")
-        .fails(404, "The credential does not exist, or the caller may not read the CA that signed it.")
-        .fails(413, "The metadata is too long.")
-        .fails(422, "The body has an unknown field.")
+        .error(400, "The credential can't be regenerated, or its name is missing.")
+        .error(403, "The caller may not write the credential.")
+        .error(404, "The credential does not exist, or the caller may not read the CA that signed it.")
+        .error(413, "The metadata is too long.")
+        .error(422, "The body has an unknown field.")
 }
 
 /// Regenerates a credential.

@@ -17,7 +17,7 @@ use serde_json::json;
 use super::find::{self, FindRequest};
 use crate::{
     Api,
-    description::{Described, Parameter, Tag, Version, example},
+    description::{Description, Parameter, Tag, Version, example},
     request::{QueryParameters, QueryRefused},
     response::{ApiFailure, Endpoint, VersionBody, rendered, rendered_versions},
     route::{Access::Permission, PathIds, Route, route},
@@ -100,8 +100,8 @@ enum EitherResponse<'a> {
     Found(find::FindResponse<'a>),
 }
 
-fn describe_get() -> Described {
-    Described::new("getCredentials", Tag::Credentials, "Reads a credential by name, or finds credentials")
+fn describe_get() -> Description {
+    Description::new("getCredentials", Tag::Credentials, "Reads a credential by name, or finds credentials")
         .text("With `name`, returns versions. With `path`, `name-like` or `generated_by`, returns the names that the caller may read, \
             newest first, and ignores `name`.\n\nA search by `expires-within-days` returns only certificates, and credentials of other types with a certificate signed by a CA.")
         .parameter(Parameter::optional("name", "The credential's name.", json!({"type": "string"})).like("/demo/database"))
@@ -134,9 +134,9 @@ fn describe_get() -> Described {
                 },
             }]}),
         )
-        .fails(400, "`name`, `path`, `name-like` and `generated_by` are all missing, two parameters exclude each other, or one is repeated or invalid.")
-        .fails(404, "The credential does not exist, or the caller may not read it.")
-        .fails(413, "The response would be too large; request fewer versions or a longer path.")
+        .error(400, "`name`, `path`, `name-like` and `generated_by` are all missing, two parameters exclude each other, or one is repeated or invalid.")
+        .error(404, "The credential does not exist, or the caller may not read it.")
+        .error(413, "The response would be too large; request fewer versions or a longer path.")
 }
 
 /// Responds to a search if the query has `path`, `name-like` or `generated_by`, and otherwise with versions by name.
@@ -168,11 +168,11 @@ async fn get(
     .await
 }
 
-fn describe_get_by_id() -> Described {
-    Described::new("getVersionById", Tag::Credentials, "Reads one version")
+fn describe_get_by_id() -> Description {
+    Description::new("getVersionById", Tag::Credentials, "Reads one version")
         .answer::<Version>(200, "The version.")
         .answered("json", example::json_version())
-        .fails(
+        .error(
             404,
             "There is no such version, or the caller may not read its credential.",
         )

@@ -18,7 +18,7 @@ use serde_json::json;
 use super::{known_type, required_name};
 use crate::{
     Api,
-    description::{Described, SetBody, Tag, Version, example},
+    description::{Description, SetBody, Tag, Version, example},
     request::{BodyRefused, RequestObject, read_json_body},
     response::{ApiFailure, Endpoint, VersionBody, rendered},
     route::{Access::Permission, Route, route},
@@ -63,11 +63,11 @@ impl SetRequest {
     }
 }
 
-fn describe() -> Described {
-    Described::new("setCredential", Tag::Credentials, "Sets a credential")
+fn describe() -> Description {
+    Description::new("setCredential", Tag::Credentials, "Sets a credential")
         .text("Always adds a version. The type of an existing credential can't be changed.")
         .body::<SetBody>()
-        .asked(
+        .request_example(
             "json",
             json!({
                 "name": "/demo/database",
@@ -76,7 +76,7 @@ fn describe() -> Described {
                 "metadata": {"owner": "shop"},
             }),
         )
-        .asked(
+        .request_example(
             "user",
             json!({
                 "name": "/demo/user",
@@ -84,27 +84,27 @@ fn describe() -> Described {
                 "value": {"username": "ada", "password": "correct horse"},
             }),
         )
-        .asked(
+        .request_example(
             "password",
             json!({"name": "/demo/word", "type": "password", "value": "battery staple"}),
         )
         .answer::<Version>(200, "The added version.")
         .answered("json", example::json_version())
         .answered("user", example::user_version())
-        .fails(
+        .error(
             400,
             "The name, the value or the metadata is invalid, or the credential has another type.",
         )
-        .fails(403, "The caller may not write the credential.")
-        .fails(
+        .error(403, "The caller may not write the credential.")
+        .error(
             404,
             "The CA named by `ca_name` does not exist, or the caller may not read it.",
         )
-        .fails(
+        .error(
             413,
             "The value exceeds 65,536 bytes, or a part of it exceeds 7,000 characters.",
         )
-        .fails(
+        .error(
             422,
             "The type is missing or unknown, or the body or the value has an unknown field.",
         )

@@ -28,7 +28,7 @@ use super::{
 };
 use crate::{
     Api,
-    description::{Described, GrantedPath, Parameter, Tag},
+    description::{Description, GrantedPath, Parameter, Tag},
     request::{BodyRefused, QueryParameters, RequestObject, read_json_body},
     response::{ApiFailure, rendered},
     route::{Access, Route, route},
@@ -71,8 +71,8 @@ impl<'a> EntryBody<'a> {
     }
 }
 
-fn describe_list() -> Described {
-    Described::new(
+fn describe_list() -> Description {
+    Description::new(
         "listCredentialPermissions",
         Tag::Permissions,
         "Lists the permissions on exactly one credential name",
@@ -88,8 +88,8 @@ fn describe_list() -> Described {
             "permissions": [{"actor": "uaa-user:1", "path": "/demo/web", "operations": ["read"]}],
         }),
     )
-    .fails(400, "The name is missing, empty or repeated.")
-    .fails(
+    .error(400, "The name is missing, empty or repeated.")
+    .error(
         404,
         "The credential does not exist, or the caller may not read its permissions.",
     )
@@ -202,9 +202,9 @@ impl AddRequest {
     }
 }
 
-fn describe_add() -> Described {
+fn describe_add() -> Description {
     let entry = json!({"actor": "uaa-user:1", "operations": ["read"]});
-    Described::new(
+    Description::new(
         "addCredentialPermissions",
         Tag::Permissions,
         "Grants operations on a credential",
@@ -212,18 +212,18 @@ fn describe_add() -> Described {
     .text("Use `POST /api/v2/permissions` instead.")
     .deprecated()
     .body::<AddRequest>()
-    .asked(
+    .request_example(
         "read",
         json!({"credential_name": "/demo/web", "permissions": [entry]}),
     )
     .empty_answer(201, "The operations are granted.")
-    .fails(
+    .error(
         400,
         "The body is invalid, or a permission is the caller's own.",
     )
-    .fails(404, "The caller may not change permissions there.")
-    .fails(409, "An actor already has these permissions.")
-    .fails(
+    .error(404, "The caller may not change permissions there.")
+    .error(409, "An actor already has these permissions.")
+    .error(
         422,
         "An operation is unknown, or the body has an unknown field.",
     )
@@ -243,8 +243,8 @@ async fn add(
     Ok(StatusCode::CREATED)
 }
 
-fn describe_delete() -> Described {
-    Described::new(
+fn describe_delete() -> Description {
+    Description::new(
         "deleteCredentialPermission",
         Tag::Permissions,
         "Deletes an actor's permission on exactly one credential name",
@@ -254,11 +254,11 @@ fn describe_delete() -> Described {
     .parameter(Parameter::required("credential_name", "The credential's name.").like("/demo/web"))
     .parameter(Parameter::required("actor", "The actor.").like("uaa-user:1"))
     .empty_answer(204, "The permission was deleted.")
-    .fails(
+    .error(
         400,
         "A parameter is missing, empty or repeated, or the permission is the caller's own.",
     )
-    .fails(
+    .error(
         404,
         "The permission does not exist, or the caller may not change permissions on the path.",
     )

@@ -19,7 +19,7 @@ use super::{
 use crate::{
     Api,
     audit::granted,
-    description::{Described, Tag},
+    description::{Description, Tag},
     request::{BodyRefused, RequestObject, read_json_body},
     response::{ApiFailure, Endpoint, rendered_with},
     route::{Access::Permission, PathIds, Route, route},
@@ -41,26 +41,26 @@ pub(crate) fn delete_route() -> Route {
     route!(DELETE "/api/v2/permissions/{permission_id}", Permission(WriteAcl), "DELETE_PERMISSIONS", delete, describe_delete)
 }
 
-fn describe_add() -> Described {
-    Described::new(
+fn describe_add() -> Description {
+    Description::new(
         "addPermission",
         Tag::Permissions,
         "Grants operations on a name, or on all names below a path",
     )
     .body::<GrantRequest>()
-    .asked(
+    .request_example(
         "read",
         json!({"path": "/demo/*", "actor": "uaa-client:app", "operations": ["read"]}),
     )
     .answer::<PermissionBody<'_>>(201, "The permission.")
     .answered("read", example())
-    .fails(
+    .error(
         400,
         "The body is invalid, or the permission is the caller's own.",
     )
-    .fails(404, "The caller may not change permissions there.")
-    .fails(409, "The actor already has a permission on this path.")
-    .fails(
+    .error(404, "The caller may not change permissions there.")
+    .error(409, "The actor already has a permission on this path.")
+    .error(
         422,
         "`operations` is missing or not an array of known operations, or the body has an unknown field.",
     )
@@ -80,15 +80,15 @@ async fn add(
     )
 }
 
-fn describe_replace() -> Described {
-    Described::new("replacePermission", Tag::Permissions, "Replaces the operations of a permission, which keeps its path and its actor")
+fn describe_replace() -> Description {
+    Description::new("replacePermission", Tag::Permissions, "Replaces the operations of a permission, which keeps its path and its actor")
         .body::<GrantRequest>()
-        .asked("write", json!({"path": "/demo/*", "actor": "uaa-client:app", "operations": ["read", "write"]}))
+        .request_example("write", json!({"path": "/demo/*", "actor": "uaa-client:app", "operations": ["read", "write"]}))
         .answer::<PermissionBody<'_>>(200, "The permission as it is now.")
         .answered("read", example())
-        .fails(400, "The body breaks a rule or names another path or actor, or the permission is the caller's own.")
-        .fails(404, "There is no such permission, or the caller may not change permissions there.")
-        .fails(422, "`operations` is missing or not an array of known operations, or the body has an unknown field.")
+        .error(400, "The body breaks a rule or names another path or actor, or the permission is the caller's own.")
+        .error(404, "There is no such permission, or the caller may not change permissions there.")
+        .error(422, "`operations` is missing or not an array of known operations, or the body has an unknown field.")
 }
 
 /// Replaces a permission and responds with it.
@@ -126,25 +126,25 @@ impl AmendRequest {
     }
 }
 
-fn describe_amend() -> Described {
-    Described::new(
+fn describe_amend() -> Description {
+    Description::new(
         "amendPermission",
         Tag::Permissions,
         "Replaces the operations of a permission",
     )
     .body::<AmendRequest>()
-    .asked("write", json!({"operations": ["read", "write"]}))
+    .request_example("write", json!({"operations": ["read", "write"]}))
     .answer::<PermissionBody<'_>>(200, "The permission as it is now.")
     .answered("read", example())
-    .fails(
+    .error(
         400,
         "The body breaks a rule, or the permission is the caller's own.",
     )
-    .fails(
+    .error(
         404,
         "There is no such permission, or the caller may not change permissions there.",
     )
-    .fails(
+    .error(
         422,
         "`operations` is missing or not an array of known operations, or the body has an unknown field.",
     )
@@ -168,12 +168,12 @@ async fn amend(
     answered(amended)
 }
 
-fn describe_delete() -> Described {
-    Described::new("deletePermission", Tag::Permissions, "Deletes a permission")
+fn describe_delete() -> Description {
+    Description::new("deletePermission", Tag::Permissions, "Deletes a permission")
         .answer::<PermissionBody<'_>>(200, "The permission that was deleted.")
         .answered("read", example())
-        .fails(400, "The permission is the caller's own.")
-        .fails(
+        .error(400, "The permission is the caller's own.")
+        .error(
             404,
             "There is no such permission, or the caller may not change permissions there.",
         )

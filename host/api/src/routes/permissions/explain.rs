@@ -20,7 +20,7 @@ use uuid::Uuid;
 use super::{failed, operation_names};
 use crate::{
     Api,
-    description::{Described, Parameter, Tag},
+    description::{Description, Parameter, Tag},
     request::{QueryParameters, QueryRefused},
     response::{ApiFailure, rendered},
     route::{Access::Permission, Route, route},
@@ -156,8 +156,8 @@ impl<'a> Missing<'a> {
     }
 }
 
-fn describe() -> Described {
-    Described::new("explainPermission", Tag::Permissions, "Explains why an operation is allowed or denied")
+fn describe() -> Description {
+    Description::new("explainPermission", Tag::Permissions, "Explains why an operation is allowed or denied")
         .parameter(Parameter::required("actor", "The actor.").like("uaa-client:app"))
         .parameter(Parameter::required("path", "The full name of a credential, or a path that ends in `/*`.").like("/demo/database"))
         .parameter(
@@ -183,9 +183,9 @@ fn describe() -> Described {
                 "missing": null,
             }),
         )
-        .fails(400, "A parameter is missing, empty, repeated or invalid.")
-        .fails(404, "The caller may not read permissions on the path.")
-        .fails(422, "The operation is unknown.")
+        .error(400, "A parameter is missing, empty, repeated or invalid.")
+        .error(404, "The caller may not read permissions on the path.")
+        .error(422, "The operation is unknown.")
 }
 
 /// Explains why an operation is allowed or denied.

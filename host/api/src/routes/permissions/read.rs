@@ -12,7 +12,7 @@ use keywright_core::{
 use super::{PermissionBody, answered, example, id};
 use crate::{
     Api,
-    description::{Described, Parameter, Tag},
+    description::{Description, Parameter, Tag},
     request::QueryParameters,
     response::ApiFailure,
     route::{Access::Permission, PathIds, Route, route},
@@ -26,8 +26,8 @@ pub(crate) fn get_by_id_route() -> Route {
     route!(GET "/api/v2/permissions/{permission_id}", Permission(ReadAcl), "GET_PERMISSIONS", get_by_id, describe_get_by_id)
 }
 
-fn describe_get() -> Described {
-    Described::new(
+fn describe_get() -> Description {
+    Description::new(
         "getPermission",
         Tag::Permissions,
         "Reads an actor's permission on exactly one path",
@@ -36,8 +36,8 @@ fn describe_get() -> Described {
     .parameter(Parameter::required("actor", "The actor.").like("uaa-client:app"))
     .answer::<PermissionBody<'_>>(200, "The permission.")
     .answered("read", example())
-    .fails(400, "A parameter is missing, empty or repeated.")
-    .fails(
+    .error(400, "A parameter is missing, empty or repeated.")
+    .error(
         404,
         "The permission does not exist, or the caller may not read permissions on the path.",
     )
@@ -56,11 +56,11 @@ async fn get(
     answered(found)
 }
 
-fn describe_get_by_id() -> Described {
-    Described::new("getPermissionById", Tag::Permissions, "Reads a permission")
+fn describe_get_by_id() -> Description {
+    Description::new("getPermissionById", Tag::Permissions, "Reads a permission")
         .answer::<PermissionBody<'_>>(200, "The permission.")
         .answered("read", example())
-        .fails(
+        .error(
             404,
             "There is no such permission, or the caller may not read permissions there.",
         )
