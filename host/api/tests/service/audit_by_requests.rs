@@ -21,8 +21,8 @@ use tokio::{
 
 use crate::{
     audit::{begin, members, settings},
+    fakes::KeptSink,
     harness::Service,
-    kept_sink::KeptSink,
 };
 
 const GET: &str = "/api/v1/data?name=/a";

@@ -40,13 +40,11 @@ use uuid::Uuid;
 
 use crate::{
     fakes::{
-        CredulousCertificates, EchoGenerators, FixedResolvers, OpenSealer, RandomIdentifiers,
+        CredulousCertificates, EchoGenerators, FixedResolvers, KeptSink, OpenSealer, RandomIdentifiers,
         StandingClock,
     },
-    kept_sink::KeptSink,
     memory::Memory,
-    permissions_in_memory::PermissionsInMemory,
-    reads_in_memory::ReadsInMemory,
+    permissions_in_memory::{PermissionsInMemory, ReadsInMemory},
 };
 
 pub(crate) const ISSUER: &str = "https://localhost/identity";

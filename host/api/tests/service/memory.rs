@@ -1,12 +1,13 @@
 //! A repository in memory.
 
-mod encryption_keys;
-mod given;
 mod rows;
 
-use std::sync::{
-    Mutex,
-    atomic::{AtomicBool, AtomicUsize, Ordering},
+use std::{
+    collections::HashMap,
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
 };
 
 use async_trait::async_trait;
@@ -19,9 +20,9 @@ use keywright_core::{
     },
     ports::{
         Additions, AllAppended, AppendCondition, Appended, CredentialKey, CredentialRepository,
-        EXPIRY_MOMENTS, NewVersion, NewestSize, ReadVersions, Receive, RepositoryFailure,
-        SignedName, SignedTypes, TransitionalMoved, TransitionalVersion, VersionDeleted,
-        VersionSelection, VersionsSize,
+        EXPIRY_MOMENTS, EncryptionKeyRepository, NewVersion, NewestSize, ReadVersions, Receive,
+        RepositoryFailure, SignedName, SignedTypes, TransitionalMoved, TransitionalVersion,
+        VersionDeleted, VersionSelection, VersionsSize,
     },
 };
 use rows::{ciphertext_bytes, selected, signed_by, signed_name, stored};
@@ -390,5 +391,20 @@ impl CredentialRepository for Memory {
         self.pings.fetch_add(1, Ordering::SeqCst);
         tokio::task::yield_now().await;
         self.answering().map(|_| ())
+    }
+}
+
+#[async_trait]
+impl EncryptionKeyRepository for Memory {
+    async fn encryptions_by_key(&self) -> Result<Vec<(Uuid, u64)>, RepositoryFailure> {
+        Ok(Vec::new())
+    }
+
+    async fn versions_by_key(&self) -> Result<Vec<(Uuid, u64)>, RepositoryFailure> {
+        let mut versions: HashMap<Uuid, u64> = HashMap::new();
+        for stored in self.newest_first()? {
+            *versions.entry(stored.envelope.key_id).or_default() += 1;
+        }
+        Ok(versions.into_iter().collect())
     }
 }

@@ -6,8 +6,10 @@ use axum::http::StatusCode;
 use keywright_core::{certificate::CertificateSettings, credential::BULK_CERTIFICATES_MAX};
 use serde_json::json;
 
-use super::check;
-use crate::harness::{Answer, Service};
+use crate::{
+    credentials::check,
+    harness::{Answer, Service},
+};
 
 const BULK_REGENERATE: &str = "/api/v1/bulk-regenerate";
 
