@@ -446,7 +446,7 @@ mod tests {
 
     #[test]
     fn signing_keys_of_the_two_types_are_used() {
-        for (key, changes, is_used, is_told) in [
+        for (key, changes, is_used, is_logged) in [
             (rsa_key(256), json!({}), true, false),
             (
                 rsa_key(256),
@@ -493,7 +493,7 @@ mod tests {
         ] {
             let usable = usable(&json!([changed(&key, &changes)]));
             assert_eq!(!usable.keys.is_empty(), is_used, "{changes}");
-            assert_eq!(!usable.ignored.is_empty(), is_told, "{changes}");
+            assert_eq!(!usable.ignored.is_empty(), is_logged, "{changes}");
         }
     }
 

@@ -26,7 +26,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::{
-    fakes::{KeptSink, StandingClock},
+    fakes::{FixedClock, MemorySink},
     harness::{REQUEST_LIMITS, Service},
 };
 
@@ -44,8 +44,8 @@ pub(crate) fn settings(on_failure: OnAuditFailure) -> AuditSettings {
 }
 
 /// A service with a trail, and its sink.
-fn audited(settings: AuditSettings) -> (Service, Arc<AuditTrail>, KeptSink) {
-    let sink = KeptSink::default();
+fn audited(settings: AuditSettings) -> (Service, Arc<AuditTrail>, MemorySink) {
+    let sink = MemorySink::default();
     let (service, trail) = Service::audited(settings, sink.clone());
     (service, trail, sink)
 }
@@ -306,7 +306,7 @@ async fn with_continue_only_one_request_waits_for_a_stalled_sink() {
 
 #[tokio::test]
 async fn a_request_over_the_limit_is_audited_without_waiting() {
-    let sink = KeptSink::default();
+    let sink = MemorySink::default();
     let limits = RequestLimits {
         requests_max: 0,
         ..REQUEST_LIMITS
@@ -343,13 +343,13 @@ fn a_stalled_sink_does_not_prevent_shutdown() {
 #[tokio::test]
 async fn an_unknown_path_is_audited_as_requested() {
     let (service, _trail, sink) = audited(settings(OnAuditFailure::Refuse));
-    for (asked, expected) in [
+    for (target, expected) in [
         ("/api/v1/data;x", "/api/v1/data;x"),
         ("/info%2f..%2fapi%00", "/info%2f..%2fapi%00"),
         ("/a%zz?name=/a&token=t", "/a%zz?name=/a&not-shown"),
     ] {
-        let answer = service.get(asked).await;
-        assert_eq!(answer.status, StatusCode::NOT_FOUND, "{asked}");
+        let answer = service.get(target).await;
+        assert_eq!(answer.status, StatusCode::NOT_FOUND, "{target}");
         let event = sink.events().pop().unwrap();
         assert_eq!(event["request"], expected);
         assert_eq!(event["action"], "UNKNOWN");
@@ -357,7 +357,7 @@ async fn an_unknown_path_is_audited_as_requested() {
 }
 
 /// A trail with this write timeout, and its sink.
-fn trail(on_failure: OnAuditFailure) -> (AuditTrail, KeptSink) {
+fn trail(on_failure: OnAuditFailure) -> (AuditTrail, MemorySink) {
     let settings = AuditSettings {
         format: AuditFormat::Json,
         on_failure,
@@ -366,13 +366,13 @@ fn trail(on_failure: OnAuditFailure) -> (AuditTrail, KeptSink) {
         write_time_max: Duration::from_secs(10),
         unwritten_bytes_max: AuditSettings::UNWRITTEN_BYTES_MAX,
     };
-    let sink = KeptSink::default();
-    let clock = Arc::new(StandingClock(AtomicI64::new(0)));
+    let sink = MemorySink::default();
+    let clock = Arc::new(FixedClock(AtomicI64::new(0)));
     let trail = AuditTrail::start(settings, Box::new(sink.clone()), clock);
     (trail.unwrap(), sink)
 }
 
-fn outcomes(sink: &KeptSink) -> Vec<(u64, Option<String>)> {
+fn outcomes(sink: &MemorySink) -> Vec<(u64, Option<String>)> {
     let outcomes = sink.events().into_iter().map(|event| {
         let reason = event["request_details"]["not_deleted"].as_str();
         (event["status"].as_u64().unwrap(), reason.map(str::to_owned))

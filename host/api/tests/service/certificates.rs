@@ -125,8 +125,8 @@ async fn a_recreated_credential_gets_no_version_of_the_old_one() {
     let service = Service::new();
     let generate = json!({"name": "/c", "type": "certificate", "parameters": {"duration": 9}});
     assert_status(&service.send_json("POST", DATA, &generate).await, 200);
-    let is_anew = &service.memory.is_anew_before_append;
-    is_anew.store(true, std::sync::atomic::Ordering::SeqCst);
+    let is_recreated = &service.memory.is_recreated_before_append;
+    is_recreated.store(true, std::sync::atomic::Ordering::SeqCst);
     let new = json!({"value": {"certificate": "x"}});
     for (below, body) in [("regenerate", json!({})), ("versions", new)] {
         let id = service.memory.credential_id("/c");

@@ -28,9 +28,9 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 /// A clock that only changes when it is set.
-pub(crate) struct StandingClock(pub(crate) AtomicI64);
+pub(crate) struct FixedClock(pub(crate) AtomicI64);
 
-impl Clock for StandingClock {
+impl Clock for FixedClock {
     fn now(&self) -> DateTime<Utc> {
         DateTime::from_timestamp(self.0.load(Ordering::SeqCst), 0).unwrap()
     }
@@ -367,13 +367,13 @@ impl Resolver for FixedResolver {
 
 /// An audit sink whose clones share their state.
 #[derive(Clone, Default)]
-pub(crate) struct KeptSink {
-    kept: Arc<Kept>,
+pub(crate) struct MemorySink {
+    shared: Arc<SharedSink>,
     is_prompt: bool,
 }
 
 #[derive(Default)]
-struct Kept {
+struct SharedSink {
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -388,7 +388,7 @@ struct State {
     room: Option<usize>,
 }
 
-impl KeptSink {
+impl MemorySink {
     /// A sink that requests write to themselves.
     pub(crate) fn prompt() -> Self {
         Self {
@@ -399,7 +399,7 @@ impl KeptSink {
 
     /// The events that were written, oldest first.
     pub(crate) fn events(&self) -> Vec<Value> {
-        let lines = self.kept.state.lock().unwrap().lines.clone();
+        let lines = self.shared.state.lock().unwrap().lines.clone();
         let lines = String::from_utf8(lines).unwrap();
         assert!(lines.is_empty() || lines.ends_with('\n'));
         lines
@@ -410,42 +410,42 @@ impl KeptSink {
 
     /// The number of writes.
     pub(crate) fn appends(&self) -> usize {
-        self.kept.state.lock().unwrap().appends
+        self.shared.state.lock().unwrap().appends
     }
 
     /// The number of started writes.
     pub(crate) fn begun(&self) -> usize {
-        self.kept.state.lock().unwrap().begun
+        self.shared.state.lock().unwrap().begun
     }
 
     /// Makes writes fail after this many bytes.
     pub(crate) fn break_after(&self, bytes: usize) {
-        self.kept.state.lock().unwrap().room = Some(bytes);
+        self.shared.state.lock().unwrap().room = Some(bytes);
     }
 
     /// Makes all writes succeed again.
     pub(crate) fn repair(&self) {
-        self.kept.state.lock().unwrap().room = None;
+        self.shared.state.lock().unwrap().room = None;
     }
 
-    /// Blocks writers until [`KeptSink::release`].
+    /// Blocks writers until [`MemorySink::release`].
     pub(crate) fn hold(&self) {
-        self.kept.state.lock().unwrap().is_held = true;
+        self.shared.state.lock().unwrap().is_held = true;
     }
 
     /// Releases blocked writers.
     pub(crate) fn release(&self) {
-        self.kept.state.lock().unwrap().is_held = false;
-        self.kept.changed.notify_all();
+        self.shared.state.lock().unwrap().is_held = false;
+        self.shared.changed.notify_all();
     }
 }
 
-impl AuditSink for KeptSink {
+impl AuditSink for MemorySink {
     fn append(&mut self, lines: &[u8]) -> Result<(), AppendFailed> {
-        let mut state = self.kept.state.lock().unwrap();
+        let mut state = self.shared.state.lock().unwrap();
         state.begun += 1;
         let mut state = self
-            .kept
+            .shared
             .changed
             .wait_while(state, |state| state.is_held)
             .unwrap();

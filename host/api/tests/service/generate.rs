@@ -243,8 +243,8 @@ async fn a_recreated_credential_gets_no_version_of_the_old_one() {
     let service = Service::new();
     let generate = json!({"name": "/p", "type": "password", "parameters": {"length": 20}});
     check(&service, "POST", DATA, generate, 200).await;
-    let is_anew = &service.memory.is_anew_before_append;
-    is_anew.store(true, Ordering::SeqCst);
+    let is_recreated = &service.memory.is_recreated_before_append;
+    is_recreated.store(true, Ordering::SeqCst);
     let body = json!({"name": "/p"});
     check(&service, "POST", "/api/v1/regenerate", body, 404).await;
     assert_eq!(service.memory.count(), 1);

@@ -38,7 +38,7 @@ pub(crate) struct Memory {
     /// Whether adding many versions always conflicts with other writers.
     pub(crate) is_contended: AtomicBool,
     /// Whether a credential is deleted and recreated just before a version is added to it.
-    pub(crate) is_anew_before_append: AtomicBool,
+    pub(crate) is_recreated_before_append: AtomicBool,
     /// Whether everything is deleted just before a version is added.
     pub(crate) is_deleted_before_append: AtomicBool,
     /// How many more times `/root` gets another version just before a version is added.
@@ -181,7 +181,7 @@ impl CredentialRepository for Memory {
         condition: AppendCondition,
         unchanged: &[ReadVersions],
     ) -> Result<Appended, RepositoryFailure> {
-        if self.is_anew_before_append.load(Ordering::SeqCst) {
+        if self.is_recreated_before_append.load(Ordering::SeqCst) {
             let new_id = Uuid::new_v4();
             for stored in self.versions.lock().unwrap().iter_mut() {
                 stored.credential_id = new_id;

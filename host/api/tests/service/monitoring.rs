@@ -20,9 +20,9 @@ use crate::{harness::Service, memory::Memory};
 
 /// Collects log output.
 #[derive(Clone, Default)]
-struct Kept(Arc<Mutex<Vec<u8>>>);
+struct LogCapture(Arc<Mutex<Vec<u8>>>);
 
-impl Write for Kept {
+impl Write for LogCapture {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.lock().unwrap().write(bytes)
     }
@@ -32,17 +32,17 @@ impl Write for Kept {
     }
 }
 
-impl Kept {
+impl LogCapture {
     /// Collects everything that this thread logs from now on, at every level.
     fn begin() -> (Self, tracing::subscriber::DefaultGuard) {
-        let kept = Self::default();
-        let writer = kept.clone();
+        let log = Self::default();
+        let writer = log.clone();
         let subscriber = tracing_subscriber::fmt()
             .with_max_level(LevelFilter::TRACE)
             .with_ansi(false)
             .with_writer(move || writer.clone())
             .finish();
-        (kept, tracing::subscriber::set_default(subscriber))
+        (log, tracing::subscriber::set_default(subscriber))
     }
 
     fn text(&self) -> String {
@@ -53,9 +53,9 @@ impl Kept {
 #[tokio::test]
 async fn the_access_log_names_the_route_the_actor_and_the_request() {
     let service = Service::new();
-    let (kept, _guard) = Kept::begin();
+    let (log, _guard) = LogCapture::begin();
     let answer = service.get("/api/v1/data?name=canary-name").await;
-    let log = kept.text();
+    let log = log.text();
     let line = log.lines().find(|line| line.contains("answered")).unwrap();
     for part in [
         r#"http.method="GET""#,
@@ -73,7 +73,7 @@ async fn the_access_log_names_the_route_the_actor_and_the_request() {
 #[tokio::test]
 async fn request_data_is_not_logged() {
     let service = Service::new();
-    let (kept, _guard) = Kept::begin();
+    let (log, _guard) = LogCapture::begin();
     for (method, path, body) in [
         (
             "PUT",
@@ -121,7 +121,7 @@ async fn request_data_is_not_logged() {
     service
         .get_as("/version", Some("canary.canary.canary"))
         .await;
-    let log = kept.text();
+    let log = log.text();
     assert_eq!(log.matches("answered").count(), 11);
     assert!(!log.contains("canary"), "{log}");
 }
@@ -132,13 +132,13 @@ async fn reaching_a_limit_is_not_logged_as_an_error() {
     service.memory.store_signed("/root", "/root");
     service.memory.store_signed("/leaf", "/root");
     service.memory.is_contended.store(true, Ordering::SeqCst);
-    let (kept, _guard) = Kept::begin();
+    let (log, _guard) = LogCapture::begin();
     let body = json!({"signed_by": "/root"});
     let refused = service
         .send_json("POST", "/api/v1/bulk-regenerate", &body)
         .await;
     assert_eq!(refused.status, StatusCode::SERVICE_UNAVAILABLE);
-    let log = kept.text();
+    let log = log.text();
     assert!(!log.contains("ERROR"), "{log}");
 }
 
@@ -146,9 +146,9 @@ async fn reaching_a_limit_is_not_logged_as_an_error() {
 async fn a_failure_of_the_server_is_logged_once_with_its_cause() {
     let service = Service::new();
     service.memory.is_away.store(true, Ordering::SeqCst);
-    let (kept, _guard) = Kept::begin();
+    let (log, _guard) = LogCapture::begin();
     service.get("/api/v1/data?name=a").await;
-    let log = kept.text();
+    let log = log.text();
     assert_eq!(log.matches("ERROR").count(), 1, "{log}");
     assert!(
         log.contains("the storage failed: the database is not available: cause-of-the-outage"),

@@ -10,8 +10,8 @@ use keywright_core::{
     credential::{CredentialName, LookupName},
     permission::{Actor, Grant, Operation, Operations, Permission, PermissionPath},
     ports::{
-        CredentialRepository, PermissionRepository, PermittedRead, PermittedReads, PermittedVersions, RepositoryFailure,
-        VersionKey, VersionSelection,
+        CredentialRepository, PermissionRepository, PermittedRead, PermittedReads,
+        PermittedVersions, RepositoryFailure, VersionKey, VersionSelection,
     },
 };
 use uuid::Uuid;
