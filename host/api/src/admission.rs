@@ -32,7 +32,7 @@ use keywright_core::response_memory::ResponseReservation;
 
 use crate::{
     measure::{RefusedFor, request_refused},
-    request::FormlessTarget,
+    request::OriginalTarget,
     response::{ApiFailure, Endpoint, Held, HeldBody},
 };
 
@@ -306,7 +306,7 @@ fn broken_rule_of_host(request: &Request, headers: &HeaderMap) -> Option<&'stati
     if hosts.next().is_some() {
         return Some("a request must not have more than one host field");
     }
-    let target = request.extensions().get::<FormlessTarget>();
+    let target = request.extensions().get::<OriginalTarget>();
     let target = target.map_or(request.uri(), |target| &target.0);
     let Some(host) = host else {
         let is_required = match request.version() {

@@ -40,7 +40,7 @@ pub fn describe_metrics() {
         RefusedFor::ActorRate,
         RefusedFor::Requests,
     ] {
-        counter!(REQUESTS_REFUSED, "reason" => reason.word()).increment(0);
+        counter!(REQUESTS_REFUSED, "reason" => reason.label()).increment(0);
     }
     describe_counter!(
         AUTHENTICATION_FAILURES,
@@ -66,7 +66,7 @@ pub(crate) enum RefusedFor {
 }
 
 impl RefusedFor {
-    fn word(self) -> &'static str {
+    fn label(self) -> &'static str {
         match self {
             Self::RequestsPerActor => "actor_places",
             Self::ActorRate => "actor_rate",
@@ -77,7 +77,7 @@ impl RefusedFor {
 
 /// Counts a refused request.
 pub(crate) fn request_refused(reason: RefusedFor) {
-    counter!(REQUESTS_REFUSED, "reason" => reason.word()).increment(1);
+    counter!(REQUESTS_REFUSED, "reason" => reason.label()).increment(1);
 }
 
 /// The metrics of one path. A series is created by its first request; later requests don't look up labels again.

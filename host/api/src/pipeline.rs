@@ -61,7 +61,7 @@ impl Pipeline {
     where
         B: HttpBody<Data = Bytes, Error: Into<axum::BoxError>> + Send + 'static,
     {
-        let begun = Instant::now();
+        let started = Instant::now();
         let mut request = with_normal_path(request.map(Body::new));
         let found = self.routes.find(request.uri().path());
         let (route, segments) = found.unzip();
@@ -79,7 +79,7 @@ impl Pipeline {
             let answering = self.answer(context, request);
             let response = or_panicked(answering.map(|response| response.unwrap_or_else(identity)));
             let response = response.await;
-            let (status, duration) = (response.status(), begun.elapsed());
+            let (status, duration) = (response.status(), started.elapsed());
             route
                 .map_or(self.routes.unmatched(), |route| &route.measurements)
                 .answered(method, status, duration);

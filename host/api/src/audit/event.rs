@@ -338,8 +338,8 @@ mod tests {
     #[test]
     fn without_a_request_the_action_is_the_name() {
         let line = cef_line(&example_without_a_request());
-        let what = "|DELETE_BY_RETENTION|DELETE_BY_RETENTION|0|rt=";
-        assert!(line.contains(what), "{line}");
+        let header = "|DELETE_BY_RETENTION|DELETE_BY_RETENTION|0|rt=";
+        assert!(line.contains(header), "{line}");
         for key in [" request=", "requestMethod", " src=", "flexString2"] {
             assert!(!line.contains(key), "{key}: {line}");
         }

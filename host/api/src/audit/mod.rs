@@ -35,8 +35,8 @@ pub(crate) use request::granted;
 pub use trail::{AuditSettings, AuditTrail, OnAuditFailure};
 pub use writer::{AppendFailed, AuditSink};
 
-use crate::{request::FormlessTarget, response::ApiFailure, route::RequestContext};
-use request::{Observed, lines, shown, source};
+use crate::{request::OriginalTarget, response::ApiFailure, route::RequestContext};
+use request::{RequestFacts, lines, logged_target, source};
 use writer::Unwritten;
 
 /// Actions of endpoints with two actions.
@@ -56,7 +56,7 @@ pub(crate) struct AuditedRequest(Option<Pending>);
 struct Pending {
     trail: Arc<AuditTrail>,
     caller: Arc<Caller>,
-    observed: Observed,
+    facts: RequestFacts,
     /// Whether the request may have accessed something, and its events are not in the trail yet.
     is_open: bool,
 }
@@ -122,13 +122,13 @@ impl Pending {
             .and_then(|route| route.endpoint(request.method()));
         let action = endpoint.map_or(Some(UNKNOWN), |endpoint| endpoint.action)?;
         let peer = context.connection.map(|connection| connection.peer);
-        let target = request.extensions().get::<FormlessTarget>();
+        let target = request.extensions().get::<OriginalTarget>();
         let target = target.map_or(request.uri(), |target| &target.0);
-        let observed = Observed {
+        let facts = RequestFacts {
             time: trail.clock.now(),
             request_id: Some(context.id),
             method: request.method().clone(),
-            request: shown(target),
+            request: logged_target(target),
             source: peer
                 .map(|peer| source(peer, request.headers(), &trail.settings.trusted_proxies)),
             peer,
@@ -137,7 +137,7 @@ impl Pending {
         Some(Self {
             trail: Arc::clone(trail),
             caller: Arc::clone(caller),
-            observed,
+            facts,
             is_open: false,
         })
     }
@@ -150,16 +150,16 @@ impl Pending {
 
     async fn finish(mut self, status: StatusCode) -> Result<(), Unwritten> {
         self.is_open = false;
-        let goes_on = self.trail.settings.on_failure == OnAuditFailure::Continue;
+        let continues = self.trail.settings.on_failure == OnAuditFailure::Continue;
         let (lines, count) = self.lines(status.as_u16());
-        let outcome = if goes_on && self.trail.is_failing() {
+        let outcome = if continues && self.trail.is_failing() {
             // Waiting for a failing sink would delay each request by the maximum write time.
             self.trail.write_later(&lines, count);
             Err(Unwritten)
         } else {
             self.trail.write(&lines, count).await
         };
-        if outcome.is_err() && goes_on {
+        if outcome.is_err() && continues {
             tracing::error!(
                 audit.events = count,
                 "the request goes on without its audit events being written"
@@ -172,7 +172,7 @@ impl Pending {
     fn lines(&self, status: u16) -> (Vec<u8>, u64) {
         let settings = &self.trail.settings;
         lines(
-            &self.observed,
+            &self.facts,
             &self.caller,
             status,
             &settings.host,

@@ -18,7 +18,7 @@ use uuid::Uuid;
 use super::event::{AuditFormat, Event, push_line};
 
 /// The properties of a request before it is handled.
-pub(super) struct Observed {
+pub(super) struct RequestFacts {
     pub(super) time: DateTime<Utc>,
     pub(super) request_id: Option<Uuid>,
     pub(super) method: Method,
@@ -32,7 +32,7 @@ pub(super) struct Observed {
 
 /// Returns the lines for a completed request, and their number: one per accessed resource, or one for the request itself.
 pub(super) fn lines(
-    observed: &Observed,
+    facts: &RequestFacts,
     caller: &Caller,
     status: u16,
     destination: &str,
@@ -44,26 +44,26 @@ pub(super) fn lines(
         Authentication::Token { subject } => ("uaa", subject),
     };
     let details = details.map(bounded);
-    let subject = cut(subject, TEXT_BYTES_MAX);
-    let method = cut(observed.method.as_str(), METHOD_BYTES_MAX);
+    let subject = truncated(subject, TEXT_BYTES_MAX);
+    let method = truncated(facts.method.as_str(), METHOD_BYTES_MAX);
     let mut lines = Vec::with_capacity(LINE_BYTES);
     let mut push = |touched: Option<&Touched>, address_bytes_max: usize| {
-        let name = touched.map(|touched| cut(&touched.name, TEXT_BYTES_MAX));
-        let request = cut(&observed.request, address_bytes_max);
+        let name = touched.map(|touched| truncated(&touched.name, TEXT_BYTES_MAX));
+        let request = truncated(&facts.request, address_bytes_max);
         let of_resource = details_of(touched);
         let event = Event {
-            time: observed.time.timestamp_millis(),
-            request_id: observed.request_id,
+            time: facts.time.timestamp_millis(),
+            request_id: facts.request_id,
             actor: caller.actor().as_str(),
             subject: &subject,
             authentication,
             method: Some(&method),
             request: Some(&request),
             status,
-            source: observed.source,
-            peer: observed.peer,
+            source: facts.source,
+            peer: facts.peer,
             destination,
-            action: action.unwrap_or(observed.action),
+            action: action.unwrap_or(facts.action),
             operation: touched.map(|touched| touched.operation.as_str()),
             resource_name: name.as_deref(),
             resource_id: touched.and_then(|touched| touched.resource_id),
@@ -116,18 +116,18 @@ fn bounded(details: Value) -> Value {
 
 /// Returns the path and query, truncated to their limit. Only known query parameters are included: others could be a token or
 /// a value sent by mistake, which must not be stored for years.
-pub(super) fn shown(uri: &Uri) -> String {
+pub(super) fn logged_target(uri: &Uri) -> String {
     let mut text = uri.path().to_owned();
     for (index, pair) in uri.query().into_iter().flat_map(pairs).enumerate() {
         text.push(if index == 0 { '?' } else { '&' });
-        text.push_str(if is_known(pair) { pair } else { NOT_SHOWN });
+        text.push_str(if is_known(pair) { pair } else { OMITTED });
         if text.len() > REQUEST_BYTES_MAX {
             break;
         }
     }
-    match cut(&text, REQUEST_BYTES_MAX) {
+    match truncated(&text, REQUEST_BYTES_MAX) {
         Cow::Borrowed(_) => text,
-        Cow::Owned(cut) => cut,
+        Cow::Owned(truncated) => truncated,
     }
 }
 
@@ -172,7 +172,7 @@ fn address(text: &str) -> Option<IpAddr> {
 }
 
 /// Truncates a text to a limit in bytes, and marks it as truncated.
-fn cut(text: &str, bytes_max: usize) -> Cow<'_, str> {
+fn truncated(text: &str, bytes_max: usize) -> Cow<'_, str> {
     if text.len() <= bytes_max {
         return Cow::Borrowed(text);
     }
@@ -199,7 +199,7 @@ const PARAMETERS: [&str; 11] = [
 ];
 
 /// The placeholder for an unknown parameter.
-const NOT_SHOWN: &str = "not-shown";
+const OMITTED: &str = "not-shown";
 
 /// The header in which proxies forward the addresses of clients.
 const FORWARDED_FOR: &str = "x-forwarded-for";
@@ -231,8 +231,8 @@ mod tests {
     use super::*;
     use crate::router::routes;
 
-    fn observed() -> Observed {
-        Observed {
+    fn facts() -> RequestFacts {
+        RequestFacts {
             time: DateTime::UNIX_EPOCH,
             request_id: None,
             method: Method::GET,
@@ -251,7 +251,7 @@ mod tests {
             ("aää", 5, "aää"),
             ("aäää", 4, "aä…"),
         ] {
-            assert_eq!(cut(text, bytes_max), expected);
+            assert_eq!(truncated(text, bytes_max), expected);
         }
     }
 
@@ -272,7 +272,7 @@ mod tests {
         );
         caller.trail().tell_action("FIND");
         caller.trail().tell_details(json!({"path": "/a"}));
-        let (text, count) = lines(&observed(), &caller, 200, "here", AuditFormat::Json);
+        let (text, count) = lines(&facts(), &caller, 200, "here", AuditFormat::Json);
         let event: Value = serde_json::from_slice(&text).unwrap();
         assert_eq!(count, 1);
         assert_eq!(event["action"], "FIND");
@@ -307,7 +307,7 @@ mod tests {
             ("/a?secret&&name=b", "/a?not-shown&name=b"),
             ("/a?Name=secret", "/a?not-shown"),
         ] {
-            assert_eq!(shown(&uri.parse().unwrap()), expected);
+            assert_eq!(logged_target(&uri.parse().unwrap()), expected);
         }
     }
 
@@ -315,8 +315,8 @@ mod tests {
     fn a_long_address_is_cut() {
         let long = |length: usize| format!("/a?name={}", "b".repeat(length - "/a?name=".len()));
         let fitting = long(REQUEST_BYTES_MAX);
-        assert_eq!(shown(&fitting.parse().unwrap()), fitting);
-        let cut = shown(&long(REQUEST_BYTES_MAX + 1).parse().unwrap());
+        assert_eq!(logged_target(&fitting.parse().unwrap()), fitting);
+        let cut = logged_target(&long(REQUEST_BYTES_MAX + 1).parse().unwrap());
         assert_eq!(cut.len(), REQUEST_BYTES_MAX + "…".len());
         assert!(cut.ends_with("b…"));
     }

@@ -77,7 +77,7 @@ pub(super) struct Queue {
     /// `None` during a write.
     sink: Option<Box<dyn AuditSink>>,
     /// When the last append started. The thread sets it to `None` when it finds no write in progress.
-    append_begun: Option<Instant>,
+    append_started: Option<Instant>,
     /// Whether the thread must write the queue.
     is_thread_wanted: bool,
     pub(super) must_reopen: bool,
@@ -127,7 +127,7 @@ impl Shared {
         if queue.waiting.is_empty() {
             return;
         }
-        if queue.append_begun.is_none() {
+        if queue.append_started.is_none() {
             // From now on, the thread watches for a blocked append.
             self.wake.notify_one();
         }
@@ -145,7 +145,7 @@ impl Shared {
         let must_reopen = mem::take(&mut queue.must_reopen);
         queue.is_thread_wanted = false;
         queue.bytes_taken = lines.len();
-        queue.append_begun = Some(Instant::now());
+        queue.append_started = Some(Instant::now());
         drop(queue);
 
         if must_reopen {
@@ -251,7 +251,7 @@ fn next(shared: &Shared, write_time_max: Duration) -> MutexGuard<'_, Queue> {
             return queue;
         }
         let is_retried = is_free && shared.is_failing();
-        if !is_retried && queue.append_begun.is_none() {
+        if !is_retried && queue.append_started.is_none() {
             let woken = shared.wake.wait(queue);
             queue = woken.unwrap_or_else(PoisonError::into_inner);
             continue;
@@ -275,13 +275,13 @@ fn next(shared: &Shared, write_time_max: Duration) -> MutexGuard<'_, Queue> {
 
 fn watch(shared: &Shared, queue: &mut Queue, write_time_max: Duration) {
     if queue.sink.is_some() {
-        queue.append_begun = None;
+        queue.append_started = None;
         return;
     }
     if let Some(runtime) = &shared.runtime {
         runtime.spawn(async {});
     }
-    let blocked_for = queue.append_begun.map(|begun| begun.elapsed());
+    let blocked_for = queue.append_started.map(|begun| begun.elapsed());
     if blocked_for.is_some_and(|blocked_for| blocked_for >= write_time_max) {
         shared.timed_out(write_time_max);
     }

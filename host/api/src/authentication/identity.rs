@@ -47,9 +47,6 @@ pub(crate) enum ClientCertificateError {
 }
 
 /// Returns the identity in a certificate: the organizational unit that is `app:` and a version 4 UUID.
-///
-/// # Errors
-/// If there is no identity or several, or if the certificate is not for client authentication or has expired.
 pub(super) fn identity_in(
     certificate: &ClientCertificateFacts,
     now: DateTime<Utc>,
@@ -91,7 +88,7 @@ fn application_id(unit: &str) -> Option<Uuid> {
 impl IntoResponse for ClientCertificateError {
     fn into_response(self) -> Response {
         tracing::debug!(reason = ?self, "rejected client certificate");
-        authentication_failed("client_certificate", self.word());
+        authentication_failed("client_certificate", self.label());
         ApiFailure::unidentified(match self {
             Self::Ambiguous => "the client certificate names more than one identity",
             Self::Expired => "the client certificate has expired since the connection was opened",
@@ -110,7 +107,7 @@ impl IntoResponse for ClientCertificateError {
 
 impl ClientCertificateError {
     /// Returns the value for metrics.
-    fn word(self) -> &'static str {
+    fn label(self) -> &'static str {
         match self {
             Self::Ambiguous => "ambiguous",
             Self::Expired => "expired",

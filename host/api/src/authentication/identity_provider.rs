@@ -19,9 +19,6 @@ use super::{
 #[async_trait]
 pub(super) trait IdentityProvider: Send + Sync {
     /// Returns the current keys and the issuer of tokens.
-    ///
-    /// # Errors
-    /// If the provider is unavailable, or its response is invalid.
     async fn keys(&self) -> Result<TrustedKeys, Box<dyn std::error::Error + Send + Sync>>;
 }
 

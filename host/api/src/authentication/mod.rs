@@ -41,9 +41,6 @@ use token::SignedToken;
 use trusted_keys::{TokenDigest, TrustedKeys};
 
 /// Authenticates the caller of a request, and records it in the request's span.
-///
-/// # Errors
-/// The response to a caller that is not authenticated.
 pub(crate) async fn authenticate(
     api: &Api,
     connection: Option<&Connection>,
@@ -135,7 +132,7 @@ impl TokenVerifier {
         clock: Arc<dyn Clock>,
     ) -> Self {
         let keys = ProviderKeys::new(Box::new(provider), pace);
-        tokio::spawn(Arc::clone(&keys).prepare());
+        tokio::spawn(Arc::clone(&keys).prefetch());
         Self {
             keys: KeySource::Provider(keys),
             rules,
@@ -158,9 +155,6 @@ impl TokenVerifier {
     }
 
     /// Verifies a token and returns its identity.
-    ///
-    /// # Errors
-    /// The reason for rejecting the token.
     async fn verify(&self, token: &str) -> Result<Identity, TokenRefused> {
         if token.len() > TOKEN_BYTES_MAX {
             return Err(TokenRefused::Invalid("too long"));
@@ -168,7 +162,7 @@ impl TokenVerifier {
         let (now, rules) = (self.clock.now(), &self.rules);
         let digest = TokenDigest::of(token);
         let keys = self.current();
-        if let Some(result) = keys.and_then(|keys| keys.recall(&digest, rules, now)) {
+        if let Some(result) = keys.and_then(|keys| keys.cached_result(&digest, rules, now)) {
             return result;
         }
         let signed = SignedToken::parse(token)?;
@@ -191,9 +185,6 @@ impl TokenVerifier {
 }
 
 /// Returns the token in the `Authorization` header. Other schemes than `Bearer` count as no credentials.
-///
-/// # Errors
-/// If there is not exactly one token.
 pub(crate) fn bearer_token(headers: &HeaderMap) -> Result<&str, TokenRefused> {
     let mut given = headers.get_all(AUTHORIZATION).iter();
     let Some(header) = given.next() else {
@@ -258,14 +249,14 @@ impl IntoResponse for TokenRefused {
         if let Self::Invalid(reason) = self {
             tracing::debug!(reason, "rejected token");
         }
-        authentication_failed("token", self.word());
+        authentication_failed("token", self.label());
         ApiFailure::from(self).into_response()
     }
 }
 
 impl TokenRefused {
     /// Returns the value for metrics.
-    fn word(&self) -> &'static str {
+    fn label(&self) -> &'static str {
         match self {
             Self::Absent => "absent",
             Self::Expired => "expired",

@@ -41,7 +41,7 @@ pub(super) struct SignedToken<'a> {
 
 /// The key that a token's header refers to.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct KeyWanted<'a> {
+pub(super) struct KeyReference<'a> {
     /// The key's id, if the header has one.
     pub(super) id: Option<&'a str>,
     /// The algorithm of the key.
@@ -52,9 +52,6 @@ impl<'a> SignedToken<'a> {
     /// Parses a token: three parts in base64url without padding, the first of which is a header with only supported features.
     /// Keys in the header (`jku`, `jwk`, `x5u`, `x5c`) are ignored: keys come only from the configuration and the trusted
     /// provider.
-    ///
-    /// # Errors
-    /// [`TokenRefused::Invalid`].
     pub(super) fn parse(token: &'a str) -> Result<Self, TokenRefused> {
         let malformed = TokenRefused::Invalid("malformed");
         let (message, signature) = token.rsplit_once('.').ok_or(malformed.clone())?;
@@ -75,8 +72,8 @@ impl<'a> SignedToken<'a> {
     }
 
     /// Returns the key that the header refers to.
-    pub(super) fn key_wanted(&self) -> KeyWanted<'_> {
-        KeyWanted {
+    pub(super) fn key_reference(&self) -> KeyReference<'_> {
+        KeyReference {
             id: self.key_id.as_deref(),
             algorithm: self.algorithm,
         }
@@ -88,9 +85,6 @@ impl<'a> SignedToken<'a> {
     }
 
     /// Parses the claims: a JSON object, with the checks of [`keywright_json::check`].
-    ///
-    /// # Errors
-    /// [`TokenRefused::Invalid`].
     pub(super) fn claims(&self) -> Result<Map<String, Value>, TokenRefused> {
         decode_object(self.payload).ok_or(TokenRefused::Invalid(
             "payload is not an object, or has duplicate claims",
@@ -168,9 +162,6 @@ impl Claims {
     }
 
     /// Checks everything that does not depend on the time.
-    ///
-    /// # Errors
-    /// [`TokenRefused::Invalid`].
     pub(super) fn check(
         &self,
         issuer: &str,
@@ -290,9 +281,6 @@ impl Claims {
 
 impl CheckedToken {
     /// Returns the identity, if the token is valid at this time.
-    ///
-    /// # Errors
-    /// If the token is not valid yet, has expired, or lacks scopes.
     pub(super) fn identity_at(
         &self,
         now: DateTime<Utc>,

@@ -66,9 +66,6 @@ impl PartialEq for VerificationKey {
 
 impl VerificationKey {
     /// Parses an RSA or P-256 public key in PEM. Certificates and private keys are rejected.
-    ///
-    /// # Errors
-    /// If it is not such a key, or an RSA key does not have 2048 to 8192 bits.
     pub(super) fn of_pem(pem: &str) -> Result<Self, KeyRefused> {
         if !PEM_LABELS.iter().any(|label| pem.contains(label)) {
             return Err(KeyRefused::Malformed);
@@ -84,9 +81,6 @@ impl VerificationKey {
     }
 
     /// Parses the fields `n` and `e` of a JWK (RFC 7518, section 6.3.1). Leading zeros, which some providers write, are accepted.
-    ///
-    /// # Errors
-    /// If they are not a key of 2048 to 8192 bits.
     pub(crate) fn of_rsa_components(modulus: &str, exponent: &str) -> Result<Self, KeyRefused> {
         let number = |text: &str| {
             let bytes = URL_SAFE_NO_PAD
@@ -104,9 +98,6 @@ impl VerificationKey {
     }
 
     /// Parses the fields `x` and `y` of a P-256 JWK (RFC 7518, section 6.2.1): 32 bytes each.
-    ///
-    /// # Errors
-    /// If they are not a point on the curve.
     pub(super) fn of_p256_coordinates(x: &str, y: &str) -> Result<Self, KeyRefused> {
         let mut point = vec![UNCOMPRESSED_POINT];
         for coordinate in [x, y] {

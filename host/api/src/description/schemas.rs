@@ -176,11 +176,11 @@ pub(super) fn known() -> impl Iterator<Item = Known> {
 fn named(
     schemas: &mut SchemaGenerator,
     credential_type: &str,
-    what: &str,
+    suffix: &str,
     mut schema: Value,
 ) -> Value {
     let (first, rest) = credential_type.split_at(1);
-    let name = format!("{}{rest}{what}", first.to_ascii_uppercase());
+    let name = format!("{}{rest}{suffix}", first.to_ascii_uppercase());
     as_described(&mut schema);
     schemas.definitions_mut().insert(name.clone(), schema);
     json!({"$ref": format!("#/components/schemas/{name}")})

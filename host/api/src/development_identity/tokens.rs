@@ -105,9 +105,6 @@ impl Session {
 
 impl TokenSigner {
     /// Parses the key.
-    ///
-    /// # Errors
-    /// If it is not an RSA private key of at least 2048 bits, in PEM.
     pub(super) fn new(signing_key_pem: &Secret, issuer: String) -> Result<Self, SigningKeyRefused> {
         let signing_key = EncodingKey::from_rsa_pem(signing_key_pem.expose().as_bytes())
             .map_err(SigningKeyRefused)?;
@@ -158,9 +155,6 @@ impl TokenSigner {
     }
 
     /// Signs claims.
-    ///
-    /// # Errors
-    /// If signing fails.
     pub(super) fn sign<T: Serialize>(
         &self,
         claims: &T,

@@ -26,9 +26,6 @@ pub(crate) async fn read_json_body(
 }
 
 /// Receives an optional JSON body. An empty body counts as absent, whatever its media type.
-///
-/// # Errors
-/// As [`read_json_body`].
 pub(crate) async fn read_optional_json_body(
     request: Request,
     limits: &Limits,

@@ -163,9 +163,6 @@ impl<'a> RequestObject<'a> {
     }
 
     /// Takes a field of any type; null is kept.
-    ///
-    /// # Errors
-    /// If the value can't be represented.
     pub(crate) fn take_json(&mut self, member: &'static str) -> Result<Value, BodyRefused> {
         let value = self.take_parsed(member, "JSON")?;
         Ok(value.unwrap_or(Value::Null))
@@ -212,9 +209,6 @@ impl<'a> RequestObject<'a> {
 }
 
 /// Parses a JSON object with any fields. Returns its text without whitespace, otherwise unchanged.
-///
-/// # Errors
-/// As [`RequestObject::parse`].
 pub(crate) fn parse_document(body: &[u8]) -> Result<String, BodyRefused> {
     let document = checked(body)?;
     if document.is_object() {

@@ -17,7 +17,7 @@ pub(crate) fn with_normal_path<B>(mut request: Request<B>) -> Request<B> {
         let has_no_normal_path = target == nowhere();
         let original = std::mem::replace(request.uri_mut(), target);
         if has_no_normal_path {
-            request.extensions_mut().insert(FormlessTarget(original));
+            request.extensions_mut().insert(OriginalTarget(original));
         }
     }
     request
@@ -26,7 +26,7 @@ pub(crate) fn with_normal_path<B>(mut request: Request<B>) -> Request<B> {
 /// The original target, in the extensions of a request whose path has no normal form. Only for the audit trail: a decision
 /// based on it would interpret the path differently.
 #[derive(Clone, Debug)]
-pub(crate) struct FormlessTarget(pub(crate) Uri);
+pub(crate) struct OriginalTarget(pub(crate) Uri);
 
 /// Returns the target with a normalized path, or `None` if it is already normal.
 fn normal_target(target: &Uri) -> Option<Uri> {

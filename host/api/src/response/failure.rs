@@ -149,7 +149,7 @@ impl ApiFailure {
         Self {
             retry_after: retry_after(&failure),
             is_expected: is_expected(&failure),
-            ..Self::new(status(&failure, endpoint), words(&failure))
+            ..Self::new(status(&failure, endpoint), message(&failure))
         }
         .caused_by(failure)
     }
@@ -372,13 +372,13 @@ fn plugin_status(failure: &PluginFailure, endpoint: Endpoint) -> StatusCode {
     }
 }
 
-fn words(failure: &Failure) -> String {
+fn message(failure: &Failure) -> String {
     match failure {
         Failure::ValueMemberUnknown(member)
         | Failure::Plugin(PluginFailure::ValueMemberUnknown(member)) => {
             format!("the value has the unknown field {}", truncated_name(member))
         }
-        Failure::NotAllRegenerated { reason, .. } => format!("{failure}: {}", words(reason)),
+        Failure::NotAllRegenerated { reason, .. } => format!("{failure}: {}", message(reason)),
         failure => failure.to_string(),
     }
 }

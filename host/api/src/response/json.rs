@@ -31,17 +31,11 @@ pub(crate) fn json(status: StatusCode, body: String) -> Response {
 }
 
 /// Creates a response with status 200.
-///
-/// # Errors
-/// 500 if the body can't be serialized.
 pub(crate) fn rendered(body: &impl Serialize) -> Result<Response, ApiFailure> {
     rendered_with(StatusCode::OK, body)
 }
 
 /// Creates a response with a status.
-///
-/// # Errors
-/// 500 if the body can't be serialized.
 pub(crate) fn rendered_with(
     status: StatusCode,
     body: &impl Serialize,
@@ -55,9 +49,6 @@ pub(crate) fn rendered_with(
 }
 
 /// Renders a response with versions, as [`rendered_list`] does.
-///
-/// # Errors
-/// As [`rendered_list`].
 pub(crate) async fn rendered_versions(
     caller: Arc<Caller>,
     versions: Vec<CredentialVersion>,
@@ -103,13 +94,13 @@ pub(crate) struct LazyList<'a, B>(Box<dyn Fn(usize) -> Option<B> + 'a>);
 impl<'a, B> LazyList<'a, B> {
     /// Creates a list of the bodies of these items.
     pub(crate) fn new<T>(items: &'a [T], body: impl Fn(&'a T) -> B + 'a) -> Self {
-        Self(Box::new(move |place| items.get(place).map(&body)))
+        Self(Box::new(move |index| items.get(index).map(&body)))
     }
 }
 
 impl<B: Serialize> Serialize for LazyList<'_, B> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq((0..).map_while(|place| (self.0)(place)))
+        serializer.collect_seq((0..).map_while(|index| (self.0)(index)))
     }
 }
 
@@ -177,9 +168,6 @@ pub(crate) struct VersionBody<'a> {
 
 impl<'a> VersionBody<'a> {
     /// Creates the body for a version that was set or read.
-    ///
-    /// # Errors
-    /// If the stored value is not JSON.
     pub(crate) fn of(version: &'a CredentialVersion) -> Result<Self, Failure> {
         let metadata = version.metadata.as_ref();
         let marks = version.certificate.as_ref();
@@ -206,9 +194,6 @@ impl<'a> VersionBody<'a> {
     }
 
     /// Creates the body for a version that was generated or regenerated.
-    ///
-    /// # Errors
-    /// If the stored value is not JSON.
     pub(crate) fn of_written(written: &'a Written) -> Result<Self, Failure> {
         let issuance: Option<&Issuance> = written.issuance.as_ref();
         Ok(Self {
