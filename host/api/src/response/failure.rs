@@ -140,7 +140,7 @@ impl ApiFailure {
         let error = "the request body needs more memory than is free at present; try again later";
         Self {
             error: error.to_owned(),
-            ..Self::of(failure, Endpoint::Other)
+            ..Self::from(failure)
         }
     }
 
@@ -178,6 +178,20 @@ impl ApiFailure {
             .as_deref()
             .map_or_else(|| self.error.clone(), |cause| error_chain(cause));
         tracing::error!(http.status = self.status.as_u16(), error, "failed");
+    }
+}
+
+/// Endpoints whose statuses differ use [`ApiFailure::of`].
+impl From<Failure> for ApiFailure {
+    fn from(failure: Failure) -> Self {
+        Self::of(failure, Endpoint::Other)
+    }
+}
+
+/// Endpoints whose statuses differ use [`ApiFailure::body`].
+impl From<BodyRefused> for ApiFailure {
+    fn from(refused: BodyRefused) -> Self {
+        Self::body(&refused, Endpoint::Other)
     }
 }
 

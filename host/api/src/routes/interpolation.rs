@@ -15,7 +15,7 @@ use crate::{
     Api,
     description::{Description, Tag},
     request::{parse_document, read_json_body},
-    response::{ApiFailure, Endpoint, json},
+    response::{ApiFailure, json},
     route::{Access::Permission, Route, route},
     server_mode::INTERPOLATE,
 };
@@ -47,12 +47,7 @@ async fn handler(
     request: Request,
 ) -> Result<Response, ApiFailure> {
     let body = read_json_body(request, &api.limits).await?;
-    let document =
-        parse_document(&body).map_err(|refused| ApiFailure::body(&refused, Endpoint::Other))?;
-    let interpolated = api
-        .interpolation
-        .interpolate(&caller, &document)
-        .await
-        .map_err(|failure| ApiFailure::of(failure, Endpoint::Other))?;
+    let document = parse_document(&body)?;
+    let interpolated = api.interpolation.interpolate(&caller, &document).await?;
     Ok(json(StatusCode::OK, interpolated))
 }

@@ -15,7 +15,7 @@ use serde_json::json;
 use crate::{
     Api,
     description::{Description, LenientBoolean, Tag},
-    request::{BodyRefused, RequestObject, read_json_body},
+    request::{BodyRefused, RequestObject, parse_json_body},
     response::{ApiFailure, Endpoint, rendered},
     route::{Access::Identity, Route, route},
     server_mode::MANAGEMENT,
@@ -55,8 +55,7 @@ struct ManagementRequest {
 }
 
 impl ManagementRequest {
-    fn read(body: &[u8]) -> Result<Self, BodyRefused> {
-        let mut members = RequestObject::parse(body)?;
+    fn read(mut members: RequestObject<'_>) -> Result<Self, BodyRefused> {
         let is_read_only = members.take_boolean("read_only_mode")?;
         members.finish()?;
         Ok(Self {
@@ -82,9 +81,8 @@ async fn set(
     Extension(caller): Extension<Arc<Caller>>,
     request: Request,
 ) -> Result<Response, ApiFailure> {
-    let body = read_json_body(request, &api.limits).await?;
-    let request = ManagementRequest::read(&body)
-        .map_err(|refused| ApiFailure::body(&refused, Endpoint::Other))?;
+    let read = ManagementRequest::read;
+    let request = parse_json_body(request, &api.limits, Endpoint::Other, read).await?;
     let details = json!({"read_only_mode": request.is_read_only});
     caller.trail().tell_details(details);
     api.server_mode.read_only().switch(request.is_read_only);

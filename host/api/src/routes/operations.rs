@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::{
     Api,
     description::{Description, Tag},
-    response::{ApiFailure, Endpoint, rendered},
+    response::{ApiFailure, rendered},
     route::{
         Access::{Identity, Open},
         NOT_AUDITED, Route, route,
@@ -134,10 +134,6 @@ fn describe_key_usage() -> Description {
 
 /// Responds with the number of versions by encryption key.
 async fn key_usage(State(api): State<Arc<Api>>) -> Result<Response, ApiFailure> {
-    let usage = api
-        .encryption_keys
-        .usage()
-        .await
-        .map_err(|failure| ApiFailure::of(failure, Endpoint::Other))?;
+    let usage = api.encryption_keys.usage().await?;
     rendered(&KeyUsageResponse::from(usage))
 }

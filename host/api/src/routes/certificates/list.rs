@@ -14,7 +14,6 @@ use serde::Serialize;
 use serde_json::json;
 use uuid::Uuid;
 
-use super::failed;
 use crate::{
     Api,
     audit::actions,
@@ -187,14 +186,9 @@ async fn handler(
         Some(_) => vec![
             api.credentials
                 .certificate(&caller, &LookupName::new(query.required("name")?))
-                .await
-                .map_err(failed)?,
+                .await?,
         ],
-        None => api
-            .credentials
-            .certificates(&caller)
-            .await
-            .map_err(failed)?,
+        None => api.credentials.certificates(&caller).await?,
     };
     let entries = summaries.iter().map(|summary| {
         let versions = summary.certificate.versions.len();

@@ -56,8 +56,7 @@ struct RegenerateRequest {
 }
 
 impl RegenerateRequest {
-    fn read(body: &[u8]) -> Result<Self, BodyRefused> {
-        let mut members = RequestObject::parse(body)?;
+    fn read(mut members: RequestObject<'_>) -> Result<Self, BodyRefused> {
         let request = Self {
             is_transitional: members
                 .take_boolean("set_as_transitional")?
@@ -111,7 +110,8 @@ async fn handler(
 ) -> Result<Response, ApiFailure> {
     let failed = |failure| ApiFailure::of(failure, Endpoint::Regenerate);
     let request = match read_optional_json_body(request, &api.limits).await? {
-        Some(body) => RegenerateRequest::read(&body)
+        Some(body) => RequestObject::parse(&body)
+            .and_then(RegenerateRequest::read)
             .map_err(|refused| ApiFailure::body(&refused, Endpoint::Regenerate))?,
         None => RegenerateRequest::default(),
     };

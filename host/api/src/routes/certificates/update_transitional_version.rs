@@ -14,11 +14,11 @@ use schemars::JsonSchema;
 use serde_json::json;
 use uuid::Uuid;
 
-use super::{failed, id, many};
+use super::{id, many};
 use crate::{
     Api,
     description::{Description, Tag, Version, example},
-    request::{BodyRefused, RequestObject, read_json_body},
+    request::{BodyRefused, RequestObject, parse_json_body},
     response::{ApiFailure, Endpoint},
     route::{Access::Permission, PathIds, Route, route},
 };
@@ -60,8 +60,7 @@ enum Latest {
 }
 
 impl UpdateTransitionalVersionRequest {
-    fn read(body: &[u8]) -> Result<Self, BodyRefused> {
-        let mut members = RequestObject::parse(body)?;
+    fn read(mut members: RequestObject<'_>) -> Result<Self, BodyRefused> {
         let version = members.take_text("version");
         members.finish()?;
         let to = match version?.as_deref() {
@@ -100,13 +99,11 @@ async fn handler(
     certificate_id: PathIds<1>,
     request: Request,
 ) -> Result<Response, ApiFailure> {
-    let body = read_json_body(request, &api.limits).await?;
-    let request = UpdateTransitionalVersionRequest::read(&body)
-        .map_err(|refused| ApiFailure::body(&refused, Endpoint::Other))?;
+    let read = UpdateTransitionalVersionRequest::read;
+    let request = parse_json_body(request, &api.limits, Endpoint::Other, read).await?;
     let versions = api
         .credentials
         .move_transitional_version(&caller, id(certificate_id)?, request.to)
-        .await
-        .map_err(failed)?;
+        .await?;
     many(caller, versions).await
 }

@@ -19,11 +19,11 @@ use schemars::JsonSchema;
 use serde_json::json;
 use uuid::Uuid;
 
-use super::{failed, id, ids, many, one};
+use super::{id, ids, many, one};
 use crate::{
     Api,
     description::{Description, LenientBoolean, Parameter, SetCertificate, Tag, Version, example},
-    request::{BodyRefused, QueryParameters, RequestObject, read_json_body},
+    request::{BodyRefused, QueryParameters, RequestObject, parse_json_body},
     response::{ApiFailure, Endpoint},
     route::{Access::Permission, PathIds, Route, route},
 };
@@ -78,8 +78,7 @@ async fn list(
     let versions = api
         .credentials
         .certificate_versions(&caller, id(certificate_id)?, selection)
-        .await
-        .map_err(failed)?;
+        .await?;
     many(caller, versions).await
 }
 
@@ -96,8 +95,7 @@ struct AddVersionRequest {
 }
 
 impl AddVersionRequest {
-    fn read(body: &[u8]) -> Result<Self, BodyRefused> {
-        let mut members = RequestObject::parse(body)?;
+    fn read(mut members: RequestObject<'_>) -> Result<Self, BodyRefused> {
         let request = Self {
             value: members.take_secret("value"),
             is_transitional: members.take_boolean("transitional")?.unwrap_or(false),
@@ -150,16 +148,13 @@ async fn add(
     certificate_id: PathIds<1>,
     request: Request,
 ) -> Result<Response, ApiFailure> {
-    let body = read_json_body(request, &api.limits).await?;
-    let new = AddVersionRequest::read(&body)
-        .map_err(|refused| ApiFailure::body(&refused, Endpoint::Other))?
-        .check(id(certificate_id)?)
-        .map_err(failed)?;
+    let read = AddVersionRequest::read;
+    let request = parse_json_body(request, &api.limits, Endpoint::Other, read).await?;
+    let new = request.check(id(certificate_id)?)?;
     let version = api
         .credentials
         .add_certificate_version(&caller, new)
-        .await
-        .map_err(failed)?;
+        .await?;
     one(&version)
 }
 
@@ -188,7 +183,6 @@ async fn delete(
     let version = api
         .credentials
         .delete_certificate_version(&caller, certificate_id, version_id)
-        .await
-        .map_err(failed)?;
+        .await?;
     one(&version)
 }

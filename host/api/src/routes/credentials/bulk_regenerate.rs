@@ -22,7 +22,7 @@ use serde_json::json;
 use crate::{
     Api,
     description::{Description, LookedUpName, Tag},
-    request::{BodyRefused, RequestObject, read_json_body},
+    request::{BodyRefused, RequestObject, parse_json_body},
     response::{ApiFailure, Endpoint, rendered},
     route::{Access::Permission, Route, route},
 };
@@ -134,21 +134,17 @@ async fn handler(
     Extension(caller): Extension<Arc<Caller>>,
     request: Request,
 ) -> Result<Response, ApiFailure> {
-    let body = read_json_body(request, &api.limits).await?;
-    let malformed = |refused| ApiFailure::body(&refused, Endpoint::Other);
-    let request = RequestObject::parse(&body)
-        .and_then(BulkRegenerateRequest::read)
-        .map_err(malformed)?;
+    let read = BulkRegenerateRequest::read;
+    let request = parse_json_body(request, &api.limits, Endpoint::Other, read).await?;
     let is_dry_run = request.dry_run;
-    let selection = request.check().map_err(malformed)?;
+    let selection = request.check()?;
     let names = if is_dry_run {
         api.credentials
             .to_be_bulk_regenerated(&caller, &selection)
             .await
     } else {
         api.credentials.bulk_regenerate(&caller, &selection).await
-    }
-    .map_err(|failure| ApiFailure::of(failure, Endpoint::Other))?;
+    }?;
     rendered(&BulkRegenerateBody {
         regenerated_credentials: names.iter().map(CredentialName::as_str).collect(),
         dry_run: is_dry_run,

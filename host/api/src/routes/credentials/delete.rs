@@ -15,7 +15,7 @@ use crate::{
     Api,
     description::{Description, Parameter, Tag},
     request::QueryParameters,
-    response::{ApiFailure, Endpoint},
+    response::ApiFailure,
     route::{Access::Permission, Route, route},
 };
 
@@ -45,9 +45,6 @@ async fn handler(
     uri: Uri,
 ) -> Result<StatusCode, ApiFailure> {
     let name = LookupName::new(QueryParameters::of(&uri).required("name")?);
-    api.credentials
-        .delete(&caller, &name)
-        .await
-        .map_err(|failure| ApiFailure::of(failure, Endpoint::Other))?;
+    api.credentials.delete(&caller, &name).await?;
     Ok(StatusCode::NO_CONTENT)
 }

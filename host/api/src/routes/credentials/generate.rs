@@ -25,7 +25,7 @@ use crate::{
     Api,
     audit::actions,
     description::{Description, GenerateBody, LookedUpName, Metadata, Tag, Version, example},
-    request::{BodyRefused, RequestObject, read_json_body},
+    request::{BodyRefused, RequestObject, parse_json_body, read_json_body},
     response::{ApiFailure, Endpoint, VersionBody, rendered},
     route::{Access::Permission, Route, route},
 };
@@ -297,10 +297,8 @@ async fn regenerate(
     Extension(caller): Extension<Arc<Caller>>,
     request: Request,
 ) -> Result<Response, ApiFailure> {
-    let body = read_json_body(request, &api.limits).await?;
-    let request = RequestObject::parse(&body)
-        .and_then(RegenerateRequest::read)
-        .map_err(|refused| ApiFailure::body(&refused, Endpoint::Regenerate))?;
+    let read = RegenerateRequest::read;
+    let request = parse_json_body(request, &api.limits, Endpoint::Regenerate, read).await?;
     respond_regenerated(&api, &caller, request, Endpoint::Regenerate).await
 }
 

@@ -19,7 +19,7 @@ use crate::{
     Api,
     description::{Description, Parameter, Tag, Version, example},
     request::{QueryParameters, QueryRefused},
-    response::{ApiFailure, Endpoint, VersionBody, rendered, rendered_versions},
+    response::{ApiFailure, VersionBody, rendered, rendered_versions},
     route::{Access::Permission, PathIds, Route, route},
 };
 
@@ -152,18 +152,16 @@ async fn get(
         return find::answer(&api, caller, FindRequest::read(&query)?).await;
     }
     let request = GetRequest::read(&query)?;
-    let failed = |failure| ApiFailure::of(failure, Endpoint::Other);
     let versions = match request.selection {
-        VersionSelection::Newest(0) => return Err(failed(Failure::NotFound)),
+        VersionSelection::Newest(0) => return Err(Failure::NotFound.into()),
         selection => {
             api.credentials
                 .by_name(&caller, &request.name, selection)
                 .await
         }
-    }
-    .map_err(failed)?;
-    rendered_versions(caller, versions, move |versions| {
-        rendered(&GetResponse::of(versions).map_err(failed)?)
+    }?;
+    rendered_versions(caller, versions, |versions| {
+        rendered(&GetResponse::of(versions)?)
     })
     .await
 }
@@ -184,8 +182,7 @@ async fn get_by_id(
     Extension(caller): Extension<Arc<Caller>>,
     PathIds(id): PathIds<1>,
 ) -> Result<Response, ApiFailure> {
-    let failed = |failure| ApiFailure::of(failure, Endpoint::Other);
-    let [id] = id.ok_or_else(|| failed(Failure::NotFound))?;
-    let version = api.credentials.by_id(&caller, id).await.map_err(failed)?;
-    rendered(&VersionBody::of(&version).map_err(failed)?)
+    let [id] = id.ok_or(Failure::NotFound)?;
+    let version = api.credentials.by_id(&caller, id).await?;
+    rendered(&VersionBody::of(&version)?)
 }

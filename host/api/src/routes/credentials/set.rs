@@ -19,7 +19,7 @@ use super::{known_type, required_name};
 use crate::{
     Api,
     description::{Description, SetBody, Tag, Version, example},
-    request::{BodyRefused, RequestObject, read_json_body},
+    request::{BodyRefused, RequestObject, parse_json_body},
     response::{ApiFailure, Endpoint, VersionBody, rendered},
     route::{Access::Permission, Route, route},
 };
@@ -37,8 +37,7 @@ struct SetRequest {
 }
 
 impl SetRequest {
-    fn read(body: &[u8]) -> Result<Self, BodyRefused> {
-        let mut members = RequestObject::parse(body)?;
+    fn read(mut members: RequestObject<'_>) -> Result<Self, BodyRefused> {
         let request = Self {
             credential_type: members.take_text("type").unwrap_or_default(),
             name: members.take_text("name")?,
@@ -116,12 +115,9 @@ async fn handler(
     Extension(caller): Extension<Arc<Caller>>,
     request: Request,
 ) -> Result<Response, ApiFailure> {
-    let body = read_json_body(request, &api.limits).await?;
+    let request = parse_json_body(request, &api.limits, Endpoint::Set, SetRequest::read).await?;
     let failed = |failure| ApiFailure::of(failure, Endpoint::Set);
-    let set = SetRequest::read(&body)
-        .map_err(|refused| ApiFailure::body(&refused, Endpoint::Set))?
-        .check(&api.credentials)
-        .map_err(failed)?;
+    let set = request.check(&api.credentials).map_err(failed)?;
     let version = api.credentials.set(&caller, set).await.map_err(failed)?;
     rendered(&VersionBody::of(&version).map_err(failed)?)
 }

@@ -23,14 +23,13 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::{
-    OPERATIONS_LISTED_MAX, OperationSchema, failed, operation_names, parsed_operations, refused,
-    take_operations,
+    OPERATIONS_LISTED_MAX, OperationSchema, operation_names, parsed_operations, take_operations,
 };
 use crate::{
     Api,
     description::{Description, GrantedPath, Parameter, Tag},
-    request::{BodyRefused, QueryParameters, RequestObject, read_json_body},
-    response::{ApiFailure, rendered},
+    request::{BodyRefused, QueryParameters, RequestObject, parse_json_body},
+    response::{ApiFailure, Endpoint, rendered},
     route::{Access, Route, route},
 };
 
@@ -103,8 +102,7 @@ async fn list(
 ) -> Result<Response, ApiFailure> {
     let query = QueryParameters::of(&uri);
     let name = LookupName::new(query.required("credential_name")?);
-    let listed = api.permissions.of_credential(&caller, &name).await;
-    let listed = listed.map_err(failed)?;
+    let listed = api.permissions.of_credential(&caller, &name).await?;
     rendered(&ListResponse {
         credential_name: listed.name.as_str(),
         permissions: listed.permissions.iter().map(EntryBody::of).collect(),
@@ -152,26 +150,21 @@ impl EntryRequest {
 
     /// Returns the grant on a path, which the entry may repeat.
     fn grant_on(&self, path: &PermissionPath) -> Result<Grant, ApiFailure> {
-        let operations = parsed_operations(&self.operations).map_err(failed)?;
+        let operations = parsed_operations(&self.operations)?;
         if let Some(given) = &self.path
-            && parsed_path(given)? != *path
+            && PermissionPath::parse(given).map_err(Failure::from)? != *path
         {
-            return Err(refused(&BodyRefused::MemberMalformed {
-                member: "path",
-                expected: "the same as credential_name",
-            }));
+            let expected = "the same as credential_name";
+            let member = "path";
+            return Err(BodyRefused::MemberMalformed { member, expected }.into());
         }
-        let actor = Actor::parse(&self.actor).map_err(|cause| failed(Failure::from(cause)))?;
+        let actor = Actor::parse(&self.actor).map_err(Failure::from)?;
         Ok(Grant {
             path: path.clone(),
             actor,
             operations,
         })
     }
-}
-
-fn parsed_path(text: &str) -> Result<PermissionPath, ApiFailure> {
-    PermissionPath::parse(text).map_err(|malformed| failed(malformed.into()))
 }
 
 impl AddRequest {
@@ -195,7 +188,7 @@ impl AddRequest {
 
     /// Returns the path and the grants on it.
     fn grants(&self) -> Result<(PermissionPath, Vec<Grant>), ApiFailure> {
-        let path = parsed_path(&self.credential_name)?;
+        let path = PermissionPath::parse(&self.credential_name).map_err(Failure::from)?;
         let grants = self.permissions.iter().map(|entry| entry.grant_on(&path));
         let grants = grants.collect::<Result<_, _>>()?;
         Ok((path, grants))
@@ -235,11 +228,11 @@ async fn add(
     Extension(caller): Extension<Arc<Caller>>,
     request: Request,
 ) -> Result<StatusCode, ApiFailure> {
-    let body = read_json_body(request, &api.limits).await?;
-    let request = RequestObject::parse(&body).and_then(AddRequest::take);
-    let (path, grants) = request.map_err(|cause| refused(&cause))?.grants()?;
+    let read = AddRequest::take;
+    let request = parse_json_body(request, &api.limits, Endpoint::Other, read).await?;
+    let (path, grants) = request.grants()?;
     let granted = api.permissions.grant_on_credential(&caller, &path, &grants);
-    granted.await.map_err(failed)?;
+    granted.await?;
     Ok(StatusCode::CREATED)
 }
 
@@ -274,6 +267,6 @@ async fn delete(
     let name = LookupName::new(query.required("credential_name")?);
     let actor = Actor::of_lookup(query.required("actor")?);
     let deleted = api.permissions.delete_on_credential(&caller, &actor, &name);
-    deleted.await.map_err(failed)?;
+    deleted.await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -13,14 +13,14 @@ use schemars::JsonSchema;
 use serde_json::json;
 
 use super::{
-    GrantRequest, OPERATIONS_LISTED_MAX, OperationSchema, PermissionBody, answered, example,
-    failed, id, operation_names, parsed_operations, read_grant, take_operations,
+    GrantRequest, OPERATIONS_LISTED_MAX, OperationSchema, PermissionBody, answered, example, id,
+    operation_names, parsed_operations, read_grant, take_operations,
 };
 use crate::{
     Api,
     audit::granted,
     description::{Description, Tag},
-    request::{BodyRefused, RequestObject, read_json_body},
+    request::{BodyRefused, RequestObject, parse_json_body},
     response::{ApiFailure, Endpoint, rendered_with},
     route::{Access::Permission, PathIds, Route, route},
 };
@@ -73,11 +73,8 @@ async fn add(
     request: Request,
 ) -> Result<Response, ApiFailure> {
     let grant = read_grant(request, &api).await?;
-    let added = api.permissions.add(&caller, &grant).await;
-    rendered_with(
-        StatusCode::CREATED,
-        &PermissionBody::of(&added.map_err(failed)?),
-    )
+    let added = api.permissions.add(&caller, &grant).await?;
+    rendered_with(StatusCode::CREATED, &PermissionBody::of(&added))
 }
 
 fn describe_replace() -> Description {
@@ -116,8 +113,7 @@ struct AmendRequest {
 }
 
 impl AmendRequest {
-    fn read(body: &[u8]) -> Result<Self, BodyRefused> {
-        let mut members = RequestObject::parse(body)?;
+    fn read(mut members: RequestObject<'_>) -> Result<Self, BodyRefused> {
         let operations = take_operations(&mut members);
         members.finish()?;
         Ok(Self {
@@ -157,10 +153,9 @@ async fn amend(
     path: PathIds<1>,
     request: Request,
 ) -> Result<Response, ApiFailure> {
-    let body = read_json_body(request, &api.limits).await?;
-    let request = AmendRequest::read(&body)
-        .map_err(|cause| ApiFailure::body(&cause, Endpoint::Permission))?;
-    let operations = parsed_operations(&request.operations).map_err(failed)?;
+    let read = AmendRequest::read;
+    let request = parse_json_body(request, &api.limits, Endpoint::Permission, read).await?;
+    let operations = parsed_operations(&request.operations)?;
     // If the permission does not exist, no event of its own contains these details.
     let details = json!({"operations": operation_names(operations)});
     caller.trail().tell_details(details);

@@ -17,7 +17,7 @@ use serde::Serialize;
 use serde_json::json;
 use uuid::Uuid;
 
-use super::{failed, operation_names};
+use super::operation_names;
 use crate::{
     Api,
     description::{Description, Parameter, Tag},
@@ -196,8 +196,8 @@ async fn handler(
 ) -> Result<Response, ApiFailure> {
     let query = QueryParameters::of(&uri);
     let request = ExplainRequest::read(&query)?;
-    let (actor, operation, path) = request.parsed().map_err(failed)?;
+    let (actor, operation, path) = request.parsed()?;
     let explained = api.permissions.explain(&caller, actor, operation, path);
-    let explanation = explained.await.map_err(failed)?;
+    let explanation = explained.await?;
     rendered(&ExplainResponse::of(&explanation))
 }

@@ -20,7 +20,7 @@ use uuid::Uuid;
 use crate::{
     Api,
     description::GrantedPath,
-    request::{BodyRefused, RequestObject, read_json_body},
+    request::{BodyRefused, RequestObject, parse_json_body},
     response::{ApiFailure, Endpoint, rendered},
     route::PathIds,
 };
@@ -105,12 +105,9 @@ impl GrantRequest {
 
 /// Reads a request that contains a complete permission.
 async fn read_grant(request: Request, api: &Api) -> Result<Grant, ApiFailure> {
-    let body = read_json_body(request, &api.limits).await?;
-    let request = RequestObject::parse(&body).and_then(GrantRequest::take);
-    request
-        .map_err(|cause| ApiFailure::body(&cause, Endpoint::Permission))?
-        .grant()
-        .map_err(failed)
+    let read = GrantRequest::take;
+    let request = parse_json_body(request, &api.limits, Endpoint::Permission, read).await?;
+    Ok(request.grant()?)
 }
 
 /// Takes the required field `operations`.
@@ -135,7 +132,7 @@ fn parsed_operations(names: &[String]) -> Result<Operations, Failure> {
 
 /// Returns the response with a permission.
 fn answered(permission: Result<Permission, Failure>) -> Result<Response, ApiFailure> {
-    rendered(&PermissionBody::of(&permission.map_err(failed)?))
+    rendered(&PermissionBody::of(&permission?))
 }
 
 fn operation_names(operations: Operations) -> Vec<&'static str> {
@@ -144,16 +141,8 @@ fn operation_names(operations: Operations) -> Vec<&'static str> {
 
 /// Returns the id of a path. A segment that is not a UUID is treated as an unknown id.
 fn id(PathIds(id): PathIds<1>) -> Result<Uuid, ApiFailure> {
-    let [id] = id.ok_or_else(|| failed(Failure::PermissionNotFound))?;
+    let [id] = id.ok_or(Failure::PermissionNotFound)?;
     Ok(id)
-}
-
-fn refused(cause: &BodyRefused) -> ApiFailure {
-    ApiFailure::body(cause, Endpoint::Other)
-}
-
-fn failed(failure: Failure) -> ApiFailure {
-    ApiFailure::of(failure, Endpoint::Other)
 }
 
 /// A permission in a response.
