@@ -13,7 +13,6 @@ mod certificates;
 mod credentials;
 mod edge;
 mod fakes;
-mod generate;
 mod harness;
 mod identity;
 mod memory;
