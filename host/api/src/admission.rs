@@ -351,7 +351,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_actor_takes_no_more_than_its_share_and_all_no_more_than_there_are() {
+    fn slots_are_limited_per_actor_and_in_total() {
         let slots = RequestSlots::new(3, 2);
         let first = slots.take("one").unwrap();
         let second = slots.take("one").unwrap();
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_remembered_of_actors_without_requests() {
+    fn actors_without_requests_are_not_stored() {
         let slots = RequestSlots::new(2, 1);
         for number in 0..100 {
             drop(slots.take(&number.to_string()).unwrap());

@@ -56,7 +56,7 @@ pub(crate) use route;
 
 /// One method on one path of the service.
 pub(crate) struct Endpoint {
-    method: Method,
+    pub(crate) method: Method,
     /// The action of its requests in the audit trail, or `None` if they are not audited.
     pub(crate) action: Option<&'static str>,
     /// Handles a request.
@@ -160,24 +160,24 @@ pub(crate) struct RequestContext<'a> {
 
 /// A path with one of its methods, to be added to a table.
 pub(crate) struct Mounted {
-    pub(crate) method: Method,
     pub(crate) path: String,
     pub(crate) is_open: bool,
     pub(crate) follows_mode: bool,
-    pub(crate) action: Option<&'static str>,
-    pub(crate) handle: Handling,
+    pub(crate) endpoint: Endpoint,
 }
 
 impl Route {
     /// Binds the route to its state.
     pub(crate) fn mounted(self, api: Arc<Api>) -> Mounted {
         Mounted {
-            method: self.method,
             path: self.path.to_owned(),
             is_open: self.access == Access::Open,
             follows_mode: true,
-            action: self.action,
-            handle: (self.bind)(api),
+            endpoint: Endpoint {
+                method: self.method,
+                action: self.action,
+                handle: (self.bind)(api),
+            },
         }
     }
 }
@@ -188,20 +188,15 @@ impl RouteTable {
         let mut paths: Vec<RoutePath> = Vec::new();
         for route in routes {
             let known = paths.iter_mut().find(|known| known.path == route.path);
-            let endpoint = Endpoint {
-                method: route.method,
-                action: route.action,
-                handle: route.handle,
-            };
             match known {
-                Some(known) => known.endpoints.push(endpoint),
+                Some(known) => known.endpoints.push(route.endpoint),
                 None => paths.push(RoutePath {
                     measurements: RouteMeasurements::new(&route.path),
                     path: route.path,
                     is_open: route.is_open,
                     follows_mode: route.follows_mode,
                     allowed: HeaderValue::from_static(""),
-                    endpoints: vec![endpoint],
+                    endpoints: vec![route.endpoint],
                 }),
             }
         }
@@ -309,12 +304,14 @@ mod tests {
 
     fn table(paths: &[&str]) -> RouteTable {
         RouteTable::new(paths.iter().map(|path| Mounted {
-            method: Method::GET,
             path: (*path).to_owned(),
             is_open: false,
             follows_mode: true,
-            action: None,
-            handle: bound(async || StatusCode::OK, ()),
+            endpoint: Endpoint {
+                method: Method::GET,
+                action: None,
+                handle: bound(async || StatusCode::OK, ()),
+            },
         }))
     }
 
@@ -361,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_are_as_many_as_are_expected_and_all_of_them_uuids() {
+    fn a_path_has_the_expected_number_of_ids_and_all_are_uuids() {
         let id = Uuid::from_u128(7);
         let segments =
             |texts: &[&str]| PathSegments(texts.iter().map(|text| (*text).to_owned()).collect());

@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn keys_that_did_not_change_stay_and_are_not_tried_again() {
+    async fn unchanged_keys_stay_and_are_tried_only_once() {
         let provided = provided_by(false, 0, UNLIMITED);
         let (keys, _) = provided.keys.for_token(any).await.unwrap();
         let trials = AtomicUsize::new(0);

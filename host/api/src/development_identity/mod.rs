@@ -25,7 +25,7 @@ use crate::{
     authentication::{TokenRefused, TokenRules, TokenVerifier, bearer_token},
     request::{QueryParameters, has_media_type, read_body},
     response::{self, ApiFailure},
-    route::{Mounted, PathSegments, bound},
+    route::{Endpoint, Mounted, PathSegments, bound},
 };
 use grant::{ClientCredentials, GrantRefused, Provider};
 use tokens::{RevokedSessions, TokenSigner};
@@ -111,12 +111,14 @@ fn routes(provider: &Arc<Provider>, below: &str) -> Vec<Mounted> {
         ),
     ];
     let mounted = routes.map(|(method, path, handle)| Mounted {
-        method,
         path: format!("{below}{path}"),
         is_open: true,
         follows_mode: false,
-        action: None,
-        handle,
+        endpoint: Endpoint {
+            method,
+            action: None,
+            handle,
+        },
     });
     mounted.into()
 }

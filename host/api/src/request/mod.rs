@@ -1,7 +1,8 @@
 //! Parses requests.
 //!
 //! The path is normalized first (`path.rs`). A handler parses the query (`query.rs`), receives the body (`body.rs`) and takes
-//! the fields of the body (`object.rs`).
+//! the fields of the body (`object.rs`). Each mistake has its own error, because its status can depend on the endpoint
+//! (`response::Endpoint`).
 
 mod body;
 mod object;

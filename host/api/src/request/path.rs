@@ -243,7 +243,7 @@ mod tests {
         }
 
         #[test]
-        fn how_bytes_are_encoded_makes_no_difference(
+        fn the_encoding_of_bytes_makes_no_difference(
             bytes in prop::collection::vec((any::<u8>(), any::<bool>(), any::<bool>()), 0..40),
         ) {
             let encoded = |may_be_plain: bool| {
