@@ -147,7 +147,7 @@ impl Pipeline {
             return no_such_path().into_response();
         };
         let (mode, method) = (&self.api.server_mode, request.method());
-        let Some(endpoint) = route.endpoint(method) else {
+        let Some(handler) = route.handler(method) else {
             let mut response = if route.follows_mode {
                 mode.no_such_method(method)
             } else {
@@ -161,7 +161,7 @@ impl Pipeline {
         {
             return refused.into_response();
         }
-        (endpoint.handle)(request).await
+        (handler.handle)(request).await
     }
 }
 

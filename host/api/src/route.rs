@@ -55,7 +55,7 @@ macro_rules! route {
 pub(crate) use route;
 
 /// One method on one path of the service.
-pub(crate) struct Endpoint {
+pub(crate) struct MethodHandler {
     pub(crate) method: Method,
     /// The action of its requests in the audit trail, or `None` if they are not audited.
     pub(crate) action: Option<&'static str>,
@@ -144,7 +144,7 @@ pub(crate) struct RoutePath {
     pub(crate) allowed: HeaderValue,
     /// The metrics of its requests.
     pub(crate) measurements: RouteMeasurements,
-    endpoints: Vec<Endpoint>,
+    handlers: Vec<MethodHandler>,
 }
 
 /// The context of a request.
@@ -163,7 +163,7 @@ pub(crate) struct Mounted {
     pub(crate) path: String,
     pub(crate) is_open: bool,
     pub(crate) follows_mode: bool,
-    pub(crate) endpoint: Endpoint,
+    pub(crate) handler: MethodHandler,
 }
 
 impl Route {
@@ -173,7 +173,7 @@ impl Route {
             path: self.path.to_owned(),
             is_open: self.access == Access::Open,
             follows_mode: true,
-            endpoint: Endpoint {
+            handler: MethodHandler {
                 method: self.method,
                 action: self.action,
                 handle: (self.bind)(api),
@@ -189,19 +189,19 @@ impl RouteTable {
         for route in routes {
             let known = paths.iter_mut().find(|known| known.path == route.path);
             match known {
-                Some(known) => known.endpoints.push(route.endpoint),
+                Some(known) => known.handlers.push(route.handler),
                 None => paths.push(RoutePath {
                     measurements: RouteMeasurements::new(&route.path),
                     path: route.path,
                     is_open: route.is_open,
                     follows_mode: route.follows_mode,
                     allowed: HeaderValue::from_static(""),
-                    endpoints: vec![route.endpoint],
+                    handlers: vec![route.handler],
                 }),
             }
         }
         for path in &mut paths {
-            path.allowed = allowed(&path.endpoints);
+            path.allowed = allowed(&path.handlers);
         }
         Self {
             paths,
@@ -226,20 +226,20 @@ impl RouteTable {
 }
 
 impl RoutePath {
-    /// Returns the endpoint of a method. The endpoint of GET also responds to HEAD.
-    pub(crate) fn endpoint(&self, method: &Method) -> Option<&Endpoint> {
+    /// Returns the handler of a method. The handler of GET also responds to HEAD.
+    pub(crate) fn handler(&self, method: &Method) -> Option<&MethodHandler> {
         let method = if method == Method::HEAD {
             &Method::GET
         } else {
             method
         };
-        let mut endpoints = self.endpoints.iter();
-        endpoints.find(|endpoint| endpoint.method == method)
+        let mut handlers = self.handlers.iter();
+        handlers.find(|handler| handler.method == method)
     }
 }
 
-fn allowed(endpoints: &[Endpoint]) -> HeaderValue {
-    let methods = endpoints.iter().map(|endpoint| match endpoint.method {
+fn allowed(handlers: &[MethodHandler]) -> HeaderValue {
+    let methods = handlers.iter().map(|handler| match handler.method {
         Method::GET => "GET,HEAD",
         ref method => method.as_str(),
     });
@@ -307,7 +307,7 @@ mod tests {
             path: (*path).to_owned(),
             is_open: false,
             follows_mode: true,
-            endpoint: Endpoint {
+            handler: MethodHandler {
                 method: Method::GET,
                 action: None,
                 handle: bound(async || StatusCode::OK, ()),
@@ -352,7 +352,7 @@ mod tests {
             (Method::POST, false),
             (Method::OPTIONS, false),
         ] {
-            assert_eq!(path.endpoint(&method).is_some(), is_answered, "{method}");
+            assert_eq!(path.handler(&method).is_some(), is_answered, "{method}");
         }
         assert_eq!(path.allowed, "GET,HEAD");
     }

@@ -117,10 +117,10 @@ impl Pending {
         caller: &Arc<Caller>,
         request: &Request,
     ) -> Option<Self> {
-        let endpoint = context
+        let handler = context
             .route
-            .and_then(|route| route.endpoint(request.method()));
-        let action = endpoint.map_or(Some(UNKNOWN), |endpoint| endpoint.action)?;
+            .and_then(|route| route.handler(request.method()));
+        let action = handler.map_or(Some(UNKNOWN), |handler| handler.action)?;
         let peer = context.connection.map(|connection| connection.peer);
         let target = request.extensions().get::<OriginalTarget>();
         let target = target.map_or(request.uri(), |target| &target.0);

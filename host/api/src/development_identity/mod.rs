@@ -25,7 +25,7 @@ use crate::{
     authentication::{TokenRefused, TokenRules, TokenVerifier, bearer_token},
     request::{QueryParameters, has_media_type, read_body},
     response::{self, ApiFailure},
-    route::{Endpoint, Mounted, PathSegments, bound},
+    route::{MethodHandler, Mounted, PathSegments, bound},
 };
 use grant::{ClientCredentials, GrantRefused, Provider};
 use tokens::{RevokedSessions, TokenSigner};
@@ -114,7 +114,7 @@ fn routes(provider: &Arc<Provider>, below: &str) -> Vec<Mounted> {
         path: format!("{below}{path}"),
         is_open: true,
         follows_mode: false,
-        endpoint: Endpoint {
+        handler: MethodHandler {
             method,
             action: None,
             handle,
