@@ -356,19 +356,11 @@ async fn an_unknown_path_is_audited_as_requested() {
     }
 }
 
-/// A trail with this write timeout, and its sink.
+/// A trail without a service, and its sink.
 fn trail(on_failure: OnAuditFailure) -> (AuditTrail, MemorySink) {
-    let settings = AuditSettings {
-        format: AuditFormat::Json,
-        on_failure,
-        host: "vault-1".to_owned(),
-        trusted_proxies: Vec::new(),
-        write_time_max: Duration::from_secs(10),
-        unwritten_bytes_max: AuditSettings::UNWRITTEN_BYTES_MAX,
-    };
     let sink = MemorySink::default();
     let clock = Arc::new(FixedClock(AtomicI64::new(0)));
-    let trail = AuditTrail::start(settings, Box::new(sink.clone()), clock);
+    let trail = AuditTrail::start(settings(on_failure), Box::new(sink.clone()), clock);
     (trail.unwrap(), sink)
 }
 

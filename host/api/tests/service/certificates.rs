@@ -6,12 +6,11 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::{
-    credentials::check,
+    credentials::{DATA, check},
     harness::{Answer, Service, good_claims, trusted_key},
 };
 
 const CERTIFICATES: &str = "/api/v1/certificates";
-const DATA: &str = "/api/v1/data";
 
 #[tokio::test]
 async fn both_ca_versions_are_stored_with_certificates_in_rotation() {

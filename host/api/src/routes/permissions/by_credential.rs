@@ -136,7 +136,7 @@ struct EntryRequest {
 }
 
 impl EntryRequest {
-    fn take(mut members: RequestObject<'_>) -> Result<Self, BodyRefused> {
+    fn read(mut members: RequestObject<'_>) -> Result<Self, BodyRefused> {
         let path = members.take_text("path")?;
         let actor = members.take_text("actor")?;
         let operations = take_operations(&mut members);
@@ -168,7 +168,7 @@ impl EntryRequest {
 }
 
 impl AddRequest {
-    fn take(mut members: RequestObject<'_>) -> Result<Self, BodyRefused> {
+    fn read(mut members: RequestObject<'_>) -> Result<Self, BodyRefused> {
         let credential_name = members.take_text("credential_name")?;
         let permissions = members.take_objects("permissions")?.unwrap_or_default();
         members.finish()?;
@@ -178,7 +178,7 @@ impl AddRequest {
                 expected: "an array of at least one and at most 100 permissions",
             });
         }
-        let permissions = permissions.into_iter().map(EntryRequest::take);
+        let permissions = permissions.into_iter().map(EntryRequest::read);
         Ok(Self {
             permissions: permissions.collect::<Result<_, _>>()?,
             credential_name: credential_name
@@ -228,7 +228,7 @@ async fn add(
     Extension(caller): Extension<Arc<Caller>>,
     request: Request,
 ) -> Result<StatusCode, ApiFailure> {
-    let read = AddRequest::take;
+    let read = AddRequest::read;
     let request = parse_json_body(request, &api.limits, Endpoint::Other, read).await?;
     let (path, grants) = request.grants()?;
     let granted = api.permissions.grant_on_credential(&caller, &path, &grants);

@@ -82,7 +82,7 @@ enum OperationSchema {
 
 impl GrantRequest {
     /// Takes the three fields, and rejects others.
-    fn take(mut members: RequestObject<'_>) -> Result<Self, BodyRefused> {
+    fn read(mut members: RequestObject<'_>) -> Result<Self, BodyRefused> {
         let path = members.take_text("path")?;
         let actor = members.take_text("actor")?;
         let operations = take_operations(&mut members);
@@ -105,7 +105,7 @@ impl GrantRequest {
 
 /// Reads a request that contains a complete permission.
 async fn read_grant(request: Request, api: &Api) -> Result<Grant, ApiFailure> {
-    let read = GrantRequest::take;
+    let read = GrantRequest::read;
     let request = parse_json_body(request, &api.limits, Endpoint::Permission, read).await?;
     Ok(request.grant()?)
 }
