@@ -81,46 +81,28 @@ impl DevelopmentIdentity {
 
     /// Returns the provider's routes. All are open, because clients that request a token have none yet.
     pub(crate) fn routes(&self) -> Vec<Mounted> {
-        routes(&self.0, self.0.path_prefix.trim_end_matches('/'))
+        let below = self.0.path_prefix.trim_end_matches('/');
+        let provider = || Arc::clone(&self.0);
+        let open = |method, path: &str, handle| Mounted {
+            path: format!("{below}{path}"),
+            is_open: true,
+            follows_mode: false,
+            handler: MethodHandler {
+                method,
+                action: None,
+                handle,
+            },
+        };
+        let discovery_path = "/.well-known/openid-configuration";
+        let revoke_path = "/oauth/token/revoke/{token_id}";
+        vec![
+            open(Method::GET, "/info", bound(info, provider())),
+            open(Method::POST, "/oauth/token", bound(token, provider())),
+            open(Method::DELETE, revoke_path, bound(revoke, provider())),
+            open(Method::GET, "/token_keys", bound(token_keys, provider())),
+            open(Method::GET, discovery_path, bound(discovery, provider())),
+        ]
     }
-}
-
-/// Returns the routes below this path. All are open, because clients that request a token have none yet.
-fn routes(provider: &Arc<Provider>, below: &str) -> Vec<Mounted> {
-    let routes = [
-        (Method::GET, "/info", bound(info, Arc::clone(provider))),
-        (
-            Method::POST,
-            "/oauth/token",
-            bound(token, Arc::clone(provider)),
-        ),
-        (
-            Method::DELETE,
-            "/oauth/token/revoke/{token_id}",
-            bound(revoke, Arc::clone(provider)),
-        ),
-        (
-            Method::GET,
-            "/token_keys",
-            bound(token_keys, Arc::clone(provider)),
-        ),
-        (
-            Method::GET,
-            "/.well-known/openid-configuration",
-            bound(discovery, Arc::clone(provider)),
-        ),
-    ];
-    let mounted = routes.map(|(method, path, handle)| Mounted {
-        path: format!("{below}{path}"),
-        is_open: true,
-        follows_mode: false,
-        handler: MethodHandler {
-            method,
-            action: None,
-            handle,
-        },
-    });
-    mounted.into()
 }
 
 /// Returns the information that clients request before a login.
