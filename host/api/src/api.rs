@@ -1,15 +1,15 @@
-//! The services behind the HTTP API.
+//! The services behind the HTTP API, and the properties of a connection.
 
-use std::{sync::Arc, time::Duration};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use keywright_core::{
-    credential::Credentials, encryption_key::EncryptionKeys, interpolation::Interpolation,
-    permission::Permissions, response_memory::ResponseMemory,
+    certificate::ClientCertificateFacts, credential::Credentials, encryption_key::EncryptionKeys,
+    interpolation::Interpolation, permission::Permissions, response_memory::ResponseMemory,
 };
 
 use crate::{
     ServerMode, admission::RequestLimits, audit::AuditTrail, authentication::TokenVerifier,
-    development_identity::DevelopmentIdentity, routes::operations::health::HealthCheck,
+    development_identity::DevelopmentIdentity, routes::health::HealthCheck,
 };
 
 /// The services behind the HTTP API.
@@ -65,4 +65,16 @@ pub struct Limits {
     pub body_bytes_max: usize,
     /// Maximum time for a body to arrive; a slower one gets status 408.
     pub body_deadline: Duration,
+}
+
+/// The connection of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Connection {
+    /// The client's address.
+    pub peer: SocketAddr,
+    /// The server's address of the connection.
+    pub local: SocketAddr,
+    /// The client's certificate, if it presented one. The listener has verified its chain, its validity, and that the client has
+    /// its private key; [`authentication`](crate::authentication) determines its purpose and identity.
+    pub client_certificate: Option<Arc<ClientCertificateFacts>>,
 }

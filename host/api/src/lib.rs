@@ -1,8 +1,9 @@
 //! The HTTP API: it parses a request, calls one use case of `keywright-core`, and renders the result.
 //!
 //! [`Pipeline`] creates the service from an [`Api`]; `pipeline.rs` handles a request from start to end.
-//! [`management_router`] creates the service for monitoring. Each endpoint is a file, `routes/<noun>/<verb>.rs`, in this
-//! order: the request, the response, the description, the handler. Other modules:
+//! [`management_router`] creates the service for monitoring. Each endpoint is declared in one file below `routes/`, in this
+//! order: its route (method, path, access, audit action), the request, the response, the description, the handler. Other
+//! modules:
 //!
 //! - `request/` parses bodies and queries, so that unknown, missing and malformed fields each get the status that clients
 //!   expect;
@@ -11,21 +12,18 @@
 //! - [`authentication`] authenticates callers; [`development_identity`] is an identity provider for development;
 //! - [`audit`] records which caller accessed which resource;
 //! - `request/path.rs` normalizes paths, before any decision depends on them; `server_mode.rs` is read-only mode, and
-//!   `admission/` limits requests;
+//!   `admission.rs` limits requests;
 //! - `telemetry.rs` creates the span and the access log line of each request, `measure.rs` its metrics.
 //!
-//! To add an endpoint, write its file. Add it to the routes in `router.rs`, with its access, its audit action and its
-//! description. If a failure has another status there than elsewhere, add a variant to
-//! `response::Endpoint`. Tests require a request to each route.
+//! To add an endpoint, write its file, and add its route to the list in `router.rs`. If a failure has another status there than
+//! elsewhere, add a variant to `response::Endpoint`. Tests require a request to each route.
 
 mod admission;
 mod api;
 pub mod audit;
 pub mod authentication;
-mod connection;
 mod description;
 pub mod development_identity;
-mod management_router;
 mod measure;
 mod pipeline;
 mod request;
@@ -37,16 +35,14 @@ mod server_mode;
 mod telemetry;
 
 pub use admission::RequestLimits;
-pub use api::{Api, Information, Limits};
+pub use api::{Api, Connection, Information, Limits};
 /// The type that [`management_router`] returns: a service that each connection clones.
 pub use axum::Router;
-pub use connection::Connection;
-pub use management_router::{Measurements, management_router};
 pub use measure::{REQUEST_DURATION, describe_metrics};
 pub use pipeline::Pipeline;
 pub use response::{FRAME_BYTES_MAX, Held, HeldBody, error_chain};
 pub use route::{Access, Route};
-pub use router::routes;
-pub use routes::operations::health::HealthCheck;
+pub use router::{Measurements, management_router, routes};
+pub use routes::health::HealthCheck;
 pub use server_mode::{ReadOnlyMode, ServerMode};
 pub use telemetry::ACCESS_LOG;

@@ -36,11 +36,11 @@ pub fn describe_metrics() {
         "Authenticated requests that were refused because of a limit, by reason."
     );
     for reason in [
-        RefusedFor::ActorPlaces,
+        RefusedFor::RequestsPerActor,
         RefusedFor::ActorRate,
-        RefusedFor::Places,
+        RefusedFor::Requests,
     ] {
-        counter!(REQUESTS_REFUSED, "reason" => reason.word()).increment(0);
+        counter!(REQUESTS_REFUSED, "reason" => reason.label()).increment(0);
     }
     describe_counter!(
         AUTHENTICATION_FAILURES,
@@ -58,26 +58,26 @@ pub(crate) fn authentication_failed(mechanism: &'static str, reason: &'static st
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum RefusedFor {
     /// The actor has reached its limit of requests in progress.
-    ActorPlaces,
+    RequestsPerActor,
     /// The actor exceeds its request rate.
     ActorRate,
     /// The server has reached its limit of requests in progress.
-    Places,
+    Requests,
 }
 
 impl RefusedFor {
-    fn word(self) -> &'static str {
+    fn label(self) -> &'static str {
         match self {
-            Self::ActorPlaces => "actor_places",
+            Self::RequestsPerActor => "actor_places",
             Self::ActorRate => "actor_rate",
-            Self::Places => "places",
+            Self::Requests => "places",
         }
     }
 }
 
 /// Counts a refused request.
 pub(crate) fn request_refused(reason: RefusedFor) {
-    counter!(REQUESTS_REFUSED, "reason" => reason.word()).increment(1);
+    counter!(REQUESTS_REFUSED, "reason" => reason.label()).increment(1);
 }
 
 /// The metrics of one path. A series is created by its first request; later requests don't look up labels again.
@@ -108,8 +108,8 @@ impl RouteMeasurements {
 
     /// Counts a request with a response. A request whose client disconnects earlier is not counted.
     pub(crate) fn answered(&self, method: &'static str, status: StatusCode, duration: Duration) {
-        let place = METHODS.iter().position(|known| *known == method);
-        let Some(measurements) = place.and_then(|place| self.methods.get(place)) else {
+        let index = METHODS.iter().position(|known| *known == method);
+        let Some(measurements) = index.and_then(|index| self.methods.get(index)) else {
             return;
         };
         measurements

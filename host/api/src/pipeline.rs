@@ -23,9 +23,8 @@ use crate::{
     authentication::authenticate,
     measure::{RequestsInProgress, known_method},
     request::with_normal_path,
-    route::{RoutePath, RouteTable},
-    router::route_table,
-    routes::operations::no_such_path,
+    route::{RequestContext, RouteTable},
+    router::{no_such_path, route_table},
     telemetry::{log_answered, or_panicked, request_span, set_headers_of_every_response},
 };
 
@@ -35,17 +34,6 @@ pub struct Pipeline {
     routes: RouteTable,
     admission: Admission,
     in_progress: RequestsInProgress,
-}
-
-/// The context of a request.
-#[derive(Clone, Copy)]
-pub(crate) struct RequestContext<'a> {
-    /// The id of the request.
-    pub(crate) id: Uuid,
-    /// The connection on which it arrived.
-    pub(crate) connection: Option<&'a Connection>,
-    /// The path of the service that it matches, if any.
-    pub(crate) route: Option<&'a RoutePath>,
 }
 
 impl Pipeline {
@@ -73,7 +61,7 @@ impl Pipeline {
     where
         B: HttpBody<Data = Bytes, Error: Into<axum::BoxError>> + Send + 'static,
     {
-        let begun = Instant::now();
+        let started = Instant::now();
         let mut request = with_normal_path(request.map(Body::new));
         let found = self.routes.find(request.uri().path());
         let (route, segments) = found.unzip();
@@ -91,7 +79,7 @@ impl Pipeline {
             let answering = self.answer(context, request);
             let response = or_panicked(answering.map(|response| response.unwrap_or_else(identity)));
             let response = response.await;
-            let (status, duration) = (response.status(), begun.elapsed());
+            let (status, duration) = (response.status(), started.elapsed());
             route
                 .map_or(self.routes.unmatched(), |route| &route.measurements)
                 .answered(method, status, duration);
@@ -132,8 +120,8 @@ impl Pipeline {
         // From here on, the request leaves events in the audit trail, whatever its outcome.
         let trail = self.api.audit.as_ref();
         let audited = AuditedRequest::begin(trail, context, &caller, &request).await?;
-        let place = match self.admission.admit(caller.actor().as_str()) {
-            Ok(place) => place,
+        let permit = match self.admission.admit(caller.actor().as_str()) {
+            Ok(permit) => permit,
             Err(refused) => {
                 // The request accessed nothing, so its response does not wait for the audit trail. Otherwise, a caller that
                 // exceeds its limits would hold a connection for that long.
@@ -144,7 +132,7 @@ impl Pipeline {
         };
         let is_read = request.method().is_safe();
         let response = or_panicked(self.handle(context, Some(&caller), request)).await;
-        let response = Admitted::new(place, memory).held_by(response, is_read);
+        let response = Admitted::new(permit, memory).held_by(response, is_read);
         Ok(audited.finish(response).await)
     }
 
@@ -159,7 +147,7 @@ impl Pipeline {
             return no_such_path().into_response();
         };
         let (mode, method) = (&self.api.server_mode, request.method());
-        let Some(endpoint) = route.endpoint(method) else {
+        let Some(handler) = route.handler(method) else {
             let mut response = if route.follows_mode {
                 mode.no_such_method(method)
             } else {
@@ -173,7 +161,7 @@ impl Pipeline {
         {
             return refused.into_response();
         }
-        (endpoint.handle)(request).await
+        (handler.handle)(request).await
     }
 }
 

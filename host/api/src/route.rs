@@ -11,7 +11,7 @@ use axum::{
 use keywright_core::permission::Operation;
 use uuid::Uuid;
 
-use crate::{Api, description::Described, measure::RouteMeasurements};
+use crate::{Api, Connection, description::Description, measure::RouteMeasurements};
 
 /// One method on one path, with the access that it requires and its description.
 pub struct Route {
@@ -20,7 +20,7 @@ pub struct Route {
     access: Access,
     action: Option<&'static str>,
     bind: Box<dyn FnOnce(Arc<Api>) -> Handling>,
-    describe: fn() -> Described,
+    describe: fn() -> Description,
 }
 
 /// The access that a route requires.
@@ -35,9 +35,28 @@ pub enum Access {
     Permission(Operation),
 }
 
+/// The action of routes that access no stored credentials. Monitors and clients call them frequently.
+pub(crate) const NOT_AUDITED: Option<&str> = None;
+
+/// Creates a route: its method and path, the access that it requires, its action in the audit trail, its handler, and the
+/// function that describes it.
+macro_rules! route {
+    ($method:ident $path:expr, $access:expr, $action:expr, $handler:ident, $describe:ident) => {
+        $crate::route::Route::new(
+            axum::http::Method::$method,
+            $path,
+            $access,
+            $action,
+            $handler,
+            $describe,
+        )
+    };
+}
+pub(crate) use route;
+
 /// One method on one path of the service.
-pub(crate) struct Endpoint {
-    method: Method,
+pub(crate) struct MethodHandler {
+    pub(crate) method: Method,
     /// The action of its requests in the audit trail, or `None` if they are not audited.
     pub(crate) action: Option<&'static str>,
     /// Handles a request.
@@ -67,7 +86,7 @@ impl Route {
         access: Access,
         action: impl Into<Option<&'static str>>,
         handler: H,
-        describe: fn() -> Described,
+        describe: fn() -> Description,
     ) -> Self
     where
         H: Handler<T, Arc<Api>, Future = Responding> + Sync,
@@ -101,7 +120,7 @@ impl Route {
     }
 
     /// Returns the route's part of the API description.
-    pub(crate) fn described(&self) -> Described {
+    pub(crate) fn description(&self) -> Description {
         (self.describe)()
     }
 }
@@ -125,29 +144,40 @@ pub(crate) struct RoutePath {
     pub(crate) allowed: HeaderValue,
     /// The metrics of its requests.
     pub(crate) measurements: RouteMeasurements,
-    endpoints: Vec<Endpoint>,
+    handlers: Vec<MethodHandler>,
+}
+
+/// The context of a request.
+#[derive(Clone, Copy)]
+pub(crate) struct RequestContext<'a> {
+    /// The id of the request.
+    pub(crate) id: Uuid,
+    /// The connection on which it arrived.
+    pub(crate) connection: Option<&'a Connection>,
+    /// The path of the service that it matches, if any.
+    pub(crate) route: Option<&'a RoutePath>,
 }
 
 /// A path with one of its methods, to be added to a table.
 pub(crate) struct Mounted {
-    pub(crate) method: Method,
     pub(crate) path: String,
     pub(crate) is_open: bool,
     pub(crate) follows_mode: bool,
-    pub(crate) action: Option<&'static str>,
-    pub(crate) handle: Handling,
+    pub(crate) handler: MethodHandler,
 }
 
 impl Route {
     /// Binds the route to its state.
     pub(crate) fn mounted(self, api: Arc<Api>) -> Mounted {
         Mounted {
-            method: self.method,
             path: self.path.to_owned(),
             is_open: self.access == Access::Open,
             follows_mode: true,
-            action: self.action,
-            handle: (self.bind)(api),
+            handler: MethodHandler {
+                method: self.method,
+                action: self.action,
+                handle: (self.bind)(api),
+            },
         }
     }
 }
@@ -158,25 +188,20 @@ impl RouteTable {
         let mut paths: Vec<RoutePath> = Vec::new();
         for route in routes {
             let known = paths.iter_mut().find(|known| known.path == route.path);
-            let endpoint = Endpoint {
-                method: route.method,
-                action: route.action,
-                handle: route.handle,
-            };
             match known {
-                Some(known) => known.endpoints.push(endpoint),
+                Some(known) => known.handlers.push(route.handler),
                 None => paths.push(RoutePath {
                     measurements: RouteMeasurements::new(&route.path),
                     path: route.path,
                     is_open: route.is_open,
                     follows_mode: route.follows_mode,
                     allowed: HeaderValue::from_static(""),
-                    endpoints: vec![endpoint],
+                    handlers: vec![route.handler],
                 }),
             }
         }
         for path in &mut paths {
-            path.allowed = allowed(&path.endpoints);
+            path.allowed = allowed(&path.handlers);
         }
         Self {
             paths,
@@ -201,20 +226,20 @@ impl RouteTable {
 }
 
 impl RoutePath {
-    /// Returns the endpoint of a method. The endpoint of GET also responds to HEAD.
-    pub(crate) fn endpoint(&self, method: &Method) -> Option<&Endpoint> {
+    /// Returns the handler of a method. The handler of GET also responds to HEAD.
+    pub(crate) fn handler(&self, method: &Method) -> Option<&MethodHandler> {
         let method = if method == Method::HEAD {
             &Method::GET
         } else {
             method
         };
-        let mut endpoints = self.endpoints.iter();
-        endpoints.find(|endpoint| endpoint.method == method)
+        let mut handlers = self.handlers.iter();
+        handlers.find(|handler| handler.method == method)
     }
 }
 
-fn allowed(endpoints: &[Endpoint]) -> HeaderValue {
-    let methods = endpoints.iter().map(|endpoint| match endpoint.method {
+fn allowed(handlers: &[MethodHandler]) -> HeaderValue {
+    let methods = handlers.iter().map(|handler| match handler.method {
         Method::GET => "GET,HEAD",
         ref method => method.as_str(),
     });
@@ -279,12 +304,14 @@ mod tests {
 
     fn table(paths: &[&str]) -> RouteTable {
         RouteTable::new(paths.iter().map(|path| Mounted {
-            method: Method::GET,
             path: (*path).to_owned(),
             is_open: false,
             follows_mode: true,
-            action: None,
-            handle: bound(async || StatusCode::OK, ()),
+            handler: MethodHandler {
+                method: Method::GET,
+                action: None,
+                handle: bound(async || StatusCode::OK, ()),
+            },
         }))
     }
 
@@ -325,13 +352,13 @@ mod tests {
             (Method::POST, false),
             (Method::OPTIONS, false),
         ] {
-            assert_eq!(path.endpoint(&method).is_some(), is_answered, "{method}");
+            assert_eq!(path.handler(&method).is_some(), is_answered, "{method}");
         }
         assert_eq!(path.allowed, "GET,HEAD");
     }
 
     #[test]
-    fn ids_are_as_many_as_are_expected_and_all_of_them_uuids() {
+    fn a_path_has_the_expected_number_of_ids_and_all_are_uuids() {
         let id = Uuid::from_u128(7);
         let segments =
             |texts: &[&str]| PathSegments(texts.iter().map(|text| (*text).to_owned()).collect());

@@ -1,110 +1,67 @@
-//! The routes of the service, with the access that each requires and its action in the audit trail.
+//! The lists of all routes: those of the service, and those for monitoring.
 
 use std::sync::Arc;
 
-use axum::http::Method;
-use keywright_core::permission::Operation::{Delete, Read, ReadAcl, Write, WriteAcl};
+use async_trait::async_trait;
+use axum::{
+    Router,
+    http::{HeaderValue, StatusCode, header::CONTENT_TYPE},
+    middleware::{Next, from_fn},
+    response::{IntoResponse, Response},
+    routing::get,
+};
 
 use crate::{
     Api,
     development_identity::DevelopmentIdentity,
-    route::{
-        Access::{Identity, Open, Permission},
-        Route, RouteTable,
-    },
+    response::ApiFailure,
+    route::{Route, RouteTable},
     routes::{
-        certificates, credentials, description, interpolation, management, operations, permissions,
-        types,
+        certificates, credentials, description,
+        health::{self, HealthCheck},
+        interpolation, management, operations, permissions, types,
     },
-    server_mode::{INTERPOLATE, MANAGEMENT},
+    telemetry::or_panicked,
 };
-
-/// A route to the handler of a module, with its action in the audit trail and its description.
-macro_rules! route {
-    ($method:ident $path:expr, $access:expr, $action:expr, $($module:ident)::+) => {
-        Route::new(
-            Method::$method,
-            $path,
-            $access,
-            $action,
-            $($module)::+::handler,
-            $($module)::+::describe,
-        )
-    };
-}
 
 /// Returns all routes of the service, except those of the development identity provider. A test calls each of them without
 /// any permission.
 #[must_use]
 pub fn routes() -> Vec<Route> {
-    [
-        operation_routes(),
-        credential_routes(),
-        certificate_routes(),
-        permission_routes(),
-        permission_by_credential_routes(),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
-}
-
-fn operation_routes() -> Vec<Route> {
     vec![
-        route!(GET "/docs", Open, NOT_AUDITED, description::reference),
-        route!(GET "/openapi.json", Open, NOT_AUDITED, description::openapi),
-        route!(GET "/health", Open, NOT_AUDITED, operations::health),
-        route!(GET "/info", Open, NOT_AUDITED, operations::info),
-        route!(GET MANAGEMENT, Identity, "GET_MANAGEMENT", management::get),
-        route!(POST MANAGEMENT, Identity, "SET_MANAGEMENT", management::set),
-        route!(GET "/api/v1/key-usage", Identity, NOT_AUDITED, operations::key_usage),
-        route!(GET "/api/v1/types", Identity, NOT_AUDITED, types::list),
-        route!(GET "/version", Identity, NOT_AUDITED, operations::version),
-    ]
-}
-
-fn credential_routes() -> Vec<Route> {
-    vec![
-        route!(GET DATA, Permission(Read), "GET", credentials::get),
-        route!(PUT DATA, Permission(Write), "SET", credentials::set),
-        route!(POST DATA, Permission(Write), "GENERATE", credentials::generate),
-        route!(DELETE DATA, Permission(Delete), "DELETE", credentials::delete),
-        route!(GET "/api/v1/data/{id}", Permission(Read), "GET", credentials::get_by_id),
-        route!(POST "/api/v1/regenerate", Permission(Write), "REGENERATE", credentials::regenerate),
-        route!(POST "/api/v1/bulk-regenerate", Permission(Read), "BULK_REGENERATE", credentials::bulk_regenerate),
-        route!(POST INTERPOLATE, Permission(Read), "INTERPOLATE", interpolation::interpolate),
-    ]
-}
-
-fn certificate_routes() -> Vec<Route> {
-    vec![
-        route!(GET "/api/v1/certificates", Permission(Read), "GET_ALL_CERTIFICATES", certificates::list),
-        route!(POST "/api/v1/certificates/{certificate_id}/regenerate", Permission(Write), "REGENERATE_CERTIFICATE", certificates::regenerate),
-        route!(PUT "/api/v1/certificates/{certificate_id}/update_transitional_version", Permission(Write), "UPDATE_TRANSITIONAL_VERSION", certificates::update_transitional_version),
-        route!(GET CERTIFICATE_VERSIONS, Permission(Read), "GET_CERTIFICATE_VERSIONS", certificates::versions),
-        route!(POST CERTIFICATE_VERSIONS, Permission(Write), "ADD_CERTIFICATE_VERSION", certificates::add_version),
-        route!(DELETE "/api/v1/certificates/{certificate_id}/versions/{version_id}", Permission(Delete), "DELETE_CERTIFICATE_VERSION", certificates::delete_version),
-    ]
-}
-
-fn permission_routes() -> Vec<Route> {
-    vec![
-        route!(GET PERMISSIONS, Permission(ReadAcl), "GET_PERMISSIONS", permissions::get),
-        route!(POST PERMISSIONS, Permission(WriteAcl), "ADD_PERMISSIONS", permissions::add),
-        route!(GET "/api/v2/permissions/explain", Permission(ReadAcl), "EXPLAIN_PERMISSIONS", permissions::explain),
-        route!(GET ONE_PERMISSION, Permission(ReadAcl), "GET_PERMISSIONS", permissions::get_by_id),
-        route!(PUT ONE_PERMISSION, Permission(WriteAcl), "PUT_PERMISSIONS", permissions::replace),
-        route!(PATCH ONE_PERMISSION, Permission(WriteAcl), "PATCH_PERMISSIONS", permissions::amend),
-        route!(DELETE ONE_PERMISSION, Permission(WriteAcl), "DELETE_PERMISSIONS", permissions::delete),
-    ]
-}
-
-fn permission_by_credential_routes() -> Vec<Route> {
-    use permissions::by_credential::{add, delete, list};
-    vec![
-        route!(GET PERMISSIONS_BY_CREDENTIAL, Permission(ReadAcl), "GET_PERMISSIONS", list),
-        route!(POST PERMISSIONS_BY_CREDENTIAL, Permission(WriteAcl), "ADD_PERMISSIONS", add),
-        route!(DELETE PERMISSIONS_BY_CREDENTIAL, Permission(WriteAcl), "DELETE_PERMISSIONS", delete),
+        description::reference_route(),
+        description::openapi_route(),
+        health::route(),
+        operations::info_route(),
+        management::get_route(),
+        management::set_route(),
+        operations::key_usage_route(),
+        types::route(),
+        operations::version_route(),
+        credentials::get::get_route(),
+        credentials::set::route(),
+        credentials::generate::generate_route(),
+        credentials::delete::route(),
+        credentials::get::get_by_id_route(),
+        credentials::generate::regenerate_route(),
+        credentials::bulk_regenerate::route(),
+        interpolation::route(),
+        certificates::list::route(),
+        certificates::regenerate::route(),
+        certificates::update_transitional_version::route(),
+        certificates::versions::list_route(),
+        certificates::versions::add_route(),
+        certificates::versions::delete_route(),
+        permissions::read::get_route(),
+        permissions::change::add_route(),
+        permissions::explain::route(),
+        permissions::read::get_by_id_route(),
+        permissions::change::replace_route(),
+        permissions::change::amend_route(),
+        permissions::change::delete_route(),
+        permissions::by_credential::list_route(),
+        permissions::by_credential::add_route(),
+        permissions::by_credential::delete_route(),
     ]
 }
 
@@ -117,15 +74,41 @@ pub(crate) fn route_table(api: &Arc<Api>) -> RouteTable {
     RouteTable::new(routes.chain(identity.flat_map(DevelopmentIdentity::routes)))
 }
 
-/// The action of routes that access no stored credentials. Monitors and clients call them frequently.
-const NOT_AUDITED: Option<&str> = None;
+/// Returns the failure for an unknown path.
+pub(crate) fn no_such_path() -> ApiFailure {
+    ApiFailure::new(StatusCode::NOT_FOUND, "there is nothing at this path")
+}
 
-const DATA: &str = "/api/v1/data";
+/// The metrics of the server.
+#[async_trait]
+pub trait Measurements: Send + Sync {
+    /// Returns all current metrics in the Prometheus text format, version 0.0.4.
+    async fn text(&self) -> String;
+}
 
-const CERTIFICATE_VERSIONS: &str = "/api/v1/certificates/{certificate_id}/versions";
+/// Returns the service of the management address: health and metrics. It does not authenticate callers, so its responses
+/// contain no data of any user.
+pub fn management_router(health: Arc<HealthCheck>, measurements: Arc<dyn Measurements>) -> Router {
+    Router::new()
+        .route("/health", get(async move || health.answer().await))
+        .route(
+            "/metrics",
+            get(async move || metrics(measurements.text().await)),
+        )
+        .fallback(async || no_such_path())
+        .method_not_allowed_fallback(async || StatusCode::NOT_FOUND)
+        .layer(from_fn(async |request, next: Next| {
+            or_panicked(next.run(request)).await
+        }))
+}
 
-const PERMISSIONS: &str = "/api/v2/permissions";
+fn metrics(text: String) -> Response {
+    let mut response = text.into_response();
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
+    response
+}
 
-const ONE_PERMISSION: &str = "/api/v2/permissions/{permission_id}";
-
-const PERMISSIONS_BY_CREDENTIAL: &str = "/api/v1/permissions";
+/// The media type of the Prometheus text format.
+const MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";

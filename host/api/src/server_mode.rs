@@ -41,7 +41,7 @@ impl ServerMode {
     }
 
     /// Returns the reason to refuse a request, if any. At `/management`, callers that may not manage the server are refused.
-    /// In read-only mode, all requests are refused except those that [`goes_on`] accepts.
+    /// In read-only mode, all requests are refused except those that [`is_available_read_only`] accepts.
     pub(crate) fn refusal(
         &self,
         method: &Method,
@@ -54,7 +54,7 @@ impl ServerMode {
         {
             return Some(ApiFailure::new(StatusCode::FORBIDDEN, refusal));
         }
-        let is_refused = self.read_only.is_on() && !goes_on(method, route);
+        let is_refused = self.read_only.is_on() && !is_available_read_only(method, route);
         is_refused.then(ApiFailure::read_only)
     }
 
@@ -115,7 +115,7 @@ pub(crate) const MANAGEMENT: &str = "/management";
 pub(crate) const INTERPOLATE: &str = "/api/v1/interpolate";
 
 /// Returns whether a request is also handled in read-only mode.
-fn goes_on(method: &Method, route: &str) -> bool {
+fn is_available_read_only(method: &Method, route: &str) -> bool {
     method == Method::GET || (method == Method::POST && [MANAGEMENT, INTERPOLATE].contains(&route))
 }
 

@@ -1,22 +1,13 @@
-//! Events, and their format in the trail.
+//! Events, and their formats in the trail.
 
 use std::{
-    borrow::Cow,
-    iter,
+    io::Write,
     net::{IpAddr, SocketAddr},
 };
 
-use axum::http::Method;
-use chrono::{DateTime, Utc};
-use keywright_core::{
-    authorization::{Account, Authentication, Caller, Touched},
-    permission::{Actor, Operation, Operations},
-};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use uuid::Uuid;
-
-use super::{cef, json};
 
 /// The format of the trail's lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,119 +48,138 @@ pub(super) struct Event<'a> {
     pub(super) details: Option<&'a Value>,
 }
 
-/// The properties of a request before it is handled.
-pub(super) struct Observed {
-    pub(super) time: DateTime<Utc>,
-    pub(super) request_id: Option<Uuid>,
-    pub(super) method: Method,
-    /// The path and query, truncated to their limit.
-    pub(super) request: String,
-    pub(super) source: Option<IpAddr>,
-    pub(super) peer: Option<SocketAddr>,
-    /// The action of the route.
-    pub(super) action: &'static str,
-}
-
-/// Returns the lines for a completed request, and their number: one per accessed resource, or one for the request itself.
-pub(super) fn lines(
-    observed: &Observed,
-    caller: &Caller,
-    status: u16,
-    destination: &str,
-    format: AuditFormat,
-) -> (Vec<u8>, u64) {
-    let Account { action, details } = caller.trail().account();
-    let (authentication, subject) = match caller.authentication() {
-        Authentication::ClientCertificate { subject } => ("mutual_tls", subject),
-        Authentication::Token { subject } => ("uaa", subject),
-    };
-    let details = details.map(bounded);
-    let subject = cut(subject, TEXT_BYTES_MAX);
-    let method = cut(observed.method.as_str(), METHOD_BYTES_MAX);
-    let mut lines = Vec::with_capacity(LINE_BYTES);
-    let mut push = |touched: Option<&Touched>, address_bytes_max: usize| {
-        let name = touched.map(|touched| cut(&touched.name, TEXT_BYTES_MAX));
-        let request = cut(&observed.request, address_bytes_max);
-        let of_resource = details_of(touched);
-        let event = Event {
-            time: observed.time.timestamp_millis(),
-            request_id: observed.request_id,
-            actor: caller.actor().as_str(),
-            subject: &subject,
-            authentication,
-            method: Some(&method),
-            request: Some(&request),
-            status,
-            source: observed.source,
-            peer: observed.peer,
-            destination,
-            action: action.unwrap_or(observed.action),
-            operation: touched.map(|touched| touched.operation.as_str()),
-            resource_name: name.as_deref(),
-            resource_id: touched.and_then(|touched| touched.resource_id),
-            version_id: touched.and_then(|touched| touched.version_id),
-            details: of_resource.as_ref().or(details.as_ref()),
-        };
-        push_line(&mut lines, &event, format);
-    };
-    let touched = caller.trail().touched();
-    if touched.is_empty() {
-        push(None, ADDRESS_BYTES_MAX);
-    }
-    let address_bytes_max = iter::once(ADDRESS_BYTES_MAX).chain(iter::repeat(REPEATED_BYTES_MAX));
-    for (resource, address_bytes_max) in touched.iter().zip(address_bytes_max) {
-        push(Some(resource), address_bytes_max);
-    }
-    let count = touched.len().max(1);
-    (lines, u64::try_from(count).unwrap_or(u64::MAX))
-}
-
 /// Adds an event as one line.
 pub(super) fn push_line(lines: &mut Vec<u8>, event: &Event<'_>, format: AuditFormat) {
     match format {
-        AuditFormat::Json => json::push_event(lines, event),
-        AuditFormat::Cef => lines.extend_from_slice(cef::line(event).as_bytes()),
+        AuditFormat::Json => push_json(lines, event),
+        AuditFormat::Cef => lines.extend_from_slice(cef_line(event).as_bytes()),
     }
     lines.push(b'\n');
 }
 
-/// Returns the details of one resource: the actor and operations of a permission, or that the response contained the value of
-/// a version. Each resource has its own event, so details are never truncated: an actor has at most 255 characters, and there
-/// are five operations.
-fn details_of(touched: Option<&Touched>) -> Option<Value> {
-    let touched = touched?;
-    if touched.is_value_disclosed {
-        return Some(json!({"existing_value_disclosed": true}));
-    }
-    let granted_to = touched.granted.as_ref()?;
-    Some(granted(&granted_to.actor, granted_to.operations))
+/// Adds an event as JSON, without a line break.
+fn push_json(lines: &mut Vec<u8>, event: &Event<'_>) {
+    let start = lines.len();
+    // Strings, numbers and JSON values can always be serialized.
+    let _ = serde_json::to_writer(&mut *lines, event);
+    escape_from(start, lines);
 }
 
-/// Returns the details of a permission; operations are omitted if unknown.
-pub(crate) fn granted(actor: &Actor, operations: Option<Operations>) -> Value {
-    let actor = actor.as_str();
-    let Some(operations) = operations else {
-        return json!({"actor": actor});
+/// Escapes characters that are allowed in JSON strings, but that other readers interpret as line breaks.
+fn escape_from(start: usize, lines: &mut Vec<u8>) {
+    let json = lines.get(start..).map(str::from_utf8);
+    let Some(Ok(json)) = json.filter(|json| json.is_ok_and(|json| json.contains(is_control)))
+    else {
+        return;
     };
-    let operations: Vec<_> = operations.iter().map(Operation::as_str).collect();
-    json!({"actor": actor, "operations": operations})
+    let json = json.to_owned();
+    lines.truncate(start);
+    for character in json.chars() {
+        // Writing to memory does not fail.
+        let _ = if is_control(character) {
+            write!(lines, "\\u{:04x}", u32::from(character))
+        } else {
+            write!(lines, "{character}")
+        };
+    }
 }
 
-/// Truncates a text to a limit in bytes, and marks it as truncated.
-pub(super) fn cut(text: &str, bytes_max: usize) -> Cow<'_, str> {
-    if text.len() <= bytes_max {
-        return Cow::Borrowed(text);
+/// Formats an event in the Common Event Format, version 0, as one line without a line break ("Implementing `ArcSight` Common
+/// Event Format", version 23).
+///
+/// The seven fields of the header end with `|`, which is escaped in them, as is `\`. The extension is pairs of a key and a
+/// value; in a value, `\` and `=` are escaped, and line breaks are written as `\n` and `\r`. The format has no other escapes:
+/// other control characters become spaces.
+fn cef_line(event: &Event<'_>) -> String {
+    let name = match (event.method, event.request) {
+        (Some(method), Some(request)) => {
+            let path = request.split('?').next().unwrap_or_default();
+            format!("{method} {path}")
+        }
+        _ => event.action.to_owned(),
+    };
+    let mut line = String::from("CEF:0|Keywright|keywright|");
+    for field in [env!("CARGO_PKG_VERSION"), name.as_str(), name.as_str()] {
+        push_header(&mut line, field);
+        line.push('|');
     }
-    let mut end = bytes_max;
-    while !text.is_char_boundary(end) {
-        end -= 1;
+    line.push_str(SEVERITY);
+    line.push('|');
+
+    let mut pairs = Pairs(line);
+    pairs.push("rt", Some(event.time));
+    pairs.push("suser", Some(event.subject));
+    pairs.push("suid", Some(event.actor));
+    pairs.push_labelled(
+        "cs1",
+        "userAuthenticationMechanism",
+        Some(event.authentication),
+    );
+    pairs.push("request", event.request);
+    pairs.push("requestMethod", event.method);
+    pairs.push_labelled("cs3", "versionUuid", event.version_id);
+    pairs.push_labelled("cs4", "httpStatusCode", Some(event.status));
+    pairs.push("src", event.source);
+    pairs.push("dst", Some(event.destination));
+    pairs.push_labelled("cs2", "resourceName", event.resource_name);
+    pairs.push_labelled("cs5", "resourceUuid", event.resource_id);
+    pairs.push("deviceAction", Some(event.action));
+    pairs.push_labelled("cs6", "requestDetails", event.details);
+    pairs.push("externalId", event.request_id);
+    pairs.push_labelled("flexString1", "operation", event.operation);
+    pairs.push_labelled("flexString2", "peer", event.peer);
+    pairs.0
+}
+
+/// The line with the pairs of its extension so far.
+struct Pairs(String);
+
+impl Pairs {
+    /// Adds a pair, if there is a value.
+    fn push(&mut self, key: &str, value: Option<impl ToString>) {
+        let Some(value) = value else { return };
+        if !self.0.ends_with('|') {
+            self.0.push(' ');
+        }
+        self.0.push_str(key);
+        self.0.push('=');
+        push_value(&mut self.0, &value.to_string());
     }
-    Cow::Owned(format!("{}…", text.get(..end).unwrap_or_default()))
+
+    /// Adds a pair with a generic key, and the pair with its label.
+    fn push_labelled(&mut self, key: &str, label: &str, value: Option<impl ToString>) {
+        if value.is_some() {
+            self.push(&format!("{key}Label"), Some(label));
+            self.push(key, value);
+        }
+    }
+}
+
+fn push_header(line: &mut String, field: &str) {
+    for character in field.chars() {
+        match character {
+            '\\' | '|' => line.extend(['\\', character]),
+            character if is_control(character) => line.push(' '),
+            character => line.push(character),
+        }
+    }
+}
+
+fn push_value(line: &mut String, value: &str) {
+    for character in value.chars() {
+        match character {
+            '\\' | '=' => line.extend(['\\', character]),
+            '\n' => line.push_str("\\n"),
+            '\r' => line.push_str("\\r"),
+            character if is_control(character) => line.push(' '),
+            character => line.push(character),
+        }
+    }
 }
 
 /// Returns whether a character could end a line, control a terminal, change the direction of text, or be invisible. All such
 /// characters are in Unicode's first plane.
-pub(super) fn is_control(character: char) -> bool {
+fn is_control(character: char) -> bool {
     character.is_control()
         || matches!(
             character,
@@ -181,104 +191,52 @@ pub(super) fn is_control(character: char) -> bool {
         )
 }
 
-fn bounded(details: Value) -> Value {
-    if details.to_string().len() <= DETAILS_BYTES_MAX {
-        details
-    } else {
-        json!({"omitted": format!("longer than {DETAILS_BYTES_MAX} bytes")})
-    }
-}
-
-/// Maximum length of a path, and of a path with its query, in bytes: a name of 255 characters fits in any encoding.
-pub(super) const REQUEST_BYTES_MAX: usize = 2_048;
-
-/// Maximum length of a truncated path or request, with its mark.
-const ADDRESS_BYTES_MAX: usize = REQUEST_BYTES_MAX + "…".len();
-
-/// Maximum length of a path, and of a path with its query, in all events of a request except the first, in bytes: a request may
-/// access thousands of resources.
-const REPEATED_BYTES_MAX: usize = 256;
-
-/// Maximum length of a method, in bytes.
-const METHOD_BYTES_MAX: usize = 32;
-
-/// Maximum length of a name or subject, in bytes.
-const TEXT_BYTES_MAX: usize = 1_024;
-
-/// Maximum size of details, in bytes of JSON.
-const DETAILS_BYTES_MAX: usize = 4_096;
-
-/// The usual maximum size of a line, in bytes.
-const LINE_BYTES: usize = 768;
-
-/// An event without a request, for the tests of the encoders.
-#[cfg(test)]
-pub(super) fn example_without_a_request() -> Event<'static> {
-    Event {
-        authentication: "server",
-        method: None,
-        request: None,
-        source: None,
-        peer: None,
-        action: "DELETE_BY_RETENTION",
-        ..example()
-    }
-}
-
-#[cfg(test)]
-static DETAILS: std::sync::LazyLock<Value> = std::sync::LazyLock::new(|| json!({"a": "b=c"}));
-
-/// An event with all fields, for the tests of the encoders.
-#[cfg(test)]
-pub(super) fn example() -> Event<'static> {
-    Event {
-        time: 1_800_000_000_123,
-        request_id: Some(Uuid::from_u128(1)),
-        actor: "uaa-client:app",
-        subject: "app",
-        authentication: "uaa",
-        method: Some("GET"),
-        request: Some("/api/v1/data?name=/a"),
-        status: 200,
-        source: Some(IpAddr::from([10, 0, 0, 1])),
-        peer: Some(SocketAddr::from(([127, 0, 0, 1], 4_321))),
-        destination: "vault-1",
-        action: "GET",
-        operation: Some("read"),
-        resource_name: Some("/a"),
-        resource_id: Some(Uuid::from_u128(2)),
-        version_id: Some(Uuid::from_u128(3)),
-        details: Some(&DETAILS),
-    }
-}
+/// Events are reports, not alarms.
+const SEVERITY: &str = "0";
 
 #[cfg(test)]
 mod tests {
-    use keywright_core::permission::Actor;
+    use std::sync::LazyLock;
+
+    use serde_json::json;
 
     use super::*;
 
-    fn observed() -> Observed {
-        Observed {
-            time: DateTime::UNIX_EPOCH,
-            request_id: None,
-            method: Method::GET,
-            request: "/api/v1/data".to_owned(),
+    /// An event without a request, for the tests of the encoders.
+    fn example_without_a_request() -> Event<'static> {
+        Event {
+            authentication: "server",
+            method: None,
+            request: None,
             source: None,
             peer: None,
-            action: "GET",
+            action: "DELETE_BY_RETENTION",
+            ..example()
         }
     }
 
-    #[test]
-    fn texts_beyond_the_limit_are_cut_between_characters() {
-        for (text, bytes_max, expected) in [
-            ("abcd", 4, "abcd"),
-            ("abcde", 4, "abcd…"),
-            ("aää", 5, "aää"),
-            ("aäää", 4, "aä…"),
-        ] {
-            assert_eq!(cut(text, bytes_max), expected);
+    static DETAILS: LazyLock<Value> = LazyLock::new(|| json!({"a": "b=c"}));
+
+    /// An event with all fields, for the tests of the encoders.
+    fn example() -> Event<'static> {
+        Event {
+            time: 1_800_000_000_123,
+            request_id: Some(Uuid::from_u128(1)),
+            actor: "uaa-client:app",
+            subject: "app",
+            authentication: "uaa",
+            method: Some("GET"),
+            request: Some("/api/v1/data?name=/a"),
+            status: 200,
+            source: Some(IpAddr::from([10, 0, 0, 1])),
+            peer: Some(SocketAddr::from(([127, 0, 0, 1], 4_321))),
+            destination: "vault-1",
+            action: "GET",
+            operation: Some("read"),
+            resource_name: Some("/a"),
+            resource_id: Some(Uuid::from_u128(2)),
+            version_id: Some(Uuid::from_u128(3)),
+            details: Some(&DETAILS),
         }
     }
 
@@ -291,32 +249,113 @@ mod tests {
         assert!(!read.chars().any(is_control));
     }
 
-    #[test]
-    fn details_beyond_their_limit_are_omitted() {
-        let text = |length: usize| json!("x".repeat(length));
-        let fitting = text(DETAILS_BYTES_MAX - 2);
-        assert_eq!(bounded(fitting.clone()), fitting);
-        assert!(bounded(text(DETAILS_BYTES_MAX - 1)).is_object());
+    fn json_line(event: &Event<'_>) -> String {
+        let mut lines = Vec::new();
+        push_json(&mut lines, event);
+        String::from_utf8(lines).unwrap()
     }
 
     #[test]
-    fn a_request_without_resources_has_one_line_with_details() {
-        let subject = "s".repeat(TEXT_BYTES_MAX + 1);
-        let caller = Caller::new(
-            Actor::client("app").unwrap(),
-            Authentication::Token { subject },
-        );
-        caller.trail().tell_action("FIND");
-        caller.trail().tell_details(json!({"path": "/a"}));
-        let (text, count) = lines(&observed(), &caller, 200, "here", AuditFormat::Json);
-        let event: Value = serde_json::from_slice(&text).unwrap();
-        assert_eq!(count, 1);
-        assert_eq!(event["action"], "FIND");
-        assert_eq!(event["request_details"], json!({"path": "/a"}));
-        assert_eq!(event["resource_name"], Value::Null);
+    fn an_event_has_all_fields_in_order() {
         assert_eq!(
-            event["subject"].as_str().unwrap().len(),
-            TEXT_BYTES_MAX + "…".len()
+            json_line(&example()),
+            concat!(
+                r#"{"time":1800000000123,"request_id":"00000000-0000-0000-0000-000000000001","#,
+                r#""actor":"uaa-client:app","subject":"app","authentication":"uaa","method":"GET","#,
+                r#""request":"/api/v1/data?name=/a","status":200,"source":"10.0.0.1","#,
+                r#""peer":"127.0.0.1:4321","destination":"vault-1","action":"GET","operation":"read","#,
+                r#""resource_name":"/a","resource_id":"00000000-0000-0000-0000-000000000002","#,
+                r#""version_id":"00000000-0000-0000-0000-000000000003","request_details":{"a":"b=c"}}"#,
+            )
         );
+    }
+
+    #[test]
+    fn without_a_request_its_fields_are_null() {
+        let event: Value = serde_json::from_str(&json_line(&example_without_a_request())).unwrap();
+        for field in ["method", "request", "source", "peer"] {
+            assert_eq!(event.get(field), Some(&Value::Null), "{field}");
+        }
+        assert_eq!(event["action"], "DELETE_BY_RETENTION");
+    }
+
+    #[test]
+    fn no_text_ends_a_line() {
+        let actor = "a\nb\r\u{0}\u{7f}\u{85}\u{9b}\u{2028}\u{2029}\"\\ä";
+        let event = Event { actor, ..example() };
+        let line = json_line(&event);
+        assert!(!line.contains(is_control), "{line:?}");
+        let parsed: Value = serde_json::from_str(&line).unwrap();
+        assert_eq!(parsed["actor"], actor);
+    }
+
+    #[test]
+    fn an_event_has_a_header_and_labelled_pairs() {
+        assert_eq!(
+            cef_line(&example()),
+            concat!(
+                "CEF:0|Keywright|keywright|",
+                env!("CARGO_PKG_VERSION"),
+                "|GET /api/v1/data|GET /api/v1/data|0|rt=1800000000123 suser=app suid=uaa-client:app ",
+                "cs1Label=userAuthenticationMechanism cs1=uaa request=/api/v1/data?name\\=/a ",
+                "requestMethod=GET cs3Label=versionUuid cs3=00000000-0000-0000-0000-000000000003 ",
+                "cs4Label=httpStatusCode cs4=200 src=10.0.0.1 dst=vault-1 cs2Label=resourceName cs2=/a ",
+                "cs5Label=resourceUuid cs5=00000000-0000-0000-0000-000000000002 deviceAction=GET ",
+                r#"cs6Label=requestDetails cs6={"a":"b\=c"} "#,
+                "externalId=00000000-0000-0000-0000-000000000001 flexString1Label=operation ",
+                "flexString1=read flexString2Label=peer flexString2=127.0.0.1:4321",
+            )
+        );
+    }
+
+    #[test]
+    fn unknown_values_are_omitted_with_their_labels() {
+        let event = Event {
+            request_id: None,
+            source: None,
+            peer: None,
+            operation: None,
+            resource_name: None,
+            resource_id: None,
+            version_id: None,
+            details: None,
+            ..example()
+        };
+        let line = cef_line(&event);
+        for key in [
+            "cs2",
+            "cs3",
+            "cs5",
+            "cs6",
+            "src",
+            "externalId",
+            "flexString",
+        ] {
+            assert!(!line.contains(key), "{key}: {line}");
+        }
+    }
+
+    #[test]
+    fn without_a_request_the_action_is_the_name() {
+        let line = cef_line(&example_without_a_request());
+        let header = "|DELETE_BY_RETENTION|DELETE_BY_RETENTION|0|rt=";
+        assert!(line.contains(header), "{line}");
+        for key in [" request=", "requestMethod", " src=", "flexString2"] {
+            assert!(!line.contains(key), "{key}: {line}");
+        }
+    }
+
+    #[test]
+    fn each_part_of_a_line_has_its_own_escapes() {
+        let odd = "a|b\\c=d\ne\rf\u{85}g\u{2028}h\u{7}i";
+        let event = Event {
+            request: Some(odd),
+            actor: odd,
+            ..example()
+        };
+        let line = cef_line(&event);
+        assert!(line.contains(r"|GET a\|b\\c=d e f g h i|GET a\|"), "{line}");
+        assert!(line.contains(r" suid=a|b\\c\=d\ne\rf g h i cs1"), "{line}");
+        assert!(!line.contains(is_control), "{line:?}");
     }
 }

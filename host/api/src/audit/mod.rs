@@ -2,8 +2,8 @@
 //!
 //! An [`AuditedRequest`] covers a request of an authenticated caller, from its authentication to its response. It leaves one
 //! event per resource that the request accessed, or one event if it accessed none. Use cases record each access in the
-//! caller's [`Trail`](keywright_core::authorization::Trail) when they check permissions. `router.rs` has the action of each
-//! route; an endpoint with two actions records its action in that trail.
+//! caller's [`Trail`](keywright_core::authorization::Trail) when they check permissions. Each route declares
+//! its action; an endpoint with two actions records its action in that trail.
 //!
 //! The events are written before the response is sent, except for requests that are not admitted, because they access
 //! nothing. If the events can't be written, the response is withheld, and requests are refused before they access anything
@@ -12,17 +12,14 @@
 //!
 //! Changes that the server itself makes to credentials are also audited: see `retention.rs`.
 //!
-//! To add a format, add a file next to `cef.rs` and a variant of
-//! [`AuditFormat`]. To add a sink, implement [`AuditSink`] in the server.
+//! To add a format, add a variant of [`AuditFormat`] and its encoder in `event.rs`. To add a sink, implement [`AuditSink`] in
+//! the server.
 
-mod cef;
 mod event;
-mod json;
 mod request;
 mod retention;
-mod sink;
-mod source;
 mod trail;
+mod writer;
 
 use std::{sync::Arc, time::Duration};
 
@@ -34,13 +31,13 @@ use axum::{
 use keywright_core::authorization::Caller;
 
 pub use event::AuditFormat;
-pub(crate) use event::granted;
-pub use sink::{AppendFailed, AuditSink};
+pub(crate) use request::granted;
 pub use trail::{AuditSettings, AuditTrail, OnAuditFailure};
+pub use writer::{AppendFailed, AuditSink};
 
-use crate::{pipeline::RequestContext, request::FormlessTarget, response::ApiFailure};
-use event::{Observed, lines};
-use trail::Unwritten;
+use crate::{request::OriginalTarget, response::ApiFailure, route::RequestContext};
+use request::{RequestFacts, lines, logged_target, source};
+use writer::Unwritten;
 
 /// Actions of endpoints with two actions.
 pub(crate) mod actions {
@@ -59,7 +56,7 @@ pub(crate) struct AuditedRequest(Option<Pending>);
 struct Pending {
     trail: Arc<AuditTrail>,
     caller: Arc<Caller>,
-    observed: Observed,
+    facts: RequestFacts,
     /// Whether the request may have accessed something, and its events are not in the trail yet.
     is_open: bool,
 }
@@ -120,28 +117,27 @@ impl Pending {
         caller: &Arc<Caller>,
         request: &Request,
     ) -> Option<Self> {
-        let endpoint = context
+        let handler = context
             .route
-            .and_then(|route| route.endpoint(request.method()));
-        let action = endpoint.map_or(Some(UNKNOWN), |endpoint| endpoint.action)?;
+            .and_then(|route| route.handler(request.method()));
+        let action = handler.map_or(Some(UNKNOWN), |handler| handler.action)?;
         let peer = context.connection.map(|connection| connection.peer);
-        let target = request.extensions().get::<FormlessTarget>();
+        let target = request.extensions().get::<OriginalTarget>();
         let target = target.map_or(request.uri(), |target| &target.0);
-        let observed = Observed {
+        let facts = RequestFacts {
             time: trail.clock.now(),
             request_id: Some(context.id),
             method: request.method().clone(),
-            request: request::shown(target),
-            source: peer.map(|peer| {
-                source::source(peer, request.headers(), &trail.settings.trusted_proxies)
-            }),
+            request: logged_target(target),
+            source: peer
+                .map(|peer| source(peer, request.headers(), &trail.settings.trusted_proxies)),
             peer,
             action,
         };
         Some(Self {
             trail: Arc::clone(trail),
             caller: Arc::clone(caller),
-            observed,
+            facts,
             is_open: false,
         })
     }
@@ -154,16 +150,16 @@ impl Pending {
 
     async fn finish(mut self, status: StatusCode) -> Result<(), Unwritten> {
         self.is_open = false;
-        let goes_on = self.trail.settings.on_failure == OnAuditFailure::Continue;
+        let continues = self.trail.settings.on_failure == OnAuditFailure::Continue;
         let (lines, count) = self.lines(status.as_u16());
-        let outcome = if goes_on && self.trail.is_failing() {
+        let outcome = if continues && self.trail.is_failing() {
             // Waiting for a failing sink would delay each request by the maximum write time.
             self.trail.write_later(&lines, count);
             Err(Unwritten)
         } else {
             self.trail.write(&lines, count).await
         };
-        if outcome.is_err() && goes_on {
+        if outcome.is_err() && continues {
             tracing::error!(
                 audit.events = count,
                 "the request goes on without its audit events being written"
@@ -176,7 +172,7 @@ impl Pending {
     fn lines(&self, status: u16) -> (Vec<u8>, u64) {
         let settings = &self.trail.settings;
         lines(
-            &self.observed,
+            &self.facts,
             &self.caller,
             status,
             &settings.host,

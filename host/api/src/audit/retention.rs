@@ -15,7 +15,8 @@ use uuid::Uuid;
 
 use super::{
     event::{Event, push_line},
-    trail::{AuditTrail, Unwritten},
+    trail::AuditTrail,
+    writer::Unwritten,
 };
 
 #[async_trait]

@@ -10,9 +10,6 @@
 //!
 //! Events that could not be written stay in the queue, and are written first when the sink works again.
 
-mod queue;
-mod thread;
-
 use std::{
     io,
     net::IpAddr,
@@ -28,8 +25,10 @@ use tokio::{
     time::timeout,
 };
 
-use self::queue::Shared;
-use super::{AuditFormat, AuditSink};
+use super::{
+    event::AuditFormat,
+    writer::{AuditSink, Shared, Unwritten, start_thread},
+};
 
 /// The settings of the audit trail.
 #[derive(Clone, Debug)]
@@ -75,11 +74,6 @@ pub struct AuditTrail {
     ended: Mutex<Option<oneshot::Receiver<()>>>,
 }
 
-/// Events were not written, or may not have been written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the audit trail can't be written at present")]
-pub(super) struct Unwritten;
-
 impl AuditTrail {
     /// Starts a trail that is written to a sink.
     ///
@@ -97,7 +91,7 @@ impl AuditTrail {
                 && runtime.metrics().num_workers() > 1
         });
         let shared = Arc::new(Shared::new(sink, runtime));
-        let ended = thread::start(&shared, settings.write_time_max)?;
+        let ended = start_thread(&shared, settings.write_time_max)?;
         Ok(Self {
             settings,
             clock,

@@ -1,6 +1,16 @@
-//! The authenticated identity of a caller.
+//! The identity of a caller, and the one in a client certificate.
+//!
+//! The listener has verified the certificate's chain, its validity, and that the client has its key. This module determines the
+//! identity, and checks that the certificate is for client authentication and has not expired since the connection was opened.
 
-use keywright_core::{authorization::Authentication, permission::Actor};
+use axum::response::{IntoResponse, Response};
+use chrono::{DateTime, Utc};
+use keywright_core::{
+    authorization::Authentication, certificate::ClientCertificateFacts, permission::Actor,
+};
+use uuid::Uuid;
+
+use crate::{measure::authentication_failed, response::ApiFailure};
 
 /// The authenticated identity of a caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +29,196 @@ impl Identity {
         Self {
             authentication: Authentication::Token { subject },
             actor,
+        }
+    }
+}
+
+/// A client certificate is rejected, even if there is also a token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ClientCertificateError {
+    /// Several organizational units are different identities.
+    Ambiguous,
+    /// The certificate has expired since the connection was opened.
+    Expired,
+    /// No organizational unit is an identity.
+    NoIdentity,
+    /// The certificate is not for client authentication.
+    Purpose,
+}
+
+/// Returns the identity in a certificate: the organizational unit that is `app:` and a version 4 UUID.
+pub(super) fn identity_in(
+    certificate: &ClientCertificateFacts,
+    now: DateTime<Utc>,
+) -> Result<Identity, ClientCertificateError> {
+    if !certificate.is_for_client_authentication {
+        return Err(ClientCertificateError::Purpose);
+    }
+    if now.timestamp() > certificate.expires_at.timestamp() {
+        return Err(ClientCertificateError::Expired);
+    }
+    let units = certificate.organization_units.iter();
+    let mut identities = units.filter_map(|unit| Some((unit, application_id(unit)?)));
+    let (unit, id) = identities
+        .next()
+        .ok_or(ClientCertificateError::NoIdentity)?;
+    if identities.any(|(_, other)| other != id) {
+        return Err(ClientCertificateError::Ambiguous);
+    }
+    Ok(Identity {
+        actor: Actor::application(id),
+        authentication: Authentication::ClientCertificate {
+            subject: unit.clone(),
+        },
+    })
+}
+
+/// Returns the id in an organizational unit that is exactly `app:` and a version 4 UUID (RFC 9562) in lower case. The variant is
+/// not checked, as on the platforms that issue such certificates.
+fn application_id(unit: &str) -> Option<Uuid> {
+    let text = unit.strip_prefix("app:")?;
+    let has_form = text.len() == UUID_FORM.len()
+        && text.bytes().zip(UUID_FORM).all(|(digit, form)| match form {
+            b'x' => matches!(digit, b'0'..=b'9' | b'a'..=b'f'),
+            fixed => digit == *fixed,
+        });
+    has_form.then(|| Uuid::try_parse(text).ok()).flatten()
+}
+
+impl IntoResponse for ClientCertificateError {
+    fn into_response(self) -> Response {
+        tracing::debug!(reason = ?self, "rejected client certificate");
+        authentication_failed("client_certificate", self.label());
+        ApiFailure::unidentified(match self {
+            Self::Ambiguous => "the client certificate names more than one identity",
+            Self::Expired => "the client certificate has expired since the connection was opened",
+            Self::NoIdentity => {
+                "the client certificate provides no valid identity: none of its organization units is app: and a version 4 \
+                 UUID in lower case"
+            }
+            Self::Purpose => {
+                "the client certificate is not meant for client use: its extended key usage does not name client \
+                 authentication"
+            }
+        })
+        .into_response()
+    }
+}
+
+impl ClientCertificateError {
+    /// Returns the value for metrics.
+    fn label(self) -> &'static str {
+        match self {
+            Self::Ambiguous => "ambiguous",
+            Self::Expired => "expired",
+            Self::NoIdentity => "no_identity",
+            Self::Purpose => "purpose",
+        }
+    }
+}
+
+/// An `x` is a digit; other characters are literal.
+const UUID_FORM: &[u8; 36] = b"xxxxxxxx-xxxx-4xxx-xxxx-xxxxxxxxxxxx";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use chrono::TimeDelta;
+
+    const UNIT: &str = "app:0d8c5e9e-0a0f-4f9d-8b1f-2c1f0f1d3a55";
+
+    fn refused(units: &[&str]) -> ClientCertificateError {
+        identity_in(&certificate(units), now()).unwrap_err()
+    }
+
+    fn now() -> DateTime<Utc> {
+        DateTime::from_timestamp(1_800_000_000, 0).unwrap()
+    }
+
+    fn certificate(units: &[&str]) -> ClientCertificateFacts {
+        ClientCertificateFacts {
+            organization_units: units.iter().map(|unit| (*unit).to_owned()).collect(),
+            is_for_client_authentication: true,
+            expires_at: now(),
+        }
+    }
+
+    #[test]
+    fn the_actor_is_the_identity_in_an_organizational_unit() {
+        for units in [
+            &[UNIT][..],
+            &[UNIT, UNIT],
+            &["organization:x", "space:y", UNIT],
+            &[UNIT, "app:x"],
+        ] {
+            let identity = identity_in(&certificate(units), now()).unwrap();
+            assert_eq!(identity.actor.as_str(), format!("mtls-{UNIT}"));
+            let subject = UNIT.to_owned();
+            let proof = Authentication::ClientCertificate { subject };
+            assert_eq!(identity.authentication, proof);
+        }
+    }
+
+    #[test]
+    fn an_organizational_unit_must_match_exactly() {
+        for unit in [
+            "",
+            "app:",
+            "0d8c5e9e-0a0f-4f9d-8b1f-2c1f0f1d3a55",
+            "app: 0d8c5e9e-0a0f-4f9d-8b1f-2c1f0f1d3a55",
+            "App:0d8c5e9e-0a0f-4f9d-8b1f-2c1f0f1d3a55",
+            "app:0D8C5E9E-0a0f-4f9d-8b1f-2c1f0f1d3a55",
+            "app:0d8c5e9e-0a0f-1f9d-8b1f-2c1f0f1d3a55",
+            "app:0d8c5e9e-0a0f-4f9d-8b1f-2c1f0f1d3a5",
+            "app:0d8c5e9e-0a0f-4f9d-8b1f-2c1f0f1d3a55 ",
+            "app:0d8c5e9e-0a0f-4f9d-8b1f-2c1f0f1d3a55\0",
+            "app:0d8c5e9e-0a0f-4f9d-8b1f-2c1f0f1d3a55\n",
+            "app:0d8c5e9e-0a0f-4f9d-8b1f-2c1f0f1d3a5g",
+            "app:0d8c5e9e-0a0f-4f9d-8b1f-2c1f0f1d3a5\u{666}",
+            "app:0d8c5e9e00a0f-4f9d-8b1f-2c1f0f1d3a55",
+            "app:0d8c5e9e0a0f4f9d8b1f2c1f0f1d3a55",
+            "xapp:0d8c5e9e-0a0f-4f9d-8b1f-2c1f0f1d3a55",
+            "space:0d8c5e9e-0a0f-4f9d-8b1f-2c1f0f1d3a55",
+        ] {
+            assert_eq!(refused(&[unit]), ClientCertificateError::NoIdentity);
+        }
+        assert_eq!(refused(&[]), ClientCertificateError::NoIdentity);
+    }
+
+    #[test]
+    fn two_identities_are_rejected() {
+        let other = "app:1d8c5e9e-0a0f-4f9d-8b1f-2c1f0f1d3a55";
+        assert_eq!(refused(&[UNIT, other]), ClientCertificateError::Ambiguous);
+        let all = [UNIT, "space:y", UNIT, other];
+        assert_eq!(refused(&all), ClientCertificateError::Ambiguous);
+    }
+
+    #[test]
+    fn certificates_not_for_clients_are_rejected() {
+        for units in [&[UNIT][..], &[], &["app:x"]] {
+            let certificate = ClientCertificateFacts {
+                is_for_client_authentication: false,
+                ..certificate(units)
+            };
+            assert_eq!(
+                identity_in(&certificate, now()),
+                Err(ClientCertificateError::Purpose)
+            );
+        }
+    }
+
+    #[test]
+    fn a_certificate_is_valid_through_its_last_second() {
+        let certificate = certificate(&[UNIT]);
+        for (milliseconds, is_good) in [(-1, true), (0, true), (999, true), (1_000, false)] {
+            let now = now() + TimeDelta::milliseconds(milliseconds);
+            let expected = if is_good {
+                Ok(format!("mtls-{UNIT}"))
+            } else {
+                Err(ClientCertificateError::Expired)
+            };
+            let actor = identity_in(&certificate, now).map(|identity| identity.actor.to_string());
+            assert_eq!(actor, expected, "{milliseconds}");
         }
     }
 }

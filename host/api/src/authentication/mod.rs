@@ -5,27 +5,22 @@
 //! must be valid if it is presented; if both are, the token determines the identity. To add a mechanism, add a module that
 //! returns an [`Identity`], and a step in `identify`.
 
-mod bearer;
-mod claims;
-mod client_certificate;
 mod identity;
 mod identity_provider;
 mod provider_keys;
-mod published_keys;
-mod signed_token;
-#[cfg(test)]
-mod test_key;
+mod token;
 mod token_rules;
-mod token_verifier;
 mod trusted_keys;
 mod verification_key;
 
 use std::{sync::Arc, time::Duration};
 
 use axum::{
-    http::HeaderMap,
+    http::{HeaderMap, StatusCode, header::AUTHORIZATION},
     response::{IntoResponse, Response},
 };
+use chrono::DateTime;
+use keywright_core::{authorization::Caller, ports::Clock, response_memory::ResponseReservation};
 
 pub use identity_provider::{
     HttpsIdentityProvider, HttpsIdentityProviderSettings, IdentityProviderRefused,
@@ -34,23 +29,18 @@ pub use provider_keys::KeyPace;
 pub use token_rules::{
     ClaimSettings, GrantTypeSettings, ScopeForm, TokenRules, TokenRulesRefused, WhenAbsent,
 };
-pub use token_verifier::{StaticKey, TokenVerifier};
 pub use verification_key::KeyRefused;
 
-pub(crate) use bearer::bearer_token;
-pub(crate) use claims::TokenRefused;
+pub(crate) use token::TokenRefused;
 pub(crate) use verification_key::VerificationKey;
 
-use chrono::DateTime;
-use keywright_core::{authorization::Caller, response_memory::ResponseReservation};
-
-use crate::{Api, Connection, response::ApiFailure};
-use identity::Identity;
+use crate::{Api, Connection, measure::authentication_failed, response::ApiFailure};
+use identity::{Identity, identity_in};
+use provider_keys::ProviderKeys;
+use token::SignedToken;
+use trusted_keys::{TokenDigest, TrustedKeys};
 
 /// Authenticates the caller of a request, and records it in the request's span.
-///
-/// # Errors
-/// The response to a caller that is not authenticated.
 pub(crate) async fn authenticate(
     api: &Api,
     connection: Option<&Connection>,
@@ -76,7 +66,7 @@ async fn identify(
 ) -> Result<Identity, Response> {
     let holder = connection
         .and_then(|connection| connection.client_certificate.as_deref())
-        .map(|certificate| client_certificate::identity(certificate, api.credentials.clock.now()))
+        .map(|certificate| identity_in(certificate, api.credentials.clock.now()))
         .transpose()
         .map_err(IntoResponse::into_response)?;
     let bearer = match bearer_token(headers) {
@@ -97,5 +87,231 @@ async fn verify(api: &Api, token: &str) -> Result<Identity, TokenRefused> {
     }
 }
 
+/// Verifies bearer tokens: JWTs signed by the trusted issuer with RS256 or ES256.
+pub struct TokenVerifier {
+    keys: KeySource,
+    rules: TokenRules,
+    clock: Arc<dyn Clock>,
+}
+
+/// A configured verification key.
+#[derive(Clone, Copy, Debug)]
+pub struct StaticKey<'a> {
+    /// The RSA or P-256 public key, in PEM.
+    pub public_key_pem: &'a str,
+    /// The required `iss` of tokens.
+    pub issuer: &'a str,
+}
+
+enum KeySource {
+    Provider(Arc<ProviderKeys>),
+    Static(Arc<TrustedKeys>),
+}
+
+impl TokenVerifier {
+    /// Verifies with one configured key, whatever key id tokens have.
+    ///
+    /// # Errors
+    /// If the key is not an RSA public key of 2048 to 8192 bits or a P-256 public key, in PEM.
+    pub fn with_static_key(
+        key: &StaticKey<'_>,
+        rules: TokenRules,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, KeyRefused> {
+        let verification_key = VerificationKey::of_pem(key.public_key_pem)?;
+        Ok(Self::with_key(verification_key, key.issuer, rules, clock))
+    }
+
+    /// Verifies with the keys that an identity provider publishes, and starts to fetch them, which requires a Tokio runtime.
+    /// While the provider is unavailable and there are no keys, requests with tokens get status 503; everything else works.
+    #[must_use]
+    pub fn with_identity_provider(
+        provider: HttpsIdentityProvider,
+        pace: KeyPace,
+        rules: TokenRules,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        let keys = ProviderKeys::new(Box::new(provider), pace);
+        tokio::spawn(Arc::clone(&keys).prefetch());
+        Self {
+            keys: KeySource::Provider(keys),
+            rules,
+            clock,
+        }
+    }
+
+    /// Verifies with a key of this process.
+    pub(crate) fn with_key(
+        key: VerificationKey,
+        issuer: &str,
+        rules: TokenRules,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        Self {
+            keys: KeySource::Static(Arc::new(TrustedKeys::of_one(key, issuer))),
+            rules,
+            clock,
+        }
+    }
+
+    /// Verifies a token and returns its identity.
+    async fn verify(&self, token: &str) -> Result<Identity, TokenRefused> {
+        if token.len() > TOKEN_BYTES_MAX {
+            return Err(TokenRefused::Invalid("too long"));
+        }
+        let (now, rules) = (self.clock.now(), &self.rules);
+        let digest = TokenDigest::of(token);
+        let keys = self.current();
+        if let Some(result) = keys.and_then(|keys| keys.cached_result(&digest, rules, now)) {
+            return result;
+        }
+        let signed = SignedToken::parse(token)?;
+        let (keys, is_signed) = match &self.keys {
+            KeySource::Static(keys) => (Arc::clone(keys), keys.have_signed(&signed) == Some(true)),
+            KeySource::Provider(provider) => provider
+                .for_token(|keys| keys.have_signed(&signed))
+                .await
+                .ok_or(TokenRefused::Unverifiable)?,
+        };
+        keys.check(digest, &signed, is_signed, rules, now)
+    }
+
+    fn current(&self) -> Option<Arc<TrustedKeys>> {
+        match &self.keys {
+            KeySource::Provider(provider) => provider.current(),
+            KeySource::Static(keys) => Some(Arc::clone(keys)),
+        }
+    }
+}
+
+/// Returns the token in the `Authorization` header. Other schemes than `Bearer` count as no credentials.
+pub(crate) fn bearer_token(headers: &HeaderMap) -> Result<&str, TokenRefused> {
+    let mut given = headers.get_all(AUTHORIZATION).iter();
+    let Some(header) = given.next() else {
+        return Err(TokenRefused::Absent);
+    };
+    if given.next().is_some() {
+        return Err(TokenRefused::Invalid("there are two authorization headers"));
+    }
+    let text = header
+        .to_str()
+        .map_err(|_| TokenRefused::Invalid("the authorization header is not text"))?;
+    let (scheme, token) = text.split_once(' ').unwrap_or((text, ""));
+    if !scheme.eq_ignore_ascii_case("bearer") {
+        return Err(TokenRefused::Absent);
+    }
+    Ok(token.trim())
+}
+
+impl From<TokenRefused> for ApiFailure {
+    fn from(refused: TokenRefused) -> Self {
+        match refused {
+            TokenRefused::Absent => Self::unauthenticated(
+                StatusCode::UNAUTHORIZED,
+                "access_denied",
+                "the request needs an access token, or a client certificate where the server takes one",
+                "Bearer",
+            ),
+            TokenRefused::Expired => Self::unauthenticated(
+                StatusCode::UNAUTHORIZED,
+                "access_token_expired",
+                "the access token has expired",
+                r#"Bearer error="invalid_token""#,
+            ),
+            TokenRefused::Invalid(_) => Self::unauthenticated(
+                StatusCode::UNAUTHORIZED,
+                "invalid_token",
+                "the access token is not valid here",
+                r#"Bearer error="invalid_token""#,
+            ),
+            TokenRefused::NotAccepted => Self::unauthenticated(
+                StatusCode::UNAUTHORIZED,
+                "invalid_token",
+                "access tokens are not accepted here: use a client certificate without a token",
+                r#"Bearer error="invalid_token""#,
+            ),
+            TokenRefused::ScopesMissing(required) => Self::unauthenticated(
+                StatusCode::FORBIDDEN,
+                "insufficient_scope",
+                "the access token lacks a scope that is required here",
+                format!(r#"Bearer error="insufficient_scope", scope="{required}""#),
+            ),
+            TokenRefused::Unverifiable => Self::unavailable(
+                "the access token can't be checked, because the identity provider has not answered",
+                UNVERIFIABLE_RETRY_AFTER,
+            ),
+        }
+    }
+}
+
+impl IntoResponse for TokenRefused {
+    fn into_response(self) -> Response {
+        if let Self::Invalid(reason) = self {
+            tracing::debug!(reason, "rejected token");
+        }
+        authentication_failed("token", self.label());
+        ApiFailure::from(self).into_response()
+    }
+}
+
+impl TokenRefused {
+    /// Returns the value for metrics.
+    fn label(&self) -> &'static str {
+        match self {
+            Self::Absent => "absent",
+            Self::Expired => "expired",
+            Self::Invalid(_) => "invalid",
+            Self::NotAccepted => "not_accepted",
+            Self::ScopesMissing(_) => "scopes_missing",
+            Self::Unverifiable => "unverifiable",
+        }
+    }
+}
+
 /// The retry delay while the server's clock is wrong.
 const CLOCK_RETRY_AFTER: Duration = Duration::from_secs(30);
+
+/// The retry delay while no keys are available.
+const UNVERIFIABLE_RETRY_AFTER: Duration = Duration::from_secs(5);
+
+/// Maximum length of a token, in bytes.
+const TOKEN_BYTES_MAX: usize = 16 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(values: &[&str]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for value in values {
+            headers.append(AUTHORIZATION, value.parse().unwrap());
+        }
+        headers
+    }
+
+    #[test]
+    fn the_scheme_is_not_case_sensitive() {
+        for value in ["Bearer a.b.c", "bearer a.b.c", "BEARER   a.b.c "] {
+            assert_eq!(bearer_token(&headers(&[value])), Ok("a.b.c"), "{value}");
+        }
+    }
+
+    #[test]
+    fn no_header_and_other_schemes_are_no_credentials() {
+        for values in [&[][..], &["Basic dTpw"], &["Bearers a"], &[""]] {
+            let headers = headers(values);
+            assert_eq!(
+                bearer_token(&headers),
+                Err(TokenRefused::Absent),
+                "{values:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn two_headers_are_rejected() {
+        let headers = headers(&["Bearer a.b.c", "Bearer a.b.c"]);
+        let refused = bearer_token(&headers);
+        assert!(matches!(refused, Err(TokenRefused::Invalid(_))));
+    }
+}

@@ -9,21 +9,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use async_trait::async_trait;
 use tokio::sync::{Mutex, Semaphore};
 
-use super::trusted_keys::TrustedKeys;
+use super::{identity_provider::IdentityProvider, trusted_keys::TrustedKeys};
 use crate::response::error_chain;
-
-/// A source of published keys.
-#[async_trait]
-pub(super) trait IdentityProvider: Send + Sync {
-    /// Returns the current keys and the issuer of tokens.
-    ///
-    /// # Errors
-    /// If the provider is unavailable, or its response is invalid.
-    async fn keys(&self) -> Result<TrustedKeys, Box<dyn std::error::Error + Send + Sync>>;
-}
 
 /// The keys of one provider.
 ///
@@ -67,7 +56,7 @@ impl ProviderKeys {
     /// Returns the cached keys. If they are old, new ones are fetched in the background, without delaying the caller.
     pub(super) fn current(self: &Arc<Self>) -> Option<Arc<TrustedKeys>> {
         let attempts_seen = self.attempts.load(Ordering::Acquire);
-        let (current, since) = self.held()?;
+        let (current, since) = self.cached()?;
         if since.elapsed() > self.pace.age_max && self.may_fetch_now() {
             let keys = Arc::clone(self);
             tokio::spawn(async move { keys.fetch(attempts_seen).await });
@@ -90,26 +79,26 @@ impl ProviderKeys {
             return Some((Arc::clone(known), is_signed));
         }
         self.renew(attempts_seen).await;
-        let (keys, _) = self.held()?;
+        let (keys, _) = self.cached()?;
         let are_new = known.is_none_or(|known| !Arc::ptr_eq(&known, &keys));
         let is_signed = are_new && have_signed(&keys) == Some(true);
         Some((keys, is_signed))
     }
 
     /// Fetches the keys for the first time, unless they were already fetched.
-    pub(super) async fn prepare(self: Arc<Self>) {
+    pub(super) async fn prefetch(self: Arc<Self>) {
         self.fetch(0).await;
     }
 
     /// Fetches on a separate task, so that a cancelled caller does not cancel the fetch for others, unless too many are waiting.
     async fn renew(self: &Arc<Self>, attempts_seen: u64) {
-        let Ok(place) = Arc::clone(&self.waiting).try_acquire_owned() else {
+        let Ok(permit) = Arc::clone(&self.waiting).try_acquire_owned() else {
             return;
         };
         let keys = Arc::clone(self);
         let fetch = tokio::spawn(async move {
             keys.fetch(attempts_seen).await;
-            drop(place);
+            drop(permit);
         });
         if let Err(error) = fetch.await {
             tracing::error!(error = %error, "the task that fetches the identity provider's keys failed");
@@ -155,7 +144,7 @@ impl ProviderKeys {
         last_attempt.is_some_and(|attempt| attempt.elapsed() < self.pace.interval_min)
     }
 
-    fn held(&self) -> Option<(Arc<TrustedKeys>, Instant)> {
+    fn cached(&self) -> Option<(Arc<TrustedKeys>, Instant)> {
         let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
         current.clone()
     }
@@ -167,11 +156,12 @@ const WAITING_MAX: usize = 64;
 
 #[cfg(test)]
 mod tests {
-    use std::sync::LazyLock;
-    use std::sync::atomic::AtomicUsize;
+    use std::sync::{LazyLock, atomic::AtomicUsize};
+
+    use async_trait::async_trait;
 
     use super::*;
-    use crate::authentication::{test_key::TestKey, trusted_keys::TrustedKey};
+    use crate::authentication::{trusted_keys::TrustedKey, verification_key::test_key::TestKey};
 
     static KEY: LazyLock<TestKey> = LazyLock::new(TestKey::generate);
 
@@ -241,19 +231,19 @@ mod tests {
         Some(true)
     }
 
-    const HURRIED: KeyPace = KeyPace {
+    const SELDOM: KeyPace = KeyPace {
         age_max: Duration::from_mins(5),
         interval_min: Duration::from_mins(5),
     };
 
-    const UNHURRIED: KeyPace = KeyPace {
+    const UNLIMITED: KeyPace = KeyPace {
         age_max: Duration::from_mins(5),
         interval_min: Duration::ZERO,
     };
 
     #[tokio::test]
     async fn keys_are_fetched_when_first_needed_and_cached() {
-        let provided = provided(0, UNHURRIED);
+        let provided = provided(0, UNLIMITED);
         assert!(provided.keys.current().is_none());
         for _ in 0..3 {
             let keys = provided.keys.for_token(named("key-1")).await;
@@ -264,16 +254,16 @@ mod tests {
 
     #[tokio::test]
     async fn prefetched_keys_are_not_fetched_again() {
-        let provided = provided(0, UNHURRIED);
-        Arc::clone(&provided.keys).prepare().await;
-        Arc::clone(&provided.keys).prepare().await;
+        let provided = provided(0, UNLIMITED);
+        Arc::clone(&provided.keys).prefetch().await;
+        Arc::clone(&provided.keys).prefetch().await;
         assert!(provided.keys.for_token(named("key-1")).await.is_some());
         assert_eq!(provided.fetches(), 1);
     }
 
     #[tokio::test]
     async fn an_unknown_key_is_fetched_once() {
-        let provided = provided(0, UNHURRIED);
+        let provided = provided(0, UNLIMITED);
         provided.keys.for_token(named("key-1")).await.unwrap();
         let (rotated, _) = provided.keys.for_token(named("key-2")).await.unwrap();
         assert!(rotated.has_key("key-2"));
@@ -282,8 +272,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn keys_that_did_not_change_stay_and_are_not_tried_again() {
-        let provided = provided_by(false, 0, UNHURRIED);
+    async fn unchanged_keys_stay_and_are_tried_only_once() {
+        let provided = provided_by(false, 0, UNLIMITED);
         let (keys, _) = provided.keys.for_token(any).await.unwrap();
         let trials = AtomicUsize::new(0);
         let not_signed = |_: &TrustedKeys| {
@@ -299,7 +289,7 @@ mod tests {
 
     #[tokio::test]
     async fn tokens_with_invented_key_ids_cause_no_repeated_fetches() {
-        let provided = provided(0, HURRIED);
+        let provided = provided(0, SELDOM);
         for invented in 0..100 {
             let key_id = format!("invented-{invented}");
             let (trusted, _) = provided.keys.for_token(named(&key_id)).await.unwrap();
@@ -310,18 +300,18 @@ mod tests {
 
     #[tokio::test]
     async fn a_failed_fetch_is_retried() {
-        let patient = provided(1, UNHURRIED);
-        assert!(patient.keys.for_token(any).await.is_none());
-        assert!(patient.keys.for_token(any).await.is_some());
-        let hurried = provided(1, HURRIED);
-        assert!(hurried.keys.for_token(any).await.is_none());
-        assert!(hurried.keys.for_token(any).await.is_none());
-        assert_eq!(hurried.fetches(), 1);
+        let unlimited = provided(1, UNLIMITED);
+        assert!(unlimited.keys.for_token(any).await.is_none());
+        assert!(unlimited.keys.for_token(any).await.is_some());
+        let seldom = provided(1, SELDOM);
+        assert!(seldom.keys.for_token(any).await.is_none());
+        assert!(seldom.keys.for_token(any).await.is_none());
+        assert_eq!(seldom.fetches(), 1);
     }
 
     #[tokio::test]
     async fn callers_share_the_result_of_a_failed_fetch() {
-        let provided = provided(usize::MAX, UNHURRIED);
+        let provided = provided(usize::MAX, UNLIMITED);
         let answer = provided.may_answer.acquire().await.unwrap();
         let waiting: Vec<_> = (0..10)
             .map(|_| {
@@ -341,7 +331,7 @@ mod tests {
 
     #[tokio::test]
     async fn callers_beyond_the_waiting_limit_use_the_cached_keys() {
-        let provided = provided(0, UNHURRIED);
+        let provided = provided(0, UNLIMITED);
         assert!(provided.keys.for_token(named("key-1")).await.is_some());
         let answer = provided.may_answer.acquire().await.unwrap();
         let waiting: Vec<_> = (0..WAITING_MAX)
@@ -366,7 +356,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_cancelled_caller_does_not_cancel_the_fetch() {
-        let provided = provided(0, UNHURRIED);
+        let provided = provided(0, UNLIMITED);
         let answer = provided.may_answer.acquire().await.unwrap();
         let keys = Arc::clone(&provided.keys);
         let caller = tokio::spawn(async move { keys.for_token(any).await.is_some() });

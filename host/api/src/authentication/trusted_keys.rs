@@ -9,9 +9,9 @@ use aws_lc_rs::digest::{SHA256, digest};
 use chrono::{DateTime, Utc};
 
 use super::{
-    Identity, TokenRefused, TokenRules,
-    claims::{CheckedToken, Claims},
-    signed_token::{KeyWanted, SignedToken},
+    identity::Identity,
+    token::{CheckedToken, Claims, KeyReference, SignedToken, TokenRefused},
+    token_rules::TokenRules,
     verification_key::VerificationKey,
 };
 
@@ -66,13 +66,13 @@ impl TrustedKeys {
     /// Returns whether a key of the set verifies a token's signature. `None` if another set might have such a key: the set has
     /// no key with the token's key id, or none without an id verifies it.
     pub(super) fn have_signed(&self, token: &SignedToken<'_>) -> Option<bool> {
-        let wanted = token.key_wanted();
+        let reference = token.key_reference();
         let mut is_named = false;
-        for trusted in self.fitting(wanted) {
+        for trusted in self.candidates(reference) {
             if token.is_signed_by(&trusted.key) {
                 return Some(true);
             }
-            is_named |= trusted.id.is_some() && wanted.id.is_some();
+            is_named |= trusted.id.is_some() && reference.id.is_some();
         }
         is_named.then_some(false)
     }
@@ -84,7 +84,7 @@ impl TrustedKeys {
     }
 
     /// Returns the result for a token if it is cached.
-    pub(super) fn recall(
+    pub(super) fn cached_result(
         &self,
         token: &TokenDigest,
         rules: &TokenRules,
@@ -95,9 +95,6 @@ impl TrustedKeys {
     }
 
     /// Checks the claims of a token that these keys [have signed](Self::have_signed), and caches it if it is valid.
-    ///
-    /// # Errors
-    /// The reason for rejecting the token.
     pub(super) fn check(
         &self,
         token: TokenDigest,
@@ -111,28 +108,28 @@ impl TrustedKeys {
         }
         let checked = Claims::new(signed.claims()?).check(&self.issuer, rules)?;
         let identity = checked.identity_at(now, rules)?;
-        self.remember(token, checked, now);
+        self.cache(token, checked, now);
         Ok(identity)
     }
 
     /// Returns the keys that may have signed a token. A key without an id matches any token, and a token without one matches any
     /// key with its algorithm.
-    fn fitting(&self, wanted: KeyWanted<'_>) -> impl Iterator<Item = &TrustedKey> {
+    fn candidates(&self, reference: KeyReference<'_>) -> impl Iterator<Item = &TrustedKey> {
         self.keys.iter().filter(move |trusted| {
-            let is_named = match (trusted.id.as_deref(), wanted.id) {
+            let is_named = match (trusted.id.as_deref(), reference.id) {
                 (Some(have), Some(want)) => have == want,
                 _ => true,
             };
-            is_named && trusted.key.algorithm() == wanted.algorithm
+            is_named && trusted.key.algorithm() == reference.algorithm
         })
     }
 
-    fn remember(&self, token: TokenDigest, checked_token: CheckedToken, now: DateTime<Utc>) {
+    fn cache(&self, token: TokenDigest, checked_token: CheckedToken, now: DateTime<Utc>) {
         let mut checked = self.checked.write().unwrap_or_else(PoisonError::into_inner);
-        if checked.len() >= REMEMBERED_TOKENS_MAX {
+        if checked.len() >= CACHED_TOKENS_MAX {
             checked.retain(|_, token| !token.is_expired_at(now));
         }
-        if checked.len() >= REMEMBERED_TOKENS_MAX {
+        if checked.len() >= CACHED_TOKENS_MAX {
             checked.clear();
         }
         checked.insert(token, checked_token);
@@ -140,7 +137,7 @@ impl TrustedKeys {
 }
 
 /// Maximum number of cached tokens, whose signatures are not verified again.
-const REMEMBERED_TOKENS_MAX: usize = 4_096;
+const CACHED_TOKENS_MAX: usize = 4_096;
 
 #[cfg(test)]
 mod tests {
@@ -151,7 +148,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::authentication::test_key::TestKey;
+    use crate::authentication::verification_key::test_key::TestKey;
 
     static KEY: LazyLock<TestKey> = LazyLock::new(TestKey::generate);
 
@@ -183,20 +180,20 @@ mod tests {
         trusted.check(digest, &signed, is_signed, &TokenRules::default(), now())
     }
 
-    fn recall(
+    fn cached_result(
         trusted: &TrustedKeys,
         token: &str,
         seconds: i64,
     ) -> Option<Result<Identity, TokenRefused>> {
         let later = now() + TimeDelta::seconds(seconds);
-        trusted.recall(&TokenDigest::of(token), &TokenRules::default(), later)
+        trusted.cached_result(&TokenDigest::of(token), &TokenRules::default(), later)
     }
 
     fn cached(trusted: &TrustedKeys, token: &str) -> CheckedToken {
         trusted.checked.read().unwrap()[&TokenDigest::of(token)].clone()
     }
 
-    fn remembered(trusted: &TrustedKeys) -> usize {
+    fn cached_count(trusted: &TrustedKeys) -> usize {
         trusted.checked.read().unwrap().len()
     }
 
@@ -204,14 +201,14 @@ mod tests {
     fn a_valid_token_is_cached_with_its_identity() {
         let trusted = trusted();
         let token = token(7, ("jti", json!("a")));
-        assert!(recall(&trusted, &token, 0).is_none());
+        assert!(cached_result(&trusted, &token, 0).is_none());
         let identity = check(&trusted, &token).unwrap();
         assert_eq!(identity.actor.as_str(), "uaa-client:a");
         let subject = "subject 7".to_owned();
         assert_eq!(identity.authentication, Authentication::Token { subject });
-        assert_eq!(recall(&trusted, &token, 0), Some(Ok(identity)));
+        assert_eq!(cached_result(&trusted, &token, 0), Some(Ok(identity)));
         let expired = Some(Err(TokenRefused::Expired));
-        assert_eq!(recall(&trusted, &token, 661), expired);
+        assert_eq!(cached_result(&trusted, &token, 661), expired);
     }
 
     #[test]
@@ -227,7 +224,7 @@ mod tests {
             assert!(check(&trusted, &token(0, change)).is_err());
         }
         assert!(check(&trusted, &TestKey::generate().sign(&json!({}))).is_err());
-        assert_eq!(remembered(&trusted), 0);
+        assert_eq!(cached_count(&trusted), 0);
     }
 
     #[test]
@@ -239,19 +236,19 @@ mod tests {
         let short_lived = token(0, ("jti", json!("short")));
         check(&trusted, &short_lived).unwrap();
         let soon_expired = cached(&trusted, &short_lived);
-        for number in 2..REMEMBERED_TOKENS_MAX {
+        for number in 2..CACHED_TOKENS_MAX {
             let digest = TokenDigest::of(&format!("a{number}"));
-            trusted.remember(digest, soon_expired.clone(), now());
+            trusted.cache(digest, soon_expired.clone(), now());
         }
-        assert_eq!(remembered(&trusted), REMEMBERED_TOKENS_MAX);
+        assert_eq!(cached_count(&trusted), CACHED_TOKENS_MAX);
         let later = now() + TimeDelta::seconds(661);
-        trusted.remember(TokenDigest::of("one more"), good.clone(), later);
-        assert_eq!(remembered(&trusted), 2);
-        assert!(recall(&trusted, &long_lived, 0).is_some());
-        for number in 0..2 * REMEMBERED_TOKENS_MAX {
+        trusted.cache(TokenDigest::of("one more"), good.clone(), later);
+        assert_eq!(cached_count(&trusted), 2);
+        assert!(cached_result(&trusted, &long_lived, 0).is_some());
+        for number in 0..2 * CACHED_TOKENS_MAX {
             let digest = TokenDigest::of(&format!("b{number}"));
-            trusted.remember(digest, good.clone(), later);
-            assert!(remembered(&trusted) <= REMEMBERED_TOKENS_MAX);
+            trusted.cache(digest, good.clone(), later);
+            assert!(cached_count(&trusted) <= CACHED_TOKENS_MAX);
         }
     }
 }

@@ -9,21 +9,18 @@
 
 mod bodies;
 mod document;
-pub(crate) mod example;
-mod failures;
 mod operation;
 mod page;
-mod scalars;
+mod schemas;
 #[cfg(test)]
 mod tests;
-mod types;
 
 use std::sync::LazyLock;
 
-pub(crate) use bodies::{GenerateBody, SetBody, SetCertificate, Version};
-pub(crate) use operation::{Described, Parameter, Tag};
+pub(crate) use bodies::{GenerateBody, SetBody, SetCertificate, Version, example};
+pub(crate) use operation::{Description, Parameter, Tag};
 pub(crate) use page::content_security_policy;
-pub(crate) use scalars::{GrantedPath, LenientBoolean, LookedUpName, Metadata, Timestamp};
+pub(crate) use schemas::{GrantedPath, LenientBoolean, LookedUpName, Metadata, Timestamp};
 
 /// Returns the description, as JSON text.
 pub(crate) fn document() -> &'static str {

@@ -1,10 +1,10 @@
-//! The description of one route. It is next to the route's handler, and uses the types that the handler reads and renders.
+//! The description of one route. It uses the types that the route's handler reads and renders.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Value, json};
 
 /// The description of one route.
-pub(crate) struct Described {
+pub(crate) struct Description {
     /// The operation's id, used by generated clients.
     pub(super) id: &'static str,
     pub(super) tag: Tag,
@@ -16,7 +16,7 @@ pub(crate) struct Described {
     pub(crate) parameters: Vec<Parameter>,
     pub(super) body: Option<Body>,
     pub(super) answers: Vec<Answer>,
-    pub(super) failures: Vec<Failing>,
+    pub(super) failures: Vec<ErrorResponse>,
 }
 
 /// The subject of routes.
@@ -61,7 +61,7 @@ pub(super) struct Content {
 }
 
 /// The status of an error response, and its condition.
-pub(super) struct Failing {
+pub(super) struct ErrorResponse {
     pub(super) status: u16,
     pub(super) when: &'static str,
 }
@@ -75,7 +75,7 @@ pub(super) struct Example {
 /// Generates a type's schema.
 pub(super) type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
 
-impl Described {
+impl Description {
     pub(crate) fn new(id: &'static str, tag: Tag, summary: &'static str) -> Self {
         Self {
             id,
@@ -131,7 +131,7 @@ impl Described {
     }
 
     /// Adds an example of the request body.
-    pub(crate) fn asked(mut self, name: &'static str, value: Value) -> Self {
+    pub(crate) fn request_example(mut self, name: &'static str, value: Value) -> Self {
         if let Some(body) = &mut self.body {
             body.examples.push(Example { name, value });
         }
@@ -182,8 +182,8 @@ impl Described {
     }
 
     /// Adds an error response, or a condition of a shared one.
-    pub(crate) fn fails(mut self, status: u16, when: &'static str) -> Self {
-        self.failures.push(Failing { status, when });
+    pub(crate) fn error(mut self, status: u16, when: &'static str) -> Self {
+        self.failures.push(ErrorResponse { status, when });
         self
     }
 }

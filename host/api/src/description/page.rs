@@ -195,8 +195,8 @@ fn kind(schema: &Value) -> Markup {
         @if let Some(name) = reference.rsplit('/').next().filter(|name| !name.is_empty()) {
             a href={ "#schema-" (name) } { (name) }
         } @else if !alternatives.is_empty() {
-            @for (place, alternative) in alternatives.into_iter().enumerate() {
-                @if place > 0 { " or " }
+            @for (index, alternative) in alternatives.into_iter().enumerate() {
+                @if index > 0 { " or " }
                 @match alternative.get("title") {
                     Some(title) => (text(title)),
                     None => (kind(alternative)),
@@ -205,8 +205,8 @@ fn kind(schema: &Value) -> Markup {
         } @else if let Some(constant) = schema.get("const") {
             code { (constant) }
         } @else if schema.get("enum").is_some() {
-            @for (place, value) in items(&schema["enum"]).enumerate() {
-                @if place > 0 { ", " }
+            @for (index, value) in items(&schema["enum"]).enumerate() {
+                @if index > 0 { ", " }
                 code { (value) }
             }
         } @else if schema["type"] == "array" {
@@ -259,8 +259,8 @@ fn paragraphs(value: &Value) -> Markup {
 /// Renders text with code between backticks.
 fn inline(text: &str) -> Markup {
     html! {
-        @for (place, piece) in text.split('`').enumerate() {
-            @if place % 2 == 1 { code { (piece) } } @else { (piece) }
+        @for (index, piece) in text.split('`').enumerate() {
+            @if index % 2 == 1 { code { (piece) } } @else { (piece) }
         }
     }
 }

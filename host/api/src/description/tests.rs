@@ -63,9 +63,9 @@ fn the_golden_file_matches_the_code() {
     if std::env::var_os("KEYWRIGHT_REFRESH_GOLDEN_FILES").is_some() {
         fs::write(&golden, format!("{:#}\n", document::document())).unwrap();
     }
-    let kept = fs::read_to_string(&golden).unwrap();
+    let stored = fs::read_to_string(&golden).unwrap();
     assert!(
-        kept == format!("{:#}\n", document::document()),
+        stored == format!("{:#}\n", document::document()),
         "host/api/openapi.json does not match the code; run `cargo xtask golden` and review the difference"
     );
 }
@@ -145,18 +145,18 @@ fn every_response_has_its_body_and_its_request_id() {
     let document = document::document();
     for ((path, method), operation) in operations(&document) {
         for (status, response) in operation["responses"].as_object().unwrap() {
-            let what = format!("{method} {path}: {status}");
+            let name = format!("{method} {path}: {status}");
             let response = referred_to(&document, response);
             assert!(
                 !response["description"].as_str().unwrap().is_empty(),
-                "{what}"
+                "{name}"
             );
             let headers = response["headers"].as_object().unwrap();
-            assert!(headers.contains_key("X-Request-Id"), "{what}");
+            assert!(headers.contains_key("X-Request-Id"), "{name}");
             let is_empty = response.get("content").is_none();
             assert!(
                 !is_empty || ["201", "204"].contains(&status.as_str()),
-                "{what}"
+                "{name}"
             );
         }
     }

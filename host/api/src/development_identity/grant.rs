@@ -1,20 +1,71 @@
-//! Issues tokens.
+//! Decides who gets a token.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use aws_lc_rs::{
     constant_time::verify_slices_are_equal,
     digest::{SHA256, digest},
 };
 use chrono::{DateTime, Utc};
-use keywright_core::Secret;
+use keywright_core::{Secret, ports::Clock};
 use serde::Serialize;
+use uuid::Uuid;
 
-use super::{
-    DevelopmentClient, DevelopmentUser, Grant, Provider,
-    tokens::{AccessClaims, REFRESH_USE, RefreshClaims, Session, SessionClaims},
+use super::tokens::{
+    AccessClaims, REFRESH_USE, RefreshClaims, RevokedSessions, Session, SessionClaims, TokenSigner,
 };
 use crate::request::{QueryParameters, QueryRefused};
+
+/// The state of the identity provider.
+pub(super) struct Provider {
+    pub(super) signer: TokenSigner,
+    pub(super) path_prefix: String,
+    pub(super) clients: Vec<DevelopmentClient>,
+    pub(super) users: Vec<DevelopmentUser>,
+    pub(super) revoked: RevokedSessions,
+    pub(super) clock: Arc<dyn Clock>,
+}
+
+/// A program that may request tokens, for itself or for a user.
+#[derive(Clone, Debug)]
+pub struct DevelopmentClient {
+    /// Its name.
+    pub id: String,
+    /// Its secret. Programs on users' own machines have an empty one, and should then not have [`Grant::ClientCredentials`].
+    pub secret: Secret,
+    /// The grant types it may use.
+    pub grants: Vec<Grant>,
+    /// The scopes that its tokens may have.
+    pub scopes: Vec<String>,
+    /// The lifetime of its access tokens.
+    pub access_token_lifetime: Duration,
+    /// The lifetime of its refresh tokens.
+    pub refresh_token_lifetime: Duration,
+}
+
+/// A person who may log in.
+#[derive(Clone, Debug)]
+pub struct DevelopmentUser {
+    /// The permanent id of the user, which permissions contain.
+    pub id: Uuid,
+    /// The name to log in with.
+    pub name: String,
+    /// The password to log in with.
+    pub password: Secret,
+    /// The scopes of the user. A token has a scope only if its client has it, too.
+    pub scopes: Vec<String>,
+}
+
+/// A grant type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Grant {
+    /// The client's own credentials.
+    ClientCredentials,
+    /// A user's name and password.
+    Password,
+    /// The refresh token of a login.
+    RefreshToken,
+}
 
 /// The client credentials in a request.
 pub(super) struct ClientCredentials {
@@ -237,7 +288,7 @@ fn allowed_scopes(
     client_scopes: &[String],
     user_scopes: Option<&[String]>,
 ) -> Result<Vec<String>, GrantRefused> {
-    let asked: Vec<&str> = form
+    let requested: Vec<&str> = form
         .text("scope")?
         .unwrap_or_default()
         .split_whitespace()
@@ -245,10 +296,10 @@ fn allowed_scopes(
     let scopes: Vec<String> = client_scopes
         .iter()
         .filter(|scope| user_scopes.is_none_or(|scopes| scopes.contains(scope)))
-        .filter(|scope| asked.is_empty() || asked.contains(&scope.as_str()))
+        .filter(|scope| requested.is_empty() || requested.contains(&scope.as_str()))
         .cloned()
         .collect();
-    if scopes.is_empty() && !asked.is_empty() {
+    if scopes.is_empty() && !requested.is_empty() {
         return Err(GrantRefused::ScopesNotAllowed);
     }
     Ok(scopes)

@@ -2,25 +2,35 @@
 //! further services. It is not suitable for production: its clients and users are in the configuration, and revocations are
 //! lost at shutdown.
 //!
-//! `grant.rs` decides who gets a token, `tokens.rs` creates and parses tokens, `sessions.rs` stores revoked logins, and
-//! `routes.rs` contains the HTTP handlers.
+//! This file contains its HTTP handlers. `grant.rs` decides who gets a token; `tokens.rs` creates and parses tokens, and stores
+//! revoked logins.
 
 mod grant;
-mod routes;
-mod sessions;
 mod tokens;
 
 use std::{sync::Arc, time::Duration};
 
-use keywright_core::{Secret, ports::Clock};
-use uuid::Uuid;
-
-use self::{sessions::RevokedSessions, tokens::TokenSigner};
-use crate::{
-    authentication::{TokenRules, TokenVerifier},
-    route::Mounted,
+use axum::{
+    Extension,
+    extract::{Request, State},
+    http::{HeaderMap, HeaderValue, Method, StatusCode, header::AUTHORIZATION},
+    response::{IntoResponse, Response},
 };
+use base64::{Engine, engine::general_purpose::STANDARD};
+use keywright_core::{Secret, ports::Clock};
+use serde_json::{Value, json};
 
+use crate::{
+    Limits,
+    authentication::{TokenRefused, TokenRules, TokenVerifier, bearer_token},
+    request::{QueryParameters, has_media_type, read_body},
+    response::{self, ApiFailure},
+    route::{MethodHandler, Mounted, PathSegments, bound},
+};
+use grant::{ClientCredentials, GrantRefused, Provider};
+use tokens::{RevokedSessions, TokenSigner};
+
+pub use grant::{DevelopmentClient, DevelopmentUser, Grant};
 pub use tokens::SigningKeyRefused;
 
 /// The identity provider. Clones share its state.
@@ -40,57 +50,6 @@ pub struct DevelopmentIdentitySettings {
     pub clients: Vec<DevelopmentClient>,
     /// The users.
     pub users: Vec<DevelopmentUser>,
-}
-
-/// A program that may request tokens, for itself or for a user.
-#[derive(Clone, Debug)]
-pub struct DevelopmentClient {
-    /// Its name.
-    pub id: String,
-    /// Its secret. Programs on users' own machines have an empty one, and should then not have [`Grant::ClientCredentials`].
-    pub secret: Secret,
-    /// The grant types it may use.
-    pub grants: Vec<Grant>,
-    /// The scopes that its tokens may have.
-    pub scopes: Vec<String>,
-    /// The lifetime of its access tokens.
-    pub access_token_lifetime: Duration,
-    /// The lifetime of its refresh tokens.
-    pub refresh_token_lifetime: Duration,
-}
-
-/// A person who may log in.
-#[derive(Clone, Debug)]
-pub struct DevelopmentUser {
-    /// The permanent id of the user, which permissions contain.
-    pub id: Uuid,
-    /// The name to log in with.
-    pub name: String,
-    /// The password to log in with.
-    pub password: Secret,
-    /// The scopes of the user. A token has a scope only if its client has it, too.
-    pub scopes: Vec<String>,
-}
-
-/// A grant type.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Grant {
-    /// The client's own credentials.
-    ClientCredentials,
-    /// A user's name and password.
-    Password,
-    /// The refresh token of a login.
-    RefreshToken,
-}
-
-/// The state of the identity provider.
-struct Provider {
-    signer: TokenSigner,
-    path_prefix: String,
-    clients: Vec<DevelopmentClient>,
-    users: Vec<DevelopmentUser>,
-    revoked: RevokedSessions,
-    clock: Arc<dyn Clock>,
 }
 
 impl DevelopmentIdentity {
@@ -122,6 +81,159 @@ impl DevelopmentIdentity {
 
     /// Returns the provider's routes. All are open, because clients that request a token have none yet.
     pub(crate) fn routes(&self) -> Vec<Mounted> {
-        routes::routes(&self.0, self.0.path_prefix.trim_end_matches('/'))
+        let below = self.0.path_prefix.trim_end_matches('/');
+        let provider = || Arc::clone(&self.0);
+        let open = |method, path: &str, handle| Mounted {
+            path: format!("{below}{path}"),
+            is_open: true,
+            follows_mode: false,
+            handler: MethodHandler {
+                method,
+                action: None,
+                handle,
+            },
+        };
+        let discovery_path = "/.well-known/openid-configuration";
+        let revoke_path = "/oauth/token/revoke/{token_id}";
+        vec![
+            open(Method::GET, "/info", bound(info, provider())),
+            open(Method::POST, "/oauth/token", bound(token, provider())),
+            open(Method::DELETE, revoke_path, bound(revoke, provider())),
+            open(Method::GET, "/token_keys", bound(token_keys, provider())),
+            open(Method::GET, discovery_path, bound(discovery, provider())),
+        ]
     }
 }
+
+/// Returns the information that clients request before a login.
+async fn info(State(provider): State<Arc<Provider>>) -> Response {
+    json_body(&json!({
+        "app": {"name": "keywright development identity", "version": env!("CARGO_PKG_VERSION")},
+        "links": {"login": provider.signer.issuer()},
+        "prompts": {
+            "username": ["text", "User name"],
+            "password": ["password", "Password"],
+        },
+    }))
+}
+
+/// Returns the provider metadata: the issuer and the endpoints.
+async fn discovery(State(provider): State<Arc<Provider>>) -> Response {
+    let issuer = provider.signer.issuer();
+    json_body(&json!({
+        "issuer": issuer,
+        "token_endpoint": format!("{issuer}/oauth/token"),
+        "jwks_uri": format!("{issuer}/token_keys"),
+        "grant_types_supported": ["client_credentials", "password", "refresh_token"],
+        "token_endpoint_auth_methods_supported": ["client_secret_basic", "client_secret_post"],
+        "id_token_signing_alg_values_supported": ["RS256"],
+        "response_types_supported": ["token"],
+        "subject_types_supported": ["public"],
+    }))
+}
+
+/// Returns the key that verifies the tokens.
+async fn token_keys(State(provider): State<Arc<Provider>>) -> Response {
+    json_body(&provider.signer.published_keys())
+}
+
+/// Issues a token. The parameter `response_type`, which some clients send, is ignored.
+async fn token(
+    State(provider): State<Arc<Provider>>,
+    request: Request,
+) -> Result<Response, ApiFailure> {
+    let headers = request.headers().clone();
+    if !has_media_type(&headers, "application/x-www-form-urlencoded") {
+        return Ok(GrantRefused::RequestMalformed.into_response());
+    }
+    let form = QueryParameters::parse(&read_body(request, &FORM_LIMITS).await?);
+    let granted = client_credentials(&headers, &form)
+        .and_then(|credentials| provider.grant(&form, &credentials));
+    match granted {
+        Ok(granted) => response::rendered(&granted),
+        Err(refused) => Ok(refused.into_response()),
+    }
+}
+
+/// Revokes a login. Requires one of its tokens, so that no caller can revoke another's login.
+async fn revoke(
+    State(provider): State<Arc<Provider>>,
+    Extension(path): Extension<PathSegments>,
+    headers: HeaderMap,
+) -> Result<StatusCode, TokenRefused> {
+    let token = bearer_token(&headers)?;
+    if path
+        .first()
+        .is_some_and(|token_id| provider.revoke(token, token_id))
+    {
+        Ok(StatusCode::OK)
+    } else {
+        Err(TokenRefused::Invalid("it is not of the login to be ended"))
+    }
+}
+
+impl IntoResponse for GrantRefused {
+    fn into_response(self) -> Response {
+        let (status, code) = match self {
+            Self::ClientUnknown => (StatusCode::UNAUTHORIZED, "invalid_client"),
+            Self::CredentialsWrong | Self::RefreshTokenWrong => {
+                (StatusCode::BAD_REQUEST, "invalid_grant")
+            }
+            Self::GrantNotAllowed => (StatusCode::BAD_REQUEST, "unauthorized_client"),
+            Self::GrantUnknown => (StatusCode::BAD_REQUEST, "unsupported_grant_type"),
+            Self::RequestMalformed => (StatusCode::BAD_REQUEST, "invalid_request"),
+            Self::ScopesNotAllowed => (StatusCode::BAD_REQUEST, "invalid_scope"),
+            Self::SigningFailed => (StatusCode::INTERNAL_SERVER_ERROR, "server_error"),
+        };
+        let body = json!({"error": code, "error_description": self.to_string()});
+        response::json(status, body.to_string())
+    }
+}
+
+/// Returns the client's credentials from the header of the basic scheme, or else from the form.
+fn client_credentials(
+    headers: &HeaderMap,
+    form: &QueryParameters,
+) -> Result<ClientCredentials, GrantRefused> {
+    let Some(header) = headers.get(AUTHORIZATION) else {
+        return Ok(ClientCredentials {
+            id: form.required("client_id")?.to_owned(),
+            secret: Secret::new(form.text("client_secret")?.unwrap_or_default().to_owned()),
+        });
+    };
+    basic_credentials(header).ok_or(GrantRefused::ClientUnknown)
+}
+
+fn basic_credentials(header: &HeaderValue) -> Option<ClientCredentials> {
+    let (scheme, encoded) = header.to_str().ok()?.split_once(' ')?;
+    if !scheme.eq_ignore_ascii_case("basic") {
+        return None;
+    }
+    let decoded = String::from_utf8(STANDARD.decode(encoded.trim()).ok()?).ok()?;
+    let (id, secret) = decoded.split_once(':')?;
+    Some(ClientCredentials {
+        id: form_decoded(id),
+        secret: Secret::new(form_decoded(secret)),
+    })
+}
+
+/// Decodes an id or a secret of the basic scheme, which are encoded as in forms (RFC 6749, section 2.3.1).
+fn form_decoded(text: &str) -> String {
+    // The text contains an ampersand only if the client did not encode it.
+    let value = ["=", &text.replace('&', "%26")].concat();
+    let mut values = form_urlencoded::parse(value.as_bytes());
+    values
+        .next()
+        .map(|(_, value)| value.into_owned())
+        .unwrap_or_default()
+}
+
+fn json_body(body: &Value) -> Response {
+    response::json(StatusCode::OK, body.to_string())
+}
+
+/// The limits of a form.
+const FORM_LIMITS: Limits = Limits {
+    body_bytes_max: 64 * 1024,
+    body_deadline: Duration::from_secs(30),
+};

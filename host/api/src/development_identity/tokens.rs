@@ -1,4 +1,9 @@
-//! Creates and parses tokens.
+//! Creates and parses tokens, and stores revoked logins.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, PoisonError},
+};
 
 use chrono::{DateTime, Utc};
 use jsonwebtoken::{
@@ -100,9 +105,6 @@ impl Session {
 
 impl TokenSigner {
     /// Parses the key.
-    ///
-    /// # Errors
-    /// If it is not an RSA private key of at least 2048 bits, in PEM.
     pub(super) fn new(signing_key_pem: &Secret, issuer: String) -> Result<Self, SigningKeyRefused> {
         let signing_key = EncodingKey::from_rsa_pem(signing_key_pem.expose().as_bytes())
             .map_err(SigningKeyRefused)?;
@@ -153,9 +155,6 @@ impl TokenSigner {
     }
 
     /// Signs claims.
-    ///
-    /// # Errors
-    /// If signing fails.
     pub(super) fn sign<T: Serialize>(
         &self,
         claims: &T,
@@ -194,7 +193,41 @@ impl TokenSigner {
     }
 }
 
+/// The revoked logins, each until its expiry.
+#[derive(Default)]
+pub(super) struct RevokedSessions(Mutex<HashMap<Uuid, i64>>);
+
+impl RevokedSessions {
+    /// Revokes a login that expires at this time; both times in seconds since 1970.
+    pub(super) fn revoke(&self, session: Uuid, ends_at_seconds: i64, now_seconds: i64) {
+        let mut revoked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        revoked.retain(|_, ends_at_seconds| *ends_at_seconds >= now_seconds);
+        revoked.insert(session, ends_at_seconds);
+    }
+
+    /// Returns whether a login was revoked.
+    pub(super) fn contains(&self, session: Uuid) -> bool {
+        let revoked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        revoked.contains_key(&session)
+    }
+}
+
 /// The value of `token_use` in a refresh token.
 pub(super) const REFRESH_USE: &str = "refresh";
 
 const UUID_CHARACTERS: usize = 36;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_revoked_login_is_stored_until_its_expiry() {
+        let revoked = RevokedSessions::default();
+        let (early, late) = (Uuid::from_u128(1), Uuid::from_u128(2));
+        revoked.revoke(early, 100, 10);
+        assert!(revoked.contains(early) && !revoked.contains(late));
+        revoked.revoke(late, 200, 101);
+        assert!(!revoked.contains(early) && revoked.contains(late));
+    }
+}

@@ -11,7 +11,24 @@ use http_body_util::BodyExt;
 use keywright_core::authorization::Caller;
 use zeroize::Zeroizing;
 
-use crate::{Limits, response::ApiFailure};
+use super::object::{BodyRefused, RequestObject};
+use crate::{
+    Limits,
+    response::{ApiFailure, Endpoint},
+};
+
+/// Receives a JSON body and parses its fields; errors have the status for the endpoint.
+pub(crate) async fn parse_json_body<T>(
+    request: Request,
+    limits: &Limits,
+    endpoint: Endpoint,
+    parse: impl FnOnce(RequestObject<'_>) -> Result<T, BodyRefused>,
+) -> Result<T, ApiFailure> {
+    let body = read_json_body(request, limits).await?;
+    RequestObject::parse(&body)
+        .and_then(parse)
+        .map_err(|refused| ApiFailure::body(&refused, endpoint))
+}
 
 /// Receives a JSON body. Parameters of the media type such as `charset` are ignored, because JSON is UTF-8.
 ///
@@ -26,9 +43,6 @@ pub(crate) async fn read_json_body(
 }
 
 /// Receives an optional JSON body. An empty body counts as absent, whatever its media type.
-///
-/// # Errors
-/// As [`read_json_body`].
 pub(crate) async fn read_optional_json_body(
     request: Request,
     limits: &Limits,

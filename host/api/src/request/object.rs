@@ -1,13 +1,10 @@
 //! Takes the fields of a JSON body by name, with a specific error for each mistake.
 
-use std::collections::BTreeMap;
-
 use keywright_core::{Secret, credential::RequestedParameters};
 use keywright_json::{Checked, DEPTH_MAX, JsonError, RESERVED_KEY_PREFIX};
 use serde::Deserialize;
 use serde_json::Value;
-
-use super::compact;
+use std::collections::BTreeMap;
 
 /// The remaining fields of a JSON object. It borrows the body, so that fields are not copied before they are parsed.
 pub(crate) struct RequestObject<'a> {
@@ -166,9 +163,6 @@ impl<'a> RequestObject<'a> {
     }
 
     /// Takes a field of any type; null is kept.
-    ///
-    /// # Errors
-    /// If the value can't be represented.
     pub(crate) fn take_json(&mut self, member: &'static str) -> Result<Value, BodyRefused> {
         let value = self.take_parsed(member, "JSON")?;
         Ok(value.unwrap_or(Value::Null))
@@ -215,9 +209,6 @@ impl<'a> RequestObject<'a> {
 }
 
 /// Parses a JSON object with any fields. Returns its text without whitespace, otherwise unchanged.
-///
-/// # Errors
-/// As [`RequestObject::parse`].
 pub(crate) fn parse_document(body: &[u8]) -> Result<String, BodyRefused> {
     let document = checked(body)?;
     if document.is_object() {
@@ -248,6 +239,29 @@ impl From<JsonError> for BodyRefused {
 /// Truncates the name of an unknown field for an error message.
 pub(crate) fn truncated_name(name: &str) -> String {
     name.chars().take(FIELD_CHARACTERS_MAX).collect()
+}
+
+/// Removes whitespace between tokens; numbers and strings are unchanged.
+pub(crate) fn compact(json: &str) -> String {
+    let mut text = String::with_capacity(json.len());
+    let mut is_in_string = false;
+    let mut is_escaped = false;
+    for character in json.chars() {
+        if is_in_string {
+            match character {
+                _ if is_escaped => is_escaped = false,
+                '\\' => is_escaped = true,
+                '"' => is_in_string = false,
+                _ => {}
+            }
+        } else if character == '"' {
+            is_in_string = true;
+        } else if matches!(character, ' ' | '\t' | '\n' | '\r') {
+            continue;
+        }
+        text.push(character);
+    }
+    text
 }
 
 /// Maximum length of an unknown field's name in an error message, in characters.
@@ -420,5 +434,17 @@ mod tests {
     fn a_document_keeps_the_order_of_its_fields() {
         let document = parse_document(br#"{"b": 1, "a": {"d": 1, "c": 2.50}}"#).unwrap();
         assert_eq!(document, r#"{"b":1,"a":{"d":1,"c":2.50}}"#);
+    }
+
+    #[test]
+    fn whitespace_is_removed_only_between_tokens() {
+        for (json, compacted) in [
+            (" { \"a b\" :\t[ 1 ,\r\n2 ] } ", r#"{"a b":[1,2]}"#),
+            (r#"{ "a" : " \" \\" }"#, r#"{"a":" \" \\"}"#),
+            (r#"[ "\\" , " ä " ]"#, r#"["\\"," ä "]"#),
+            ("12345678901234567890.10", "12345678901234567890.10"),
+        ] {
+            assert_eq!(compact(json), compacted);
+        }
     }
 }

@@ -15,9 +15,9 @@ use axum::http::{Request, Uri, uri::PathAndQuery};
 pub(crate) fn with_normal_path<B>(mut request: Request<B>) -> Request<B> {
     if let Some(target) = normal_target(request.uri()) {
         let has_no_normal_path = target == nowhere();
-        let asked = std::mem::replace(request.uri_mut(), target);
+        let original = std::mem::replace(request.uri_mut(), target);
         if has_no_normal_path {
-            request.extensions_mut().insert(FormlessTarget(asked));
+            request.extensions_mut().insert(OriginalTarget(original));
         }
     }
     request
@@ -26,7 +26,7 @@ pub(crate) fn with_normal_path<B>(mut request: Request<B>) -> Request<B> {
 /// The original target, in the extensions of a request whose path has no normal form. Only for the audit trail: a decision
 /// based on it would interpret the path differently.
 #[derive(Clone, Debug)]
-pub(crate) struct FormlessTarget(pub(crate) Uri);
+pub(crate) struct OriginalTarget(pub(crate) Uri);
 
 /// Returns the target with a normalized path, or `None` if it is already normal.
 fn normal_target(target: &Uri) -> Option<Uri> {
@@ -243,7 +243,7 @@ mod tests {
         }
 
         #[test]
-        fn how_bytes_are_encoded_makes_no_difference(
+        fn the_encoding_of_bytes_makes_no_difference(
             bytes in prop::collection::vec((any::<u8>(), any::<bool>(), any::<bool>()), 0..40),
         ) {
             let encoded = |may_be_plain: bool| {

@@ -51,9 +51,6 @@ impl QueryParameters {
     }
 
     /// Returns a parameter's value, if it is present.
-    ///
-    /// # Errors
-    /// [`QueryRefused::Repeated`].
     pub(crate) fn text(&self, parameter: &'static str) -> Result<Option<&str>, QueryRefused> {
         let mut found = self
             .pairs
@@ -68,18 +65,12 @@ impl QueryParameters {
     }
 
     /// Returns the value of a required, non-empty parameter.
-    ///
-    /// # Errors
-    /// [`QueryRefused::Missing`], [`QueryRefused::Repeated`].
     pub(crate) fn required(&self, parameter: &'static str) -> Result<&str, QueryRefused> {
         self.filled_text(parameter)?
             .ok_or(QueryRefused::Missing(parameter))
     }
 
     /// Returns a boolean parameter: a word in any case, or a digit. An empty value counts as absent.
-    ///
-    /// # Errors
-    /// [`QueryRefused::Malformed`], [`QueryRefused::Repeated`].
     pub(crate) fn boolean(&self, parameter: &'static str) -> Result<Option<bool>, QueryRefused> {
         let Some(text) = self.filled_text(parameter)? else {
             return Ok(None);
@@ -95,9 +86,6 @@ impl QueryParameters {
     }
 
     /// Returns an integer parameter. An empty value counts as absent.
-    ///
-    /// # Errors
-    /// [`QueryRefused::Malformed`], [`QueryRefused::Repeated`].
     pub(crate) fn integer(&self, parameter: &'static str) -> Result<Option<i64>, QueryRefused> {
         self.filled_text(parameter)?
             .map(str::parse)

@@ -18,7 +18,7 @@ use serde::Serialize;
 
 use crate::{
     request::{BodyRefused, QueryRefused, truncated_name},
-    response::{Endpoint, json},
+    response::json,
 };
 
 /// A failed request: a status and message for the caller, and a cause for the log only.
@@ -140,7 +140,7 @@ impl ApiFailure {
         let error = "the request body needs more memory than is free at present; try again later";
         Self {
             error: error.to_owned(),
-            ..Self::of(failure, Endpoint::Other)
+            ..Self::from(failure)
         }
     }
 
@@ -149,7 +149,7 @@ impl ApiFailure {
         Self {
             retry_after: retry_after(&failure),
             is_expected: is_expected(&failure),
-            ..Self::new(status(&failure, endpoint), words(&failure))
+            ..Self::new(status(&failure, endpoint), message(&failure))
         }
         .caused_by(failure)
     }
@@ -181,6 +181,20 @@ impl ApiFailure {
     }
 }
 
+/// Endpoints whose statuses differ use [`ApiFailure::of`].
+impl From<Failure> for ApiFailure {
+    fn from(failure: Failure) -> Self {
+        Self::of(failure, Endpoint::Other)
+    }
+}
+
+/// Endpoints whose statuses differ use [`ApiFailure::body`].
+impl From<BodyRefused> for ApiFailure {
+    fn from(refused: BodyRefused) -> Self {
+        Self::body(&refused, Endpoint::Other)
+    }
+}
+
 impl From<QueryRefused> for ApiFailure {
     fn from(refused: QueryRefused) -> Self {
         Self::new(StatusCode::BAD_REQUEST, refused.to_string())
@@ -209,6 +223,67 @@ impl IntoResponse for ApiFailure {
             headers.insert(RETRY_AFTER, HeaderValue::from(seconds.unwrap_or(1).max(1)));
         }
         response
+    }
+}
+
+/// The endpoint of a failure, if the status depends on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Endpoint {
+    /// `POST /api/v1/data` for generating.
+    Generate,
+    /// Any other endpoint.
+    Other,
+    /// `POST`, `PUT` and `PATCH` below `/api/v2/permissions`.
+    Permission,
+    /// `POST /api/v1/regenerate`.
+    Regenerate,
+    /// `POST /api/v1/data` for regenerating.
+    RegenerateThroughData,
+    /// `PUT /api/v1/data`.
+    Set,
+}
+
+impl Endpoint {
+    /// Returns the status for an unknown field.
+    fn unknown_field_status(self) -> StatusCode {
+        match self {
+            Self::Generate | Self::RegenerateThroughData => StatusCode::BAD_REQUEST,
+            Self::Other | Self::Permission | Self::Regenerate | Self::Set => {
+                StatusCode::UNPROCESSABLE_ENTITY
+            }
+        }
+    }
+
+    /// Returns the status for missing operations of a permission, or operations that are not an array of strings.
+    fn malformed_operations_status(self) -> StatusCode {
+        match self {
+            Self::Permission => StatusCode::UNPROCESSABLE_ENTITY,
+            Self::Generate
+            | Self::Other
+            | Self::Regenerate
+            | Self::RegenerateThroughData
+            | Self::Set => StatusCode::BAD_REQUEST,
+        }
+    }
+
+    /// Returns the status for an unknown type.
+    fn unknown_type_status(self) -> StatusCode {
+        match self {
+            Self::Set => StatusCode::UNPROCESSABLE_ENTITY,
+            Self::Generate
+            | Self::Other
+            | Self::Permission
+            | Self::Regenerate
+            | Self::RegenerateThroughData => StatusCode::BAD_REQUEST,
+        }
+    }
+
+    /// Returns the status for metadata beyond its limit.
+    fn long_metadata_status(self) -> StatusCode {
+        match self {
+            Self::Regenerate | Self::RegenerateThroughData => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::Generate | Self::Other | Self::Permission | Self::Set => StatusCode::BAD_REQUEST,
+        }
     }
 }
 
@@ -311,13 +386,13 @@ fn plugin_status(failure: &PluginFailure, endpoint: Endpoint) -> StatusCode {
     }
 }
 
-fn words(failure: &Failure) -> String {
+fn message(failure: &Failure) -> String {
     match failure {
         Failure::ValueMemberUnknown(member)
         | Failure::Plugin(PluginFailure::ValueMemberUnknown(member)) => {
             format!("the value has the unknown field {}", truncated_name(member))
         }
-        Failure::NotAllRegenerated { reason, .. } => format!("{failure}: {}", words(reason)),
+        Failure::NotAllRegenerated { reason, .. } => format!("{failure}: {}", message(reason)),
         failure => failure.to_string(),
     }
 }

@@ -1,17 +1,16 @@
 //! Creates responses.
+//!
+//! `json.rs` renders bodies, `failure.rs` maps failures to statuses and bodies, and `held.rs` sends a body while it holds the
+//! request's slot and memory.
 
-mod endpoint;
 mod failure;
 mod held;
 mod json;
-mod version;
 
-pub(crate) use endpoint::Endpoint;
 pub use failure::error_chain;
-pub(crate) use failure::{ApiFailure, FailureBody};
+pub(crate) use failure::{ApiFailure, Endpoint, FailureBody};
 pub use held::{FRAME_BYTES_MAX, Held, HeldBody};
 pub(crate) use json::{
-    JSON_MEDIA_TYPE, LazyList, json, list_bytes, rendered, rendered_list, rendered_versions,
-    rendered_with, timestamp,
+    JSON_MEDIA_TYPE, LazyList, VersionBody, json, list_bytes, rendered, rendered_list,
+    rendered_versions, rendered_with, timestamp,
 };
-pub(crate) use version::VersionBody;

@@ -1,9 +1,13 @@
-//! The audit trail with failing or stalled sinks, and with unfinished requests.
+//! The audit trail with failing or stalled sinks, with unfinished requests, and with deletions by retention.
 
 use std::{
     future::{Future, poll_fn},
+    num::NonZeroU32,
     pin::pin,
-    sync::{Arc, atomic::Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
     task::Poll,
     time::Duration,
 };
@@ -13,11 +17,17 @@ use keywright_api::{
     RequestLimits,
     audit::{AuditFormat, AuditSettings, AuditTrail, OnAuditFailure},
 };
+use keywright_core::{
+    credential::CredentialName,
+    ports::{ExceedingCredential, NotDeleted, RetentionDeletion, RetentionTrail},
+    retention::RetentionLimits,
+};
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 use crate::{
+    fakes::{FixedClock, MemorySink},
     harness::{REQUEST_LIMITS, Service},
-    kept_sink::KeptSink,
 };
 
 const VALUE: &str = r#"{"name":"/a","type":"value","value":"v"}"#;
@@ -34,8 +44,8 @@ pub(crate) fn settings(on_failure: OnAuditFailure) -> AuditSettings {
 }
 
 /// A service with a trail, and its sink.
-fn audited(settings: AuditSettings) -> (Service, Arc<AuditTrail>, KeptSink) {
-    let sink = KeptSink::default();
+fn audited(settings: AuditSettings) -> (Service, Arc<AuditTrail>, MemorySink) {
+    let sink = MemorySink::default();
     let (service, trail) = Service::audited(settings, sink.clone());
     (service, trail, sink)
 }
@@ -296,7 +306,7 @@ async fn with_continue_only_one_request_waits_for_a_stalled_sink() {
 
 #[tokio::test]
 async fn a_request_over_the_limit_is_audited_without_waiting() {
-    let sink = KeptSink::default();
+    let sink = MemorySink::default();
     let limits = RequestLimits {
         requests_max: 0,
         ..REQUEST_LIMITS
@@ -333,15 +343,99 @@ fn a_stalled_sink_does_not_prevent_shutdown() {
 #[tokio::test]
 async fn an_unknown_path_is_audited_as_requested() {
     let (service, _trail, sink) = audited(settings(OnAuditFailure::Refuse));
-    for (asked, expected) in [
+    for (target, expected) in [
         ("/api/v1/data;x", "/api/v1/data;x"),
         ("/info%2f..%2fapi%00", "/info%2f..%2fapi%00"),
         ("/a%zz?name=/a&token=t", "/a%zz?name=/a&not-shown"),
     ] {
-        let answer = service.get(asked).await;
-        assert_eq!(answer.status, StatusCode::NOT_FOUND, "{asked}");
+        let answer = service.get(target).await;
+        assert_eq!(answer.status, StatusCode::NOT_FOUND, "{target}");
         let event = sink.events().pop().unwrap();
         assert_eq!(event["request"], expected);
         assert_eq!(event["action"], "UNKNOWN");
+    }
+}
+
+/// A trail without a service, and its sink.
+fn trail(on_failure: OnAuditFailure) -> (AuditTrail, MemorySink) {
+    let sink = MemorySink::default();
+    let clock = Arc::new(FixedClock(AtomicI64::new(0)));
+    let trail = AuditTrail::start(settings(on_failure), Box::new(sink.clone()), clock);
+    (trail.unwrap(), sink)
+}
+
+fn outcomes(sink: &MemorySink) -> Vec<(u64, Option<String>)> {
+    let outcomes = sink.events().into_iter().map(|event| {
+        let reason = event["request_details"]["not_deleted"].as_str();
+        (event["status"].as_u64().unwrap(), reason.map(str::to_owned))
+    });
+    outcomes.collect()
+}
+
+#[tokio::test]
+async fn an_undone_deletion_has_an_event_with_the_reason() {
+    let (trail, sink) = trail(OnAuditFailure::Refuse);
+    let credential = credential();
+    let version_ids = [Uuid::from_u128(7)];
+    let deletion = deletion(&credential, &version_ids);
+    trail.announce(&deletion).await.unwrap();
+    trail.take_back(&deletion, NotDeleted::Changed);
+    trail.take_back(&deletion, NotDeleted::Unconfirmed);
+    trail.close().await;
+    let expected = [
+        (200, None),
+        (
+            409,
+            Some(String::from(
+                "the version is still needed or was already deleted",
+            )),
+        ),
+        (503, Some(String::from("the database did not confirm it"))),
+    ];
+    assert_eq!(outcomes(&sink), expected);
+    let version = Value::String(version_ids[0].to_string());
+    assert!(
+        sink.events()
+            .iter()
+            .all(|event| event["version_id"] == version)
+    );
+}
+
+#[tokio::test]
+async fn a_late_audit_event_prevents_the_deletion() {
+    for on_failure in [OnAuditFailure::Refuse, OnAuditFailure::Continue] {
+        let (trail, sink) = trail(on_failure);
+        let credential = credential();
+        let version_ids = [Uuid::from_u128(7)];
+        let deletion = deletion(&credential, &version_ids);
+        sink.break_after(0);
+        for _ in 0..3 {
+            assert!(trail.announce(&deletion).await.is_err());
+        }
+        sink.repair();
+        trail.announce(&deletion).await.unwrap();
+        trail.close().await;
+        let late = Some(String::from("the audit trail could not be written in time"));
+        assert_eq!(outcomes(&sink), [(200, None), (503, late), (200, None)]);
+    }
+}
+
+fn credential() -> ExceedingCredential {
+    ExceedingCredential {
+        id: Uuid::from_u128(1),
+        name: CredentialName::parse("/a").unwrap(),
+    }
+}
+
+fn deletion<'a>(
+    credential: &'a ExceedingCredential,
+    version_ids: &'a [Uuid],
+) -> RetentionDeletion<'a> {
+    RetentionDeletion {
+        run_id: Uuid::from_u128(2),
+        credential,
+        policy_path: "/a",
+        limits: RetentionLimits::new(NonZeroU32::new(1), None).unwrap(),
+        version_ids,
     }
 }

@@ -21,15 +21,15 @@ use tokio::{
 
 use crate::{
     audit::{begin, members, settings},
+    fakes::MemorySink,
     harness::Service,
-    kept_sink::KeptSink,
 };
 
 const GET: &str = "/api/v1/data?name=/a";
 
 /// A service with a trail, and its sink.
-fn audited(settings: AuditSettings) -> (Arc<Service>, Arc<AuditTrail>, KeptSink) {
-    let sink = KeptSink::prompt();
+fn audited(settings: AuditSettings) -> (Arc<Service>, Arc<AuditTrail>, MemorySink) {
+    let sink = MemorySink::prompt();
     let (service, trail) = Service::audited(settings, sink.clone());
     (Arc::new(service), trail, sink)
 }
@@ -41,7 +41,7 @@ fn spawn_get(service: &Arc<Service>) -> tokio::task::JoinHandle<StatusCode> {
 }
 
 /// Waits until this many appends to a sink have started.
-async fn until_begun(sink: &KeptSink, appends: usize) {
+async fn until_begun(sink: &MemorySink, appends: usize) {
     while sink.begun() < appends {
         sleep(POLL).await;
     }

@@ -1,12 +1,16 @@
-//! `/api/v1/certificates`: cases that cannot be provoked or observed from outside.
+//! Certificates, and CAs that get another version while they sign: cases that cannot be provoked or observed from outside.
+
+use std::sync::atomic::Ordering;
 
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::harness::{Answer, Service, good_claims, trusted_key};
+use crate::{
+    credentials::{DATA, check},
+    harness::{Answer, Service, good_claims, trusted_key},
+};
 
 const CERTIFICATES: &str = "/api/v1/certificates";
-const DATA: &str = "/api/v1/data";
 
 #[tokio::test]
 async fn both_ca_versions_are_stored_with_certificates_in_rotation() {
@@ -120,8 +124,8 @@ async fn a_recreated_credential_gets_no_version_of_the_old_one() {
     let service = Service::new();
     let generate = json!({"name": "/c", "type": "certificate", "parameters": {"duration": 9}});
     assert_status(&service.send_json("POST", DATA, &generate).await, 200);
-    let is_anew = &service.memory.is_anew_before_append;
-    is_anew.store(true, std::sync::atomic::Ordering::SeqCst);
+    let is_recreated = &service.memory.is_recreated_before_append;
+    is_recreated.store(true, std::sync::atomic::Ordering::SeqCst);
     let new = json!({"value": {"certificate": "x"}});
     for (below, body) in [("regenerate", json!({})), ("versions", new)] {
         let id = service.memory.credential_id("/c");
@@ -269,4 +273,79 @@ async fn reading_a_ca_does_not_read_what_it_signed() {
         .await;
     assert_eq!(answer.status, 403, "{}", answer.text);
     assert_eq!(service.memory.reads(), reads);
+}
+
+/// Requests for which one version of a CA signs, or that return the signing version.
+fn requests(leaf_id: &str) -> [(&'static str, String, Value); 6] {
+    let certificate = json!({"certificate": "x", "ca_name": "/root"});
+    [
+        (
+            "POST",
+            DATA.to_owned(),
+            json!({"name": "/leaf", "type": "certificate", "mode": "overwrite", "parameters": {"ca": "/root"}}),
+        ),
+        (
+            "POST",
+            DATA.to_owned(),
+            json!({"name": "/leaf", "type": "certificate", "mode": "converge", "parameters": {"ca": "/root", "duration": 9}}),
+        ),
+        (
+            "POST",
+            "/api/v1/regenerate".to_owned(),
+            json!({"name": "/leaf"}),
+        ),
+        (
+            "POST",
+            format!("/api/v1/certificates/{leaf_id}/regenerate"),
+            json!({}),
+        ),
+        (
+            "POST",
+            format!("/api/v1/certificates/{leaf_id}/versions"),
+            json!({"value": certificate}),
+        ),
+        (
+            "PUT",
+            DATA.to_owned(),
+            json!({"name": "/leaf", "type": "certificate", "value": certificate}),
+        ),
+    ]
+}
+
+async fn service_with_leaf() -> (Service, String) {
+    let service = Service::new();
+    service.memory.store_signed("/root", "/root");
+    let generate = json!({"name": "/leaf", "type": "certificate", "parameters": {"ca": "/root"}});
+    check(&service, "POST", DATA, generate, 200).await;
+    let id = service.memory.credential_id("/leaf").to_string();
+    (service, id)
+}
+
+#[tokio::test]
+async fn values_are_regenerated_with_the_current_signing_version() {
+    let (service, id) = service_with_leaf().await;
+    for (method, path, body) in requests(&id) {
+        let root = service.memory.newest_id("/root");
+        let count = service.memory.count();
+        let replaced = &service.memory.root_replaced_before_append;
+        replaced.store(1, Ordering::SeqCst);
+        check(&service, method, &path, body.clone(), 200).await;
+        let newest_root = service.memory.newest_id("/root");
+        assert_ne!(newest_root, root);
+        let issuer = service.memory.newest_issuer("/leaf");
+        assert_eq!(issuer, Some(newest_root), "{method} {path} {body}");
+        assert_eq!(service.memory.count(), count + 2);
+    }
+}
+
+#[tokio::test]
+async fn a_constantly_changing_ca_is_a_retryable_error() {
+    let (service, id) = service_with_leaf().await;
+    let replaced = &service.memory.root_replaced_before_append;
+    replaced.store(usize::MAX, Ordering::SeqCst);
+    for (method, path, body) in requests(&id) {
+        let leaf = service.memory.newest_id("/leaf");
+        check(&service, method, &path, body, 503).await;
+        assert_eq!(service.memory.newest_id("/leaf"), leaf);
+    }
 }

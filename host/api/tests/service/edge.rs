@@ -1,31 +1,23 @@
-//! The handling of all requests: routing, media types, limits, headers, errors.
+//! The handling of all requests: headers, limits, memory, errors.
 
-use std::{future::poll_fn, pin::pin, sync::atomic::Ordering, time::Duration};
+use std::{
+    convert::Infallible,
+    future::poll_fn,
+    pin::pin,
+    sync::{atomic::Ordering, mpsc::channel},
+    time::Duration,
+};
 
-use axum::http::StatusCode;
+use axum::{
+    body::{Body, Bytes},
+    http::{Request, StatusCode},
+};
+use futures_util::{FutureExt, StreamExt, stream};
 use keywright_api::Limits;
 use serde_json::json;
+use tokio::{runtime::Builder, task::spawn_blocking};
 
-use crate::harness::{ISSUER, LIMITS, NOW_SECONDS, Service};
-
-#[tokio::test]
-async fn open_paths_need_no_token() {
-    let service = Service::new();
-    let info = service.get_as("/info", None).await;
-    assert_eq!(
-        info.text,
-        format!(r#"{{"auth-server":{{"url":"{ISSUER}"}},"app":{{"name":"Keywright"}}}}"#)
-    );
-    let health = service.get_as("/health", None).await;
-    assert_eq!(
-        (health.status, health.text.as_str()),
-        (StatusCode::OK, r#"{"status":"UP"}"#)
-    );
-    assert_eq!(
-        service.get("/version").await.text,
-        r#"{"version":"2.15.0"}"#
-    );
-}
+use crate::harness::{LIMITS, NOW_SECONDS, Service};
 
 #[tokio::test]
 async fn without_its_database_the_server_reports_down() {
@@ -62,109 +54,6 @@ async fn every_response_has_a_media_type_and_a_unique_id() {
 }
 
 #[tokio::test]
-async fn a_wrong_method_is_not_found_with_an_empty_body() {
-    let service = Service::new();
-    for (method, path) in [
-        ("PATCH", "/api/v1/data"),
-        ("OPTIONS", "/api/v1/data"),
-        ("POST", "/api/v1/data/7c3b2d1e-0000-4000-8000-000000000000"),
-        ("GET", "/api/v1/regenerate"),
-        ("DELETE", "/api/v1/interpolate"),
-        ("POST", "/version"),
-        ("POST", "/info"),
-        ("PUT", "/health/"),
-    ] {
-        let answer = service.send(method, path, "{}").await;
-        assert_eq!(answer.status, StatusCode::NOT_FOUND, "{method} {path}");
-        assert_eq!(answer.text, "", "{method} {path}");
-    }
-    let headers = [("content-type", "application/json".to_owned())];
-    let answer = service
-        .send_with("PATCH", "/api/v1/data", &headers, "")
-        .await;
-    assert_eq!(answer.status, StatusCode::UNAUTHORIZED);
-}
-
-#[tokio::test]
-async fn an_unknown_path_is_not_found_with_an_error() {
-    let service = Service::new();
-    for path in ["/", "/api", "/api/v1", "/api/v1/dat", "/api/v1/data/a/b"] {
-        let answer = service.get(path).await;
-        assert_eq!(answer.status, StatusCode::NOT_FOUND, "{path}");
-        assert!(!answer.error().is_empty());
-    }
-}
-
-#[tokio::test]
-async fn trailing_slashes_make_no_difference() {
-    let service = Service::new();
-    for path in [
-        "/version/",
-        "/version//",
-        "/info/",
-        "/health/",
-        "/identity/info/",
-    ] {
-        assert_eq!(service.get(path).await.status, StatusCode::OK, "{path}");
-    }
-    let found = service.get("/api/v1/data/?path=").await;
-    assert_eq!(found.text, r#"{"credentials":[]}"#);
-}
-
-#[tokio::test]
-async fn head_responds_like_get_without_a_body() {
-    let service = Service::new();
-    let answer = service.send("HEAD", "/version", "").await;
-    assert_eq!((answer.status, answer.text.as_str()), (StatusCode::OK, ""));
-    let answer = service.send("HEAD", "/api/v1/data?name=absent", "").await;
-    assert_eq!(answer.status, StatusCode::NOT_FOUND);
-}
-
-#[tokio::test]
-async fn bodies_must_be_json_and_objects() {
-    let service = Service::new();
-    let token = service.get("/version").await;
-    assert_eq!(token.status, StatusCode::OK);
-    for (method, path) in [
-        ("PUT", "/api/v1/data"),
-        ("POST", "/api/v1/data"),
-        ("POST", "/api/v1/regenerate"),
-        ("POST", "/api/v1/interpolate"),
-    ] {
-        for body in ["", "[]", "null", "\"a\"", "{", "{\"a\":1,\"a\":1}"] {
-            let answer = service.send(method, path, body).await;
-            assert_eq!(
-                answer.status,
-                StatusCode::BAD_REQUEST,
-                "{method} {path} {body}"
-            );
-            assert!(!answer.error().is_empty());
-        }
-    }
-}
-
-#[tokio::test]
-async fn another_media_type_is_refused() {
-    let service = Service::new();
-    let authorization = crate::harness::trusted_key().sign(&crate::harness::good_claims());
-    let body = json!({"name": "a", "type": "value", "value": "b"}).to_string();
-    for (content_type, status) in [
-        (None, 400),
-        (Some("text/plain"), 400),
-        (Some("application/x-www-form-urlencoded"), 400),
-        (Some("application/json"), 200),
-        (Some("application/json; charset=utf-8"), 200),
-    ] {
-        let mut headers = vec![("authorization", format!("Bearer {authorization}"))];
-        headers.extend(content_type.map(|content_type| ("content-type", content_type.to_owned())));
-        let answer = service
-            .send_with("PUT", "/api/v1/data", &headers, body.clone())
-            .await;
-        assert_eq!(answer.status.as_u16(), status, "{content_type:?}");
-    }
-}
-
-#[tokio::test]
 async fn a_body_beyond_the_limit_is_refused() {
     let limits = Limits {
         body_bytes_max: 200,
@@ -190,26 +79,6 @@ async fn a_panic_results_in_an_error_without_details() {
     assert_eq!(answer.status, StatusCode::INTERNAL_SERVER_ERROR);
     assert!(!answer.error().contains("canary"));
     assert!(answer.headers.contains_key("x-request-id"));
-}
-
-#[tokio::test]
-async fn interpolation_resolves_references_and_keeps_the_order() {
-    let service = Service::new();
-    let set = json!({"name": "/c", "type": "json", "value": {"z": 1, "a": 2}});
-    service.send_json("PUT", "/api/v1/data", &set).await;
-    let body = r#"{"z":1,"a":[{"credentials":{"ref":"c"},"kept":true}],"b":{}}"#;
-    let answer = service.send("POST", "/api/v1/interpolate", body).await;
-    assert_eq!(
-        answer.text,
-        r#"{"z":1,"a":[{"credentials":{"z":1,"a":2},"kept":true}],"b":{}}"#
-    );
-    let body = r#"{"a":[{"credentials":{"ref":"absent"}}]}"#;
-    let answer = service.send("POST", "/api/v1/interpolate", body).await;
-    assert_eq!(answer.status, StatusCode::NOT_FOUND);
-    assert_eq!(
-        service.send("POST", "/api/v1/interpolate", "{}").await.text,
-        "{}"
-    );
 }
 
 #[tokio::test]
@@ -256,3 +125,109 @@ async fn a_clock_before_1970_is_503_and_no_panic() {
         assert_eq!(health.status, StatusCode::OK);
     }
 }
+
+#[tokio::test]
+async fn a_list_past_the_limit_is_refused_and_a_part_of_it_is_not() {
+    let service = Service::new();
+    for number in 0..LISTED {
+        let folder = if number == 0 { "few" } else { "many" };
+        let name = format!("/{folder}/{number:0>190}");
+        service.memory.store_signed(&name, &name);
+    }
+    for path in [
+        "/api/v1/data?path=",
+        "/api/v1/data?name-like=",
+        "/api/v1/data?path=/many&expires-within-days=1",
+        "/api/v1/data?path=/many&expires-within-days=1&effective=true",
+        "/api/v1/certificates",
+    ] {
+        let answer = service.get(path).await;
+        assert_eq!(answer.status, StatusCode::PAYLOAD_TOO_LARGE, "{path}");
+        assert!(answer.error().contains("1048576 bytes"), "{path}");
+    }
+    let part = service.get("/api/v1/data?path=/few").await;
+    assert_eq!(part.status, StatusCode::OK);
+}
+
+#[test]
+fn large_lists_are_rendered_on_threads_for_blocking_work() {
+    let service = Service::new();
+    for number in 0..1_025 {
+        let folder = if number == 0 { "few" } else { "many" };
+        let name = format!("/{folder}/{number}");
+        service.memory.store_signed(&name, &name);
+    }
+    let mut runtime = Builder::new_current_thread();
+    let runtime = runtime.max_blocking_threads(1).build().unwrap();
+    runtime.block_on(async {
+        let (end, ended) = channel::<()>();
+        let _occupied = spawn_blocking(move || ended.recv());
+        let is_done_at_once = |path| service.get(path).now_or_never().is_some();
+        assert!(is_done_at_once("/api/v1/data?path=/few"));
+        for path in [
+            "/api/v1/data?path=",
+            "/api/v1/data?path=&expires-within-days=1&effective=true",
+            "/api/v1/certificates",
+        ] {
+            assert!(!is_done_at_once(path), "{path}");
+        }
+        drop(end);
+    });
+}
+
+#[tokio::test]
+async fn versions_past_the_limit_are_refused_and_fewer_are_not() {
+    let service = Service::new();
+    let value = "v".repeat(60_000);
+    for _ in 0..20 {
+        let body = json!({"name": "/large", "type": "value", "value": value});
+        let set = service.send_json("PUT", "/api/v1/data", &body).await;
+        assert_eq!(set.status, StatusCode::OK);
+    }
+    for path in [
+        "/api/v1/data?name=/large",
+        "/api/v1/data?name=/large&versions=18",
+    ] {
+        let answer = service.get(path).await;
+        assert_eq!(answer.status, StatusCode::PAYLOAD_TOO_LARGE, "{path}");
+        assert!(answer.error().contains("versions="), "{}", answer.error());
+    }
+    for count in [17, 16, 1, 17] {
+        let path = format!("/api/v1/data?name=/large&versions={count}");
+        let answer = service.get(&path).await;
+        assert_eq!(answer.status, StatusCode::OK, "{path}");
+        assert_eq!(answer.json()["data"].as_array().unwrap().len(), count);
+    }
+}
+
+#[tokio::test]
+async fn large_request_bodies_share_the_memory_of_responses_and_small_ones_do_not() {
+    let service = Service::new();
+    let arrived = Bytes::from(vec![b' '; 600_000]);
+    let body = stream::iter([Ok::<_, Infallible>(arrived)]).chain(stream::pending());
+    let request = Request::put("/api/v1/data")
+        .header("host", "localhost")
+        .header("authorization", service.token())
+        .header("content-type", "application/json")
+        .body(Body::from_stream(body))
+        .unwrap();
+    let pipeline = service.pipeline();
+    let mut incomplete = Box::pin(pipeline.respond(None, request));
+    assert!((&mut incomplete).now_or_never().is_none());
+
+    let body = json!({"name": "/a", "type": "value", "value": "v"}).to_string();
+    let text = |bytes| body.clone() + &" ".repeat(bytes - body.len());
+    let large = service.send("PUT", "/api/v1/data", text(500_000)).await;
+    assert_eq!(large.status, StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(large.headers["retry-after"], "1");
+    assert!(large.error().contains("request body"), "{}", large.error());
+    let small = service.send("PUT", "/api/v1/data", text(128 * 1024)).await;
+    assert_eq!(small.status, StatusCode::OK);
+
+    drop(incomplete);
+    let large = service.send("PUT", "/api/v1/data", text(500_000)).await;
+    assert_eq!(large.status, StatusCode::OK);
+}
+
+/// More than the maximum size of a response.
+const LISTED: usize = 4_500;

@@ -1,8 +1,9 @@
-//! Minimal implementations of ports.
+//! Minimal implementations of ports, and an audit sink in memory that can fail or block.
 
 use std::{
+    io::{self, ErrorKind},
     sync::{
-        Arc,
+        Arc, Condvar, Mutex,
         atomic::{AtomicI64, Ordering},
     },
     time::Duration,
@@ -10,6 +11,7 @@ use std::{
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
+use keywright_api::audit::{AppendFailed, AuditSink};
 use keywright_core::{
     Secret,
     certificate::{CertificateFacts, IssuanceFacts, IssuanceRules, SigningUsages},
@@ -26,9 +28,9 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 /// A clock that only changes when it is set.
-pub(crate) struct StandingClock(pub(crate) AtomicI64);
+pub(crate) struct FixedClock(pub(crate) AtomicI64);
 
-impl Clock for StandingClock {
+impl Clock for FixedClock {
     fn now(&self) -> DateTime<Utc> {
         DateTime::from_timestamp(self.0.load(Ordering::SeqCst), 0).unwrap()
     }
@@ -360,5 +362,115 @@ impl Resolver for FixedResolver {
                 name: binding["credentials"]["ref"].as_str().unwrap().to_owned(),
             })
             .collect())
+    }
+}
+
+/// An audit sink whose clones share their state.
+#[derive(Clone, Default)]
+pub(crate) struct MemorySink {
+    shared: Arc<SharedSink>,
+    is_prompt: bool,
+}
+
+#[derive(Default)]
+struct SharedSink {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    lines: Vec<u8>,
+    appends: usize,
+    begun: usize,
+    is_held: bool,
+    /// The number of bytes that can still be written; `None` if unlimited.
+    room: Option<usize>,
+}
+
+impl MemorySink {
+    /// A sink that requests write to themselves.
+    pub(crate) fn prompt() -> Self {
+        Self {
+            is_prompt: true,
+            ..Self::default()
+        }
+    }
+
+    /// The events that were written, oldest first.
+    pub(crate) fn events(&self) -> Vec<Value> {
+        let lines = self.shared.state.lock().unwrap().lines.clone();
+        let lines = String::from_utf8(lines).unwrap();
+        assert!(lines.is_empty() || lines.ends_with('\n'));
+        lines
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    }
+
+    /// The number of writes.
+    pub(crate) fn appends(&self) -> usize {
+        self.shared.state.lock().unwrap().appends
+    }
+
+    /// The number of started writes.
+    pub(crate) fn begun(&self) -> usize {
+        self.shared.state.lock().unwrap().begun
+    }
+
+    /// Makes writes fail after this many bytes.
+    pub(crate) fn break_after(&self, bytes: usize) {
+        self.shared.state.lock().unwrap().room = Some(bytes);
+    }
+
+    /// Makes all writes succeed again.
+    pub(crate) fn repair(&self) {
+        self.shared.state.lock().unwrap().room = None;
+    }
+
+    /// Blocks writers until [`MemorySink::release`].
+    pub(crate) fn hold(&self) {
+        self.shared.state.lock().unwrap().is_held = true;
+    }
+
+    /// Releases blocked writers.
+    pub(crate) fn release(&self) {
+        self.shared.state.lock().unwrap().is_held = false;
+        self.shared.changed.notify_all();
+    }
+}
+
+impl AuditSink for MemorySink {
+    fn append(&mut self, lines: &[u8]) -> Result<(), AppendFailed> {
+        let mut state = self.shared.state.lock().unwrap();
+        state.begun += 1;
+        let mut state = self
+            .shared
+            .changed
+            .wait_while(state, |state| state.is_held)
+            .unwrap();
+        let room = state.room.unwrap_or(lines.len()).min(lines.len());
+        let whole = lines[..room]
+            .iter()
+            .rposition(|byte| *byte == b'\n')
+            .map_or(0, |end| end + 1);
+        state.lines.extend_from_slice(&lines[..whole]);
+        if state.room.is_some() {
+            return Err(AppendFailed {
+                bytes_written: whole,
+                cause: ErrorKind::StorageFull.into(),
+            });
+        }
+        state.appends += usize::from(!lines.is_empty());
+        Ok(())
+    }
+
+    fn reopen(&mut self) -> io::Result<()> {
+        self.repair();
+        Ok(())
+    }
+
+    fn is_prompt(&self) -> bool {
+        self.is_prompt
     }
 }

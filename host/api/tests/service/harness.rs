@@ -40,13 +40,11 @@ use uuid::Uuid;
 
 use crate::{
     fakes::{
-        CredulousCertificates, EchoGenerators, FixedResolvers, OpenSealer, RandomIdentifiers,
-        StandingClock,
+        CredulousCertificates, EchoGenerators, FixedClock, FixedResolvers, MemorySink, OpenSealer,
+        RandomIdentifiers,
     },
-    kept_sink::KeptSink,
     memory::Memory,
-    permissions_in_memory::PermissionsInMemory,
-    reads_in_memory::ReadsInMemory,
+    permissions_in_memory::{PermissionsInMemory, ReadsInMemory},
 };
 
 pub(crate) const ISSUER: &str = "https://localhost/identity";
@@ -144,7 +142,7 @@ pub(crate) struct Service {
     token: String,
     pub(crate) memory: Arc<Memory>,
     pub(crate) permissions: Arc<PermissionsInMemory>,
-    pub(crate) clock: Arc<StandingClock>,
+    pub(crate) clock: Arc<FixedClock>,
 }
 
 pub(crate) struct Answer {
@@ -184,7 +182,7 @@ impl Service {
     }
 
     /// A service with an audit trail, and the trail.
-    pub(crate) fn audited(settings: AuditSettings, sink: KeptSink) -> (Self, Arc<AuditTrail>) {
+    pub(crate) fn audited(settings: AuditSettings, sink: MemorySink) -> (Self, Arc<AuditTrail>) {
         Self::audited_within(REQUEST_LIMITS, settings, sink)
     }
 
@@ -192,7 +190,7 @@ impl Service {
     pub(crate) fn audited_within(
         request_limits: RequestLimits,
         settings: AuditSettings,
-        sink: KeptSink,
+        sink: MemorySink,
     ) -> (Self, Arc<AuditTrail>) {
         let (clock, verifier) = clock_and_verifier();
         let trail = AuditTrail::start(settings, Box::new(sink), Arc::clone(&clock) as _).unwrap();
@@ -216,7 +214,7 @@ impl Service {
 
     /// A service that fetches keys from this provider.
     pub(crate) fn with_identity_provider(provider: HttpsIdentityProvider) -> Self {
-        let clock = Arc::new(StandingClock(AtomicI64::new(NOW_SECONDS)));
+        let clock = Arc::new(FixedClock(AtomicI64::new(NOW_SECONDS)));
         let verifier = TokenVerifier::with_identity_provider(
             provider,
             KEY_PACE,
@@ -231,7 +229,7 @@ impl Service {
         resolver: Option<()>,
         limits: Limits,
         token_verifier: TokenVerifier,
-        clock: Arc<StandingClock>,
+        clock: Arc<FixedClock>,
         certificate_settings: CertificateSettings,
         audited: Option<(Arc<AuditTrail>, RequestLimits)>,
     ) -> Self {
@@ -353,8 +351,8 @@ impl Service {
 }
 
 /// A fixed clock at the initial time, and a token verifier with it and the trusted key.
-fn clock_and_verifier() -> (Arc<StandingClock>, TokenVerifier) {
-    let clock = Arc::new(StandingClock(AtomicI64::new(NOW_SECONDS)));
+fn clock_and_verifier() -> (Arc<FixedClock>, TokenVerifier) {
+    let clock = Arc::new(FixedClock(AtomicI64::new(NOW_SECONDS)));
     let key = StaticKey {
         public_key_pem: &trusted_key().public_pem,
         issuer: ISSUER,

@@ -8,23 +8,17 @@
 
 mod audit;
 mod audit_by_requests;
+mod bulk_regenerate;
 mod certificates;
 mod credentials;
 mod edge;
 mod fakes;
 mod harness;
 mod identity;
-mod identity_provider;
-mod kept_sink;
-mod logs;
-mod management;
 mod memory;
+mod monitoring;
 mod paths;
 mod permissions;
 mod permissions_in_memory;
-mod read_only;
-mod reads_in_memory;
-mod response_memory;
-mod retention;
 mod routes;
 mod tokens;

@@ -1,12 +1,13 @@
 //! A repository in memory.
 
-mod encryption_keys;
-mod given;
 mod rows;
 
-use std::sync::{
-    Mutex,
-    atomic::{AtomicBool, AtomicUsize, Ordering},
+use std::{
+    collections::HashMap,
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
 };
 
 use async_trait::async_trait;
@@ -19,9 +20,9 @@ use keywright_core::{
     },
     ports::{
         Additions, AllAppended, AppendCondition, Appended, CredentialKey, CredentialRepository,
-        EXPIRY_MOMENTS, NewVersion, NewestSize, ReadVersions, Receive, RepositoryFailure,
-        SignedName, SignedTypes, TransitionalMoved, TransitionalVersion, VersionDeleted,
-        VersionSelection, VersionsSize,
+        EXPIRY_MOMENTS, EncryptionKeyRepository, NewVersion, NewestSize, ReadVersions, Receive,
+        RepositoryFailure, SignedName, SignedTypes, TransitionalMoved, TransitionalVersion,
+        VersionDeleted, VersionSelection, VersionsSize,
     },
 };
 use rows::{ciphertext_bytes, selected, signed_by, signed_name, stored};
@@ -37,7 +38,7 @@ pub(crate) struct Memory {
     /// Whether adding many versions always conflicts with other writers.
     pub(crate) is_contended: AtomicBool,
     /// Whether a credential is deleted and recreated just before a version is added to it.
-    pub(crate) is_anew_before_append: AtomicBool,
+    pub(crate) is_recreated_before_append: AtomicBool,
     /// Whether everything is deleted just before a version is added.
     pub(crate) is_deleted_before_append: AtomicBool,
     /// How many more times `/root` gets another version just before a version is added.
@@ -180,7 +181,7 @@ impl CredentialRepository for Memory {
         condition: AppendCondition,
         unchanged: &[ReadVersions],
     ) -> Result<Appended, RepositoryFailure> {
-        if self.is_anew_before_append.load(Ordering::SeqCst) {
+        if self.is_recreated_before_append.load(Ordering::SeqCst) {
             let new_id = Uuid::new_v4();
             for stored in self.versions.lock().unwrap().iter_mut() {
                 stored.credential_id = new_id;
@@ -390,5 +391,20 @@ impl CredentialRepository for Memory {
         self.pings.fetch_add(1, Ordering::SeqCst);
         tokio::task::yield_now().await;
         self.answering().map(|_| ())
+    }
+}
+
+#[async_trait]
+impl EncryptionKeyRepository for Memory {
+    async fn encryptions_by_key(&self) -> Result<Vec<(Uuid, u64)>, RepositoryFailure> {
+        Ok(Vec::new())
+    }
+
+    async fn versions_by_key(&self) -> Result<Vec<(Uuid, u64)>, RepositoryFailure> {
+        let mut versions: HashMap<Uuid, u64> = HashMap::new();
+        for stored in self.newest_first()? {
+            *versions.entry(stored.envelope.key_id).or_default() += 1;
+        }
+        Ok(versions.into_iter().collect())
     }
 }

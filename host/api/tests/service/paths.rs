@@ -111,7 +111,7 @@ const METHODS: [Method; 7] = [
 
 #[test]
 fn each_spelling_of_a_path_gets_the_same_response() {
-    let asked = Asked::new();
+    let client = Client::new();
     let paths: Vec<_> = GUARDED.into_iter().chain(OPEN).collect();
     let spellings = (select(paths), prop::collection::vec(any::<u8>(), 256))
         .prop_map(|(path, choices): (&str, Vec<u8>)| (path, spelled(path, &choices)));
@@ -119,11 +119,11 @@ fn each_spelling_of_a_path_gets_the_same_response() {
         &(spellings, select(&METHODS[..])),
         |((plain, spelled), method)| {
             for has_token in [false, true] {
-                let expected = asked.answer(&method, plain, has_token);
-                prop_assert_eq!(asked.answer(&method, &spelled, has_token), expected);
+                let expected = client.answer(&method, plain, has_token);
+                prop_assert_eq!(client.answer(&method, &spelled, has_token), expected);
             }
             if GUARDED.contains(&plain) {
-                let (status, _) = asked.answer(&method, &spelled, false);
+                let (status, _) = client.answer(&method, &spelled, false);
                 prop_assert_eq!(status, StatusCode::UNAUTHORIZED);
             }
             Ok(())
@@ -133,7 +133,7 @@ fn each_spelling_of_a_path_gets_the_same_response() {
 
 #[test]
 fn without_a_token_only_open_paths_are_reached() {
-    let asked = Asked::new();
+    let client = Client::new();
     // A HEAD response has no body to distinguish it from others.
     let methods: Vec<_> = METHODS
         .into_iter()
@@ -142,13 +142,13 @@ fn without_a_token_only_open_paths_are_reached() {
     let open: HashMap<_, Vec<_>> = methods
         .iter()
         .map(|method| {
-            let answers = OPEN.map(|path| asked.answer(method, path, false));
+            let answers = OPEN.map(|path| client.answer(method, path, false));
             (method.clone(), answers.into())
         })
         .collect();
     check(&(mutilated(), select(methods)), |(target, method)| {
         if target.parse::<Uri>().is_ok() {
-            let answer = asked.answer(&method, &target, false);
+            let answer = client.answer(&method, &target, false);
             let is_refused = answer.0 == StatusCode::UNAUTHORIZED;
             prop_assert!(is_refused || open[&method].contains(&answer), "{answer:?}");
         }
@@ -158,16 +158,16 @@ fn without_a_token_only_open_paths_are_reached() {
 
 #[test]
 fn with_a_token_a_target_is_known_or_not_found() {
-    let asked = Asked::new();
+    let client = Client::new();
     let known: Vec<_> = GUARDED
         .into_iter()
         .chain(OPEN)
         .chain(["/api/v1/data", "/api/v1/data?"])
-        .map(|path| asked.answer(&Method::GET, path, true))
+        .map(|path| client.answer(&Method::GET, path, true))
         .collect();
     check(&mutilated(), |target| {
         if target.parse::<Uri>().is_ok() {
-            let answer = asked.answer(&Method::GET, &target, true);
+            let answer = client.answer(&Method::GET, &target, true);
             prop_assert!(known.contains(&answer), "{answer:?}");
         }
         Ok(())
@@ -175,12 +175,12 @@ fn with_a_token_a_target_is_known_or_not_found() {
 }
 
 /// A service and its responses.
-struct Asked {
+struct Client {
     service: Service,
     runtime: Runtime,
 }
 
-impl Asked {
+impl Client {
     fn new() -> Self {
         Self {
             service: Service::new(),

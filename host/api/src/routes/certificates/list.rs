@@ -7,34 +7,24 @@ use keywright_core::{
     authorization::Caller,
     certificate::SerialNumber,
     credential::{CertificateSummary, CredentialName, IssuedCredential, ListedVersion, LookupName},
+    permission::Operation::Read,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
 use uuid::Uuid;
 
-use super::failed;
 use crate::{
     Api,
     audit::actions,
-    description::{Described, Parameter, Tag},
-    request::{QueryParameters, QueryRefused},
+    description::{Description, Parameter, Tag},
+    request::QueryParameters,
     response::{ApiFailure, LazyList, list_bytes, rendered, rendered_list, timestamp},
+    route::{Access::Permission, Route, route},
 };
 
-/// The name of the requested certificate, or `None` for all.
-struct ListRequest {
-    name: Option<LookupName>,
-}
-
-impl ListRequest {
-    fn read(query: &QueryParameters) -> Result<Self, QueryRefused> {
-        let name = match query.text("name")? {
-            Some(_) => Some(LookupName::new(query.required("name")?)),
-            None => None,
-        };
-        Ok(Self { name })
-    }
+pub(crate) fn route() -> Route {
+    route!(GET "/api/v1/certificates", Permission(Read), "GET_ALL_CERTIFICATES", handler, describe)
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -156,9 +146,8 @@ impl ListedBody {
     }
 }
 
-/// Describes the operation.
-pub(crate) fn describe() -> Described {
-    Described::new("listCertificates", Tag::Certificates, "Lists certificates and their versions, without keys")
+fn describe() -> Description {
+    Description::new("listCertificates", Tag::Certificates, "Lists certificates and their versions, without keys")
         .parameter(Parameter::optional("name", "The name of a certificate. Without it, all certificates that the caller may read are listed.", json!({"type": "string", "minLength": 1})).like("/demo/root"))
         .answer::<ListResponse<'_>>(200, "The certificates, in order of their newest version, newest first.")
         .answered(
@@ -178,13 +167,13 @@ pub(crate) fn describe() -> Described {
                 "signs": ["/demo/web"],
             }]}),
         )
-        .fails(400, "The name is empty or repeated.")
-        .fails(404, "The certificate does not exist, or the caller may not read it.")
-        .fails(413, "The response would be too large; use `name` to read one certificate.")
+        .error(400, "The name is empty or repeated.")
+        .error(404, "The certificate does not exist, or the caller may not read it.")
+        .error(413, "The response would be too large; use `name` to read one certificate.")
 }
 
 /// Lists certificates.
-pub(crate) async fn handler(
+async fn handler(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
     uri: Uri,
@@ -193,19 +182,13 @@ pub(crate) async fn handler(
     if query.has("name") {
         caller.trail().tell_action(actions::GET_CERTIFICATE);
     }
-    let request = ListRequest::read(&query)?;
-    let summaries = match request.name {
-        Some(name) => vec![
+    let summaries = match query.text("name")? {
+        Some(_) => vec![
             api.credentials
-                .certificate(&caller, &name)
-                .await
-                .map_err(failed)?,
+                .certificate(&caller, &LookupName::new(query.required("name")?))
+                .await?,
         ],
-        None => api
-            .credentials
-            .certificates(&caller)
-            .await
-            .map_err(failed)?,
+        None => api.credentials.certificates(&caller).await?,
     };
     let entries = summaries.iter().map(|summary| {
         let versions = summary.certificate.versions.len();

@@ -1,7 +1,5 @@
 //! `/api/v1/certificates`.
 
-pub(crate) mod add_version;
-pub(crate) mod delete_version;
 pub(crate) mod list;
 pub(crate) mod regenerate;
 pub(crate) mod update_transitional_version;
@@ -14,13 +12,13 @@ use keywright_core::{Failure, authorization::Caller, credential::CredentialVersi
 use uuid::Uuid;
 
 use crate::{
-    response::{ApiFailure, Endpoint, VersionBody, rendered, rendered_versions},
+    response::{ApiFailure, VersionBody, rendered, rendered_versions},
     route::PathIds,
 };
 
 /// Returns the ids of a path. A segment that is not a UUID is treated as an unknown id.
 fn ids<const COUNT: usize>(PathIds(ids): PathIds<COUNT>) -> Result<[Uuid; COUNT], ApiFailure> {
-    ids.ok_or_else(|| failed(Failure::NotFound))
+    Ok(ids.ok_or(Failure::NotFound)?)
 }
 
 /// Returns the only id of a path.
@@ -31,7 +29,7 @@ fn id(path: PathIds<1>) -> Result<Uuid, ApiFailure> {
 
 /// Returns the response with one version.
 fn one(version: &CredentialVersion) -> Result<Response, ApiFailure> {
-    rendered(&VersionBody::of(version).map_err(failed)?)
+    rendered(&VersionBody::of(version)?)
 }
 
 /// Returns the response with an array of versions.
@@ -43,13 +41,8 @@ async fn many(
         let bodies: Vec<_> = versions
             .iter()
             .map(VersionBody::of)
-            .collect::<Result<_, _>>()
-            .map_err(failed)?;
+            .collect::<Result<_, _>>()?;
         rendered(&bodies)
     })
     .await
-}
-
-fn failed(failure: Failure) -> ApiFailure {
-    ApiFailure::of(failure, Endpoint::Other)
 }

@@ -11,6 +11,7 @@ use keywright_core::{
     Secret,
     authorization::Caller,
     credential::{self, MetadataTooLong, RegenerateCertificate, TransitionalParent},
+    permission::Operation::Write,
 };
 use schemars::JsonSchema;
 use serde_json::json;
@@ -19,11 +20,15 @@ use uuid::Uuid;
 use super::id;
 use crate::{
     Api,
-    description::{Described, LenientBoolean, Metadata, Tag, Version, example},
+    description::{Description, LenientBoolean, Metadata, Tag, Version, example},
     request::{BodyRefused, RequestObject, read_optional_json_body},
     response::{ApiFailure, Endpoint, VersionBody, rendered},
-    route::PathIds,
+    route::{Access::Permission, PathIds, Route, route},
 };
+
+pub(crate) fn route() -> Route {
+    route!(POST "/api/v1/certificates/{certificate_id}/regenerate", Permission(Write), "REGENERATE_CERTIFICATE", handler, describe)
+}
 
 /// The members of the body, each of its kind; all of them may be left out, and the body with them.
 #[derive(Default, JsonSchema)]
@@ -51,8 +56,7 @@ struct RegenerateRequest {
 }
 
 impl RegenerateRequest {
-    fn read(body: &[u8]) -> Result<Self, BodyRefused> {
-        let mut members = RequestObject::parse(body)?;
+    fn read(mut members: RequestObject<'_>) -> Result<Self, BodyRefused> {
         let request = Self {
             is_transitional: members
                 .take_boolean("set_as_transitional")?
@@ -84,22 +88,21 @@ impl RegenerateRequest {
     }
 }
 
-/// Describes the operation.
-pub(crate) fn describe() -> Described {
-    Described::new("regenerateCertificate", Tag::Certificates, "Regenerates a certificate")
+fn describe() -> Description {
+    Description::new("regenerateCertificate", Tag::Certificates, "Regenerates a certificate")
         .optional_body::<RegenerateRequest>()
-        .asked("transitional", json!({"set_as_transitional": true}))
+        .request_example("transitional", json!({"set_as_transitional": true}))
         .answer::<Version>(200, "The version that was added.")
         .answered("transitional", example::certificate_version())
-        .fails(400, "The certificate can't be regenerated, has a transitional version already, or a parameter breaks a rule.")
-        .fails(403, "The caller may not write the certificate.")
-        .fails(404, "There is no such certificate, or its authority is gone.")
-        .fails(413, "The metadata is too long.")
-        .fails(422, "The body has a member that is not known.")
+        .error(400, "The certificate can't be regenerated, has a transitional version already, or a parameter breaks a rule.")
+        .error(403, "The caller may not write the certificate.")
+        .error(404, "There is no such certificate, or its authority is gone.")
+        .error(413, "The metadata is too long.")
+        .error(422, "The body has a member that is not known.")
 }
 
 /// Regenerates a certificate.
-pub(crate) async fn handler(
+async fn handler(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
     certificate_id: PathIds<1>,
@@ -107,7 +110,8 @@ pub(crate) async fn handler(
 ) -> Result<Response, ApiFailure> {
     let failed = |failure| ApiFailure::of(failure, Endpoint::Regenerate);
     let request = match read_optional_json_body(request, &api.limits).await? {
-        Some(body) => RegenerateRequest::read(&body)
+        Some(body) => RequestObject::parse(&body)
+            .and_then(RegenerateRequest::read)
             .map_err(|refused| ApiFailure::body(&refused, Endpoint::Regenerate))?,
         None => RegenerateRequest::default(),
     };

@@ -7,19 +7,25 @@ use axum::{
     extract::{Request, State},
     response::Response,
 };
-use keywright_core::{authorization::Caller, ports::TransitionalVersion};
+use keywright_core::{
+    authorization::Caller, permission::Operation::Write, ports::TransitionalVersion,
+};
 use schemars::JsonSchema;
 use serde_json::json;
 use uuid::Uuid;
 
-use super::{failed, id, many};
+use super::{id, many};
 use crate::{
     Api,
-    description::{Described, Tag, Version, example},
-    request::{BodyRefused, RequestObject, read_json_body},
+    description::{Description, Tag, Version, example},
+    request::{BodyRefused, RequestObject, parse_json_body},
     response::{ApiFailure, Endpoint},
-    route::PathIds,
+    route::{Access::Permission, PathIds, Route, route},
 };
+
+pub(crate) fn route() -> Route {
+    route!(PUT "/api/v1/certificates/{certificate_id}/update_transitional_version", Permission(Write), "UPDATE_TRANSITIONAL_VERSION", handler, describe)
+}
 
 /// Where the flag goes.
 #[derive(JsonSchema)]
@@ -54,8 +60,7 @@ enum Latest {
 }
 
 impl UpdateTransitionalVersionRequest {
-    fn read(body: &[u8]) -> Result<Self, BodyRefused> {
-        let mut members = RequestObject::parse(body)?;
+    fn read(mut members: RequestObject<'_>) -> Result<Self, BodyRefused> {
         let version = members.take_text("version");
         members.finish()?;
         let to = match version?.as_deref() {
@@ -72,36 +77,33 @@ impl UpdateTransitionalVersionRequest {
     }
 }
 
-/// Describes the operation.
-pub(crate) fn describe() -> Described {
-    Described::new("updateTransitionalVersion", Tag::Certificates, "Moves the transitional flag to another version, or takes it away")
+fn describe() -> Description {
+    Description::new("updateTransitionalVersion", Tag::Certificates, "Moves the transitional flag to another version, or takes it away")
         .text("An authority is replaced in three steps: it is regenerated as transitional; the flag is moved to the old version, so that \
             the new one signs, and what it signs is regenerated; the flag is taken away.")
         .body::<UpdateTransitionalVersionRequest>()
-        .asked("move", json!({"version": "8f3b4de4-b821-46d6-a28c-52f21f21a18e"}))
-        .asked("end", json!({"version": null}))
+        .request_example("move", json!({"version": "8f3b4de4-b821-46d6-a28c-52f21f21a18e"}))
+        .request_example("end", json!({"version": null}))
         .answer::<Vec<Version>>(200, "The version in use, and then the transitional one; what there is of them.")
         .answered("move", json!([example::certificate_version()]))
-        .fails(400, "The certificate has no such version.")
-        .fails(403, "The caller may not write the certificate.")
-        .fails(404, "There is no such certificate.")
-        .fails(422, "The body has a member that is not known.")
+        .error(400, "The certificate has no such version.")
+        .error(403, "The caller may not write the certificate.")
+        .error(404, "There is no such certificate.")
+        .error(422, "The body has a member that is not known.")
 }
 
 /// Moves the flag and responds with the current versions.
-pub(crate) async fn handler(
+async fn handler(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
     certificate_id: PathIds<1>,
     request: Request,
 ) -> Result<Response, ApiFailure> {
-    let body = read_json_body(request, &api.limits).await?;
-    let request = UpdateTransitionalVersionRequest::read(&body)
-        .map_err(|refused| ApiFailure::body(&refused, Endpoint::Other))?;
+    let read = UpdateTransitionalVersionRequest::read;
+    let request = parse_json_body(request, &api.limits, Endpoint::Other, read).await?;
     let versions = api
         .credentials
         .move_transitional_version(&caller, id(certificate_id)?, request.to)
-        .await
-        .map_err(failed)?;
+        .await?;
     many(caller, versions).await
 }

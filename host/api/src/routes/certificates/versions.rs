@@ -1,39 +1,47 @@
-//! `GET /api/v1/certificates/{certificate_id}/versions`: the versions of a certificate.
+//! `/api/v1/certificates/{certificate_id}/versions`: lists, adds and deletes versions of a certificate.
 
 use std::sync::Arc;
 
-use axum::{Extension, extract::State, http::Uri, response::Response};
-use keywright_core::{authorization::Caller, ports::VersionSelection};
+use axum::{
+    Extension,
+    extract::{Request, State},
+    http::Uri,
+    response::Response,
+};
+use keywright_core::{
+    Failure, Secret,
+    authorization::Caller,
+    credential::NewCertificateVersion,
+    permission::Operation::{Delete, Read, Write},
+    ports::VersionSelection,
+};
+use schemars::JsonSchema;
 use serde_json::json;
+use uuid::Uuid;
 
-use super::{failed, id, many};
+use super::{id, ids, many, one};
 use crate::{
     Api,
-    description::{Described, Parameter, Tag, Version, example},
-    request::{QueryParameters, QueryRefused},
-    response::ApiFailure,
-    route::PathIds,
+    description::{Description, LenientBoolean, Parameter, SetCertificate, Tag, Version, example},
+    request::{BodyRefused, QueryParameters, RequestObject, parse_json_body},
+    response::{ApiFailure, Endpoint},
+    route::{Access::Permission, PathIds, Route, route},
 };
 
-/// The requested versions.
-struct VersionsRequest {
-    selection: VersionSelection,
+pub(crate) fn list_route() -> Route {
+    route!(GET "/api/v1/certificates/{certificate_id}/versions", Permission(Read), "GET_CERTIFICATE_VERSIONS", list, describe_list)
 }
 
-impl VersionsRequest {
-    fn read(query: &QueryParameters) -> Result<Self, QueryRefused> {
-        let selection = if query.boolean("current")?.unwrap_or(false) {
-            VersionSelection::Current
-        } else {
-            VersionSelection::All
-        };
-        Ok(Self { selection })
-    }
+pub(crate) fn add_route() -> Route {
+    route!(POST "/api/v1/certificates/{certificate_id}/versions", Permission(Write), "ADD_CERTIFICATE_VERSION", add, describe_add)
 }
 
-/// Describes the operation.
-pub(crate) fn describe() -> Described {
-    Described::new(
+pub(crate) fn delete_route() -> Route {
+    route!(DELETE "/api/v1/certificates/{certificate_id}/versions/{version_id}", Permission(Delete), "DELETE_CERTIFICATE_VERSION", delete, describe_delete)
+}
+
+fn describe_list() -> Description {
+    Description::new(
         "listCertificateVersions",
         Tag::Certificates,
         "Reads the versions of a certificate",
@@ -48,26 +56,133 @@ pub(crate) fn describe() -> Described {
         "The versions, newest first; with `current`, the one in use and then the transitional one.",
     )
     .answered("one", json!([example::certificate_version()]))
-    .fails(400, "`current` is given twice, or is no boolean.")
-    .fails(
+    .error(400, "`current` is given twice, or is no boolean.")
+    .error(
         404,
         "There is no such certificate, or the caller may not read it.",
     )
-    .fails(413, "The response would be too large.")
+    .error(413, "The response would be too large.")
 }
 
 /// Responds with all versions, newest first, or with the current ones.
-pub(crate) async fn handler(
+async fn list(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
     certificate_id: PathIds<1>,
     uri: Uri,
 ) -> Result<Response, ApiFailure> {
-    let request = VersionsRequest::read(&QueryParameters::of(&uri))?;
+    let selection = match QueryParameters::of(&uri).boolean("current")? {
+        Some(true) => VersionSelection::Current,
+        Some(false) | None => VersionSelection::All,
+    };
     let versions = api
         .credentials
-        .certificate_versions(&caller, id(certificate_id)?, request.selection)
-        .await
-        .map_err(failed)?;
+        .certificate_versions(&caller, id(certificate_id)?, selection)
+        .await?;
     many(caller, versions).await
+}
+
+/// The members of the body, each of its kind.
+#[derive(JsonSchema)]
+#[schemars(rename = "AddCertificateVersionRequest", deny_unknown_fields)]
+struct AddVersionRequest {
+    /// The certificate; `ca_name` need not be there.
+    #[schemars(with = "SetCertificate")]
+    value: Option<Secret>,
+    /// Whether the new version is transitional.
+    #[schemars(rename = "transitional", default, with = "LenientBoolean")]
+    is_transitional: bool,
+}
+
+impl AddVersionRequest {
+    fn read(mut members: RequestObject<'_>) -> Result<Self, BodyRefused> {
+        let request = Self {
+            value: members.take_secret("value"),
+            is_transitional: members.take_boolean("transitional")?.unwrap_or(false),
+        };
+        members.finish()?;
+        Ok(request)
+    }
+
+    fn check(self, certificate_id: Uuid) -> Result<NewCertificateVersion, Failure> {
+        Ok(NewCertificateVersion {
+            certificate_id,
+            value: self
+                .value
+                .ok_or_else(|| Failure::ValueRefused("value is required".to_owned()))?,
+            is_transitional: self.is_transitional,
+        })
+    }
+}
+
+fn describe_add() -> Description {
+    Description::new(
+        "addCertificateVersion",
+        Tag::Certificates,
+        "Adds a version that the caller brings",
+    )
+    .body::<AddVersionRequest>()
+    .request_example(
+        "transitional",
+        json!({"value": {"certificate": example::CERTIFICATE}, "transitional": true}),
+    )
+    .answer::<Version>(200, "The version that was added.")
+    .answered("transitional", example::certificate_version())
+    .error(
+        400,
+        "The certificate breaks a rule, or there is a transitional version already.",
+    )
+    .error(403, "The caller may not write the certificate.")
+    .error(
+        404,
+        "There is no such certificate, or no such authority as `ca_name` names.",
+    )
+    .error(413, "The value is too large.")
+    .error(422, "The body or the value has a member that is not known.")
+}
+
+/// Adds a version.
+async fn add(
+    State(api): State<Arc<Api>>,
+    Extension(caller): Extension<Arc<Caller>>,
+    certificate_id: PathIds<1>,
+    request: Request,
+) -> Result<Response, ApiFailure> {
+    let read = AddVersionRequest::read;
+    let request = parse_json_body(request, &api.limits, Endpoint::Other, read).await?;
+    let new = request.check(id(certificate_id)?)?;
+    let version = api
+        .credentials
+        .add_certificate_version(&caller, new)
+        .await?;
+    one(&version)
+}
+
+fn describe_delete() -> Description {
+    Description::new(
+        "deleteCertificateVersion",
+        Tag::Certificates,
+        "Deletes one version of a certificate",
+    )
+    .answer::<Version>(200, "The version that was deleted.")
+    .answered("deleted", example::certificate_version())
+    .error(400, "It is the only version.")
+    .error(
+        404,
+        "There is no such version, or the caller may not delete the certificate.",
+    )
+}
+
+/// Deletes a version and responds with it.
+async fn delete(
+    State(api): State<Arc<Api>>,
+    Extension(caller): Extension<Arc<Caller>>,
+    path: PathIds<2>,
+) -> Result<Response, ApiFailure> {
+    let [certificate_id, version_id] = ids(path)?;
+    let version = api
+        .credentials
+        .delete_certificate_version(&caller, certificate_id, version_id)
+        .await?;
+    one(&version)
 }

@@ -2,42 +2,49 @@
 
 use std::sync::Arc;
 
-use axum::{Extension, extract::State, http::StatusCode, http::Uri};
-use keywright_core::{authorization::Caller, credential::LookupName};
+use axum::{
+    Extension,
+    extract::State,
+    http::{StatusCode, Uri},
+};
+use keywright_core::{
+    authorization::Caller, credential::LookupName, permission::Operation::Delete,
+};
 
 use crate::{
     Api,
-    description::{Described, Parameter, Tag},
+    description::{Description, Parameter, Tag},
     request::QueryParameters,
-    response::{ApiFailure, Endpoint},
+    response::ApiFailure,
+    route::{Access::Permission, Route, route},
 };
 
-/// Describes the operation.
-pub(crate) fn describe() -> Described {
-    Described::new(
+pub(crate) fn route() -> Route {
+    route!(DELETE "/api/v1/data", Permission(Delete), "DELETE", handler, describe)
+}
+
+fn describe() -> Description {
+    Description::new(
         "deleteCredential",
         Tag::Credentials,
         "Deletes a credential with all its versions",
     )
     .parameter(Parameter::required("name", "The credential's name.").like("/demo/database"))
     .empty_answer(204, "The credential was deleted.")
-    .fails(400, "The name is missing, empty or repeated.")
-    .fails(
+    .error(400, "The name is missing, empty or repeated.")
+    .error(
         404,
         "The credential does not exist, or the caller may not delete it.",
     )
 }
 
 /// Deletes a credential.
-pub(crate) async fn handler(
+async fn handler(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
     uri: Uri,
 ) -> Result<StatusCode, ApiFailure> {
     let name = LookupName::new(QueryParameters::of(&uri).required("name")?);
-    api.credentials
-        .delete(&caller, &name)
-        .await
-        .map_err(|failure| ApiFailure::of(failure, Endpoint::Other))?;
+    api.credentials.delete(&caller, &name).await?;
     Ok(StatusCode::NO_CONTENT)
 }

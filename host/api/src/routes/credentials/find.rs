@@ -19,7 +19,7 @@ use crate::{
     audit::actions,
     description::Timestamp,
     request::{QueryParameters, QueryRefused},
-    response::{ApiFailure, Endpoint, LazyList, list_bytes, rendered, rendered_list, timestamp},
+    response::{ApiFailure, LazyList, list_bytes, rendered, rendered_list, timestamp},
 };
 
 /// The criterion of a search.
@@ -66,12 +66,14 @@ impl FindRequest {
             EFFECTIVE,
             GENERATED_BY,
         ];
-        let asked = parameters.into_iter().filter_map(|parameter| {
+        let details = parameters.into_iter().filter_map(|parameter| {
             let text = query.text(parameter).ok()??;
             Some((parameter.to_owned(), Value::from(text)))
         });
         caller.trail().tell_action(actions::FIND);
-        caller.trail().tell_details(Value::Object(asked.collect()));
+        caller
+            .trail()
+            .tell_details(Value::Object(details.collect()));
     }
 
     /// Parses a search.
@@ -186,7 +188,6 @@ pub(super) async fn answer(
 ) -> Result<Response, ApiFailure> {
     let credentials = &api.credentials;
     let names = request.names;
-    let failed = |failure| ApiFailure::of(failure, Endpoint::Other);
     let found = match request.restriction {
         Restriction::Expiry(Expiry {
             within_days,
@@ -194,8 +195,7 @@ pub(super) async fn answer(
         }) => {
             let expiries = credentials
                 .effective_expiries(&caller, &names, within_days)
-                .await
-                .map_err(failed)?;
+                .await?;
             let bytes = list_bytes(expiries.len());
             return rendered_list(caller, expiries, bytes, |expiries| {
                 rendered(&FindResponse {
@@ -215,8 +215,7 @@ pub(super) async fn answer(
                 .await
         }
         Restriction::None => credentials.find(&caller, names, None).await,
-    }
-    .map_err(failed)?;
+    }?;
     let bytes = list_bytes(found.len());
     rendered_list(caller, found, bytes, |found| {
         rendered(&FindResponse {

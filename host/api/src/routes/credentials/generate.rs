@@ -1,4 +1,5 @@
-//! `POST /api/v1/data`: generates a credential; with `"regenerate": true`, it is the same as `POST /api/v1/regenerate`.
+//! `POST /api/v1/data` generates a credential, and `POST /api/v1/regenerate` regenerates one, as the former does with
+//! `"regenerate": true`.
 
 use std::sync::Arc;
 
@@ -10,23 +11,37 @@ use axum::{
 use keywright_core::{
     Failure, Secret,
     authorization::Caller,
-    credential::{CredentialType, Credentials, Generate, Metadata, RequestedParameters, WriteMode},
+    credential::{
+        self, CredentialName, CredentialType, Credentials, Generate, LookupName, NameMalformed,
+        Regenerate, RequestedParameters, WriteMode,
+    },
+    permission::Operation::Write,
 };
+use schemars::JsonSchema;
 use serde_json::json;
 
-use super::{known_type, regenerate, required_name};
+use super::{known_type, required_name};
 use crate::{
     Api,
     audit::actions,
-    description::{Described, GenerateBody, Tag, Version, example},
-    request::{BodyRefused, RequestObject, read_json_body},
+    description::{Description, GenerateBody, LookedUpName, Metadata, Tag, Version, example},
+    request::{BodyRefused, RequestObject, parse_json_body, read_json_body},
     response::{ApiFailure, Endpoint, VersionBody, rendered},
+    route::{Access::Permission, Route, route},
 };
+
+pub(crate) fn generate_route() -> Route {
+    route!(POST "/api/v1/data", Permission(Write), "GENERATE", generate, describe_generate)
+}
+
+pub(crate) fn regenerate_route() -> Route {
+    route!(POST "/api/v1/regenerate", Permission(Write), "REGENERATE", regenerate, describe_regenerate)
+}
 
 /// A parsed request.
 enum PostRequest {
     Generate(GenerateRequest),
-    Regenerate(regenerate::RegenerateRequest),
+    Regenerate(RegenerateRequest),
 }
 
 /// The fields of a request to generate.
@@ -55,7 +70,7 @@ impl PostRequest {
             Some(true) => {
                 let endpoint = Endpoint::RegenerateThroughData;
                 members.take_json("type").map_err(at(endpoint))?;
-                regenerate::RegenerateRequest::read(members)
+                RegenerateRequest::read(members)
                     .map(Self::Regenerate)
                     .map_err(at(endpoint))
             }
@@ -108,7 +123,7 @@ impl GenerateRequest {
             let parameters = parameters.get_or_insert_default();
             parameters.insert("username", username);
         }
-        let metadata = self.metadata.map(Metadata::parse).transpose();
+        let metadata = self.metadata.map(credential::Metadata::parse).transpose();
         Ok(Generate {
             name,
             credential_type,
@@ -148,20 +163,19 @@ fn take_username(members: &mut RequestObject<'_>) -> Result<Option<String>, Body
     Ok(username.filter(|json| json != r#""""#))
 }
 
-/// Describes the operation.
-pub(crate) fn describe() -> Described {
-    Described::new("generateCredential", Tag::Credentials, "Generates a credential, or keeps the existing one")
+fn describe_generate() -> Description {
+    Description::new("generateCredential", Tag::Credentials, "Generates a credential, or keeps the existing one")
         .text("By default, repeating a request keeps the credential, and a request with other parameters adds a version. \
             With `regenerate`, it is the same as `POST /api/v1/regenerate`.\n\n\
             Scalars in `parameters` are converted to the types declared by the schema: a number or a boolean to its \
             JSON text; the strings `true` and `false` in any case and the numbers 0 and 1 to a boolean; a number such as `20.0` \
             or a string of digits to an integer.")
         .body::<GenerateBody>()
-        .asked(
+        .request_example(
             "password",
             json!({"name": "/demo/password", "type": "password", "parameters": {"length": 12}}),
         )
-        .asked(
+        .request_example(
             "authority",
             json!({
                 "name": "/demo/root",
@@ -169,7 +183,7 @@ pub(crate) fn describe() -> Described {
                 "parameters": {"common_name": "Demo root", "is_ca": true, "key_type": "ecdsa-p256"},
             }),
         )
-        .asked(
+        .request_example(
             "certificate",
             json!({
                 "name": "/demo/web",
@@ -184,15 +198,15 @@ pub(crate) fn describe() -> Described {
         )
         .answer::<Version>(200, "The added version, or the existing one if it was kept.")
         .answered("password", example::password_version())
-        .fails(400, "The name, the type, the mode, the parameters or the metadata is invalid, the credential has another type, \
+        .error(400, "The name, the type, the mode, the parameters or the metadata is invalid, the credential has another type, \
             or the body or the parameters have an unknown field.")
-        .fails(403, "The caller may not write the credential.")
-        .fails(404, "The CA named by `ca` does not exist, or the caller may not read it. With `regenerate`, the credential does not exist.")
-        .fails(413, "The parameters, the generated value or, with `regenerate`, the metadata are too large.")
+        .error(403, "The caller may not write the credential.")
+        .error(404, "The CA named by `ca` does not exist, or the caller may not read it. With `regenerate`, the credential does not exist.")
+        .error(413, "The parameters, the generated value or, with `regenerate`, the metadata are too large.")
 }
 
 /// Generates or regenerates a credential.
-pub(crate) async fn handler(
+async fn generate(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
     request: Request,
@@ -215,7 +229,92 @@ pub(crate) async fn handler(
             rendered(&VersionBody::of_written(&written).map_err(failed)?)
         }
         PostRequest::Regenerate(request) => {
-            regenerate::answer(&api, &caller, request, Endpoint::RegenerateThroughData).await
+            respond_regenerated(&api, &caller, request, Endpoint::RegenerateThroughData).await
         }
     }
+}
+
+/// The fields of the body.
+#[derive(JsonSchema)]
+#[schemars(rename = "RegenerateRequest", deny_unknown_fields)]
+struct RegenerateRequest {
+    /// The credential's name.
+    #[schemars(with = "LookedUpName")]
+    name: Option<String>,
+    /// The metadata of the new version.
+    #[schemars(default, with = "Metadata")]
+    metadata: Option<Secret>,
+}
+
+impl RegenerateRequest {
+    /// Takes the fields from a body.
+    fn read(mut members: RequestObject<'_>) -> Result<Self, BodyRefused> {
+        let request = Self {
+            name: members.take_text("name")?,
+            metadata: members.take_secret("metadata"),
+        };
+        members.finish()?;
+        Ok(request)
+    }
+
+    fn check(self, endpoint: Endpoint) -> Result<Regenerate, Failure> {
+        let name = self.name.unwrap_or_default();
+        let name = match CredentialName::parse(&name) {
+            Ok(name) => name.lookup(),
+            // Only the data endpoint rejects malformed names; here they match no credential.
+            Err(malformed)
+                if endpoint == Endpoint::Regenerate && malformed != NameMalformed::Missing =>
+            {
+                LookupName::new(&name)
+            }
+            Err(malformed) => return Err(malformed.into()),
+        };
+        Ok(Regenerate {
+            name,
+            metadata: self.metadata.map(credential::Metadata::parse).transpose()?,
+        })
+    }
+}
+
+fn describe_regenerate() -> Description {
+    Description::new("regenerateCredential", Tag::Credentials, "Regenerates a credential")
+        .text("Adds a version with the parameters of the newest one. RSA and SSH keys can always be regenerated; passwords and \
+            users only if they were generated; certificates if they were generated, are self-signed or were signed by a stored CA.")
+        .body::<RegenerateRequest>()
+        .request_example("password", json!({"name": "/demo/password"}))
+        .answer::<Version>(200, "The added version.")
+        .answered("password", example::password_version())
+        .error(400, "The credential can't be regenerated, or its name is missing.")
+        .error(403, "The caller may not write the credential.")
+        .error(404, "The credential does not exist, or the caller may not read the CA that signed it.")
+        .error(413, "The metadata is too long.")
+        .error(422, "The body has an unknown field.")
+}
+
+/// Regenerates a credential.
+async fn regenerate(
+    State(api): State<Arc<Api>>,
+    Extension(caller): Extension<Arc<Caller>>,
+    request: Request,
+) -> Result<Response, ApiFailure> {
+    let read = RegenerateRequest::read;
+    let request = parse_json_body(request, &api.limits, Endpoint::Regenerate, read).await?;
+    respond_regenerated(&api, &caller, request, Endpoint::Regenerate).await
+}
+
+/// Regenerates the credential in a body of either endpoint.
+async fn respond_regenerated(
+    api: &Api,
+    caller: &Caller,
+    request: RegenerateRequest,
+    endpoint: Endpoint,
+) -> Result<Response, ApiFailure> {
+    let failed = |failure| ApiFailure::of(failure, endpoint);
+    let regenerate = request.check(endpoint).map_err(failed)?;
+    let written = api
+        .credentials
+        .regenerate(caller, regenerate)
+        .await
+        .map_err(failed)?;
+    rendered(&VersionBody::of_written(&written).map_err(failed)?)
 }

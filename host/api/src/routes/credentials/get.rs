@@ -1,4 +1,4 @@
-//! `GET /api/v1/data`: versions by name, or a search.
+//! `GET /api/v1/data`: versions by name, or a search. `GET /api/v1/data/{id}`: one version.
 
 use std::sync::Arc;
 
@@ -7,19 +7,29 @@ use keywright_core::{
     Failure,
     authorization::Caller,
     credential::{CredentialVersion, LookupName},
+    permission::Operation::Read,
     ports::VersionSelection,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::json;
 
 use super::find::{self, FindRequest};
 use crate::{
     Api,
-    description::{Described, Parameter, Tag, Version, example},
+    description::{Description, Parameter, Tag, Version, example},
     request::{QueryParameters, QueryRefused},
-    response::{ApiFailure, Endpoint, VersionBody, rendered, rendered_versions},
+    response::{ApiFailure, VersionBody, rendered, rendered_versions},
+    route::{Access::Permission, PathIds, Route, route},
 };
-use serde_json::json;
+
+pub(crate) fn get_route() -> Route {
+    route!(GET "/api/v1/data", Permission(Read), "GET", get, describe_get)
+}
+
+pub(crate) fn get_by_id_route() -> Route {
+    route!(GET "/api/v1/data/{id}", Permission(Read), "GET", get_by_id, describe_get_by_id)
+}
 
 /// The requested versions of a credential.
 struct GetRequest {
@@ -90,9 +100,8 @@ enum EitherResponse<'a> {
     Found(find::FindResponse<'a>),
 }
 
-/// Describes the operation.
-pub(crate) fn describe() -> Described {
-    Described::new("getCredentials", Tag::Credentials, "Reads a credential by name, or finds credentials")
+fn describe_get() -> Description {
+    Description::new("getCredentials", Tag::Credentials, "Reads a credential by name, or finds credentials")
         .text("With `name`, returns versions. With `path`, `name-like` or `generated_by`, returns the names that the caller may read, \
             newest first, and ignores `name`.\n\nA search by `expires-within-days` returns only certificates, and credentials of other types with a certificate signed by a CA.")
         .parameter(Parameter::optional("name", "The credential's name.", json!({"type": "string"})).like("/demo/database"))
@@ -125,13 +134,13 @@ pub(crate) fn describe() -> Described {
                 },
             }]}),
         )
-        .fails(400, "`name`, `path`, `name-like` and `generated_by` are all missing, two parameters exclude each other, or one is repeated or invalid.")
-        .fails(404, "The credential does not exist, or the caller may not read it.")
-        .fails(413, "The response would be too large; request fewer versions or a longer path.")
+        .error(400, "`name`, `path`, `name-like` and `generated_by` are all missing, two parameters exclude each other, or one is repeated or invalid.")
+        .error(404, "The credential does not exist, or the caller may not read it.")
+        .error(413, "The response would be too large; request fewer versions or a longer path.")
 }
 
 /// Responds to a search if the query has `path`, `name-like` or `generated_by`, and otherwise with versions by name.
-pub(crate) async fn handler(
+async fn get(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
     uri: Uri,
@@ -143,18 +152,37 @@ pub(crate) async fn handler(
         return find::answer(&api, caller, FindRequest::read(&query)?).await;
     }
     let request = GetRequest::read(&query)?;
-    let failed = |failure| ApiFailure::of(failure, Endpoint::Other);
     let versions = match request.selection {
-        VersionSelection::Newest(0) => return Err(failed(Failure::NotFound)),
+        VersionSelection::Newest(0) => return Err(Failure::NotFound.into()),
         selection => {
             api.credentials
                 .by_name(&caller, &request.name, selection)
                 .await
         }
-    }
-    .map_err(failed)?;
-    rendered_versions(caller, versions, move |versions| {
-        rendered(&GetResponse::of(versions).map_err(failed)?)
+    }?;
+    rendered_versions(caller, versions, |versions| {
+        rendered(&GetResponse::of(versions)?)
     })
     .await
+}
+
+fn describe_get_by_id() -> Description {
+    Description::new("getVersionById", Tag::Credentials, "Reads one version")
+        .answer::<Version>(200, "The version.")
+        .answered("json", example::json_version())
+        .error(
+            404,
+            "There is no such version, or the caller may not read its credential.",
+        )
+}
+
+/// Returns one version. An id that is not a UUID is treated as unknown.
+async fn get_by_id(
+    State(api): State<Arc<Api>>,
+    Extension(caller): Extension<Arc<Caller>>,
+    PathIds(id): PathIds<1>,
+) -> Result<Response, ApiFailure> {
+    let [id] = id.ok_or(Failure::NotFound)?;
+    let version = api.credentials.by_id(&caller, id).await?;
+    rendered(&VersionBody::of(&version)?)
 }

@@ -5,8 +5,6 @@ pub(crate) mod delete;
 mod find;
 pub(crate) mod generate;
 pub(crate) mod get;
-pub(crate) mod get_by_id;
-pub(crate) mod regenerate;
 pub(crate) mod set;
 
 use keywright_core::{

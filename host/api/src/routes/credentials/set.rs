@@ -11,16 +11,22 @@ use keywright_core::{
     Failure, Secret,
     authorization::Caller,
     credential::{Credentials, Metadata, Set},
+    permission::Operation::Write,
 };
 use serde_json::json;
 
 use super::{known_type, required_name};
 use crate::{
     Api,
-    description::{Described, SetBody, Tag, Version, example},
-    request::{BodyRefused, RequestObject, read_json_body},
+    description::{Description, SetBody, Tag, Version, example},
+    request::{BodyRefused, RequestObject, parse_json_body},
     response::{ApiFailure, Endpoint, VersionBody, rendered},
+    route::{Access::Permission, Route, route},
 };
+
+pub(crate) fn route() -> Route {
+    route!(PUT "/api/v1/data", Permission(Write), "SET", handler, describe)
+}
 
 /// The fields of the body.
 struct SetRequest {
@@ -31,8 +37,7 @@ struct SetRequest {
 }
 
 impl SetRequest {
-    fn read(body: &[u8]) -> Result<Self, BodyRefused> {
-        let mut members = RequestObject::parse(body)?;
+    fn read(mut members: RequestObject<'_>) -> Result<Self, BodyRefused> {
         let request = Self {
             credential_type: members.take_text("type").unwrap_or_default(),
             name: members.take_text("name")?,
@@ -57,12 +62,11 @@ impl SetRequest {
     }
 }
 
-/// Describes the operation.
-pub(crate) fn describe() -> Described {
-    Described::new("setCredential", Tag::Credentials, "Sets a credential")
+fn describe() -> Description {
+    Description::new("setCredential", Tag::Credentials, "Sets a credential")
         .text("Always adds a version. The type of an existing credential can't be changed.")
         .body::<SetBody>()
-        .asked(
+        .request_example(
             "json",
             json!({
                 "name": "/demo/database",
@@ -71,7 +75,7 @@ pub(crate) fn describe() -> Described {
                 "metadata": {"owner": "shop"},
             }),
         )
-        .asked(
+        .request_example(
             "user",
             json!({
                 "name": "/demo/user",
@@ -79,44 +83,41 @@ pub(crate) fn describe() -> Described {
                 "value": {"username": "ada", "password": "correct horse"},
             }),
         )
-        .asked(
+        .request_example(
             "password",
             json!({"name": "/demo/word", "type": "password", "value": "battery staple"}),
         )
         .answer::<Version>(200, "The added version.")
         .answered("json", example::json_version())
         .answered("user", example::user_version())
-        .fails(
+        .error(
             400,
             "The name, the value or the metadata is invalid, or the credential has another type.",
         )
-        .fails(403, "The caller may not write the credential.")
-        .fails(
+        .error(403, "The caller may not write the credential.")
+        .error(
             404,
             "The CA named by `ca_name` does not exist, or the caller may not read it.",
         )
-        .fails(
+        .error(
             413,
             "The value exceeds 65,536 bytes, or a part of it exceeds 7,000 characters.",
         )
-        .fails(
+        .error(
             422,
             "The type is missing or unknown, or the body or the value has an unknown field.",
         )
 }
 
 /// Sets a credential: always adds a version.
-pub(crate) async fn handler(
+async fn handler(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
     request: Request,
 ) -> Result<Response, ApiFailure> {
-    let body = read_json_body(request, &api.limits).await?;
+    let request = parse_json_body(request, &api.limits, Endpoint::Set, SetRequest::read).await?;
     let failed = |failure| ApiFailure::of(failure, Endpoint::Set);
-    let set = SetRequest::read(&body)
-        .map_err(|refused| ApiFailure::body(&refused, Endpoint::Set))?
-        .check(&api.credentials)
-        .map_err(failed)?;
+    let set = request.check(&api.credentials).map_err(failed)?;
     let version = api.credentials.set(&caller, set).await.map_err(failed)?;
     rendered(&VersionBody::of(&version).map_err(failed)?)
 }

@@ -6,20 +6,29 @@ use axum::{Extension, extract::State, http::Uri, response::Response};
 use keywright_core::{
     Failure,
     authorization::Caller,
-    permission::{Actor, ConsideredRule, Explanation, Operation, PermissionPath},
+    permission::{
+        Actor, ConsideredRule, Explanation,
+        Operation::{self, ReadAcl},
+        PermissionPath,
+    },
 };
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
 use uuid::Uuid;
 
-use super::{failed, operation_names};
+use super::operation_names;
 use crate::{
     Api,
-    description::{Described, Parameter, Tag},
+    description::{Description, Parameter, Tag},
     request::{QueryParameters, QueryRefused},
     response::{ApiFailure, rendered},
+    route::{Access::Permission, Route, route},
 };
+
+pub(crate) fn route() -> Route {
+    route!(GET "/api/v2/permissions/explain", Permission(ReadAcl), "EXPLAIN_PERMISSIONS", handler, describe)
+}
 
 /// The query parameters.
 struct ExplainRequest<'a> {
@@ -147,9 +156,8 @@ impl<'a> Missing<'a> {
     }
 }
 
-/// Describes the operation.
-pub(crate) fn describe() -> Described {
-    Described::new("explainPermission", Tag::Permissions, "Explains why an operation is allowed or denied")
+fn describe() -> Description {
+    Description::new("explainPermission", Tag::Permissions, "Explains why an operation is allowed or denied")
         .parameter(Parameter::required("actor", "The actor.").like("uaa-client:app"))
         .parameter(Parameter::required("path", "The full name of a credential, or a path that ends in `/*`.").like("/demo/database"))
         .parameter(
@@ -175,21 +183,21 @@ pub(crate) fn describe() -> Described {
                 "missing": null,
             }),
         )
-        .fails(400, "A parameter is missing, empty, repeated or invalid.")
-        .fails(404, "The caller may not read permissions on the path.")
-        .fails(422, "The operation is unknown.")
+        .error(400, "A parameter is missing, empty, repeated or invalid.")
+        .error(404, "The caller may not read permissions on the path.")
+        .error(422, "The operation is unknown.")
 }
 
 /// Explains why an operation is allowed or denied.
-pub(crate) async fn handler(
+async fn handler(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
     uri: Uri,
 ) -> Result<Response, ApiFailure> {
     let query = QueryParameters::of(&uri);
     let request = ExplainRequest::read(&query)?;
-    let (actor, operation, path) = request.parsed().map_err(failed)?;
+    let (actor, operation, path) = request.parsed()?;
     let explained = api.permissions.explain(&caller, actor, operation, path);
-    let explanation = explained.await.map_err(failed)?;
+    let explanation = explained.await?;
     rendered(&ExplainResponse::of(&explanation))
 }

@@ -1,13 +1,9 @@
 //! `/api/v2/permissions`. The older `/api/v1/permissions` is in `by_credential`.
 
-pub(crate) mod add;
-pub(crate) mod amend;
 pub(crate) mod by_credential;
-pub(crate) mod delete;
+pub(crate) mod change;
 pub(crate) mod explain;
-pub(crate) mod get;
-pub(crate) mod get_by_id;
-pub(crate) mod replace;
+pub(crate) mod read;
 
 use axum::{extract::Request, response::Response};
 use keywright_core::{
@@ -24,7 +20,7 @@ use uuid::Uuid;
 use crate::{
     Api,
     description::GrantedPath,
-    request::{BodyRefused, RequestObject, read_json_body},
+    request::{BodyRefused, RequestObject, parse_json_body},
     response::{ApiFailure, Endpoint, rendered},
     route::PathIds,
 };
@@ -86,7 +82,7 @@ enum OperationSchema {
 
 impl GrantRequest {
     /// Takes the three fields, and rejects others.
-    fn take(mut members: RequestObject<'_>) -> Result<Self, BodyRefused> {
+    fn read(mut members: RequestObject<'_>) -> Result<Self, BodyRefused> {
         let path = members.take_text("path")?;
         let actor = members.take_text("actor")?;
         let operations = take_operations(&mut members);
@@ -109,12 +105,9 @@ impl GrantRequest {
 
 /// Reads a request that contains a complete permission.
 async fn read_grant(request: Request, api: &Api) -> Result<Grant, ApiFailure> {
-    let body = read_json_body(request, &api.limits).await?;
-    let request = RequestObject::parse(&body).and_then(GrantRequest::take);
-    request
-        .map_err(|cause| ApiFailure::body(&cause, Endpoint::Permission))?
-        .grant()
-        .map_err(failed)
+    let read = GrantRequest::read;
+    let request = parse_json_body(request, &api.limits, Endpoint::Permission, read).await?;
+    Ok(request.grant()?)
 }
 
 /// Takes the required field `operations`.
@@ -139,7 +132,7 @@ fn parsed_operations(names: &[String]) -> Result<Operations, Failure> {
 
 /// Returns the response with a permission.
 fn answered(permission: Result<Permission, Failure>) -> Result<Response, ApiFailure> {
-    rendered(&PermissionBody::of(&permission.map_err(failed)?))
+    rendered(&PermissionBody::of(&permission?))
 }
 
 fn operation_names(operations: Operations) -> Vec<&'static str> {
@@ -148,16 +141,8 @@ fn operation_names(operations: Operations) -> Vec<&'static str> {
 
 /// Returns the id of a path. A segment that is not a UUID is treated as an unknown id.
 fn id(PathIds(id): PathIds<1>) -> Result<Uuid, ApiFailure> {
-    let [id] = id.ok_or_else(|| failed(Failure::PermissionNotFound))?;
+    let [id] = id.ok_or(Failure::PermissionNotFound)?;
     Ok(id)
-}
-
-fn refused(cause: &BodyRefused) -> ApiFailure {
-    ApiFailure::body(cause, Endpoint::Other)
-}
-
-fn failed(failure: Failure) -> ApiFailure {
-    ApiFailure::of(failure, Endpoint::Other)
 }
 
 /// A permission in a response.

@@ -1,0 +1,430 @@
+//! Admission of requests: limits on the size of their heads, on the number in progress (in total and per actor), and on the
+//! request rate of each actor.
+//!
+//! [`refused_head`] runs before everything else. [`Admission`] runs after authentication, so that unauthenticated requests
+//! take no slot, and `/health` responds even if the server is busy.
+
+use std::{
+    collections::HashMap,
+    num::NonZeroU32,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use axum::{
+    body::Body,
+    extract::Request,
+    http::{
+        HeaderMap, HeaderValue, StatusCode, Version,
+        header::{CONNECTION, HOST, TRANSFER_ENCODING},
+        uri::Authority,
+    },
+    response::{IntoResponse, Response},
+};
+use governor::{
+    Quota, RateLimiter,
+    clock::{Clock, DefaultClock, Reference},
+    middleware::NoOpMiddleware,
+    state::keyed::HashMapStateStore,
+};
+use http_body::Body as _;
+use keywright_core::response_memory::ResponseReservation;
+
+use crate::{
+    measure::{RefusedFor, request_refused},
+    request::OriginalTarget,
+    response::{ApiFailure, Endpoint, Held, HeldBody},
+};
+
+/// Limits on requests.
+#[derive(Clone, Copy, Debug)]
+pub struct RequestLimits {
+    /// Maximum number of authenticated requests in progress; further ones get status 503.
+    pub requests_max: usize,
+    /// Maximum number of requests in progress per actor; further ones get status 429.
+    pub requests_per_actor_max: usize,
+    /// Maximum number of requests per actor, in a second and in one burst; further ones get status 429.
+    pub requests_per_second_max: Option<NonZeroU32>,
+    /// Maximum length of the path and query, in bytes; longer ones get status 414.
+    pub uri_bytes_max: usize,
+    /// Maximum number of header fields; more get status 431.
+    pub header_fields_max: usize,
+}
+
+/// The request slots, and the request rate of each actor.
+pub(crate) struct Admission {
+    slots: RequestSlots,
+    rates: Option<ActorRates>,
+}
+
+impl Admission {
+    pub(crate) fn new(limits: &RequestLimits) -> Self {
+        Self {
+            slots: RequestSlots::new(limits.requests_max, limits.requests_per_actor_max),
+            rates: limits.requests_per_second_max.map(ActorRates::new),
+        }
+    }
+
+    /// Takes a slot for a request of an actor.
+    pub(crate) fn admit(&self, actor: &str) -> Result<RequestPermit, ApiFailure> {
+        if let Some(rates) = &self.rates
+            && let Err(retry_after) = rates.count(actor)
+        {
+            request_refused(RefusedFor::ActorRate);
+            return Err(ApiFailure::too_many_requests(retry_after));
+        }
+        self.slots.take(actor).map_err(|exceeded| match exceeded {
+            LimitExceeded::PerActor => {
+                request_refused(RefusedFor::RequestsPerActor);
+                ApiFailure::too_many_requests(FULL_RETRY_AFTER)
+            }
+            LimitExceeded::Total => {
+                request_refused(RefusedFor::Requests);
+                let error = "too many requests are in progress; try again later";
+                ApiFailure::unavailable(error, FULL_RETRY_AFTER)
+            }
+        })
+    }
+}
+
+/// The slot and the memory that a request holds until its response is sent or dropped.
+pub(crate) struct Admitted {
+    _permit: RequestPermit,
+    memory: Arc<ResponseReservation>,
+}
+
+impl Admitted {
+    pub(crate) fn new(permit: RequestPermit, memory: Arc<ResponseReservation>) -> Self {
+        Self {
+            _permit: permit,
+            memory,
+        }
+    }
+
+    /// Counts the memory of a complete response, reserved or not, and makes the response hold it and the slot. If there is
+    /// not enough memory, a failure replaces the response to a request that only reads. The response to a write is sent
+    /// anyway, because the write is complete.
+    pub(crate) fn held_by(self, response: Response, is_read: bool) -> Response {
+        let bytes = response.body().size_hint().lower();
+        let counted = self
+            .memory
+            .complete(usize::try_from(bytes).unwrap_or(usize::MAX));
+        match counted {
+            // The request changed nothing, and its response is dropped before the failure is sent.
+            Err(refused) if is_read => {
+                ApiFailure::of(refused.into(), Endpoint::Other).into_response()
+            }
+            _ => response.map(|body| Body::new(HeldBody::new(body, self))),
+        }
+    }
+}
+
+impl Held for Admitted {}
+
+/// The slots for requests.
+struct RequestSlots {
+    count: usize,
+    per_actor_max: usize,
+    used: Arc<Mutex<UsedSlots>>,
+}
+
+/// The slot of one request, released on drop.
+pub(crate) struct RequestPermit {
+    actor: Arc<str>,
+    used: Arc<Mutex<UsedSlots>>,
+}
+
+/// The reason why a request gets no slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LimitExceeded {
+    /// All slots are in use.
+    Total,
+    /// The actor has reached its limit.
+    PerActor,
+}
+
+/// The number of slots in use, in total and per actor. There are at most as many actors as slots.
+#[derive(Default)]
+struct UsedSlots {
+    total: usize,
+    by_actor: HashMap<Arc<str>, usize>,
+}
+
+impl RequestSlots {
+    fn new(count: usize, per_actor_max: usize) -> Self {
+        Self {
+            count,
+            per_actor_max,
+            used: Arc::default(),
+        }
+    }
+
+    /// Takes a slot for a request of this actor.
+    fn take(&self, actor: &str) -> Result<RequestPermit, LimitExceeded> {
+        let mut used = lock(&self.used);
+        let known = used.by_actor.get_key_value(actor);
+        let (actor, of_actor) = known.map_or_else(
+            || (Arc::from(actor), 0),
+            |(actor, count)| (Arc::clone(actor), *count),
+        );
+        if of_actor >= self.per_actor_max {
+            return Err(LimitExceeded::PerActor);
+        }
+        if used.total >= self.count {
+            return Err(LimitExceeded::Total);
+        }
+        used.total = used.total.saturating_add(1);
+        used.by_actor
+            .insert(Arc::clone(&actor), of_actor.saturating_add(1));
+        Ok(RequestPermit {
+            actor,
+            used: Arc::clone(&self.used),
+        })
+    }
+}
+
+fn lock(used: &Mutex<UsedSlots>) -> MutexGuard<'_, UsedSlots> {
+    // No code under this lock can panic halfway.
+    used.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Drop for RequestPermit {
+    fn drop(&mut self) {
+        let mut used = lock(&self.used);
+        used.total = used.total.saturating_sub(1);
+        match used.by_actor.get_mut(&self.actor) {
+            Some(count) if *count > 1 => *count -= 1,
+            _ => drop(used.by_actor.remove(&self.actor)),
+        }
+    }
+}
+
+/// The request rates of actors. Each may make a burst of requests, and as many requests per second after it (the generic
+/// cell rate algorithm, ITU-T I.371, which is a token bucket).
+///
+/// At most [`ACTORS_MAX`] actors are tracked at once. At this limit, actors with full buckets are removed; a bucket refills
+/// within a second.
+struct ActorRates<C: Clock = DefaultClock> {
+    limiter: RateLimiter<String, HashMapStateStore<String>, C, NoOpMiddleware<C::Instant>>,
+    clock: C,
+    actors_max: usize,
+    evicted_at: Mutex<Option<C::Instant>>,
+}
+
+impl ActorRates {
+    fn new(per_second_max: NonZeroU32) -> Self {
+        Self::with_clock(per_second_max, ACTORS_MAX, DefaultClock::default())
+    }
+}
+
+impl<C: Clock + Clone> ActorRates<C> {
+    fn with_clock(per_second_max: NonZeroU32, actors_max: usize, clock: C) -> Self {
+        let store = HashMapStateStore::default();
+        Self {
+            limiter: RateLimiter::new(Quota::per_second(per_second_max), store, clock.clone()),
+            clock,
+            actors_max,
+            evicted_at: Mutex::default(),
+        }
+    }
+
+    /// Counts a request.
+    ///
+    /// # Errors
+    /// The time to wait, if the request exceeds the rate or too many actors are tracked.
+    fn count(&self, actor: &str) -> Result<(), Duration> {
+        if self.limiter.len() >= self.actors_max {
+            self.evict();
+            if self.limiter.len() >= self.actors_max {
+                return Err(REFILL_TIME);
+            }
+        }
+        self.limiter
+            .check_key(&actor.to_owned())
+            .map_err(|not_until| not_until.wait_time_from(self.clock.now()))
+    }
+
+    /// Removes actors with full buckets, at most once per second, because it checks all of them.
+    fn evict(&self) {
+        let now = self.clock.now();
+        let mut evicted_at = self
+            .evicted_at
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let is_soon =
+            evicted_at.is_some_and(|at| Duration::from(now.duration_since(at)) < REFILL_TIME);
+        if !is_soon {
+            *evicted_at = Some(now);
+            self.limiter.retain_recent();
+        }
+    }
+}
+
+/// Returns the response to a request whose path and query together are too long, that has too many header fields, or whose
+/// head leaves its end or its host ambiguous (RFC 9110, section 7.2; RFC 9112, sections 3.2 and 6; RFC 9113, section 8.3.1).
+pub(crate) fn refused_head(request: &Request, limits: &RequestLimits) -> Option<Response> {
+    let uri = request.uri();
+    let uri_bytes = uri.path_and_query().map_or(0, |path| path.as_str().len());
+    if uri_bytes > limits.uri_bytes_max {
+        let max = limits.uri_bytes_max;
+        let error = format!("the path and the query of a request may have at most {max} bytes");
+        return Some(ApiFailure::new(StatusCode::URI_TOO_LONG, error).into_response());
+    }
+    if request.headers().len() > limits.header_fields_max {
+        let max = limits.header_fields_max;
+        let error = format!("a request may have at most {max} header fields");
+        let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+        return Some(ApiFailure::new(status, error).into_response());
+    }
+    if let Some(rule) = broken_rule(request) {
+        let mut refused = ApiFailure::new(StatusCode::BAD_REQUEST, rule).into_response();
+        if request.version() < Version::HTTP_2 {
+            // The next bytes on the connection may be this request's body or another request.
+            let close = HeaderValue::from_static("close");
+            refused.headers_mut().insert(CONNECTION, close);
+        }
+        return Some(refused);
+    }
+    None
+}
+
+/// Returns the rule of HTTP that a head breaks, if any.
+fn broken_rule(request: &Request) -> Option<&'static str> {
+    let headers = request.headers();
+    if let Some(encoding) = headers.get(TRANSFER_ENCODING) {
+        let is_chunked = encoding.as_bytes().eq_ignore_ascii_case(CHUNKED);
+        if !is_chunked || headers.get_all(TRANSFER_ENCODING).iter().count() > 1 {
+            return Some("transfer-encoding must be chunked, and nothing else");
+        }
+    }
+    broken_rule_of_host(request, headers)
+}
+
+fn broken_rule_of_host(request: &Request, headers: &HeaderMap) -> Option<&'static str> {
+    let mut hosts = headers.get_all(HOST).iter();
+    let host = hosts.next();
+    if hosts.next().is_some() {
+        return Some("a request must not have more than one host field");
+    }
+    let target = request.extensions().get::<OriginalTarget>();
+    let target = target.map_or(request.uri(), |target| &target.0);
+    let Some(host) = host else {
+        let is_required = match request.version() {
+            Version::HTTP_09 | Version::HTTP_10 => false,
+            Version::HTTP_11 => true,
+            _ => target.authority().is_none(),
+        };
+        return is_required.then_some("a request must have a host field");
+    };
+    let Some(host) = authority(host) else {
+        return Some("the host field must be a host with an optional port");
+    };
+    let is_other = request.version() >= Version::HTTP_2
+        && target
+            .authority()
+            .is_some_and(|authority| !authority.as_str().eq_ignore_ascii_case(host.as_str()));
+    is_other.then_some("the host field and :authority must be the same")
+}
+
+/// Parses a host with an optional port.
+fn authority(host: &HeaderValue) -> Option<Authority> {
+    let authority = Authority::try_from(host.as_bytes()).ok()?;
+    let has_user = authority.as_str().contains('@');
+    (!has_user && !authority.host().is_empty()).then_some(authority)
+}
+
+/// The retry delay if no slot is free. Requests are short, so one is free soon.
+const FULL_RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// Maximum number of tracked actors. Because buckets refill within a second, it limits the number of actors per second.
+const ACTORS_MAX: usize = 10_000;
+
+/// The time for an empty bucket to refill.
+const REFILL_TIME: Duration = Duration::from_secs(1);
+
+const CHUNKED: &[u8] = b"chunked";
+
+#[cfg(test)]
+mod tests {
+    use governor::clock::FakeRelativeClock;
+
+    use super::*;
+
+    #[test]
+    fn slots_are_limited_per_actor_and_in_total() {
+        let slots = RequestSlots::new(3, 2);
+        let first = slots.take("one").unwrap();
+        let second = slots.take("one").unwrap();
+        assert_eq!(slots.take("one").err(), Some(LimitExceeded::PerActor));
+        let others = slots.take("other").unwrap();
+        assert_eq!(slots.take("third").err(), Some(LimitExceeded::Total));
+        drop(first);
+        let _again = slots.take("one").unwrap();
+        assert_eq!(slots.take("one").err(), Some(LimitExceeded::PerActor));
+        drop((second, others));
+        assert_eq!(lock(&slots.used).total, 1);
+    }
+
+    #[test]
+    fn actors_without_requests_are_not_stored() {
+        let slots = RequestSlots::new(2, 1);
+        for number in 0..100 {
+            drop(slots.take(&number.to_string()).unwrap());
+        }
+        assert!(lock(&slots.used).by_actor.is_empty());
+    }
+
+    fn rates(
+        per_second_max: u32,
+        actors_max: usize,
+    ) -> (ActorRates<FakeRelativeClock>, FakeRelativeClock) {
+        let clock = FakeRelativeClock::default();
+        let per_second_max = NonZeroU32::new(per_second_max).unwrap();
+        (
+            ActorRates::with_clock(per_second_max, actors_max, clock.clone()),
+            clock,
+        )
+    }
+
+    #[test]
+    fn the_rate_of_an_actor_is_limited() {
+        let (rates, clock) = rates(4, 10);
+        for _ in 0..4 {
+            assert_eq!(rates.count("one"), Ok(()));
+        }
+        assert_eq!(rates.count("one"), Err(Duration::from_millis(250)));
+        assert_eq!(rates.count("other"), Ok(()));
+        clock.advance(Duration::from_millis(249));
+        assert_eq!(rates.count("one"), Err(Duration::from_millis(1)));
+        clock.advance(Duration::from_millis(1));
+        assert_eq!(rates.count("one"), Ok(()));
+        assert_eq!(rates.count("one"), Err(Duration::from_millis(250)));
+    }
+
+    #[test]
+    fn the_number_of_tracked_actors_is_limited() {
+        let (rates, clock) = rates(4, 10);
+        for number in 0..10 {
+            assert_eq!(rates.count(&number.to_string()), Ok(()));
+        }
+        assert_eq!(rates.count("one more"), Err(REFILL_TIME));
+        for round in 0..100 {
+            clock.advance(REFILL_TIME);
+            for number in 0..10 {
+                assert_eq!(rates.count(&format!("{round} {number}")), Ok(()));
+            }
+            assert_eq!(rates.limiter.len(), 10);
+        }
+    }
+
+    #[test]
+    fn removing_actors_does_not_raise_their_limits() {
+        let (rates, clock) = rates(1, 2);
+        assert_eq!(rates.count("one"), Ok(()));
+        clock.advance(Duration::from_millis(500));
+        assert_eq!(rates.count("two"), Ok(()));
+        assert_eq!(rates.count("three"), Err(REFILL_TIME));
+        rates.evict();
+        assert!(rates.count("one").is_err());
+    }
+}

@@ -1,0 +1,355 @@
+//! The queue of audit events, and the sink to which requests and the trail's own thread write it.
+//!
+//! The thread writes the events that requests leave to it, and watches requests that write. An append blocks the runtime's
+//! thread on which its request runs. Other threads continue, but only one thread of the runtime polls the network, and that
+//! may be the blocked one. Spawning a task from outside the runtime wakes another thread, which then polls the network.
+//! Nothing is watched while no append is in progress.
+
+use std::{
+    io, mem,
+    sync::{
+        Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use tokio::{runtime::Handle, sync::oneshot};
+
+use crate::response::error_chain;
+
+/// A sink to which the audit trail is written, one call at a time.
+pub trait AuditSink: Send {
+    /// Appends lines, each with its line break. On success, the lines have left this process. Without lines, checks whether
+    /// the sink works.
+    ///
+    /// # Errors
+    /// If not all lines could be written.
+    fn append(&mut self, lines: &[u8]) -> Result<(), AppendFailed>;
+
+    /// Reopens the file that the sink writes to, for example after it was moved. If that fails, the sink keeps the old file.
+    ///
+    /// # Errors
+    /// If the file can't be opened.
+    fn reopen(&mut self) -> io::Result<()>;
+
+    /// Returns whether an append usually takes no longer than passing the lines to the operating system. If so, threads that
+    /// serve requests may call it; otherwise, only the trail's own thread does.
+    fn is_prompt(&self) -> bool;
+}
+
+/// Some or all of the lines could not be written.
+#[derive(Debug, thiserror::Error)]
+#[error("the audit trail could not be written")]
+pub struct AppendFailed {
+    /// The number of bytes, from the start of the lines, that were written as complete lines.
+    pub bytes_written: usize,
+    /// The cause.
+    #[source]
+    pub cause: io::Error,
+}
+
+/// Events were not written, or may not have been written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the audit trail can't be written at present")]
+pub(super) struct Unwritten;
+
+/// The state shared by requests and the trail's thread.
+pub(super) struct Shared {
+    queue: Mutex<Queue>,
+    /// Wakes the trail's thread.
+    pub(super) wake: Condvar,
+    is_failing: AtomicBool,
+    pub(super) events_lost: AtomicU64,
+    /// The runtime of the requests, if they may write.
+    pub(super) runtime: Option<Handle>,
+}
+
+#[derive(Default)]
+pub(super) struct Queue {
+    /// The lines to write, oldest first.
+    pub(super) lines: Vec<u8>,
+    /// Senders to the requests that wait until all these lines are written.
+    pub(super) waiting: Vec<oneshot::Sender<Result<(), Unwritten>>>,
+    /// The number of bytes being written.
+    bytes_taken: usize,
+    /// `None` during a write.
+    sink: Option<Box<dyn AuditSink>>,
+    /// When the last append started. The thread sets it to `None` when it finds no write in progress.
+    append_started: Option<Instant>,
+    /// Whether the thread must write the queue.
+    is_thread_wanted: bool,
+    pub(super) must_reopen: bool,
+    pub(super) is_closed: bool,
+}
+
+impl Queue {
+    /// Returns whether this many more bytes fit. Any number fits if no others are queued or being written, because the
+    /// reported actions are already complete.
+    pub(super) fn has_room(&self, bytes: usize, bytes_max: usize) -> bool {
+        let unwritten = self.lines.len() + self.bytes_taken;
+        bytes == 0 || unwritten == 0 || unwritten + bytes <= bytes_max
+    }
+
+    /// Returns whether the thread has work to do.
+    fn is_for_thread(&self) -> bool {
+        self.is_thread_wanted || self.must_reopen || self.is_closed
+    }
+}
+
+impl Shared {
+    pub(super) fn new(sink: Box<dyn AuditSink>, runtime: Option<Handle>) -> Self {
+        Self {
+            queue: Mutex::new(Queue {
+                sink: Some(sink),
+                ..Queue::default()
+            }),
+            wake: Condvar::new(),
+            is_failing: AtomicBool::new(false),
+            events_lost: AtomicU64::new(0),
+            runtime,
+        }
+    }
+
+    pub(super) fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn leave_to_thread(&self) {
+        self.queue().is_thread_wanted = true;
+        self.wake.notify_one();
+    }
+
+    /// Writes the queue, unless another write has emptied it.
+    pub(super) fn write_on_request(&self) {
+        let queue = self.queue();
+        if queue.waiting.is_empty() {
+            return;
+        }
+        if queue.append_started.is_none() {
+            // From now on, the thread watches for a blocked append.
+            self.wake.notify_one();
+        }
+        self.write(queue);
+    }
+
+    /// Writes the whole queue with one call, or leaves it to the thread if another write is in progress.
+    fn write(&self, mut queue: MutexGuard<'_, Queue>) {
+        let Some(mut sink) = queue.sink.take() else {
+            queue.is_thread_wanted = true;
+            return;
+        };
+        let mut lines = mem::take(&mut queue.lines);
+        let waiting = mem::take(&mut queue.waiting);
+        let must_reopen = mem::take(&mut queue.must_reopen);
+        queue.is_thread_wanted = false;
+        queue.bytes_taken = lines.len();
+        queue.append_started = Some(Instant::now());
+        drop(queue);
+
+        if must_reopen {
+            match sink.reopen() {
+                Ok(()) => tracing::info!("reopened the audit trail"),
+                Err(cause) => {
+                    tracing::error!(error = %cause, "could not reopen the audit trail; events go to the old file");
+                }
+            }
+        }
+        let outcome = match sink.append(&lines) {
+            Ok(()) => {
+                lines.clear();
+                self.succeeded();
+                Ok(())
+            }
+            Err(failed) => {
+                lines.drain(..failed.bytes_written.min(lines.len()));
+                self.failed(&failed);
+                Err(Unwritten)
+            }
+        };
+
+        let mut queue = self.queue();
+        queue.sink = Some(sink);
+        queue.bytes_taken = 0;
+        if !lines.is_empty() {
+            // Keep them for the next attempt.
+            lines.append(&mut queue.lines);
+            queue.lines = lines;
+        }
+        if queue.is_for_thread() || outcome.is_err() {
+            self.wake.notify_one();
+        }
+        drop(queue);
+        for waiting in waiting {
+            // Sending fails if the request no longer waits.
+            let _ = waiting.send(outcome);
+        }
+    }
+
+    pub(super) fn is_failing(&self) -> bool {
+        self.is_failing.load(Ordering::Acquire)
+    }
+
+    fn succeeded(&self) {
+        if self.is_failing() && self.is_failing.swap(false, Ordering::AcqRel) {
+            tracing::info!("resumed writing the audit trail, including queued events");
+        }
+    }
+
+    fn failed(&self, failed: &AppendFailed) {
+        if !self.is_failing.swap(true, Ordering::AcqRel) {
+            tracing::error!(error = error_chain(failed), "an audit event is not written");
+        }
+    }
+
+    pub(super) fn timed_out(&self, time_max: Duration) {
+        if !self.is_failing.swap(true, Ordering::AcqRel) {
+            tracing::error!("the audit trail has not been written for {time_max:?}");
+        }
+    }
+}
+
+/// Starts the thread. Returns a receiver that completes when the thread ends.
+pub(super) fn start_thread(
+    shared: &Arc<Shared>,
+    write_time_max: Duration,
+) -> io::Result<oneshot::Receiver<()>> {
+    let (end, ended) = oneshot::channel();
+    let shared = Arc::clone(shared);
+    // The thread is never joined: a sink that never returns must not keep the process from exiting.
+    thread::Builder::new()
+        .name("keywright-audit".to_owned())
+        .spawn(move || {
+            write_until_closed(&shared, write_time_max);
+            drop(end);
+        })?;
+    Ok(ended)
+}
+
+fn write_until_closed(shared: &Shared, write_time_max: Duration) {
+    loop {
+        let queue = next(shared, write_time_max);
+        let is_closed = queue.is_closed;
+        shared.write(queue);
+        if is_closed {
+            if shared.is_failing() {
+                tracing::error!("the server ends with audit events that could not be written");
+            }
+            return;
+        }
+    }
+}
+
+/// Waits until the thread has work to do and no write is in progress. While the sink is failing, also returns from time to
+/// time to retry it.
+fn next(shared: &Shared, write_time_max: Duration) -> MutexGuard<'_, Queue> {
+    let mut queue = shared.queue();
+    loop {
+        let is_free = queue.sink.is_some();
+        if is_free && queue.is_for_thread() {
+            return queue;
+        }
+        let is_retried = is_free && shared.is_failing();
+        if !is_retried && queue.append_started.is_none() {
+            let woken = shared.wake.wait(queue);
+            queue = woken.unwrap_or_else(PoisonError::into_inner);
+            continue;
+        }
+        let interval = if is_retried {
+            RETRY_INTERVAL
+        } else {
+            WATCH_INTERVAL
+        };
+        let waited = shared.wake.wait_timeout(queue, interval);
+        let (locked, waited) = waited.unwrap_or_else(PoisonError::into_inner);
+        queue = locked;
+        if waited.timed_out() {
+            if is_retried && queue.sink.is_some() {
+                return queue;
+            }
+            watch(shared, &mut queue, write_time_max);
+        }
+    }
+}
+
+fn watch(shared: &Shared, queue: &mut Queue, write_time_max: Duration) {
+    if queue.sink.is_some() {
+        queue.append_started = None;
+        return;
+    }
+    if let Some(runtime) = &shared.runtime {
+        runtime.spawn(async {});
+    }
+    let blocked_for = queue.append_started.map(|begun| begun.elapsed());
+    if blocked_for.is_some_and(|blocked_for| blocked_for >= write_time_max) {
+        shared.timed_out(write_time_max);
+    }
+}
+
+/// Interval between retries of a failing sink, if no request retries it earlier.
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Interval between checks for a blocked append: shorter than clients wait for a response.
+const WATCH_INTERVAL: Duration = Duration::from_millis(100);
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    /// A sink whose appends return the outcomes that the test sends.
+    struct ScriptedSink {
+        begun: mpsc::Sender<Vec<u8>>,
+        outcomes: mpsc::Receiver<Result<(), AppendFailed>>,
+    }
+
+    impl AuditSink for ScriptedSink {
+        fn append(&mut self, lines: &[u8]) -> Result<(), AppendFailed> {
+            self.begun.send(lines.to_vec()).unwrap();
+            self.outcomes.recv().unwrap()
+        }
+
+        fn reopen(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn is_prompt(&self) -> bool {
+            true
+        }
+    }
+
+    #[test]
+    fn lines_count_until_they_are_written() {
+        let (begun, appends) = mpsc::channel();
+        let (outcome, outcomes) = mpsc::channel();
+        let shared = Shared::new(Box::new(ScriptedSink { begun, outcomes }), None);
+        let put = |bytes: usize| {
+            let mut queue = shared.queue();
+            let bytes = queue.lines.len() + bytes;
+            queue.lines.resize(bytes, b'x');
+        };
+        let has_room = |bytes| shared.queue().has_room(bytes, 10);
+        std::thread::scope(|scope| {
+            put(6);
+            let writing = scope.spawn(|| shared.write(shared.queue()));
+            assert_eq!(appends.recv().unwrap().len(), 6);
+            put(2);
+            assert!(has_room(2) && !has_room(3));
+            let failed = AppendFailed {
+                bytes_written: 1,
+                cause: io::ErrorKind::StorageFull.into(),
+            };
+            outcome.send(Err(failed)).unwrap();
+            writing.join().unwrap();
+            assert!(shared.is_failing());
+            assert!(has_room(3) && !has_room(4));
+            outcome.send(Ok(())).unwrap();
+            shared.write(shared.queue());
+            assert!(!shared.is_failing());
+            assert_eq!(appends.recv().unwrap().len(), 7);
+            assert!(has_room(11), "nothing else is kept");
+        });
+    }
+}

@@ -1,0 +1,318 @@
+//! A token: its parts, its signature, and its claims.
+
+use std::sync::Arc;
+
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use chrono::{DateTime, Utc};
+use keywright_core::permission::Actor;
+use serde_json::{Map, Value};
+
+use super::{
+    identity::Identity,
+    token_rules::{Bearer, ClaimSettings, ScopeForm, TokenRules},
+    verification_key::{SignatureAlgorithm, VerificationKey},
+};
+
+/// A token is rejected.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum TokenRefused {
+    /// There is no token.
+    Absent,
+    /// The token was valid, but has expired.
+    Expired,
+    /// The token is invalid, or not valid yet; the reason is for the log.
+    Invalid(&'static str),
+    /// Tokens are not accepted, only client certificates.
+    NotAccepted,
+    /// The token is valid, but lacks one of these scopes.
+    ScopesMissing(Arc<str>),
+    /// The token can't be verified: no keys are available.
+    Unverifiable,
+}
+
+/// A JWS in compact form (RFC 7515, section 7.1), not verified yet.
+pub(super) struct SignedToken<'a> {
+    message: &'a str,
+    payload: &'a str,
+    signature: Vec<u8>,
+    algorithm: SignatureAlgorithm,
+    key_id: Option<String>,
+}
+
+/// The key that a token's header refers to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct KeyReference<'a> {
+    /// The key's id, if the header has one.
+    pub(super) id: Option<&'a str>,
+    /// The algorithm of the key.
+    pub(super) algorithm: SignatureAlgorithm,
+}
+
+impl<'a> SignedToken<'a> {
+    /// Parses a token: three parts in base64url without padding, the first of which is a header with only supported features.
+    /// Keys in the header (`jku`, `jwk`, `x5u`, `x5c`) are ignored: keys come only from the configuration and the trusted
+    /// provider.
+    pub(super) fn parse(token: &'a str) -> Result<Self, TokenRefused> {
+        let malformed = TokenRefused::Invalid("malformed");
+        let (message, signature) = token.rsplit_once('.').ok_or(malformed.clone())?;
+        let (header, payload) = message
+            .split_once('.')
+            .filter(|(_, payload)| !payload.contains('.'))
+            .ok_or(malformed.clone())?;
+        let header = decode_object(header).ok_or(malformed.clone())?;
+        let algorithm = algorithm(&header)?;
+        refuse_extensions(&header)?;
+        Ok(Self {
+            message,
+            payload,
+            signature: URL_SAFE_NO_PAD.decode(signature).map_err(|_| malformed)?,
+            algorithm,
+            key_id: key_id(&header)?,
+        })
+    }
+
+    /// Returns the key that the header refers to.
+    pub(super) fn key_reference(&self) -> KeyReference<'_> {
+        KeyReference {
+            id: self.key_id.as_deref(),
+            algorithm: self.algorithm,
+        }
+    }
+
+    /// Returns whether the signature is valid for this key and its algorithm.
+    pub(super) fn is_signed_by(&self, key: &VerificationKey) -> bool {
+        key.algorithm() == self.algorithm && key.has_signed(self.message, &self.signature)
+    }
+
+    /// Parses the claims: a JSON object, with the checks of [`keywright_json::check`].
+    pub(super) fn claims(&self) -> Result<Map<String, Value>, TokenRefused> {
+        decode_object(self.payload).ok_or(TokenRefused::Invalid(
+            "payload is not an object, or has duplicate claims",
+        ))
+    }
+}
+
+fn algorithm(header: &Map<String, Value>) -> Result<SignatureAlgorithm, TokenRefused> {
+    header
+        .get("alg")
+        .and_then(Value::as_str)
+        .and_then(SignatureAlgorithm::named)
+        .ok_or(TokenRefused::Invalid(
+            "algorithm is neither RS256 nor ES256",
+        ))
+}
+
+/// Rejects headers that change the meaning of the token: critical extensions (`crit`), nested tokens (`cty`), and token types for
+/// other uses, such as proofs or logout tokens (`typ`; RFC 8725, section 3.11).
+fn refuse_extensions(header: &Map<String, Value>) -> Result<(), TokenRefused> {
+    if header.contains_key("crit") {
+        return Err(TokenRefused::Invalid(
+            "critical extensions are not supported",
+        ));
+    }
+    if header.contains_key("cty") {
+        return Err(TokenRefused::Invalid("nested tokens are not supported"));
+    }
+    let Some(token_type) = header.get("typ") else {
+        return Ok(());
+    };
+    let is_known = token_type.as_str().is_some_and(|token_type| {
+        TYPES
+            .iter()
+            .any(|known| token_type.eq_ignore_ascii_case(known))
+    });
+    if is_known {
+        Ok(())
+    } else {
+        Err(TokenRefused::Invalid("wrong token type"))
+    }
+}
+
+fn key_id(header: &Map<String, Value>) -> Result<Option<String>, TokenRefused> {
+    match header.get("kid") {
+        None => Ok(None),
+        Some(Value::String(key_id)) => Ok(Some(key_id.clone())),
+        Some(_) => Err(TokenRefused::Invalid("key id is not a string")),
+    }
+}
+
+fn decode_object(part: &str) -> Option<Map<String, Value>> {
+    keywright_json::read_bytes(&URL_SAFE_NO_PAD.decode(part).ok()?).ok()
+}
+
+/// The accepted token types (RFC 7519, section 5.1; RFC 9068, section 2.1); not case-sensitive.
+const TYPES: [&str; 4] = ["JWT", "application/jwt", "at+jwt", "application/at+jwt"];
+
+/// The claims of a token with a valid signature.
+pub(super) struct Claims(Map<String, Value>);
+
+/// The result of verifying a token; from then on, it depends only on the time.
+#[derive(Clone, Debug)]
+pub(super) struct CheckedToken {
+    identity: Identity,
+    expires_at_seconds: i64,
+    not_before_seconds: Option<i64>,
+    has_scopes: bool,
+}
+
+impl Claims {
+    /// Creates claims from a token's payload.
+    pub(super) fn new(payload: Map<String, Value>) -> Self {
+        Self(payload)
+    }
+
+    /// Checks everything that does not depend on the time.
+    pub(super) fn check(
+        &self,
+        issuer: &str,
+        rules: &TokenRules,
+    ) -> Result<CheckedToken, TokenRefused> {
+        if issuer.is_empty() || self.text("iss")? != Some(issuer) {
+            return Err(TokenRefused::Invalid("wrong issuer"));
+        }
+        if let Some(audience) = &rules.audience
+            && !self.is_for(audience)
+        {
+            return Err(TokenRefused::Invalid("wrong audience"));
+        }
+        let expires_at_seconds = self.time("exp")?;
+        Ok(CheckedToken {
+            expires_at_seconds: expires_at_seconds.ok_or(TokenRefused::Invalid("no expiry"))?,
+            not_before_seconds: self.time("nbf")?,
+            has_scopes: self.has_scopes(rules)?,
+            identity: Identity::of_token(self.actor(rules)?, self.name(&rules.claims.subject)?),
+        })
+    }
+
+    /// Returns whether the token's audience includes this one (RFC 7519, section 4.1.3).
+    fn is_for(&self, audience: &str) -> bool {
+        match self.0.get("aud") {
+            Some(Value::String(only)) => only == audience,
+            Some(Value::Array(several)) => {
+                several.iter().all(Value::is_string)
+                    && several.iter().any(|one| one.as_str() == Some(audience))
+            }
+            _ => false,
+        }
+    }
+
+    fn has_scopes(&self, rules: &TokenRules) -> Result<bool, TokenRefused> {
+        let malformed = || TokenRefused::Invalid("scopes are not in the configured form");
+        let scopes: Vec<&str> = match (self.0.get(&rules.claims.scope), rules.claims.scope_form) {
+            (None, _) => Vec::new(),
+            (Some(Value::Array(scopes)), ScopeForm::Array) => scopes
+                .iter()
+                .map(Value::as_str)
+                .collect::<Option<_>>()
+                .ok_or_else(malformed)?,
+            (Some(Value::String(scopes)), ScopeForm::Text) => scopes.split(' ').collect(),
+            (Some(_), _) => return Err(malformed()),
+        };
+        let is_there = |required: &String| scopes.contains(&required.as_str());
+        Ok(rules.scopes_required.iter().all(is_there))
+    }
+
+    fn actor(&self, rules: &TokenRules) -> Result<Actor, TokenRefused> {
+        let claims = &rules.claims;
+        let bearer = self.bearer(claims)?;
+        let id = |claim| Ok(self.name(claim)?.unwrap_or_default());
+        let actor = match bearer {
+            Bearer::Client => Actor::client(id(&claims.client_id)?),
+            Bearer::User => Actor::user(id(&claims.user_id)?),
+        };
+        actor.map_err(|_| TokenRefused::Invalid("no valid actor"))
+    }
+
+    /// Determines whether the token is a client's or a user's.
+    ///
+    /// With `client_subjects`, a token whose subject is its client must be a listed client's. Otherwise it is rejected, because a
+    /// user may have the same id as a client, and the other way round (RFC 9700, section 4.15).
+    fn bearer(&self, claims: &ClaimSettings) -> Result<Bearer, TokenRefused> {
+        if claims.client_subjects.is_empty() {
+            return claims
+                .grant_type
+                .bearer(self.text(&claims.grant_type.claim)?)
+                .ok_or(TokenRefused::Invalid(
+                    "grant type is neither a client's nor a user's",
+                ));
+        }
+        let client_id = self.text(&claims.client_id)?.unwrap_or_default();
+        if self.text(&claims.subject)? != Some(client_id) {
+            return Ok(Bearer::User);
+        }
+        if claims.is_client_subject(client_id) {
+            return Ok(Bearer::Client);
+        }
+        Err(TokenRefused::Invalid(
+            "subject is a client that is not in client_subjects",
+        ))
+    }
+
+    /// Returns a claim with a name. Its length is limited, because it is cached.
+    fn name(&self, claim: &str) -> Result<Option<&str>, TokenRefused> {
+        match self.text(claim)? {
+            Some(name) if name.chars().count() > NAME_CHARACTERS_MAX => {
+                Err(TokenRefused::Invalid("a name is too long"))
+            }
+            name => Ok(name),
+        }
+    }
+
+    fn text(&self, claim: &str) -> Result<Option<&str>, TokenRefused> {
+        match self.0.get(claim) {
+            None => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text)),
+            Some(_) => Err(TokenRefused::Invalid("a claim must be a string")),
+        }
+    }
+
+    /// Returns a time, in whole seconds since 1970. RFC 7519 also allows fractions, but no known provider sends them, and readers
+    /// could round them differently.
+    fn time(&self, claim: &str) -> Result<Option<i64>, TokenRefused> {
+        let Some(value) = self.0.get(claim) else {
+            return Ok(None);
+        };
+        match value.as_i64() {
+            Some(seconds) if seconds <= TIME_SECONDS_MAX => Ok(Some(seconds)),
+            _ => Err(TokenRefused::Invalid("a time claim is not a number")),
+        }
+    }
+}
+
+impl CheckedToken {
+    /// Returns the identity, if the token is valid at this time.
+    pub(super) fn identity_at(
+        &self,
+        now: DateTime<Utc>,
+        rules: &TokenRules,
+    ) -> Result<Identity, TokenRefused> {
+        let now_seconds = now.timestamp();
+        if self
+            .not_before_seconds
+            .is_some_and(|not_before| not_before.saturating_sub(now_seconds) > SKEW_SECONDS_MAX)
+        {
+            return Err(TokenRefused::Invalid("not valid yet"));
+        }
+        if self.is_expired_at(now) {
+            return Err(TokenRefused::Expired);
+        }
+        if !self.has_scopes {
+            return Err(TokenRefused::ScopesMissing(Arc::clone(&rules.scopes_text)));
+        }
+        Ok(self.identity.clone())
+    }
+
+    /// Returns whether the token has expired.
+    pub(super) fn is_expired_at(&self, now: DateTime<Utc>) -> bool {
+        now.timestamp().saturating_sub(self.expires_at_seconds) > SKEW_SECONDS_MAX
+    }
+}
+
+/// Maximum difference between the clocks of the identity provider and this server.
+const SKEW_SECONDS_MAX: i64 = 60;
+
+/// The latest accepted time, the end of the year 9999; later times are errors.
+const TIME_SECONDS_MAX: i64 = 253_402_300_799;
+
+/// Maximum length of the name of a client, user or subject, in characters (OIDC Core 1.0, section 2, for `sub`).
+const NAME_CHARACTERS_MAX: usize = 255;

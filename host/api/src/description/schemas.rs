@@ -1,0 +1,273 @@
+//! The schemas of names, times and other common fields, and of the parameters and values of the specified types.
+
+use std::borrow::Cow;
+
+use keywright_core::{
+    credential::{CredentialType, KnownType, METADATA_CHARACTERS_MAX, NAME_CHARACTERS_MAX},
+    permission::PERMISSION_PATH_CHARACTERS_MAX,
+};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde_json::{Value, json};
+
+/// The name of a credential in a write request.
+pub(crate) struct Name;
+
+impl JsonSchema for Name {
+    fn schema_name() -> Cow<'static, str> {
+        "CredentialName".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let description = "The name of a credential. If the leading slash is missing, it is added, and counts towards the length. Case is preserved but not significant.";
+        absolute(description, NAME, NAME_CHARACTERS_MAX)
+    }
+}
+
+/// The path of a permission in a write request.
+pub(crate) struct GrantedPath;
+
+impl JsonSchema for GrantedPath {
+    fn schema_name() -> Cow<'static, str> {
+        "PermissionPath".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let description = "The full name of one credential, or a path that ends in `/*` for all names below it. If the leading slash is missing, it is added, and counts towards the length. Case-sensitive.";
+        let path = format!(r"({NAME}(/\*)?|\*)");
+        absolute(description, &path, PERMISSION_PATH_CHARACTERS_MAX)
+    }
+}
+
+/// Returns the schema of a string with an optional leading slash, which counts towards the length if missing.
+fn absolute(description: &str, form: &str, characters_max: usize) -> Schema {
+    json_schema!({
+        "type": "string",
+        "description": description,
+        "minLength": 1,
+        "maxLength": characters_max,
+        "pattern": format!("^/?{form}$"),
+        "if": {"pattern": "^[^/]"},
+        "then": {"maxLength": characters_max - 1},
+    })
+}
+
+/// The name of a credential without its leading slash, as a regular expression.
+const NAME: &str = r"[A-Za-z0-9_.:()\[\]-]+(/[A-Za-z0-9_.:()\[\]-]+)*";
+
+/// The name of a credential in a lookup. Malformed names match no credential.
+pub(crate) struct LookedUpName;
+
+impl JsonSchema for LookedUpName {
+    fn schema_name() -> Cow<'static, str> {
+        "LookedUpName".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "string", "minLength": 1})
+    }
+}
+
+/// A time in a response.
+pub(crate) struct Timestamp;
+
+impl JsonSchema for Timestamp {
+    fn schema_name() -> Cow<'static, str> {
+        "Timestamp".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "string",
+            "format": "date-time",
+            "pattern": r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}Z$",
+        })
+    }
+}
+
+/// JSON metadata of a version.
+pub(crate) struct Metadata;
+
+impl JsonSchema for Metadata {
+    fn schema_name() -> Cow<'static, str> {
+        "Metadata".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": format!("Any JSON of at most {METADATA_CHARACTERS_MAX} characters, stored with this version only; null for none."),
+        })
+    }
+}
+
+/// A boolean, or a value that is converted to one.
+pub(crate) struct LenientBoolean;
+
+impl JsonSchema for LenientBoolean {
+    fn schema_name() -> Cow<'static, str> {
+        "Boolean".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let mut forms = vec![json!({"type": "boolean"})];
+        forms.extend(Self::converted());
+        json_schema!({"anyOf": forms})
+    }
+}
+
+impl LenientBoolean {
+    /// Returns the schemas of the converted values.
+    fn converted() -> [Value; 2] {
+        [
+            json!({"enum": [0, 1]}),
+            json!({"type": "string", "pattern": "^([Tt][Rr][Uu][Ee]|[Ff][Aa][Ll][Ss][Ee])$"}),
+        ]
+    }
+}
+
+/// A specified type, with its schemas as JSON text.
+pub(super) struct Known {
+    pub(super) name: String,
+    parameters: Option<Cow<'static, str>>,
+    value: Cow<'static, str>,
+}
+
+impl Known {
+    /// Returns a reference to the schema of the parameters.
+    pub(super) fn parameters(&self, schemas: &mut SchemaGenerator) -> Option<Value> {
+        let mut schema = read(self.parameters.as_deref()?);
+        accept_converted_scalars(&mut schema);
+        Some(named(schemas, &self.name, "Parameters", schema))
+    }
+
+    /// Returns a reference to the schema of the values.
+    pub(super) fn value(&self, schemas: &mut SchemaGenerator) -> Value {
+        named(schemas, &self.name, "Value", read(&self.value))
+    }
+}
+
+/// Returns the specified types: those without a plugin, and those of the shipped plugins.
+pub(super) fn known() -> impl Iterator<Item = Known> {
+    let set_only = KnownType::set_only().into_iter().map(|known| Known {
+        name: known.name,
+        parameters: None,
+        value: known.value_schema.into(),
+    });
+    let shipped = SHIPPED.into_iter().map(|(name, parameters, value)| Known {
+        name: name.to_owned(),
+        parameters: Some(parameters.into()),
+        value: value.into(),
+    });
+    set_only.chain(shipped)
+}
+
+/// Adds a schema to the definitions, and returns a reference to it.
+fn named(
+    schemas: &mut SchemaGenerator,
+    credential_type: &str,
+    suffix: &str,
+    mut schema: Value,
+) -> Value {
+    let (first, rest) = credential_type.split_at(1);
+    let name = format!("{}{rest}{suffix}", first.to_ascii_uppercase());
+    as_described(&mut schema);
+    schemas.definitions_mut().insert(name.clone(), schema);
+    json!({"$ref": format!("#/components/schemas/{name}")})
+}
+
+fn read(schema: &str) -> Value {
+    keywright_json::read(schema).unwrap_or_default()
+}
+
+/// Adds the scalars that the host converts to the declared types (`runtime/src/schema/declared.rs`).
+fn accept_converted_scalars(schema: &mut Value) {
+    let Value::Object(members) = schema else {
+        return;
+    };
+    if let Some(Value::Object(properties)) = members.get_mut("properties") {
+        properties.values_mut().for_each(accept_converted_scalars);
+    }
+    if let Some(items) = members.get_mut("items") {
+        accept_converted_scalars(items);
+    }
+    let mut types: Vec<Value> = match members.get("type") {
+        Some(Value::Array(types)) => types.clone(),
+        Some(one) => vec![one.clone()],
+        None => return,
+    };
+    if types.contains(&json!("string")) {
+        types.extend([json!("number"), json!("boolean")]);
+        members.insert("type".to_owned(), json!(types));
+        return;
+    }
+    let converted = if types.contains(&json!("boolean")) {
+        LenientBoolean::converted().to_vec()
+    } else if types.contains(&json!("integer")) {
+        vec![json!({"type": "string", "pattern": "^[+-]?[0-9]+$"})]
+    } else {
+        return;
+    };
+    let description = members.shift_remove("description");
+    let declared = std::mem::take(members);
+    let mut accepted = vec![Value::Object(declared)];
+    accepted.extend(converted);
+    members.extend(description.map(|text| ("description".to_owned(), text)));
+    members.insert("anyOf".to_owned(), json!(accepted));
+}
+
+/// Converts a plugin's schema for the description: removes properties that callers can't send, and marks secrets with the format
+/// `password`, because `writeOnly` in `OpenAPI` means that a property is never returned.
+fn as_described(schema: &mut Value) {
+    let Value::Object(members) = schema else {
+        return;
+    };
+    members.shift_remove("$schema");
+    if members.shift_remove("writeOnly").is_some() && members.get("type") != Some(&json!("object"))
+    {
+        members.insert("format".to_owned(), json!("password"));
+    }
+    if let Some(Value::Object(properties)) = members.get_mut("properties") {
+        properties.retain(|_, property| property.get("readOnly") != Some(&Value::Bool(true)));
+        properties.values_mut().for_each(as_described);
+    }
+}
+
+/// The types of the shipped plugins, with the schemas of their parameters and values.
+const SHIPPED: [(&str, &str, &str); 5] = [
+    (
+        CredentialType::PASSWORD,
+        include_str!("../../../../plugins/password/src/parameters.schema.json"),
+        include_str!("../../../../plugins/password/src/value.schema.json"),
+    ),
+    (
+        CredentialType::USER,
+        include_str!("../../../../plugins/user/src/parameters.schema.json"),
+        include_str!("../../../../plugins/user/src/value.schema.json"),
+    ),
+    (
+        CredentialType::CERTIFICATE,
+        include_str!("../../../../plugins/certificate/src/parameters.schema.json"),
+        include_str!("../../../../plugins/certificate/src/value.schema.json"),
+    ),
+    (
+        CredentialType::RSA,
+        include_str!("../../../../plugins/rsa/src/parameters.schema.json"),
+        include_str!("../../../../plugins/rsa/src/value.schema.json"),
+    ),
+    (
+        CredentialType::SSH,
+        include_str!("../../../../plugins/ssh/src/parameters.schema.json"),
+        include_str!("../../../../plugins/ssh/src/value.schema.json"),
+    ),
+];

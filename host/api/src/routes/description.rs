@@ -1,0 +1,55 @@
+//! The description of the API: `GET /openapi.json` for programs, and `GET /docs` for people.
+//!
+//! Both need no authentication, because they only reveal the release. They work in read-only mode, and are not audited.
+
+use axum::{
+    http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, REFERRER_POLICY},
+    response::IntoResponse,
+};
+use serde_json::{Map, Value};
+
+use crate::{
+    description::{self, Description, Tag},
+    response::JSON_MEDIA_TYPE,
+    route::{Access::Open, NOT_AUDITED, Route, route},
+};
+
+pub(crate) fn openapi_route() -> Route {
+    route!(GET "/openapi.json", Open, NOT_AUDITED, openapi, describe_openapi)
+}
+
+pub(crate) fn reference_route() -> Route {
+    route!(GET "/docs", Open, NOT_AUDITED, reference, describe_reference)
+}
+
+fn describe_openapi() -> Description {
+    let summary = "Returns the API description, for programs";
+    Description::new("getDescription", Tag::Operations, summary)
+        .text("The same for all servers of a release. `GET /api/v1/types` returns the types configured on this server.")
+        .answer::<Map<String, Value>>(200, "The description, in OpenAPI 3.1.")
+}
+
+/// Responds with the description.
+async fn openapi() -> impl IntoResponse {
+    ([(CONTENT_TYPE, JSON_MEDIA_TYPE)], description::document())
+}
+
+fn describe_reference() -> Description {
+    let summary = "Returns the API reference, for people";
+    Description::new("getReference", Tag::Operations, summary)
+        .text("The page has no scripts and loads no other resources.")
+        .answer_in::<String>(200, "The description as a page.", "text/html")
+}
+
+/// Responds with the page.
+async fn reference() -> impl IntoResponse {
+    let headers: [(HeaderName, &'static str); 3] = [
+        (CONTENT_TYPE, "text/html; charset=utf-8"),
+        (
+            CONTENT_SECURITY_POLICY,
+            description::content_security_policy(),
+        ),
+        (REFERRER_POLICY, "no-referrer"),
+    ];
+    (headers, description::page())
+}

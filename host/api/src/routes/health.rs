@@ -1,0 +1,121 @@
+//! `GET /health`: whether the server is healthy.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use axum::{extract::State, http::StatusCode, response::Response};
+use keywright_core::ports::CredentialRepository;
+use schemars::JsonSchema;
+use tokio::{sync::Mutex, time::timeout};
+
+use crate::{
+    Api,
+    audit::AuditTrail,
+    description::{Description, Tag},
+    response::json,
+    route::{Access::Open, NOT_AUDITED, Route, route},
+};
+
+pub(crate) fn route() -> Route {
+    route!(GET "/health", Open, NOT_AUDITED, handler, describe)
+}
+
+/// The health of a server.
+#[derive(JsonSchema)]
+#[schemars(rename = "HealthAnswer")]
+struct HealthBody {
+    /// UP or DOWN.
+    #[expect(
+        dead_code,
+        reason = "only used for its schema; the responses are constants"
+    )]
+    status: HealthStatus,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "UPPERCASE", inline)]
+#[expect(
+    dead_code,
+    reason = "only used for its schema; the responses are constants"
+)]
+enum HealthStatus {
+    Up,
+    Down,
+}
+
+fn describe() -> Description {
+    let down = "The database has not responded for five seconds, or the database or the audit trail can't be written.";
+    Description::new(
+        "getHealth",
+        Tag::Operations,
+        "Returns whether the server is healthy",
+    )
+    .answer::<HealthBody>(200, "The server is healthy.")
+    .answered("up", serde_json::json!({"status": "UP"}))
+    .answer::<HealthBody>(503, down)
+    .answered("down", serde_json::json!({"status": "DOWN"}))
+}
+
+/// Responds with UP if the server is healthy, and with DOWN otherwise.
+async fn handler(State(api): State<Arc<Api>>) -> Response {
+    api.health.answer().await
+}
+
+/// Checks whether the server is healthy, with one ping at a time: requests that need no identity can't occupy more than one
+/// connection to the database.
+pub struct HealthCheck {
+    repository: Arc<dyn CredentialRepository>,
+    audit: Option<Arc<AuditTrail>>,
+    /// When the last ping completed, and whether the database responded. Locked while pinging.
+    last_ping: Mutex<Option<(Instant, bool)>>,
+}
+
+impl HealthCheck {
+    /// Creates the check of a repository that must respond, and of an audit trail that must be writable if requests are
+    /// refused without it.
+    #[must_use]
+    pub fn new(
+        repository: Arc<dyn CredentialRepository>,
+        audit: Option<Arc<AuditTrail>>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            repository,
+            audit,
+            last_ping: Mutex::default(),
+        })
+    }
+
+    /// Returns the response. Logs and metrics have the reason, the response does not.
+    pub(crate) async fn answer(&self) -> Response {
+        let can_begin = !self
+            .audit
+            .as_deref()
+            .is_some_and(AuditTrail::stops_requests);
+        if can_begin && timeout(PING_DEADLINE, self.ping()).await == Ok(true) {
+            return json(StatusCode::OK, r#"{"status":"UP"}"#.to_owned());
+        }
+        json(
+            StatusCode::SERVICE_UNAVAILABLE,
+            r#"{"status":"DOWN"}"#.to_owned(),
+        )
+    }
+
+    /// Returns the result of a ping that completed after this call.
+    async fn ping(&self) -> bool {
+        let called = Instant::now();
+        let mut last_ping = self.last_ping.lock().await;
+        match *last_ping {
+            Some((completed, responded)) if completed >= called => responded,
+            _ => {
+                let responded = self.repository.ping().await.is_ok();
+                *last_ping = Some((Instant::now(), responded));
+                responded
+            }
+        }
+    }
+}
+
+/// Maximum time for the database to respond.
+const PING_DEADLINE: Duration = Duration::from_secs(5);

@@ -1,3 +1,0 @@
-//! `/api/v1/interpolate`.
-
-pub(crate) mod interpolate;

@@ -1,0 +1,139 @@
+//! Operations of the server itself: where to log in, the level of the API, and the use of encryption keys.
+
+use std::sync::Arc;
+
+use axum::{extract::State, response::Response};
+use keywright_core::encryption_key::KeyUsage;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::json;
+
+use crate::{
+    Api,
+    description::{Description, Tag},
+    response::{ApiFailure, rendered},
+    route::{
+        Access::{Identity, Open},
+        NOT_AUDITED, Route, route,
+    },
+};
+
+pub(crate) fn info_route() -> Route {
+    route!(GET "/info", Open, NOT_AUDITED, info, describe_info)
+}
+
+pub(crate) fn version_route() -> Route {
+    route!(GET "/version", Identity, NOT_AUDITED, version, describe_version)
+}
+
+pub(crate) fn key_usage_route() -> Route {
+    route!(GET "/api/v1/key-usage", Identity, NOT_AUDITED, key_usage, describe_key_usage)
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Information")]
+struct InfoResponse<'a> {
+    #[serde(rename = "auth-server")]
+    identity_provider: IdentityProviderBody<'a>,
+    app: ApplicationBody<'a>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(inline)]
+struct IdentityProviderBody<'a> {
+    url: &'a str,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(inline)]
+struct ApplicationBody<'a> {
+    name: &'a str,
+}
+
+fn describe_info() -> Description {
+    Description::new("getInformation", Tag::Operations, "Returns where to log in")
+        .answer::<InfoResponse<'_>>(
+            200,
+            "The URL of the identity provider, and the name of the service.",
+        )
+        .answered(
+            "development",
+            json!({
+                "auth-server": {"url": "https://127.0.0.1:8844/identity"},
+                "app": {"name": "Keywright"},
+            }),
+        )
+}
+
+/// Responds with the URL of the identity provider and the name of the service.
+async fn info(State(api): State<Arc<Api>>) -> Result<Response, ApiFailure> {
+    rendered(&InfoResponse {
+        identity_provider: IdentityProviderBody {
+            url: &api.information.identity_provider_url,
+        },
+        app: ApplicationBody {
+            name: &api.information.application_name,
+        },
+    })
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ServerVersion")]
+struct VersionResponse<'a> {
+    version: &'a str,
+}
+
+fn describe_version() -> Description {
+    Description::new(
+        "getVersion",
+        Tag::Operations,
+        "Returns the API level, which clients compare",
+    )
+    .text("This is not the version of the server, which is in the header `Server`.")
+    .answer::<VersionResponse<'_>>(200, "The level.")
+    .answered("version", json!({"version": "2.15.0"}))
+}
+
+/// Responds with the API level, which clients compare.
+async fn version(State(api): State<Arc<Api>>) -> Result<Response, ApiFailure> {
+    rendered(&VersionResponse {
+        version: &api.information.api_level,
+    })
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "KeyUsage")]
+struct KeyUsageResponse {
+    /// The number of versions encrypted with the active key.
+    active_key: u64,
+    /// The number of versions encrypted with other configured keys.
+    inactive_keys: u64,
+    /// The number of versions encrypted with unknown keys. They can't be read.
+    unknown_keys: u64,
+}
+
+impl From<KeyUsage> for KeyUsageResponse {
+    fn from(usage: KeyUsage) -> Self {
+        Self {
+            active_key: usage.active_key,
+            inactive_keys: usage.inactive_keys,
+            unknown_keys: usage.unknown_keys,
+        }
+    }
+}
+
+fn describe_key_usage() -> Description {
+    let summary = "Counts the stored versions by encryption key";
+    Description::new("getKeyUsage", Tag::Operations, summary)
+        .answer::<KeyUsageResponse>(200, "The counts.")
+        .answered(
+            "active",
+            json!({"active_key": 8, "inactive_keys": 0, "unknown_keys": 0}),
+        )
+}
+
+/// Responds with the number of versions by encryption key.
+async fn key_usage(State(api): State<Arc<Api>>) -> Result<Response, ApiFailure> {
+    let usage = api.encryption_keys.usage().await?;
+    rendered(&KeyUsageResponse::from(usage))
+}

@@ -1,0 +1,185 @@
+//! Adds, replaces, amends and deletes permissions.
+
+use std::sync::Arc;
+
+use axum::{
+    Extension,
+    extract::{Request, State},
+    http::StatusCode,
+    response::Response,
+};
+use keywright_core::{authorization::Caller, permission::Operation::WriteAcl};
+use schemars::JsonSchema;
+use serde_json::json;
+
+use super::{
+    GrantRequest, OPERATIONS_LISTED_MAX, OperationSchema, PermissionBody, answered, example, id,
+    operation_names, parsed_operations, read_grant, take_operations,
+};
+use crate::{
+    Api,
+    audit::granted,
+    description::{Description, Tag},
+    request::{BodyRefused, RequestObject, parse_json_body},
+    response::{ApiFailure, Endpoint, rendered_with},
+    route::{Access::Permission, PathIds, Route, route},
+};
+
+pub(crate) fn add_route() -> Route {
+    route!(POST "/api/v2/permissions", Permission(WriteAcl), "ADD_PERMISSIONS", add, describe_add)
+}
+
+pub(crate) fn replace_route() -> Route {
+    route!(PUT "/api/v2/permissions/{permission_id}", Permission(WriteAcl), "PUT_PERMISSIONS", replace, describe_replace)
+}
+
+pub(crate) fn amend_route() -> Route {
+    route!(PATCH "/api/v2/permissions/{permission_id}", Permission(WriteAcl), "PATCH_PERMISSIONS", amend, describe_amend)
+}
+
+pub(crate) fn delete_route() -> Route {
+    route!(DELETE "/api/v2/permissions/{permission_id}", Permission(WriteAcl), "DELETE_PERMISSIONS", delete, describe_delete)
+}
+
+fn describe_add() -> Description {
+    Description::new(
+        "addPermission",
+        Tag::Permissions,
+        "Grants operations on a name, or on all names below a path",
+    )
+    .body::<GrantRequest>()
+    .request_example(
+        "read",
+        json!({"path": "/demo/*", "actor": "uaa-client:app", "operations": ["read"]}),
+    )
+    .answer::<PermissionBody<'_>>(201, "The permission.")
+    .answered("read", example())
+    .error(
+        400,
+        "The body is invalid, or the permission is the caller's own.",
+    )
+    .error(404, "The caller may not change permissions there.")
+    .error(409, "The actor already has a permission on this path.")
+    .error(
+        422,
+        "`operations` is missing or not an array of known operations, or the body has an unknown field.",
+    )
+}
+
+/// Adds a permission and responds with it.
+async fn add(
+    State(api): State<Arc<Api>>,
+    Extension(caller): Extension<Arc<Caller>>,
+    request: Request,
+) -> Result<Response, ApiFailure> {
+    let grant = read_grant(request, &api).await?;
+    let added = api.permissions.add(&caller, &grant).await?;
+    rendered_with(StatusCode::CREATED, &PermissionBody::of(&added))
+}
+
+fn describe_replace() -> Description {
+    Description::new("replacePermission", Tag::Permissions, "Replaces the operations of a permission, which keeps its path and its actor")
+        .body::<GrantRequest>()
+        .request_example("write", json!({"path": "/demo/*", "actor": "uaa-client:app", "operations": ["read", "write"]}))
+        .answer::<PermissionBody<'_>>(200, "The permission as it is now.")
+        .answered("read", example())
+        .error(400, "The body breaks a rule or names another path or actor, or the permission is the caller's own.")
+        .error(404, "There is no such permission, or the caller may not change permissions there.")
+        .error(422, "`operations` is missing or not an array of known operations, or the body has an unknown field.")
+}
+
+/// Replaces a permission and responds with it.
+async fn replace(
+    State(api): State<Arc<Api>>,
+    Extension(caller): Extension<Arc<Caller>>,
+    path: PathIds<1>,
+    request: Request,
+) -> Result<Response, ApiFailure> {
+    let grant = read_grant(request, &api).await?;
+    // An absent permission has no event of its own, so the details belong to the request.
+    let details = granted(&grant.actor, Some(grant.operations));
+    caller.trail().tell_details(details);
+    let replaced = api.permissions.replace(&caller, id(path)?, &grant).await;
+    answered(replaced)
+}
+
+/// The members of the body.
+#[derive(JsonSchema)]
+#[schemars(rename = "AmendPermissionRequest", deny_unknown_fields)]
+struct AmendRequest {
+    /// What the actor may do from now on.
+    #[schemars(with = "Vec<OperationSchema>", length(min = 1, max = OPERATIONS_LISTED_MAX))]
+    operations: Vec<String>,
+}
+
+impl AmendRequest {
+    fn read(mut members: RequestObject<'_>) -> Result<Self, BodyRefused> {
+        let operations = take_operations(&mut members);
+        members.finish()?;
+        Ok(Self {
+            operations: operations?,
+        })
+    }
+}
+
+fn describe_amend() -> Description {
+    Description::new(
+        "amendPermission",
+        Tag::Permissions,
+        "Replaces the operations of a permission",
+    )
+    .body::<AmendRequest>()
+    .request_example("write", json!({"operations": ["read", "write"]}))
+    .answer::<PermissionBody<'_>>(200, "The permission as it is now.")
+    .answered("read", example())
+    .error(
+        400,
+        "The body breaks a rule, or the permission is the caller's own.",
+    )
+    .error(
+        404,
+        "There is no such permission, or the caller may not change permissions there.",
+    )
+    .error(
+        422,
+        "`operations` is missing or not an array of known operations, or the body has an unknown field.",
+    )
+}
+
+/// Replaces the operations of a permission and responds with it.
+async fn amend(
+    State(api): State<Arc<Api>>,
+    Extension(caller): Extension<Arc<Caller>>,
+    path: PathIds<1>,
+    request: Request,
+) -> Result<Response, ApiFailure> {
+    let read = AmendRequest::read;
+    let request = parse_json_body(request, &api.limits, Endpoint::Permission, read).await?;
+    let operations = parsed_operations(&request.operations)?;
+    // An absent permission has no event of its own, so the details belong to the request.
+    let details = json!({"operations": operation_names(operations)});
+    caller.trail().tell_details(details);
+    let amended = api.permissions.amend(&caller, id(path)?, operations).await;
+    answered(amended)
+}
+
+fn describe_delete() -> Description {
+    Description::new("deletePermission", Tag::Permissions, "Deletes a permission")
+        .answer::<PermissionBody<'_>>(200, "The permission that was deleted.")
+        .answered("read", example())
+        .error(400, "The permission is the caller's own.")
+        .error(
+            404,
+            "There is no such permission, or the caller may not change permissions there.",
+        )
+}
+
+/// Deletes a permission and responds with it.
+async fn delete(
+    State(api): State<Arc<Api>>,
+    Extension(caller): Extension<Arc<Caller>>,
+    path: PathIds<1>,
+) -> Result<Response, ApiFailure> {
+    let deleted = api.permissions.delete(&caller, id(path)?).await;
+    answered(deleted)
+}

@@ -1,3 +1,0 @@
-//! `/api/v1/types`.
-
-pub(crate) mod list;

@@ -1,0 +1,130 @@
+//! `POST /api/v1/bulk-regenerate`.
+
+use std::sync::atomic::Ordering;
+
+use axum::http::StatusCode;
+use keywright_core::{certificate::CertificateSettings, credential::BULK_CERTIFICATES_MAX};
+use serde_json::json;
+
+use crate::harness::{Answer, Service};
+
+const BULK_REGENERATE: &str = "/api/v1/bulk-regenerate";
+
+async fn bulk_regenerate(service: &Service) -> Answer {
+    let body = json!({"signed_by": "/root"});
+    service.send_json("POST", BULK_REGENERATE, &body).await
+}
+
+#[tokio::test]
+async fn everything_below_a_ca_is_named_once_in_order() {
+    let service = Service::new();
+    for (name, signed_by) in [
+        ("/root", "/root"),
+        ("/b", "/root"),
+        ("/C", "/B"),
+        ("/a", "/C"),
+        ("/other", "/elsewhere"),
+    ] {
+        service.memory.store_signed(name, signed_by);
+    }
+    let answer = bulk_regenerate(&service).await;
+    assert_eq!(answer.status, StatusCode::OK);
+    assert_eq!(
+        answer.text,
+        r#"{"regenerated_credentials":["/a","/b","/C"]}"#
+    );
+    assert_eq!(service.memory.count(), 8);
+}
+
+#[tokio::test]
+async fn at_most_the_limit_is_regenerated() {
+    let service = Service::new();
+    service.memory.store_signed("/root", "/root");
+    let count = BULK_CERTIFICATES_MAX as usize;
+    for number in 0..count {
+        service
+            .memory
+            .store_signed(&format!("/leaf/{number}"), "/root");
+    }
+    let answer = bulk_regenerate(&service).await;
+    assert_eq!(answer.status, StatusCode::OK);
+    let names = answer.json()["regenerated_credentials"].take();
+    assert_eq!(names.as_array().unwrap().len(), count);
+    assert_eq!(service.memory.count(), 1 + 2 * count);
+    service.memory.store_signed("/one-more", "/leaf/7");
+    let answer = bulk_regenerate(&service).await;
+    assert_eq!(answer.status, StatusCode::PAYLOAD_TOO_LARGE);
+    assert!(answer.error().contains("10,000"), "{}", answer.text);
+    assert_eq!(service.memory.count(), 2 + 2 * count);
+}
+
+#[tokio::test]
+async fn values_generated_by_a_plugin_have_the_same_limit() {
+    let service = Service::new();
+    let count = BULK_CERTIFICATES_MAX as usize;
+    for number in 0..=count {
+        service
+            .memory
+            .store_signed(&format!("/leaf/{number}"), "/root");
+    }
+    let body = json!({"generated_by": "0".repeat(64), "path": "/leaf", "dry_run": true});
+    let answer = service.send_json("POST", BULK_REGENERATE, &body).await;
+    assert_eq!(answer.status, StatusCode::PAYLOAD_TOO_LARGE);
+    assert!(answer.error().contains("10,000"), "{}", answer.text);
+    service
+        .send("DELETE", "/api/v1/data?name=/leaf/7", "")
+        .await;
+    let answer = service.send_json("POST", BULK_REGENERATE, &body).await;
+    assert_eq!(answer.status, StatusCode::OK, "{}", answer.text);
+    let names = answer.json()["regenerated_credentials"].take();
+    assert_eq!(names.as_array().unwrap().len(), count);
+}
+
+#[tokio::test]
+async fn constantly_changing_credentials_are_a_retryable_error() {
+    let service = Service::new();
+    service.memory.store_signed("/root", "/root");
+    service.memory.store_signed("/leaf", "/root");
+    service.memory.is_contended.store(true, Ordering::SeqCst);
+    let answer = bulk_regenerate(&service).await;
+    assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE);
+    assert!(answer.headers.contains_key("retry-after"));
+    assert_eq!(service.memory.count(), 2);
+}
+
+#[tokio::test]
+async fn a_failed_regeneration_is_named_and_nothing_is_written() {
+    let service = Service::new();
+    service.memory.store_signed("/leaf", "/root");
+    let answer = bulk_regenerate(&service).await;
+    assert_eq!(answer.status, StatusCode::NOT_FOUND);
+    assert!(answer.error().contains("/leaf"), "{}", answer.text);
+    assert_eq!(service.memory.count(), 1);
+}
+
+#[tokio::test]
+async fn a_step_of_a_rotation_has_the_same_limit() {
+    let service = Service::with_certificate_settings(CertificateSettings {
+        concatenates_authorities: true,
+        ..CertificateSettings::default()
+    });
+    service.memory.store_signed("/root", "/root");
+    let count = BULK_CERTIFICATES_MAX as usize;
+    for number in 0..=count {
+        service
+            .memory
+            .store_signed(&format!("/leaf/{number}"), "/root");
+    }
+    let id = service.memory.credential_id("/root");
+    let path = format!("/api/v1/certificates/{id}/regenerate");
+    let body = json!({"set_as_transitional": true});
+    let answer = service.send_json("POST", &path, &body).await;
+    assert_eq!(answer.status, StatusCode::PAYLOAD_TOO_LARGE);
+    assert!(answer.error().contains("10,000"), "{}", answer.text);
+    assert_eq!(service.memory.count(), 2 + count);
+    let delete = format!("/api/v1/data?name=/leaf/{count}");
+    service.send("DELETE", &delete, "").await;
+    let answer = service.send_json("POST", &path, &body).await;
+    assert_eq!(answer.status, StatusCode::OK, "{}", answer.text);
+    assert_eq!(service.memory.count(), 2 + 2 * count);
+}
