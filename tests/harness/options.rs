@@ -2,6 +2,7 @@
 
 use std::{
     fmt::Write,
+    fs,
     path::{Path, PathBuf},
 };
 
@@ -41,15 +42,21 @@ impl Options {
         self
     }
 
+    /// Adds the generator `hostile`, a guest that misbehaves as its settings say. `limits` and `settings` are the contents of
+    /// inline tables.
+    pub fn hostile(self, limits: &str, settings: &str) -> Self {
+        let section = format!(
+            "component = \"{}\"\ngrants = [\"random\", \"signing\"]\nderived = true\n\
+             limits = {{ {limits} }}\nsettings = {{ {settings} }}",
+            component("hostile").display(),
+        );
+        self.generator("hostile", &section)
+    }
+
     /// Adds a generator `hostile` whose guest outlasts every test, and for such guests one thread and a queue of one:
     /// one call runs, one waits, and a third is refused.
     pub fn with_a_short_queue(self) -> Self {
-        let hostile = format!(
-            "component = \"{}\"\ngrants = [\"random\", \"signing\"]\nderived = true\n\
-             limits = {{ deadline_ms = 600000 }}\nsettings = {{ generate = \"loop\" }}",
-            component("hostile").display(),
-        );
-        self.generator("hostile", &hostile)
+        self.hostile("deadline_ms = 600000", "generate = \"loop\"")
             .environment("KEYWRIGHT_PLUGINS__QUEUE_LENGTH", "1")
             .environment("KEYWRIGHT_PLUGINS__THREADS_PER_LANE", "1")
     }
@@ -330,3 +337,15 @@ const AUDIT: &str = r#"
 sink = "file"
 file = "audit.log"
 "#;
+
+/// The settings of the section `authentication` below a heading of the guide, without the provider's address.
+pub fn identity_provider_recipe(heading: &str) -> String {
+    let guide = workspace().join("host/server/IDENTITY_PROVIDERS.md");
+    let guide = fs::read_to_string(guide).unwrap();
+    let heading = format!("\n## {heading}\n");
+    let (_, below) = guide.split_once(&heading).expect("the guide's heading");
+    let (_, block) = below.split_once("```toml\n[authentication]\n").unwrap();
+    let (block, _) = block.split_once("```").unwrap();
+    let settings = block.lines().filter(|line| !line.starts_with("url "));
+    settings.collect::<Vec<_>>().join("\n")
+}

@@ -1,6 +1,82 @@
-//! A server's metrics, parsed as Prometheus' text format, version 0.0.4. Invalid text fails the test.
+//! What a server shows about itself: its log, its management listener, and its metrics, parsed as Prometheus' text format,
+//! version 0.0.4. Invalid text fails the test.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    thread,
+    time::{Duration, Instant},
+};
+
+use reqwest::Method;
+use serde_json::Value;
+
+use crate::{Answer, Server};
+
+impl Server {
+    /// The access log line of a request. It is written shortly after the response is sent.
+    pub fn access_log_line(&self, answer: &Answer) -> String {
+        let request_id = answer.header("x-request-id").unwrap();
+        for _ in 0..POLLS_MAX {
+            let log = self.log();
+            let mut lines = log.lines().filter(|line| line.contains("\"answered\""));
+            if let Some(line) = lines.find(|line| line.contains(request_id)) {
+                return line.to_owned();
+            }
+            thread::sleep(POLL);
+        }
+        panic!("the access log has no line about the request {request_id}");
+    }
+
+    /// The log so far, with the access log of all completed requests.
+    pub async fn whole_log(&self) -> String {
+        let answer = self.send(self.request(Method::GET, "/info")).await;
+        self.access_log_line(&answer);
+        self.log()
+    }
+}
+
+/// Far more than the log is delayed.
+const POLLS_MAX: usize = 30_000;
+
+impl Server {
+    /// The management address, with its scheme, from the log.
+    pub fn management_url(&self) -> String {
+        let log = self.log();
+        let address = log
+            .lines()
+            .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+            .find_map(|line| line["management.address"].as_str().map(str::to_owned));
+        format!("http://{}", address.expect("a management address"))
+    }
+
+    /// Sends a request to the management address.
+    pub async fn ask_management(&self, method: Method, path: &str) -> Answer {
+        let url = format!("{}{path}", self.management_url());
+        self.send(self.request_to(method, &url)).await
+    }
+
+    /// Scrapes the server's metrics.
+    pub async fn scrape(&self) -> Scrape {
+        let answer = self.ask_management(Method::GET, "/metrics").await;
+        Scrape::parse(&answer.expect(200).body)
+    }
+
+    /// Scrapes the server's metrics until the condition holds.
+    pub async fn scrape_until(&self, is_met: impl Fn(&Scrape) -> bool) -> Scrape {
+        let begun = Instant::now();
+        while begun.elapsed() < PATIENCE {
+            let scrape = self.scrape().await;
+            if is_met(&scrape) {
+                return scrape;
+            }
+            tokio::time::sleep(POLL).await;
+        }
+        panic!("it was not met:\n{}", self.scrape().await.text());
+    }
+}
+
+const POLL: Duration = Duration::from_millis(2);
+const PATIENCE: Duration = Duration::from_mins(10);
 
 /// A server's metrics.
 #[derive(Clone, Debug)]

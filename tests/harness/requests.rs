@@ -1,4 +1,4 @@
-//! Common requests of tests.
+//! Common requests of tests, as the client `developer`.
 
 use serde_json::{Value, json};
 
@@ -56,5 +56,23 @@ impl Server {
             Value::Array(versions) => versions,
             other => panic!("no list of versions: {other}"),
         }
+    }
+}
+
+/// The address of permissions.
+const PERMISSIONS: &str = "/api/v2/permissions";
+
+impl Server {
+    /// Adds a new permission and returns its id.
+    pub async fn grant(&self, path: &str, actor: &str, operations: &[&str]) -> String {
+        let body = json!({"path": path, "actor": actor, "operations": operations});
+        let permission = self.post(PERMISSIONS, body).await.expect(201).json();
+        permission["uuid"].as_str().unwrap().to_owned()
+    }
+
+    /// Deletes an existing permission.
+    pub async fn revoke(&self, id: &str) -> Answer {
+        let answer = self.delete(&format!("{PERMISSIONS}/{id}")).await;
+        answer.expect(200)
     }
 }
