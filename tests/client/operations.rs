@@ -1,4 +1,4 @@
-//! `keywright management`.
+//! The verbs of operators: `management` and `key-usage`.
 
 use keywright_harness::{Server, Shell};
 use serde_json::json;
@@ -22,12 +22,10 @@ async fn read_only_mode_is_shown_and_switched() {
         assert_eq!(writes, if is_on { 503 } else { 200 }, "{arguments:?}");
     }
     shell.run(&["management", "--read-only", "maybe"]).expect(2);
-}
-
-#[tokio::test]
-async fn a_terminal_shows_the_mode_as_on_or_off() {
-    let server = Server::start().await;
-    let shell = Shell::of(&server);
+    // Switching requires a login.
+    let run = Shell::at(&server).run(&["management", "--read-only", "on"]);
+    assert_eq!(run.expect(5).output, "");
+    server.set("/a", "value", json!("x")).await.expect(200);
     for mode in ["on", "off"] {
         let (status, screen) = shell
             .on_terminal(&["management", "--read-only", mode])
@@ -41,9 +39,19 @@ async fn a_terminal_shows_the_mode_as_on_or_off() {
 }
 
 #[tokio::test]
-async fn switching_the_mode_requires_a_login() {
+async fn versions_are_counted_by_kind_of_key() {
     let server = Server::start().await;
-    let run = Shell::at(&server).run(&["management", "--read-only", "on"]);
-    assert_eq!(run.expect(5).output, "");
-    server.set("/a", "value", json!("x")).await.expect(200);
+    for _ in 0..3 {
+        server.set("/a", "value", json!("x")).await.expect(200);
+    }
+    let shell = Shell::of(&server);
+    let usage = json!({"active_key": 3, "inactive_keys": 0, "unknown_keys": 0});
+    assert_eq!(json_of(shell.run(&["key-usage"])), usage);
+    let (status, screen) = shell.on_terminal(&["key-usage"]).end();
+    assert_eq!(status, Some(0));
+    let screen = screen.replace("\u{1b}[1m", "").replace("\u{1b}[0m", "");
+    assert_eq!(
+        screen,
+        "active key     3\ninactive keys  0\nunknown keys   0\n"
+    );
 }

@@ -3,7 +3,7 @@
 use std::{fs, os::unix::fs::PermissionsExt};
 
 use keywright_harness::{Server, Shell};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::json_of;
 
@@ -39,6 +39,10 @@ async fn a_document_is_read_from_a_file_or_from_standard_input() {
     }
     let run = shell.run_with(&["interpolate", "--output", "yaml"], DOCUMENT);
     assert!(run.expect(0).output.contains("port: 5432"));
+    // A document without references is unchanged.
+    let document = json!({"services": [], "other": {"a": null}});
+    let run = shell.run_with(&["interpolate"], &document.to_string());
+    assert_eq!(json_of(run), document);
 }
 
 #[tokio::test]
@@ -68,7 +72,7 @@ async fn the_result_can_be_written_to_a_file_of_mode_0600() {
 }
 
 #[tokio::test]
-async fn invalid_documents_and_references_are_reported() {
+async fn invalid_or_too_long_documents_are_refused() {
     let server = server().await;
     server.set("/text", "value", json!("x")).await.expect(200);
     let shell = Shell::of(&server);
@@ -87,12 +91,6 @@ async fn invalid_documents_and_references_are_reported() {
     }
     let run = shell.run(&["interpolate", "absent.json"]).expect(1);
     assert!(run.errors.contains("absent.json"), "{}", run.errors);
-}
-
-#[tokio::test]
-async fn documents_above_the_limit_are_refused() {
-    let server = server().await;
-    let shell = Shell::of(&server);
     let too_long = format!("\"{}\"", "a".repeat(1024 * 1024 - 1));
     let run = shell.run_with(&["interpolate"], &too_long).expect(1);
     assert!(run.errors.contains("1048576 bytes"), "{}", run.errors);
@@ -100,13 +98,4 @@ async fn documents_above_the_limit_are_refused() {
     let longest = &format!("\"{}\"", "a".repeat(1024 * 1024 - 2));
     let run = shell.run_with(&["interpolate"], longest).expect(1);
     assert!(!run.errors.contains("1048576 bytes"), "{}", run.errors);
-}
-
-#[tokio::test]
-async fn a_document_without_references_is_unchanged() {
-    let server = server().await;
-    let document = json!({"services": [], "other": {"a": null}});
-    let run = Shell::of(&server).run_with(&["interpolate"], &document.to_string());
-    let filled: Value = json_of(run);
-    assert_eq!(filled, document);
 }

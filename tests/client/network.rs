@@ -1,8 +1,16 @@
-//! Retries while the server is unavailable.
+//! Retries while the server is unavailable, and proxies from the environment.
 
-use keywright_harness::{ReservedPort, Shell, key_file};
+use std::{
+    io::{BufRead, BufReader, Write, copy},
+    net::{Ipv4Addr, Shutdown, TcpListener, TcpStream},
+    sync::{Arc, Mutex},
+    thread,
+};
 
-use crate::stub::{Reply, Stub, VERSION, versions};
+use keywright_harness::{Reply, ReservedPort, Server, Shell, Stub, key_file};
+use serde_json::json;
+
+use crate::fixtures::{VERSION, versions};
 
 const GET: &str = "GET /api/v1/data?current=true&name=%2Fa";
 
@@ -18,7 +26,11 @@ fn requests_are_retried_until_the_server_is_available() {
     });
     let arguments = ["set", "/a", "-t", "value", "--value", "v"];
     let run = stub.shell().run(&arguments).expect(0);
-    let bodies: Vec<_> = stub.asked().into_iter().map(|asked| asked.body).collect();
+    let bodies: Vec<_> = stub
+        .requests()
+        .into_iter()
+        .map(|request| request.body)
+        .collect();
     assert_eq!(bodies, [r#"{"name":"/a","type":"value","value":"v"}"#; 3]);
     assert_eq!(run.errors.matches("retrying in ").count(), 2, "{run:?}");
 }
@@ -82,8 +94,8 @@ fn writes_are_not_retried_after_a_lost_connection() {
         &["delete", "/a"],
     ];
     for arguments in cases {
-        let stub = Stub::start(|asked, _, _| {
-            if asked.line.starts_with("GET") {
+        let stub = Stub::start(|request, _, _| {
+            if request.line.starts_with("GET") {
                 Reply::new(404, "{\"error\":\"no\"}")
             } else {
                 Reply::lost()
@@ -141,4 +153,86 @@ fn an_untrusted_server_is_not_retried() {
     let shell = stub.shell().variable("KEYWRIGHT_CLIENT_CA_CERT", &other);
     let run = shell.run(&["get", "/a"]).expect(6);
     assert!(!run.errors.contains("retrying"), "{run:?}");
+}
+
+#[tokio::test]
+async fn requests_use_the_proxy_in_the_environment() {
+    let server = Server::start().await;
+    server.set("/a", "value", json!("v")).await.expect(200);
+    let proxy = Proxy::start();
+    let shell = || Shell::of(&server).variable("HTTPS_PROXY", &proxy.url());
+    let address = server.base_url().trim_start_matches("https://").to_owned();
+    shell().run(&["get", "/a"]).expect(0);
+    let requests = proxy.requests();
+    assert!(!requests.is_empty());
+    assert!(
+        requests
+            .iter()
+            .all(|line| *line == format!("CONNECT {address} HTTP/1.1")),
+        "{requests:?}"
+    );
+    let shell = shell().variable("NO_PROXY", "127.0.0.1");
+    shell.run(&["get", "/a"]).expect(0);
+    assert_eq!(proxy.requests(), requests);
+}
+
+#[tokio::test]
+async fn an_unreachable_proxy_makes_the_server_unreachable() {
+    let server = Server::start().await;
+    let shell = Shell::of(&server)
+        .variable("HTTPS_PROXY", "http://127.0.0.1:1")
+        .variable("KEYWRIGHT_CLIENT_RETRIES", "0");
+    shell.run(&["get", "/a"]).expect(6);
+}
+
+/// A proxy that opens tunnels and records their addresses.
+struct Proxy {
+    port: u16,
+    requests: Arc<Mutex<Vec<String>>>,
+}
+
+impl Proxy {
+    fn start() -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let received = Arc::clone(&requests);
+        thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                let received = Arc::clone(&received);
+                thread::spawn(move || tunnel(stream, &received));
+            }
+        });
+        Self { port, requests }
+    }
+
+    fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    fn requests(&self) -> Vec<String> {
+        self.requests.lock().unwrap().clone()
+    }
+}
+
+fn tunnel(mut client: TcpStream, received: &Mutex<Vec<String>>) -> Option<()> {
+    let mut head = BufReader::new(client.try_clone().ok()?);
+    let mut first = String::new();
+    head.read_line(&mut first).ok()?;
+    let mut line = String::new();
+    while head.read_line(&mut line).ok()? > 2 {
+        line.clear();
+    }
+    let first = first.trim().to_owned();
+    let address = first.split(' ').nth(1)?.to_owned();
+    received.lock().unwrap().push(first);
+    let mut server = TcpStream::connect(address).ok()?;
+    write!(client, "HTTP/1.1 200 OK\r\n\r\n").ok()?;
+    let (mut answers, mut back) = (server.try_clone().ok()?, client.try_clone().ok()?);
+    thread::spawn(move || {
+        let _ = copy(&mut answers, &mut back);
+        let _ = back.shutdown(Shutdown::Write);
+    });
+    copy(&mut client, &mut server).ok()?;
+    server.shutdown(Shutdown::Write).ok()
 }
