@@ -1,18 +1,12 @@
-//! Certificate bodies that a hostile plugin passes to its issuer, over HTTPS. Each breaks a rule and is refused.
-
-#![expect(
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a test ends when what it needs is not there"
-)]
+//! The issuer of a plugin: it refuses certificate bodies that break a rule, and the private key of its CA is never in the
+//! guest's memory, not even while the guest uses it.
 
 use chrono::{DateTime, Duration, Utc};
-use keywright_harness::{Options, Server, component};
+use keywright_harness::{Options, Server};
 use serde_json::{Value, json};
 use x509_parser::{certificate::X509Certificate, pem::parse_x509_pem, prelude::FromDer};
 
-use crate::hexadecimal::hexadecimal;
+use crate::hexadecimal;
 
 /// The maximum number of attempts until a call starts and ends in the same second.
 const ATTEMPTS_MAX: usize = 1_000;
@@ -89,7 +83,7 @@ async fn reported(wanted: &dyn Fn(&Signed) -> Vec<u8>, days: i64, words: &str) {
     let server = server().await;
     for key_type in KEY_TYPES {
         let signed = signed(&server, key_type).await;
-        let outcome = outcome(&server, &wanted(&signed), days).await;
+        let outcome = outcome(&server, &wanted(&signed), days, &[]).await;
         assert!(outcome.starts_with(words), "{key_type}: {outcome}");
     }
 }
@@ -104,11 +98,7 @@ fn with_key(signed: &Signed, key: &[u8]) -> Vec<u8> {
 }
 
 async fn server() -> Server {
-    let section = format!(
-        "component = \"{}\"\ngrants = [\"random\", \"signing\"]\nderived = true\nsettings = {{ generate = \"search\" }}",
-        component("hostile").display(),
-    );
-    Server::start_with(&Options::default().generator("hostile", &section)).await
+    Server::start_with(&Options::default().hostile("", "generate = \"search\"")).await
 }
 
 async fn signed(server: &Server, key_type: &str) -> Signed {
@@ -130,14 +120,15 @@ async fn signed(server: &Server, key_type: &str) -> Signed {
     }
 }
 
-/// Returns the result of signing a body with a validity that starts now and lasts this number of days. The validity must start in the
-/// second of the call, so the call is retried if the second passes.
-async fn outcome(server: &Server, body: &[u8], days: i64) -> String {
+/// Returns the guest's note after its issuer has signed a body, or not, with a validity that starts now and lasts this number of days;
+/// and how often its memory contained each of these texts, with inverted bytes. The validity must start in the second of the call, so
+/// the call is retried if the second passes.
+async fn outcome(server: &Server, body: &[u8], days: i64, masked: &[String]) -> String {
     for _ in 0..ATTEMPTS_MAX {
         let parameters = json!({
             "ca": "/root",
             "duration": DURATION_DAYS,
-            "masked": [],
+            "masked": masked,
             "tbs_certificate": hexadecimal(&renewed(body, days)),
         });
         let answer = server
@@ -212,4 +203,80 @@ fn replaced(bytes: &[u8], part: &[u8], by: &[u8]) -> Vec<u8> {
         .position(|bytes| bytes == part)
         .unwrap();
     [&bytes[..position], by, &bytes[position + part.len()..]].concat()
+}
+
+/// The offset of the secret part of a PKCS#1 key of 2048 bits: after version, modulus and public exponent.
+const SECRET_PART_BEGINS: usize = 4 + 3 + 261 + 5;
+
+/// The length of the fragments to search for, in bytes.
+const FRAGMENT_BYTES: usize = 16;
+
+#[tokio::test]
+async fn ca_key_is_never_in_guest_memory() {
+    let server = server().await;
+    let root = json!({"common_name": "root", "is_ca": true});
+    let root = server
+        .generate("/root", "certificate", root)
+        .await
+        .expect(200)
+        .json();
+    let leaf = json!({"common_name": "leaf", "ca": "/root", "duration": 2});
+    let leaf = server
+        .generate("/leaf", "certificate", leaf)
+        .await
+        .expect(200)
+        .json();
+
+    let pem = root["value"]["private_key"].as_str().unwrap();
+    let modulus = &der(pem)[20..20 + FRAGMENT_BYTES];
+    let secrets = fragments(pem);
+    let mut masked = vec![inverted(modulus)];
+    masked.extend(secrets.iter().map(|secret| inverted(secret)));
+    let note = outcome(&server, &body(&leaf), 1, &masked).await;
+    let (outcome, counts) = note.split_once("; ").unwrap();
+    assert!(outcome.starts_with("signed "), "{note}");
+    let counts: Vec<u32> = counts
+        .split(' ')
+        .map(|count| count.parse().unwrap())
+        .collect();
+    assert_eq!(counts.len(), secrets.len() + 1);
+    assert!(
+        counts[0] > 0,
+        "the public modulus was not found, so the search proves nothing"
+    );
+    assert!(counts[1..].iter().all(|count| *count == 0), "{counts:?}");
+}
+
+/// Returns every fragment of the secret part of a key: of its DER, of its DER with reversed bytes (the byte order of arithmetic), and
+/// of its PEM.
+fn fragments(pem: &str) -> Vec<Vec<u8>> {
+    let der = der(pem);
+    let of_der = der[SECRET_PART_BEGINS..].chunks_exact(FRAGMENT_BYTES);
+    let mut fragments: Vec<Vec<u8>> = of_der.map(<[u8]>::to_vec).collect();
+    let reversed = fragments
+        .iter()
+        .map(|fragment| fragment.iter().rev().copied().collect());
+    fragments.extend(reversed.collect::<Vec<_>>());
+    let secret_lines_begin = SECRET_PART_BEGINS.div_ceil(48);
+    let lines = pem
+        .lines()
+        .filter(|line| !line.starts_with("-----"))
+        .skip(secret_lines_begin);
+    for line in lines {
+        fragments.extend(
+            line.as_bytes()
+                .chunks_exact(FRAGMENT_BYTES)
+                .map(<[u8]>::to_vec),
+        );
+    }
+    assert!(fragments.len() > 150, "{}", fragments.len());
+    fragments
+}
+
+fn der(pem: &str) -> Vec<u8> {
+    parse_x509_pem(pem.as_bytes()).unwrap().1.contents
+}
+
+fn inverted(bytes: &[u8]) -> String {
+    hexadecimal(&bytes.iter().map(|byte| !byte).collect::<Vec<_>>())
 }

@@ -3,23 +3,17 @@
 //! To release a version: copy `wit/` to `wit/released/`, and `tests/guests/current` to `tests/guests/released/`, add the
 //! digests of both to `wit/released/SHA256SUMS`, and add the new version to [`VERSIONS`].
 
-#![expect(
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a test ends when what it needs is not there"
-)]
+use std::{collections::BTreeSet, fmt::Write, fs, path::Path};
 
-mod files;
-mod table;
-
-use keywright_harness::{Options, Server, component};
+use aws_lc_rs::digest::{SHA256, digest};
+use keywright_harness::{Options, Server, component, workspace};
 use serde_json::{Value, json};
+use wit_parser::{Resolve, Stability};
 use x509_parser::pem::parse_x509_pem;
 
 use crate::{
-    hexadecimal::hexadecimal,
-    hostile_issuer::{body, renewed},
+    hexadecimal,
+    signing::{body, renewed},
 };
 
 /// A version of the WIT packages that the server supports.
@@ -85,7 +79,7 @@ async fn versions_run_alongside_as_in_the_golden_table() {
         resolves(&server).await;
         generates(&server, &VERSIONS[0]).await;
     }
-    table::is_the_published_one();
+    is_the_published_one();
 }
 
 /// Starts a server with the generators of all versions, and the resolver of one version.
@@ -210,4 +204,167 @@ async fn resolves(server: &Server) {
     assert_eq!(found, json!({"place": {"a": 1}}));
     let refused = interpolate(json!({"other": 0})).await.expect(400);
     assert!(refused.error().contains("must have a place"));
+}
+
+/// The file with the table, and the lines before and after it.
+const PUBLISHED: &str = "wit/README.md";
+const BEGIN: &str = "<!-- versions: written by `cargo xtask golden` -->\n";
+const END: &str = "<!-- end of versions -->\n";
+
+/// Compares the table in the file with the test's results, or updates it.
+fn is_the_published_one() {
+    let path = workspace().join(PUBLISHED);
+    let text = fs::read_to_string(&path).unwrap();
+    let (before, rest) = text.split_once(BEGIN).unwrap();
+    let (published, after) = rest.split_once(END).unwrap();
+    let shown = table();
+    if std::env::var_os("KEYWRIGHT_REFRESH_GOLDEN_FILES").is_some() {
+        fs::write(&path, format!("{before}{BEGIN}{shown}{END}{after}")).unwrap();
+        return;
+    }
+    assert_eq!(
+        published, shown,
+        "{PUBLISHED}: run `cargo xtask golden` if it is meant"
+    );
+}
+
+fn table() -> String {
+    let mut table = String::from(
+        "\n| WIT | First server | Runs in | Kinds of plugins | What came with it | Shown by |\n|---|---|---|---|---|---|\n",
+    );
+    for version in &VERSIONS {
+        // Writing to a string does not fail.
+        let _ = writeln!(
+            table,
+            "| `{}` | {} | {} | {} | {} | `{}` |",
+            version.number,
+            version.first_server,
+            env!("CARGO_PKG_VERSION"),
+            KINDS.map(|kind| format!("`{kind}`")).join(", "),
+            additions(version),
+            version.guests,
+        );
+    }
+    table.push('\n');
+    table
+}
+
+/// Returns the interfaces that a version added, and the functions that it added to earlier interfaces.
+fn additions(version: &Version) -> String {
+    if version.number == VERSIONS[0].number {
+        return "everything else".to_owned();
+    }
+    let resolve = packages(version);
+    let mut added = Vec::new();
+    for (_, interface) in &resolve.interfaces {
+        let Some(package) = interface.package.map(|id| &resolve.packages[id].name) else {
+            continue;
+        };
+        if package.namespace != "keywright" {
+            continue;
+        }
+        assert_eq!(
+            package.version.as_ref().unwrap().to_string(),
+            version.number
+        );
+        let name = format!("{}/{}", package.name, interface.name.as_deref().unwrap());
+        if came_with(&interface.stability, version) {
+            added.push(format!("`{name}`"));
+            continue;
+        }
+        for (function, described) in &interface.functions {
+            if came_with(&described.stability, version) {
+                added.push(format!("`{name}.{function}`"));
+            }
+        }
+    }
+    assert!(!added.is_empty(), "{}", version.number);
+    added.join(", ")
+}
+
+fn came_with(stability: &Stability, version: &Version) -> bool {
+    matches!(stability, Stability::Stable { since, .. } if since.to_string() == version.number)
+}
+
+fn packages(version: &Version) -> Resolve {
+    let mut resolve = Resolve::default();
+    for file in [
+        "deps/wasi-random/random.wit",
+        "signing/signing.wit",
+        "generator/generator.wit",
+        "interpolation/interpolation.wit",
+    ] {
+        let path = workspace().join(version.wit).join(file);
+        let text = fs::read_to_string(&path).unwrap();
+        resolve.push_str(file, &text).unwrap();
+    }
+    resolve
+}
+
+/// The digests of all released files, as `sha256sum` writes and checks them.
+const DIGESTS: &str = "wit/released/SHA256SUMS";
+
+#[test]
+fn released_packages_and_guests_are_unchanged() {
+    let text = fs::read_to_string(workspace().join(DIGESTS)).unwrap();
+    let mut known = BTreeSet::new();
+    for line in text.lines() {
+        let (expected, file) = line.split_once("  ").unwrap();
+        let contents = fs::read(workspace().join(file)).unwrap();
+        let found = hexadecimal(digest(&SHA256, &contents).as_ref());
+        assert_eq!(found, expected, "{file} is released: it must stay as it is");
+        known.insert(file.to_owned());
+    }
+    let mut released = BTreeSet::new();
+    for folder in ["wit/released", "tests/guests/released"] {
+        add_files(Path::new(folder), &mut released);
+    }
+    assert_eq!(known, released, "{DIGESTS} lists every released file");
+}
+
+/// Manifests are not included: their dependencies may be updated.
+fn add_files(folder: &Path, files: &mut BTreeSet<String>) {
+    for entry in fs::read_dir(workspace().join(folder)).unwrap() {
+        let path = folder.join(entry.unwrap().file_name());
+        let name = path.display().to_string();
+        if workspace().join(&path).is_dir() {
+            add_files(&path, files);
+        } else if name != DIGESTS && !name.ends_with("Cargo.toml") {
+            files.insert(name);
+        }
+    }
+}
+
+#[test]
+fn released_versions_have_packages_and_all_guests() {
+    let names = |folder: &str| -> BTreeSet<String> {
+        let entries = fs::read_dir(workspace().join(folder)).unwrap();
+        let entries = entries.map(|entry| entry.unwrap());
+        let folders = entries.filter(|entry| entry.path().is_dir());
+        folders
+            .map(|folder| folder.file_name().into_string().unwrap())
+            .collect()
+    };
+    let (current, released) = VERSIONS.split_last().unwrap();
+    assert_eq!(
+        names("wit/released"),
+        released
+            .iter()
+            .map(|version| version.number.to_owned())
+            .collect()
+    );
+    assert_eq!(
+        names("tests/guests/released"),
+        released
+            .iter()
+            .map(|version| version.number.replace('.', "_"))
+            .collect()
+    );
+    for version in &VERSIONS {
+        assert_eq!(names(version.guests), KINDS.map(str::to_owned).into());
+    }
+    assert_eq!(
+        (current.wit, current.guests),
+        ("wit", "tests/guests/current")
+    );
 }
