@@ -3,14 +3,13 @@
 use std::fmt::Write as _;
 
 use chrono::{DateTime, Duration, Utc};
-use keywright_harness::{Options, Program, Server, component, is_available};
+use keywright_harness::{Options, Program, Server, is_available};
 use rustls::pki_types::{CertificateDer, UnixTime};
 use serde_json::{Value, json};
 use webpki::{ALL_VERIFICATION_ALGS, EndEntityCert, KeyUsage, anchor_from_trusted_cert};
 
 use super::{
-    bodies::{self, Attack, SUBJECT, VALIDITY},
-    overreaching::{self, put_extension, set_extension, unit},
+    bodies::{self, Attack, SUBJECT, VALIDITY, put_extension, set_extension, unit},
     tree::{Node, SET, certificate},
 };
 
@@ -25,7 +24,7 @@ async fn no_malformed_or_overreaching_body_is_signed() {
     let server = server().await;
     let (leaf, root) = (leaf(&server).await, body(&root(&server).await));
     let mut attacks = bodies::malformed(&leaf);
-    attacks.extend(overreaching::all(&root));
+    attacks.extend(bodies::overreaching(&root));
     assert!(attacks.len() >= BODIES_MIN, "{}", attacks.len());
     let mut signed = Vec::new();
     for (name, change) in &attacks {
@@ -134,11 +133,7 @@ const ALTERNATIVE_NAMES: &[u8] = b"\x30\x36\
     \x88\x02\x2a\x03";
 
 async fn server() -> Server {
-    let section = format!(
-        "component = \"{}\"\ngrants = [\"random\", \"signing\"]\nderived = true\nsettings = {{ generate = \"sign\" }}",
-        component("hostile").display(),
-    );
-    Server::start_with(&Options::default().generator("hostile", &section)).await
+    Server::start_with(&Options::default().hostile("", "generate = \"sign\"")).await
 }
 
 async fn root(server: &Server) -> Value {

@@ -1,10 +1,4 @@
-//! Certificates in the values of other types: an X.509-SVID that a CA signs for a plugin.
-
-#![expect(
-    clippy::indexing_slicing,
-    clippy::unwrap_used,
-    reason = "a test ends when what it needs is not there"
-)]
+//! Certificates in the values of other types: an X.509-SVID that a CA signs for a plugin, during rotations of the CA.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! Tokens and documents of identity providers.
+//! JSON returned by plugins, and in tokens and documents of identity providers.
 
 use std::sync::{Arc, Mutex};
 
@@ -8,10 +8,117 @@ use keywright_harness::{
     Answer, Options, Reply, Server, Stub,
     mint::{Mint, present, sign_texts, signing_key},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::corpus::{inputs, short_inputs};
-use crate::alive::{assert_alive, assert_no_fault};
+use super::{
+    DATA,
+    corpus::{Input, inputs, short_inputs},
+    is_wrong_anywhere,
+};
+use crate::{assert_alive, assert_no_fault};
+
+/// A server whose plugin `hostile` returns the text under `note` from this function.
+async fn server(function: &str) -> Server {
+    Server::start_with(
+        &Options::default().hostile("deadline_ms = 600000", &format!("{function} = \"echo\"")),
+    )
+    .await
+}
+
+/// Returns the inputs that fit in a note.
+fn texts() -> Vec<(Input, String)> {
+    let inputs = inputs()
+        .into_iter()
+        .filter(|input| input.text.len() < 100_000);
+    inputs
+        .filter_map(|input| {
+            let text = String::from_utf8(input.text.clone()).ok()?;
+            Some((input, text))
+        })
+        .collect()
+}
+
+/// Requires that an invalid text is rejected as the plugin's error, and that nothing else fails.
+#[track_caller]
+fn assert_refused(answer: &Answer, input: &Input) {
+    let is_plugins = answer.status == 500 && answer.error().starts_with("the plugin hostile ");
+    let is_callers = (400..500).contains(&answer.status);
+    assert!(
+        is_plugins || is_callers || (answer.status == 200 && !is_wrong_anywhere(input)),
+        "{}: {} {}",
+        input.what,
+        answer.status,
+        answer.body
+    );
+}
+
+#[tokio::test]
+async fn no_value_returned_by_a_plugin_crashes_the_server() {
+    let server = server("generate").await;
+    for (input, text) in texts() {
+        for value in [
+            text.clone(),
+            format!(r#"{{"secret":"s","note":{text}}}"#),
+            format!(r#"{{"secret":{text}}}"#),
+        ] {
+            let answer = server
+                .generate("/a", "hostile", json!({"note": value}))
+                .await;
+            assert_refused(&answer, &input);
+        }
+        assert_alive(&server, &input.what).await;
+    }
+}
+
+#[tokio::test]
+async fn no_parameters_returned_by_a_plugin_crash_the_server() {
+    let server = server("normalize").await;
+    for (input, text) in texts() {
+        for parameters in [text.clone(), format!(r#"{{"a":{text}}}"#)] {
+            let given = json!({"note": parameters});
+            let answer = server.generate("/a", "hostile", given.clone()).await;
+            assert_refused(&answer, &input);
+            // The stored parameters are read again.
+            let answer = server
+                .generate_in_mode("converge", "/a", "hostile", given)
+                .await;
+            assert_refused(&answer, &input);
+        }
+        assert_alive(&server, &input.what).await;
+    }
+}
+
+#[tokio::test]
+async fn no_value_accepted_by_a_plugin_crashes_the_server() {
+    let server = server("accept").await;
+    for (input, text) in texts() {
+        for value in [text.clone(), format!(r#"{{"secret":"s","note":{text}}}"#)] {
+            let value: Value = json!({"secret": "s", "note": value});
+            let answer = server.set("/a", "hostile", value).await;
+            assert_refused(&answer, &input);
+        }
+        assert_alive(&server, &input.what).await;
+    }
+}
+
+#[tokio::test]
+async fn no_parameters_recovered_by_a_plugin_crash_the_server() {
+    let server = server("recover").await;
+    for (input, text) in texts() {
+        // The text is part of a stored value, which must not be too large.
+        if text.len() > 50_000 {
+            continue;
+        }
+        for parameters in [text.clone(), format!(r#"{{"a":{text}}}"#)] {
+            let value = json!({"secret": "s", "note": parameters});
+            server.set("/a", "hostile", value).await.expect(200);
+            let body =
+                json!({"name": "/a", "type": "hostile", "mode": "converge", "parameters": {}});
+            assert_refused(&server.post(DATA, body).await, &input);
+        }
+        assert_alive(&server, &input.what).await;
+    }
+}
 
 /// Without a valid signature and a known key, every token is rejected.
 #[tokio::test]
@@ -82,9 +189,9 @@ async fn no_signed_claim_crashes_the_server() {
 async fn no_identity_provider_document_crashes_the_server() {
     let hostile: Arc<Mutex<Vec<u8>>> = Arc::default();
     let published = Arc::clone(&hostile);
-    let stub = Stub::start(move |asked, _, url| {
+    let stub = Stub::start(move |request, _, url| {
         let text = published.lock().unwrap().clone();
-        let is_discovery = asked.line.contains("openid-configuration");
+        let is_discovery = request.line.contains("openid-configuration");
         let sound = if is_discovery {
             json!({"issuer": url, "jwks_uri": format!("{url}/keys")})
         } else {
@@ -113,14 +220,14 @@ async fn no_identity_provider_document_crashes_the_server() {
             *hostile.lock().unwrap() = [document_kind.as_bytes(), &document].concat();
             let header = json!({"alg": "RS256", "kid": format!("{number}{document_kind}{body}")});
             let token = sign_texts(&header.to_string(), "{}", Algorithm::RS256, &signing_key());
-            let before = stub.asked().len();
+            let before = stub.requests().len();
             let answer: Answer = present(&server, &token).await;
             assert!(
                 matches!(answer.status, 401 | 503),
                 "{}: {answer:?}",
                 input.what
             );
-            assert!(stub.asked().len() > before, "the document was not read");
+            assert!(stub.requests().len() > before, "the document was not read");
         }
         assert_alive(&server, &input.what).await;
     }

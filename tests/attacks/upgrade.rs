@@ -1,11 +1,5 @@
 //! Releases of a plugin that add a parameter with a default, or remove one, during converging requests.
 
-#![expect(
-    clippy::indexing_slicing,
-    clippy::unwrap_used,
-    reason = "a test ends when what it needs is not there"
-)]
-
 use std::{
     fs,
     path::{Path, PathBuf},
