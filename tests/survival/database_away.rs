@@ -1,4 +1,4 @@
-//! Clients that continuously write and read at three servers, and record the responses.
+//! PostgreSQL is stopped and started under load: no acknowledged write is lost, and the server recovers by itself.
 
 use std::{
     collections::HashMap,
@@ -11,10 +11,88 @@ use std::{
 };
 
 use keywright_harness::{Answer, Options, Server};
+use keywright_test_postgres::PostgresServer;
 use reqwest::Method;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::task::JoinSet;
+
+/// Terminates all connections of servers to a database.
+const CUT: &str = "select pg_terminate_backend(pid) from pg_stat_activity
+    where application_name = 'keywright' and datname = current_database()";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_write_is_lost_when_the_database_stops_or_crashes() {
+    let Some(postgres) = PostgresServer::start() else {
+        return;
+    };
+    let load = Load::start(&postgres.new_database()).await;
+    for end in [PostgresServer::stop, PostgresServer::crash] {
+        load.wait_for_writes_at_each_server().await;
+        end(&postgres);
+        load.wait_until_each_server_refuses().await;
+        load.wait_for_health("DOWN").await;
+        postgres.start_again();
+        load.wait_for_writes_at_each_server().await;
+        load.wait_for_health("UP").await;
+    }
+    load.end().await.assert_nothing_is_lost().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn terminated_connections_are_reopened() {
+    let Some(postgres) = PostgresServer::start() else {
+        return;
+    };
+    let url = postgres.new_database();
+    let load = Load::start(&url).await;
+    for _ in 0..5 {
+        load.wait_for_writes_at_each_server().await;
+        postgres.run_at(&url, CUT);
+    }
+    load.wait_for_writes_at_each_server().await;
+    load.wait_for_health("UP").await;
+    load.end().await.assert_nothing_is_lost().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_temporarily_read_only_database_still_serves_reads() {
+    let Some(postgres) = PostgresServer::start() else {
+        return;
+    };
+    let url = postgres.new_database();
+    let name = postgres.run_at(&url, "select current_database()");
+    let elsewhere = postgres.new_database();
+    let set = |rest: &str| postgres.run_at(&elsewhere, &format!("alter database {name} {rest}"));
+    let load = Load::start(&url).await;
+    load.wait_for_writes_at_each_server().await;
+    set("set default_transaction_read_only = on");
+    // As after a failover: each new connection reaches a read-only database.
+    postgres.run_at(&url, CUT);
+    load.wait_until_each_server_refuses().await;
+    load.assert_reads_go_on().await;
+    load.wait_for_health("UP").await;
+    // Open connections stay open, but none may be used again.
+    set("reset default_transaction_read_only");
+    load.wait_for_writes_at_each_server().await;
+    load.end().await.assert_nothing_is_lost().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn requests_time_out_while_the_database_hangs() {
+    let Some(postgres) = PostgresServer::start() else {
+        return;
+    };
+    let load = Load::start(&postgres.new_database()).await;
+    load.wait_for_writes_at_each_server().await;
+    postgres.freeze();
+    load.wait_until_each_server_refuses().await;
+    load.wait_for_health("DOWN").await;
+    postgres.thaw();
+    load.wait_for_writes_at_each_server().await;
+    load.wait_for_health("UP").await;
+    load.end().await.assert_nothing_is_lost().await;
+}
 
 const SERVERS: usize = 3;
 const CLIENTS_PER_SERVER: usize = 4;
@@ -35,7 +113,7 @@ const POLL: Duration = Duration::from_millis(20);
 const WRITES_PER_NAME: usize = 3;
 
 /// Three servers on one database, with active clients.
-pub(super) struct Load {
+struct Load {
     servers: Vec<Arc<Server>>,
     counts: Arc<[Counts; SERVERS]>,
     is_ending: Arc<AtomicBool>,
@@ -57,7 +135,7 @@ struct Counts {
 
 /// The responses to clients.
 #[derive(Default)]
-pub(super) struct Responses {
+struct Responses {
     /// The id and the value of each acknowledged version.
     acknowledged: HashMap<String, Value>,
     /// The values per name that may have been written without an acknowledgement.
@@ -67,7 +145,7 @@ pub(super) struct Responses {
 }
 
 /// The expected state after the load.
-pub(super) struct Ended {
+struct Ended {
     servers: Vec<Arc<Server>>,
     responses: Responses,
 }
@@ -231,11 +309,11 @@ impl Ended {
             let in_doubt = self.responses.in_doubt.get(name);
             for version in &versions {
                 let id = version["id"].as_str().unwrap();
-                let is_asked = match self.responses.acknowledged.get(id) {
+                let is_requested = match self.responses.acknowledged.get(id) {
                     Some(value) => version["value"] == *value,
                     None => in_doubt.is_some_and(|values| values.contains(&version["value"])),
                 };
-                assert!(is_asked, "unrequested version {version}");
+                assert!(is_requested, "unrequested version {version}");
             }
         }
         assert!(!self.responses.acknowledged.is_empty());
@@ -319,8 +397,8 @@ impl Client {
         *slowest = took.max(*slowest);
         drop(slowest);
         let wrong = |what: String| {
-            let said = format!("{method} {path} after {took:?}: {what}");
-            counts.wrong.lock().unwrap().push(said);
+            let report = format!("{method} {path} after {took:?}: {what}");
+            counts.wrong.lock().unwrap().push(report);
         };
         match sent {
             Ok(answer) if answer.status == 200 => Some(answer),
