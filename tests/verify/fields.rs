@@ -1,16 +1,11 @@
-//! The extensions that `openssl x509 -text` prints, compared with the requested ones.
-
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test ends when what it needs is not there"
-)]
+//! The fields of certificates as OpenSSL prints them, compared with the requested ones: extensions and subjects.
 
 use keywright_harness::{Server, is_available};
 use serde_json::{Value, json};
 
-use crate::files::{Files, certificate, openssl};
+use crate::{Files, certificate, openssl};
 
-/// Every extension of a certificate as OpenSSL prints it: its line, and the lines below it.
+/// Returns the extensions of a certificate as OpenSSL prints them: the name, and the lines below it.
 fn extensions(version: &Value) -> Vec<(String, String)> {
     let text = text(version);
     let (_, extensions) = text.split_once("X509v3 extensions:\n").unwrap();
@@ -26,14 +21,14 @@ fn extensions(version: &Value) -> Vec<(String, String)> {
     found
 }
 
-/// All that OpenSSL prints of a certificate.
+/// Returns the text of a certificate as OpenSSL prints it.
 fn text(version: &Value) -> String {
     let files = Files::new();
     let file = files.write_member("certificate", version, "certificate");
     openssl(&["x509", "-in", &file, "-noout", "-text"])
 }
 
-/// The SHA-1 of a certificate's public key bits, as OpenSSL prints key identifiers. The bits end the key's DER.
+/// Returns the SHA-1 of a certificate's public key bits, as OpenSSL prints key identifiers. The DER of a key ends with these bits.
 fn key_identifier(version: &Value, key_bits_bytes: usize) -> String {
     let files = Files::new();
     let certificate = files.write_member("certificate", version, "certificate");
@@ -56,11 +51,11 @@ fn pair(name: &str, value: &str) -> (String, String) {
     (name.to_owned(), value.to_owned())
 }
 
-/// A type of key: how many bytes a public key of it has, and usages that it may have (RFC 8813, RFC 9295), as they are
-/// asked for and as OpenSSL prints them.
-type OfKeyType = (&'static str, usize, &'static [&'static str], &'static str);
+/// A key type: its name, the length of a public key in bytes, key usages that it allows (RFC 8813, RFC 9295), and the same
+/// usages as OpenSSL prints them.
+type KeyType = (&'static str, usize, &'static [&'static str], &'static str);
 
-const OF_KEY_TYPES: [OfKeyType; 4] = [
+const KEY_TYPES: [KeyType; 4] = [
     (
         "rsa",
         270,
@@ -93,12 +88,12 @@ const OF_KEY_TYPES: [OfKeyType; 4] = [
 ];
 
 #[tokio::test]
-async fn every_extension_is_what_was_asked_for_generated_and_regenerated() {
+async fn generated_and_regenerated_extensions_match_the_request() {
     if !is_available("openssl") {
         return;
     }
     let server = Server::start().await;
-    for (key_type, key_bytes, usages, of_usages) in OF_KEY_TYPES {
+    for (key_type, key_bytes, usages, printed_usages) in KEY_TYPES {
         let full = json!({
             "common_name": "full",
             "ca": "/root",
@@ -110,12 +105,12 @@ async fn every_extension_is_what_was_asked_for_generated_and_regenerated() {
             "extended_key_usage": ["timestamping", "server_auth", "email_protection"],
             "key_type": key_type,
         });
-        let of_full = [
+        let full_extensions = [
             pair(
                 "X509v3 Extended Key Usage:",
                 "Time Stamping, TLS Web Server Authentication, E-mail Protection",
             ),
-            pair("X509v3 Key Usage: critical", of_usages),
+            pair("X509v3 Key Usage: critical", printed_usages),
             pair(
                 "X509v3 Subject Alternative Name:",
                 "DNS:z.example.org, IP Address:10.0.0.1, DNS:*.a.example.org, \
@@ -129,10 +124,10 @@ async fn every_extension_is_what_was_asked_for_generated_and_regenerated() {
         let full = certificate(&server, "/full", full).await;
         let mut cases = vec![(root.clone(), root.clone(), true, &[][..])];
         cases.push((leaf, root.clone(), false, &[]));
-        cases.push((full, root, false, &of_full));
+        cases.push((full, root, false, &full_extensions));
         let root = server.regenerate("/root").await.expect(200).json();
         cases.push((root.clone(), root.clone(), true, &[]));
-        for (name, requested) in [("/leaf", &[][..]), ("/full", &of_full)] {
+        for (name, requested) in [("/leaf", &[][..]), ("/full", &full_extensions)] {
             let version = server.regenerate(name).await.expect(200).json();
             cases.push((version, root.clone(), false, requested));
         }
@@ -163,7 +158,7 @@ async fn every_extension_is_what_was_asked_for_generated_and_regenerated() {
 }
 
 #[tokio::test]
-async fn what_was_set_has_the_extensions_that_it_had_when_it_is_regenerated() {
+async fn regenerating_a_set_certificate_keeps_its_extensions() {
     if !is_available("openssl") {
         return;
     }
@@ -183,7 +178,7 @@ async fn what_was_set_has_the_extensions_that_it_had_when_it_is_regenerated() {
     assert_eq!(
         identifiers.len(),
         2,
-        "of the subject and of the authority, which are new"
+        "the new identifiers of the subject and of the authority"
     );
     for pairs in [&mut before, &mut after] {
         pairs.retain(|pair| !of_keys(pair));
@@ -217,7 +212,7 @@ async fn version_signature_algorithm_and_key_are_as_specified() {
         "Public-Key: (3072 bit)",
         "Exponent: 65537 (0x10001)",
     ] {
-        // Newer OpenSSL leaves out the blanks around an equals sign.
+        // Newer OpenSSL omits the blanks around an equals sign.
         let tight = line.replace(" = ", "=");
         assert!(
             text.contains(line) || text.contains(&tight),
@@ -227,7 +222,7 @@ async fn version_signature_algorithm_and_key_are_as_specified() {
 }
 
 #[tokio::test]
-async fn an_authority_without_a_key_identifier_leaves_its_leaves_without_one() {
+async fn leaves_of_a_ca_without_a_key_identifier_name_none() {
     if !is_available("openssl") {
         return;
     }
@@ -283,4 +278,151 @@ async fn an_authority_without_a_key_identifier_leaves_its_leaves_without_one() {
             .any(|name| name.contains("Authority Key Identifier")),
         "{names:?}"
     );
+}
+
+/// Returns the attributes of a name, unescaped, in their order in the certificate.
+fn attributes(version: &Value, which: &str) -> Vec<String> {
+    let files = Files::new();
+    let file = files.write_member("certificate", version, "certificate");
+    let text = openssl(&[
+        "x509",
+        "-in",
+        &file,
+        "-noout",
+        which,
+        "-nameopt",
+        "sep_multiline,sname,utf8",
+    ]);
+    let mut lines = text.lines();
+    assert_eq!(
+        lines.next(),
+        Some(format!("{}=", which.trim_start_matches('-')).as_str())
+    );
+    lines
+        .map(|line| line.strip_prefix("    ").unwrap().to_owned())
+        .collect()
+}
+
+#[tokio::test]
+async fn subject_attributes_are_in_the_specified_order() {
+    if !is_available("openssl") {
+        return;
+    }
+    let server = Server::start().await;
+    let parameters = json!({
+        "locality": "Graz",
+        "organization": "Example",
+        "state": "Styria",
+        "country": "AT",
+        "organization_unit": "Unit",
+        "common_name": "name",
+        "is_ca": true,
+    });
+    let root = certificate(&server, "/root", parameters).await;
+    let expected = [
+        "CN=name",
+        "OU=Unit",
+        "C=AT",
+        "ST=Styria",
+        "O=Example",
+        "L=Graz",
+    ];
+    assert_eq!(attributes(&root, "-subject"), expected);
+    assert_eq!(attributes(&root, "-issuer"), expected);
+    let leaf = certificate(
+        &server,
+        "/leaf",
+        json!({"common_name": "leaf", "ca": "/root"}),
+    )
+    .await;
+    assert_eq!(attributes(&leaf, "-subject"), ["CN=leaf"]);
+    assert_eq!(attributes(&leaf, "-issuer"), expected);
+}
+
+#[tokio::test]
+async fn special_characters_in_subjects_are_kept_and_inject_nothing() {
+    if !is_available("openssl") {
+        return;
+    }
+    let server = Server::start().await;
+    let longest = "x".repeat(64);
+    let longest_non_ascii = "ß".repeat(64);
+    for text in [
+        "comma, O=Injected",
+        "plus + O=Injected",
+        "semicolon; O=Injected",
+        "#0403020101",
+        "\"quoted\"",
+        "back\\slash",
+        "equals = sign",
+        "<angle>",
+        "CN=nested,OU=nested+C=AT",
+        "/CN=slashes/O=Injected",
+        "Ämter für Ünicode",
+        "密钥 ключ 🔑",
+        &longest,
+        &longest_non_ascii,
+    ] {
+        let parameters =
+            json!({"common_name": text, "organization": text, "is_ca": true, "country": "AT"});
+        let root = certificate(&server, "/root", parameters).await;
+        let expected = [format!("CN={text}"), "C=AT".to_owned(), format!("O={text}")];
+        assert_eq!(attributes(&root, "-subject"), expected);
+        let regenerated = server.regenerate("/root").await.expect(200).json();
+        assert_eq!(attributes(&regenerated, "-subject"), expected);
+        let leaf = json!({"common_name": "leaf", "ca": "/root"});
+        let leaf = certificate(&server, "/leaf", leaf).await;
+        assert_eq!(attributes(&leaf, "-issuer"), expected);
+    }
+}
+
+#[tokio::test]
+async fn regenerating_a_set_certificate_keeps_its_whole_subject() {
+    if !is_available("openssl") {
+        return;
+    }
+    let server = Server::start().await;
+    let files = Files::new();
+    let longest = "ß".repeat(64);
+    for subject in [
+        "/CN=comma\\, O=Injected/O=plus \\+ O=Injected",
+        "/CN=#0403020101/O=\"quoted\"",
+        "/O=first/OU=one+OU=two+UID=ada/OU=three/DC=org/DC=example/CN=last",
+        "/CN=密钥 ключ 🔑/emailAddress=ada@example.org",
+        &format!("/O={longest}/CN={longest}"),
+    ] {
+        let (key, file) = (files.path("key"), files.path("certificate"));
+        let (key, file) = (key.to_str().unwrap(), file.to_str().unwrap());
+        openssl(&[
+            "req",
+            "-x509",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:P-256",
+            "-nodes",
+            "-multivalue-rdn",
+            "-utf8",
+            "-subj",
+            subject,
+            "-keyout",
+            key,
+            "-out",
+            file,
+        ]);
+        let value = json!({"certificate": std::fs::read_to_string(file).unwrap()});
+        let set = server
+            .set("/a", "certificate", value)
+            .await
+            .expect(200)
+            .json();
+        let regenerated = server.regenerate("/a").await.expect(200).json();
+        for which in ["-subject", "-issuer"] {
+            assert_eq!(
+                attributes(&regenerated, which),
+                attributes(&set, "-subject"),
+                "{subject}"
+            );
+        }
+    }
 }
