@@ -1,11 +1,66 @@
-//! The manifests for the External Secrets Operator in `examples/kubernetes`, read by the operator's own packages.
+//! The CredHub libraries for Go (`code.cloudfoundry.org/credhub-cli/credhub`) and Spring
+//! (`org.springframework.credhub:spring-credhub-core`), and the manifests for the External Secrets Operator in
+//! `examples/kubernetes`, read by the operator's own packages.
 
 use std::{path::Path, process::Command};
 
-use keywright_harness::{Options, Server, client_by_toolchain, key_file, workspace};
+use keywright_harness::{Application, Options, Server, client_by_toolchain, key_file, workspace};
 use serde_json::{Value, json};
 
-use crate::run;
+use crate::{Authentication, assert_calls_every_operation, run};
+
+#[tokio::test]
+async fn every_go_operation_with_client_credentials() {
+    assert_go_works(&Authentication::by_secret()).await;
+}
+
+#[tokio::test]
+async fn every_go_operation_with_mutual_tls() {
+    let application = Application::issued();
+    assert_go_works(&Authentication::by_certificate(&application)).await;
+}
+
+async fn assert_go_works(authentication: &Authentication) {
+    if let Some(client) = client_by_toolchain("go") {
+        assert_calls_every_operation(Command::new(client), authentication).await;
+    }
+}
+
+#[tokio::test]
+async fn every_blocking_operation_with_client_credentials() {
+    assert_spring_works("blocking", &Authentication::by_secret()).await;
+}
+
+#[tokio::test]
+async fn every_blocking_operation_with_mutual_tls() {
+    let application = Application::issued();
+    assert_spring_works("blocking", &Authentication::by_certificate(&application)).await;
+}
+
+#[tokio::test]
+async fn every_reactive_operation_with_client_credentials() {
+    assert_spring_works("reactive", &Authentication::by_secret()).await;
+}
+
+#[tokio::test]
+async fn every_reactive_operation_with_mutual_tls() {
+    let application = Application::issued();
+    assert_spring_works("reactive", &Authentication::by_certificate(&application)).await;
+}
+
+async fn assert_spring_works(template: &str, authentication: &Authentication) {
+    let Some(folder) = client_by_toolchain("java") else {
+        return;
+    };
+    let mut java = Command::new("java");
+    let (classes, libraries) = (folder.join("classes"), folder.join("libraries/*"));
+    java.arg("-cp")
+        .arg(format!("{}:{}", classes.display(), libraries.display()))
+        // Optimizing takes longer than such a short run.
+        .arg("-XX:TieredStopAtLevel=1")
+        .args(["spring.Main", template]);
+    assert_calls_every_operation(java, authentication).await;
+}
 
 #[tokio::test]
 async fn secrets_hold_the_values_of_credentials() {
@@ -40,7 +95,7 @@ async fn secrets_hold_the_values_of_credentials() {
 }
 
 #[tokio::test]
-async fn missing_credential_is_reported() {
+async fn missing_credential_in_a_manifest_is_reported() {
     let Some(client) = client_by_toolchain("kubernetes") else {
         return;
     };
@@ -51,7 +106,7 @@ async fn missing_credential_is_reported() {
     assert!(errors.contains("Secret does not exist"), "{errors}");
 }
 
-/// Starts a server that knows the client of the manifests and lets it read below `/shop`.
+/// Starts a server with the client of the manifests, which may read below `/shop`.
 async fn start() -> Server {
     let options = Options::default().extra(&format!(
         "[[development_identity_provider.clients]]\nid = \"shop\"\nsecret = \"{SECRET}\"\n\
