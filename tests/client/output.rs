@@ -48,20 +48,7 @@ async fn only_terminals_without_no_color_get_colors() {
 }
 
 #[tokio::test]
-async fn values_with_terminal_control_characters_are_escaped() {
-    let server = Server::start().await;
-    let value = json!("\u{1b}]0;title\u{7}\u{1b}[2J");
-    server.set("/a", "value", value).await.expect(200);
-    let shell = Shell::of(&server).variable("NO_COLOR", "1");
-    let (_, screen) = shell.on_terminal(&["get", "/a"]).end();
-    assert!(!screen.contains(['\u{1b}', '\u{7}']), "{screen:?}");
-    assert!(screen.contains(r"\u{1b}]0;title\u{7}"), "{screen:?}");
-    let (_, screen) = shell.on_terminal(&["get", "/a", "-o", "json"]).end();
-    assert!(!screen.contains(['\u{1b}', '\u{7}']), "{screen:?}");
-}
-
-#[tokio::test]
-async fn json_is_escaped_on_terminals_but_not_in_pipes() {
+async fn control_characters_are_escaped_on_terminals_but_not_in_pipes() {
     let steering = ['\u{7f}', '\u{85}', '\u{9b}', '\u{202e}', '\u{2066}'];
     let value: String = steering.iter().collect();
     let server = Server::start().await;
@@ -91,6 +78,13 @@ async fn json_is_escaped_on_terminals_but_not_in_pipes() {
     assert!(piped.contains(&value), "{piped:?}");
     let (_, screen) = shell.on_terminal(&["get", "/a", "-o", "yaml"]).end();
     assert!(!screen.contains(steering), "{screen:?}");
+    let title = json!("\u{1b}]0;title\u{7}\u{1b}[2J");
+    server.set("/title", "value", title).await.expect(200);
+    let (_, screen) = shell.on_terminal(&["get", "/title"]).end();
+    assert!(!screen.contains(['\u{1b}', '\u{7}']), "{screen:?}");
+    assert!(screen.contains(r"\u{1b}]0;title\u{7}"), "{screen:?}");
+    let (_, screen) = shell.on_terminal(&["get", "/title", "-o", "json"]).end();
+    assert!(!screen.contains(['\u{1b}', '\u{7}']), "{screen:?}");
 }
 
 #[test]

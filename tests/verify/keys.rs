@@ -16,7 +16,7 @@ fn checked_public_key(files: &Files, version: &Value) -> String {
 }
 
 #[tokio::test]
-async fn openssl_checks_rsa_keys_and_derives_their_public_keys() {
+async fn openssl_checks_rsa_keys_alone_and_in_certificates() {
     if !is_available("openssl") {
         return;
     }
@@ -32,14 +32,6 @@ async fn openssl_checks_rsa_keys_and_derives_their_public_keys() {
         let public_key = checked_public_key(&Files::new(), &version);
         assert_eq!(version["value"]["public_key"], public_key);
     }
-}
-
-#[tokio::test]
-async fn openssl_checks_the_key_of_a_certificate() {
-    if !is_available("openssl") {
-        return;
-    }
-    let server = Server::start().await;
     certificate(
         &server,
         "/root",
@@ -294,7 +286,7 @@ fn assert_hash_matches(user: &Value) {
 }
 
 #[tokio::test]
-async fn openssl_computes_the_same_hash_for_set_users() {
+async fn openssl_computes_the_same_hash_for_set_and_generated_users() {
     if !is_available("openssl") {
         return;
     }
@@ -312,20 +304,12 @@ async fn openssl_computes_the_same_hash_for_set_users() {
         assert_hash_matches(&answer["value"]);
         assert_hash_matches(&server.versions("/a").await[0]["value"]);
     }
-}
-
-#[tokio::test]
-async fn openssl_computes_the_same_hash_for_generated_users() {
-    if !is_available("openssl") {
-        return;
-    }
-    let server = Server::start().await;
     for parameters in [json!({}), json!({"length": 200, "include_special": true})] {
         let answer = server
-            .generate_in_mode("overwrite", "/a", "user", parameters)
+            .generate_in_mode("overwrite", "/generated", "user", parameters)
             .await;
         assert_hash_matches(&answer.expect(200).json()["value"]);
-        let regenerated = server.regenerate("/a").await.expect(200).json();
+        let regenerated = server.regenerate("/generated").await.expect(200).json();
         assert_hash_matches(&regenerated["value"]);
     }
 }

@@ -7,21 +7,21 @@ use std::{
     os::unix::fs::{PermissionsExt, symlink},
 };
 
-use keywright_harness::{Options, Server, Shell, connects, signal};
+use keywright_harness::{Commanded, Options, Server, Shell, connects, signal};
 use serde_json::{Value, json};
 
 use super::{authority, current, leaf, regenerate_transitional};
 use crate::json_of;
 
 /// The deployed state: the certificate that a server presents, and the bundle that clients trust.
-struct Field {
+struct Deployment {
     presented: Value,
     trusted: String,
 }
 
-impl Field {
+impl Deployment {
     /// The state after a complete deployment: the certificate of `/leaf`, and the bundle of the rotation.
-    async fn up_to_date(server: &Server, shell: &Shell) -> Self {
+    async fn current_state(server: &Server, shell: &Shell) -> Self {
         Self {
             presented: current(server, "/leaf").await[0].clone(),
             trusted: fs::read_to_string(shell.file("trusted.pem")).unwrap(),
@@ -30,7 +30,7 @@ impl Field {
 
     /// Asserts that handshakes succeed during the deployment, with any mix of this state and the one before.
     #[track_caller]
-    fn connects_with(&self, before: &Self, step: &str) {
+    fn assert_connects_with(&self, before: &Self, step: &str) {
         for (presented, server) in [("before", before), ("now", self)] {
             for (trusted, client) in [("before", before), ("now", self)] {
                 assert!(
@@ -56,14 +56,7 @@ async fn server_with_leaf(options: &Options) -> Server {
 
 /// The state of the rotation.
 fn status(shell: &Shell) -> Value {
-    json_of(shell.run(&[
-        "certificates",
-        "rotate",
-        "/root",
-        "--status",
-        "--bundle",
-        "trusted.pem",
-    ]))
+    rotate(shell, "/root", &["--status", "--bundle", "trusted.pem"])
 }
 
 #[tokio::test]
@@ -76,8 +69,8 @@ async fn no_handshake_fails_if_each_step_runs_in_a_new_shell() {
         let server = server_with_leaf(&options).await;
         let shell = Shell::of(&server);
         assert_eq!(status(&shell)["next"], Value::Null);
-        let start = Field::up_to_date(&server, &shell).await;
-        let mut before = Field::up_to_date(&server, &shell).await;
+        let start = Deployment::current_state(&server, &shell).await;
+        let mut before = Deployment::current_state(&server, &shell).await;
         for (step, stage, next, trusted_count, by_start) in [
             ("introduce", "introduced", json!("switch"), 2, true),
             ("switch", "switched", json!("renew"), 2, true),
@@ -86,20 +79,13 @@ async fn no_handshake_fails_if_each_step_runs_in_a_new_shell() {
         ] {
             // Each step runs in a new shell without state from the one before.
             let shell = Shell::of(&server);
-            let arguments = [
-                "certificates",
-                "rotate",
-                "/root",
-                "--next",
-                "--bundle",
-                "trusted.pem",
-            ];
-            let shown = json_of(shell.run(&arguments));
+            let arguments = ["--next", "--bundle", "trusted.pem"];
+            let shown = rotate(&shell, "/root", &arguments);
             assert_eq!(shown["steps_taken"], json!([step]));
             assert_eq!(shown["stage"], stage, "{shown}");
             assert_eq!(shown["next"], next, "{shown}");
-            let now = Field::up_to_date(&server, &shell).await;
-            now.connects_with(&before, step);
+            let now = Deployment::current_state(&server, &shell).await;
+            now.assert_connects_with(&before, step);
             assert_eq!(now.trusted_count(), trusted_count, "{step}");
             // A client that only trusts the old version fails only after the next deployment.
             assert_eq!(connects(&now.presented, &start.trusted), by_start, "{step}");
@@ -119,7 +105,7 @@ async fn a_rotation_resumes_after_an_interruption_at_any_question() {
     let arguments = ["certificates", "rotate", "/root", "--bundle", "trusted.pem"];
     let mut before = {
         status(&shell);
-        Field::up_to_date(&server, &shell).await
+        Deployment::current_state(&server, &shell).await
     };
     for step in 1..=4 {
         let question = format!("Step {step} of 4: ");
@@ -144,8 +130,8 @@ async fn a_rotation_resumes_after_an_interruption_at_any_question() {
                 "{screen}"
             );
         }
-        let now = Field::up_to_date(&server, &shell).await;
-        now.connects_with(&before, &question);
+        let now = Deployment::current_state(&server, &shell).await;
+        now.assert_connects_with(&before, &question);
         before = now;
     }
     assert_eq!(before.trusted_count(), 1);
@@ -214,7 +200,7 @@ async fn a_step_taken_by_someone_else_at_the_prompt_is_not_repeated() {
     let shell = Shell::of(&server);
     let mut terminal = shell.on_terminal(&["certificates", "rotate", "/root"]);
     terminal.expect("Step 1 of 4");
-    json_of(shell.run(&["certificates", "rotate", "/root", "--next"]));
+    rotate(&shell, "/root", &["--next"]);
     terminal.type_line("y");
     terminal
         .expect("continued the rotation")
@@ -236,13 +222,19 @@ async fn an_interruption_during_a_slow_request_can_be_resumed() {
     let (ended, _) = terminal.end();
     signal(server.process_id(), "CONT");
     assert_eq!(ended, Some(130));
-    let output = json_of(shell.run(&["certificates", "rotate", "/root", "--yes"]));
+    let output = rotate(&shell, "/root", &["--yes"]);
     assert_eq!(output["stage"], "not_begun");
     assert_eq!(server.versions("/root").await.len(), 2);
 }
 
+/// Runs `keywright certificates rotate`.
+fn run_rotate(shell: &Shell, name: &str, arguments: &[&str]) -> Commanded {
+    shell.run(&[&["certificates", "rotate", name], arguments].concat())
+}
+
+/// Runs `keywright certificates rotate`, asserts success, and returns the reported state.
 fn rotate(shell: &Shell, name: &str, arguments: &[&str]) -> Value {
-    json_of(shell.run(&[&["certificates", "rotate", name] as &[&str], arguments].concat()))
+    json_of(run_rotate(shell, name, arguments))
 }
 
 /// A server with `/root`, `/inner` that it signed, `/leaf` that `/inner` signed, and `/other` that `/root` signed.
@@ -334,7 +326,7 @@ async fn an_unreadable_certificate_below_the_ca_is_named() {
     for _ in 0..2 {
         rotate(&Shell::of(&server), "/root", &["--next"]);
     }
-    let run = shell.run(&["certificates", "rotate", "/root", "--next"]);
+    let run = run_rotate(&shell, "/root", &["--next"]);
     let run = run.expect(4);
     assert!(
         run.errors.contains("can't read /other, which /root signed"),
@@ -376,7 +368,7 @@ async fn resume_continues_a_rotation_but_starts_none() {
         let reported = rotate(&shell, "/root", arguments);
         assert_eq!(reported["steps_taken"], json!([]));
     }
-    let run = shell.run(&["certificates", "rotate", "/root", "--resume"]);
+    let run = run_rotate(&shell, "/root", &["--resume"]);
     assert!(run.expect(0).errors.contains("nothing to resume"));
     assert_eq!(server.versions("/root").await.len(), 1);
     rotate(&shell, "/root", &["--next"]);
@@ -391,7 +383,7 @@ async fn resume_continues_a_rotation_but_starts_none() {
 async fn without_a_terminal_next_or_yes_is_required() {
     let server = server_with_leaf(&Options::default()).await;
     let shell = Shell::of(&server);
-    let run = shell.run(&["certificates", "rotate", "/root"]).expect(2);
+    let run = run_rotate(&shell, "/root", &[]).expect(2);
     assert!(
         run.errors.contains("--next") && run.errors.contains("--yes"),
         "{}",
@@ -402,15 +394,7 @@ async fn without_a_terminal_next_or_yes_is_required() {
         ["--status", "--next"],
         ["--status", "--yes"],
     ] {
-        shell
-            .run(
-                &[
-                    &["certificates", "rotate", "/root"] as &[&str],
-                    &arguments[..],
-                ]
-                .concat(),
-            )
-            .expect(2);
+        run_rotate(&shell, "/root", &arguments).expect(2);
     }
     assert_eq!(server.versions("/root").await.len(), 1);
 }
@@ -420,7 +404,7 @@ async fn leaf_certificates_and_missing_names_are_refused() {
     let server = server_with_leaf(&Options::default()).await;
     let shell = Shell::of(&server);
     for (name, status, message) in [("/leaf", 1, "/leaf is not a CA"), ("/absent", 4, "")] {
-        let run = shell.run(&["certificates", "rotate", name, "--next"]);
+        let run = run_rotate(&shell, name, &["--next"]);
         let run = run.expect(status);
         assert!(run.errors.contains(message), "{}", run.errors);
         assert_eq!(run.output, "");
@@ -436,9 +420,7 @@ async fn a_ca_without_a_signing_version_is_refused_with_a_remedy() {
     shell
         .run(&["certificates", "transitional", "/root", "--latest"])
         .expect(0);
-    let run = shell
-        .run(&["certificates", "rotate", "/root", "--next"])
-        .expect(1);
+    let run = run_rotate(&shell, "/root", &["--next"]).expect(1);
     let remedy = "certificates transitional /root --clear";
     assert!(run.errors.contains(remedy), "{}", run.errors);
     shell.bash(&format!("keywright {remedy}")).expect(0);
@@ -469,13 +451,7 @@ async fn an_unwritable_bundle_stops_the_run_before_a_step() {
     assert_eq!(mode & 0o133, 0);
     assert!(!fs::read_to_string(&bundle).unwrap().contains("PRIVATE KEY"));
     let arguments = ["--next", "--bundle", "absent/trusted.pem"];
-    let run = shell.run(
-        &[
-            &["certificates", "rotate", "/root"] as &[&str],
-            &arguments[..],
-        ]
-        .concat(),
-    );
+    let run = run_rotate(&shell, "/root", &arguments);
     assert!(run.expect(1).errors.contains("absent/trusted.pem"));
     let reported = rotate(&shell, "/root", &["--status"]);
     assert_eq!(reported["stage"], "introduced");

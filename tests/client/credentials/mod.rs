@@ -13,13 +13,41 @@ use crate::{
 };
 
 #[tokio::test]
-async fn a_pipe_gets_only_the_active_version_as_json() {
+async fn a_pipe_gets_the_active_version_its_raw_value_or_a_field() {
     let server = Server::start().await;
     server.set("/a", "password", json!("old")).await.expect(200);
     let set = server.set("/a", "password", json!("new")).await.expect(200);
     let run = Shell::of(&server).run(&["get", "/a"]);
     assert_eq!(run.errors, "");
     assert_eq!(json_of(run), set.json());
+
+    let user = json!({"username": "admin", "password": "s3cret"});
+    server.set("/user", "user", user).await.expect(200);
+    server
+        .set("/text", "value", json!("a\nb\n"))
+        .await
+        .expect(200);
+    let object = json!({"port": 5432, "tags": ["a"]});
+    server.set("/object", "json", object).await.expect(200);
+    let shell = Shell::of(&server);
+    for (arguments, expected) in [
+        (&["get", "/user", "--member", "password"][..], "s3cret"),
+        (&["get", "/text", "--raw"], "a\nb\n"),
+        (
+            &["get", "/object", "--raw"],
+            "{\"port\":5432,\"tags\":[\"a\"]}",
+        ),
+        (&["get", "/object", "-m", "port"], "5432"),
+        (&["get", "/object", "-m", "tags"], "[\"a\"]"),
+    ] {
+        assert_eq!(
+            shell.run(arguments).expect(0).output,
+            expected,
+            "{arguments:?}"
+        );
+    }
+    let terminal = shell.on_terminal(&["get", "/user", "--member", "password"]);
+    assert_eq!(terminal.end(), (Some(0), "s3cret\n".to_owned()));
 }
 
 #[tokio::test]
@@ -76,39 +104,7 @@ async fn versions_are_read_by_id_by_count_or_all() {
 }
 
 #[tokio::test]
-async fn a_pipe_gets_the_raw_value_or_one_field() {
-    let server = Server::start().await;
-    let user = json!({"username": "admin", "password": "s3cret"});
-    server.set("/user", "user", user).await.expect(200);
-    server
-        .set("/text", "value", json!("a\nb\n"))
-        .await
-        .expect(200);
-    let object = json!({"port": 5432, "tags": ["a"]});
-    server.set("/object", "json", object).await.expect(200);
-    let shell = Shell::of(&server);
-    for (arguments, expected) in [
-        (&["get", "/user", "--member", "password"][..], "s3cret"),
-        (&["get", "/text", "--raw"], "a\nb\n"),
-        (
-            &["get", "/object", "--raw"],
-            "{\"port\":5432,\"tags\":[\"a\"]}",
-        ),
-        (&["get", "/object", "-m", "port"], "5432"),
-        (&["get", "/object", "-m", "tags"], "[\"a\"]"),
-    ] {
-        assert_eq!(
-            shell.run(arguments).expect(0).output,
-            expected,
-            "{arguments:?}"
-        );
-    }
-    let terminal = shell.on_terminal(&["get", "/user", "--member", "password"]);
-    assert_eq!(terminal.end(), (Some(0), "s3cret\n".to_owned()));
-}
-
-#[tokio::test]
-async fn a_file_contains_only_the_value_and_has_mode_0600() {
+async fn a_file_pipe_or_link_target_gets_only_the_value() {
     let server = Server::start().await;
     server
         .set("/a", "password", json!("s3cret"))
@@ -131,36 +127,31 @@ async fn a_file_contains_only_the_value_and_has_mode_0600() {
         .run(&["get", "/a", "--file", "absent/password"])
         .expect(1);
     assert!(run.errors.contains("absent/password"), "{run:?}");
-}
 
-#[tokio::test]
-async fn pipes_and_devices_are_written_to_directly() {
-    let server = Server::start().await;
-    server.set("/a", "value", json!("v1 ")).await.expect(200);
+    server
+        .set("/piped", "value", json!("v1 "))
+        .await
+        .expect(200);
     let shell = Shell::of(&server);
-    let run = shell.run(&["get", "/a", "--file", "/dev/stdout"]);
+    let run = shell.run(&["get", "/piped", "--file", "/dev/stdout"]);
     assert_eq!(run.expect(0).output, "v1 ");
     for (line, expected) in [
         (
-            "mkfifo pipe; cat pipe >seen & keywright get /a --file pipe; wait; cat seen; stat --format %F pipe",
+            "mkfifo pipe; cat pipe >seen & keywright get /piped --file pipe; wait; cat seen; stat --format %F pipe",
             "v1 fifo\n",
         ),
-        ("keywright get /a --file /dev/fd/3 3>&1 | cat", "v1 "),
+        ("keywright get /piped --file /dev/fd/3 3>&1 | cat", "v1 "),
         (
-            "printf 'before ' >log; keywright get /a --file /dev/stdout >>log; cat log",
+            "printf 'before ' >log; keywright get /piped --file /dev/stdout >>log; cat log",
             "before v1 ",
         ),
     ] {
         assert_eq!(shell.bash(line).expect(0).output, expected, "{line}");
     }
-}
 
-#[tokio::test]
-async fn the_target_of_a_link_is_replaced_and_the_link_stays() {
-    let server = Server::start().await;
-    server.set("/a", "value", json!("v")).await.expect(200);
+    server.set("/linked", "value", json!("v")).await.expect(200);
     let shell = Shell::of(&server);
-    let line = "mkdir far; touch far/value; chmod 644 far/value; ln -s far/value link; keywright get /a --file link; \
+    let line = "mkdir far; touch far/value; chmod 644 far/value; ln -s far/value link; keywright get /linked --file link; \
                 cat far/value; stat --format ' %a' far/value; stat --format %F link; ls -A far";
     let seen = shell.bash(line).expect(0).output;
     assert_eq!(seen, "v 600\nsymbolic link\nvalue\n");

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::{fixtures::VERSION, json_of};
 
 #[tokio::test]
-async fn a_terminal_prompts_for_the_value_without_echo() {
+async fn prompts_echo_only_user_names_even_if_interrupted() {
     let server = Server::start().await;
     let shell = Shell::of(&server);
     let mut terminal = shell.on_terminal(&["set", "/a", "--type", "password", "-o", "json"]);
@@ -19,13 +19,8 @@ async fn a_terminal_prompts_for_the_value_without_echo() {
     assert_eq!(status, Some(0), "{screen}");
     assert_eq!(screen.matches("s3cret").count(), 1, "{screen}");
     assert_eq!(server.versions("/a").await[0]["value"], "s3cret");
-}
 
-#[tokio::test]
-async fn a_terminal_echoes_the_user_name_but_not_the_password() {
-    let server = Server::start().await;
-    let shell = Shell::of(&server);
-    let mut terminal = shell.on_terminal(&["set", "/a", "-t", "user", "-o", "yaml"]);
+    let mut terminal = shell.on_terminal(&["set", "/user", "-t", "user", "-o", "yaml"]);
     terminal.expect("Username: ");
     assert!(terminal.echoes());
     terminal.type_line("admin").expect("Password: ");
@@ -35,24 +30,19 @@ async fn a_terminal_echoes_the_user_name_but_not_the_password() {
         terminal.end()
     };
     assert_eq!(status, Some(0), "{screen}");
-    let value = &server.versions("/a").await[0]["value"];
+    let value = &server.versions("/user").await[0]["value"];
     assert_eq!(
         (&value["username"], &value["password"]),
         (&json!("admin"), &json!("s3cret"))
     );
-}
 
-#[tokio::test]
-async fn an_interrupted_prompt_restores_the_echo_and_sets_nothing() {
-    let server = Server::start().await;
-    let shell = Shell::of(&server);
-    let mut terminal = shell.on_terminal(&["set", "/a", "--type", "password"]);
+    let mut terminal = shell.on_terminal(&["set", "/interrupted", "--type", "password"]);
     terminal.expect("Value: ");
     assert!(!terminal.echoes());
     terminal.signal("INT").expect("interrupted");
     assert!(terminal.echoes());
     assert_eq!(terminal.end().0, Some(130));
-    assert!(server.versions("/a").await.is_empty());
+    assert!(server.versions("/interrupted").await.is_empty());
 }
 
 #[tokio::test]

@@ -42,7 +42,7 @@ async fn a_client_logs_in_with_a_secret_from_standard_input() {
 }
 
 #[tokio::test]
-async fn a_session_readable_by_others_is_reported_and_repaired() {
+async fn session_files_are_private_and_their_links_are_followed() {
     let server = Server::start().await;
     let shell = Shell::at(&server);
     let login = ["login", "--username", "developer"];
@@ -68,11 +68,7 @@ async fn a_session_readable_by_others_is_reported_and_repaired() {
     shell.run_with(&login, "developer-password").expect(0);
     assert_eq!(mode(&file), 0o600);
     assert_eq!(shell.run(&["find"]).expect(0).errors, "");
-}
 
-#[tokio::test]
-async fn a_session_behind_a_link_is_written_and_deleted_there() {
-    let server = Server::start().await;
     let shell = Shell::at(&server);
     let folder = shell.file(".config/keywright");
     fs::create_dir_all(&folder).unwrap();
@@ -246,7 +242,7 @@ async fn a_certificate_of_an_untrusted_ca_is_refused() {
 }
 
 #[tokio::test]
-async fn a_logout_revokes_the_login_at_the_identity_provider() {
+async fn a_logout_revokes_the_login_and_reports_the_server() {
     let server = Server::start().await;
     let shell = Shell::at(&server);
     let login = ["login", "--username", "developer"];
@@ -260,11 +256,7 @@ async fn a_logout_revokes_the_login_at_the_identity_provider() {
     shell.run_with(&again, &refresh_token).expect(5);
     let run = shell.run(&["logout"]).expect(0);
     assert!(run.errors.contains("not logged in"), "{run:?}");
-}
 
-#[tokio::test]
-async fn a_logout_reports_the_server_without_a_prompt() {
-    let server = Server::start().await;
     let shell = Shell::at(&server);
     let login = ["login", "--username", "developer"];
     shell.run_with(&login, "developer-password").expect(0);

@@ -54,7 +54,7 @@ fn provider(request: &Asked, before: usize, url: &str) -> Option<Reply> {
 const EXPIRED: &str = "{\"error\":\"access_token_expired\",\"error_description\":\"it has\"}";
 
 #[tokio::test]
-async fn the_settings_file_complements_the_environment() {
+async fn settings_are_read_from_the_platforms_or_a_named_folder() {
     let server = Server::start().await;
     server.set("/a", "value", json!("v")).await.expect(200);
     let shell = Shell::new()
@@ -76,11 +76,7 @@ async fn the_settings_file_complements_the_environment() {
         run.errors.contains("settings.toml") && run.errors.contains("servr"),
         "{run:?}"
     );
-}
 
-#[tokio::test]
-async fn the_settings_folder_follows_the_platform_or_a_variable() {
-    let server = Server::start().await;
     let login = ["login", "--username", "developer"];
     for (variable, folder) in [
         ("XDG_CONFIG_HOME", "config/keywright"),
