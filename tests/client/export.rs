@@ -281,16 +281,7 @@ async fn certificates_of_an_unreadable_ca_contain_the_ca() {
 async fn the_active_version_is_exported_during_a_rotation() {
     let server = server_with_chain().await;
     let before = exported(&server);
-    let listed = server
-        .get("/api/v1/certificates?name=/ca")
-        .await
-        .expect(200);
-    let id = listed.json()["certificates"][0]["id"].clone();
-    let regenerate = format!("/api/v1/certificates/{}/regenerate", id.as_str().unwrap());
-    server
-        .post(&regenerate, json!({"set_as_transitional": true}))
-        .await
-        .expect(200);
+    server.regenerate_as_transitional("/ca").await.expect(200);
     assert_eq!(exported(&server), before);
 }
 

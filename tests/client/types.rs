@@ -7,11 +7,8 @@ use crate::json_of;
 
 /// A server with a type in addition to the shipped ones.
 async fn server() -> Server {
-    let section = format!(
-        "component = \"{}\"\ngrants = [\"random\"]",
-        component("wireguard").display()
-    );
-    Server::start_with(&Options::default().generator("wireguard", &section)).await
+    let options = Options::default().random_generator("wireguard", &component("wireguard"));
+    Server::start_with(&options).await
 }
 
 #[tokio::test]

@@ -13,8 +13,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::{
-    Server, Terminal, key_file, programs::memory_at_most, server::program,
-    server_program, storage,
+    Server, Terminal, key_file, programs::memory_at_most, server::program, server_program, storage,
 };
 
 /// A run of a command of the program.
@@ -338,9 +337,5 @@ fn finish(command: &mut Command, input: &str) -> Commanded {
     });
     let output = child.wait_with_output().unwrap();
     writer.join().unwrap();
-    Commanded {
-        status: output.status.code(),
-        output: String::from_utf8(output.stdout).unwrap(),
-        errors: String::from_utf8(output.stderr).unwrap(),
-    }
+    ended(output)
 }

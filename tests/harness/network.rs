@@ -104,9 +104,7 @@ impl RawConnection {
         let status = head.rsplit_once("HTTP/1.1 ").unwrap().1;
         (status[..3].parse().unwrap(), body.to_owned())
     }
-}
 
-impl RawConnection {
     /// Sends bytes, closes the sending side, and returns what the server sends until it closes the connection or is
     /// silent for this long. A server that closes the connection early is no failure.
     pub fn exchange(mut self, bytes: &[u8], silence_max: Duration) -> Vec<u8> {

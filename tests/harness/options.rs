@@ -42,6 +42,13 @@ impl Options {
         self
     }
 
+    /// Adds a generator with this component, which may draw random numbers.
+    pub fn random_generator(self, credential_type: &str, component: &Path) -> Self {
+        let path = component.display();
+        let section = format!("component = \"{path}\"\ngrants = [\"random\"]");
+        self.generator(credential_type, &section)
+    }
+
     /// Adds the generator `hostile`, a guest that misbehaves as its settings say. `limits` and `settings` are the contents of
     /// inline tables.
     pub fn hostile(self, limits: &str, settings: &str) -> Self {
@@ -66,9 +73,7 @@ impl Options {
         BEYOND_THE_SPECIFICATION
             .into_iter()
             .fold(self, |options, name| {
-                let path = component(name);
-                let section = format!("component = \"{}\"\ngrants = [\"random\"]", path.display());
-                options.generator(name, &section)
+                options.random_generator(name, &component(name))
             })
     }
 

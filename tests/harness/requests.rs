@@ -7,6 +7,9 @@ use crate::{Answer, Server};
 /// The address of credentials.
 const DATA: &str = "/api/v1/data";
 
+/// The address of permissions.
+const PERMISSIONS: &str = "/api/v2/permissions";
+
 impl Server {
     /// Sets a credential.
     pub async fn set(&self, name: &str, credential_type: &str, value: Value) -> Answer {
@@ -57,12 +60,7 @@ impl Server {
             other => panic!("no list of versions: {other}"),
         }
     }
-}
 
-/// The address of permissions.
-const PERMISSIONS: &str = "/api/v2/permissions";
-
-impl Server {
     /// Adds a new permission and returns its id.
     pub async fn grant(&self, path: &str, actor: &str, operations: &[&str]) -> String {
         let body = json!({"path": path, "actor": actor, "operations": operations});
@@ -74,5 +72,23 @@ impl Server {
     pub async fn revoke(&self, id: &str) -> Answer {
         let answer = self.delete(&format!("{PERMISSIONS}/{id}")).await;
         answer.expect(200)
+    }
+
+    /// Adds a transitional version to a certificate.
+    pub async fn regenerate_as_transitional(&self, name: &str) -> Answer {
+        let path = format!("/api/v1/certificates?name={name}");
+        let found = self.get(&path).await.expect(200).json();
+        let id = found["certificates"][0]["id"].as_str().unwrap();
+        let path = format!("/api/v1/certificates/{id}/regenerate");
+        self.post(&path, json!({"set_as_transitional": true})).await
+    }
+
+    /// The SHA-256 of the component that generates credentials of a type, in hexadecimal.
+    pub async fn plugin_digest(&self, credential_type: &str) -> String {
+        let described = self.get("/api/v1/types").await.expect(200).json();
+        let types = described["types"].as_array().unwrap();
+        let found = types.iter().find(|found| found["name"] == credential_type);
+        let digest = &found.unwrap()["plugin"]["digest"];
+        digest.as_str().unwrap().to_owned()
     }
 }

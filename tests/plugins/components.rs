@@ -92,11 +92,7 @@ fn server_does_not_start_with_constant_randomness() {
     let Some(component) = component_by_toolchain("quickjs") else {
         return;
     };
-    let section = format!(
-        "component = \"{}\"\ngrants = [\"random\"]",
-        component.display()
-    );
-    let refusal = Server::refusal(&Options::default().generator("quickjs", &section));
+    let refusal = Server::refusal(&Options::default().random_generator("quickjs", &component));
     for expected in ["the plugin quickjs", REASON] {
         assert!(refusal.contains(expected), "{refusal}");
     }

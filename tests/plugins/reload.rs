@@ -62,7 +62,7 @@ async fn is_completed_by_the_replaced_plugin(deadline_ms: u32) -> bool {
 
 #[tokio::test]
 async fn removed_type_can_be_read_and_comes_back() {
-    let with = with_wireguard(&component("wireguard"));
+    let with = with_wireguard();
     let server = Server::start().await;
     let unknown = server.generate("/a", "wireguard", json!({})).await;
     unknown.expect(400);
@@ -91,7 +91,7 @@ async fn invalid_plugins_are_rejected_as_a_whole() {
             "hostile",
             &format!("component = \"{}\"", component("hostile").display()),
         )
-        .generator("wireguard", &section(&component("wireguard")));
+        .random_generator("wireguard", &component("wireguard"));
     let expected = server.reload_plugins(&mistaken).await;
     assert!(expected.contains("calls use those that were loaded before"));
     let log = server.log();
@@ -103,11 +103,7 @@ async fn invalid_plugins_are_rejected_as_a_whole() {
     made.expect(200);
 
     // The next valid configuration is loaded.
-    assert_loaded(
-        &server
-            .reload_plugins(&with_wireguard(&component("wireguard")))
-            .await,
-    );
+    assert_loaded(&server.reload_plugins(&with_wireguard()).await);
 }
 
 #[tokio::test]
@@ -136,15 +132,8 @@ async fn resolver_can_be_removed_and_added() {
     }
 }
 
-fn section(component: &Path) -> String {
-    format!(
-        "component = \"{}\"\ngrants = [\"random\"]",
-        component.display()
-    )
-}
-
-fn with_wireguard(component: &Path) -> Options {
-    Options::default().generator("wireguard", &section(component))
+fn with_wireguard() -> Options {
+    Options::default().random_generator("wireguard", &component("wireguard"))
 }
 
 #[track_caller]
@@ -227,7 +216,7 @@ impl Deployment {
     /// The deployment of the configured component, from this time on.
     async fn begin(began: Instant, server: &Server) -> Self {
         Self {
-            digest: digest(server).await,
+            digest: server.plugin_digest(CREDENTIAL_TYPE).await,
             began,
             ended: began,
         }
@@ -274,24 +263,14 @@ fn build(files: &TempDir, mark: &str) -> PathBuf {
 
 /// A server with such a build, and timeouts for slow machines.
 fn options(build: &Path) -> Options {
-    let section = format!("{}\nlimits = {{ deadline_ms = 600000 }}", section(build));
+    let section = format!(
+        "component = \"{}\"\ngrants = [\"random\"]\nlimits = {{ deadline_ms = 600000 }}",
+        build.display()
+    );
     Options::default()
         .generator(CREDENTIAL_TYPE, &section)
         .environment("KEYWRIGHT_LOG", "info")
         .environment("KEYWRIGHT_STORAGE__WAIT_SECONDS_MAX", "600")
-}
-
-/// The digest of the plugin that generates the credentials, according to the server.
-async fn digest(server: &Server) -> String {
-    let answer = server.get("/api/v1/types").await.expect(200).json();
-    let types = answer["types"].as_array().unwrap();
-    let listed = types
-        .iter()
-        .find(|listed| listed["name"] == CREDENTIAL_TYPE);
-    listed.unwrap()["plugin"]["digest"]
-        .as_str()
-        .unwrap()
-        .to_owned()
 }
 
 /// The names of the credentials that a component generated.

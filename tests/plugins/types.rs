@@ -293,11 +293,8 @@ async fn every_type_is_listed_with_its_schemas() {
 }
 
 async fn server_with_wireguard() -> Server {
-    let section = format!(
-        "component = \"{}\"\ngrants = [\"random\"]",
-        component("wireguard").display()
-    );
-    Server::start_with(&Options::default().generator("wireguard", &section)).await
+    let options = Options::default().random_generator("wireguard", &component("wireguard"));
+    Server::start_with(&options).await
 }
 
 async fn made_wireguard(server: &Server, parameters: Value) -> Value {

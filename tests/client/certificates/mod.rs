@@ -43,17 +43,6 @@ async fn summary(server: &Server, name: &str) -> Value {
     server.get(&path).await.expect(200).json()["certificates"][0].clone()
 }
 
-/// Adds a transitional version.
-async fn regenerate_transitional(server: &Server, name: &str) {
-    let id = summary(server, name).await["id"]
-        .as_str()
-        .unwrap()
-        .to_owned();
-    let path = format!("/api/v1/certificates/{id}/regenerate");
-    let body = json!({"set_as_transitional": true});
-    server.post(&path, body).await.expect(200);
-}
-
 /// A key type that is generated quickly.
 const QUICK_KEY: &str = "ecdsa-p256";
 
@@ -78,7 +67,7 @@ async fn a_terminal_gets_a_row_per_certificate() {
     let server = Server::start().await;
     authority(&server, "/root", None).await;
     leaf(&server, "/leaf", "/root").await;
-    regenerate_transitional(&server, "/root").await;
+    server.regenerate_as_transitional("/root").await.expect(200);
     let shell = Shell::of(&server);
     let (status, screen) = shell.on_terminal(&["certificates", "list"]).end();
     assert_eq!(status, Some(0), "{screen}");
@@ -106,7 +95,7 @@ async fn all_or_only_current_versions_are_listed_in_order() {
     let server = Server::start().await;
     authority(&server, "/root", None).await;
     server.regenerate("/root").await.expect(200);
-    regenerate_transitional(&server, "/root").await;
+    server.regenerate_as_transitional("/root").await.expect(200);
     let all = server.versions("/root").await;
     let shell = Shell::of(&server);
     let listed = json_of(shell.run(&["certificates", "versions", "/root"]));
@@ -149,7 +138,7 @@ async fn certificates_are_shown_without_private_keys() {
 async fn a_terminal_gets_a_row_with_flags_per_version() {
     let server = Server::start().await;
     authority(&server, "/root", None).await;
-    regenerate_transitional(&server, "/root").await;
+    server.regenerate_as_transitional("/root").await.expect(200);
     let shell = Shell::of(&server);
     let (status, screen) = shell
         .on_terminal(&["certificates", "versions", "/root"])
@@ -269,7 +258,7 @@ async fn a_transitional_ca_version_signs_only_if_allowed() {
     let server = Server::start().await;
     authority(&server, "/root", None).await;
     leaf(&server, "/leaf", "/root").await;
-    regenerate_transitional(&server, "/root").await;
+    server.regenerate_as_transitional("/root").await.expect(200);
     let authorities = current(&server, "/root").await;
     let shell = Shell::of(&server);
     for (arguments, signer) in [

@@ -10,7 +10,7 @@ use std::{
 use keywright_harness::{Commanded, Options, Server, Shell, connects, signal};
 use serde_json::{Value, json};
 
-use super::{authority, current, leaf, regenerate_transitional};
+use super::{authority, current, leaf};
 use crate::json_of;
 
 /// The deployed state: the certificate that a server presents, and the bundle that clients trust.
@@ -442,7 +442,7 @@ async fn a_ca_that_signed_nothing_skips_the_regeneration() {
 #[tokio::test]
 async fn an_unwritable_bundle_stops_the_run_before_a_step() {
     let server = server_with_leaf(&Options::default()).await;
-    regenerate_transitional(&server, "/root").await;
+    server.regenerate_as_transitional("/root").await.expect(200);
     let shell = Shell::of(&server);
     rotate(&shell, "/root", &["--status", "--bundle", "trusted.pem"]);
     let bundle = shell.file("trusted.pem");

@@ -145,17 +145,6 @@ async fn assert_generates(server: &Server, name: &str) {
     made.expect(200);
 }
 
-/// Returns the digest of the component for the type.
-async fn served(server: &Server) -> String {
-    let answer = server.get("/api/v1/types").await.expect(200).json();
-    let types = answer["types"].as_array().unwrap();
-    let listed = types.iter().find(|listed| listed["name"] == "plain");
-    listed.unwrap()["plugin"]["digest"]
-        .as_str()
-        .unwrap()
-        .to_owned()
-}
-
 #[track_caller]
 fn assert_refused(options: &Options, parts: &[&str]) -> String {
     let refusal = Server::refusal(options);
@@ -175,7 +164,10 @@ async fn cached_component_works_without_its_registry() {
     let options = workshop.options(&reference, "");
     let server = Server::start_with(&options).await;
     assert_generates(&server, "/a").await;
-    assert_eq!(served(&server).await, workshop.digest("plain.wasm"));
+    assert_eq!(
+        server.plugin_digest("plain").await,
+        workshop.digest("plain.wasm")
+    );
     assert!(
         server
             .log()
@@ -226,13 +218,19 @@ async fn sighup_pulls_another_digest() {
     workshop.build("other");
     let references = ["plain.wasm", "other"].map(|file| workshop.pushed(&registry, file, "1"));
     let server = Server::start_with(&workshop.options(&references[0], "")).await;
-    assert_eq!(served(&server).await, workshop.digest("plain.wasm"));
+    assert_eq!(
+        server.plugin_digest("plain").await,
+        workshop.digest("plain.wasm")
+    );
 
     let expected = server
         .reload_plugins(&workshop.options(&references[1], ""))
         .await;
     assert!(expected.contains("reloaded the plugins"), "{expected}");
-    assert_eq!(served(&server).await, workshop.digest("other"));
+    assert_eq!(
+        server.plugin_digest("plain").await,
+        workshop.digest("other")
+    );
 
     let (repository, _) = references[0].split_once('@').unwrap();
     let absent = format!("{repository}@sha256:{}", "0".repeat(64));
@@ -244,14 +242,20 @@ async fn sighup_pulls_another_digest() {
     assert!(refused.contains("calls use those that were loaded before"));
     assert!(server.log().contains("the registry does not answer"));
     assert_generates(&server, "/a").await;
-    assert_eq!(served(&server).await, workshop.digest("other"));
+    assert_eq!(
+        server.plugin_digest("plain").await,
+        workshop.digest("other")
+    );
 
     // The first one is cached.
     let expected = server
         .reload_plugins(&workshop.options(&references[0], ""))
         .await;
     assert!(expected.contains("reloaded the plugins"), "{expected}");
-    assert_eq!(served(&server).await, workshop.digest("plain.wasm"));
+    assert_eq!(
+        server.plugin_digest("plain").await,
+        workshop.digest("plain.wasm")
+    );
 }
 
 #[test]
@@ -435,10 +439,10 @@ async fn unused_files_are_removed_and_loaded_ones_stay() {
     let loaded: BTreeSet<PathBuf> = workshop.cached().into_iter().filter(is_loaded).collect();
     assert!(!workshop.kept("").is_empty());
 
-    let nobodys = "f".repeat(64);
+    let unrelated = "f".repeat(64);
     for name in [
-        format!("{nobodys}-1.cwasm"),
-        format!("registry/{nobodys}.wasm"),
+        format!("{unrelated}-1.cwasm"),
+        format!("registry/{unrelated}.wasm"),
     ] {
         fs::write(workshop.path("cache").join(name), "").unwrap();
     }
