@@ -35,7 +35,10 @@ mod storage;
 mod stub;
 mod terminal;
 
-use std::path::{Path, PathBuf};
+use std::{
+    fmt::Write,
+    path::{Path, PathBuf},
+};
 
 pub use caller::{Answer, Application, Caller};
 pub use command::{
@@ -81,4 +84,13 @@ pub fn component(name: &str) -> PathBuf {
 /// One of the fixed keys in `tests/keys`.
 pub fn key_file(name: &str) -> PathBuf {
     workspace().join("tests/keys").join(name)
+}
+
+/// Encodes bytes in hexadecimal, in lower case.
+pub fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut digits, byte| {
+        // Writing to a string does not fail.
+        let _ = write!(digits, "{byte:02x}");
+        digits
+    })
 }

@@ -6,15 +6,12 @@
 use std::{collections::BTreeSet, fmt::Write, fs, path::Path};
 
 use aws_lc_rs::digest::{SHA256, digest};
-use keywright_harness::{Options, Server, component, workspace};
+use keywright_harness::{Options, Server, component, hexadecimal, workspace};
 use serde_json::{Value, json};
 use wit_parser::{Resolve, Stability};
 use x509_parser::pem::parse_x509_pem;
 
-use crate::{
-    hexadecimal,
-    signing::{body, renewed},
-};
+use crate::signing::{body, renewed};
 
 /// A version of the WIT packages that the server supports.
 struct Version {

@@ -2,11 +2,9 @@
 //! guest's memory, not even while the guest uses it.
 
 use chrono::{DateTime, Duration, Utc};
-use keywright_harness::{Options, Server};
+use keywright_harness::{Options, Server, hexadecimal};
 use serde_json::{Value, json};
 use x509_parser::{certificate::X509Certificate, pem::parse_x509_pem, prelude::FromDer};
-
-use crate::hexadecimal;
 
 /// The maximum number of attempts until a call starts and ends in the same second.
 const ATTEMPTS_MAX: usize = 1_000;

@@ -1,9 +1,7 @@
 //! Bodies that a hostile plugin passes to its issuer to sign.
 
-use std::fmt::Write as _;
-
 use chrono::{DateTime, Duration, Utc};
-use keywright_harness::{Options, Program, Server, is_available};
+use keywright_harness::{Options, Program, Server, hexadecimal, is_available};
 use rustls::pki_types::{CertificateDer, UnixTime};
 use serde_json::{Value, json};
 use webpki::{ALL_VERIFICATION_ALGS, EndEntityCert, KeyUsage, anchor_from_trusted_cert};
@@ -180,7 +178,7 @@ async fn outcome(server: &Server, body: &Node, change: &dyn Fn(&mut Node)) -> (S
         let parameters = json!({
             "ca": "/root",
             "duration": 2,
-            "tbs_certificate": digits(&body.to_der()),
+            "tbs_certificate": hexadecimal(&body.to_der()),
         });
         let answer = server
             .generate_in_mode("overwrite", "/a", "hostile", parameters)
@@ -196,14 +194,6 @@ async fn outcome(server: &Server, body: &Node, change: &dyn Fn(&mut Node)) -> (S
 
 fn utc_time(time: DateTime<Utc>) -> Vec<u8> {
     time.format("%y%m%d%H%M%SZ").to_string().into_bytes()
-}
-
-fn digits(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut digits, byte| {
-        // Writing to a string does not fail.
-        let _ = write!(digits, "{byte:02x}");
-        digits
-    })
 }
 
 fn bytes(digits: &str) -> Vec<u8> {

@@ -5,12 +5,10 @@ mod stored;
 
 use std::{fs, path::Path};
 
-use keywright_harness::{Options, Server};
+use keywright_harness::{Options, Server, hexadecimal};
 use reqwest::{Method, header};
 use serde_json::{Value, json};
 use uuid::Uuid;
-
-use crate::hexadecimal;
 
 /// Unique texts that only occur where the server repeats its input.
 #[derive(Default)]
