@@ -2,6 +2,7 @@
 
 mod rotate;
 mod rotate_failures;
+mod rotate_steps;
 
 use keywright_harness::{SERVER_NAME, Server, Shell, member};
 use serde_json::{Value, json};
