@@ -1,7 +1,5 @@
 //! The circuit breaker: disables a plugin that keeps failing, for one actor or, if it fails for several, for all.
 
-mod attempt;
-
 use std::{
     collections::{BTreeMap, HashMap},
     hash::{BuildHasher, RandomState},
@@ -9,9 +7,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use keywright_core::{permission::Actor, ports::PluginFault};
+use keywright_core::{
+    permission::Actor,
+    ports::{PluginFailure, PluginFault},
+};
 
-pub(crate) use attempt::Attempt;
+use crate::{call::Plugin, measure};
 
 /// The minimum number of actors with faults before the circuit opens for all. A single actor can therefore disable a plugin
 /// only for itself.
@@ -251,6 +252,94 @@ impl OfActor {
     }
 }
 
+/// A call of a plugin's guest. Its outcome counts even if the caller disconnects, so that disconnecting does not hide faults.
+pub(crate) struct Attempt {
+    breaker: Arc<Breaker>,
+    call: Call,
+}
+
+impl Attempt {
+    /// Prepares a call of a function with these inputs.
+    ///
+    /// # Errors
+    /// [`PluginFailure::Resting`] if the circuit is open. This records the metric.
+    pub(crate) fn begin(
+        plugin: &Plugin,
+        breaker: &Arc<Breaker>,
+        actor: Option<&Actor>,
+        function: &'static str,
+        inputs: &[&str],
+    ) -> Result<Self, PluginFailure> {
+        let attempt = Self {
+            breaker: Arc::clone(breaker),
+            call: breaker.call(actor, function, inputs),
+        };
+        attempt.check(plugin)?;
+        Ok(attempt)
+    }
+
+    /// Returns the called function.
+    pub(crate) fn function(&self) -> &'static str {
+        self.call.function
+    }
+
+    /// Makes the call and measures it.
+    ///
+    /// # Errors
+    /// [`PluginFailure::Resting`] if the circuit has opened in the meantime, or the error of `work`.
+    pub(crate) fn make<T>(
+        &self,
+        plugin: &Plugin,
+        work: impl FnOnce() -> Result<T, PluginFailure>,
+    ) -> Result<T, PluginFailure> {
+        self.check(plugin)?;
+        let name = &plugin.identity.name;
+        let outcome = plugin.measurements.measured(name, self.call.function, work);
+        match &outcome {
+            Err(PluginFailure::Faulted {
+                fault: PluginFault::InputTooLarge | PluginFault::NotInstantiated,
+                ..
+            }) => {}
+            Err(PluginFailure::Faulted { fault, .. }) => self.faulted(plugin, *fault),
+            _ => self.breaker.returned(&self.call),
+        }
+        outcome
+    }
+
+    fn check(&self, plugin: &Plugin) -> Result<(), PluginFailure> {
+        match self.breaker.open_for(&self.call, Instant::now()) {
+            Some(retry_after) => {
+                measure::resting(&plugin.identity.name, self.call.function);
+                Err(PluginFailure::Resting {
+                    plugin: plugin.identity.name.clone(),
+                    retry_after,
+                })
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn faulted(&self, plugin: &Plugin, fault: PluginFault) {
+        let seconds = self.breaker.open_time().as_secs();
+        match self.breaker.faulted(&self.call, fault, Instant::now()) {
+            Some(Opened::ForAll) => tracing::error!(
+                plugin.name = plugin.identity.name,
+                plugin.digest = plugin.identity.digest,
+                rest_seconds = seconds,
+                "the plugin's component kept failing for several actors: temporarily disabled it"
+            ),
+            Some(Opened::ForActor) => tracing::error!(
+                plugin.name = plugin.identity.name,
+                plugin.digest = plugin.identity.digest,
+                actor = self.call.actor.as_ref().map(Actor::as_str),
+                rest_seconds = seconds,
+                "the plugin's component kept failing for one actor: temporarily disabled it for this actor"
+            ),
+            None => {}
+        }
+    }
+}
+
 /// Whether the host ended the call, as opposed to the guest returning a result of any kind.
 fn is_cut_short(fault: PluginFault) -> bool {
     match fault {
@@ -268,4 +357,163 @@ fn is_cut_short(fault: PluginFault) -> bool {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    const OPEN_TIME: Duration = Duration::from_secs(30);
+
+    /// A breaker that opens at the third fault, with a fixed clock.
+    struct Scene {
+        breaker: Breaker,
+        now: Instant,
+    }
+
+    impl Scene {
+        fn new() -> Self {
+            Self {
+                breaker: Breaker::new(3, OPEN_TIME),
+                now: Instant::now(),
+            }
+        }
+
+        fn call(&self, actor: &str, function: &'static str, input: &str) -> Call {
+            let actor = Actor::of_lookup(actor);
+            self.breaker.call(Some(&actor), function, &[input])
+        }
+
+        /// A call of `generate` that traps.
+        fn trap(&self, actor: &str, input: &str) -> Option<Opened> {
+            let call = self.call(actor, "generate", input);
+            self.breaker.faulted(&call, PluginFault::Trapped, self.now)
+        }
+
+        /// A call of `generate` that returns.
+        fn answer(&self, actor: &str) {
+            self.breaker.returned(&self.call(actor, "generate", "good"));
+        }
+
+        fn open_for(&self, actor: &str) -> Option<Duration> {
+            self.breaker
+                .open_for(&self.call(actor, "normalize", ""), self.now)
+        }
+    }
+
+    #[test]
+    fn faults_of_one_actor_open_the_circuit_only_for_that_actor() {
+        let mut scene = Scene::new();
+        for input in ["1", "2"] {
+            assert_eq!(scene.trap("a", input), None);
+            assert_eq!(scene.open_for("a"), None);
+        }
+        assert_eq!(scene.trap("a", "3"), Some(Opened::ForActor));
+        assert_eq!(scene.open_for("a"), Some(OPEN_TIME));
+        for number in 0..100 {
+            assert_eq!(scene.trap("a", &format!("more {number}")), None);
+        }
+        assert_eq!(scene.open_for("b"), None);
+        scene.now += OPEN_TIME / 2;
+        assert_eq!(scene.open_for("a"), Some(OPEN_TIME / 2));
+        scene.now += OPEN_TIME / 2;
+        assert_eq!(scene.open_for("a"), None);
+        assert_eq!(scene.trap("a", "3"), Some(Opened::ForActor), "once more");
+    }
+
+    #[test]
+    fn only_consecutive_faults_of_one_function_count() {
+        let scene = Scene::new();
+        for _ in 0..5 {
+            assert_eq!(scene.trap("a", "1"), None);
+            assert_eq!(scene.trap("a", "2"), None);
+            scene.answer("a");
+        }
+        let accept = scene.call("a", "accept", "");
+        for _ in 0..2 {
+            assert_eq!(scene.trap("a", ""), None);
+            let opened = scene
+                .breaker
+                .faulted(&accept, PluginFault::Trapped, scene.now);
+            assert_eq!(opened, None);
+        }
+        assert_eq!(scene.trap("a", ""), Some(Opened::ForActor));
+    }
+
+    #[test]
+    fn faults_of_three_actors_open_it_for_all_and_one_return_closes_it() {
+        let scene = Scene::new();
+        assert_eq!(scene.trap("a", ""), None);
+        assert_eq!(scene.trap("b", ""), None);
+        assert_eq!(scene.trap("c", ""), Some(Opened::ForAll));
+        for actor in ["a", "b", "c", "d"] {
+            assert_eq!(scene.open_for(actor), Some(OPEN_TIME), "{actor}");
+        }
+        scene.answer("d");
+        for actor in ["a", "b", "c", "d", "e"] {
+            assert_eq!(scene.open_for(actor), None, "{actor}");
+        }
+    }
+
+    #[test]
+    fn the_same_input_of_the_same_actor_counts_once_for_all() {
+        let scene = Scene {
+            breaker: Breaker::new(5, OPEN_TIME),
+            now: Instant::now(),
+        };
+        for actor in ["a", "b", "c"] {
+            for _ in 0..4 {
+                assert_eq!(scene.trap(actor, "same"), None);
+            }
+        }
+        assert_eq!(scene.open_for("d"), None);
+        assert_eq!(scene.trap("a", "another"), Some(Opened::ForActor));
+        assert_eq!(scene.trap("b", "another"), Some(Opened::ForAll));
+    }
+
+    #[test]
+    fn colluding_actors_cannot_disable_a_plugin_that_works_for_others() {
+        let scene = Scene::new();
+        scene.answer("honest");
+        for actor in ["a", "b", "c", "d"] {
+            scene.trap(actor, "");
+        }
+        assert!(scene.open_for("stranger").is_some());
+        assert_eq!(scene.open_for("honest"), None);
+        scene.trap("honest", "");
+        assert!(
+            scene.open_for("honest").is_some(),
+            "until one of its own fails"
+        );
+    }
+
+    #[test]
+    fn faults_that_the_guest_reports_do_not_count() {
+        let scene = Scene::new();
+        let call = scene.call("a", "generate", "");
+        for fault in [
+            PluginFault::InputTooLarge,
+            PluginFault::Misconfigured,
+            PluginFault::NotInstantiated,
+            PluginFault::OutputMalformed,
+            PluginFault::OutputTooLarge,
+            PluginFault::Reported,
+        ] {
+            for _ in 0..3 {
+                let opened = scene.breaker.faulted(&call, fault, scene.now);
+                assert_eq!(opened, None, "{fault}");
+            }
+        }
+    }
+
+    #[test]
+    fn at_most_1024_actors_are_tracked() {
+        let scene = Scene::new();
+        for number in 0..=ACTORS_MAX {
+            scene.answer(&number.to_string());
+        }
+        assert_eq!(scene.breaker.state().actors.len(), ACTORS_MAX);
+        let is_known = |number: usize| {
+            let actor = Actor::of_lookup(&number.to_string());
+            scene.breaker.state().actors.contains_key(&Some(actor))
+        };
+        assert!(!is_known(0) && is_known(1) && is_known(ACTORS_MAX));
+    }
+}
