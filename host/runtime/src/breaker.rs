@@ -262,7 +262,7 @@ impl Attempt {
     /// Prepares a call of a function with these inputs.
     ///
     /// # Errors
-    /// [`PluginFailure::Resting`] if the circuit is open. This records the metric.
+    /// [`PluginFailure::CircuitOpen`] if the circuit is open. This records the metric.
     pub(crate) fn begin(
         plugin: &Plugin,
         breaker: &Arc<Breaker>,
@@ -286,7 +286,7 @@ impl Attempt {
     /// Makes the call and measures it.
     ///
     /// # Errors
-    /// [`PluginFailure::Resting`] if the circuit has opened in the meantime, or the error of `work`.
+    /// [`PluginFailure::CircuitOpen`] if the circuit has opened in the meantime, or the error of `work`.
     pub(crate) fn make<T>(
         &self,
         plugin: &Plugin,
@@ -309,8 +309,12 @@ impl Attempt {
     fn check(&self, plugin: &Plugin) -> Result<(), PluginFailure> {
         match self.breaker.open_for(&self.call, Instant::now()) {
             Some(retry_after) => {
-                measure::resting(&plugin.identity.name, self.call.function);
-                Err(PluginFailure::Resting {
+                measure::not_called(
+                    &plugin.identity.name,
+                    self.call.function,
+                    measure::CIRCUIT_OPEN,
+                );
+                Err(PluginFailure::CircuitOpen {
                     plugin: plugin.identity.name.clone(),
                     retry_after,
                 })

@@ -13,7 +13,7 @@ use wasmtime::{
     },
 };
 
-use crate::{call::CallState, refused::Refusal, versions::versioned};
+use crate::{host::CallState, interfaces::versioned, refused::Refusal};
 
 /// A function of an interface in `wit/`.
 pub(crate) trait Function {

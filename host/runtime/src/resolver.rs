@@ -68,7 +68,7 @@ impl Resolver for WasmResolver {
         let guest = Arc::clone(&self.guest);
         let document = document.to_owned();
         let work = move || attempt.make(&guest.plugin, || guest.find_references(&document));
-        let outcome = self.lanes.brief.run(Flow::Actor(actor.clone()), work).await;
+        let outcome = self.lanes.short.run(Flow::Actor(actor.clone()), work).await;
         outcome.unwrap_or_else(|not_run| Err(plugin.not_run(FUNCTION, not_run)))
     }
 }

@@ -22,8 +22,8 @@ use aws_lc_rs::{digest, hmac};
 use wasmtime::{Engine, component::Component};
 
 use crate::{
-    component_file::hexadecimal,
     refused::{LoadRefused, Refusal},
+    text::hexadecimal,
 };
 
 /// The label from which the cache key is derived.

@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use aws_lc_rs::digest;
 
-use crate::host::random::{RandomSource, RandomUnavailable};
+use crate::host::{RandomSource, RandomUnavailable};
 
 /// A pseudorandom stream of bytes: block `i` of stream `n` is the SHA-256 of the seed, `n` and `i`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -32,7 +32,7 @@ const GENERATE_NICENESS: i32 = 10;
 /// Both lanes.
 pub(crate) struct Lanes {
     /// For short calls: `describe`, `normalize`, `accept`, `recover` and `find-references`.
-    pub(crate) brief: Lane,
+    pub(crate) short: Lane,
     /// For long calls: `generate`.
     pub(crate) generate: Lane,
 }
@@ -45,14 +45,15 @@ impl Lanes {
     pub(crate) fn start(threads_per_lane: usize, queue: QueueLimits) -> io::Result<Self> {
         let lane = |name, before| Lane::start(name, threads_per_lane, queue, before);
         Ok(Self {
-            brief: lane("brief", keep_priority)?,
+            // The name is the label `lane` of metrics, which is public.
+            short: lane("brief", keep_priority)?,
             generate: lane("generate", lower_priority)?,
         })
     }
 
     /// Returns the current occupancy of both lanes.
     pub(crate) fn occupancy(&self) -> [LaneOccupancy; 2] {
-        [&self.brief, &self.generate].map(Lane::occupancy)
+        [&self.short, &self.generate].map(Lane::occupancy)
     }
 }
 
@@ -75,8 +76,8 @@ pub(crate) struct Lane {
     threads: usize,
     threads_busy: Arc<AtomicUsize>,
     measurements: Arc<QueueMeasurements>,
-    /// A permit per thread, for [`Lane::run_in_turn`].
-    turns: Arc<Semaphore>,
+    /// A permit per thread, for [`Lane::run_bulk`].
+    bulk_permits: Arc<Semaphore>,
 }
 
 type Job = Box<dyn FnOnce() + Send>;
@@ -114,7 +115,7 @@ impl Lane {
             threads,
             threads_busy,
             measurements: Arc::default(),
-            turns: Arc::new(Semaphore::new(threads)),
+            bulk_permits: Arc::new(Semaphore::new(threads)),
         })
     }
 
@@ -144,19 +145,19 @@ impl Lane {
     ///
     /// # Errors
     /// If the work panicked.
-    pub(crate) async fn run_in_turn<T: Send + 'static>(
+    pub(crate) async fn run_bulk<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, NotRun> {
         // The semaphore is never closed.
-        let turn = Arc::clone(&self.turns)
+        let permit = Arc::clone(&self.bulk_permits)
             .acquire_owned()
             .await
             .map_err(|_| NotRun::Panicked)?;
         let (job, answer) = self.job(move || {
-            let given = work();
-            drop(turn);
-            given
+            let result = work();
+            drop(permit);
+            result
         });
         self.queue.push_beyond_limits(Flow::Bulk, job);
         answer.await.map_err(|_| NotRun::Panicked)
@@ -297,22 +298,22 @@ mod tests {
     async fn bulk_work_waits_outside_a_full_queue() {
         let lane = Arc::new(lane(1));
         let (release, _task) = occupy(&lane).await;
-        let in_turn: Vec<_> = (0..3)
+        let bulk: Vec<_> = (0..3)
             .map(|number| {
                 let lane = Arc::clone(&lane);
-                tokio::spawn(async move { lane.run_in_turn(move || number).await })
+                tokio::spawn(async move { lane.run_bulk(move || number).await })
             })
             .collect();
         while lane.queue.length() == 0 {
             tokio::task::yield_now().await;
         }
-        assert_eq!(lane.turns.available_permits(), 0);
+        assert_eq!(lane.bulk_permits.available_permits(), 0);
         assert!(lane.run(Flow::Server, || 7).await.is_err());
         drop(release);
-        for (number, waiting) in in_turn.into_iter().enumerate() {
+        for (number, waiting) in bulk.into_iter().enumerate() {
             assert_eq!(waiting.await.unwrap(), Ok(number));
         }
-        assert_eq!(lane.turns.available_permits(), 1);
+        assert_eq!(lane.bulk_permits.available_permits(), 1);
     }
 
     #[tokio::test]
@@ -323,7 +324,7 @@ mod tests {
         let caller = tokio::spawn({
             let lane = Arc::clone(&lane);
             async move {
-                lane.run_in_turn(move || {
+                lane.run_bulk(move || {
                     let _ = begun.send(());
                     let _ = released.recv();
                 })
@@ -333,10 +334,10 @@ mod tests {
         has_begun.await.unwrap();
         caller.abort();
         assert!(caller.await.unwrap_err().is_cancelled());
-        assert_eq!(lane.turns.available_permits(), 0);
+        assert_eq!(lane.bulk_permits.available_permits(), 0);
         drop(release);
-        assert_eq!(lane.run_in_turn(|| 1).await, Ok(1));
-        assert_eq!(lane.turns.available_permits(), 1);
+        assert_eq!(lane.run_bulk(|| 1).await, Ok(1));
+        assert_eq!(lane.bulk_permits.available_permits(), 1);
     }
 
     #[tokio::test]
@@ -411,7 +412,7 @@ mod tests {
         let own = || rustix::process::getpriority_process(None).unwrap();
         let before = own();
         let lanes = Lanes::start(1, limits(1)).unwrap();
-        assert_eq!(lanes.brief.run(Flow::Server, own).await, Ok(before));
+        assert_eq!(lanes.short.run(Flow::Server, own).await, Ok(before));
         assert_eq!(
             lanes.generate.run(Flow::Server, own).await,
             Ok((before + GENERATE_NICENESS).min(19))

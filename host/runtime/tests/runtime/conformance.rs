@@ -3,7 +3,8 @@
 use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
 use keywright_runtime::{
-    Candidate, Limits, LoadRefused, PluginConfig, RuntimeConfig, SandboxConfig, TestedComponents,
+    Limits, LoadRefused, PluginConfig, PluginUnderTest, RuntimeConfig, SandboxConfig,
+    TestedComponents,
 };
 use serde_json::{Map, Value, json};
 
@@ -119,7 +120,7 @@ fn a_tested_component_is_tested_again_if_changed_or_configured() {
     fs::create_dir(&folder).unwrap();
     let cache = folder.join("cache");
     let own = fs::read(component("careless")).unwrap();
-    let digest = Candidate::open(component("careless"), Map::new(), Limits::default());
+    let digest = PluginUnderTest::open(component("careless"), Map::new(), Limits::default());
     let mut tested = TestedComponents::default();
     tested.insert(digest.unwrap().digest().to_owned());
     let start = |plugin: PluginConfig| {

@@ -8,11 +8,13 @@ use rustix::time::{ClockId, clock_gettime};
 use serde_json::Value;
 use tracing::subscriber::NoSubscriber;
 
-use super::GeneratorGuest;
+use super::guest::GeneratorGuest;
 use crate::{
-    conformance::{Effort, EntropyReport, Made, RepeatableRandom, Stream, Subject, examine},
-    json::SensitiveJson,
+    conformance::{
+        Effort, EntropyReport, GeneratedValue, RepeatableRandom, Stream, Subject, examine,
+    },
     refused::Refusal,
+    schema::SensitiveJson,
 };
 
 /// The label from which the test's streams are derived.
@@ -78,7 +80,7 @@ impl<'g> Example<'g> {
 impl Subject for Example<'_> {
     type Failure = PluginFailure;
 
-    fn make(&mut self, stream: Stream) -> Result<Made, PluginFailure> {
+    fn generate(&mut self, stream: Stream) -> Result<GeneratedValue, PluginFailure> {
         self.random.begin(stream);
         let parameters = self.parameters.clone();
         let value = self.guest.generate(parameters, NOW_SECONDS, None)?;
@@ -87,7 +89,7 @@ impl Subject for Example<'_> {
         let secrets = SensitiveJson::parse(&value)
             .map(|json| self.secrets(json.value()))
             .unwrap_or_default();
-        Ok(Made {
+        Ok(GeneratedValue {
             text: value.expose().to_owned(),
             secrets,
             drawn_bits,
@@ -95,7 +97,7 @@ impl Subject for Example<'_> {
     }
 
     /// Returns the processor time of this thread, on which the guest runs.
-    fn computed(&self) -> Duration {
+    fn processor_time(&self) -> Duration {
         Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
     }
 }

@@ -1,24 +1,27 @@
-//! Testing a generator against its contract.
+//! Testing a generator against its contract, and test vectors: the expected value for given parameters and random bytes.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use keywright_core::{
     credential::Parameters,
     ports::{PluginFailure, Violation},
 };
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{
-    Candidate, CandidateFailure, issuerless, on_calling_thread,
-    vectors::{Expected, GivenBytes, Vector},
-};
+use super::{CandidateFailure, PluginUnderTest, issuerless, on_calling_thread};
 use crate::{
     conformance::{Effort, EntropyReport, RepeatableRandom},
     generator::{GeneratorGuest, describe, entropy_report},
-    host::random::{RandomSource, SystemRandom},
+    host::{RandomSource, RandomUnavailable, SystemRandom},
+    measure::Usage,
     refused::Refusal,
-    usage::Usage,
 };
 
 /// The number of values generated to check them against their schema.
@@ -28,7 +31,7 @@ const UNKNOWN_PARAMETER: &str = "keywright-unknown-parameter";
 
 /// The results of testing a generator.
 #[derive(Debug, Serialize)]
-pub struct Trial {
+pub struct ConformanceReport {
     /// The checks, in order of execution.
     pub checks: Vec<Check>,
     /// The peak usage of each limit by any call of these checks.
@@ -37,7 +40,7 @@ pub struct Trial {
     pub entropy: Option<EntropyReport>,
 }
 
-impl Trial {
+impl ConformanceReport {
     /// Whether all checks passed.
     #[must_use]
     pub fn is_passed(&self) -> bool {
@@ -65,12 +68,16 @@ pub struct LimitUsed {
     pub max: u64,
 }
 
-impl Candidate {
+impl PluginUnderTest {
     /// Tests the generator with the first of the examples in its parameters schema, and with these vectors.
     ///
     /// # Errors
     /// If a server would refuse it for a reason other than its randomness.
-    pub fn test(&self, vectors: &[Vector], now_seconds: u64) -> Result<Trial, CandidateFailure> {
+    pub fn test(
+        &self,
+        vectors: &[Vector],
+        now_seconds: u64,
+    ) -> Result<ConformanceReport, CandidateFailure> {
         on_calling_thread(|| {
             let usage = Arc::new(Usage::default());
             let guest = self.counted_guest(Arc::new(SystemRandom), &usage)?;
@@ -98,7 +105,7 @@ impl Candidate {
             }
             let (randomness, entropy) = self.randomness(&usage)?;
             checks.push(randomness);
-            Ok(Trial {
+            Ok(ConformanceReport {
                 checks,
                 limits: self.limits_used(&usage),
                 entropy,
@@ -171,12 +178,12 @@ impl Candidate {
 
     fn limits_used(&self, usage: &Usage) -> Vec<LimitUsed> {
         let bytes = |bytes: usize| u64::try_from(bytes).unwrap_or(u64::MAX);
-        let (limits, most) = (&self.config.limits, usage.most());
-        let milliseconds = most.duration.as_nanos().div_ceil(1_000_000);
+        let (limits, peaks) = (&self.config.limits, usage.peaks());
+        let milliseconds = peaks.duration.as_nanos().div_ceil(1_000_000);
         [
             (
                 "memory_bytes_max",
-                most.memory_bytes,
+                peaks.memory_bytes,
                 limits.memory_bytes_max,
             ),
             (
@@ -186,12 +193,12 @@ impl Candidate {
             ),
             (
                 "input_bytes_max",
-                most.input_bytes,
+                peaks.input_bytes,
                 bytes(limits.input_bytes_max),
             ),
             (
                 "output_bytes_max",
-                most.output_bytes,
+                peaks.output_bytes,
                 bytes(limits.output_bytes_max),
             ),
         ]
@@ -296,5 +303,156 @@ fn refused_member(failure: &CandidateFailure) -> Option<&str> {
             member, ..
         })) => Some(member.as_deref().unwrap_or_default()),
         _ => None,
+    }
+}
+
+/// A test vector: the expected value, or the parameter that must be refused.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(try_from = "JsonVector")]
+pub struct Vector {
+    /// The parameters of the request.
+    parameters: Map<String, Value>,
+    /// All random bytes that the guest can draw.
+    random: Vec<u8>,
+    /// The time of the call, in seconds since 1970.
+    now_seconds: u64,
+    /// The expected result.
+    expected: Expected,
+}
+
+/// An expected result.
+#[derive(Clone, Debug)]
+enum Expected {
+    /// This value.
+    Value(Value),
+    /// A refusal that names this parameter; the empty string if it names none.
+    Refused(String),
+}
+
+/// The JSON form of a [`Vector`].
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct JsonVector {
+    #[serde(default)]
+    parameters: Map<String, Value>,
+    /// Hexadecimal.
+    #[serde(default)]
+    random: String,
+    #[serde(default)]
+    now_seconds: u64,
+    value: Option<Value>,
+    refused: Option<String>,
+}
+
+impl TryFrom<JsonVector> for Vector {
+    type Error = &'static str;
+
+    fn try_from(json: JsonVector) -> Result<Self, Self::Error> {
+        Ok(Self {
+            parameters: json.parameters,
+            random: bytes(&json.random).ok_or("random is not hexadecimal")?,
+            now_seconds: json.now_seconds,
+            expected: match (json.value, json.refused) {
+                (Some(value), None) => Expected::Value(value),
+                (None, Some(member)) => Expected::Refused(member),
+                _ => return Err("exactly one of value and refused is required"),
+            },
+        })
+    }
+}
+
+/// Decodes hexadecimal digits.
+fn bytes(digits: &str) -> Option<Vec<u8>> {
+    let pairs = digits.as_bytes().chunks(2);
+    let bytes = pairs.map(|pair| {
+        let pair = std::str::from_utf8(pair).ok()?;
+        (pair.len() == 2).then(|| u8::from_str_radix(pair, 16).ok())?
+    });
+    bytes.collect()
+}
+
+impl Vector {
+    /// Parses a JSON array of vectors.
+    ///
+    /// # Errors
+    /// If the text is malformed.
+    pub fn parse_all(text: &str) -> Result<Vec<Self>, VectorsMalformed> {
+        let vectors: Value = keywright_json::read(text).map_err(serde_json::Error::from)?;
+        Ok(serde_json::from_value(vectors)?)
+    }
+}
+
+/// The error for malformed test vectors.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "it is not a JSON array of objects with parameters, random, now_seconds, and either value or refused"
+)]
+pub struct VectorsMalformed(#[from] serde_json::Error);
+
+/// A random source with a fixed number of bytes.
+struct GivenBytes {
+    left: Mutex<std::vec::IntoIter<u8>>,
+    has_run_out: AtomicBool,
+}
+
+impl GivenBytes {
+    fn new(bytes: Vec<u8>) -> Self {
+        Self {
+            left: Mutex::new(bytes.into_iter()),
+            has_run_out: AtomicBool::new(false),
+        }
+    }
+
+    fn has_run_out(&self) -> bool {
+        self.has_run_out.load(Ordering::Relaxed)
+    }
+}
+
+impl RandomSource for GivenBytes {
+    fn fill(&self, bytes: &mut [u8]) -> Result<(), RandomUnavailable> {
+        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        for byte in bytes {
+            let Some(given) = left.next() else {
+                self.has_run_out.store(true, Ordering::Relaxed);
+                return Err(RandomUnavailable);
+            };
+            *byte = given;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_vector_has_either_a_value_or_a_refusal() {
+        for text in [
+            r#"[{"parameters": {}, "random": "00ff", "now_seconds": 1, "value": {"a": 1}}]"#,
+            r#"[{"value": 1}, {"refused": "length"}, {"refused": ""}]"#,
+        ] {
+            assert!(Vector::parse_all(text).is_ok(), "{text}");
+        }
+        for text in [
+            "{}",
+            "[{}]",
+            r#"[{"value": 1, "refused": "a"}]"#,
+            r#"[{"value": 1, "random": "0"}]"#,
+            r#"[{"value": 1, "random": "zz"}]"#,
+            r#"[{"value": 1, "parameter": {}}]"#,
+        ] {
+            assert!(Vector::parse_all(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_source_fails_when_its_bytes_run_out() {
+        let source = GivenBytes::new(vec![1, 2, 3]);
+        let mut bytes = [0; 2];
+        source.fill(&mut bytes).unwrap();
+        assert_eq!(bytes, [1, 2]);
+        assert!(!source.has_run_out());
+        assert!(source.fill(&mut bytes).is_err() && source.has_run_out());
     }
 }
