@@ -12,6 +12,5 @@ mod conformance;
 mod hostile;
 mod lanes;
 mod load;
-mod resolver;
 mod signing;
 mod support;
