@@ -12,20 +12,13 @@ use keywright_core::{
 use uuid::Uuid;
 use zeroize::Zeroizing;
 
-use super::{
-    DerivationFailed,
-    data_key::{DataKey, KEY_BYTES},
-    record::{KeyDerivation, KeyRecord, PasswordDerivation, SALT_BYTES},
+use super::data_key::{
+    DataKey, DerivationFailed, KEY_BYTES, KeyDerivation, KeyRecord, PASSWORD_ITERATIONS_MAX,
+    PasswordDerivation, SALT_BYTES, WRAPPED_KEY_BYTES_MAX,
 };
 
 /// The minimum number of iterations to derive a new key from a password.
 pub const PASSWORD_ITERATIONS_MIN: u32 = 210_000;
-
-/// The maximum number of iterations. Without it, a record could delay a start endlessly.
-pub const PASSWORD_ITERATIONS_MAX: u32 = 10_000_000;
-
-/// The longest stored wrapped key, in bytes.
-pub const WRAPPED_KEY_BYTES_MAX: usize = 16 * 1_024;
 
 /// A configured key.
 #[derive(Debug)]

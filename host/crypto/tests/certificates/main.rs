@@ -5,9 +5,7 @@
 )]
 
 mod attacks;
-mod body;
 mod issuer;
 mod members;
-mod openssl;
 mod private_keys;
-mod stored;
+mod support;
