@@ -1,4 +1,4 @@
-//! Pushing components.
+//! Pulling and pushing components.
 
 use std::{path::Path, time::Duration};
 
@@ -7,11 +7,97 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use crate::{
-    Digest, Fault, PinnedReference, PushTarget, Registry, SIGNATURE_EXTENSION, SignatureRefused,
-    manifest::{EMPTY, MEDIA_TYPE, Manifest, component_config},
+    Cache, Digest, Fault, PinnedReference, PushTarget, Registry, SIGNATURE_EXTENSION, SignatureKey,
+    SignatureRefused,
+    cache::CacheEntry,
+    manifest::{EMPTY, MANIFEST_BYTES_MAX, MEDIA_TYPE, Manifest, blob, component_config, verified},
     registry::OutgoingRequest,
     signature::{signature_of_file, tag},
 };
+
+const COMPONENT: &str = "the component";
+const MANIFEST: &str = "the manifest";
+
+/// Limits of one pull.
+#[derive(Clone, Copy, Debug)]
+pub struct PullLimits {
+    /// The largest component, in bytes.
+    pub component_bytes_max: u64,
+    /// The longest time for the whole pull.
+    pub deadline: Duration,
+}
+
+/// A verified component.
+#[derive(Clone, Debug)]
+pub struct Pulled {
+    /// The bytes of the component.
+    pub component: Vec<u8>,
+    /// Whether everything was in the cache, so that no request was sent to the registry.
+    pub was_kept: bool,
+}
+
+/// Pulls a component and verifies it, and its signature if a key is given. Whatever the cache contains is not requested from the
+/// registry.
+pub async fn pull(
+    registry: &Registry,
+    reference: &PinnedReference,
+    key: Option<&SignatureKey>,
+    cache: &Cache,
+    limits: PullLimits,
+) -> Result<Pulled, Fault> {
+    let pulled = pull_without_deadline(registry, reference, key, cache, limits.component_bytes_max);
+    let too_slow = |_| Fault::TooSlow {
+        seconds: limits.deadline.as_secs(),
+    };
+    timeout(limits.deadline, pulled).await.map_err(too_slow)?
+}
+
+async fn pull_without_deadline(
+    registry: &Registry,
+    reference: &PinnedReference,
+    key: Option<&SignatureKey>,
+    cache: &Cache,
+    component_bytes_max: u64,
+) -> Result<Pulled, Fault> {
+    let (repository, digest) = (&reference.repository.name, &reference.digest);
+    let kept_manifest = cache.read_verified(CacheEntry::Manifest, digest, MANIFEST_BYTES_MAX);
+    let mut was_kept = kept_manifest.is_some();
+    let manifest = match kept_manifest {
+        Some(manifest) => manifest,
+        None => manifest(registry, repository, digest).await?,
+    };
+    let read = Manifest::read(&manifest)?;
+    let layer = read.component()?;
+    let layer_digest = layer.digest()?;
+    let kept = cache.read_verified(CacheEntry::Component, &layer_digest, component_bytes_max);
+    let kept = kept.filter(|component| layer.is_of_size(component));
+    was_kept &= kept.is_some();
+    let component = match kept {
+        Some(component) => component,
+        None => blob(registry, repository, layer, COMPONENT, component_bytes_max).await?,
+    };
+    if let Some(key) = key {
+        was_kept &= key.verify(registry, reference, &component, cache).await?;
+    }
+    if !was_kept {
+        cache.write(CacheEntry::Manifest, digest, &manifest);
+        cache.write(CacheEntry::Component, &layer_digest, &component);
+    }
+    Ok(Pulled {
+        component,
+        was_kept,
+    })
+}
+
+async fn manifest(
+    registry: &Registry,
+    repository: &str,
+    digest: &Digest,
+) -> Result<Vec<u8>, Fault> {
+    let url = registry.url(repository, &format!("manifests/{digest}"));
+    let manifest = registry.get(url, MANIFEST, Some(MEDIA_TYPE), MANIFEST_BYTES_MAX);
+    verified(manifest.await?, MANIFEST, digest)
+}
 
 /// A component to push, with its configuration and signature.
 #[derive(Clone, Debug)]
