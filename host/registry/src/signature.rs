@@ -107,9 +107,6 @@ impl SignatureKey {
 }
 
 /// Reads the minisign signature of a file, if there is one.
-///
-/// # Errors
-/// If it is unreadable or malformed.
 pub(crate) fn signature_of_file(file: &Path) -> Result<Option<Vec<u8>>, SignatureRefused> {
     let signature = read_if_exists(&signature_path(file), MINISIGN_BYTES_MAX)
         .map_err(SignatureRefused::Unreadable)?;

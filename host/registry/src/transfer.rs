@@ -36,7 +36,7 @@ pub struct Pulled {
     pub was_kept: bool,
 }
 
-/// Pulls a component and verifies it, and its signature if a key is given. Whatever the cache contains is not requested from the
+/// Pulls a component and verifies it, and its signature if a key is given. Files in the cache are not requested from the
 /// registry.
 pub async fn pull(
     registry: &Registry,
@@ -60,19 +60,19 @@ async fn pull_without_deadline(
     component_bytes_max: u64,
 ) -> Result<Pulled, Fault> {
     let (repository, digest) = (&reference.repository.name, &reference.digest);
-    let kept_manifest = cache.read_verified(CacheEntry::Manifest, digest, MANIFEST_BYTES_MAX);
-    let mut was_kept = kept_manifest.is_some();
-    let manifest = match kept_manifest {
+    let cached_manifest = cache.read_verified(CacheEntry::Manifest, digest, MANIFEST_BYTES_MAX);
+    let mut was_kept = cached_manifest.is_some();
+    let manifest = match cached_manifest {
         Some(manifest) => manifest,
         None => manifest(registry, repository, digest).await?,
     };
     let read = Manifest::read(&manifest)?;
     let layer = read.component()?;
     let layer_digest = layer.digest()?;
-    let kept = cache.read_verified(CacheEntry::Component, &layer_digest, component_bytes_max);
-    let kept = kept.filter(|component| layer.is_of_size(component));
-    was_kept &= kept.is_some();
-    let component = match kept {
+    let cached = cache.read_verified(CacheEntry::Component, &layer_digest, component_bytes_max);
+    let cached = cached.filter(|component| layer.is_of_size(component));
+    was_kept &= cached.is_some();
+    let component = match cached {
         Some(component) => component,
         None => blob(registry, repository, layer, COMPONENT, component_bytes_max).await?,
     };
@@ -119,9 +119,6 @@ pub enum Signed {
 impl Pushed {
     /// Prepares a component with the names of its exports and imports, and reads the minisign signature next to `file`, if there
     /// is one.
-    ///
-    /// # Errors
-    /// If the signature file is unreadable or malformed.
     pub fn new(
         file: &Path,
         component: Vec<u8>,

@@ -127,9 +127,6 @@ impl Plugin {
     }
 
     /// Checks the size of the guest's input.
-    ///
-    /// # Errors
-    /// [`PluginFault::InputTooLarge`].
     pub(crate) fn check_input(
         &self,
         function: &'static str,
@@ -146,9 +143,6 @@ impl Plugin {
     }
 
     /// Checks the size of the guest's output.
-    ///
-    /// # Errors
-    /// [`PluginFault::OutputTooLarge`].
     pub(crate) fn check_output(
         &self,
         function: &'static str,
@@ -180,13 +174,13 @@ impl Plugin {
     }
 
     /// Returns the failure for a guest that reports invalid settings, and logs its message.
-    pub(crate) fn misconfigured(&self, function: &'static str, words: &str) -> PluginFailure {
-        self.faulted(self.fault(function, PluginFault::Misconfigured, &for_log(words)))
+    pub(crate) fn misconfigured(&self, function: &'static str, text: &str) -> PluginFailure {
+        self.faulted(self.fault(function, PluginFault::Misconfigured, &for_log(text)))
     }
 
     /// Returns the failure for a guest that reports an internal error, and logs its message.
-    pub(crate) fn reported(&self, function: &'static str, words: &str) -> PluginFailure {
-        self.faulted(self.fault(function, PluginFault::Reported, &for_log(words)))
+    pub(crate) fn reported(&self, function: &'static str, text: &str) -> PluginFailure {
+        self.faulted(self.fault(function, PluginFault::Reported, &for_log(text)))
     }
 
     /// Returns the failure for a call that was not made, and records the metric.
@@ -252,8 +246,8 @@ fn fault_of(cause: &wasmtime::Error, was_denied_memory: bool) -> PluginFault {
 /// Whether the operating system denied a resource. Guests can't access the system, so the engine needed it for the instance.
 /// The engine has several types for system errors, which share this wording.
 fn is_of_the_system(cause: &wasmtime::Error) -> bool {
-    let words = cause.root_cause().to_string();
-    cause.is::<PoolConcurrencyLimitError>() || words.contains(" (os error ")
+    let message = cause.root_cause().to_string();
+    cause.is::<PoolConcurrencyLimitError>() || message.contains(" (os error ")
 }
 
 /// Whether the guest tried to make the host copy more than the store's fuel for copies. The engine's error type is private, so

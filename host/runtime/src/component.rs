@@ -64,9 +64,6 @@ pub(crate) struct Role<'a> {
 
 impl Role<'_> {
     /// Checks that its limits are in range.
-    ///
-    /// # Errors
-    /// The first limit that is not.
     pub(crate) fn check_limits(&self) -> Result<(), PluginRefused> {
         match self.config.limits.out_of_bounds() {
             Some((limit, min, max)) => {

@@ -65,9 +65,6 @@ pub(crate) fn new_engine(calls: u32, memory_bytes_max: u64) -> wasmtime::Result<
 }
 
 /// Starts the thread that advances the engine's clock every [`EPOCH_TICK`] until the engine is dropped.
-///
-/// # Errors
-/// If the operating system can't start a thread.
 pub(crate) fn start_ticking(engine: &Engine) -> io::Result<()> {
     let engine = engine.weak();
     thread::Builder::new()
@@ -164,8 +161,8 @@ mod tests {
     fn the_memories_of_a_call_share_one_limit() {
         let mut limiter = MemoryLimiter::new(100);
         let mut grow = |current, desired| {
-            let is_given = limiter.memory_growing(current, desired, None).unwrap();
-            (is_given, limiter.memory_bytes, limiter.is_exceeded)
+            let is_granted = limiter.memory_growing(current, desired, None).unwrap();
+            (is_granted, limiter.memory_bytes, limiter.is_exceeded)
         };
         // One memory is created and grows, then another is created; each byte counts once.
         assert_eq!(grow(0, 30), (true, 30, false));

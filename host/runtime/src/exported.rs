@@ -74,9 +74,6 @@ where
     }
 
     /// Checks the function's type against its interface.
-    ///
-    /// # Errors
-    /// [`Refusal::ExportDiffers`].
     pub(crate) fn check(
         &self,
         store: &mut Store<CallState>,
@@ -89,9 +86,6 @@ where
     }
 
     /// Calls the function of an instance.
-    ///
-    /// # Errors
-    /// The engine's error.
     pub(crate) fn call(
         &self,
         store: &mut Store<CallState>,

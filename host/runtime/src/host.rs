@@ -52,9 +52,6 @@ pub(crate) enum HostRefusal {
 /// A source of random bytes for guests.
 pub trait RandomSource: Send + Sync {
     /// Fills a buffer.
-    ///
-    /// # Errors
-    /// If the source fails.
     fn fill(&self, bytes: &mut [u8]) -> Result<(), RandomUnavailable>;
 }
 
@@ -95,9 +92,6 @@ impl Host for CallState {
 /// Defines `keywright:signing/issuer`, a CA that a guest borrows for one call, under a name.
 ///
 /// The interface is the same in all versions, so it is defined once and added under the name of each version.
-///
-/// # Errors
-/// If the name is already defined.
 pub(crate) fn add_issuer_to_linker(
     linker: &mut Linker<CallState>,
     name: &str,
@@ -220,9 +214,6 @@ impl Notes {
 }
 
 /// Defines `keywright:generator/notes`, debug messages of a guest for its author, under a name.
-///
-/// # Errors
-/// If the name is already defined.
 pub(crate) fn add_notes_to_linker(
     linker: &mut Linker<CallState>,
     name: &str,

@@ -216,9 +216,6 @@ pub(crate) fn grants_needed(component: &Outline) -> Vec<Grant> {
 }
 
 /// Returns a linker that defines only the granted interfaces, and those that need no grant.
-///
-/// # Errors
-/// If the engine refuses the host's own definitions.
 pub(crate) fn linker(engine: &Engine, grants: &[Grant]) -> wasmtime::Result<Linker<CallState>> {
     let mut linker = Linker::new(engine);
     if grants.contains(&Grant::Random) {

@@ -26,7 +26,9 @@ impl NpmEnvironment {
         let (pinned, folder) = (step::workspace().join(self.pinned), self.path());
         let wanted = read(&pinned.join(LOCK))?;
         let installed = folder.join(NPM_INSTALLED);
-        if fs::read_to_string(&installed).is_ok_and(|kept| kept == wanted) {
+        if fs::read_to_string(&installed)
+            .is_ok_and(|versions_installed| versions_installed == wanted)
+        {
             return Ok(());
         }
         eprintln!(
@@ -47,7 +49,7 @@ impl NpmEnvironment {
         fs::write(&installed, wanted).map_err(|cause| StepFailed::new(NPM_INSTALLED, cause))
     }
 
-    /// The folder of the installation.
+    /// Returns the folder of the installation.
     pub(crate) fn path(self) -> PathBuf {
         step::workspace().join(self.folder)
     }
@@ -85,9 +87,6 @@ impl PythonEnvironment {
     }
 
     /// As [`Self::ensure`], but uses a plain folder with the packages if no virtual environment can be created.
-    ///
-    /// # Errors
-    /// As [`Self::ensure`].
     pub(crate) fn ensure_in_any_folder(self) -> Result<(), StepFailed> {
         self.ensure_with(|| {
             Ok(if make(&self.path()).is_ok() {
@@ -110,7 +109,9 @@ impl PythonEnvironment {
         let versions = fs::read_to_string(&wanted)
             .map_err(|cause| StepFailed::new(self.requirements, cause))?;
         let installed = self.path().join(PYTHON_INSTALLED);
-        if fs::read_to_string(&installed).is_ok_and(|kept| kept == versions) {
+        if fs::read_to_string(&installed)
+            .is_ok_and(|versions_installed| versions_installed == versions)
+        {
             return Ok(());
         }
         eprintln!(

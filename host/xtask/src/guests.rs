@@ -54,7 +54,7 @@ pub(crate) fn build(which: Which) -> Result<PathBuf, StepFailed> {
     Ok(components)
 }
 
-/// The folder with the components of all guests, in whatever language.
+/// Returns the folder with the components of all guests, in any language.
 pub(crate) fn components() -> Result<PathBuf, StepFailed> {
     let components = step::workspace().join("target/components");
     fs::create_dir_all(&components)
@@ -62,7 +62,7 @@ pub(crate) fn components() -> Result<PathBuf, StepFailed> {
     Ok(components)
 }
 
-/// The example is a workspace of its own, as its author's would be.
+/// Builds the example, which has its own workspace, like the project of a plugin author.
 fn build_example(components: &Path) -> Result<(), StepFailed> {
     let target_folder = step::workspace().join("target/example-guests");
     let mut cargo = guest_cargo(&target_folder);
@@ -92,7 +92,7 @@ pub(crate) const SHIPPED: [&str; 9] = [
     "ssh",
     "user",
 ];
-/// How the packages of plugins are named.
+/// The prefix of the names of plugin packages.
 pub(crate) const PLUGIN_PREFIX: &str = "keywright-plugin-";
 const TEST_GUEST_PREFIX: &str = "keywright-guest-";
 
@@ -122,7 +122,7 @@ fn module(target_folder: &Path, package: &str) -> PathBuf {
     target_folder.join(WASM_TARGET).join("guest").join(file)
 }
 
-/// The packages in a folder, at whatever depth, in alphabetical order. Each is named as the folders on the way to it.
+/// Returns the packages in a folder, at any depth, in alphabetical order. Each is named after the folders in its path.
 fn crates(folder: &Path, prefix: &str) -> Result<Vec<String>, StepFailed> {
     let doing = || format!("listing {}", folder.display());
     let mut packages = Vec::new();

@@ -165,9 +165,6 @@ impl ConfiguredKeys {
 
 impl KeySource {
     /// Decodes a raw key from base64. Ignores white space around it.
-    ///
-    /// # Errors
-    /// If the text is not 32 bytes in base64.
     pub fn raw_from_base64(text: &Secret) -> Result<Self, RawKeyMalformed> {
         let bytes = STANDARD
             .decode(text.expose().trim())

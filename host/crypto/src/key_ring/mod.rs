@@ -74,9 +74,6 @@ impl KeyRing {
     }
 
     /// Encrypts with the active key. The result can only be decrypted with the same `place`.
-    ///
-    /// # Errors
-    /// If the cipher fails.
     pub fn seal(
         &self,
         place: SealedPlace<'_>,

@@ -406,8 +406,8 @@ fn stored_certificate_may_have_a_short_key() {
             ca_is_stored: false,
         };
         let stored = X509Certificates.check_stored(members);
-        let said = stored.as_ref().err().map(ToString::to_string);
-        assert_eq!(said.as_deref(), refused);
+        let message = stored.as_ref().err().map(ToString::to_string);
+        assert_eq!(message.as_deref(), refused);
         if let Ok(facts) = stored {
             let found = X509Certificates.facts(&leaf.certificate).unwrap();
             assert_eq!(facts, Some(found));

@@ -4,9 +4,9 @@
 //! only servers have. The key is derived from the encryption key. After a key rotation, files under earlier keys are still
 //! read, and written again under the new key, so that nothing is recompiled. File names contain the component's digest, the
 //! engine and the key, so servers with different keys can share the directory. Reports of the entropy test are stored
-//! alongside, in the same way ([`verdicts`]).
+//! alongside, in the same way ([`entropy_reports`]).
 
-mod verdicts;
+mod entropy_reports;
 
 use std::{
     collections::BTreeSet,
@@ -49,8 +49,8 @@ impl CacheKeys {
     /// are only read.
     pub fn new<'a>(first: &[u8; 32], others: impl IntoIterator<Item = &'a [u8; 32]>) -> Self {
         Self {
-            writing: purposeful(first),
-            others: others.into_iter().map(purposeful).collect(),
+            writing: derived_key(first),
+            others: others.into_iter().map(derived_key).collect(),
         }
     }
 }
@@ -66,7 +66,7 @@ fn tag(key: &hmac::Key, of: &[u8]) -> String {
     hexadecimal(tag.as_ref().get(..8).unwrap_or_default())
 }
 
-fn purposeful(master_key: &[u8; 32]) -> hmac::Key {
+fn derived_key(master_key: &[u8; 32]) -> hmac::Key {
     let master_key = hmac::Key::new(hmac::HMAC_SHA256, master_key);
     hmac::Key::new(
         hmac::HMAC_SHA256,
@@ -175,26 +175,26 @@ impl Cache {
         };
         let name = name_under(&self.keys.writing);
         self.use_file(&self.directory.join(&name));
-        if let Some((_, component)) = self.kept_component(engine, &self.keys.writing, &name) {
+        if let Some((_, component)) = self.cached_component(engine, &self.keys.writing, &name) {
             return Ok(component);
         }
         let mut others = self.keys.others.iter();
-        let kept = others.find_map(|key| self.kept_component(engine, key, &name_under(key)));
-        let (code, component) = match kept {
-            Some(kept) => kept,
+        let cached = others.find_map(|key| self.cached_component(engine, key, &name_under(key)));
+        let (code, component) = match cached {
+            Some(cached) => cached,
             None => compile(engine, bytes)?,
         };
-        self.keep(&name, &code);
+        self.store(&name, &code);
         Ok(component)
     }
 
-    fn kept_component(
+    fn cached_component(
         &self,
         engine: &Engine,
         key: &hmac::Key,
         name: &str,
     ) -> Option<(Vec<u8>, Component)> {
-        let code = self.kept(key, name)?;
+        let code = self.cached(key, name)?;
         match load_code(engine, &code) {
             Ok(component) => Some((code, component)),
             Err(cause) => {
@@ -205,9 +205,9 @@ impl Cache {
     }
 
     /// Returns the content of a file that was written under `key`. Logs a damaged file.
-    fn kept(&self, key: &hmac::Key, name: &str) -> Option<Vec<u8>> {
+    fn cached(&self, key: &hmac::Key, name: &str) -> Option<Vec<u8>> {
         match self.read(key, name) {
-            Ok(kept) => kept,
+            Ok(content) => content,
             Err(cause) => {
                 self.warn_of_replacement(name, &cause.to_string());
                 None
@@ -236,7 +236,7 @@ impl Cache {
     }
 
     /// Writes a file. Failures are only logged: they merely slow down the next start.
-    fn keep(&self, name: &str, content: &[u8]) {
+    fn store(&self, name: &str, content: &[u8]) {
         if self.is_read_only {
             return;
         }
@@ -322,7 +322,7 @@ mod tests {
     /// An empty component.
     const COMPONENT: &[u8] = b"\0asm\x0d\0\x01\0";
 
-    fn kept(directory: &Path) -> PathBuf {
+    fn cached_file(directory: &Path) -> PathBuf {
         fs::read_dir(directory)
             .unwrap()
             .next()
@@ -342,20 +342,20 @@ mod tests {
         cache.component(&engine, "d", COMPONENT).unwrap();
         // With a cached file, the bytes are not read at all.
         cache.component(&engine, "d", b"nonsense").unwrap();
-        assert_eq!(cache.used_files(), BTreeSet::from([kept(&path)]));
-        let whole = fs::read(kept(&path)).unwrap();
-        for place in [0, TAG_BYTES, whole.len() - 1] {
+        assert_eq!(cache.used_files(), BTreeSet::from([cached_file(&path)]));
+        let whole = fs::read(cached_file(&path)).unwrap();
+        for position in [0, TAG_BYTES, whole.len() - 1] {
             let mut damaged = whole.clone();
-            damaged[place] ^= 1;
-            fs::write(kept(&path), &damaged).unwrap();
+            damaged[position] ^= 1;
+            fs::write(cached_file(&path), &damaged).unwrap();
             assert!(
                 cache.component(&engine, "d", b"nonsense").is_err(),
-                "byte {place}"
+                "byte {position}"
             );
             cache.component(&engine, "d", COMPONENT).unwrap();
-            assert_eq!(fs::read(kept(&path)).unwrap(), whole);
+            assert_eq!(fs::read(cached_file(&path)).unwrap(), whole);
         }
-        fs::write(kept(&path), b"short").unwrap();
+        fs::write(cached_file(&path), b"short").unwrap();
         assert!(cache.component(&engine, "d", b"nonsense").is_err());
     }
 
@@ -375,12 +375,15 @@ mod tests {
             other.engine_hash,
             key_tag(&other.keys.writing)
         ));
-        fs::copy(kept(directory.path()), &renamed).unwrap();
+        fs::copy(cached_file(directory.path()), &renamed).unwrap();
         assert!(other.component(&engine, "d", b"nonsense").is_err());
         fs::remove_file(renamed).unwrap();
-        let name = kept(directory.path()).file_name().unwrap().to_owned();
+        let name = cached_file(directory.path())
+            .file_name()
+            .unwrap()
+            .to_owned();
         let copy = name.to_str().unwrap().replacen('d', "e", 1);
-        fs::copy(kept(directory.path()), directory.path().join(copy)).unwrap();
+        fs::copy(cached_file(directory.path()), directory.path().join(copy)).unwrap();
         assert!(cache.component(&engine, "e", b"nonsense").is_err());
     }
 

@@ -46,9 +46,6 @@ pub(crate) trait Subject {
     type Failure;
 
     /// Generates a value from a stream.
-    ///
-    /// # Errors
-    /// If generation fails.
     fn generate(&mut self, stream: Stream) -> Result<GeneratedValue, Self::Failure>;
 
     /// Returns the processor time used by all calls so far.
@@ -67,9 +64,6 @@ pub(crate) struct GeneratedValue {
 }
 
 /// Tests a generator that declares this number of random bits, with streams derived from `seed`.
-///
-/// # Errors
-/// If a value can't be generated.
 pub(crate) fn examine<S: Subject>(
     subject: &mut S,
     declared_bits: u32,
@@ -135,9 +129,6 @@ struct Observations {
 
 impl Observations {
     /// Runs a generator with streams derived from `seed`.
-    ///
-    /// # Errors
-    /// If a value can't be generated.
     fn of<S: Subject>(
         subject: &mut S,
         declared_bits: u32,
@@ -228,14 +219,14 @@ impl Observations {
     /// Checks that no secret part is the same in every value.
     fn constant(&self) -> Option<EntropyFault> {
         let (first, others) = self.values.split_first()?;
-        let is_constant = |(place, text): &(&String, &String)| {
+        let is_constant = |(path, text): &(&String, &String)| {
             others
                 .iter()
-                .all(|value| value.secrets.get(*place) == Some(*text))
+                .all(|value| value.secrets.get(*path) == Some(*text))
         };
-        let (place, _) = first.secrets.iter().find(is_constant)?;
+        let (path, _) = first.secrets.iter().find(is_constant)?;
         Some(EntropyFault::Constant {
-            place: place.clone(),
+            place: path.clone(),
             values: count(&self.values),
         })
     }
@@ -267,11 +258,11 @@ impl Observations {
 
     /// Checks that the number of equal values is plausible.
     fn repeated(&self) -> Option<EntropyFault> {
-        let mut alike: BTreeMap<&BTreeMap<String, String>, u32> = BTreeMap::new();
+        let mut counts: BTreeMap<&BTreeMap<String, String>, u32> = BTreeMap::new();
         for value in &self.values {
-            *alike.entry(&value.secrets).or_default() += 1;
+            *counts.entry(&value.secrets).or_default() += 1;
         }
-        let pairs: u32 = alike.values().map(|count| count * (count - 1) / 2).sum();
+        let pairs: u32 = counts.values().map(|count| count * (count - 1) / 2).sum();
         let values = count(&self.values);
         let chance = ln_chance_of_repetitions(pairs, values, self.declared_bits);
         (chance < IMPLAUSIBLE).then_some(EntropyFault::Repeated {
@@ -284,12 +275,12 @@ impl Observations {
     /// Checks that the frequencies of characters permit the declared bits.
     fn biased(&self) -> Option<EntropyFault> {
         let secrets: Vec<_> = self.values.iter().map(|value| &value.secrets).collect();
-        let held = bits_below(self.declared_bits, &secrets)?;
+        let bound = bits_below(self.declared_bits, &secrets)?;
         Some(EntropyFault::Biased {
             values: count(&self.values),
-            held_bits: held.bits,
+            held_bits: bound.bits,
             declared_bits: self.declared_bits,
-            fixed_places: held.fixed_positions,
+            fixed_places: bound.fixed_positions,
         })
     }
 }

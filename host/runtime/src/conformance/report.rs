@@ -54,7 +54,7 @@ pub enum EntropyFault {
     #[error(
         "{} is the same in {values} values, although each call got different random bytes; get random bytes only from \
          wasi:random/random, not from the language's own generator",
-        named(.place)
+        part_name(.place)
     )]
     Constant {
         /// The path of the part in the value; empty for the whole value.
@@ -108,11 +108,11 @@ pub enum EntropyFault {
     },
 }
 
-fn named(place: &str) -> String {
-    if place.is_empty() {
+fn part_name(path: &str) -> String {
+    if path.is_empty() {
         "the value".to_owned()
     } else {
-        format!("the field {place}")
+        format!("the field {path}")
     }
 }
 
@@ -127,11 +127,11 @@ impl TestedComponents {
     /// Reads a list. One of another version of the rules is empty: its components must be tested again.
     #[must_use]
     pub fn parse(list: &str) -> Self {
-        let mut words = list.split_ascii_whitespace();
-        if words.next() != Some(&RULES_VERSION.to_string()) {
+        let mut fields = list.split_ascii_whitespace();
+        if fields.next() != Some(&RULES_VERSION.to_string()) {
             return Self::default();
         }
-        Self(words.map(str::to_owned).collect())
+        Self(fields.map(str::to_owned).collect())
     }
 
     /// Adds the digest of a component.

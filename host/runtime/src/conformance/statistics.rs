@@ -58,7 +58,7 @@ pub(super) fn ln_chance_of_repetitions(pairs: u32, values: u32, entropy_bits: u3
 }
 
 /// An upper bound of the random bits in values.
-pub(super) struct HeldBits {
+pub(super) struct BitsBound {
     pub(super) bits: u32,
     /// The number of positions with the same character in every value.
     pub(super) fixed_positions: u32,
@@ -76,7 +76,7 @@ pub(super) struct HeldBits {
 pub(super) fn bits_below(
     declared_bits: u32,
     values: &[&BTreeMap<String, String>],
-) -> Option<HeldBits> {
+) -> Option<BitsBound> {
     let count = u32::try_from(values.len()).unwrap_or(u32::MAX);
     let paths: BTreeSet<&String> = values.iter().flat_map(|secrets| secrets.keys()).collect();
     let (mut held_bits, mut fixed_positions) = (0.0, 0);
@@ -96,7 +96,7 @@ pub(super) fn bits_below(
             }
         }
     }
-    Some(HeldBits {
+    Some(BitsBound {
         bits: whole(held_bits, declared_bits),
         fixed_positions,
     })

@@ -68,10 +68,10 @@ impl<'g> Example<'g> {
     /// Returns the secret parts of a value as text, without nulls and booleans.
     fn secrets(&self, value: &Value) -> BTreeMap<String, String> {
         let parts = self.guest.description.value_schema.secret_parts(value);
-        let texts = parts.into_iter().filter_map(|(place, part)| match part {
+        let texts = parts.into_iter().filter_map(|(path, part)| match part {
             Value::Null | Value::Bool(_) => None,
-            Value::String(text) => Some((place, text.clone())),
-            other => Some((place, other.to_string())),
+            Value::String(text) => Some((path, text.clone())),
+            other => Some((path, other.to_string())),
         });
         texts.collect()
     }

@@ -39,9 +39,6 @@ pub(crate) struct Lanes {
 
 impl Lanes {
     /// Starts the threads of both lanes.
-    ///
-    /// # Errors
-    /// If the operating system can't start a thread.
     pub(crate) fn start(threads_per_lane: usize, queue: QueueLimits) -> io::Result<Self> {
         let lane = |name, before| Lane::start(name, threads_per_lane, queue, before);
         Ok(Self {
@@ -142,9 +139,6 @@ impl Lane {
     /// As [`Lane::run`], for the parts of bulk work. All bulk work is one flow, with at most as many running and queued jobs as
     /// there are threads; further work waits for a permit. It is therefore exempt from the queue's limits, can use all threads,
     /// and has one share of the rotation. A job holds its permit until it ends, even if this future is dropped.
-    ///
-    /// # Errors
-    /// If the work panicked.
     pub(crate) async fn run_bulk<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,

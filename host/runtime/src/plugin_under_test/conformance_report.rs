@@ -148,9 +148,9 @@ impl PluginUnderTest {
     }
 
     fn meets(&self, vector: &Vector, usage: &Arc<Usage>) -> Result<(), String> {
-        let random = Arc::new(GivenBytes::new(vector.random.clone()));
+        let random = Arc::new(FixedBytes::new(vector.random.clone()));
         let guest = self.counted_guest(Arc::clone(&random) as Arc<dyn RandomSource>, usage);
-        let made = guest.and_then(|guest| {
+        let outcome = guest.and_then(|guest| {
             let parameters =
                 issuerless(&guest, &guest.requested(&vector.parameters.clone().into())?)?;
             Ok(guest.generate(parameters.to_json(), vector.now_seconds, None)?)
@@ -161,7 +161,7 @@ impl PluginUnderTest {
                 vector.random.len()
             ));
         }
-        match (&vector.expected, made) {
+        match (&vector.expected, outcome) {
             (Expected::Value(expected), Ok(value)) => {
                 let value: Value = keywright_json::read(value.expose()).unwrap_or_default();
                 let differs = || "it generated another value".to_owned();
@@ -290,8 +290,8 @@ fn makes_values(guest: &GeneratorGuest, now_seconds: u64) -> Result<(), String> 
     let parameters = guest.canonical(&example);
     let parameters = parameters.map_err(|failure| failure.to_string())?;
     for _ in 0..VALUES {
-        let made = guest.generate(parameters.to_json(), now_seconds, None);
-        made.map_err(|failure| failure.to_string())?;
+        let outcome = guest.generate(parameters.to_json(), now_seconds, None);
+        outcome.map_err(|failure| failure.to_string())?;
     }
     Ok(())
 }
@@ -373,9 +373,6 @@ fn bytes(digits: &str) -> Option<Vec<u8>> {
 
 impl Vector {
     /// Parses a JSON array of vectors.
-    ///
-    /// # Errors
-    /// If the text is malformed.
     pub fn parse_all(text: &str) -> Result<Vec<Self>, VectorsMalformed> {
         let vectors: Value = keywright_json::read(text).map_err(serde_json::Error::from)?;
         Ok(serde_json::from_value(vectors)?)
@@ -390,15 +387,15 @@ impl Vector {
 pub struct VectorsMalformed(#[from] serde_json::Error);
 
 /// A random source with a fixed number of bytes.
-struct GivenBytes {
-    left: Mutex<std::vec::IntoIter<u8>>,
+struct FixedBytes {
+    remaining: Mutex<std::vec::IntoIter<u8>>,
     has_run_out: AtomicBool,
 }
 
-impl GivenBytes {
+impl FixedBytes {
     fn new(bytes: Vec<u8>) -> Self {
         Self {
-            left: Mutex::new(bytes.into_iter()),
+            remaining: Mutex::new(bytes.into_iter()),
             has_run_out: AtomicBool::new(false),
         }
     }
@@ -408,15 +405,18 @@ impl GivenBytes {
     }
 }
 
-impl RandomSource for GivenBytes {
+impl RandomSource for FixedBytes {
     fn fill(&self, bytes: &mut [u8]) -> Result<(), RandomUnavailable> {
-        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut remaining = self
+            .remaining
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         for byte in bytes {
-            let Some(given) = left.next() else {
+            let Some(next) = remaining.next() else {
                 self.has_run_out.store(true, Ordering::Relaxed);
                 return Err(RandomUnavailable);
             };
-            *byte = given;
+            *byte = next;
         }
         Ok(())
     }
@@ -448,7 +448,7 @@ mod tests {
 
     #[test]
     fn the_source_fails_when_its_bytes_run_out() {
-        let source = GivenBytes::new(vec![1, 2, 3]);
+        let source = FixedBytes::new(vec![1, 2, 3]);
         let mut bytes = [0; 2];
         source.fill(&mut bytes).unwrap();
         assert_eq!(bytes, [1, 2]);

@@ -142,9 +142,6 @@ impl PluginUnderTest {
     }
 
     /// Generates one value with these parameters, as a server does for a request at this time.
-    ///
-    /// # Errors
-    /// If generation fails.
     pub fn run(
         &self,
         given: Map<String, Value>,
@@ -171,9 +168,6 @@ impl PluginUnderTest {
     }
 
     /// Measures `calls` calls with these parameters, or with the first of the `examples` in the parameters schema.
-    ///
-    /// # Errors
-    /// If a call fails.
     pub fn measure(
         &self,
         given: Option<Map<String, Value>>,

@@ -117,9 +117,6 @@ impl ParametersSchema {
     }
 
     /// Fills in defaults, except for read-only parameters, and validates the result against the schema.
-    ///
-    /// # Errors
-    /// The first violated rule.
     pub(crate) fn complete(
         &self,
         mut members: Map<String, Value>,
@@ -173,9 +170,6 @@ impl Declared {
     }
 
     /// Reads the value of a property.
-    ///
-    /// # Errors
-    /// If its JSON can't be read.
     fn read_property(&self, name: &str, json: Checked<'_>) -> Result<Value, JsonError> {
         match self.properties.get(name) {
             Some(property) => property.read(json),

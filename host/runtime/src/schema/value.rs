@@ -18,9 +18,6 @@ pub(crate) struct ValueSchema {
 
 impl ValueSchema {
     /// Compiles a schema.
-    ///
-    /// # Errors
-    /// If the schema is malformed or exceeds a limit.
     pub(crate) fn parse(text: &str) -> Result<Self, SchemaMalformed> {
         let (schema, checker) = compile(text)?;
         let secrecy = Secrecy::of(&schema)?;
@@ -185,10 +182,10 @@ fn add_parts<'v>(
         let Some(member) = value.get(name) else {
             continue;
         };
-        let place = format!("{within}{name}");
+        let path = format!("{within}{name}");
         match secrecy {
-            Secrecy::Members(inner) => add_parts(inner, &format!("{place}."), member, parts),
-            Secrecy::Open | Secrecy::Whole => parts.push((place, member)),
+            Secrecy::Members(inner) => add_parts(inner, &format!("{path}."), member, parts),
+            Secrecy::Open | Secrecy::Whole => parts.push((path, member)),
         }
     }
 }
@@ -213,9 +210,6 @@ pub(crate) struct SensitiveJson(Value);
 
 impl SensitiveJson {
     /// Parses JSON text.
-    ///
-    /// # Errors
-    /// If it breaks the rules of [`keywright_json::check`].
     pub(crate) fn parse(text: &Secret) -> Result<Self, JsonError> {
         keywright_json::read(text.expose()).map(Self)
     }

@@ -101,10 +101,10 @@ fn entropy_reports_are_cached_with_the_compiled_component() {
         load(&config)
     };
     assert!(start(None).is_ok());
-    let kept = reports(&folder);
-    assert_eq!(kept.len(), 1);
+    let cached = reports(&folder);
+    assert_eq!(cached.len(), 1);
     assert!(start(None).is_ok());
-    assert_eq!(reports(&folder), kept);
+    assert_eq!(reports(&folder), cached);
 
     for _ in 0..2 {
         let refused = start(Some("biased"));

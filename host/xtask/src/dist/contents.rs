@@ -295,10 +295,10 @@ mod tests {
 
         // A new volume has the contents and the owner of the folder at its path. Files copied after VOLUME would be lost.
         let owner = format!("--chown={}", user[0]);
-        let made = [&owner, "--chmod=0700", VAR_LIB, "/var/lib/"].map(str::to_owned);
-        assert!(copies.contains(&made.to_vec()), "{copies:?}");
-        let made = EMPTY_FOLDER.replacen(VAR_LIB, "/var/lib/", 1);
-        assert_eq!(instructions("VOLUME "), [[made]]);
+        let expected = [&owner, "--chmod=0700", VAR_LIB, "/var/lib/"].map(str::to_owned);
+        assert!(copies.contains(&expected.to_vec()), "{copies:?}");
+        let expected = EMPTY_FOLDER.replacen(VAR_LIB, "/var/lib/", 1);
+        assert_eq!(instructions("VOLUME "), [[expected]]);
         let position = |words: &str| text.find(words).unwrap();
         assert!(position(VAR_LIB) < position("\nVOLUME "));
     }

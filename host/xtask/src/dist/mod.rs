@@ -37,7 +37,7 @@ pub(crate) fn dist(arguments: &[String]) -> Result<(), StepFailed> {
         build_debug()?
     } else {
         // A release always tests its components itself.
-        tested::forget(&components)?;
+        tested::remove_list(&components)?;
         tested::build_with_list(&components, build_release)?
     };
     let host = host_triple()?;

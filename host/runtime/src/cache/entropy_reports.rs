@@ -15,17 +15,17 @@ use crate::{
 };
 
 impl Cache {
-    /// Returns the cached report on a component with these settings, or calls `make` and caches the report.
+    /// Returns the cached report on a component with these settings, or calls `test` and caches the report.
     ///
     /// Concurrent callers wait, even in other processes, so that servers that start together share the work.
     ///
     /// # Errors
-    /// The error of `make`, which is not cached.
+    /// The error of `test`, which is not cached.
     pub(crate) fn entropy_report(
         &self,
         component_digest: &str,
         settings: &str,
-        make: impl FnOnce() -> Result<EntropyReport, Refusal>,
+        test: impl FnOnce() -> Result<EntropyReport, Refusal>,
     ) -> Result<EntropyReport, Refusal> {
         let name_under = |key: &hmac::Key| {
             // Settings may contain secrets, so their tag is an HMAC under the server's key.
@@ -35,33 +35,33 @@ impl Cache {
         let name = name_under(&self.keys.writing);
         let path = self.directory.join(&name);
         self.use_file(&path);
-        if let Some(report) = self.kept_report(&self.keys.writing, &name) {
+        if let Some(report) = self.cached_report(&self.keys.writing, &name) {
             return Ok(report);
         }
         let mut others = self.keys.others.iter();
-        if let Some(report) = others.find_map(|key| self.kept_report(key, &name_under(key))) {
-            self.keep_report(&name, &report);
+        if let Some(report) = others.find_map(|key| self.cached_report(key, &name_under(key))) {
+            self.store_report(&name, &report);
             return Ok(report);
         }
         // Without a lock, several servers may do the same work.
         let lock = (!self.is_read_only).then(|| locked(&path.with_extension(REPORT_LOCK)));
-        if let Some(report) = self.kept_report(&self.keys.writing, &name) {
+        if let Some(report) = self.cached_report(&self.keys.writing, &name) {
             return Ok(report);
         }
-        let report = make()?;
-        self.keep_report(&name, &report);
+        let report = test()?;
+        self.store_report(&name, &report);
         drop(lock);
         Ok(report)
     }
 
-    fn kept_report(&self, key: &hmac::Key, name: &str) -> Option<EntropyReport> {
-        keywright_json::read_bytes(&self.kept(key, name)?).ok()
+    fn cached_report(&self, key: &hmac::Key, name: &str) -> Option<EntropyReport> {
+        keywright_json::read_bytes(&self.cached(key, name)?).ok()
     }
 
-    fn keep_report(&self, name: &str, report: &EntropyReport) {
+    fn store_report(&self, name: &str, report: &EntropyReport) {
         // Serializing a report can't fail.
         if let Ok(text) = serde_json::to_vec(report) {
-            self.keep(name, &text);
+            self.store(name, &text);
         }
     }
 }
@@ -126,7 +126,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let keys = CacheKeys::new(&[1; 32], []);
         let cache = cache(directory.path(), &keys);
-        let times_made = AtomicU32::new(0);
+        let tests_run = AtomicU32::new(0);
         for (digest, settings, times) in [
             ("d", "{}", 1),
             ("d", "{}", 1),
@@ -135,24 +135,24 @@ mod tests {
             ("d", "{}", 3),
         ] {
             let make = || {
-                times_made.fetch_add(1, Ordering::SeqCst);
+                tests_run.fetch_add(1, Ordering::SeqCst);
                 Ok(report(Some(EntropyFault::Unrepeatable)))
             };
             let found = cache.entropy_report(digest, settings, make).unwrap();
             assert_eq!(found, report(Some(EntropyFault::Unrepeatable)));
-            assert_eq!(times_made.load(Ordering::SeqCst), times);
+            assert_eq!(tests_run.load(Ordering::SeqCst), times);
         }
     }
 
     #[test]
     fn concurrent_callers_share_one_test() {
         let directory = tempfile::tempdir().unwrap();
-        let times_made = AtomicU32::new(0);
+        let tests_run = AtomicU32::new(0);
         thread::scope(|scope| {
             for _ in 0..8 {
                 scope.spawn(|| {
                     let make = || {
-                        times_made.fetch_add(1, Ordering::SeqCst);
+                        tests_run.fetch_add(1, Ordering::SeqCst);
                         Ok(report(None))
                     };
                     let keys = CacheKeys::new(&[1; 32], []);
@@ -161,7 +161,7 @@ mod tests {
                 });
             }
         });
-        assert_eq!(times_made.load(Ordering::SeqCst), 1);
+        assert_eq!(tests_run.load(Ordering::SeqCst), 1);
     }
 
     #[test]
