@@ -84,35 +84,35 @@ pub(crate) enum Opened {
 
 #[derive(Default)]
 struct State {
-    actors: HashMap<Option<Actor>, OfActor>,
+    actors: HashMap<Option<Actor>, ActorRecord>,
     /// Consecutive faults of all actors, by function.
-    rows: BTreeMap<&'static str, Row>,
+    streaks: BTreeMap<&'static str, FaultStreak>,
     /// The end of the period for which the circuit is open for all, and the function whose faults opened it.
     open: Option<(Instant, &'static str)>,
-    /// Counts calls and rows.
+    /// Counts calls and streaks.
     clock: u64,
 }
 
 /// The record of one actor's calls.
 #[derive(Default)]
-struct OfActor {
+struct ActorRecord {
     called_at: u64,
     open_until: Option<Instant>,
-    functions: BTreeMap<&'static str, OfFunction>,
+    functions: BTreeMap<&'static str, FunctionRecord>,
 }
 
 /// The record of one actor's calls of a function.
 #[derive(Default)]
-struct OfFunction {
-    faults_in_a_row: u32,
+struct FunctionRecord {
+    consecutive_faults: u32,
     has_returned: bool,
-    /// The number of the [`Row`] that this actor's faults were counted in.
-    row: u64,
+    /// The number of the [`FaultStreak`] that this actor's faults were counted in.
+    streak: u64,
     last_faulting_input: u64,
 }
 
 /// Consecutive faults of all actors.
-struct Row {
+struct FaultStreak {
     number: u64,
     faults: u32,
     actors: u32,
@@ -145,14 +145,14 @@ impl Breaker {
     /// Returns the time until the circuit closes for a call; `None` if it is closed.
     pub(crate) fn open_for(&self, call: &Call, now: Instant) -> Option<Duration> {
         let state = self.state();
-        let of_actor = state.actors.get(&call.actor);
-        let own = of_actor.and_then(|of_actor| of_actor.open_until);
-        let is_proven = of_actor.is_some_and(OfActor::is_proven);
+        let actor_record = state.actors.get(&call.actor);
+        let actor_open_until = actor_record.and_then(|actor_record| actor_record.open_until);
+        let is_proven = actor_record.is_some_and(ActorRecord::is_proven);
         let all = state
             .open
             .filter(|_| !is_proven)
             .map(|(open_until, _)| open_until);
-        let open_until = own.max(all)?;
+        let open_until = actor_open_until.max(all)?;
         open_until
             .checked_duration_since(now)
             .filter(|left| !left.is_zero())
@@ -161,46 +161,46 @@ impl Breaker {
     /// Records that a call returned, whatever its result.
     pub(crate) fn returned(&self, call: &Call) {
         let mut state = self.state();
-        state.rows.remove(call.function);
+        state.streaks.remove(call.function);
         state.open = state.open.filter(|(_, of)| *of != call.function);
-        let of_function = state.of_function(call);
-        of_function.faults_in_a_row = 0;
-        of_function.has_returned = true;
+        let function_record = state.function_record(call);
+        function_record.consecutive_faults = 0;
+        function_record.has_returned = true;
     }
 
     /// Records a failed call. Returns the scope of the circuit if this fault opens it.
     pub(crate) fn faulted(&self, call: &Call, fault: PluginFault, now: Instant) -> Option<Opened> {
-        if !is_cut_short(fault) {
+        if !is_ended_by_host(fault) {
             return None;
         }
         let mut state = self.state();
         let number = state.tick();
-        let row = state.rows.entry(call.function).or_insert(Row {
+        let streak = state.streaks.entry(call.function).or_insert(FaultStreak {
             number,
             faults: 0,
             actors: 0,
         });
-        let number = row.number;
-        let of_function = state.of_function(call);
-        let is_new_actor = of_function.row != number;
-        let is_new_input = is_new_actor || of_function.last_faulting_input != call.input;
-        of_function.row = number;
-        of_function.last_faulting_input = call.input;
-        of_function.faults_in_a_row = of_function.faults_in_a_row.saturating_add(1);
-        let are_too_many_of_actor = of_function.faults_in_a_row >= self.faults_max;
-        let are_too_many = state.rows.get_mut(call.function).is_some_and(|row| {
-            row.faults = row.faults.saturating_add(u32::from(is_new_input));
-            row.actors = row.actors.saturating_add(u32::from(is_new_actor));
-            row.faults >= self.faults_max && row.actors >= FAULTING_ACTORS_MIN
+        let number = streak.number;
+        let function_record = state.function_record(call);
+        let is_new_actor = function_record.streak != number;
+        let is_new_input = is_new_actor || function_record.last_faulting_input != call.input;
+        function_record.streak = number;
+        function_record.last_faulting_input = call.input;
+        function_record.consecutive_faults = function_record.consecutive_faults.saturating_add(1);
+        let are_too_many_of_actor = function_record.consecutive_faults >= self.faults_max;
+        let are_too_many = state.streaks.get_mut(call.function).is_some_and(|streak| {
+            streak.faults = streak.faults.saturating_add(u32::from(is_new_input));
+            streak.actors = streak.actors.saturating_add(u32::from(is_new_actor));
+            streak.faults >= self.faults_max && streak.actors >= FAULTING_ACTORS_MIN
         });
         let until = now + self.open_time;
         if are_too_many && state.open.is_none_or(|(open_until, _)| open_until <= now) {
             state.open = Some((until, call.function));
             return Some(Opened::ForAll);
         }
-        let of_actor = state.of_actor(call);
-        if are_too_many_of_actor && of_actor.open_until.is_none_or(|until| until <= now) {
-            of_actor.open_until = Some(until);
+        let actor_record = state.actor_record(call);
+        if are_too_many_of_actor && actor_record.open_until.is_none_or(|until| until <= now) {
+            actor_record.open_until = Some(until);
             return Some(Opened::ForActor);
         }
         None
@@ -223,32 +223,32 @@ impl State {
         self.clock
     }
 
-    fn of_function(&mut self, call: &Call) -> &mut OfFunction {
-        let of_actor = self.of_actor(call);
-        of_actor.functions.entry(call.function).or_default()
+    fn function_record(&mut self, call: &Call) -> &mut FunctionRecord {
+        let actor_record = self.actor_record(call);
+        actor_record.functions.entry(call.function).or_default()
     }
 
-    fn of_actor(&mut self, call: &Call) -> &mut OfActor {
+    fn actor_record(&mut self, call: &Call) -> &mut ActorRecord {
         let called_at = self.tick();
         if self.actors.len() >= ACTORS_MAX && !self.actors.contains_key(&call.actor) {
             let by_time = self.actors.iter();
-            let oldest = by_time.min_by_key(|(_, of_actor)| of_actor.called_at);
+            let oldest = by_time.min_by_key(|(_, actor_record)| actor_record.called_at);
             if let Some(oldest) = oldest.map(|(actor, _)| actor.clone()) {
                 self.actors.remove(&oldest);
             }
         }
-        let of_actor = self.actors.entry(call.actor.clone()).or_default();
-        of_actor.called_at = called_at;
-        of_actor
+        let actor_record = self.actors.entry(call.actor.clone()).or_default();
+        actor_record.called_at = called_at;
+        actor_record
     }
 }
 
-impl OfActor {
+impl ActorRecord {
     /// Whether calls of this actor have returned without a fault since.
     fn is_proven(&self) -> bool {
         let functions = || self.functions.values();
-        functions().any(|of_function| of_function.has_returned)
-            && functions().all(|of_function| of_function.faults_in_a_row == 0)
+        functions().any(|function_record| function_record.has_returned)
+            && functions().all(|function_record| function_record.consecutive_faults == 0)
     }
 }
 
@@ -345,7 +345,7 @@ impl Attempt {
 }
 
 /// Whether the host ended the call, as opposed to the guest returning a result of any kind.
-fn is_cut_short(fault: PluginFault) -> bool {
+fn is_ended_by_host(fault: PluginFault) -> bool {
     match fault {
         PluginFault::MemoryExceeded
         | PluginFault::StackExhausted

@@ -150,7 +150,7 @@ pub(crate) fn checked_digest(bytes: &[u8], expected: Option<&str>) -> Result<Str
 pub(crate) struct Uncompiled<'a> {
     pub(crate) bytes: Cow<'a, [u8]>,
     pub(crate) digest: String,
-    pub(crate) fitting: Fitting<'a>,
+    pub(crate) checked: CheckedComponent<'a>,
 }
 
 impl<'a> Uncompiled<'a> {
@@ -164,11 +164,11 @@ impl<'a> Uncompiled<'a> {
         };
         let bytes = role.config.component.read()?;
         let digest = checked_digest(&bytes, role.config.sha256.as_deref())?;
-        let fitting = Fitting::check(&Outline::read(&bytes)?, role, interface)?;
+        let checked = CheckedComponent::check(&Outline::read(&bytes)?, role, interface)?;
         Ok(Self {
             bytes,
             digest,
-            fitting,
+            checked,
         })
     }
 }
@@ -182,13 +182,13 @@ pub(crate) fn credential_type(role: Role<'_>) -> Result<CredentialType, Refusal>
 }
 
 /// The result of checking that a component fits its role.
-pub(crate) struct Fitting<'a> {
+pub(crate) struct CheckedComponent<'a> {
     role: Role<'a>,
     settings: String,
     built_for: BuiltFor,
 }
 
-impl<'a> Fitting<'a> {
+impl<'a> CheckedComponent<'a> {
     /// Checks a component that must export an interface, before it is compiled.
     ///
     /// # Errors
@@ -226,14 +226,14 @@ pub(crate) fn link(
     engine: &Engine,
     component: &Component,
     digest: String,
-    fitting: Fitting<'_>,
+    checked: CheckedComponent<'_>,
     random: Arc<dyn RandomSource>,
 ) -> Result<Plugin, Refusal> {
-    let Fitting {
+    let CheckedComponent {
         role,
         settings,
         built_for,
-    } = fitting;
+    } = checked;
     let config = role.config;
     create_image(component).map_err(Refusal::ImageNotMade)?;
     let component = linker(engine, &config.grants)

@@ -56,7 +56,10 @@ impl Runtime {
     ) -> Result<Self, LoadRefused> {
         let cores = thread::available_parallelism().map_or(1, usize::from);
         check_sandbox(&config.sandbox)?;
-        check_plugins(config)?;
+        // Before the engine is sized by these limits.
+        for role in roles(config) {
+            role.check_limits()?;
+        }
         let threads_per_lane = config
             .sandbox
             .threads_per_lane
@@ -219,14 +222,6 @@ fn check_sandbox(sandbox: &SandboxConfig) -> Result<(), LoadRefused> {
         }),
         None => Ok(()),
     }
-}
-
-/// Checks limits before the engine is sized by them.
-fn check_plugins(config: &RuntimeConfig) -> Result<(), LoadRefused> {
-    for role in roles(config) {
-        role.check_limits()?;
-    }
-    Ok(())
 }
 
 /// Creates an engine sized for this number of simultaneous calls of any of these plugins, and starts its clock.
@@ -428,14 +423,14 @@ impl<'c> Loader<'c> {
         let Uncompiled {
             bytes,
             digest,
-            fitting,
+            checked,
         } = Uncompiled::read(role)?;
         let component = match &self.cache {
             Some(cache) => cache.component(&self.engine, &digest, &bytes)?,
             None => cache::compile(&self.engine, &bytes)?.1,
         };
         let random = Arc::clone(&self.random);
-        link(&self.engine, &component, digest, fitting, random)
+        link(&self.engine, &component, digest, checked, random)
     }
 }
 

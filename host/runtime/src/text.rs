@@ -15,7 +15,7 @@ pub(crate) fn for_caller(text: &str) -> String {
 /// Sanitizes a guest's text for the log: at most 1 KiB of it, with control characters escaped.
 pub(crate) fn for_log(text: &str) -> String {
     let mut escaped = String::new();
-    for character in cut(text, GUEST_TEXT_BYTES_MAX).chars() {
+    for character in truncated(text, GUEST_TEXT_BYTES_MAX).chars() {
         if character.is_control() {
             escaped.extend(character.escape_default());
         } else {
@@ -34,13 +34,13 @@ pub(crate) fn violation(member: Option<&str>, rule: &str) -> Violation {
 }
 
 fn printable(text: &str, bytes_max: usize) -> String {
-    cut(text, bytes_max)
+    truncated(text, bytes_max)
         .chars()
         .filter(|character| !character.is_control())
         .collect()
 }
 
-fn cut(text: &str, bytes_max: usize) -> &str {
+fn truncated(text: &str, bytes_max: usize) -> &str {
     text.get(..text.floor_char_boundary(bytes_max))
         .unwrap_or_default()
 }

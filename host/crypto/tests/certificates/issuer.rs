@@ -11,7 +11,7 @@ use keywright_core::{
 use keywright_crypto::{TBS_CERTIFICATE_BYTES_MAX, X509Certificates};
 use rustls_pki_types::{CertificateDer, UnixTime};
 
-use crate::support::{
+use crate::{
     AUTHORITY_KEY_IDENTIFIER, BASIC_CONSTRAINTS, Body, Extension, Identity, KEY_KINDS, KEY_USAGE,
     Openssl, P256, element,
 };

@@ -7,7 +7,7 @@ use keywright_core::{
 };
 use keywright_crypto::X509Certificates;
 
-use crate::support::{Identity, KEY_KINDS, Openssl, P256};
+use crate::{Identity, KEY_KINDS, Openssl, P256};
 
 #[test]
 fn leaf_with_its_ca_is_accepted_for_every_key_kind() {

@@ -19,7 +19,7 @@ pub use conformance_report::{Check, ConformanceReport, LimitUsed, Vector, Vector
 
 use crate::{
     cache,
-    component::{Fitting, Role, checked_digest, link},
+    component::{CheckedComponent, Role, checked_digest, link},
     config::{ComponentSource, Grant, Limits, PluginConfig},
     engine::CALLING_THREAD_STACK_BYTES,
     generator::{DESCRIPTOR, GeneratorGuest, describe},
@@ -226,9 +226,9 @@ impl PluginUnderTest {
     fn guest(&self, random: Arc<dyn RandomSource>) -> Result<GeneratorGuest, CandidateFailure> {
         let role = role(&self.name, &self.config);
         let refused = |refusal| self.refused(refusal);
-        let fitting = Fitting::check(&self.outline, role, DESCRIPTOR).map_err(refused)?;
+        let checked = CheckedComponent::check(&self.outline, role, DESCRIPTOR).map_err(refused)?;
         let digest = self.digest.clone();
-        let linked = link(&self.engine, &self.component, digest, fitting, random);
+        let linked = link(&self.engine, &self.component, digest, checked, random);
         let mut plugin = linked.map_err(refused)?;
         plugin.notes.clone_from(&self.notes);
         GeneratorGuest::of(plugin, None).map_err(refused)

@@ -12,7 +12,7 @@ use keywright_core::{
 use keywright_runtime::{CacheKeys, RandomSource, RandomUnavailable, Runtime};
 use serde_json::{Value, json};
 
-use crate::support::{
+use crate::{
     component, config, doing, faulted, generator, hostile, hostile_resolver, no_parameters,
     parameters, plugin,
 };

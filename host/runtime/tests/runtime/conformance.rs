@@ -8,7 +8,7 @@ use keywright_runtime::{
 };
 use serde_json::{Map, Value, json};
 
-use crate::support::{component, config, load, plugin, scratch};
+use crate::{component, config, load, plugin, scratch};
 
 fn refusal(name: &str, plugin: PluginConfig) -> Option<String> {
     let mut config = config();

@@ -16,7 +16,7 @@ use keywright_core::{
 use keywright_runtime::{Limits, PluginConfig, RandomSource, RandomUnavailable, SystemRandom};
 use tokio::{sync::Notify, task::JoinHandle};
 
-use crate::support::{component, config, doing, is_pending, load_drawing, no_parameters, plugin};
+use crate::{component, config, doing, is_pending, load_drawing, no_parameters, plugin};
 
 /// A source of randomness that blocks while it is closed, so that a test controls the length of a call.
 #[derive(Default)]
