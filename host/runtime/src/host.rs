@@ -101,19 +101,31 @@ pub(crate) fn add_issuer_to_linker(
     interface.resource("issuer", ResourceType::host::<IssuerLease>(), |_, _| Ok(()))?;
     interface.func_wrap(
         "[method]issuer.certificate",
-        |mut store: Call<'_>, (handle,)| Ok((store.data_mut().certificate(&handle)?,)),
+        |mut store: Call<'_>, (handle,): (Handle,)| {
+            let issuer = &store.data_mut().lease(&handle)?.issuer;
+            Ok((issuer.certificate().to_vec(),))
+        },
     )?;
     interface.func_wrap(
         "[method]issuer.subject",
-        |mut store: Call<'_>, (handle,)| Ok((store.data_mut().subject(&handle)?,)),
+        |mut store: Call<'_>, (handle,): (Handle,)| {
+            let issuer = &store.data_mut().lease(&handle)?.issuer;
+            Ok((issuer.subject().to_vec(),))
+        },
     )?;
     interface.func_wrap(
         "[method]issuer.subject-key-identifier",
-        |mut store: Call<'_>, (handle,)| Ok((store.data_mut().subject_key_identifier(&handle)?,)),
+        |mut store: Call<'_>, (handle,): (Handle,)| {
+            let issuer = &store.data_mut().lease(&handle)?.issuer;
+            Ok((issuer.subject_key_identifier().map(<[u8]>::to_vec),))
+        },
     )?;
     interface.func_wrap(
         "[method]issuer.signature-algorithm",
-        |mut store: Call<'_>, (handle,)| Ok((store.data_mut().signature_algorithm(&handle)?,)),
+        |mut store: Call<'_>, (handle,): (Handle,)| {
+            let issuer = &store.data_mut().lease(&handle)?.issuer;
+            Ok((issuer.signature_algorithm().to_vec(),))
+        },
     )?;
     interface.func_wrap(
         "[method]issuer.sign-certificate",
@@ -129,23 +141,6 @@ type Call<'a> = StoreContextMut<'a, CallState>;
 type Handle = Resource<IssuerLease>;
 
 impl CallState {
-    fn certificate(&mut self, handle: &Handle) -> Result<Vec<u8>, HostRefusal> {
-        Ok(self.lease(handle)?.issuer.certificate().to_vec())
-    }
-
-    fn subject(&mut self, handle: &Handle) -> Result<Vec<u8>, HostRefusal> {
-        Ok(self.lease(handle)?.issuer.subject().to_vec())
-    }
-
-    fn subject_key_identifier(&mut self, handle: &Handle) -> Result<Option<Vec<u8>>, HostRefusal> {
-        let identifier = self.lease(handle)?.issuer.subject_key_identifier();
-        Ok(identifier.map(<[u8]>::to_vec))
-    }
-
-    fn signature_algorithm(&mut self, handle: &Handle) -> Result<Vec<u8>, HostRefusal> {
-        Ok(self.lease(handle)?.issuer.signature_algorithm().to_vec())
-    }
-
     fn sign_certificate(
         &mut self,
         handle: &Handle,

@@ -110,6 +110,20 @@ pub enum RecordNotMade {
     WrappedKeyTooLong(String),
 }
 
+/// Why a record could not be compared with the configured keys.
+#[derive(Debug, thiserror::Error)]
+pub enum ComparisonFailed {
+    /// The derivation of a key failed.
+    #[error(transparent)]
+    DerivationFailed(#[from] DerivationFailed),
+    /// A key management service failed.
+    #[error(transparent)]
+    KeyManagement(#[from] KeyManagementFailure),
+    /// A stored record is malformed.
+    #[error("the stored record of the encryption key {0} is malformed")]
+    RecordMalformed(Uuid),
+}
+
 impl ConfiguredKeys {
     /// Checks the keys.
     pub fn new(keys: Vec<ConfiguredKey>) -> Result<Self, KeysRefused> {
@@ -207,7 +221,7 @@ impl KeySource {
     pub(super) async fn data_key(
         &self,
         derivation: &KeyDerivation,
-    ) -> Result<Option<DataKey>, KeyNotGiven> {
+    ) -> Result<Option<DataKey>, ComparisonFailed> {
         let root = match (self, derivation) {
             (Self::Password { password, .. }, KeyDerivation::Password(parameters)) => {
                 stretch(password, parameters)?
@@ -287,25 +301,6 @@ impl fmt::Debug for WrappingKey {
             .debug_struct("WrappingKey")
             .field("place", &self.place)
             .finish_non_exhaustive()
-    }
-}
-
-/// Why the key of a source could not be obtained.
-#[derive(Debug)]
-pub(super) enum KeyNotGiven {
-    Derivation(DerivationFailed),
-    KeyManagement(KeyManagementFailure),
-}
-
-impl From<DerivationFailed> for KeyNotGiven {
-    fn from(failure: DerivationFailed) -> Self {
-        Self::Derivation(failure)
-    }
-}
-
-impl From<KeyManagementFailure> for KeyNotGiven {
-    fn from(failure: KeyManagementFailure) -> Self {
-        Self::KeyManagement(failure)
     }
 }
 

@@ -11,15 +11,14 @@ use std::{
 
 use keywright_core::{
     Secret,
-    ports::{Envelope, KeyManagementFailure, KeyStanding, SealFailure, SealedPlace},
+    ports::{Envelope, KeyStanding, SealFailure, SealedPlace},
 };
 use uuid::Uuid;
 use zeroize::Zeroizing;
 
-use configured::KeyNotGiven;
 pub use configured::{
-    ConfiguredKey, ConfiguredKeys, KeySource, KeysRefused, PASSWORD_ITERATIONS_MIN, RawKey,
-    RawKeyMalformed, RecordNotMade, WrappingKey,
+    ComparisonFailed, ConfiguredKey, ConfiguredKeys, KeySource, KeysRefused,
+    PASSWORD_ITERATIONS_MIN, RawKey, RawKeyMalformed, RecordNotMade, WrappingKey,
 };
 use data_key::DataKey;
 pub use data_key::{
@@ -170,20 +169,6 @@ pub struct Recognition {
     recognized_indexes: BTreeSet<usize>,
 }
 
-/// Why a record could not be compared with the configured keys.
-#[derive(Debug, thiserror::Error)]
-pub enum ComparisonFailed {
-    /// The derivation of a key failed.
-    #[error(transparent)]
-    DerivationFailed(#[from] DerivationFailed),
-    /// A key management service failed.
-    #[error(transparent)]
-    KeyManagement(#[from] KeyManagementFailure),
-    /// A stored record is malformed.
-    #[error("the stored record of the encryption key {0} is malformed")]
-    RecordMalformed(Uuid),
-}
-
 /// No stored value can be decrypted. Lists the keys that the values need.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
@@ -277,7 +262,7 @@ impl Recognition {
                 Ok(Some(data_key)) if record.is_of(&data_key) => data_key,
                 Ok(_) => continue,
                 Err(failure) => {
-                    outcome = outcome.and(Err(failure.into()));
+                    outcome = outcome.and(Err(failure));
                     continue;
                 }
             };
@@ -293,14 +278,5 @@ impl Recognition {
             self.compared.insert(record.id);
         }
         outcome
-    }
-}
-
-impl From<KeyNotGiven> for ComparisonFailed {
-    fn from(not_given: KeyNotGiven) -> Self {
-        match not_given {
-            KeyNotGiven::Derivation(failure) => failure.into(),
-            KeyNotGiven::KeyManagement(failure) => failure.into(),
-        }
     }
 }
