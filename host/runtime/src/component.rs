@@ -235,7 +235,7 @@ pub(crate) fn link(
         built_for,
     } = checked;
     let config = role.config;
-    create_image(component).map_err(Refusal::ImageNotMade)?;
+    create_image(component).map_err(Refusal::ImageNotCreated)?;
     let component = linker(engine, &config.grants)
         .and_then(|linker| linker.instantiate_pre(component))
         .map_err(Refusal::ImportDiffers)?;

@@ -36,7 +36,7 @@ pub(crate) struct Outline {
 pub(crate) struct Import {
     pub(crate) name: String,
     /// Whether it only names types, which grant no access.
-    pub(crate) is_types_alone: bool,
+    pub(crate) has_only_types: bool,
 }
 
 impl Outline {
@@ -92,7 +92,7 @@ impl Outline {
     /// Returns the names of imports that are more than types.
     pub(crate) fn imported(&self) -> impl Iterator<Item = &str> {
         let imports = self.imports.iter();
-        let imports = imports.filter(|import| !import.is_types_alone);
+        let imports = imports.filter(|import| !import.has_only_types);
         imports.map(|import| import.name.as_str())
     }
 }
@@ -100,13 +100,13 @@ impl Outline {
 fn imports_of(names: Vec<String>, types: &Types) -> Vec<Import> {
     let types = types.as_ref();
     let imports = names.into_iter().map(|name| Import {
-        is_types_alone: is_types_alone(&name, types),
+        has_only_types: has_only_types(&name, types),
         name,
     });
     imports.collect()
 }
 
-fn is_types_alone(import: &str, types: TypesRef<'_>) -> bool {
+fn has_only_types(import: &str, types: TypesRef<'_>) -> bool {
     let Some(ComponentEntityType::Instance(instance)) =
         types.component_item_for_import(import).map(|item| item.ty)
     else {

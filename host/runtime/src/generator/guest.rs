@@ -66,7 +66,7 @@ impl GeneratorGuest {
             return Err(Refusal::CredentialTypeSetOnly);
         }
         if description.issuer_parameter.is_some() && !exports.takes_issuer() {
-            return Err(Refusal::IssuerNotTaken);
+            return Err(Refusal::IssuerNotAccepted);
         }
         let identity = &mut plugin.identity;
         identity.version.clone_from(&description.plugin_version);
@@ -301,7 +301,7 @@ impl GeneratorGuest {
     ) -> Result<Secret, PluginFailure> {
         SensitiveJson::parse(text)
             .ok()
-            .filter(|json| self.description.value_schema.is_kept_by(json.value()))
+            .filter(|json| self.description.value_schema.is_valid(json.value()))
             .map(|json| json.to_secret())
             .ok_or_else(|| self.plugin.malformed(function))
     }
@@ -338,7 +338,7 @@ impl GeneratorExports {
         let (component, version) = (&plugin.component, plugin.wit_version);
         let issued = Exported::<GenerateIssued>::find(component, version)?;
         let generate = match (Exported::<Generate>::find(component, version)?, issued) {
-            (Some(_), Some(_)) => return Err(Refusal::MakesTwice),
+            (Some(_), Some(_)) => return Err(Refusal::GeneratorsConflict),
             (Some(function), None) => GenerateFunction::Generator(function),
             (None, Some(function)) => GenerateFunction::IssuedGenerator(function),
             (None, None) => GenerateFunction::Generator(Exported::expect(component, version)?),

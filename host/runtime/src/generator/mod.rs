@@ -25,7 +25,7 @@ pub(crate) use guest::{DESCRIPTOR, GeneratorGuest, describe};
 use crate::{
     breaker::{Attempt, Breaker},
     call::GENERATE,
-    lane::{Flow, Lane, Lanes, NotRun},
+    lane::{Flow, Lane, Lanes},
 };
 
 /// The name of the host's own work in metrics.
@@ -85,38 +85,28 @@ impl WasmGenerator {
         attempt: Attempt,
         work: impl FnOnce(&GeneratorGuest) -> Result<T, PluginFailure> + Send + 'static,
     ) -> Result<T, PluginFailure> {
-        let function = attempt.function();
-        let outcome = self.run(lane, move |guest| {
+        self.run(lane, attempt.function(), move |guest| {
             attempt.make(&guest.plugin, || work(guest))
-        });
-        outcome
-            .await
-            .unwrap_or_else(|not_run| Err(self.guest.plugin.not_run(function, not_run)))
+        })
+        .await
     }
 
-    /// Runs the host's work in the short lane, such as the replacement for a function that the guest lacks.
-    async fn host<T: Send + 'static>(
-        &self,
-        function: &'static str,
-        work: impl FnOnce(&GeneratorGuest) -> Result<T, PluginFailure> + Send + 'static,
-    ) -> Result<T, PluginFailure> {
-        let outcome = self.run(&self.lanes.short, work).await;
-        outcome.unwrap_or_else(|not_run| Err(self.guest.plugin.not_run(function, not_run)))
-    }
-
+    /// Runs work on one of the lanes: a call of the guest, or the host's replacement for a function that the guest lacks.
     async fn run<T: Send + 'static>(
         &self,
         lane: &Lane,
-        work: impl FnOnce(&GeneratorGuest) -> T + Send + 'static,
-    ) -> Result<T, NotRun> {
+        function: &'static str,
+        work: impl FnOnce(&GeneratorGuest) -> Result<T, PluginFailure> + Send + 'static,
+    ) -> Result<T, PluginFailure> {
         let guest = Arc::clone(&self.guest);
         let work = move || work(&guest);
-        if self.is_bulk {
+        let outcome = if self.is_bulk {
             lane.run_bulk(work).await
         } else {
             let flow = self.actor.clone().map_or(Flow::Server, Flow::Actor);
             lane.run(flow, work).await
-        }
+        };
+        outcome.unwrap_or_else(|not_run| Err(self.guest.plugin.not_run(function, not_run)))
     }
 }
 
@@ -153,7 +143,7 @@ impl Generator for WasmGenerator {
     }
 
     async fn run_for_host(&self, work: HostWork) -> Result<(), PluginFailure> {
-        self.host(HOST_WORK, move |_| {
+        self.run(&self.lanes.short, HOST_WORK, move |_| {
             work();
             Ok(())
         })
@@ -183,8 +173,10 @@ impl Generator for WasmGenerator {
             })
             .await
         } else {
-            self.host(NORMALIZE, move |guest| guest.complete(given))
-                .await
+            self.run(&self.lanes.short, NORMALIZE, move |guest| {
+                guest.complete(given)
+            })
+            .await
         }
     }
 
@@ -212,8 +204,10 @@ impl Generator for WasmGenerator {
             })
             .await
         } else {
-            self.host(ACCEPT, move |guest| guest.accept_by_schema(&given))
-                .await
+            self.run(&self.lanes.short, ACCEPT, move |guest| {
+                guest.accept_by_schema(&given)
+            })
+            .await
         }
     }
 

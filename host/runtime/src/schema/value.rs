@@ -29,7 +29,7 @@ impl ValueSchema {
     }
 
     /// Whether a value is valid.
-    pub(crate) fn is_kept_by(&self, value: &Value) -> bool {
+    pub(crate) fn is_valid(&self, value: &Value) -> bool {
         self.checker.is_valid(value)
     }
 
@@ -352,6 +352,6 @@ mod tests {
         let schema = ValueSchema::parse(&schema.to_string()).unwrap();
         let violation = schema.violation(&json!({"key": "hunter2"})).unwrap();
         assert_eq!(violation.to_string(), r#"key: must be "k""#);
-        assert!(schema.is_kept_by(&json!({"key": "k"})));
+        assert!(schema.is_valid(&json!({"key": "k"})));
     }
 }
