@@ -231,7 +231,8 @@ mod tests {
         let root = step::workspace();
         let mut links = 0;
         let documents = documents().unwrap();
-        let is_linking = |path: &&String| path.ends_with(".md");
+        let is_linking =
+            |path: &&String| Path::new(path).extension().is_some_and(|end| end == "md");
         for document in documents.iter().filter(is_linking) {
             let text = fs::read_to_string(root.join(document)).unwrap();
             for target in text.split("](").skip(1) {
