@@ -126,8 +126,9 @@ fn documents() -> Vec<String> {
     .into();
     for folder in ["host/docs", "host/docs/operating", "host/docs/decisions"] {
         for file in fs::read_dir(workspace().join(folder)).unwrap() {
-            let name = file.unwrap().file_name().into_string().unwrap();
-            if name.ends_with(".md") {
+            let path = file.unwrap().path();
+            if path.extension().is_some_and(|extension| extension == "md") {
+                let name = path.file_name().unwrap().to_str().unwrap();
                 documents.push(format!("{folder}/{name}"));
             }
         }

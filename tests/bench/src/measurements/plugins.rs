@@ -17,7 +17,7 @@ use aws_lc_rs::rand;
 use chrono::{DateTime, Utc};
 use keywright_core::{credential::Parameters, ports::Generator};
 use keywright_harness::{server_program, workspace};
-use keywright_runtime::{Candidate, Limits, SystemRandom};
+use keywright_runtime::{Limits, PluginUnderTest, SystemRandom};
 use serde_json::{Map, Value};
 use wasmtime::{
     Config, Enabled, Engine, PoolingAllocationConfig, Store,
@@ -98,7 +98,7 @@ struct Measured {
 
 impl Measured {
     fn of(component: &Path) -> Outcome<Self> {
-        let candidate = Candidate::open(component.to_owned(), Map::new(), Limits::default())?;
+        let candidate = PluginUnderTest::open(component.to_owned(), Map::new(), Limits::default())?;
         let inspection = candidate.inspect()?;
         let generator = inspection
             .generator
