@@ -1,11 +1,5 @@
 //! Requests that must succeed, and their responses.
 
-#![expect(
-    clippy::indexing_slicing,
-    clippy::unwrap_used,
-    reason = "a test ends when what it starts from is not there"
-)]
-
 use keywright_harness::{Answer, Server};
 use serde_json::{Value, json};
 

@@ -1,10 +1,12 @@
 //! The built-in development identity provider, as used by clients.
 
-use keywright_harness::{Answer, Options, Server};
+use keywright_harness::{
+    Answer, Options, Server,
+    mint::{Mint, claims_of, present, seconds_since_epoch},
+};
 use reqwest::{Method, header};
 use serde_json::{Value, json};
 
-use super::mint::{Mint, claims_of, present, seconds_since_epoch};
 use crate::given;
 
 const USER_ID: &str = "3f0b6a3c-5f0e-4a9b-9d0e-6d1c4a1f2b10";

@@ -1,10 +1,7 @@
 //! Authorization: each endpoint for each caller, and no disclosure by refusals.
 
 mod cases;
-mod grants;
-mod listings;
+mod coverage;
 mod matrix;
-mod not_found;
 mod order;
-mod rows;
 mod world;

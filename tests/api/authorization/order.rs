@@ -4,7 +4,7 @@ use keywright_harness::{Options, Server};
 use reqwest::Method;
 use serde_json::json;
 
-use super::grants::permission;
+use super::matrix::permission;
 use crate::{
     certificates::Certificate,
     given::{generate_certificate, set_value},

@@ -1,11 +1,5 @@
 //! The initial state of a case.
 
-#![expect(
-    clippy::indexing_slicing,
-    clippy::unwrap_used,
-    reason = "a test ends when what it needs is not there"
-)]
-
 use std::{cell::Cell, collections::BTreeMap};
 
 use keywright_harness::Server;

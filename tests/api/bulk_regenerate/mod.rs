@@ -1,19 +1,9 @@
 //! Regenerating everything that a CA signed or a plugin generated: `POST /api/v1/bulk-regenerate`.
 
-#![expect(
-    clippy::indexing_slicing,
-    clippy::unwrap_used,
-    reason = "a test ends when what it needs is not there"
-)]
-
-mod atomicity;
-mod changes;
-mod dry_run;
+mod concurrency;
 mod generated_by;
-mod queue;
 mod requests;
-mod selection;
-mod signers;
+mod signed_by;
 
 use keywright_harness::{Answer, Options, Server, signal};
 use reqwest::Method;

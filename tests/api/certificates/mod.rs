@@ -1,23 +1,11 @@
 //! `/api/v1/certificates`.
 
-#![expect(
-    clippy::indexing_slicing,
-    clippy::unwrap_used,
-    reason = "a test ends when what it needs is not there"
-)]
-
-mod add_version;
-mod bodies;
+mod change_versions;
 mod concurrency;
-mod delete_version;
-mod find;
-mod ids;
-mod list;
+mod read;
 mod regenerate;
-mod regenerate_changes;
-mod signing_version;
-mod update_transitional_version;
-mod versions;
+mod requests;
+mod rotation;
 
 use keywright_harness::{Answer, Server};
 use reqwest::Method;

@@ -1,10 +1,5 @@
 //! `keywright check` with damage: each kind is caused directly in the database, found, and named.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test ends when what it needs is not there"
-)]
-
 use std::collections::BTreeSet;
 
 use keywright_harness::{Server, is_on_postgres};

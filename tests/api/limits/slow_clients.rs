@@ -19,9 +19,9 @@ use tokio::{
 };
 
 use super::{
+    HTTP1, HTTP2, OTHER, PATIENCE, drip_each_to_close,
     http2::{HEADERS, PREFACE, frame, hello},
-    patient,
-    raw::{HTTP1, HTTP2, OTHER, PATIENCE, drip_each_to_close, tcp, tls, until_answered},
+    patient, tcp, tls, until_answered,
 };
 use crate::given;
 

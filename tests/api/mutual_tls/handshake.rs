@@ -1,8 +1,8 @@
-//! Certificates that fail the handshake, and their alerts.
+//! Certificates that fail the handshake, their alerts, and their metrics.
 
 use std::fs;
 
-use keywright_harness::key_file;
+use keywright_harness::{Options, Program, Server, is_available, key_file};
 use rcgen::{
     BasicConstraints, CustomExtension,
     ExtendedKeyUsagePurpose::{Any, ClientAuth, ServerAuth},
@@ -13,10 +13,12 @@ use rcgen::{
 use rustls::{AlertDescription, Error, version::TLS13};
 
 use super::{
-    caller::{Caller, VERSIONS},
-    expect::{ACTOR, Meets, UNIT, assert_meets, server_knowing},
+    ACTOR, Caller, Meets, OTHER_UNIT, UNIT, VERSIONS, assert_meets,
     issued::{Authority, Contents, Holder},
+    server_knowing, server_knowing_with,
 };
+
+// Certificates that fail the handshake, and their alerts.
 
 const UNKNOWN_AUTHORITY: Meets = Meets::Alert(AlertDescription::UnknownCA);
 const CERTIFICATE_UNKNOWN: Meets = Meets::Alert(AlertDescription::CertificateUnknown);
@@ -361,4 +363,127 @@ async fn no_session_is_resumed_where_certificates_are_verified() {
             }
         }
     }
+}
+
+// The handshake with `openssl s_client`.
+
+#[tokio::test]
+async fn the_trusted_cas_are_named_to_clients() {
+    if !is_available("openssl") {
+        return;
+    }
+    let authorities = [Authority::root("clients"), Authority::root("other clients")];
+    let server = server_knowing(&authorities.each_ref()).await;
+    for version in OPENSSL_VERSIONS {
+        let reported = connect(&server, version, None);
+        let (_, names) = reported
+            .split_once("Acceptable client certificate CA names")
+            .unwrap();
+        let names: Vec<_> = names.lines().skip(1).take(2).collect();
+        assert_eq!(names, ["CN = clients", "CN = other clients"], "{reported}");
+    }
+    let server = Server::start().await;
+    for version in OPENSSL_VERSIONS {
+        let reported = connect(&server, version, None);
+        assert!(
+            reported.contains("No client certificate CA names sent"),
+            "{reported}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn an_expired_certificate_ends_the_handshake_with_alert_46() {
+    if !is_available("openssl") {
+        return;
+    }
+    let authority = Authority::root("clients");
+    let server = server_knowing(&[&authority]).await;
+    let contents = Contents::of_client(&[&[UNIT], &["space:s", OTHER_UNIT]]);
+    let expired = contents
+        .clone()
+        .with(|parameters| parameters.not_after = date_time_ymd(2021, 1, 1));
+    for version in OPENSSL_VERSIONS {
+        let reported = connect(&server, version, Some(&authority.issue(&contents)));
+        assert!(reported.contains("HTTP/1.1 200 OK"), "{reported}");
+        assert!(!reported.contains("alert"), "{reported}");
+        let reported = connect(&server, version, Some(&authority.issue(&expired)));
+        assert!(reported.contains("SSL alert number 46"), "{reported}");
+        assert!(!reported.contains("HTTP/1.1"), "{reported}");
+    }
+}
+
+const OPENSSL_VERSIONS: [&str; 2] = ["-tls1_2", "-tls1_3"];
+
+/// Requests the server's health, and returns the program's whole output.
+fn connect(server: &Server, version: &str, holder: Option<&Holder>) -> String {
+    let address = server.base_url().trim_start_matches("https://");
+    let mut arguments = vec!["s_client", "-connect", address, version, "-ign_eof"];
+    let file = |name| server.directory().join(name).display().to_string();
+    let (chain, key) = (file("client.pem"), file("client-key.pem"));
+    if let Some(holder) = holder {
+        fs::write(&chain, holder.chain_pem()).unwrap();
+        fs::write(&key, holder.key_pem()).unwrap();
+        arguments.extend(["-cert", &chain, "-key", &key]);
+    }
+    let request = "GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n";
+    let reported = Program::run("openssl", &arguments, request);
+    reported.output + &reported.errors
+}
+
+// Metrics of mutual TLS failures: in the handshake, and in responses.
+
+#[tokio::test]
+async fn each_client_certificate_failure_is_counted_separately() {
+    let authority = Authority::root("clients");
+    let server = server_knowing_with(&[&authority], Options::default().watched()).await;
+    let contents = || Contents::of_client(&[&[UNIT]]);
+    let expired = contents().with(|parameters| parameters.not_after = date_time_ymd(2021, 1, 1));
+    let early = contents().with(|parameters| parameters.not_before = date_time_ymd(2200, 1, 1));
+    let several = Contents::of_client(&[&[UNIT], &[OTHER_UNIT]]);
+    let handshakes = "keywright_tls_handshake_failures_total";
+    let requests = "keywright_authentication_failures_total";
+    for (name, reason, holder) in [
+        (
+            handshakes,
+            "client_certificate_issuer_unknown",
+            Authority::root("others").issue(&contents()),
+        ),
+        (
+            handshakes,
+            "client_certificate_expired",
+            authority.issue(&expired),
+        ),
+        (
+            handshakes,
+            "client_certificate_not_yet_valid",
+            authority.issue(&early),
+        ),
+        (
+            requests,
+            "no_identity",
+            authority.issue(&Contents::of_client(&[&["canary-unit"]])),
+        ),
+        (requests, "ambiguous", authority.issue(&several)),
+        (
+            requests,
+            "purpose",
+            authority.issue(&contents().purposes(&[ServerAuth])),
+        ),
+    ] {
+        for version in VERSIONS {
+            // Another test checks the client's result.
+            let _ = Caller::new(Some(&holder), version).get(&server, "/version", None);
+        }
+        let scrape = server
+            .scrape_until(|scrape| scrape.sum(name, &[("reason", reason)]) == Some(2.0))
+            .await;
+        assert!(!scrape.text().contains("canary-unit"));
+    }
+    let scrape = server.scrape().await;
+    assert_eq!(scrape.sum(handshakes, &[]), Some(6.0));
+    assert_eq!(
+        scrape.sum(requests, &[("mechanism", "client_certificate")]),
+        Some(6.0)
+    );
 }

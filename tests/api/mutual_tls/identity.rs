@@ -2,15 +2,18 @@
 
 use std::time::{Duration, SystemTime};
 
-use keywright_harness::Server;
+use keywright_harness::{Options, Server};
 use rcgen::ExtendedKeyUsagePurpose::{Any, ClientAuth, CodeSigning, ServerAuth};
 use reqwest::Method;
 
 use super::{
-    caller::{Caller, Connection, VERSIONS, another_client},
-    expect::{ACTOR, Meets, OTHER_UNIT, UNIT, assert_meets, logged_actor, server_knowing},
+    ACTOR, Caller, Connection, Meets, OTHER_UNIT, UNIT, VERSIONS, another_client, assert_meets,
     issued::{Authority, Contents},
+    logged_actor, server_knowing, server_knowing_with,
 };
+use crate::audit::events_of;
+
+// The identity of an accepted certificate, and its precedence relative to tokens.
 
 const NO_IDENTITY: Meets = Meets::Unauthenticated("no valid identity");
 const NOT_FOR_CLIENTS: Meets = Meets::Unauthenticated("not meant for client use");
@@ -368,4 +371,68 @@ fn connected_for_a_while(authority: &Authority, server: &Server) -> (Connection,
         }
     }
     unreachable!("no certificate lasts long enough");
+}
+
+// Audit events of callers with certificates.
+
+#[tokio::test]
+async fn a_certificate_holder_is_audited_by_organization_unit() {
+    let authority = Authority::root("clients");
+    let server = server_knowing(&[&authority]).await;
+    let holder = authority.issue(&Contents::of_client(&[&[UNIT]]));
+    for version in VERSIONS {
+        let caller = Caller::new(Some(&holder), version);
+        let answer = caller
+            .get(&server, "/api/v1/data?name=/a", None)
+            .unwrap()
+            .expect(404);
+        let events = events_of(&server, &answer);
+        assert_eq!(events.len(), 1);
+        assert_eq!(events[0]["actor"], ACTOR);
+        assert_eq!(events[0]["subject"], UNIT);
+        assert_eq!(events[0]["authentication"], "mutual_tls");
+    }
+}
+
+// A server with client certificates and without token verification.
+
+#[tokio::test]
+async fn without_a_provider_or_key_only_certificates_are_accepted() {
+    let authority = Authority::root("clients");
+    let server = server_knowing_with(&[&authority], Options::default().without_tokens()).await;
+    let holder = authority.issue(&Contents::of_client(&[&[UNIT]]));
+    assert_meets(&server, "a certificate", &holder, Meets::Actor(ACTOR));
+
+    let other = Server::start().await;
+    for token in [other.token(), "x"] {
+        let request = server.request(Method::GET, "/version").bearer_auth(token);
+        let answer = server.send(request).await.expect(401);
+        assert_eq!(answer.error(), "invalid_token");
+        let output = answer.json()["error_description"].to_string();
+        assert!(output.contains("client certificate"), "{output}");
+    }
+    let information = server.send(server.request(Method::GET, "/info")).await;
+    assert_eq!(information.expect(200).json()["auth-server"]["url"], "");
+}
+
+#[tokio::test]
+async fn certificates_are_accepted_while_the_provider_is_away() {
+    let authority = Authority::root("clients");
+    let away = Options::default().identity_provider("https://127.0.0.1:1/identity");
+    let server = server_knowing_with(&[&authority], away).await;
+    let holder = authority.issue(&Contents::of_client(&[&[UNIT]]));
+    assert_meets(&server, "a certificate", &holder, Meets::Actor(ACTOR));
+    let another = Server::start().await;
+    let request = server.request(Method::GET, "/version");
+    server
+        .send(request.bearer_auth(another.token()))
+        .await
+        .expect(503);
+}
+
+#[test]
+fn start_fails_without_any_authentication() {
+    let log = Server::refusal(&Options::default().without_tokens());
+    assert!(log.contains("no authentication is configured"), "{log}");
+    assert!(log.contains("server.tls.client_authorities"), "{log}");
 }

@@ -1,6 +1,6 @@
-//! Authorization to read and change permissions.
+//! Authorization to read and change permissions, and the order of checks.
 
-use keywright_harness::{Caller, Server};
+use keywright_harness::{Caller, Options, Server};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -9,6 +9,8 @@ use super::{
     query, send, stored,
 };
 use crate::given::set_value;
+
+// Authorization to read and change permissions.
 
 /// A granted path, a requested path, and whether the first covers the second.
 const COVERED: [(&str, &str, bool); 16] = [
@@ -224,4 +226,224 @@ fn changes_of(caller: &Caller, path: &str, id: &str) -> Vec<(Method, String, Val
         ),
         (Method::DELETE, by_name, Value::Null),
     ]
+}
+
+// The order of checks: syntax, authorization, then rules.
+
+#[tokio::test]
+async fn a_malformed_request_is_400_without_any_permission() {
+    let server = Server::start().await;
+    let id = server.grant("/a", "other", &["read"]).await;
+    let stranger = server.as_client("stranger").await;
+    let all = PERMISSIONS.to_owned();
+    let by_credential = BY_CREDENTIAL.to_owned();
+    let path_mismatch =
+        json!({"credential_name": "/a", "permissions": [permission("/b", "x", &["read"])]});
+    for (method, path, body, status) in [
+        (Method::GET, all.clone(), Value::Null, 400),
+        (Method::POST, all.clone(), json!({}), 422),
+        (
+            Method::POST,
+            all.clone(),
+            permission("/a*", "x", &["read"]),
+            400,
+        ),
+        (
+            Method::POST,
+            all.clone(),
+            permission("/a", "x", &["execute"]),
+            422,
+        ),
+        (
+            Method::POST,
+            all,
+            json!({"unknown": 1, "operations": ["read"]}),
+            422,
+        ),
+        (
+            Method::PUT,
+            address(&id),
+            permission("/a", "", &["read"]),
+            400,
+        ),
+        (
+            Method::PUT,
+            address(&id),
+            permission("/a", "other", &["execute"]),
+            422,
+        ),
+        (Method::PATCH, address(&id), json!({}), 422),
+        (
+            Method::PATCH,
+            address(&id),
+            json!({"operations": ["execute"]}),
+            422,
+        ),
+        (Method::GET, by_credential.clone(), Value::Null, 400),
+        (Method::DELETE, by_credential.clone(), Value::Null, 400),
+        (Method::POST, by_credential.clone(), path_mismatch, 400),
+        (
+            Method::POST,
+            by_credential,
+            on_credential("/a", "x", &["execute"]),
+            422,
+        ),
+        (Method::GET, address("explain"), Value::Null, 400),
+    ] {
+        let answer = send(&stranger, &method, &path, &body).await;
+        assert_eq!(answer.status, status, "{method} {path} {body}: {answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn without_write_acl_a_path_discloses_no_permissions() {
+    let server = Server::start().await;
+    let stranger = server.as_client("stranger").await;
+    let own = server.grant("/a", stranger.actor(), &["read"]).await;
+    for (method, path, body) in [
+        // The caller's own permission, an existing one, and one that differs from the stored one.
+        (
+            Method::POST,
+            PERMISSIONS.to_owned(),
+            permission("/a", stranger.actor(), &["read"]),
+        ),
+        (
+            Method::PUT,
+            address(&own),
+            permission("/a", stranger.actor(), &["read"]),
+        ),
+        (
+            Method::PUT,
+            address(&own),
+            permission("/b", "other", &["read"]),
+        ),
+        (
+            Method::PATCH,
+            address(&own),
+            json!({"operations": ["read"]}),
+        ),
+        (Method::DELETE, address(&own), Value::Null),
+        (
+            Method::POST,
+            BY_CREDENTIAL.to_owned(),
+            on_credential("/a", stranger.actor(), &["read"]),
+        ),
+    ] {
+        let answer = send(&stranger, &method, &path, &body).await;
+        assert_eq!(answer.status, 404, "{method} {path} {body}: {answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_own_permission_is_refused_before_an_existing_one() {
+    let server = Server::start().await;
+    let writer = client_with(&server, "/*", &["write_acl"]).await;
+    for (path, body) in [
+        (PERMISSIONS, permission("/*", writer.actor(), &["read"])),
+        (
+            BY_CREDENTIAL,
+            on_credential("/*", writer.actor(), &["write_acl"]),
+        ),
+    ] {
+        writer.post(path, body).await.expect(400);
+    }
+    server.grant("/a", "other", &["read"]).await;
+    for (path, body) in [
+        (PERMISSIONS, permission("/a", "other", &["read"])),
+        (BY_CREDENTIAL, on_credential("/a", "other", &["read"])),
+    ] {
+        writer.post(path, body).await.expect(409);
+    }
+}
+
+// Permissions are stored even if they are not enforced.
+
+#[tokio::test]
+async fn every_caller_may_change_permissions_even_its_own() {
+    let server = Server::start_with(&Options::default().without_enforcement()).await;
+    set_value(&server, "/a", "x").await;
+    let caller = server.as_client("stranger").await;
+    for actor in ["other", caller.actor()] {
+        let added = caller.post(PERMISSIONS, permission("/a", actor, &["read"]));
+        let added = added.await.expect(201).json();
+        let one = address(added["uuid"].as_str().unwrap());
+        let whole = permission("/a", actor, &["write"]);
+        let by_name = format!("{BY_CREDENTIAL}?credential_name=/a");
+        for (method, path, body, status) in [
+            (Method::GET, one.clone(), Value::Null, 200),
+            (Method::GET, query("/a", actor), Value::Null, 200),
+            (Method::PUT, one.clone(), whole, 200),
+            (Method::PATCH, one.clone(), json!({"operations": ALL}), 200),
+            (Method::DELETE, one, Value::Null, 200),
+            (
+                Method::POST,
+                BY_CREDENTIAL.to_owned(),
+                on_credential("/a", actor, &["read"]),
+                201,
+            ),
+            (Method::GET, by_name.clone(), Value::Null, 200),
+            (
+                Method::DELETE,
+                format!("{by_name}&actor={actor}"),
+                Value::Null,
+                204,
+            ),
+        ] {
+            let answer = send(&caller, &method, &path, &body).await;
+            assert_eq!(answer.status, status, "{actor} {method} {path}: {answer:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn absent_is_not_found_and_existing_is_not_added() {
+    let server = Server::start_with(&Options::default().without_enforcement()).await;
+    let caller = server.as_client("stranger").await;
+    let whole = permission("/a", "other", &["read"]);
+    let by_name = format!("{BY_CREDENTIAL}?credential_name=/a");
+    for (method, path, body) in [
+        (Method::GET, address(UNKNOWN_ID), Value::Null),
+        (Method::GET, query("/a", "other"), Value::Null),
+        (Method::PUT, address(UNKNOWN_ID), whole.clone()),
+        (
+            Method::PATCH,
+            address(UNKNOWN_ID),
+            json!({"operations": ["read"]}),
+        ),
+        (Method::DELETE, address(UNKNOWN_ID), Value::Null),
+        (Method::GET, by_name.clone(), Value::Null),
+        (
+            Method::DELETE,
+            format!("{by_name}&actor=other"),
+            Value::Null,
+        ),
+    ] {
+        let answer = send(&caller, &method, &path, &body).await;
+        assert_eq!(answer.status, 404, "{method} {path}: {answer:?}");
+    }
+    caller.post(PERMISSIONS, whole.clone()).await.expect(201);
+    caller.post(PERMISSIONS, whole).await.expect(409);
+    let body = on_credential("/a", "other", &["read"]);
+    caller.post(BY_CREDENTIAL, body).await.expect(409);
+}
+
+#[tokio::test]
+async fn an_explanation_has_enforced_false_and_the_missing_grant() {
+    let server = Server::start_with(&Options::default().without_enforcement()).await;
+    let caller = server.as_client("stranger").await;
+    let explained = explain(&caller).await;
+    assert_eq!(explained["enforced"], false);
+    assert_eq!(explained["allowed"], true);
+    assert_eq!(explained["allowed_by"], Value::Null);
+    let needed = permission("/a", "other", &["read"]);
+    assert_eq!(explained["missing"]["permission"], needed);
+    server.grant("/*", "other", &["read"]).await;
+    let explained = explain(&caller).await;
+    assert_eq!(explained["allowed_by"]["path"], "/*");
+    assert_eq!(explained["missing"], Value::Null);
+}
+
+async fn explain(caller: &Caller) -> Value {
+    let asked = "/api/v2/permissions/explain?path=/a&actor=other&operation=read";
+    caller.get(asked).await.expect(200).json()
 }

@@ -1,7 +1,11 @@
-//! The request, independent of the type.
+//! The request, passwords, users and keys.
 
 use keywright_harness::Server;
 use serde_json::{Value, json};
+
+use crate::keys::public_key_bits;
+
+// The request, independent of the type.
 
 #[tokio::test]
 async fn a_version_is_added_with_a_new_value() {
@@ -141,4 +145,191 @@ async fn metadata_over_7000_characters_is_413() {
         .await
         .expect(413)
         .error();
+}
+
+// Passwords and users.
+
+#[tokio::test]
+async fn a_password_keeps_its_length_and_its_character_sets() {
+    let server = Server::start().await;
+    let parameters = json!({
+        "length": 42, "exclude_upper": true, "exclude_number": true, "include_special": true,
+    });
+    server
+        .generate("/a", "password", parameters)
+        .await
+        .expect(200);
+    for _ in 0..3 {
+        let password = server.regenerate("/a").await.expect(200).json()["value"].clone();
+        let password = password.as_str().unwrap();
+        assert_eq!(password.len(), 42);
+        assert!(password.contains(|character: char| character.is_ascii_punctuation()));
+        assert!(password.contains(|character: char| character.is_ascii_lowercase()));
+        let excluded = |character: char| character.is_ascii_uppercase() || character.is_numeric();
+        assert!(!password.contains(excluded), "{password}");
+    }
+}
+
+#[tokio::test]
+async fn a_user_keeps_its_name_and_gets_a_new_password_and_hash() {
+    let server = Server::start().await;
+    for (name, parameters) in [
+        ("/named", json!({"username": "ada", "length": 12})),
+        ("/unnamed", json!({"length": 12})),
+    ] {
+        let made = server
+            .generate(name, "user", parameters)
+            .await
+            .expect(200)
+            .json();
+        let mut previous = made["value"].clone();
+        for _ in 0..2 {
+            let user = server.regenerate(name).await.expect(200).json()["value"].clone();
+            assert_eq!(user["username"], made["value"]["username"]);
+            assert_eq!(user["password"].as_str().unwrap().len(), 12);
+            for member in ["password", "password_hash"] {
+                assert_ne!(user[member], previous[member], "{member}");
+            }
+            assert_ne!(salt(&user), salt(&previous));
+            previous = user;
+        }
+    }
+}
+
+/// The salt in the hash of a user's password.
+fn salt(user: &Value) -> &str {
+    let hash = user["password_hash"].as_str().unwrap();
+    hash.split('$').nth(2).unwrap()
+}
+
+#[tokio::test]
+async fn set_values_cannot_be_regenerated() {
+    let server = Server::start().await;
+    server
+        .set("/password", "password", json!("p"))
+        .await
+        .expect(200);
+    server
+        .set("/user", "user", json!({"username": "ada", "password": "p"}))
+        .await
+        .expect(200);
+    for name in ["/password", "/user"] {
+        server.regenerate(name).await.expect(400).error();
+        assert_eq!(server.versions(name).await.len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn only_the_newest_version_decides() {
+    let server = Server::start().await;
+    server
+        .generate("/a", "password", json!({"length": 12}))
+        .await
+        .expect(200);
+    server.set("/a", "password", json!("p")).await.expect(200);
+    server.regenerate("/a").await.expect(400).error();
+    server
+        .generate("/a", "password", json!({"length": 13}))
+        .await
+        .expect(200);
+    let regenerated = server.regenerate("/a").await.expect(200).json();
+    assert_eq!(regenerated["value"].as_str().unwrap().len(), 13);
+}
+
+// RSA and SSH keys.
+
+async fn regenerated(server: &Server, name: &str) -> Value {
+    server.regenerate(name).await.expect(200).json()["value"].clone()
+}
+
+/// The length of the base64 part of an SSH public key, which grows with the key.
+fn blob_length(key: &Value) -> usize {
+    key["public_key"]
+        .as_str()
+        .unwrap()
+        .split(' ')
+        .nth(1)
+        .unwrap()
+        .len()
+}
+
+#[tokio::test]
+async fn generated_and_set_keys_keep_their_length() {
+    let server = Server::start().await;
+    for key_length in [2048, 3072] {
+        let name = format!("/{key_length}");
+        let parameters = json!({"key_length": key_length});
+        let made = server
+            .generate(&name, "rsa", parameters)
+            .await
+            .expect(200)
+            .json();
+        let key = regenerated(&server, &name).await;
+        assert_eq!(
+            public_key_bits(key["public_key"].as_str().unwrap()),
+            key_length
+        );
+
+        let name = format!("/set/{key_length}");
+        server
+            .set(&name, "rsa", made["value"].clone())
+            .await
+            .expect(200);
+        let key = regenerated(&server, &name).await;
+        assert_eq!(
+            public_key_bits(key["public_key"].as_str().unwrap()),
+            key_length
+        );
+    }
+}
+
+#[tokio::test]
+async fn an_ssh_key_keeps_its_length_and_its_comment() {
+    let server = Server::start().await;
+    for (name, parameters, comment) in [
+        (
+            "/a",
+            json!({"key_length": 3072, "ssh_comment": "ada on host"}),
+            Some("ada on host"),
+        ),
+        ("/b", json!({"key_length": 2048}), None),
+    ] {
+        let made = server
+            .generate(name, "ssh", parameters)
+            .await
+            .expect(200)
+            .json();
+        let set_name = format!("/set{name}");
+        server
+            .set(&set_name, "ssh", made["value"].clone())
+            .await
+            .expect(200);
+        for name in [name, &set_name] {
+            let key = regenerated(&server, name).await;
+            assert_eq!(blob_length(&key), blob_length(&made["value"]));
+            let line = key["public_key"].as_str().unwrap();
+            assert_eq!(line.splitn(3, ' ').nth(2), comment);
+            assert!(key["public_key_fingerprint"].is_string());
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_unreadable_key_is_regenerated_with_defaults() {
+    let server = Server::start().await;
+    for (credential_type, value) in [
+        ("rsa", json!({"private_key": "private"})),
+        ("rsa", json!({"public_key": "no key"})),
+        ("ssh", json!({"private_key": "private"})),
+        ("ssh", json!({"public_key": "no key"})),
+    ] {
+        let name = format!("/{credential_type}");
+        server.set(&name, credential_type, value).await.expect(200);
+        let key = regenerated(&server, &name).await;
+        if credential_type == "rsa" {
+            assert_eq!(public_key_bits(key["public_key"].as_str().unwrap()), 2048);
+        } else {
+            assert_eq!(blob_length(&key), 372);
+        }
+    }
 }

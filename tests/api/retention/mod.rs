@@ -1,19 +1,7 @@
 //! Retention: automatic deletion of versions.
 
-#![expect(
-    clippy::indexing_slicing,
-    clippy::unwrap_used,
-    reason = "a test ends when what it needs is not there"
-)]
-
-mod audited;
-mod configuration;
-mod limits;
-mod needed;
-mod paths;
-mod read_only;
-mod several_servers;
-mod writers;
+mod policies;
+mod runs;
 
 use std::time::Duration;
 

@@ -1,10 +1,5 @@
 //! Rows 10, 17 and 21: responses.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test ends when what it needs is not there"
-)]
-
 use std::fs;
 
 use keywright_harness::{

@@ -1,11 +1,5 @@
 //! Rows 3 to 5: scalars in other forms than the declared ones.
 
-#![expect(
-    clippy::indexing_slicing,
-    clippy::unwrap_used,
-    reason = "a test ends when what it needs is not there"
-)]
-
 use keywright_harness::{Answer, Options, Server, component};
 use reqwest::Method;
 use serde_json::{Value, json};
