@@ -4,7 +4,7 @@ use keywright_harness::{Answer, Server};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::{given, made_elsewhere::another_private_key};
+use crate::{external_certificates::another_private_key, given};
 
 // The syntax of names in request bodies.
 

@@ -5,7 +5,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{events_of, touched};
-use crate::{given, made_elsewhere};
+use crate::{external_certificates, given};
 
 // The action and the resources of each request's events.
 
@@ -207,7 +207,7 @@ async fn each_request_about_certificates_has_its_action() {
     let id = certificate_id(&server, "/leaf").await;
     let all = || "/api/v1/certificates".to_owned();
     let at = |below: &str| format!("/api/v1/certificates/{id}/{below}");
-    let brought = made_elsewhere::authority("brought");
+    let brought = external_certificates::authority("brought");
     let brought = json!({"value": {"certificate": brought.certificate}});
     let one = at(&format!("versions/{}", given::id(&old)));
     let cases: Vec<Case<'_>> = vec![

@@ -12,7 +12,7 @@ use reqwest::{Method, header};
 use serde_json::{Value, json};
 
 use super::{Signer, StubProvider};
-use crate::made_elsewhere;
+use crate::external_certificates;
 
 // A server that trusts a remote identity provider over HTTPS.
 
@@ -139,7 +139,7 @@ async fn an_untrusted_provider_receives_no_request() {
     let other_authority = provider.directory().join("other-ca.pem");
     fs::write(
         &other_authority,
-        made_elsewhere::authority("another").certificate,
+        external_certificates::authority("another").certificate,
     )
     .unwrap();
     let url = format!("{}/identity", provider.base_url());

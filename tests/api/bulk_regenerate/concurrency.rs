@@ -4,14 +4,14 @@ use keywright_harness::{Options, Server};
 use serde_json::json;
 
 use super::{Held, SLOW_KEY, authority, begin, endless_leaves, leaf, leaves, names, patient};
-use crate::{certificates::assert_signed_by, given, made_elsewhere};
+use crate::{certificates::assert_signed_by, external_certificates, given};
 
 // Atomicity.
 
 #[tokio::test]
 async fn a_kill_during_bulk_regeneration_changes_nothing() {
     let server = Server::start_with(&patient()).await;
-    let root = made_elsewhere::authority("root");
+    let root = external_certificates::authority("root");
     let value = json!({"certificate": root.certificate, "private_key": root.private_key});
     given::set(&server, "/root", "certificate", value).await;
     let mut expected = Vec::new();
@@ -51,7 +51,7 @@ async fn a_failing_certificate_is_named_and_nothing_is_written() {
     for name in ["/a", "/stuck", "/z"] {
         leaf(&server, name, "/middle").await;
     }
-    let elsewhere = made_elsewhere::authority("elsewhere");
+    let elsewhere = external_certificates::authority("elsewhere");
     let stuck = elsewhere.sign_leaf("stuck");
     let value = json!({"certificate": stuck.certificate, "ca": elsewhere.certificate});
     given::set(&server, "/stuck", "certificate", value).await;
@@ -67,7 +67,7 @@ async fn certificates_whose_ca_cannot_sign_are_named() {
     let server = Server::start().await;
     authority(&server, "/root", None).await;
     leaf(&server, "/leaf", "/root").await;
-    let without_key = json!({"certificate": made_elsewhere::authority("root").certificate});
+    let without_key = json!({"certificate": external_certificates::authority("root").certificate});
     given::set(&server, "/root", "certificate", without_key).await;
     let answer = server.bulk_regenerate("/root").await;
     let error = answer.expect(400).error();
@@ -89,7 +89,7 @@ const LEAVES: usize = 8;
 async fn a_certificate_set_meanwhile_is_regenerated_from_that_value() {
     let server = Server::start_with(&patient()).await;
     let other = server.start_another().await;
-    let root = made_elsewhere::authority("root");
+    let root = external_certificates::authority("root");
     let value = json!({"certificate": root.certificate, "private_key": root.private_key});
     given::set(&server, "/root", "certificate", value).await;
     leaf(&server, "/changed", "/root").await;
@@ -117,7 +117,7 @@ async fn a_ca_set_meanwhile_signs_all_certificates() {
     authority(&server, "/middle", Some("/root")).await;
     leaves(&server, "/middle", given::QUICK_KEY, 2).await;
     let others = leaves(&server, "/root", SLOW_KEY, LEAVES).await;
-    let root = made_elsewhere::authority("root");
+    let root = external_certificates::authority("root");
     let value = json!({"certificate": root.certificate, "private_key": root.private_key});
     let held = Held::begin(&server, "/root", 3 + LEAVES).await;
     let before = given::versions(&other, "/middle").await.len();
@@ -193,7 +193,7 @@ async fn other_requests_succeed_meanwhile() {
         .environment("KEYWRIGHT_PLUGINS__QUEUE_LENGTH", "2")
         .environment("KEYWRIGHT_PLUGINS__THREADS_PER_LANE", "2");
     let server = Server::start_with(&options).await;
-    let root = made_elsewhere::authority("root");
+    let root = external_certificates::authority("root");
     let value = json!({"certificate": root.certificate, "private_key": root.private_key});
     given::set(&server, "/root", "certificate", value).await;
     endless_leaves(&server, "/root", &root).await;

@@ -10,7 +10,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-use crate::{given, made_elsewhere::MadeElsewhere};
+use crate::{external_certificates::ExternalCertificate, given};
 
 const BULK_REGENERATE: &str = "/api/v1/bulk-regenerate";
 
@@ -62,7 +62,7 @@ fn names(answer: &Answer) -> Vec<String> {
 }
 
 /// Sets so many leaves of an imported CA that regenerating them takes minutes, and returns their names.
-async fn endless_leaves(server: &Server, ca: &str, made: &MadeElsewhere) -> Vec<String> {
+async fn endless_leaves(server: &Server, ca: &str, made: &ExternalCertificate) -> Vec<String> {
     let leaf = made.sign_leaf("leaf");
     let value = json!({"certificate": leaf.certificate, "ca_name": ca});
     let names: Vec<String> = (0..ENDLESS_LEAVES)

@@ -6,9 +6,8 @@ use serde_json::{Value, json};
 use super::{authority, leaf, names};
 use crate::{
     certificates::{Certificate, assert_signed_by},
-    given,
+    external_certificates, given,
     keys::{certificate_days, with_certificate},
-    made_elsewhere,
 };
 
 // The selection of certificates and the contents of their new versions.
@@ -110,7 +109,7 @@ async fn new_versions_keep_parameters_and_drop_metadata() {
 #[tokio::test]
 async fn a_set_certificate_is_regenerated_from_its_own_contents() {
     let server = Server::start().await;
-    let root = made_elsewhere::authority("root");
+    let root = external_certificates::authority("root");
     let leaf = root.sign_leaf("leaf of another tool");
     for (name, value) in [
         (
@@ -271,7 +270,7 @@ async fn a_ca_set_under_its_own_name_is_signed_by_its_active_version() {
     let server = Server::start().await;
     authority(&server, "/root", None).await;
     authority(&server, "/a", Some("/root")).await;
-    let old = made_elsewhere::authority("a");
+    let old = external_certificates::authority("a");
     let new = old.sign_authority("a");
     for (made, ca_name) in [(&old, ""), (&new, "/a")] {
         let value = json!({

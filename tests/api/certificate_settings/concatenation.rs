@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use super::{CONCATENATED, both, ca, certificate, options, server};
 use crate::{
     certificates::Certificate,
+    external_certificates,
     given::{self, generate_certificate},
-    made_elsewhere,
 };
 
 // Both certificates of a CA in `ca` during its rotation.
@@ -120,7 +120,7 @@ async fn bulk_regenerated_leaves_trust_transitional_and_new_ca() {
 #[tokio::test]
 async fn responses_to_set_add_move_and_delete_contain_the_signer() {
     let server = server(CONCATENATED).await;
-    let root = made_elsewhere::authority("root");
+    let root = external_certificates::authority("root");
     let leaf = root.sign_leaf("leaf");
     let value = json!({"certificate": root.certificate, "private_key": root.private_key});
     let authority = Certificate::set(&server, "/root", value).await;
@@ -242,7 +242,7 @@ async fn each_rotation_step_returns_the_cas_to_trust() {
 async fn adding_a_transitional_version_adds_one_to_each_child() {
     let server = server(CONCATENATED).await;
     let (root, old) = root_and_leaf(&server).await;
-    let other = made_elsewhere::authority("root");
+    let other = external_certificates::authority("root");
     let value = json!({"certificate": other.certificate, "private_key": other.private_key});
     let body = json!({"value": value, "transitional": true});
     let added = root.add_version(body).await.expect(200).json();
@@ -336,7 +336,7 @@ async fn a_second_transitional_version_is_400_and_changes_no_child() {
     let server = server(CONCATENATED).await;
     let (root, _) = root_and_leaf(&server).await;
     make_transitional(&root).await;
-    let other = made_elsewhere::authority("root");
+    let other = external_certificates::authority("root");
     let body = json!({"value": {"certificate": other.certificate}, "transitional": true});
     root.add_version(body).await.expect(400).error();
     let leaf = given::newest(&server, "/leaf").await["id"].clone();

@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 
 use crate::{
     certificates::Certificate,
+    external_certificates,
     given::{self, generate_certificate},
     keys::{certificate_days, with_certificate},
-    made_elsewhere,
 };
 
 /// A server with these lines in the section `certificates`.
@@ -259,7 +259,7 @@ async fn regenerating_a_set_ca_adds_the_defaults() {
     let generated = generate_certificate(&off, "/generated", root).await;
     assert_eq!(usage(&generated), "");
     given::set(&off, "/set", "certificate", generated["value"].clone()).await;
-    let elsewhere = made_elsewhere::authority("elsewhere");
+    let elsewhere = external_certificates::authority("elsewhere");
     let value = json!({"certificate": elsewhere.certificate});
     given::set(&off, "/elsewhere", "certificate", value).await;
     let server = Server::start_in(off.stop().await, &options(ON)).await;

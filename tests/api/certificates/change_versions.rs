@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use super::{Certificate, array, ids, summary, transitional};
 use crate::{
+    external_certificates::{another_private_key, authority, self_signed_leaf},
     given,
-    made_elsewhere::{another_private_key, authority, self_signed_leaf},
 };
 
 // `POST /api/v1/certificates/{certificate_id}/versions`.

@@ -4,7 +4,7 @@ use keywright_harness::Server;
 use serde_json::{Value, json};
 
 use super::{CERTIFICATES, Certificate, ids, summary};
-use crate::{given, made_elsewhere::authority};
+use crate::{external_certificates::authority, given};
 
 // `GET /api/v1/certificates`.
 

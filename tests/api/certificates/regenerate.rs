@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 
 use super::{Certificate, assert_signed_by, ids, transitional};
 use crate::{
+    external_certificates::{authority, authority_for_days},
     given,
     keys::{certificate_days, certificate_key_bits},
-    made_elsewhere::{authority, authority_for_days},
 };
 
 // `POST /api/v1/certificates/{certificate_id}/regenerate`: the body, the flag, and the regenerated version.

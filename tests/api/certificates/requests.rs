@@ -5,7 +5,7 @@ use reqwest::{Method, header};
 use serde_json::{Value, json};
 
 use super::{CERTIFICATES, Certificate, array, ids, requests, transitional};
-use crate::{given, made_elsewhere::authority};
+use crate::{external_certificates::authority, given};
 
 // Request bodies and response types below a certificate's path.
 

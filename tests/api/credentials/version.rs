@@ -6,13 +6,13 @@ use keywright_harness::Server;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::{given, made_elsewhere};
+use crate::{external_certificates, given};
 
 #[tokio::test]
 async fn every_version_begins_with_the_same_fields_in_order() {
     let server = Server::start().await;
     let certificate = json!({"common_name": "c", "self_sign": true});
-    let authority = made_elsewhere::authority("root").certificate;
+    let authority = external_certificates::authority("root").certificate;
     let mut versions = vec![
         given::set_value(&server, "/value", "v").await,
         given::set(&server, "/json", "json", json!({"k": 1})).await,
@@ -95,7 +95,7 @@ async fn each_type_has_its_own_fields_of_the_value() {
 #[tokio::test]
 async fn fields_that_were_not_set_are_null() {
     let server = Server::start().await;
-    let authority = made_elsewhere::authority("root").certificate;
+    let authority = external_certificates::authority("root").certificate;
     for (credential_type, value, null) in [
         ("user", json!({"password": "p"}), &["username"][..]),
         ("rsa", json!({"private_key": "k"}), &["public_key"]),
@@ -270,7 +270,7 @@ async fn certificate_facts_are_next_to_the_value() {
         let expected = (!made_only.contains(&member.as_str())).then_some(value);
         assert_eq!(read.get(member), expected, "{member}");
     }
-    let leaf = made_elsewhere::self_signed_leaf("leaf").certificate;
+    let leaf = external_certificates::self_signed_leaf("leaf").certificate;
     let set = given::set(&server, "/s", "certificate", json!({"certificate": leaf})).await;
     for (member, expected) in [
         ("transitional", json!(false)),

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::converge::{Outcome, converge, converge_from, with};
 use crate::{
     certificates::Certificate,
-    made_elsewhere::{DURATION_DAYS, authority, self_signed_leaf},
+    external_certificates::{DURATION_DAYS, authority, self_signed_leaf},
 };
 
 // Certificates: comparison of parameters.

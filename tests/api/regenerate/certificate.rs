@@ -5,11 +5,11 @@ use serde_json::{Value, json};
 
 use crate::{
     certificates::{Certificate, assert_signed_by},
+    external_certificates::{
+        DURATION_DAYS, ExternalCertificate, authority, authority_for_hours, self_signed_leaf,
+    },
     given::generate_certificate,
     keys::{certificate_days, certificate_key_bits, with_certificate},
-    made_elsewhere::{
-        DURATION_DAYS, MadeElsewhere, authority, authority_for_hours, self_signed_leaf,
-    },
 };
 
 // Generated certificates.
@@ -148,7 +148,7 @@ async fn set(server: &Server, name: &str, value: Value) {
 }
 
 #[track_caller]
-fn assert_made_like(version: &Value, original: &MadeElsewhere) {
+fn assert_made_like(version: &Value, original: &ExternalCertificate) {
     assert_eq!(version["generated"], true);
     assert_eq!(version["transitional"], false);
     assert_eq!(version["duration_used"], DURATION_DAYS);

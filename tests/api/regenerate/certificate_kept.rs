@@ -10,8 +10,8 @@ use x509_parser::certificate::X509Certificate;
 
 use crate::{
     certificates::Certificate,
+    external_certificates::{authority, authority_with},
     keys::with_certificate,
-    made_elsewhere::{authority, authority_with},
 };
 
 // Set certificates with contents beyond the parameters, which are preserved.

@@ -314,7 +314,7 @@ async fn metadata_over_7000_characters_is_400() {
 #[tokio::test]
 async fn a_certificate_has_metadata_too() {
     let server = Server::start().await;
-    let certificate = crate::made_elsewhere::authority("root").certificate;
+    let certificate = crate::external_certificates::authority("root").certificate;
     let metadata = json!({"owner": "ops"});
     let body = json!({
         "name": "/a", "type": "certificate", "value": {"certificate": certificate},

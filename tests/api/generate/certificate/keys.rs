@@ -7,9 +7,9 @@ use x509_parser::extensions::ParsedExtension;
 
 use crate::{
     certificates::assert_signed_by,
+    external_certificates::{authority, authority_changed, authority_with, self_signed_leaf},
     given::generate_certificate,
     keys::{assert_is_pem, with_certificate},
-    made_elsewhere::{authority, authority_changed, authority_with, self_signed_leaf},
 };
 
 // The CA that signs.

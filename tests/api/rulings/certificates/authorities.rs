@@ -4,7 +4,7 @@ use keywright_harness::{Answer, Caller, Options, Server};
 use serde_json::{Value, json};
 
 use super::Openssl;
-use crate::{given, made_elsewhere};
+use crate::{external_certificates, given};
 
 // Row 6: the CA that a generate names for an existing leaf.
 
@@ -202,11 +202,11 @@ async fn row_09_converge_ignores_case_and_outer_blanks_of_the_subject() {
 #[tokio::test]
 async fn row_09_converge_folds_the_subject_of_a_set_certificate_too() {
     let server = Server::start().await;
-    let made = made_elsewhere::self_signed_leaf("Web.Example");
+    let made = external_certificates::self_signed_leaf("Web.Example");
     let value = json!({"certificate": made.certificate, "private_key": made.private_key});
     let set = given::set(&server, "/a", "certificate", value).await;
     let parameters = json!({
-        "common_name": " web.EXAMPLE ", "self_sign": true, "duration": made_elsewhere::DURATION_DAYS,
+        "common_name": " web.EXAMPLE ", "self_sign": true, "duration": external_certificates::DURATION_DAYS,
     });
     let kept = given::generate(&server, "/a", "certificate", parameters.clone()).await;
     assert_eq!(kept["id"], set["id"]);

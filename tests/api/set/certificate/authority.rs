@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::{
     certificates::Certificate,
-    made_elsewhere::{authority, authority_for_days, authority_with, self_signed_leaf},
+    external_certificates::{authority, authority_for_days, authority_with, self_signed_leaf},
 };
 
 async fn refused(server: &Server, value: Value) -> String {

@@ -6,8 +6,10 @@ use rcgen::{PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384, PKCS_ECDSA_P521_SHA5
 use serde_json::{Value, json};
 
 use crate::{
+    external_certificates::{
+        another_private_key, authority, self_signed_leaf, self_signed_leaf_with,
+    },
     keys::with_certificate,
-    made_elsewhere::{another_private_key, authority, self_signed_leaf, self_signed_leaf_with},
 };
 
 /// An X.509 certificate of version 1.

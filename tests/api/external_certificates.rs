@@ -8,7 +8,7 @@ use rcgen::{
 };
 
 /// A certificate and its private key.
-pub(crate) struct MadeElsewhere {
+pub(crate) struct ExternalCertificate {
     parameters: CertificateParams,
     key: KeyPair,
     /// The certificate, PEM.
@@ -21,17 +21,17 @@ pub(crate) struct MadeElsewhere {
 pub(crate) const DURATION_DAYS: u64 = 400;
 
 /// A self-signed CA.
-pub(crate) fn authority(common_name: &str) -> MadeElsewhere {
+pub(crate) fn authority(common_name: &str) -> ExternalCertificate {
     self_signed(as_authority(parameters(common_name)), rsa_key())
 }
 
 /// A self-signed CA that is valid for this many days.
-pub(crate) fn authority_for_days(common_name: &str, days: u64) -> MadeElsewhere {
+pub(crate) fn authority_for_days(common_name: &str, days: u64) -> ExternalCertificate {
     authority_for_hours(common_name, days * 24)
 }
 
 /// A self-signed CA that is valid for this many hours.
-pub(crate) fn authority_for_hours(common_name: &str, hours: u64) -> MadeElsewhere {
+pub(crate) fn authority_for_hours(common_name: &str, hours: u64) -> ExternalCertificate {
     authority_changed(common_name, |parameters| {
         parameters.not_after = parameters.not_before + Duration::from_hours(hours);
     })
@@ -41,7 +41,7 @@ pub(crate) fn authority_for_hours(common_name: &str, hours: u64) -> MadeElsewher
 pub(crate) fn authority_changed(
     common_name: &str,
     change: impl FnOnce(&mut CertificateParams),
-) -> MadeElsewhere {
+) -> ExternalCertificate {
     let mut parameters = as_authority(parameters(common_name));
     change(&mut parameters);
     self_signed(parameters, rsa_key())
@@ -51,13 +51,13 @@ pub(crate) fn authority_changed(
 pub(crate) fn authority_with(
     common_name: &str,
     algorithm: &'static SignatureAlgorithm,
-) -> MadeElsewhere {
+) -> ExternalCertificate {
     let key = KeyPair::generate_for(algorithm).expect("a key");
     self_signed(as_authority(parameters(common_name)), key)
 }
 
 /// A self-signed leaf.
-pub(crate) fn self_signed_leaf(common_name: &str) -> MadeElsewhere {
+pub(crate) fn self_signed_leaf(common_name: &str) -> ExternalCertificate {
     self_signed(parameters(common_name), rsa_key())
 }
 
@@ -65,7 +65,7 @@ pub(crate) fn self_signed_leaf(common_name: &str) -> MadeElsewhere {
 pub(crate) fn self_signed_leaf_with(
     common_name: &str,
     algorithm: &'static SignatureAlgorithm,
-) -> MadeElsewhere {
+) -> ExternalCertificate {
     let key = KeyPair::generate_for(algorithm).expect("a key");
     self_signed(parameters(common_name), key)
 }
@@ -75,7 +75,7 @@ pub(crate) fn another_private_key() -> String {
     rsa_key().serialize_pem()
 }
 
-impl MadeElsewhere {
+impl ExternalCertificate {
     /// A leaf signed by this one.
     pub(crate) fn sign_leaf(&self, common_name: &str) -> Self {
         self.sign(parameters(common_name), rsa_key())
@@ -118,9 +118,9 @@ impl MadeElsewhere {
     }
 }
 
-fn self_signed(parameters: CertificateParams, key: KeyPair) -> MadeElsewhere {
+fn self_signed(parameters: CertificateParams, key: KeyPair) -> ExternalCertificate {
     let certificate = parameters.self_signed(&key).expect("a certificate");
-    MadeElsewhere {
+    ExternalCertificate {
         certificate: certificate.pem(),
         private_key: key.serialize_pem(),
         parameters,
