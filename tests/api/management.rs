@@ -1,15 +1,15 @@
 //! `/management` and read-only mode.
 
-use std::{fs, net::IpAddr};
+use std::net::IpAddr;
 
-use keywright_harness::{Answer, Options, Server, key_file};
-use reqwest::{Certificate, Client, Method, RequestBuilder, header::CONTENT_TYPE};
+use keywright_harness::{Answer, Options, Server};
+use reqwest::{Method, RequestBuilder, header::CONTENT_TYPE};
 use serde_json::json;
 
 use crate::given;
 
 /// Switches read-only mode on or off, from the server's own address.
-async fn switch(server: &Server, is_on: bool) {
+pub(crate) async fn switch(server: &Server, is_on: bool) {
     let answer = server
         .post("/management", json!({"read_only_mode": is_on}))
         .await;
@@ -172,7 +172,7 @@ async fn listed_actors_are_allowed_from_another_address() {
     ] {
         let options = actors(&named.to_string());
         let server = Server::start_with(&options).await;
-        let user_token = user_token(&server).await;
+        let user_token = given::user_token(&server).await;
         for (token, status) in [(server.token(), client_status), (&user_token, user_status)] {
             for (method, body) in [(Method::GET, ""), (Method::POST, SWITCH_ON)] {
                 let answer = from_elsewhere(&server, &method, "/management", token, body).await;
@@ -251,8 +251,8 @@ async fn an_impossible_configured_actor_is_refused_at_start() {
         "mtls:app",
         "",
     ] {
-        let said = Server::refusal(&actors(&json!([actor]).to_string()));
-        assert!(said.contains("management.actors"), "{said}");
+        let message = Server::refusal(&actors(&json!([actor]).to_string()));
+        assert!(message.contains("management.actors"), "{message}");
     }
 }
 
@@ -277,26 +277,8 @@ async fn from_elsewhere(
 
 /// A request without a token, over a connection from another address.
 fn elsewhere(server: &Server, method: &Method, path: &str) -> RequestBuilder {
-    let authority = fs::read(key_file("ca.pem")).unwrap();
-    let client = Client::builder()
-        .tls_certs_only([Certificate::from_pem(&authority).unwrap()])
-        .no_proxy()
-        .local_address(IpAddr::from(ELSEWHERE))
-        .build()
-        .unwrap();
+    let client = given::client(|builder| builder.local_address(IpAddr::from(ELSEWHERE)));
     client.request(method.clone(), format!("{}{path}", server.base_url()))
-}
-
-/// A token of the development user.
-async fn user_token(server: &Server) -> String {
-    let form = "grant_type=password&client_id=credhub_cli&client_secret=&username=developer&password=developer-password";
-    let request = server
-        .request(Method::POST, "/identity/oauth/token")
-        .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
-        .body(form);
-    let granted = server.send(request).await.expect(200).json();
-    let token = granted.pointer("/access_token").unwrap();
-    token.as_str().unwrap().to_owned()
 }
 
 // Read-only mode: refused and permitted requests.
@@ -374,10 +356,8 @@ async fn interpolation_succeeds() {
     let answer = server.post("/api/v1/interpolate", document).await;
     let filled = json!({"s": [{"credentials": {"k": 1}}]});
     assert_eq!(answer.expect(200).json(), filled);
-    server
-        .post("/api/v1/interpolate", json!([]))
-        .await
-        .expect(400);
+    let answer = server.post("/api/v1/interpolate", json!([])).await;
+    answer.expect(400);
 }
 
 #[tokio::test]
@@ -417,15 +397,11 @@ async fn unauthenticated_callers_do_not_learn_of_read_only_mode() {
     switch(&server, true).await;
     for (method, path) in writes() {
         let without = server.request(method.clone(), &path);
-        assert_eq!(
-            server.send(without).await.expect(401).error(),
-            "access_denied"
-        );
+        let answer = server.send(without).await;
+        assert_eq!(answer.expect(401).error(), "access_denied");
         let forged = server.request(method, &path).bearer_auth("no.valid.token");
-        assert_eq!(
-            server.send(forged).await.expect(401).error(),
-            "invalid_token"
-        );
+        let answer = server.send(forged).await;
+        assert_eq!(answer.expect(401).error(), "invalid_token");
     }
 }
 

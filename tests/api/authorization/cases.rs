@@ -95,10 +95,18 @@ const USUAL: Case = Case {
 
 /// Every endpoint, and each permission that it needs.
 pub(super) fn all() -> Vec<Case> {
-    let mut all = credential_cases();
-    all.extend(certificate_cases());
-    all.extend(permission_cases());
-    all
+    [
+        reads(),
+        searches(),
+        writes(),
+        authorities(),
+        bulk(),
+        certificates(),
+        permissions(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 fn get(target: impl Into<String>) -> Request {
@@ -117,105 +125,64 @@ const DATA: &str = "/api/v1/data";
 
 // Requests about credentials of any type.
 
-/// Requests about credentials of any type.
-pub(super) fn credential_cases() -> Vec<Case> {
-    [reads(), searches(), writes()]
-        .into_iter()
-        .flatten()
-        .collect()
-}
-
 fn reads() -> Vec<Case> {
+    let read = |name, request| Case {
+        name,
+        request,
+        ..USUAL
+    };
+    let open = |name, request| Case {
+        needs: None,
+        ..read(name, request)
+    };
     vec![
+        read("get-by-name", |world| get(data(world, ""))),
+        read("get-current", |world| get(data(world, "&current=true"))),
+        read("get-versions", |world| get(data(world, "&versions=1"))),
+        read("get-by-id", |world| {
+            get(format!("/api/v1/data/{}", world.version_id(IT)))
+        }),
         Case {
-            name: "get-by-name",
-            request: |world| get(data(world, "")),
-            ..USUAL
-        },
-        Case {
-            name: "get-current",
-            request: |world| get(data(world, "&current=true")),
-            ..USUAL
-        },
-        Case {
-            name: "get-versions",
-            request: |world| get(data(world, "&versions=1")),
-            ..USUAL
-        },
-        Case {
-            name: "get-by-id",
-            request: |world| get(format!("/api/v1/data/{}", world.version_id(IT))),
-            ..USUAL
-        },
-        Case {
-            name: "interpolate",
             given: &[("first", "read")],
             things: &[("first", Json), (IT, Json)],
-            request: |world| {
+            ..read("interpolate", |world| {
                 let reference = |name| json!({"credentials": {"credhub-ref": world.name(name)}});
                 let body = json!({"VCAP": [reference("first"), reference(IT)]});
                 send(Method::POST, "/api/v1/interpolate", body)
-            },
-            ..USUAL
+            })
         },
-        Case {
-            name: "key-usage",
-            needs: None,
-            request: |_| get("/api/v1/key-usage"),
-            ..USUAL
-        },
-        Case {
-            name: "types",
-            needs: None,
-            request: |_| get("/api/v1/types"),
-            ..USUAL
-        },
-        Case {
-            name: "version",
-            needs: None,
-            request: |_| get("/version"),
-            ..USUAL
-        },
+        open("key-usage", |_| get("/api/v1/key-usage")),
+        open("types", |_| get("/api/v1/types")),
+        open("version", |_| get("/version")),
     ]
 }
 
 fn searches() -> Vec<Case> {
-    let search = Case {
-        lacking: Lacking::Hidden,
-        ..USUAL
-    };
-    let of_certificates = |name, request| Case {
+    let search = |name, request| Case {
         name,
-        things: &[(IT, Authority)],
         lacking: Lacking::Hidden,
         request,
         ..USUAL
     };
+    let of_certificates = |name, request| Case {
+        things: &[(IT, Authority)],
+        ..search(name, request)
+    };
     vec![
-        Case {
-            name: "find-by-path",
-            request: |world| get(format!("/api/v1/data?path={}", world.folder())),
-            ..search
-        },
-        Case {
-            name: "find-by-name-like",
-            request: |world| {
-                get(format!(
-                    "/api/v1/data?name-like={}",
-                    world.folder().to_uppercase()
-                ))
-            },
-            ..search
-        },
+        search("find-by-path", |world| {
+            get(format!("{DATA}?path={}", world.folder()))
+        }),
+        search("find-by-name-like", |world| {
+            let folder = world.folder().to_uppercase();
+            get(format!("{DATA}?name-like={folder}"))
+        }),
         of_certificates("find-expiring", |world| {
-            get(format!(
-                "/api/v1/data?path={}&expires-within-days=3650",
-                world.folder()
-            ))
+            let folder = world.folder();
+            get(format!("{DATA}?path={folder}&expires-within-days=3650"))
         }),
         of_certificates("find-effective", |world| {
             let query = "expires-within-days=3650&effective=true";
-            get(format!("/api/v1/data?path={}&{query}", world.folder()))
+            get(format!("{DATA}?path={}&{query}", world.folder()))
         }),
         of_certificates("certificates", |_| get("/api/v1/certificates")),
     ]
@@ -240,30 +207,18 @@ fn writes() -> Vec<Case> {
         Case {
             things: &[],
             before: Before::Deleted,
-            ..write("generate-new", |world| generate(world, json!({})))
+            ..write("generate-new", |world| generate(world, "converge"))
         },
-        write("converge", |world| {
-            generate(world, json!({"mode": "converge"}))
-        }),
-        write("no-overwrite", |world| {
-            generate(world, json!({"mode": "no-overwrite"}))
-        }),
-        write("overwrite", |world| {
-            generate(world, json!({"mode": "overwrite"}))
-        }),
+        write("converge", |world| generate(world, "converge")),
+        write("no-overwrite", |world| generate(world, "no-overwrite")),
+        write("overwrite", |world| generate(world, "overwrite")),
         write("regenerate", |world| {
-            send(
-                Method::POST,
-                "/api/v1/regenerate",
-                json!({"name": world.name(IT)}),
-            )
+            let body = json!({"name": world.name(IT)});
+            send(Method::POST, "/api/v1/regenerate", body)
         }),
         write("regenerate-through-data", |world| {
-            send(
-                Method::POST,
-                DATA,
-                json!({"name": world.name(IT), "regenerate": true}),
-            )
+            let body = json!({"name": world.name(IT), "regenerate": true});
+            send(Method::POST, DATA, body)
         }),
         Case {
             name: "delete",
@@ -285,21 +240,12 @@ fn set(world: &World, credential_type: &str, value: &str) -> Request {
     send(Method::PUT, DATA, body)
 }
 
-fn generate(world: &World, mut body: Value) -> Request {
-    body["name"] = json!(world.name(IT));
-    body["type"] = json!("password");
+fn generate(world: &World, mode: &str) -> Request {
+    let body = json!({"name": world.name(IT), "type": "password", "mode": mode});
     send(Method::POST, DATA, body)
 }
 
 // Requests about certificates and their CAs.
-
-/// Requests about certificates and their CAs.
-pub(super) fn certificate_cases() -> Vec<Case> {
-    [authorities(), bulk(), certificates()]
-        .into_iter()
-        .flatten()
-        .collect()
-}
 
 /// Cases that name a CA, or whose certificate a CA has signed.
 fn authorities() -> Vec<Case> {
@@ -341,11 +287,8 @@ fn authorities() -> Vec<Case> {
             name: "regenerate-signed-by",
             lacking: Lacking::NotFound,
             request: |world| {
-                send(
-                    Method::POST,
-                    "/api/v1/regenerate",
-                    json!({"name": world.name("leaf")}),
-                )
+                let body = json!({"name": world.name("leaf")});
+                send(Method::POST, "/api/v1/regenerate", body)
             },
             ..read
         },
@@ -353,11 +296,8 @@ fn authorities() -> Vec<Case> {
             name: "regenerate-signed-by-through-data",
             lacking: Lacking::NotFound,
             request: |world| {
-                send(
-                    Method::POST,
-                    DATA,
-                    json!({"name": world.name("leaf"), "regenerate": true}),
-                )
+                let body = json!({"name": world.name("leaf"), "regenerate": true});
+                send(Method::POST, DATA, body)
             },
             ..read
         },
@@ -435,11 +375,8 @@ fn certificates() -> Vec<Case> {
             WRITE,
             Lacking::Forbidden,
             |world| {
-                send(
-                    Method::POST,
-                    of_certificate(world, IT, "regenerate"),
-                    json!({}),
-                )
+                let target = of_certificate(world, IT, "regenerate");
+                send(Method::POST, target, json!({}))
             },
         ),
         case(
@@ -457,11 +394,8 @@ fn certificates() -> Vec<Case> {
             Lacking::Forbidden,
             |world| {
                 let value = json!({"certificate": world.member(IT, "certificate")});
-                send(
-                    Method::POST,
-                    of_certificate(world, IT, "versions"),
-                    json!({"value": value}),
-                )
+                let target = of_certificate(world, IT, "versions");
+                send(Method::POST, target, json!({"value": value}))
             },
         ),
         Case {
@@ -473,11 +407,8 @@ fn certificates() -> Vec<Case> {
                 Lacking::NotFound,
                 |world| {
                     let version = format!("versions/{}", world.version_id(IT));
-                    send(
-                        Method::DELETE,
-                        of_certificate(world, IT, &version),
-                        Value::Null,
-                    )
+                    let target = of_certificate(world, IT, &version);
+                    send(Method::DELETE, target, Value::Null)
                 },
             )
         },
@@ -513,10 +444,8 @@ fn bulk_regenerate(world: &World, authority: &str) -> Request {
     send(Method::POST, "/api/v1/bulk-regenerate", body)
 }
 
-// Requests about another actor's permission on the credential's name.
-
 /// Requests about another actor's permission on the credential's name.
-pub(super) fn permission_cases() -> Vec<Case> {
+fn permissions() -> Vec<Case> {
     let case = |name, needs, request| Case {
         name,
         needs: Some(needs),

@@ -7,9 +7,10 @@ use serde_json::{Value, json};
 
 use super::{
     cases::{self, Case, IT, Lacking, Request},
+    permission,
     world::World,
 };
-use crate::mutual_tls::{Authority, Contents, server_knowing_with};
+use crate::mutual_tls::{Authority, Contents, server_trusting_with};
 
 // The grants of the matrix, and for each grant a caller of each kind.
 
@@ -159,13 +160,6 @@ pub(super) fn permissions(cases: &[Case], grants: &[Grant]) -> String {
     text
 }
 
-/// A permission, as a section of the configuration.
-pub(super) fn permission(path: &str, actors: &[String], operations: &[&str]) -> String {
-    format!(
-        "[[authorization.permissions]]\npath = {path:?}\nactors = {actors:?}\noperations = {operations:?}\n"
-    )
-}
-
 /// Returns the actors with the grant at this index: a client, a user and an application.
 fn actors(at: usize) -> [String; 3] {
     [
@@ -227,7 +221,7 @@ impl Matrix {
     async fn start(options: Options, grants: Vec<Grant>) -> Self {
         let clients = Authority::root("clients");
         let permissions = permissions(&cases::all(), &grants);
-        let server = server_knowing_with(&[&clients], options.extra(&permissions)).await;
+        let server = server_trusting_with(&[&clients], options.extra(&permissions)).await;
         let mut all = Vec::new();
         for at in 0..grants.len() {
             all.push(callers(&server, &clients, at).await);
@@ -341,7 +335,7 @@ async fn absent_and_forbidden_credentials_get_the_same_response() {
     let clients = Authority::root("clients");
     let permissions = permissions(&cases::all(), &[Grant::none()]);
     let options = Options::default().extra(&permissions);
-    let server = server_knowing_with(&[&clients], options).await;
+    let server = server_trusting_with(&[&clients], options).await;
     let callers = callers(&server, &clients, 0).await;
     let developer = server.as_client("developer").await;
     let mut compared = 0;
@@ -349,26 +343,26 @@ async fn absent_and_forbidden_credentials_get_the_same_response() {
         .iter()
         .filter(|case| differs_by_existence(case))
     {
-        let there = World::of(&server, case).await;
-        let absent = World::absent(case, &there);
+        let present = World::of(&server, case).await;
+        let absent = World::absent(case, &present);
         for caller in &callers {
             let what = format!("{} by {}", case.name, caller.actor());
-            let is_there = bytes(&send(caller, (case.request)(&there)).await);
-            let is_absent = send(caller, (case.request)(&absent)).await;
-            if tells_unknown_ids(case) {
-                assert_eq!(is_there.0, 403, "{what}");
-                assert_eq!(is_absent.status, 404, "{what}");
+            let when_present = bytes(&send(caller, (case.request)(&present)).await);
+            let when_absent = send(caller, (case.request)(&absent)).await;
+            if discloses_unknown_ids(case) {
+                assert_eq!(when_present.0, 403, "{what}");
+                assert_eq!(when_absent.status, 404, "{what}");
                 continue;
             }
-            assert_eq!(bytes(&is_absent), is_there, "{what}");
+            assert_eq!(bytes(&when_absent), when_present, "{what}");
             compared += 1;
         }
         // A permitted caller gets the same response, which reveals the absence.
-        let tells_absence = case.lacking != Lacking::Forbidden && !needs_nothing_there(case);
-        if tells_absence {
-            let is_there = send(&callers[0], (case.request)(&there)).await;
-            let is_absent = send(&developer, (case.request)(&absent)).await;
-            assert_eq!(bytes(&is_absent), bytes(&is_there), "{}", case.name);
+        let discloses_absence = case.lacking != Lacking::Forbidden && !needs_no_resource(case);
+        if discloses_absence {
+            let when_present = send(&callers[0], (case.request)(&present)).await;
+            let when_absent = send(&developer, (case.request)(&absent)).await;
+            assert_eq!(bytes(&when_absent), bytes(&when_present), "{}", case.name);
         }
     }
     assert!(compared > 60, "{compared}");
@@ -388,7 +382,7 @@ fn differs_by_existence(case: &Case) -> bool {
 }
 
 /// Whether a permitted caller succeeds even without the resource.
-fn needs_nothing_there(case: &Case) -> bool {
+fn needs_no_resource(case: &Case) -> bool {
     matches!(
         case.name,
         "bulk-of" | "permission-explain" | "permission-add" | "permission-add-to-credential"
@@ -396,7 +390,7 @@ fn needs_nothing_there(case: &Case) -> bool {
 }
 
 /// Whether it is a write by the id of a certificate, for which an unknown id is 404.
-fn tells_unknown_ids(case: &Case) -> bool {
+fn discloses_unknown_ids(case: &Case) -> bool {
     case.lacking == Lacking::Forbidden && case.name.starts_with("certificate-")
 }
 

@@ -1,14 +1,13 @@
 //! Common properties of responses, and the protocols of a connection.
 
 use std::{
-    fs,
     io::{Read, Write},
     net::TcpStream,
     time::Duration,
 };
 
-use keywright_harness::{Answer, Server, key_file};
-use reqwest::{Certificate, Client, ClientBuilder, Method, Version, tls};
+use keywright_harness::{Answer, Server};
+use reqwest::{ClientBuilder, Method, Version, tls};
 use serde_json::json;
 
 use crate::given;
@@ -191,8 +190,8 @@ async fn set(server: &Server, credential_type: &str, value: serde_json::Value) -
 async fn both_versions_of_http_are_supported() {
     let server = Server::start().await;
     for (client, version) in [
-        (client(ClientBuilder::http1_only), Version::HTTP_11),
-        (client(|builder| builder), Version::HTTP_2),
+        (given::client(ClientBuilder::http1_only), Version::HTTP_11),
+        (given::client(|builder| builder), Version::HTTP_2),
     ] {
         let url = format!("{}/api/v1/data", server.base_url());
         for (body, status) in [
@@ -223,7 +222,8 @@ async fn both_versions_of_http_are_supported() {
 async fn tls_1_2_and_1_3_are_supported() {
     let server = Server::start().await;
     for version in [tls::Version::TLS_1_2, tls::Version::TLS_1_3] {
-        let client = client(|builder| builder.tls_version_min(version).tls_version_max(version));
+        let client =
+            given::client(|builder| builder.tls_version_min(version).tls_version_max(version));
         let url = format!("{}/health", server.base_url());
         assert_eq!(
             client.get(&url).send().await.unwrap().status().as_u16(),
@@ -257,13 +257,4 @@ async fn plaintext_requests_get_no_response() {
         "{answer}"
     );
     server.get("/health").await.expect(200);
-}
-
-fn client(settings: impl FnOnce(ClientBuilder) -> ClientBuilder) -> Client {
-    let authority = fs::read(key_file("ca.pem")).unwrap();
-    settings(Client::builder())
-        .tls_certs_only([Certificate::from_pem(&authority).unwrap()])
-        .no_proxy()
-        .build()
-        .unwrap()
 }

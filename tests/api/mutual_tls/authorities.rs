@@ -8,14 +8,14 @@ use rustls::AlertDescription;
 use tempfile::TempDir;
 
 use super::{
-    ACTOR, AUTHORITIES_FILE, Caller, Meets, UNIT, VERSIONS, assert_meets,
+    ACTOR, AUTHORITIES_FILE, Caller, Expected, UNIT, VERSIONS, assert_result,
     issued::{Authority, Contents, Holder},
-    logged_actor, server_knowing, trust,
+    logged_actor, server_trusting, trust,
 };
 
 // The validity of trusted CA certificates.
 
-const UNKNOWN_AUTHORITY: Meets = Meets::Alert(AlertDescription::UnknownCA);
+const UNKNOWN_AUTHORITY: Expected = Expected::Alert(AlertDescription::UnknownCA);
 
 #[tokio::test]
 async fn clients_of_an_expired_or_future_ca_are_refused() {
@@ -25,7 +25,7 @@ async fn clients_of_an_expired_or_future_ca_are_refused() {
         ("expired", Authority::root_with("expired", expired)),
         ("not valid yet", Authority::root_with("early", early)),
     ] {
-        let server = server_knowing(&[&authority, &valid]).await;
+        let server = server_trusting(&[&authority, &valid]).await;
         let warned = |words: &str| {
             let log = server.log();
             let lines = log.lines();
@@ -35,7 +35,7 @@ async fn clients_of_an_expired_or_future_ca_are_refused() {
         };
         assert_eq!(warned("certificate 1 of "), 1, "{what}");
         assert_eq!(warned("certificate 2 of "), 0, "{what}");
-        assert_meets(
+        assert_result(
             &server,
             what,
             &authority.issue(&contents),
@@ -43,10 +43,10 @@ async fn clients_of_an_expired_or_future_ca_are_refused() {
         );
         let middle = authority.below("middle", &[]);
         let below = middle.issue(&contents).sending(&middle);
-        assert_meets(&server, what, &below, UNKNOWN_AUTHORITY);
+        assert_result(&server, what, &below, UNKNOWN_AUTHORITY);
         assert_eq!(warned("is not valid now"), 4, "{what}: {}", server.log());
         let good = valid.issue(&contents);
-        assert_meets(&server, "valid", &good, Meets::Actor(ACTOR));
+        assert_result(&server, "valid", &good, Expected::Actor(ACTOR));
     }
 }
 
@@ -56,8 +56,8 @@ async fn a_ca_renewed_with_its_key_is_trusted_by_the_valid_copy() {
     let new = old.renewed_with(|parameters| parameters.not_after = date_time_ymd(2200, 1, 1));
     let holder = old.issue(&Contents::of_client(&[&[UNIT]]));
     for authorities in [[&old, &new], [&new, &old]] {
-        let server = server_knowing(&authorities).await;
-        assert_meets(&server, "renewed", &holder, Meets::Actor(ACTOR));
+        let server = server_trusting(&authorities).await;
+        assert_result(&server, "renewed", &holder, Expected::Actor(ACTOR));
     }
 }
 
@@ -79,13 +79,13 @@ async fn a_non_ca_certificate_is_refused_at_start_and_on_reload() {
         assert!(refusal.contains("authorities.pem"), "{refusal}");
         assert!(refusal.contains("certificate 2 is not"), "{refusal}");
 
-        let server = server_knowing(&[&authority]).await;
+        let server = server_trusting(&[&authority]).await;
         trust(server.directory(), &[&no_authority]);
         let line = server.reload_tls_files().await;
         assert!(line.contains("\"ERROR\""), "{line}");
         assert!(line.contains("certificate 1 is not"), "{line}");
         let holder = authority.issue(&Contents::of_client(&[&[UNIT]]));
-        assert_meets(&server, "as before", &holder, Meets::Actor(ACTOR));
+        assert_result(&server, "as before", &holder, Expected::Actor(ACTOR));
     }
 }
 
@@ -169,11 +169,11 @@ fn a_file_without_usable_cas_is_refused_at_start() {
 #[tokio::test]
 async fn reloaded_cas_apply_to_new_connections_only() {
     let (old, new) = (Authority::root("old"), Authority::root("new"));
-    let server = server_knowing(&[&old]).await;
+    let server = server_trusting(&[&old]).await;
     let contents = Contents::of_client(&[&[UNIT]]);
     let (of_old, of_new) = (old.issue(&contents), new.issue(&contents));
-    assert_meets(&server, "old, before", &of_old, Meets::Actor(ACTOR));
-    assert_meets(&server, "new, before", &of_new, UNKNOWN_AUTHORITY);
+    assert_result(&server, "old, before", &of_old, Expected::Actor(ACTOR));
+    assert_result(&server, "new, before", &of_new, UNKNOWN_AUTHORITY);
     for version in VERSIONS {
         trust(server.directory(), &[&old]);
         server.reload_tls_files().await;
@@ -189,8 +189,8 @@ async fn reloaded_cas_apply_to_new_connections_only() {
 
         let answer = open.get("/version", None).unwrap().expect(200);
         assert_eq!(logged_actor(&server, &answer), ACTOR);
-        assert_meets(&server, "old, after", &of_old, UNKNOWN_AUTHORITY);
-        assert_meets(&server, "new, after", &of_new, Meets::Actor(ACTOR));
+        assert_result(&server, "old, after", &of_old, UNKNOWN_AUTHORITY);
+        assert_result(&server, "new, after", &of_new, Expected::Actor(ACTOR));
     }
 }
 
@@ -224,7 +224,7 @@ async fn a_reloaded_certificate_applies_to_new_connections_only() {
 #[tokio::test]
 async fn unusable_files_leave_the_previous_ones_active() {
     let authority = Authority::root("clients");
-    let server = server_knowing(&[&authority]).await;
+    let server = server_trusting(&[&authority]).await;
     let holder = authority.issue(&Contents::of_client(&[&[UNIT]]));
     let file = server.directory().join(AUTHORITIES_FILE);
     for (content, words) in [
@@ -242,12 +242,12 @@ async fn unusable_files_leave_the_previous_ones_active() {
         let line = server.reload_tls_files().await;
         assert!(line.contains("\"ERROR\"") && line.contains(words), "{line}");
         assert!(line.contains(AUTHORITIES_FILE), "{line}");
-        assert_meets(&server, words, &holder, Meets::Actor(ACTOR));
+        assert_result(&server, words, &holder, Expected::Actor(ACTOR));
     }
     trust(server.directory(), &[&authority]);
     let line = server.reload_tls_files().await;
     assert!(line.contains("\"INFO\""), "{line}");
-    assert_meets(&server, "mended", &holder, Meets::Actor(ACTOR));
+    assert_result(&server, "mended", &holder, Expected::Actor(ACTOR));
 }
 
 #[tokio::test]

@@ -14,7 +14,7 @@ use std::{
 
 use issued::Holder;
 use keywright_harness::{Answer, Options, Server, key_file};
-use reqwest::{Certificate, Client, Identity};
+use reqwest::{Client, Identity};
 use rustls::{
     AlertDescription, ClientConfig, ClientConnection, Error, HandshakeKind, RootCertStore,
     StreamOwned, SupportedProtocolVersion,
@@ -27,6 +27,8 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 pub(crate) use issued::{Authority, Contents};
+
+use crate::given;
 
 // A server that trusts client CAs, and the results that its clients get.
 
@@ -44,7 +46,7 @@ const AUTHORITIES_FILE: &str = "client-authorities.pem";
 
 /// The result that a client gets.
 #[derive(Clone, Copy, Debug)]
-enum Meets {
+enum Expected {
     /// The client is authenticated as this actor.
     Actor(&'static str),
     /// The handshake fails, with this alert.
@@ -54,12 +56,12 @@ enum Meets {
 }
 
 /// A server that trusts these client CAs.
-async fn server_knowing(authorities: &[&Authority]) -> Server {
-    server_knowing_with(authorities, Options::default()).await
+async fn server_trusting(authorities: &[&Authority]) -> Server {
+    server_trusting_with(authorities, Options::default()).await
 }
 
 /// A server that trusts these client CAs, with other settings in addition.
-pub(crate) async fn server_knowing_with(authorities: &[&Authority], options: Options) -> Server {
+pub(crate) async fn server_trusting_with(authorities: &[&Authority], options: Options) -> Server {
     let directory = TempDir::new().unwrap();
     trust(directory.path(), authorities);
     let setting = format!("client_authorities = \"{AUTHORITIES_FILE}\"");
@@ -77,21 +79,21 @@ fn trust(directory: &std::path::Path, authorities: &[&Authority]) {
 
 /// Asserts the result for a client with this certificate and no token, over each version of TLS.
 #[track_caller]
-fn assert_meets(server: &Server, what: &str, holder: &Holder, expected: Meets) {
+fn assert_result(server: &Server, what: &str, holder: &Holder, expected: Expected) {
     for version in VERSIONS {
         let what = format!("{what}, {:?}", version.version);
         let met = Caller::new(Some(holder), version).get(server, "/version", None);
         match (met, expected) {
-            (Ok(answer), Meets::Actor(actor)) => {
+            (Ok(answer), Expected::Actor(actor)) => {
                 assert_eq!(answer.status, 200, "{what}: {answer:?}");
                 assert_eq!(logged_actor(server, &answer), actor, "{what}");
             }
-            (Ok(answer), Meets::Unauthenticated(words)) => {
+            (Ok(answer), Expected::Unauthenticated(words)) => {
                 assert_eq!(answer.status, 401, "{what}: {answer:?}");
                 let error = answer.error();
                 assert!(error.contains(words), "{what}: {error}");
             }
-            (Err(error), Meets::Alert(alert)) => {
+            (Err(error), Expected::Alert(alert)) => {
                 assert_eq!(error, Error::AlertReceived(alert), "{what}");
             }
             (met, _) => unreachable!("{what}: {met:?}, not {expected:?}"),
@@ -163,14 +165,9 @@ impl Caller {
 
 /// A client with another implementation, which speaks HTTP/2.
 fn another_client(holder: &Holder) -> Client {
-    let authority = fs::read(key_file("ca.pem")).unwrap();
     let identity = holder.chain_pem() + &holder.key_pem();
-    Client::builder()
-        .tls_certs_only([Certificate::from_pem(&authority).unwrap()])
-        .identity(Identity::from_pem(identity.as_bytes()).unwrap())
-        .no_proxy()
-        .build()
-        .unwrap()
+    let identity = Identity::from_pem(identity.as_bytes()).unwrap();
+    given::client(|builder| builder.identity(identity))
 }
 
 impl Connection {

@@ -14,15 +14,15 @@ async fn adding_responds_with_an_empty_body() {
     let body = on_credential("a/b", "someone", &["write", "read", "read"]);
     let answer = server.post(BY_CREDENTIAL, body).await.expect(201);
     assert_eq!(answer.body, "");
-    let kept = operations(&server, "/a/b", "someone").await;
-    assert_eq!(kept, json!(["read", "write"]));
+    let actual = operations(&server, "/a/b", "someone").await;
+    assert_eq!(actual, json!(["read", "write"]));
 }
 
 #[tokio::test]
 async fn operations_are_added_to_existing_ones() {
     let server = Server::start().await;
     let id = server.grant("/a", "someone", &["delete"]).await;
-    for (given, kept) in [
+    for (given, actual) in [
         (&["read"][..], json!(["read", "delete"])),
         (
             &["read", "write_acl"],
@@ -32,7 +32,7 @@ async fn operations_are_added_to_existing_ones() {
         let body = on_credential("/a", "someone", given);
         server.post(BY_CREDENTIAL, body).await.expect(201);
         let permission = stored(&server, "/a", "someone").await.unwrap();
-        assert_eq!(permission["operations"], kept);
+        assert_eq!(permission["operations"], actual);
         assert_eq!(permission["uuid"], id);
     }
 }
@@ -79,8 +79,8 @@ async fn an_already_granted_operation_is_refused() {
             "{name} {actor} {given:?}: {answer:?}"
         );
     }
-    let kept = operations(&server, "/a/b", "someone").await;
-    assert_eq!(kept, json!(["read", "read_acl"]));
+    let actual = operations(&server, "/a/b", "someone").await;
+    assert_eq!(actual, json!(["read", "read_acl"]));
 }
 
 #[tokio::test]
@@ -208,8 +208,8 @@ async fn the_permissions_on_exactly_the_credentials_name_are_listed() {
     ] {
         server.grant(path, actor, operations).await;
     }
-    for asked in ["/Some/name", "/some/NAME", "Some/name", "%2Fsome%2Fname"] {
-        let answer = list(&server, asked).await;
+    for requested in ["/Some/name", "/some/NAME", "Some/name", "%2Fsome%2Fname"] {
+        let answer = list(&server, requested).await;
         let expected = json!({
             "credential_name": "/Some/name",
             "permissions": [
@@ -217,7 +217,7 @@ async fn the_permissions_on_exactly_the_credentials_name_are_listed() {
                 {"actor": "two", "path": "/Some/name", "operations": ["delete"]},
             ],
         });
-        assert_eq!(answer, expected, "{asked}");
+        assert_eq!(answer, expected, "{requested}");
     }
 }
 
@@ -247,17 +247,17 @@ async fn a_name_with_permissions_but_no_credential_is_not_found() {
 #[tokio::test]
 async fn the_name_is_required_once() {
     let server = Server::start().await;
-    for asked in [
+    for requested in [
         "",
         "?credential_name=",
         "?credential_name=a&credential_name=b",
         "?name=/a",
     ] {
         let answer = server
-            .get(&format!("{BY_CREDENTIAL}{asked}"))
+            .get(&format!("{BY_CREDENTIAL}{requested}"))
             .await
             .expect(400);
-        assert!(answer.error().contains("credential_name"), "{asked}");
+        assert!(answer.error().contains("credential_name"), "{requested}");
     }
 }
 
@@ -275,11 +275,11 @@ async fn read_acl_is_needed_on_the_requested_and_the_stored_casing() {
         ("/Some", false, false),
     ] {
         let reader = client_with(&server, path, &["read_acl"]).await;
-        for (asked, is_allowed) in [("/Some/name", as_stored), ("/some/name", in_lower_case)] {
-            let address = format!("{BY_CREDENTIAL}?credential_name={asked}");
+        for (requested, is_allowed) in [("/Some/name", as_stored), ("/some/name", in_lower_case)] {
+            let address = format!("{BY_CREDENTIAL}?credential_name={requested}");
             let status = if is_allowed { 200 } else { 404 };
             let answer = reader.get(&address).await;
-            assert_eq!(answer.status, status, "{path} {asked}: {answer:?}");
+            assert_eq!(answer.status, status, "{path} {requested}: {answer:?}");
             if is_allowed {
                 assert_eq!(answer.json()["credential_name"], "/Some/name", "{path}");
             }
@@ -313,7 +313,7 @@ async fn list(server: &Server, name: &str) -> Value {
 async fn deleting_removes_all_operations_and_has_an_empty_body() {
     let server = Server::start().await;
     set_value(&server, "/a/b", "x").await;
-    for (name, asked, actor, asked_actor) in [
+    for (name, requested, actor, requested_actor) in [
         ("/a/b", "/a/b", "someone", "someone"),
         ("/gone", "gone", "some one", "some%20one"),
         ("/c/*", "%2Fc%2F%2A", "uaa-client:x", "uaa-client%3Ax"),
@@ -321,11 +321,18 @@ async fn deleting_removes_all_operations_and_has_an_empty_body() {
     ] {
         server.grant(name, actor, &["read", "write"]).await;
         server.grant(name, "other", &["read"]).await;
-        let address = format!("{BY_CREDENTIAL}?credential_name={asked}&actor={asked_actor}");
+        let address =
+            format!("{BY_CREDENTIAL}?credential_name={requested}&actor={requested_actor}");
         let answer = server.delete(&address).await.expect(204);
         assert_eq!(answer.body, "");
-        server.get(&query(asked, asked_actor)).await.expect(404);
-        assert!(stored(&server, asked, "other").await.is_some(), "{name}");
+        server
+            .get(&query(requested, requested_actor))
+            .await
+            .expect(404);
+        assert!(
+            stored(&server, requested, "other").await.is_some(),
+            "{name}"
+        );
         server.delete(&address).await.expect(404);
     }
 }
@@ -358,7 +365,7 @@ async fn only_exactly_this_permission_is_deleted() {
 #[tokio::test]
 async fn name_and_actor_are_both_required_once() {
     let server = Server::start().await;
-    for (asked, named) in [
+    for (requested, named) in [
         ("", "credential_name"),
         ("?credential_name=/a", "actor"),
         ("?actor=x", "credential_name"),
@@ -367,10 +374,10 @@ async fn name_and_actor_are_both_required_once() {
         ("?credential_name=/a&actor=x&actor=x", "actor"),
     ] {
         let answer = server
-            .delete(&format!("{BY_CREDENTIAL}{asked}"))
+            .delete(&format!("{BY_CREDENTIAL}{requested}"))
             .await
             .expect(400);
-        assert!(answer.error().contains(named), "{asked}: {answer:?}");
+        assert!(answer.error().contains(named), "{requested}: {answer:?}");
     }
 }
 

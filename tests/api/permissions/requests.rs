@@ -23,8 +23,8 @@ async fn an_added_permission_is_returned_and_kept() {
     assert_eq!(added["path"], "/a/b");
     assert_eq!(added["actor"], "uaa-client:someone");
     assert_eq!(added["operations"], json!(["read", "write"]));
-    let kept = server.get(&address(id)).await.expect(200);
-    assert_eq!(kept.body, answer.body);
+    let actual = server.get(&address(id)).await.expect(200);
+    assert_eq!(actual.body, answer.body);
 }
 
 #[tokio::test]
@@ -55,7 +55,7 @@ async fn operations_are_listed_once_and_in_a_fixed_order() {
 #[tokio::test]
 async fn a_path_gets_its_slash_and_keeps_its_casing() {
     let server = Server::start().await;
-    for (given, kept) in [
+    for (given, actual) in [
         ("a", "/a"),
         ("/A", "/A"),
         ("a/b/c", "/a/b/c"),
@@ -66,7 +66,7 @@ async fn a_path_gets_its_slash_and_keeps_its_casing() {
     ] {
         let body = permission(given, "someone", &["read"]);
         let added = server.post(PERMISSIONS, body).await.expect(201).json();
-        assert_eq!(added["path"], kept);
+        assert_eq!(added["path"], actual);
     }
 }
 
@@ -229,7 +229,7 @@ async fn an_actor_has_one_permission_on_a_path() {
 #[tokio::test]
 async fn a_permission_is_found_by_its_id_and_by_path_and_actor() {
     let server = Server::start().await;
-    for (path, actor, asked_path, asked_actor) in [
+    for (path, actor, requested_path, requested_actor) in [
         ("/a/b", "uaa-client:x", "/a/b", "uaa-client:x"),
         ("/c/d", "uaa-client:x", "c/d", "uaa-client%3Ax"),
         ("/e/*", "some one", "%2Fe%2F%2A", "some+one"),
@@ -240,7 +240,7 @@ async fn a_permission_is_found_by_its_id_and_by_path_and_actor() {
         expected["uuid"] = json!(id);
         let by_id = server.get(&address(&id)).await.expect(200);
         assert_eq!(by_id.json(), expected);
-        let found = server.get(&query(asked_path, asked_actor)).await;
+        let found = server.get(&query(requested_path, requested_actor)).await;
         assert_eq!(found.expect(200).body, by_id.body);
     }
 }
@@ -282,27 +282,40 @@ async fn only_the_permission_on_exactly_this_path_is_found() {
 }
 
 #[tokio::test]
-async fn an_unknown_or_malformed_id_is_not_found() {
+async fn an_unknown_or_malformed_id_is_404_for_every_method() {
     let server = Server::start().await;
+    let caller = server.as_client("developer").await;
     for id in [
         UNKNOWN_ID,
         "7",
         "x",
+        "no-id",
         "%00",
         "explained",
         "0b7f1c52-6f5e-4d43-8f0d-0d5c3c1b9a7",
         "0b7f1c52-6f5e-4d43-8f0d-0d5c3c1b9a77x",
         "%2A",
     ] {
-        let answer = server.get(&address(id)).await.expect(404);
-        assert!(!answer.error().is_empty(), "{id}");
+        let whole = permission("/a", "someone", &["read"]);
+        for answer in [
+            caller.get(&address(id)).await,
+            caller.put(&address(id), whole).await,
+            caller
+                .patch(&address(id), json!({"operations": ["read"]}))
+                .await,
+            caller.delete(&address(id)).await,
+        ] {
+            assert_eq!(answer.status, 404, "{id}: {answer:?}");
+            assert!(!answer.error().is_empty(), "{id}");
+        }
     }
+    assert_eq!(stored(&server, "/a", "someone").await, None);
 }
 
 #[tokio::test]
 async fn path_and_actor_are_both_required_once() {
     let server = Server::start().await;
-    for (asked, named) in [
+    for (requested, named) in [
         ("", "path"),
         ("?", "path"),
         ("?path=/a", "actor"),
@@ -313,9 +326,9 @@ async fn path_and_actor_are_both_required_once() {
         ("?path=/a&actor=x&actor=y", "actor"),
         ("?Path=/a&actor=x", "path"),
     ] {
-        let answer = server.get(&format!("{PERMISSIONS}{asked}")).await;
-        assert_eq!(answer.status, 400, "{asked}: {answer:?}");
-        assert!(answer.error().contains(named), "{asked}: {answer:?}");
+        let answer = server.get(&format!("{PERMISSIONS}{requested}")).await;
+        assert_eq!(answer.status, 400, "{requested}: {answer:?}");
+        assert!(answer.error().contains(named), "{requested}: {answer:?}");
     }
 }
 
@@ -334,8 +347,8 @@ async fn the_standard_client_can_add_and_replace_a_permission() {
             let replaced = server.put(&address, body).await.expect(200).json();
             assert_eq!(replaced["uuid"], found["uuid"]);
         }
-        let kept = operations(&server, "/a/*", "uaa-client:x").await;
-        assert_eq!(kept, json!(given));
+        let actual = operations(&server, "/a/*", "uaa-client:x").await;
+        assert_eq!(actual, json!(given));
     }
 }
 
@@ -421,16 +434,6 @@ async fn a_body_that_breaks_a_rule_is_refused_and_changes_nothing() {
     assert_eq!(server.get(&address(&id)).await.expect(200).body, before);
 }
 
-#[tokio::test]
-async fn replacing_an_absent_permission_creates_nothing() {
-    let server = Server::start().await;
-    for id in [UNKNOWN_ID, "no-id"] {
-        let body = permission("/a", "someone", &["read"]);
-        server.put(&address(id), body).await.expect(404);
-    }
-    assert_eq!(stored(&server, "/a", "someone").await, None);
-}
-
 // `PATCH /api/v2/permissions/{permission_id}`.
 
 #[tokio::test]
@@ -438,13 +441,13 @@ async fn operations_are_replaced_and_the_rest_stays() {
     let server = Server::start().await;
     let id = server.grant("/a/*", "someone", &["read", "write"]).await;
     let caller = server.as_client("developer").await;
-    for (given, kept) in [
+    for (given, actual) in [
         (json!(["delete"]), &["delete"][..]),
         (json!(["write_acl", "read", "read"]), &["read", "write_acl"]),
     ] {
         let body = json!({"operations": given});
         let amended = caller.patch(&address(&id), body).await.expect(200).json();
-        let mut expected = permission("/a/*", "someone", kept);
+        let mut expected = permission("/a/*", "someone", actual);
         expected["uuid"] = json!(id);
         assert_eq!(amended, expected);
         assert_eq!(stored(&server, "/a/*", "someone").await, Some(expected));
@@ -480,16 +483,6 @@ async fn only_operations_are_accepted_and_required() {
     assert_eq!(server.get(&address(&id)).await.expect(200).body, before);
 }
 
-#[tokio::test]
-async fn changing_an_absent_permission_is_404() {
-    let server = Server::start().await;
-    let caller = server.as_client("developer").await;
-    for id in [UNKNOWN_ID, "no-id"] {
-        let body = json!({"operations": ["read"]});
-        caller.patch(&address(id), body).await.expect(404);
-    }
-}
-
 // `DELETE /api/v2/permissions/{permission_id}`.
 
 #[tokio::test]
@@ -506,15 +499,6 @@ async fn a_deleted_permission_is_returned_and_gone() {
     server.get(&address(&other)).await.expect(200);
     let added_again = server.grant("/a", "someone", &["read"]).await;
     assert_ne!(added_again, id);
-}
-
-#[tokio::test]
-async fn deleting_an_absent_permission_is_404() {
-    let server = Server::start().await;
-    for id in [UNKNOWN_ID, "no-id", "%2A"] {
-        let answer = server.delete(&address(id)).await.expect(404);
-        assert!(!answer.error().is_empty(), "{id}");
-    }
 }
 
 #[tokio::test]

@@ -8,9 +8,7 @@ use super::{
     ALL, BY_CREDENTIAL, PERMISSIONS, UNKNOWN_ID, address, client_with, on_credential, permission,
     query, send, stored,
 };
-use crate::given::set_value;
-
-// Authorization to read and change permissions.
+use crate::given::{self, set_value};
 
 /// A granted path, a requested path, and whether the first covers the second.
 const COVERED: [(&str, &str, bool); 16] = [
@@ -34,45 +32,50 @@ const COVERED: [(&str, &str, bool); 16] = [
 
 #[tokio::test]
 async fn read_acl_on_a_path_is_for_the_permissions_on_it_and_below() {
+    let server = Server::start().await;
     for (granted, path, is_covered) in COVERED {
-        let server = Server::start().await;
         let reader = client_with(&server, granted, &["read_acl"]).await;
         let id = server.grant(path, "other", &["read"]).await;
         let status = if is_covered { 200 } else { 404 };
-        for asked in [
+        for requested in [
             address(&id),
             query(path, "other"),
             format!("{PERMISSIONS}/explain?path={path}&actor=other&operation=read"),
         ] {
-            let answer = reader.get(&asked).await;
-            assert_eq!(answer.status, status, "{granted} {asked}: {answer:?}");
+            let answer = reader.get(&requested).await;
+            assert_eq!(answer.status, status, "{granted} {requested}: {answer:?}");
         }
-        for (method, asked, body) in changes(path, &id) {
-            let answer = send(&reader, &method, &asked, &body).await;
-            assert_eq!(answer.status, 404, "{granted} {method} {asked}: {answer:?}");
+        for (method, requested, body) in changes(path, &id) {
+            let answer = send(&reader, &method, &requested, &body).await;
+            assert_eq!(
+                answer.status, 404,
+                "{granted} {method} {requested}: {answer:?}"
+            );
         }
         assert!(stored(&server, path, "other").await.is_some());
+        revoke_all(&server, &[granted, path]).await;
     }
 }
 
 #[tokio::test]
 async fn write_acl_on_a_path_is_for_the_permissions_on_it_and_below() {
+    let server = Server::start().await;
     for (granted, path, is_covered) in COVERED {
-        let server = Server::start().await;
         let writer = client_with(&server, granted, &["write_acl"]).await;
         let id = server.grant(path, "other", &["read"]).await;
-        for (method, asked, body) in changes(path, &id) {
-            let answer = send(&writer, &method, &asked, &body).await;
+        for (method, requested, body) in changes(path, &id) {
+            let answer = send(&writer, &method, &requested, &body).await;
             let is_done = (200..300).contains(&answer.status);
             assert_eq!(
                 is_done, is_covered,
-                "{granted} {method} {asked}: {answer:?}"
+                "{granted} {method} {requested}: {answer:?}"
             );
             assert!(is_done || answer.status == 404, "{answer:?}");
         }
-        for asked in [address(&id), query(path, "other")] {
-            writer.get(&asked).await.expect(404);
+        for requested in [address(&id), query(path, "other")] {
+            writer.get(&requested).await.expect(404);
         }
+        revoke_all(&server, &[granted, path]).await;
     }
 }
 
@@ -82,9 +85,9 @@ async fn only_acl_operations_allow_reading_or_changing_permissions() {
     let stranger = client_with(&server, "/*", &["read", "write", "delete"]).await;
     set_value(&server, "/a", "x").await;
     let id = server.grant("/a", "other", &["read"]).await;
-    for (method, asked, body) in requests("/a", &id) {
-        let answer = send(&stranger, &method, &asked, &body).await;
-        assert_eq!(answer.status, 404, "{method} {asked}: {answer:?}");
+    for (method, requested, body) in requests("/a", &id) {
+        let answer = send(&stranger, &method, &requested, &body).await;
+        assert_eq!(answer.status, 404, "{method} {requested}: {answer:?}");
     }
 }
 
@@ -97,9 +100,8 @@ async fn a_hidden_permission_looks_like_an_absent_one() {
     let (there, absent) = (requests("/there/a", &id), requests("/gone/a", UNKNOWN_ID));
     for ((method, one, body), (_, other, other_body)) in there.into_iter().zip(absent) {
         let refused = send(&stranger, &method, &one, &body).await.expect(404);
-        let absent = send(&stranger, &method, &other, &other_body)
-            .await
-            .expect(404);
+        let answer = send(&stranger, &method, &other, &other_body).await;
+        let absent = answer.expect(404);
         assert_eq!(refused.body, absent.body, "{method} {one}");
         let kind =
             |answer: &keywright_harness::Answer| answer.header("content-type").map(str::to_owned);
@@ -121,19 +123,19 @@ async fn no_caller_adds_changes_or_deletes_its_own_permission() {
         server.as_user(user).await,
     ] {
         let id = server.grant("/*", caller.actor(), &ALL).await;
-        for (method, asked, body) in changes_of(&caller, "/*", &id) {
-            let answer = send(&caller, &method, &asked, &body).await;
-            assert_eq!(answer.status, 400, "{method} {asked}: {answer:?}");
+        for (method, requested, body) in changes_of(&caller, "/*", &id) {
+            let answer = send(&caller, &method, &requested, &body).await;
+            assert_eq!(answer.status, 400, "{method} {requested}: {answer:?}");
             assert!(!answer.error().is_empty());
         }
-        let kept = stored(&server, "/*", caller.actor()).await.unwrap();
-        assert_eq!(kept["operations"], json!(ALL));
-        for (method, asked, body) in changes_of(&caller, "/a", UNKNOWN_ID) {
-            if asked.ends_with(UNKNOWN_ID) {
+        let actual = stored(&server, "/*", caller.actor()).await.unwrap();
+        assert_eq!(actual["operations"], json!(ALL));
+        for (method, requested, body) in changes_of(&caller, "/a", UNKNOWN_ID) {
+            if requested.ends_with(UNKNOWN_ID) {
                 continue;
             }
-            let answer = send(&caller, &method, &asked, &body).await;
-            assert_eq!(answer.status, 400, "{method} {asked}: {answer:?}");
+            let answer = send(&caller, &method, &requested, &body).await;
+            assert_eq!(answer.status, 400, "{method} {requested}: {answer:?}");
         }
     }
 }
@@ -164,6 +166,17 @@ async fn actors_differ_by_kind_and_casing() {
     }
     server.grant("/a", "uaa-user:one", &["read"]).await;
     server.as_user("one").await.get(read).await.expect(200);
+}
+
+/// Revokes the permissions of the test's actors on these paths.
+async fn revoke_all(server: &Server, paths: &[&str]) {
+    for path in paths {
+        for actor in ["uaa-client:someone", "other", "third"] {
+            if let Some(permission) = stored(server, path, actor).await {
+                server.revoke(permission["uuid"].as_str().unwrap()).await;
+            }
+        }
+    }
 }
 
 /// Every request that changes permissions on a path; the deletion by id is last.
@@ -198,13 +211,13 @@ fn changes(path: &str, id: &str) -> Vec<(Method, String, Value)> {
 /// Every request that reads or changes permissions on a path.
 fn requests(path: &str, id: &str) -> Vec<(Method, String, Value)> {
     let mut requests = changes(path, id);
-    for asked in [
+    for requested in [
         address(id),
         query(path, "other"),
         format!("{BY_CREDENTIAL}?credential_name={path}"),
         format!("{PERMISSIONS}/explain?path={path}&actor=other&operation=read"),
     ] {
-        requests.push((Method::GET, asked, Value::Null));
+        requests.push((Method::GET, requested, Value::Null));
     }
     requests
 }
@@ -230,66 +243,29 @@ fn changes_of(caller: &Caller, path: &str, id: &str) -> Vec<(Method, String, Val
 
 // The order of checks: syntax, authorization, then rules.
 
+const MALFORMED_REQUESTS: &str = r#"
+    400 GET /api/v2/permissions
+    422 POST /api/v2/permissions {}
+    400 POST /api/v2/permissions {"path": "/a*", "actor": "x", "operations": ["read"]}
+    422 POST /api/v2/permissions {"path": "/a", "actor": "x", "operations": ["execute"]}
+    422 POST /api/v2/permissions {"unknown": 1, "operations": ["read"]}
+    400 PUT /api/v2/permissions/{id} {"path": "/a", "actor": "", "operations": ["read"]}
+    422 PUT /api/v2/permissions/{id} {"path": "/a", "actor": "other", "operations": ["execute"]}
+    422 PATCH /api/v2/permissions/{id} {}
+    422 PATCH /api/v2/permissions/{id} {"operations": ["execute"]}
+    400 GET /api/v1/permissions
+    400 DELETE /api/v1/permissions
+    400 POST /api/v1/permissions {"credential_name": "/a", "permissions": [{"path": "/b", "actor": "x", "operations": ["read"]}]}
+    422 POST /api/v1/permissions {"credential_name": "/a", "permissions": [{"path": "/a", "actor": "x", "operations": ["execute"]}]}
+    400 GET /api/v2/permissions/explain
+"#;
+
 #[tokio::test]
 async fn a_malformed_request_is_400_without_any_permission() {
     let server = Server::start().await;
     let id = server.grant("/a", "other", &["read"]).await;
     let stranger = server.as_client("stranger").await;
-    let all = PERMISSIONS.to_owned();
-    let by_credential = BY_CREDENTIAL.to_owned();
-    let path_mismatch =
-        json!({"credential_name": "/a", "permissions": [permission("/b", "x", &["read"])]});
-    for (method, path, body, status) in [
-        (Method::GET, all.clone(), Value::Null, 400),
-        (Method::POST, all.clone(), json!({}), 422),
-        (
-            Method::POST,
-            all.clone(),
-            permission("/a*", "x", &["read"]),
-            400,
-        ),
-        (
-            Method::POST,
-            all.clone(),
-            permission("/a", "x", &["execute"]),
-            422,
-        ),
-        (
-            Method::POST,
-            all,
-            json!({"unknown": 1, "operations": ["read"]}),
-            422,
-        ),
-        (
-            Method::PUT,
-            address(&id),
-            permission("/a", "", &["read"]),
-            400,
-        ),
-        (
-            Method::PUT,
-            address(&id),
-            permission("/a", "other", &["execute"]),
-            422,
-        ),
-        (Method::PATCH, address(&id), json!({}), 422),
-        (
-            Method::PATCH,
-            address(&id),
-            json!({"operations": ["execute"]}),
-            422,
-        ),
-        (Method::GET, by_credential.clone(), Value::Null, 400),
-        (Method::DELETE, by_credential.clone(), Value::Null, 400),
-        (Method::POST, by_credential.clone(), path_mismatch, 400),
-        (
-            Method::POST,
-            by_credential,
-            on_credential("/a", "x", &["execute"]),
-            422,
-        ),
-        (Method::GET, address("explain"), Value::Null, 400),
-    ] {
+    for (status, method, path, body) in given::requests(&MALFORMED_REQUESTS.replace("{id}", &id)) {
         let answer = send(&stranger, &method, &path, &body).await;
         assert_eq!(answer.status, status, "{method} {path} {body}: {answer:?}");
     }
@@ -444,6 +420,6 @@ async fn an_explanation_has_enforced_false_and_the_missing_grant() {
 }
 
 async fn explain(caller: &Caller) -> Value {
-    let asked = "/api/v2/permissions/explain?path=/a&actor=other&operation=read";
-    caller.get(asked).await.expect(200).json()
+    let requested = "/api/v2/permissions/explain?path=/a&actor=other&operation=read";
+    caller.get(requested).await.expect(200).json()
 }
