@@ -52,10 +52,8 @@ async fn an_untrusted_token_is_invalid_there_too() {
         &other_key(),
     );
     for token in [stranger.token(), &forged, "x"] {
-        assert_eq!(
-            present(&server, token).await.expect(401).error(),
-            "invalid_token"
-        );
+        let answer = present(&server, token).await;
+        assert_eq!(answer.expect(401).error(), "invalid_token");
     }
     for (issuer, status) in [(mint.claims()["iss"].clone(), 200), (json!("x"), 401)] {
         let token = mint.token(&mint.claims_with("iss", issuer));
@@ -116,20 +114,14 @@ async fn with_an_unreachable_provider_only_token_requests_fail() {
         let seconds: u32 = answer.header("retry-after").unwrap().parse().unwrap();
         assert!((1..=60).contains(&seconds), "{seconds}");
     }
-    assert_eq!(
-        present(&server, "x").await.expect(401).error(),
-        "invalid_token"
-    );
+    let answer = present(&server, "x").await;
+    assert_eq!(answer.expect(401).error(), "invalid_token");
     let without_a_token = server.request(Method::GET, "/version");
-    assert_eq!(
-        server.send(without_a_token).await.expect(401).error(),
-        "access_denied"
-    );
+    let answer = server.send(without_a_token).await;
+    assert_eq!(answer.expect(401).error(), "access_denied");
     for path in ["/info", "/health"] {
-        server
-            .send(server.request(Method::GET, path))
-            .await
-            .expect(200);
+        let answer = server.send(server.request(Method::GET, path)).await;
+        answer.expect(200);
     }
 }
 
@@ -210,16 +202,14 @@ async fn without_jwks_uri_keys_come_from_the_address_of_uaa() {
 async fn keys_at_an_address_without_tls_are_not_fetched() {
     let key = Signer::rsa("a");
     let provider = StubProvider::start("", &[&key]);
-    let server = Server::start_with(&provider.options()).await;
     let plain = format!("{}/keys", provider.url().replace("https:", "http:"));
     for address in [plain.as_str(), "file:///etc/passwd", "/keys", ""] {
         provider.publish_discovery(&json!({"issuer": provider.url(), "jwks_uri": address}));
-        let fresh = Server::start_with(&provider.options()).await;
+        let server = Server::start_with(&provider.options()).await;
         let token = key.token(&provider.claims());
-        present(&fresh, &token).await.expect(503);
-        assert!(fresh.log().contains("jwks_uri"), "{address}");
+        present(&server, &token).await.expect(503);
+        assert!(server.log().contains("jwks_uri"), "{address}");
     }
-    drop(server);
 }
 
 #[tokio::test]
@@ -331,9 +321,8 @@ async fn a_key_address_in_a_token_is_never_fetched() {
         }
     }
     assert_eq!(provider.requests("/forged"), 0);
-    present(&server, &key.token(&provider.claims()))
-        .await
-        .expect(200);
+    let answer = present(&server, &key.token(&provider.claims())).await;
+    answer.expect(200);
 }
 
 #[tokio::test]
@@ -400,9 +389,8 @@ async fn fetches_for_unknown_keys_are_rate_limited() {
         "3600",
     );
     let server = Server::start_with(&options).await;
-    present(&server, &key.token(&provider.claims()))
-        .await
-        .expect(200);
+    let answer = present(&server, &key.token(&provider.claims())).await;
+    answer.expect(200);
     for number in 0..20 {
         let invented = Signer::other_rsa(&format!("invented-{number}"));
         let token = invented.token(&provider.claims());

@@ -17,50 +17,39 @@ use super::{Signer, StubProvider};
 
 #[tokio::test]
 async fn scopes_are_of_the_configured_form_and_name() {
-    let both = json!(["credhub.read", "credhub.write"]);
+    let both = || json!(["credhub.read", "credhub.write"]);
     let (invalid, insufficient) = (Some("invalid_token"), Some("insufficient_scope"));
-    for (settings, claim, scopes, code) in [
-        ("", "scope", both.clone(), None),
-        ("", "scope", json!("credhub.read credhub.write"), invalid),
-        ("", "scp", both.clone(), insufficient),
-        (r#"scope = "scp""#, "scp", both.clone(), None),
-        (r#"scope = "scp""#, "scope", both.clone(), insufficient),
-        (r#"scope_form = "text""#, "scope", both.clone(), invalid),
-        (
-            r#"scope_form = "text""#,
-            "scope",
-            json!("credhub.write x credhub.read"),
-            None,
-        ),
-        (
-            r#"scope_form = "text""#,
-            "scope",
-            json!("credhub.read,credhub.write"),
-            insufficient,
-        ),
-        (
-            r#"scope_form = "text""#,
-            "scope",
-            json!("credhub.read\tcredhub.write"),
-            insufficient,
-        ),
-        (
-            r#"scope_form = "text""#,
-            "scope",
-            json!("Credhub.read credhub.write"),
-            insufficient,
-        ),
-        (r#"scope_form = "text""#, "scope", json!(""), insufficient),
-        (r#"scope_form = "text""#, "scope", json!(1), invalid),
+    let as_list = vec![
+        ("scope", both(), None),
+        ("scope", json!("credhub.read credhub.write"), invalid),
+        ("scp", both(), insufficient),
+    ];
+    let renamed = vec![("scp", both(), None), ("scope", both(), insufficient)];
+    let as_text = [
+        (both(), invalid),
+        (json!("credhub.write x credhub.read"), None),
+        (json!("credhub.read,credhub.write"), insufficient),
+        (json!("credhub.read\tcredhub.write"), insufficient),
+        (json!("Credhub.read credhub.write"), insufficient),
+        (json!(""), insufficient),
+        (json!(1), invalid),
+    ];
+    let as_text = as_text.map(|(scopes, code)| ("scope", scopes, code));
+    for (settings, cases) in [
+        ("", as_list),
+        (r#"scope = "scp""#, renamed),
+        (r#"scope_form = "text""#, as_text.into()),
     ] {
         let server = server_with(&format!("[authentication.claims]\n{settings}")).await;
         let mint = Mint::of(&server).await;
-        let mut claims = mint.claims_with("scope", Value::Null);
-        claims[claim] = scopes;
-        let token = mint.token(&claims);
-        match code {
-            Some(code) => expect_refused(&server, &token, code, settings).await,
-            None => drop(present(&server, &token).await.expect(200)),
+        for (claim, scopes, code) in cases {
+            let mut claims = mint.claims_with("scope", Value::Null);
+            claims[claim] = scopes;
+            let token = mint.token(&claims);
+            match code {
+                Some(code) => expect_refused(&server, &token, code, settings).await,
+                None => drop(present(&server, &token).await.expect(200)),
+            }
         }
     }
 }
@@ -82,69 +71,60 @@ async fn other_scopes_can_be_required_and_the_challenge_names_them() {
 
 #[tokio::test]
 async fn configured_grant_types_distinguish_clients_from_users() {
-    for (settings, claims, is_let_in) in [
-        ("", json!({"grant_type": "authorization_code"}), false),
+    let code = "authorization_code";
+    for (settings, cases) in [
+        ("", vec![(json!({"grant_type": code}), false)]),
         (
             r#"of_users = ["password", "authorization_code"]"#,
-            json!({"grant_type": "authorization_code", "user_id": "u"}),
-            true,
-        ),
-        (
-            r#"of_users = ["password", "authorization_code"]"#,
-            json!({"grant_type": "authorization_code", "user_id": null}),
-            false,
+            vec![
+                (json!({"grant_type": code, "user_id": "u"}), true),
+                (json!({"grant_type": code, "user_id": null}), false),
+            ],
         ),
         (
             r#"when_absent = "client""#,
-            json!({"grant_type": null}),
-            true,
+            vec![(json!({"grant_type": null}), true)],
         ),
         (
             r#"when_absent = "user""#,
-            json!({"grant_type": null}),
-            false,
-        ),
-        (
-            r#"when_absent = "user""#,
-            json!({"grant_type": null, "user_id": "u"}),
-            true,
-        ),
-        (
-            r#"when_absent = "user""#,
-            json!({"grant_type": ["password"], "user_id": "u"}),
-            false,
+            vec![
+                (json!({"grant_type": null}), false),
+                (json!({"grant_type": null, "user_id": "u"}), true),
+                (json!({"grant_type": ["password"], "user_id": "u"}), false),
+            ],
         ),
         (
             r#"of_clients = ["*"]"#,
-            json!({"grant_type": "anything"}),
-            true,
+            vec![
+                (json!({"grant_type": "anything"}), true),
+                (json!({"grant_type": "password"}), false),
+                (json!({"grant_type": null}), false),
+            ],
         ),
-        (
-            r#"of_clients = ["*"]"#,
-            json!({"grant_type": "password"}),
-            false,
-        ),
-        (r#"of_clients = ["*"]"#, json!({"grant_type": null}), false),
         (
             r#"claim = "idtyp""#,
-            json!({"idtyp": "client_credentials", "grant_type": "x"}),
-            true,
+            vec![
+                (
+                    json!({"idtyp": "client_credentials", "grant_type": "x"}),
+                    true,
+                ),
+                (json!({}), false),
+            ],
         ),
-        (r#"claim = "idtyp""#, json!({}), false),
     ] {
         let server = server_with(&format!("[authentication.claims.grant_type]\n{settings}")).await;
         let mint = Mint::of(&server).await;
-        let mut token_claims = mint.claims();
-        let members = token_claims.as_object_mut().unwrap();
-        for (name, value) in claims.as_object().unwrap() {
-            members.insert(name.clone(), value.clone());
-        }
-        members.retain(|_, value| !value.is_null());
-        let token = mint.token(&token_claims);
-        if is_let_in {
-            present(&server, &token).await.expect(200);
-        } else {
-            expect_refused(&server, &token, "invalid_token", settings).await;
+        for (claims, is_accepted) in cases {
+            let mut token_claims = mint.claims();
+            let members = token_claims.as_object_mut().unwrap();
+            members.extend(claims.as_object().unwrap().clone());
+            members.retain(|_, value| !value.is_null());
+            let token = mint.token(&token_claims);
+            if is_accepted {
+                present(&server, &token).await.expect(200);
+            } else {
+                expect_refused(&server, &token, "invalid_token", settings).await;
+            }
         }
     }
 }
