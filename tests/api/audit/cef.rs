@@ -162,7 +162,7 @@ async fn details_are_json_within_the_line() {
 // Input from callers adds no line and no field.
 
 /// Texts that would end a line, a field or a value if they were not escaped.
-const ODD: [&str; 7] = [
+const ODD_TEXTS: [&str; 7] = [
     "/a\n{\"action\":\"GET\"}",
     "/a\r\nCEF:0|x|y|1|z|z|0|suid=root",
     "/a suid=root cs4=200",
@@ -173,7 +173,7 @@ const ODD: [&str; 7] = [
 ];
 
 /// Whether a character is a control or formatting character.
-fn acts(character: char) -> bool {
+fn is_unprintable(character: char) -> bool {
     let is_unseen = ['\u{200b}', '\u{202e}', '\u{2066}', '\u{feff}'].contains(&character);
     character.is_control() || is_unseen || matches!(character, '\u{2028}' | '\u{2029}')
 }
@@ -209,13 +209,13 @@ async fn send_odd(server: &Server, text: &str) -> Vec<Answer> {
 #[tokio::test]
 async fn a_json_event_is_one_line_with_the_escaped_input() {
     let server = Server::start().await;
-    for text in ODD {
+    for text in ODD_TEXTS {
         let answers = send_odd(&server, text).await;
         let trail = server.audit_trail();
         assert!(
             trail
                 .chars()
-                .all(|character| character == '\n' || !acts(character)),
+                .all(|character| character == '\n' || !is_unprintable(character)),
             "{trail:?}"
         );
         for answer in &answers {
@@ -233,7 +233,7 @@ async fn a_json_event_is_one_line_with_the_escaped_input() {
 #[tokio::test]
 async fn input_adds_no_line_or_field_to_a_cef_event() {
     let server = server().await;
-    for text in ODD {
+    for text in ODD_TEXTS {
         let before = server.audit_trail().lines().count();
         let answers = send_odd(&server, text).await;
         let trail = server.audit_trail();
@@ -251,7 +251,7 @@ async fn input_adds_no_line_or_field_to_a_cef_event() {
             .chars()
             .map(|c| match c {
                 '\n' | '\r' => c,
-                c if acts(c) => ' ',
+                c if is_unprintable(c) => ' ',
                 c => c,
             })
             .collect();

@@ -14,8 +14,6 @@ use tempfile::TempDir;
 use super::{events, parsed};
 use crate::given;
 
-// The section `audit` of the configuration.
-
 #[tokio::test]
 async fn without_a_section_the_trail_is_json_on_standard_output() {
     let server = Server::start_with(&Options::default().audit("")).await;
@@ -84,8 +82,8 @@ fn start_fails_with_invalid_audit_settings() {
         ("sink = \"file\"\nfile = \".\"", "opening the audit trail"),
     ] {
         let options = Options::default().audit(&format!("[audit]\n{settings}"));
-        let said = Server::refusal(&options);
-        assert!(said.contains(words), "{settings}: {said}");
+        let message = Server::refusal(&options);
+        assert!(message.contains(words), "{settings}: {message}");
     }
 }
 
@@ -180,8 +178,8 @@ async fn on_a_full_disk_requests_fail_and_buffered_events_come_first() {
     assert!(server.log().contains("No space left"), "{}", server.log());
 
     fs::remove_file(&file).unwrap();
-    let said = server.reopen_audit_trail().await;
-    assert!(said.contains("\"INFO\""), "{said}");
+    let message = server.reopen_audit_trail().await;
+    assert!(message.contains("\"INFO\""), "{message}");
     server.get("/api/v1/data?name=/a").await.expect(200);
     let events = events(&server);
     assert_eq!(names(&events), ["/a", "/a"]);
@@ -263,8 +261,11 @@ async fn a_trail_that_cannot_be_reopened_stays_in_the_old_file() {
     let moved = server.directory().join("audit.log.1");
     fs::rename(&file, &moved).unwrap();
     fs::create_dir(&file).unwrap();
-    let said = server.reopen_audit_trail().await;
-    assert!(said.contains("could not reopen the audit trail"), "{said}");
+    let message = server.reopen_audit_trail().await;
+    assert!(
+        message.contains("could not reopen the audit trail"),
+        "{message}"
+    );
     given::set_value(&server, "/a", "v").await;
     let old = fs::read_to_string(&moved).unwrap();
     assert_eq!(names(&parsed(&old)), ["/a"]);
