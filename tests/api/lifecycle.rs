@@ -154,11 +154,8 @@ async fn a_restarted_server_continues_with_the_stored_state() {
     let converged = given::generate(&restarted, "/p", "password", parameters).await;
     assert_eq!(converged["id"], generated["id"]);
     let body = json!({"name": "/p"});
-    let regenerated = restarted
-        .post("/api/v1/regenerate", body)
-        .await
-        .expect(200)
-        .json();
+    let answer = restarted.post("/api/v1/regenerate", body).await;
+    let regenerated = answer.expect(200).json();
     assert_eq!(regenerated["value"].as_str().unwrap().len(), 17);
     let ids: Vec<String> = given::versions(&restarted, "/p")
         .await

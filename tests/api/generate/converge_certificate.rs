@@ -7,6 +7,7 @@ use super::converge::{Outcome, converge, converge_from, with};
 use crate::{
     certificates::Certificate,
     external_certificates::{DURATION_DAYS, authority, self_signed_leaf},
+    given,
 };
 
 // Certificates: comparison of parameters.
@@ -35,10 +36,8 @@ async fn the_same_parameters_keep_the_certificate() {
         json!({"common_name": "root", "is_ca": true}),
         full(),
     ] {
-        assert_eq!(
-            converge(&server, "certificate", &parameters, &parameters).await,
-            Outcome::Kept
-        );
+        let became = converge(&server, "certificate", &parameters, &parameters).await;
+        assert_eq!(became, Outcome::Kept);
     }
 }
 
@@ -136,11 +135,7 @@ async fn a_set_certificate_is_compared_by_its_contents() {
                 Outcome::Written,
             ),
         ] {
-            let set = server
-                .set("/a", "certificate", value.clone())
-                .await
-                .expect(200)
-                .json();
+            let set = given::set(&server, "/a", "certificate", value.clone()).await;
             let requested = with(&parameters, &change);
             let became = converge_from(&server, &set, "certificate", &requested).await;
             assert_eq!(became, outcome, "{requested}");
@@ -152,11 +147,7 @@ async fn a_set_certificate_is_compared_by_its_contents() {
 async fn a_credential_without_a_certificate_differs() {
     let server = Server::start().await;
     let value = json!({"ca": authority("root").certificate});
-    let set = server
-        .set("/a", "certificate", value)
-        .await
-        .expect(200)
-        .json();
+    let set = given::set(&server, "/a", "certificate", value).await;
     let parameters = json!({"common_name": "root", "is_ca": true});
     let became = converge_from(&server, &set, "certificate", &parameters).await;
     assert_eq!(became, Outcome::Written);
@@ -166,17 +157,9 @@ async fn a_credential_without_a_certificate_differs() {
 async fn the_response_for_a_kept_certificate_has_duration_used_0() {
     let server = Server::start().await;
     let parameters = json!({"common_name": "root", "is_ca": true, "key_length": 3072});
-    let made = server
-        .generate("/a", "certificate", parameters.clone())
-        .await
-        .expect(200)
-        .json();
+    let made = given::generate(&server, "/a", "certificate", parameters.clone()).await;
     assert_eq!(made["duration_used"], 365);
-    let kept = server
-        .generate("/a", "certificate", parameters)
-        .await
-        .expect(200)
-        .json();
+    let kept = given::generate(&server, "/a", "certificate", parameters).await;
     assert_eq!(kept["id"], made["id"]);
     assert_eq!(kept["duration_overridden"], false);
     assert_eq!(kept["duration_used"], 0);
@@ -204,10 +187,8 @@ async fn a_lone_transitional_version_is_compared() {
     let parameters = json!({"common_name": "a", "is_ca": true, "key_type": "ecdsa-p256"});
     let certificate = Certificate::generate(&server, "/a", parameters.clone()).await;
     let only = certificate.versions().await[0].clone();
-    certificate
-        .move_transitional(json!("latest"))
-        .await
-        .expect(200);
+    let answer = certificate.move_transitional(json!("latest")).await;
+    answer.expect(200);
     let became = converge_from(&server, &only, "certificate", &parameters).await;
     assert_eq!(became, Outcome::Kept);
     let other = with(&parameters, &json!({"common_name": "b"}));
@@ -234,19 +215,11 @@ async fn another_ca_adds_a_version() {
     with_root("/other", &server).await;
     let by_root = json!({"common_name": "leaf", "ca": "/root"});
     let by_other = json!({"common_name": "leaf", "ca": "/other"});
-    let made = server
-        .generate("/a", "certificate", by_root.clone())
-        .await
-        .expect(200)
-        .json();
-    assert_eq!(
-        converge_from(&server, &made, "certificate", &by_root).await,
-        Outcome::Kept
-    );
-    assert_eq!(
-        converge_from(&server, &made, "certificate", &by_other).await,
-        Outcome::Written
-    );
+    let made = given::generate(&server, "/a", "certificate", by_root.clone()).await;
+    let became = converge_from(&server, &made, "certificate", &by_root).await;
+    assert_eq!(became, Outcome::Kept);
+    let became = converge_from(&server, &made, "certificate", &by_other).await;
+    assert_eq!(became, Outcome::Written);
 }
 
 #[tokio::test]
@@ -254,21 +227,13 @@ async fn a_new_version_of_the_ca_adds_one_version() {
     let server = Server::start().await;
     with_root("/root", &server).await;
     let parameters = json!({"common_name": "leaf", "ca": "/root"});
-    let made = server
-        .generate("/a", "certificate", parameters.clone())
-        .await
-        .expect(200)
-        .json();
+    let made = given::generate(&server, "/a", "certificate", parameters.clone()).await;
     with_root("/root", &server).await;
-    assert_eq!(
-        converge_from(&server, &made, "certificate", &parameters).await,
-        Outcome::Written
-    );
+    let became = converge_from(&server, &made, "certificate", &parameters).await;
+    assert_eq!(became, Outcome::Written);
     let renewed = server.versions("/a").await[0].clone();
-    assert_eq!(
-        converge_from(&server, &renewed, "certificate", &parameters).await,
-        Outcome::Kept
-    );
+    let became = converge_from(&server, &renewed, "certificate", &parameters).await;
+    assert_eq!(became, Outcome::Kept);
 }
 
 #[tokio::test]
@@ -277,20 +242,12 @@ async fn switching_between_ca_and_self_signed_adds_a_version() {
     with_root("/root", &server).await;
     let by_root = json!({"common_name": "leaf", "ca": "/root"});
     let by_itself = json!({"common_name": "leaf", "self_sign": true});
-    let made = server
-        .generate("/a", "certificate", by_root.clone())
-        .await
-        .expect(200)
-        .json();
-    assert_eq!(
-        converge_from(&server, &made, "certificate", &by_itself).await,
-        Outcome::Written
-    );
+    let made = given::generate(&server, "/a", "certificate", by_root.clone()).await;
+    let became = converge_from(&server, &made, "certificate", &by_itself).await;
+    assert_eq!(became, Outcome::Written);
     let own = server.versions("/a").await[0].clone();
-    assert_eq!(
-        converge_from(&server, &own, "certificate", &by_root).await,
-        Outcome::Written
-    );
+    let became = converge_from(&server, &own, "certificate", &by_root).await;
+    assert_eq!(became, Outcome::Written);
 }
 
 #[tokio::test]
@@ -298,40 +255,24 @@ async fn a_leaf_set_with_the_name_of_its_ca_is_compared_by_it() {
     let server = Server::start().await;
     let root = authority("root");
     let stored = json!({"certificate": root.certificate, "private_key": root.private_key});
-    server
-        .set("/root", "certificate", stored.clone())
-        .await
-        .expect(200);
+    given::set(&server, "/root", "certificate", stored.clone()).await;
     let leaf = root.sign_leaf("leaf");
     let value = json!({"certificate": leaf.certificate, "ca_name": "/root"});
     let parameters = json!({"common_name": "leaf", "ca": "/root", "duration": 400});
 
-    let set = server
-        .set("/a", "certificate", value.clone())
-        .await
-        .expect(200)
-        .json();
-    assert_eq!(
-        converge_from(&server, &set, "certificate", &parameters).await,
-        Outcome::Kept
-    );
+    let set = given::set(&server, "/a", "certificate", value.clone()).await;
+    let became = converge_from(&server, &set, "certificate", &parameters).await;
+    assert_eq!(became, Outcome::Kept);
 
     server.set("/root", "certificate", stored).await.expect(200);
-    assert_eq!(
-        converge_from(&server, &set, "certificate", &parameters).await,
-        Outcome::Kept
-    );
+    let became = converge_from(&server, &set, "certificate", &parameters).await;
+    assert_eq!(became, Outcome::Kept);
 
     let renewed = root.renewed_as("root");
     let renewed = json!({"certificate": renewed.certificate, "private_key": renewed.private_key});
-    server
-        .set("/root", "certificate", renewed)
-        .await
-        .expect(200);
-    assert_eq!(
-        converge_from(&server, &set, "certificate", &parameters).await,
-        Outcome::Written
-    );
+    given::set(&server, "/root", "certificate", renewed).await;
+    let became = converge_from(&server, &set, "certificate", &parameters).await;
+    assert_eq!(became, Outcome::Written);
 }
 
 #[tokio::test]
@@ -342,16 +283,10 @@ async fn a_leaf_set_with_a_raw_ca_matches_any_ca_name() {
     server.set("/root", "certificate", stored).await.expect(200);
     let leaf = root.sign_leaf("leaf");
     let value = json!({"certificate": leaf.certificate, "ca": root.certificate});
-    let set = server
-        .set("/a", "certificate", value)
-        .await
-        .expect(200)
-        .json();
+    let set = given::set(&server, "/a", "certificate", value).await;
     let parameters = json!({"common_name": "leaf", "ca": "/root", "duration": 400});
-    assert_eq!(
-        converge_from(&server, &set, "certificate", &parameters).await,
-        Outcome::Kept
-    );
+    let became = converge_from(&server, &set, "certificate", &parameters).await;
+    assert_eq!(became, Outcome::Kept);
 }
 
 #[tokio::test]

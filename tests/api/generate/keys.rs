@@ -4,7 +4,10 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use keywright_harness::Server;
 use serde_json::{Value, json};
 
-use crate::keys::{assert_is_pem, public_key_bits};
+use crate::{
+    given,
+    keys::{assert_is_pem, public_key_bits},
+};
 
 // RSA keys, and the key lengths that ssh keys share with them.
 
@@ -28,12 +31,7 @@ async fn a_key_has_2048_bits_by_default() {
 #[tokio::test]
 async fn the_public_key_is_spki_and_the_private_key_pkcs1() {
     let server = Server::start().await;
-    let key = server
-        .generate("/a", "rsa", json!({}))
-        .await
-        .expect(200)
-        .json()["value"]
-        .clone();
+    let key = given::generate(&server, "/a", "rsa", json!({})).await["value"].clone();
     assert_is_pem(key["public_key"].as_str().unwrap(), "PUBLIC KEY");
     assert_is_pem(key["private_key"].as_str().unwrap(), "RSA PRIVATE KEY");
     assert_eq!(key.as_object().unwrap().len(), 2);
@@ -56,11 +54,8 @@ async fn any_other_key_length_is_400() {
             Value::Null,
         ] {
             let parameters = json!({"key_length": key_length});
-            let error = server
-                .generate("/a", credential_type, parameters)
-                .await
-                .expect(400)
-                .error();
+            let answer = server.generate("/a", credential_type, parameters).await;
+            let error = answer.expect(400).error();
             assert!(error.contains("key_length"), "{credential_type}: {error}");
         }
     }
@@ -104,11 +99,8 @@ async fn a_comment_cannot_add_a_second_line() {
     let server = Server::start().await;
     for comment in ["a\nssh-rsa AAAA forged", "a\r", "a\0b"] {
         let parameters = json!({"ssh_comment": comment});
-        server
-            .generate("/a", "ssh", parameters)
-            .await
-            .expect(400)
-            .error();
+        let answer = server.generate("/a", "ssh", parameters).await;
+        answer.expect(400).error();
     }
     server
         .generate("/a", "ssh", json!({"ssh_comment": [7]}))

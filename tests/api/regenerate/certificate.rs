@@ -8,7 +8,7 @@ use crate::{
     external_certificates::{
         DURATION_DAYS, ExternalCertificate, authority, authority_for_hours, self_signed_leaf,
     },
-    given::generate_certificate,
+    given::{self, generate_certificate},
     keys::{certificate_days, certificate_key_bits, with_certificate},
 };
 
@@ -49,10 +49,7 @@ async fn everything_but_key_serial_and_dates_is_kept() {
         "common_name": "Wurzel, +O=x", "country": "AT", "is_ca": true, "duration": 30,
         "key_usage": ["key_cert_sign"],
     });
-    server
-        .generate("/root", "certificate", root)
-        .await
-        .expect(200);
+    given::generate(&server, "/root", "certificate", root).await;
     let leaf = json!({
         "common_name": "leaf", "organization": "Example", "organization_unit": "Unit",
         "locality": "Graz", "state": "Styria", "country": "AT",
@@ -61,15 +58,9 @@ async fn everything_but_key_serial_and_dates_is_kept() {
         "extended_key_usage": ["timestamping", "client_auth"],
         "key_length": 3072, "duration": 17, "ca": "/root",
     });
-    server
-        .generate("/leaf", "certificate", leaf)
-        .await
-        .expect(200);
+    given::generate(&server, "/leaf", "certificate", leaf).await;
     let own = json!({"common_name": "own", "self_sign": true});
-    server
-        .generate("/own", "certificate", own)
-        .await
-        .expect(200);
+    given::generate(&server, "/own", "certificate", own).await;
     for name in ["/root", "/leaf", "/own"] {
         let before = server.versions(name).await[0].clone();
         let after = server.regenerate(name).await.expect(200).json();
@@ -94,10 +85,7 @@ async fn the_response_has_the_duration_and_key_length_used() {
     let server = Server::start().await;
     let parameters =
         json!({"common_name": "own", "self_sign": true, "duration": 17, "key_length": 3072});
-    server
-        .generate("/own", "certificate", parameters)
-        .await
-        .expect(200);
+    given::generate(&server, "/own", "certificate", parameters).await;
     let answer = server.regenerate("/own").await.expect(200).json();
     assert_eq!(answer["duration_used"], 17);
     assert_eq!(answer["duration_overridden"], false);

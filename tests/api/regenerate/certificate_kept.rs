@@ -14,8 +14,6 @@ use crate::{
     keys::with_certificate,
 };
 
-// Set certificates with contents beyond the parameters, which are preserved.
-
 /// A certificate with every kind of subject field, name and purpose.
 const KEPT: &str = include_str!("../../../plugins/certificate/tests/keys/kept.pem");
 const EXPRESSIBLE: &str = include_str!("../../../plugins/certificate/tests/keys/expressible.pem");
@@ -185,11 +183,8 @@ async fn the_kept_parameter_is_refused_from_callers() {
     let server = Server::start().await;
     for kept in [json!({}), json!({"subject": "MAA="}), json!("x")] {
         let parameters = json!({"common_name": "a", "self_sign": true, "kept": kept});
-        let error = server
-            .generate("/a", "certificate", parameters)
-            .await
-            .expect(400)
-            .error();
+        let answer = server.generate("/a", "certificate", parameters).await;
+        let error = answer.expect(400).error();
         assert!(error.contains("kept"), "{error}");
     }
 }

@@ -4,6 +4,8 @@ use keywright_harness::Server;
 use reqwest::Method;
 use serde_json::{Value, json};
 
+use crate::given;
+
 // The types value and password.
 
 #[tokio::test]
@@ -23,11 +25,7 @@ async fn any_text_is_kept_unchanged() {
     ] {
         for credential_type in ["value", "password"] {
             let name = format!("/{credential_type}");
-            let answer = server
-                .set(&name, credential_type, json!(text))
-                .await
-                .expect(200)
-                .json();
+            let answer = given::set(&server, &name, credential_type, json!(text)).await;
             assert_eq!(answer["value"], text);
             assert_eq!(server.versions(&name).await[0]["value"], text);
         }
@@ -38,11 +36,8 @@ async fn any_text_is_kept_unchanged() {
 async fn the_empty_text_is_400() {
     let server = Server::start().await;
     for credential_type in ["value", "password"] {
-        server
-            .set("/a", credential_type, json!(""))
-            .await
-            .expect(400)
-            .error();
+        let answer = server.set("/a", credential_type, json!("")).await;
+        answer.expect(400).error();
     }
 }
 
@@ -58,11 +53,7 @@ async fn any_object_is_kept_unchanged() {
         json!({"name": "x", "type": "y", "value": {"value": 1}}),
         json!({"clé": "🔑", "quote\"": "\\"}),
     ] {
-        let answer = server
-            .set("/a", "json", value.clone())
-            .await
-            .expect(200)
-            .json();
+        let answer = given::set(&server, "/a", "json", value.clone()).await;
         assert_eq!(answer["value"], value);
         assert_eq!(server.versions("/a").await[0]["value"], value);
     }
@@ -114,11 +105,7 @@ async fn a_user_gets_the_hash_of_its_password() {
 async fn the_hash_is_stable_across_reads_and_differs_by_version() {
     let server = Server::start().await;
     let value = json!({"username": "ada", "password": "p"});
-    let first = server
-        .set("/a", "user", value.clone())
-        .await
-        .expect(200)
-        .json();
+    let first = given::set(&server, "/a", "user", value.clone()).await;
     let second = server.set("/a", "user", value).await.expect(200).json();
     assert_ne!(
         first["value"]["password_hash"],
@@ -197,11 +184,7 @@ async fn one_field_is_enough_and_the_other_is_null() {
                     value[absent] = empty;
                 }
                 let name = format!("/{credential_type}");
-                let answer = server
-                    .set(&name, credential_type, value)
-                    .await
-                    .expect(200)
-                    .json();
+                let answer = given::set(&server, &name, credential_type, value).await;
                 assert_eq!(answer["value"][given], "some key");
                 assert_eq!(answer["value"].get(absent), Some(&Value::Null));
             }
@@ -219,11 +202,8 @@ async fn without_any_key_it_is_400() {
             json!({"public_key": null, "private_key": ""}),
             json!({"public_key": 1}),
         ] {
-            server
-                .set("/a", credential_type, value)
-                .await
-                .expect(400)
-                .error();
+            let answer = server.set("/a", credential_type, value).await;
+            answer.expect(400).error();
         }
     }
 }
@@ -234,11 +214,7 @@ async fn keys_are_kept_without_validation() {
     let value = json!({"public_key": "not a key", "private_key": "-----BEGIN NOTHING-----\n"});
     for credential_type in TYPES {
         let name = format!("/{credential_type}");
-        let answer = server
-            .set(&name, credential_type, value.clone())
-            .await
-            .expect(200)
-            .json();
+        let answer = given::set(&server, &name, credential_type, value.clone()).await;
         for member in ["public_key", "private_key"] {
             assert_eq!(answer["value"][member], value[member]);
         }
@@ -248,12 +224,7 @@ async fn keys_are_kept_without_validation() {
 #[tokio::test]
 async fn the_fingerprint_of_a_set_key_is_null() {
     let server = Server::start().await;
-    let key = server
-        .generate("/made", "ssh", json!({}))
-        .await
-        .expect(200)
-        .json()["value"]
-        .clone();
+    let key = given::generate(&server, "/made", "ssh", json!({})).await["value"].clone();
     for fingerprint in [
         json!("forged"),
         key["public_key_fingerprint"].clone(),
@@ -287,18 +258,11 @@ async fn a_text_over_64_kib_is_413() {
     for credential_type in ["value", "password"] {
         let name = format!("/{credential_type}");
         let longest = "x".repeat(VALUE_BYTES_MAX);
-        let answer = server
-            .set(&name, credential_type, json!(longest))
-            .await
-            .expect(200)
-            .json();
+        let answer = given::set(&server, &name, credential_type, json!(longest)).await;
         assert_eq!(answer["value"], longest);
         for too_long in [format!("{longest}x"), "x".repeat(2 * VALUE_BYTES_MAX)] {
-            server
-                .set(&name, credential_type, json!(too_long))
-                .await
-                .expect(413)
-                .error();
+            let answer = server.set(&name, credential_type, json!(too_long)).await;
+            answer.expect(413).error();
         }
         let two_byte_characters = "ä".repeat(VALUE_BYTES_MAX / 2 + 1);
         server
@@ -315,15 +279,9 @@ async fn an_object_over_64_kib_is_413() {
     let server = Server::start().await;
     let frame_bytes = json!({"a": ""}).to_string().len();
     let object = |bytes: usize| json!({"a": "x".repeat(bytes - frame_bytes)});
-    server
-        .set("/a", "json", object(VALUE_BYTES_MAX))
-        .await
-        .expect(200);
-    server
-        .set("/a", "json", object(VALUE_BYTES_MAX + 1))
-        .await
-        .expect(413)
-        .error();
+    given::set(&server, "/a", "json", object(VALUE_BYTES_MAX)).await;
+    let answer = server.set("/a", "json", object(VALUE_BYTES_MAX + 1)).await;
+    answer.expect(413).error();
 }
 
 #[tokio::test]
@@ -332,11 +290,8 @@ async fn a_private_key_larger_than_a_value_is_413() {
     for credential_type in ["rsa", "ssh"] {
         for bytes in [VALUE_BYTES_MAX, 3 * VALUE_BYTES_MAX] {
             let value = json!({"private_key": "x".repeat(bytes)});
-            server
-                .set("/a", credential_type, value)
-                .await
-                .expect(413)
-                .error();
+            let answer = server.set("/a", credential_type, value).await;
+            answer.expect(413).error();
         }
     }
 }
@@ -356,15 +311,9 @@ async fn a_public_key_or_username_over_7000_characters_is_413() {
             "user" => json!({member: text, "password": "p"}),
             _ => json!({member: text}),
         };
-        server
-            .set(&name, credential_type, value(&longest))
-            .await
-            .expect(200);
-        server
-            .set(&name, credential_type, value(&too_long))
-            .await
-            .expect(413)
-            .error();
+        given::set(&server, &name, credential_type, value(&longest)).await;
+        let answer = server.set(&name, credential_type, value(&too_long)).await;
+        answer.expect(413).error();
         assert_eq!(server.versions(&name).await.len(), 1);
     }
 }
@@ -373,11 +322,7 @@ async fn a_public_key_or_username_over_7000_characters_is_413() {
 async fn a_users_password_over_4096_bytes_is_400() {
     let server = Server::start().await;
     let longest = "ä".repeat(USER_PASSWORD_BYTES_MAX / 2);
-    let user = server
-        .set("/a", "user", json!({"password": longest}))
-        .await
-        .expect(200)
-        .json();
+    let user = given::set(&server, "/a", "user", json!({"password": longest})).await;
     assert_eq!(user["value"]["password"], longest);
     let too_long = json!({"password": format!("{longest}p")});
     let refused = server.set("/a", "user", too_long).await.expect(400).error();

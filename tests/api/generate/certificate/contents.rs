@@ -4,9 +4,10 @@ use keywright_harness::Server;
 use serde_json::{Value, json};
 use x509_parser::prelude::{GeneralName, ParsedExtension, X509Certificate};
 
-use crate::keys::{assert_is_pem, with_certificate};
-
-// The contents of a generated certificate and its response.
+use crate::{
+    given,
+    keys::{assert_is_pem, with_certificate},
+};
 
 async fn made(server: &Server, name: &str, parameters: Value) -> Value {
     server
@@ -402,11 +403,7 @@ async fn only_given_subject_fields_appear_in_the_specified_order() {
     for (field, _) in FIELDS.iter().rev() {
         all[*field] = json!(if *field == "country" { "AT" } else { field });
     }
-    let version = server
-        .generate("/all", "certificate", all)
-        .await
-        .expect(200)
-        .json();
+    let version = given::generate(&server, "/all", "certificate", all).await;
     let expected: Vec<(String, String)> = FIELDS
         .iter()
         .map(|(field, oid)| {
@@ -417,11 +414,7 @@ async fn only_given_subject_fields_appear_in_the_specified_order() {
     assert_eq!(attributes(&version), expected);
 
     let two = json!({"self_sign": true, "locality": "Graz", "common_name": "", "country": "AT"});
-    let version = server
-        .generate("/two", "certificate", two)
-        .await
-        .expect(200)
-        .json();
+    let version = given::generate(&server, "/two", "certificate", two).await;
     let expected = [("2.5.4.6", "AT"), ("2.5.4.7", "Graz")];
     assert_eq!(
         attributes(&version),
@@ -471,17 +464,9 @@ async fn a_certificate_carries_the_bytes_of_its_issuers_subject() {
     let root = json!({
         "common_name": "Wurzel, ß+", "organization": "#o", "country": "AT", "is_ca": true,
     });
-    let root = server
-        .generate("/root", "certificate", root)
-        .await
-        .expect(200)
-        .json();
+    let root = given::generate(&server, "/root", "certificate", root).await;
     let leaf = json!({"common_name": "leaf", "ca": "/root"});
-    let leaf = server
-        .generate("/leaf", "certificate", leaf)
-        .await
-        .expect(200)
-        .json();
+    let leaf = given::generate(&server, "/leaf", "certificate", leaf).await;
     let bytes = |version: &Value, of_issuer: bool| {
         with_certificate(
             version["value"]["certificate"].as_str().unwrap(),

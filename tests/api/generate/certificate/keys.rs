@@ -8,11 +8,9 @@ use x509_parser::extensions::ParsedExtension;
 use crate::{
     certificates::assert_signed_by,
     external_certificates::{authority, authority_changed, authority_with, self_signed_leaf},
-    given::generate_certificate,
+    given::{self, generate_certificate},
     keys::{assert_is_pem, with_certificate},
 };
-
-// The CA that signs.
 
 #[tokio::test]
 async fn an_absent_or_non_certificate_ca_is_404_and_named() {
@@ -20,11 +18,8 @@ async fn an_absent_or_non_certificate_ca_is_404_and_named() {
     server.set("/text", "value", json!("v")).await.expect(200);
     for ca in ["/nowhere", "/text", "/not a name"] {
         let parameters = json!({"common_name": "leaf", "ca": ca});
-        let error = server
-            .generate("/a", "certificate", parameters)
-            .await
-            .expect(404)
-            .error();
+        let answer = server.generate("/a", "certificate", parameters).await;
+        let error = answer.expect(404).error();
         assert!(error.contains("certificate authority"), "{ca}: {error}");
     }
 }
@@ -33,20 +28,14 @@ async fn an_absent_or_non_certificate_ca_is_404_and_named() {
 async fn a_certificate_that_is_not_a_ca_cannot_sign() {
     let server = Server::start().await;
     let lone = json!({"common_name": "lone", "self_sign": true});
-    server
-        .generate("/made", "certificate", lone)
-        .await
-        .expect(200);
+    given::generate(&server, "/made", "certificate", lone).await;
     let set = self_signed_leaf("set");
     let set = json!({"certificate": set.certificate, "private_key": set.private_key});
     server.set("/set", "certificate", set).await.expect(200);
     for ca in ["/made", "/set"] {
         let parameters = json!({"common_name": "leaf", "ca": ca});
-        server
-            .generate("/a", "certificate", parameters)
-            .await
-            .expect(400)
-            .error();
+        let answer = server.generate("/a", "certificate", parameters).await;
+        answer.expect(400).error();
     }
 }
 
@@ -57,17 +46,11 @@ async fn a_ca_without_its_private_key_cannot_sign() {
     let value = json!({"certificate": root.certificate});
     server.set("/root", "certificate", value).await.expect(200);
     let key_alone = json!({"private_key": root.private_key});
-    server
-        .set("/key", "certificate", key_alone)
-        .await
-        .expect(200);
+    given::set(&server, "/key", "certificate", key_alone).await;
     for ca in ["/root", "/key"] {
         let parameters = json!({"common_name": "leaf", "ca": ca});
-        server
-            .generate("/a", "certificate", parameters)
-            .await
-            .expect(400)
-            .error();
+        let answer = server.generate("/a", "certificate", parameters).await;
+        answer.expect(400).error();
     }
 }
 
@@ -78,11 +61,7 @@ async fn a_set_ca_signs_too() {
     let value = json!({"certificate": root.certificate, "private_key": root.private_key});
     server.set("/root", "certificate", value).await.expect(200);
     let parameters = json!({"common_name": "leaf", "ca": "/root"});
-    let leaf = server
-        .generate("/leaf", "certificate", parameters)
-        .await
-        .expect(200)
-        .json();
+    let leaf = given::generate(&server, "/leaf", "certificate", parameters).await;
     assert_eq!(leaf["value"]["ca"], root.certificate);
     with_certificate(&root.certificate, |root| {
         with_certificate(leaf["value"]["certificate"].as_str().unwrap(), |leaf| {
@@ -95,19 +74,11 @@ async fn a_set_ca_signs_too() {
 async fn the_ca_name_needs_no_slash_and_no_casing() {
     let server = Server::start().await;
     let root = json!({"common_name": "root", "is_ca": true});
-    let root = server
-        .generate("/Path/Root", "certificate", root)
-        .await
-        .expect(200)
-        .json();
+    let root = given::generate(&server, "/Path/Root", "certificate", root).await;
     let mut made = None;
     for ca in ["/Path/Root", "Path/Root", "path/ROOT"] {
         let parameters = json!({"common_name": "leaf", "ca": ca});
-        let leaf = server
-            .generate("/leaf", "certificate", parameters)
-            .await
-            .expect(200)
-            .json();
+        let leaf = given::generate(&server, "/leaf", "certificate", parameters).await;
         assert_eq!(leaf["value"]["ca"], root["value"]["certificate"]);
         let first = made.get_or_insert_with(|| leaf["id"].clone());
         assert_eq!(&leaf["id"], first, "{ca}");
@@ -138,11 +109,7 @@ async fn a_chain_is_signed_link_by_link() {
         if let Some(issuer) = &issuer {
             parameters["ca"] = json!(issuer);
         }
-        let version = server
-            .generate(name, "certificate", parameters)
-            .await
-            .expect(200)
-            .json();
+        let version = given::generate(&server, name, "certificate", parameters).await;
         let certificate = version["value"]["certificate"].as_str().unwrap().to_owned();
         let ca = previous.as_ref().unwrap_or(&certificate);
         assert_eq!(version["value"]["ca"], *ca);
@@ -160,17 +127,9 @@ async fn a_chain_is_signed_link_by_link() {
 async fn a_leaf_may_outlive_its_ca() {
     let server = Server::start().await;
     let root = json!({"common_name": "root", "is_ca": true, "duration": 1});
-    let root = server
-        .generate("/root", "certificate", root)
-        .await
-        .expect(200)
-        .json();
+    let root = given::generate(&server, "/root", "certificate", root).await;
     let leaf = json!({"common_name": "leaf", "ca": "/root", "duration": 3_650});
-    let leaf = server
-        .generate("/leaf", "certificate", leaf)
-        .await
-        .expect(200)
-        .json();
+    let leaf = given::generate(&server, "/leaf", "certificate", leaf).await;
     assert!(leaf["expiry_date"].as_str() > root["expiry_date"].as_str());
 }
 
@@ -225,16 +184,10 @@ async fn a_ca_never_falls_back_to_an_older_version_to_sign() {
     let server = Server::start().await;
     generate_certificate(&server, "/root", json!({"is_ca": true})).await;
     let without_key = json!({"certificate": authority("root").certificate});
-    server
-        .set("/root", "certificate", without_key)
-        .await
-        .expect(200);
+    given::set(&server, "/root", "certificate", without_key).await;
     let leaf = json!({"common_name": "leaf", "ca": "/root"});
-    server
-        .generate("/leaf", "certificate", leaf)
-        .await
-        .expect(400)
-        .error();
+    let answer = server.generate("/leaf", "certificate", leaf).await;
+    answer.expect(400).error();
     assert_eq!(server.versions("/leaf").await, [] as [Value; 0]);
 }
 
@@ -269,10 +222,8 @@ fn signature_algorithm(version: &Value) -> String {
 async fn each_type_has_its_own_key_and_signature_algorithm() {
     let server = Server::start().await;
     for (key_type, bits, label, algorithm) in KEY_TYPES {
-        let version = generate(&server, "/root", root(key_type))
-            .await
-            .expect(200)
-            .json();
+        let answer = generate(&server, "/root", root(key_type)).await;
+        let version = answer.expect(200).json();
         assert_eq!(version["key_length"], bits, "{key_type}");
         assert_is_pem(version["value"]["private_key"].as_str().unwrap(), label);
         assert_eq!(signature_algorithm(&version), algorithm, "{key_type}");
@@ -287,10 +238,8 @@ async fn the_cas_own_key_determines_the_signature_algorithm() {
         generate(&server, "/root", root(of_root)).await.expect(200);
         for (of_leaf, bits, ..) in KEY_TYPES {
             let parameters = json!({"common_name": "leaf", "ca": "/root", "key_type": of_leaf});
-            let leaf = generate(&server, "/leaf", parameters)
-                .await
-                .expect(200)
-                .json();
+            let answer = generate(&server, "/leaf", parameters).await;
+            let leaf = answer.expect(200).json();
             assert_eq!(signature_algorithm(&leaf), algorithm, "{of_root} {of_leaf}");
             assert_eq!(leaf["key_length"], bits, "{of_root} {of_leaf}");
         }
@@ -368,10 +317,8 @@ async fn the_type_of_the_key_is_compared_and_the_default_is_rsa() {
         (with("ecdsa-p256"), with("ecdsa-p384"), false),
         (with("ecdsa-p256"), with("ed25519"), false),
     ] {
-        let made = generate(&server, "/a", first.clone())
-            .await
-            .expect(200)
-            .json();
+        let answer = generate(&server, "/a", first.clone()).await;
+        let made = answer.expect(200).json();
         let answer = server.generate("/a", "certificate", then.clone()).await;
         let answer = answer.expect(200).json();
         assert_eq!(answer["id"] == made["id"], is_kept, "{first} {then}");
@@ -382,10 +329,8 @@ async fn the_type_of_the_key_is_compared_and_the_default_is_rsa() {
 async fn a_regenerated_certificate_has_the_same_key_type() {
     let server = Server::start().await;
     for (key_type, bits, label, algorithm) in KEY_TYPES {
-        let made = generate(&server, "/root", root(key_type))
-            .await
-            .expect(200)
-            .json();
+        let answer = generate(&server, "/root", root(key_type)).await;
+        let made = answer.expect(200).json();
         let regenerated = server.regenerate("/root").await.expect(200).json();
         assert_ne!(
             regenerated["value"]["private_key"],

@@ -6,8 +6,6 @@ use x509_parser::extensions::GeneralName;
 
 use crate::keys::with_certificate;
 
-// Accepted parameters.
-
 /// Parameters of a self-signed leaf, with one added or replaced.
 fn with(parameter: &str, value: Value) -> Value {
     let mut parameters = json!({"common_name": "leaf", "self_sign": true});
@@ -68,9 +66,8 @@ async fn without_an_issuer_of_any_kind_it_is_400() {
 #[tokio::test]
 async fn ca_and_self_sign_together_are_400() {
     let server = Server::start().await;
-    generate(&server, json!({"common_name": "root", "is_ca": true}))
-        .await
-        .expect(200);
+    let answer = generate(&server, json!({"common_name": "root", "is_ca": true})).await;
+    answer.expect(200);
     let parameters = json!({"common_name": "leaf", "ca": "/a", "self_sign": true});
     refused(&generate(&server, parameters).await, &["ca", "self_sign"]);
 }
@@ -87,18 +84,16 @@ async fn a_subject_field_one_character_over_its_limit_is_400() {
         ("country", 2),
     ] {
         let longest = "a".repeat(characters_max);
-        generate(&server, with(field, json!(longest)))
-            .await
-            .expect(200);
+        let answer = generate(&server, with(field, json!(longest))).await;
+        answer.expect(200);
         let too_long = format!("{longest}a");
         let answer = generate(&server, with(field, json!(too_long))).await;
         refused(&answer, &[field, &characters_max.to_string()]);
         assert!(!answer.body.contains(&too_long));
     }
     let non_ascii = "ä".repeat(64);
-    generate(&server, with("common_name", json!(non_ascii)))
-        .await
-        .expect(200);
+    let answer = generate(&server, with("common_name", json!(non_ascii))).await;
+    answer.expect(200);
 }
 
 #[tokio::test]
@@ -153,10 +148,8 @@ async fn durations_outside_1_to_3650_days_are_400() {
             &["duration"],
         );
     }
-    let default = generate(&server, with("common_name", json!("leaf")))
-        .await
-        .expect(200)
-        .json();
+    let answer = generate(&server, with("common_name", json!("leaf"))).await;
+    let default = answer.expect(200).json();
     assert_eq!(default["duration_used"], 365);
 }
 
@@ -189,13 +182,11 @@ async fn an_unknown_usage_is_400_and_named() {
             ],
         ),
     ] {
-        generate(&server, with(parameter, json!(known)))
-            .await
-            .expect(200);
+        let answer = generate(&server, with(parameter, json!(known))).await;
+        answer.expect(200);
         for usage in known {
-            generate(&server, with(parameter, json!([usage])))
-                .await
-                .expect(200);
+            let answer = generate(&server, with(parameter, json!([usage]))).await;
+            answer.expect(200);
             let upper = usage.to_uppercase();
             let answer = generate(&server, with(parameter, json!([known[0], upper]))).await;
             refused(&answer, &[&upper]);
@@ -210,9 +201,8 @@ async fn an_unknown_usage_is_400_and_named() {
                 &[parameter],
             );
         }
-        generate(&server, with(parameter, json!([])))
-            .await
-            .expect(200);
+        let answer = generate(&server, with(parameter, json!([]))).await;
+        answer.expect(200);
     }
 }
 
@@ -423,10 +413,8 @@ async fn a_name_one_character_too_long_is_400_with_the_limit() {
 async fn names_of_another_json_kind_are_400() {
     let server = Server::start().await;
     for wrong in [json!("example.org"), json!([1]), json!({})] {
-        let error = generate_with_names(&server, wrong)
-            .await
-            .expect(400)
-            .error();
+        let answer = generate_with_names(&server, wrong).await;
+        let error = answer.expect(400).error();
         assert!(error.contains("alternative_names"), "{error}");
     }
 }

@@ -9,6 +9,7 @@ use crate::{
     external_certificates::{
         another_private_key, authority, self_signed_leaf, self_signed_leaf_with,
     },
+    given,
     keys::with_certificate,
 };
 
@@ -51,11 +52,7 @@ async fn any_one_of_the_four_fields_is_enough() {
             json!(key),
         ),
     ] {
-        let answer = server
-            .set("/a", "certificate", given.clone())
-            .await
-            .expect(200)
-            .json();
+        let answer = given::set(&server, "/a", "certificate", given.clone()).await;
         let expected = json!({"ca": ca, "certificate": certificate, "private_key": private_key});
         assert_eq!(answer["value"], expected);
         let expires = given.get("certificate").is_some();
@@ -74,11 +71,8 @@ async fn a_certificate_without_fields_is_400() {
         json!({"ca": null, "ca_name": null, "certificate": null, "private_key": null}),
         json!({"transitional": false}),
     ] {
-        server
-            .set("/a", "certificate", value)
-            .await
-            .expect(400)
-            .error();
+        let answer = server.set("/a", "certificate", value).await;
+        answer.expect(400).error();
     }
 }
 
@@ -90,11 +84,7 @@ async fn empty_strings_and_nulls_are_absent_fields() {
         let value = json!({
             "ca": empty, "ca_name": empty, "certificate": leaf.certificate, "private_key": empty,
         });
-        let answer = server
-            .set("/a", "certificate", value)
-            .await
-            .expect(200)
-            .json();
+        let answer = given::set(&server, "/a", "certificate", value).await;
         let expected = json!({"ca": null, "certificate": leaf.certificate, "private_key": null});
         assert_eq!(answer["value"], expected);
     }
@@ -111,11 +101,8 @@ async fn ca_and_ca_name_together_are_400() {
         "ca": root.certificate,
         "ca_name": "/root",
     });
-    let error = server
-        .set("/a", "certificate", value)
-        .await
-        .expect(400)
-        .error();
+    let answer = server.set("/a", "certificate", value).await;
+    let error = answer.expect(400).error();
     assert!(error.contains("ca_name"), "{error}");
 }
 
@@ -125,11 +112,8 @@ async fn fields_of_another_json_type_are_400_and_named() {
     for member in ["ca", "ca_name", "certificate", "private_key"] {
         for wrong in [json!(1), json!(true), json!(["x"]), json!({"x": "y"})] {
             let value = json!({member: wrong});
-            let error = server
-                .set("/a", "certificate", value)
-                .await
-                .expect(400)
-                .error();
+            let answer = server.set("/a", "certificate", value).await;
+            let error = answer.expect(400).error();
             assert!(error.contains(member), "{error}");
         }
     }
@@ -152,11 +136,8 @@ async fn an_invalid_certificate_is_400_and_names_the_field() {
     ] {
         for member in ["certificate", "ca"] {
             let value = json!({member: wrong});
-            let error = server
-                .set("/a", "certificate", value)
-                .await
-                .expect(400)
-                .error();
+            let answer = server.set("/a", "certificate", value).await;
+            let error = answer.expect(400).error();
             assert!(error.contains(member), "{error}");
         }
     }
@@ -175,11 +156,7 @@ async fn only_the_first_certificate_of_a_bundle_counts() {
     ] {
         let bundle = format!("{}{rest}", leaf.certificate);
         let value = json!({"certificate": bundle, "private_key": leaf.private_key});
-        let answer = server
-            .set("/a", "certificate", value)
-            .await
-            .expect(200)
-            .json();
+        let answer = given::set(&server, "/a", "certificate", value).await;
         assert_eq!(answer["value"]["certificate"], bundle);
         assert_eq!(answer["certificate_authority"], false);
     }
@@ -196,11 +173,7 @@ async fn response_fields_inside_the_value_are_ignored() {
         "certificate_authority": true,
         "generated": true,
     });
-    let answer = server
-        .set("/a", "certificate", value)
-        .await
-        .expect(200)
-        .json();
+    let answer = given::set(&server, "/a", "certificate", value).await;
     for claim in [
         "transitional",
         "self_signed",
@@ -274,11 +247,8 @@ async fn a_key_of_another_certificate_is_400() {
         (&ecdsa.certificate, &leaf.private_key),
     ] {
         let value = json!({"certificate": certificate, "private_key": private_key});
-        let error = server
-            .set("/a", "certificate", value)
-            .await
-            .expect(400)
-            .error();
+        let answer = server.set("/a", "certificate", value).await;
+        let error = answer.expect(400).error();
         assert!(error.contains("private_key"), "{error}");
     }
 }
