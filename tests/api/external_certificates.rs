@@ -70,6 +70,14 @@ pub(crate) fn self_signed_leaf_with(
     self_signed(parameters(common_name), key)
 }
 
+/// A self-signed certificate that expired at the beginning of 2002, PEM.
+pub(crate) fn expired_certificate() -> String {
+    let mut parameters = CertificateParams::default();
+    parameters.not_before = rcgen::date_time_ymd(2001, 1, 1);
+    parameters.not_after = rcgen::date_time_ymd(2002, 1, 1);
+    self_signed(parameters, rsa_key()).certificate
+}
+
 /// A private key that belongs to no certificate, PEM (PKCS#8).
 pub(crate) fn another_private_key() -> String {
     rsa_key().serialize_pem()

@@ -4,6 +4,8 @@ use keywright_harness::{Answer, Server};
 use reqwest::Method;
 use serde_json::{Value, json};
 
+use crate::given;
+
 async fn interpolate(server: &Server, document: Value) -> Answer {
     server.post("/api/v1/interpolate", document).await
 }
@@ -17,10 +19,7 @@ fn one_binding(credentials: &Value) -> Value {
 async fn with_secret() -> (Server, Value) {
     let server = Server::start().await;
     let value = json!({"password": "p", "nested": {"list": [1, null, "ä"]}});
-    server
-        .set("/secret", "json", value.clone())
-        .await
-        .expect(200);
+    given::set(&server, "/secret", "json", value.clone()).await;
     (server, value)
 }
 
@@ -57,11 +56,12 @@ async fn of_three_reference_keys_the_underscore_form_wins() {
     let several = json!({
         "store-ref": "/nowhere", "credhub-ref": "/nowhere", "credhub_ref": "/secret",
     });
-    let answer = interpolate(&server, one_binding(&several))
-        .await
-        .expect(200)
-        .json();
-    assert_eq!(answer, one_binding(&value));
+    // A key that is not text is skipped.
+    let not_text = json!({"credhub_ref": 7, "credhub-ref": null, "store-ref": "/secret"});
+    for credentials in [several, not_text] {
+        let answer = interpolate(&server, one_binding(&credentials)).await;
+        assert_eq!(answer.expect(200).json(), one_binding(&value));
+    }
 }
 
 #[tokio::test]
@@ -119,17 +119,6 @@ async fn every_other_shape_passes_through() {
 }
 
 #[tokio::test]
-async fn a_reference_key_that_is_not_text_is_skipped() {
-    let (server, value) = with_secret().await;
-    let credentials = json!({"credhub_ref": 7, "credhub-ref": null, "store-ref": "/secret"});
-    let answer = interpolate(&server, one_binding(&credentials))
-        .await
-        .expect(200)
-        .json();
-    assert_eq!(answer, one_binding(&value));
-}
-
-#[tokio::test]
 async fn the_order_of_fields_is_kept() {
     let server = Server::start().await;
     let value = r#"{"z":1,"a":{"y":[],"b":2},"m":null}"#;
@@ -170,26 +159,22 @@ async fn numbers_keep_all_digits_in_the_document_and_in_values() {
 // Values substituted for references.
 
 #[tokio::test]
-async fn the_newest_version_is_substituted() {
+async fn the_newest_version_is_substituted_and_nothing_is_written() {
     let (server, _) = with_secret().await;
     let newest = json!({"password": "newer"});
-    server
-        .set("/secret", "json", newest.clone())
-        .await
-        .expect(200);
+    given::set(&server, "/secret", "json", newest.clone()).await;
+    let before = server.versions("/secret").await;
     let document = one_binding(&json!({"store-ref": "/secret"}));
     let answer = interpolate(&server, document).await.expect(200).json();
     assert_eq!(answer, one_binding(&newest));
+    assert_eq!(server.versions("/secret").await, before);
 }
 
 #[tokio::test]
 async fn all_references_to_one_credential_are_resolved() {
     let (server, value) = with_secret().await;
     let other = json!({"other": true});
-    server
-        .set("/other", "json", other.clone())
-        .await
-        .expect(200);
+    given::set(&server, "/other", "json", other.clone()).await;
     let binding = |credentials| json!({"credentials": credentials});
     let document = json!({
         "a": [
@@ -210,10 +195,7 @@ async fn all_references_to_one_credential_are_resolved() {
 async fn a_value_that_looks_like_a_reference_is_not_resolved() {
     let server = Server::start().await;
     let value = json!({"store-ref": "/secret", "credentials": {"credhub-ref": "/nowhere"}});
-    server
-        .set("/secret", "json", value.clone())
-        .await
-        .expect(200);
+    given::set(&server, "/secret", "json", value.clone()).await;
     let document = one_binding(&json!({"store-ref": "/secret"}));
     let answer = interpolate(&server, document).await.expect(200).json();
     assert_eq!(answer, one_binding(&value));
@@ -253,15 +235,6 @@ async fn a_thousand_references_are_resolved() {
     let document = bindings(json!({"store-ref": "/secret"}));
     let answer = interpolate(&server, document).await.expect(200).json();
     assert_eq!(answer, bindings(value));
-}
-
-#[tokio::test]
-async fn interpolating_writes_nothing() {
-    let (server, _) = with_secret().await;
-    let before = server.versions("/secret").await;
-    let document = one_binding(&json!({"store-ref": "/secret"}));
-    interpolate(&server, document).await.expect(200);
-    assert_eq!(server.versions("/secret").await, before);
 }
 
 // Failures of an interpolation.
@@ -341,16 +314,6 @@ async fn a_document_that_is_not_a_json_object_is_400() {
         let answer = server.send(request).await;
         assert_eq!(answer.status, 400, "{body}: {}", answer.body);
         answer.error();
-    }
-}
-
-#[tokio::test]
-async fn only_post_interpolates() {
-    let (server, _) = with_secret().await;
-    for method in [Method::GET, Method::PUT, Method::DELETE] {
-        let request = server.authorized(method, "/api/v1/interpolate").body("{}");
-        let answer = server.send(request).await.expect(404);
-        assert_eq!(answer.body, "");
     }
 }
 

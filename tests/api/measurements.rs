@@ -13,12 +13,11 @@ use keywright_harness::{
     workspace,
 };
 use prometheus_parse::Value;
-use rcgen::{CertificateParams, KeyPair, date_time_ymd};
 use reqwest::Method;
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::given;
+use crate::{external_certificates, given};
 
 // The management listener.
 
@@ -46,17 +45,12 @@ fn exchange(server: &Server, request: &str) -> String {
 }
 
 #[tokio::test]
-async fn health_needs_neither_tls_nor_authentication() {
+async fn health_and_metrics_need_neither_tls_nor_authentication() {
     let server = watched().await;
     let answer = server.ask_management(Method::GET, "/health").await;
     assert_eq!(answer.expect(200).json(), json!({"status": "UP"}));
     let answer = server.ask_management(Method::HEAD, "/health").await;
     assert_eq!(answer.expect(200).body, "");
-}
-
-#[tokio::test]
-async fn it_serves_the_text_format_of_prometheus() {
-    let server = watched().await;
     let answer = server.ask_management(Method::GET, "/metrics").await;
     assert_eq!(
         answer.expect(200).header("content-type"),
@@ -140,10 +134,8 @@ async fn slow_clients_are_displaced_by_others() {
             stream
         })
         .collect();
-    server
-        .ask_management(Method::GET, "/health")
-        .await
-        .expect(200);
+    let answer = server.ask_management(Method::GET, "/health").await;
+    answer.expect(200);
     let has_ended = |stream: &mut TcpStream| {
         stream.set_nonblocking(true).unwrap();
         let read = stream.read(&mut [0; 1024]);
@@ -169,10 +161,8 @@ async fn it_stops_with_the_server() {
 async fn full_scrape() -> Scrape {
     let server = Server::start_with(&Options::default().watched().extra(RETENTION)).await;
     given::generate(&server, "/p", "password", json!({})).await;
-    server
-        .send(server.request(Method::GET, "/version"))
-        .await
-        .expect(401);
+    let answer = server.send(server.request(Method::GET, "/version")).await;
+    answer.expect(401);
     let address = server.base_url().trim_start_matches("https://");
     let mut stream = TcpStream::connect(address).unwrap();
     stream.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
@@ -302,10 +292,8 @@ async fn a_request_counts_under_its_route_its_method_and_its_status() {
     server.put("/api/v1/data", json!({})).await.expect(422);
     let unknown = server.authorized(Method::PATCH, "/api/v1/data");
     server.send(unknown).await.expect(404);
-    server
-        .send(server.request(Method::GET, "/version"))
-        .await
-        .expect(401);
+    let answer = server.send(server.request(Method::GET, "/version")).await;
+    answer.expect(401);
     let scrape = server.scrape().await;
     for (route, method, status, count) in [
         ("/api/v1/data/{id}", "GET", "200", 2.0),
@@ -423,19 +411,10 @@ async fn an_unresponsive_provider_is_counted_separately() {
 
 // Metrics of stored data.
 
-/// A certificate that expired long ago.
-fn expired_certificate() -> String {
-    let mut parameters = CertificateParams::default();
-    parameters.not_before = date_time_ymd(2001, 1, 1);
-    parameters.not_after = date_time_ymd(2002, 1, 1);
-    let key = KeyPair::generate().unwrap();
-    parameters.self_signed(&key).unwrap().pem()
-}
-
 #[tokio::test]
 async fn certificates_count_by_days_left_and_versions_by_key() {
     let server = Server::start_with(&Options::default().watched()).await;
-    let value = json!({"certificate": expired_certificate()});
+    let value = json!({"certificate": external_certificates::expired_certificate()});
     given::set(&server, "/expired", "certificate", value).await;
     let days = [1, 7, 8, 30, 31, 90, 91, 365, 366, 3_650];
     for days in days {

@@ -4,7 +4,10 @@ use keywright_harness::{Options, Server, component};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::given;
+use crate::{
+    encryption_keys::{usage, used, with_keys},
+    given,
+};
 
 // GET /health
 
@@ -16,10 +19,8 @@ async fn a_healthy_server_reports_up_without_a_token() {
         server.request(Method::GET, "/health").bearer_auth("x"),
         server.authorized(Method::GET, "/health"),
     ] {
-        assert_eq!(
-            server.send(request).await.expect(200).json(),
-            json!({"status": "UP"})
-        );
+        let answer = server.send(request).await;
+        assert_eq!(answer.expect(200).json(), json!({"status": "UP"}));
     }
 }
 
@@ -40,73 +41,30 @@ async fn identity_provider_and_application_need_no_token() {
 #[tokio::test]
 async fn the_application_name_is_a_setting() {
     let server = Server::start_with(&Options::default().extra("[info]\nname = \"Vault 7\"")).await;
-    assert_eq!(
-        server.get("/info").await.expect(200).json()["app"]["name"],
-        "Vault 7"
-    );
+    let answer = server.get("/info").await;
+    assert_eq!(answer.expect(200).json()["app"]["name"], "Vault 7");
 }
 
 // GET /version
 
 #[tokio::test]
-async fn the_version_is_the_level_of_the_api() {
+async fn the_version_is_the_level_of_the_api_and_needs_a_token() {
     let server = Server::start().await;
     let answer = server.get("/version").await.expect(200);
     assert_eq!(answer.json(), json!({"version": "2.15.0"}));
-}
-
-#[tokio::test]
-async fn the_version_needs_a_token() {
-    let server = Server::start().await;
-    let answer = server
-        .send(server.request(Method::GET, "/version"))
-        .await
-        .expect(401);
-    assert_eq!(answer.error(), "access_denied");
+    let answer = server.send(server.request(Method::GET, "/version")).await;
+    assert_eq!(answer.expect(401).error(), "access_denied");
 }
 
 #[tokio::test]
 async fn the_api_level_is_a_setting() {
     let options = Options::default().extra("[info]\napi_version = \"2.9.0\"");
     let server = Server::start_with(&options).await;
-    assert_eq!(
-        server.get("/version").await.expect(200).json()["version"],
-        "2.9.0"
-    );
+    let answer = server.get("/version").await;
+    assert_eq!(answer.expect(200).json()["version"], "2.9.0");
 }
 
 // GET /api/v1/key-usage
-
-/// Test keys in base64, each in an environment variable of the server.
-const KEYS: [(&str, &str); 3] = [
-    ("KEY_A", "QUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUE="),
-    ("KEY_B", "QkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkI="),
-    ("KEY_C", "Q0NDQ0NDQ0NDQ0NDQ0NDQ0NDQ0NDQ0NDQ0NDQ0NDQ0M="),
-];
-
-/// A server that encrypts with the first of these keys, and only decrypts with the others.
-fn with_keys(names: &[&str]) -> Options {
-    let section = |(position, name): (usize, &&str)| {
-        let is_active = position == 0;
-        format!(
-            "[[encryption.keys]]\nprovider = \"raw\"\nenvironment = \"{name}\"\nactive = {is_active}\n"
-        )
-    };
-    let sections: String = names.iter().enumerate().map(section).collect();
-    let sections = format!("{sections}[encryption.rotation]\nenabled = false\n");
-    KEYS.iter().fold(
-        Options::default().encryption(&sections).without_plugins(),
-        |options, (name, key)| options.environment(name, key),
-    )
-}
-
-async fn usage(server: &Server) -> Value {
-    server.get("/api/v1/key-usage").await.expect(200).json()
-}
-
-fn expected(active: u64, inactive: u64, unknown: u64) -> Value {
-    json!({"active_key": active, "inactive_keys": inactive, "unknown_keys": unknown})
-}
 
 #[tokio::test]
 async fn an_empty_store_uses_no_key() {
@@ -127,9 +85,9 @@ async fn every_version_of_every_type_counts_until_it_is_deleted() {
     // A value without a private key is encrypted too.
     given::set(&server, "/r", "rsa", json!({"public_key": "p"})).await;
     given::generate(&server, "/u", "user", json!({})).await;
-    assert_eq!(usage(&server).await, expected(5, 0, 0));
+    assert_eq!(usage(&server).await, used(5, 0, 0));
     server.delete("/api/v1/data?name=/v").await.expect(204);
-    assert_eq!(usage(&server).await, expected(3, 0, 0));
+    assert_eq!(usage(&server).await, used(3, 0, 0));
 }
 
 #[tokio::test]
@@ -138,37 +96,25 @@ async fn versions_count_by_the_current_state_of_their_key() {
     for text in ["1", "2", "3"] {
         given::set_value(&server, "/a", text).await;
     }
-    assert_eq!(usage(&server).await, expected(3, 0, 0));
+    assert_eq!(usage(&server).await, used(3, 0, 0));
 
     // A new key is active; the old one is still configured.
     let server = Server::start_in(server.stop().await, &with_keys(&["KEY_B", "KEY_A"])).await;
-    assert_eq!(usage(&server).await, expected(0, 3, 0));
+    assert_eq!(usage(&server).await, used(0, 3, 0));
     given::set_value(&server, "/a", "4").await;
     given::set_value(&server, "/b", "1").await;
-    assert_eq!(usage(&server).await, expected(2, 3, 0));
+    assert_eq!(usage(&server).await, used(2, 3, 0));
 
     // The old key is no longer configured, and a never active one is.
     let server = Server::start_in(server.stop().await, &with_keys(&["KEY_B", "KEY_C"])).await;
-    assert_eq!(usage(&server).await, expected(2, 0, 3));
+    assert_eq!(usage(&server).await, used(2, 0, 3));
 
     // A third key is active, and both others count as inactive.
     let all = with_keys(&["KEY_C", "KEY_A", "KEY_B"]);
     let server = Server::start_in(server.stop().await, &all).await;
-    assert_eq!(usage(&server).await, expected(0, 5, 0));
+    assert_eq!(usage(&server).await, used(0, 5, 0));
     given::set_value(&server, "/c", "1").await;
-    assert_eq!(usage(&server).await, expected(1, 5, 0));
-}
-
-#[tokio::test]
-async fn key_usage_needs_a_token_and_has_no_other_method() {
-    let server = Server::start().await;
-    let path = "/api/v1/key-usage";
-    let answer = server.send(server.request(Method::GET, path)).await;
-    assert_eq!(answer.expect(401).error(), "access_denied");
-    for method in [Method::POST, Method::PUT, Method::DELETE, Method::PATCH] {
-        let answer = server.send(server.authorized(method, path)).await;
-        assert_eq!(answer.expect(404).body, "");
-    }
+    assert_eq!(usage(&server).await, used(1, 5, 0));
 }
 
 // GET /api/v1/types
@@ -277,13 +223,15 @@ async fn exactly_types_with_parameters_can_be_generated() {
 }
 
 #[tokio::test]
-async fn the_list_of_types_needs_a_token_and_has_no_other_method() {
+async fn types_and_key_usage_need_a_token_and_have_no_other_method() {
     let server = Server::start().await;
-    let answer = server.send(server.request(Method::GET, TYPES)).await;
-    assert_eq!(answer.expect(401).error(), "access_denied");
-    for method in [Method::POST, Method::PUT, Method::DELETE, Method::PATCH] {
-        let answer = server.send(server.authorized(method, TYPES)).await;
-        assert_eq!(answer.expect(404).body, "");
+    for path in [TYPES, "/api/v1/key-usage"] {
+        let answer = server.send(server.request(Method::GET, path)).await;
+        assert_eq!(answer.expect(401).error(), "access_denied");
+        for method in [Method::POST, Method::PUT, Method::DELETE, Method::PATCH] {
+            let answer = server.send(server.authorized(method, path)).await;
+            assert_eq!(answer.expect(404).body, "");
+        }
     }
 }
 

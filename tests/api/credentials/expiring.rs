@@ -1,11 +1,11 @@
 //! Searches for certificates that expire, alone or with their CAs.
 
 use keywright_harness::Server;
-use rcgen::{CertificateParams, KeyPair, PKCS_RSA_SHA256, date_time_ymd};
 use serde_json::{Value, json};
 
 use crate::{
     certificates::Certificate,
+    external_certificates,
     given::{self, generate_certificate},
 };
 
@@ -63,7 +63,7 @@ async fn each_item_has_its_expiry() {
 #[tokio::test]
 async fn expired_certificates_are_found() {
     let server = Server::start().await;
-    let expired = json!({"certificate": expired_certificate()});
+    let expired = json!({"certificate": external_certificates::expired_certificate()});
     let version = given::set(&server, "/expired", "certificate", expired).await;
     assert_eq!(version["expiry_date"], "2002-01-01T00:00:00Z");
     for days in [0, 1, -30] {
@@ -88,25 +88,15 @@ async fn the_newest_version_alone_decides() {
             .await
             .is_empty()
     );
-    let expired = json!({"certificate": expired_certificate()});
+    let expired = json!({"certificate": external_certificates::expired_certificate()});
     given::set(&server, "/renewed", "certificate", expired).await;
-    assert_eq!(
-        given::found(&server, "path=&expires-within-days=30").await,
-        ["/renewed"]
-    );
+    let actual = given::found(&server, "path=&expires-within-days=30").await;
+    assert_eq!(actual, ["/renewed"]);
 }
 
 async fn generate_for_days(server: &Server, name: &str, duration_days: u32) -> Value {
     let parameters = json!({"common_name": "c", "self_sign": true, "duration": duration_days});
     given::generate(server, name, "certificate", parameters).await
-}
-
-fn expired_certificate() -> String {
-    let key = KeyPair::generate_for(&PKCS_RSA_SHA256).expect("a key");
-    let mut parameters = CertificateParams::default();
-    parameters.not_before = date_time_ymd(2001, 1, 1);
-    parameters.not_after = date_time_ymd(2002, 1, 1);
-    parameters.self_signed(&key).expect("a certificate").pem()
 }
 
 // GET /api/v1/data with expires-within-days and effective
@@ -294,10 +284,8 @@ async fn effective_is_a_boolean_and_needs_a_number_of_days() {
         let error = answer["error"].as_str().unwrap();
         assert!(error.contains(named), "{query}: {error}");
     }
-    server
-        .get("/api/v1/data?path=&effective=false")
-        .await
-        .expect(200);
+    let answer = server.get("/api/v1/data?path=&effective=false").await;
+    answer.expect(200);
 }
 
 /// Finds names with this part whose chain expires within 60 days.

@@ -196,10 +196,8 @@ async fn a_deleted_credential_is_not_found() {
     let server = Server::start().await;
     given::set_value(&server, "/path/kept", "v").await;
     given::set_value(&server, "/path/deleted", "v").await;
-    server
-        .delete("/api/v1/data?name=/path/deleted")
-        .await
-        .expect(204);
+    let answer = server.delete("/api/v1/data?name=/path/deleted").await;
+    answer.expect(204);
     for query in ["path=", "path=/path", "name-like=path", "name-like=e"] {
         assert_eq!(
             given::found(&server, query).await,
@@ -209,10 +207,8 @@ async fn a_deleted_credential_is_not_found() {
     }
     assert!(given::found(&server, "name-like=deleted").await.is_empty());
     given::set_value(&server, "/path/deleted", "again").await;
-    assert_eq!(
-        given::found(&server, "name-like=deleted").await,
-        ["/path/deleted"]
-    );
+    let actual = given::found(&server, "name-like=deleted").await;
+    assert_eq!(actual, ["/path/deleted"]);
 }
 
 #[tokio::test]

@@ -27,16 +27,11 @@ async fn generated_regenerated_and_set_versions_share_one_history() {
     let server = Server::start().await;
     let generated = given::generate(&server, "/p", "password", json!({})).await;
     let body = json!({"name": "/p"});
-    let regenerated = server
-        .post("/api/v1/regenerate", body)
-        .await
-        .expect(200)
-        .json();
+    let answer = server.post("/api/v1/regenerate", body).await;
+    let regenerated = answer.expect(200).json();
     let set = given::set(&server, "/p", "password", json!("p")).await;
-    assert_eq!(
-        given::versions(&server, "/p").await,
-        [set, regenerated, generated]
-    );
+    let actual = given::versions(&server, "/p").await;
+    assert_eq!(actual, [set, regenerated, generated]);
 }
 
 #[tokio::test]
@@ -56,27 +51,10 @@ async fn versions_limits_the_number_of_versions() {
         .get(&format!("/api/v1/data?name=/a&versions={}", i64::MAX))
         .await;
     assert_eq!(given::data(&answer.expect(200)), all);
-}
-
-#[tokio::test]
-async fn zero_versions_is_404() {
-    let server = Server::start().await;
-    given::set_value(&server, "/a", "v").await;
-    server
-        .get("/api/v1/data?name=/a&versions=0")
-        .await
-        .expect(404);
-}
-
-#[tokio::test]
-async fn a_negative_number_of_versions_is_400_and_named() {
-    let server = Server::start().await;
-    given::set_value(&server, "/a", "v").await;
-    let answer = server
-        .get("/api/v1/data?name=/a&versions=-1")
-        .await
-        .expect(400);
-    assert!(answer.error().contains("versions"), "{answer:?}");
+    let answer = server.get("/api/v1/data?name=/a&current=false").await;
+    assert_eq!(given::data(&answer.expect(200)), all);
+    let answer = server.get("/api/v1/data?name=/a&versions=0").await;
+    answer.expect(404);
 }
 
 #[tokio::test]
@@ -92,11 +70,8 @@ async fn current_is_the_newest_version_of_every_type() {
         let name = format!("/{credential_type}");
         let old = given::generate(&server, &name, credential_type, parameters).await;
         let body = json!({"name": name});
-        let new = server
-            .post("/api/v1/regenerate", body)
-            .await
-            .expect(200)
-            .json();
+        let answer = server.post("/api/v1/regenerate", body).await;
+        let new = answer.expect(200).json();
         assert_ne!(old["id"], new["id"]);
         let answer = server
             .get(&format!("/api/v1/data?name={name}&current=true"))
@@ -105,18 +80,6 @@ async fn current_is_the_newest_version_of_every_type() {
         assert_eq!(current.len(), 1, "{credential_type}");
         assert_eq!(current[0]["id"], new["id"], "{credential_type}");
     }
-}
-
-#[tokio::test]
-async fn current_false_equals_absent() {
-    let server = Server::start().await;
-    given::set_value(&server, "/a", "one").await;
-    given::set_value(&server, "/a", "two").await;
-    let answer = server
-        .get("/api/v1/data?name=/a&current=false")
-        .await
-        .expect(200);
-    assert_eq!(given::data(&answer).len(), 2);
 }
 
 #[tokio::test]
@@ -279,14 +242,6 @@ async fn an_id_is_404_once_its_credential_is_deleted() {
 // DELETE /api/v1/data?name=
 
 #[tokio::test]
-async fn a_delete_responds_204_with_an_empty_body() {
-    let server = Server::start().await;
-    given::set_value(&server, "/a", "v").await;
-    let answer = server.delete("/api/v1/data?name=/a").await.expect(204);
-    assert_eq!(answer.body, "");
-}
-
-#[tokio::test]
 async fn deleting_removes_all_versions() {
     let server = Server::start().await;
     let mut ids = Vec::new();
@@ -295,10 +250,8 @@ async fn deleting_removes_all_versions() {
     }
     server.delete("/api/v1/data?name=/a").await.expect(204);
     server.get("/api/v1/data?name=/a").await.expect(404);
-    server
-        .get("/api/v1/data?name=/a&current=true")
-        .await
-        .expect(404);
+    let answer = server.get("/api/v1/data?name=/a&current=true").await;
+    answer.expect(404);
     for id in ids {
         server.get(&format!("/api/v1/data/{id}")).await.expect(404);
     }
@@ -325,10 +278,8 @@ async fn no_other_credential_is_deleted() {
         given::set_value(&server, name, "v").await;
     }
     server.delete("/api/v1/data?name=/a").await.expect(204);
-    assert_eq!(
-        given::found(&server, "path=").await,
-        ["/b/a", "/ab", "/a/b"]
-    );
+    let actual = given::found(&server, "path=").await;
+    assert_eq!(actual, ["/b/a", "/ab", "/a/b"]);
 }
 
 #[tokio::test]
@@ -354,10 +305,8 @@ async fn the_other_searches_do_not_delete() {
     let server = Server::start().await;
     given::set_value(&server, "/a/b", "v").await;
     for query in ["path=/a", "name-like=a", "path="] {
-        server
-            .delete(&format!("/api/v1/data?{query}"))
-            .await
-            .expect(400);
+        let answer = server.delete(&format!("/api/v1/data?{query}")).await;
+        answer.expect(400);
     }
     assert_eq!(given::versions(&server, "/a/b").await.len(), 1);
 }

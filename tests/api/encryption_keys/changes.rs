@@ -46,13 +46,13 @@ async fn servers_starting_together_with_a_new_key_share_one_record() {
 
 #[test]
 fn start_fails_when_no_server_creates_the_key_record_in_time() {
-    for (lines, said) in [
+    for (lines, message) in [
         ("key_wait_seconds_max = 1", "after 1 seconds"),
         ("key_wait_seconds_max = 0", "after 0 seconds"),
     ] {
         let options = Options::default().encryption(&waiting(lines));
         let refused = Server::refusal(&with_secrets(options));
-        assert!(refused.contains(said), "{refused}");
+        assert!(refused.contains(message), "{refused}");
         assert!(
             refused.contains("encryption.key_creation_enabled is false"),
             "{refused}"

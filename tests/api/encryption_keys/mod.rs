@@ -36,14 +36,14 @@ fn with_secrets(options: Options) -> Options {
 
 /// A server that encrypts with the first of these keys, and only decrypts with the others. Each is an environment
 /// variable, or the path of a key management plugin's socket.
-fn with_keys(names: &[&str]) -> Options {
+pub(crate) fn with_keys(names: &[&str]) -> Options {
     with_secrets(Options::default().encryption(&sections(names)))
 }
 
 /// The sections of keys, the first of which is active. Nothing is rotated, so that each value stays under its key.
 fn sections(names: &[&str]) -> String {
     let mut sections = "[encryption.rotation]\nenabled = false\n".to_owned();
-    for (place, name) in names.iter().enumerate() {
+    for (position, name) in names.iter().enumerate() {
         let source = match *name {
             socket if socket.contains('/') => format!("provider = \"kms\"\nsocket = \"{socket}\""),
             key if key.starts_with("KEY") => {
@@ -51,7 +51,7 @@ fn sections(names: &[&str]) -> String {
             }
             password => format!("provider = \"password\"\nenvironment = \"{password}\""),
         };
-        let is_active = place == 0;
+        let is_active = position == 0;
         // Writing to a string does not fail.
         let _ = writeln!(
             sections,
@@ -61,11 +61,13 @@ fn sections(names: &[&str]) -> String {
     sections
 }
 
-async fn usage(server: &Server) -> Value {
+/// The response about the use of keys.
+pub(crate) async fn usage(server: &Server) -> Value {
     server.get("/api/v1/key-usage").await.expect(200).json()
 }
 
-fn used(active: u64, inactive: u64, unknown: u64) -> Value {
+/// The expected response about the use of keys.
+pub(crate) fn used(active: u64, inactive: u64, unknown: u64) -> Value {
     json!({"active_key": active, "inactive_keys": inactive, "unknown_keys": unknown})
 }
 
@@ -136,8 +138,8 @@ fn invalid_key_configurations_are_refused() {
         ),
     ] {
         let options = with_secrets(Options::default().encryption(&sections));
-        let said = Server::refusal(&options);
-        assert!(said.contains(reason), "{sections}\n{said}");
+        let message = Server::refusal(&options);
+        assert!(message.contains(reason), "{sections}\n{message}");
     }
 }
 
@@ -146,8 +148,8 @@ async fn a_short_password_is_warned_about_but_not_logged() {
     for (password, is_warned_of) in [("SHORT_PASSWORD", true), ("PASSWORD", false)] {
         let server = Server::start_with(&with_keys(&[password])).await;
         let log = server.log();
-        let is_said = log.contains("an encryption password has fewer than 20 characters");
-        assert_eq!(is_said, is_warned_of, "{password}");
+        let is_logged = log.contains("an encryption password has fewer than 20 characters");
+        assert_eq!(is_logged, is_warned_of, "{password}");
         assert!(!log.contains("hunter2"));
     }
 }
@@ -176,13 +178,13 @@ async fn unusable_keys_are_refused_and_the_needed_ones_named() {
         server.stop().await;
     }
     for keys in [vec!["KEY_C"], vec!["PASSWORD", "KEY_C"]] {
-        let said = Server::refusal(&with_keys(&keys).storage(&storage));
+        let message = Server::refusal(&with_keys(&keys).storage(&storage));
         assert!(
-            said.contains("none of the configured encryption keys is the key of any of them"),
-            "{said}"
+            message.contains("none of the configured encryption keys is the key of any of them"),
+            "{message}"
         );
         for id in &needed {
-            assert!(said.contains(id), "{id}: {said}");
+            assert!(message.contains(id), "{id}: {message}");
         }
     }
     // The refused start changed nothing, and one of the two keys is enough.

@@ -9,8 +9,6 @@ use crate::{
     permissions::{BY_CREDENTIAL, PERMISSIONS, address, stored},
 };
 
-// Invalid input results in a client error, never in a server error.
-
 /// Unusual JSON values for a field.
 const ODD_VALUES: [&str; 20] = [
     "null",
