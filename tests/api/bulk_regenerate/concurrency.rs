@@ -3,10 +3,10 @@
 use keywright_harness::{Options, Server};
 use serde_json::json;
 
-use super::{Held, SLOW_KEY, authority, begin, endless_leaves, leaf, leaves, names, patient};
+use super::{
+    PausedRegeneration, SLOW_KEY, authority, begin, endless_leaves, leaf, leaves, names, patient,
+};
 use crate::{certificates::assert_signed_by, external_certificates, given};
-
-// Atomicity.
 
 #[tokio::test]
 async fn a_kill_during_bulk_regeneration_changes_nothing() {
@@ -31,10 +31,8 @@ async fn a_kill_during_bulk_regeneration_changes_nothing() {
     let server = Server::start_in(directory, &Options::default()).await;
     assert_eq!(given::everything(&server).await, before);
     for name in &endless {
-        server
-            .delete(&format!("/api/v1/data?name={name}"))
-            .await
-            .expect(204);
+        let answer = server.delete(&format!("/api/v1/data?name={name}")).await;
+        answer.expect(204);
     }
     let before = given::everything(&server).await;
     let answer = server.bulk_regenerate("/root").await;
@@ -96,10 +94,10 @@ async fn a_certificate_set_meanwhile_is_regenerated_from_that_value() {
     let others = leaves(&server, "/root", SLOW_KEY, LEAVES).await;
     let replacement = root.sign_leaf("replacement");
     let value = json!({"certificate": replacement.certificate, "ca_name": "/root"});
-    let held = Held::begin(&server, "/root", 1 + LEAVES).await;
+    let paused = PausedRegeneration::begin(&server, "/root", 1 + LEAVES).await;
     let before = given::versions(&other, "/changed").await.len();
     let set = given::set(&other, "/changed", "certificate", value).await;
-    assert_eq!(held.release().await.status(), 200);
+    assert_eq!(paused.resume().await.status(), 200);
     let versions = given::versions(&server, "/changed").await;
     assert_eq!(versions.len(), before + 2);
     assert_eq!(versions[1]["id"], set["id"]);
@@ -119,10 +117,10 @@ async fn a_ca_set_meanwhile_signs_all_certificates() {
     let others = leaves(&server, "/root", SLOW_KEY, LEAVES).await;
     let root = external_certificates::authority("root");
     let value = json!({"certificate": root.certificate, "private_key": root.private_key});
-    let held = Held::begin(&server, "/root", 3 + LEAVES).await;
+    let paused = PausedRegeneration::begin(&server, "/root", 3 + LEAVES).await;
     let before = given::versions(&other, "/middle").await.len();
     let renewed = given::set(&other, "/root", "certificate", value).await;
-    assert_eq!(held.release().await.status(), 200);
+    assert_eq!(paused.resume().await.status(), 200);
     let middle = given::newest(&server, "/middle").await;
     assert_signed_by(&middle, &renewed);
     for name in &others {
@@ -142,9 +140,9 @@ async fn a_certificate_deleted_meanwhile_is_skipped() {
     authority(&server, "/root", None).await;
     leaf(&server, "/deleted", "/root").await;
     let others = leaves(&server, "/root", SLOW_KEY, LEAVES).await;
-    let held = Held::begin(&server, "/root", 1 + LEAVES).await;
+    let paused = PausedRegeneration::begin(&server, "/root", 1 + LEAVES).await;
     other.delete("/api/v1/data?name=/deleted").await.expect(204);
-    let answer = held.release().await;
+    let answer = paused.resume().await;
     assert_eq!(answer.status(), 200);
     let text = answer.text().await.unwrap();
     assert!(!text.contains("/deleted"), "{text}");
@@ -159,11 +157,11 @@ async fn a_certificate_signed_meanwhile_is_regenerated_too() {
     authority(&server, "/root", None).await;
     authority(&server, "/middle", Some("/root")).await;
     leaves(&server, "/root", SLOW_KEY, LEAVES).await;
-    let held = Held::begin(&server, "/root", 1 + LEAVES).await;
+    let paused = PausedRegeneration::begin(&server, "/root", 1 + LEAVES).await;
     for number in 0..2 {
         leaf(&other, &format!("/late/{number}"), "/middle").await;
     }
-    assert_eq!(held.release().await.status(), 200);
+    assert_eq!(paused.resume().await.status(), 200);
     let middle = given::newest(&server, "/middle").await;
     for number in 0..2 {
         let late = given::newest(&server, &format!("/late/{number}")).await;

@@ -95,29 +95,29 @@ type Bulk = JoinHandle<reqwest::Result<reqwest::Response>>;
 
 /// A bulk regeneration whose server is stopped in the middle: some values are generated, nothing is written, and
 /// another server of the same database can write in between.
-struct Held<'a> {
+struct PausedRegeneration<'a> {
     server: &'a Server,
     bulk: Bulk,
 }
 
-impl<'a> Held<'a> {
+impl<'a> PausedRegeneration<'a> {
     /// Starts a bulk regeneration of this many certificates, and stops its server.
     async fn begin(server: &'a Server, signed_by: &str, count: usize) -> Self {
         loop {
             let before = generated_count(server);
             let bulk = begin(server, signed_by, 1).await;
             signal(server.process_id(), "STOP");
-            let held = Self { server, bulk };
+            let paused = Self { server, bulk };
             if generated_count(server) < before + count {
-                return held;
+                return paused;
             }
             // The check was too late, and the server may be writing already: try again.
-            assert_eq!(held.release().await.status(), 200);
+            assert_eq!(paused.resume().await.status(), 200);
         }
     }
 
     /// Resumes the server, and returns the response.
-    async fn release(self) -> reqwest::Response {
+    async fn resume(self) -> reqwest::Response {
         signal(self.server.process_id(), "CONT");
         self.bulk.await.unwrap().unwrap()
     }

@@ -7,8 +7,6 @@ use serde_json::json;
 use super::{BULK_REGENERATE, authority, leaf, names};
 use crate::given;
 
-// The request itself.
-
 #[tokio::test]
 async fn an_unknown_ca_or_one_without_leaves_yields_an_empty_list() {
     let server = Server::start().await;

@@ -10,8 +10,6 @@ use crate::{
     given::{self, generate_certificate},
 };
 
-// Both certificates of a CA in `ca` during its rotation.
-
 /// Generates `/root` and a transitional version of it; returns both certificates, the active one first.
 async fn root_in_rotation(server: &Server) -> (String, String) {
     let root = Certificate::generate_root(server, "/root").await;
@@ -159,10 +157,8 @@ async fn the_second_ca_is_always_stored_and_shown_by_setting() {
     let read = given::newest(&server, "/leaf").await;
     assert_eq!(ca(&read), both(&old, &new));
     let server = Server::start_in(server.stop().await, &Options::default()).await;
-    assert_eq!(
-        given::versions(&server, "/leaf").await,
-        [generated_read(&generated)]
-    );
+    let actual = given::versions(&server, "/leaf").await;
+    assert_eq!(actual, [generated_read(&generated)]);
 }
 
 /// A generated version as returned by reads: without issuance fields.

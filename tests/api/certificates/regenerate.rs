@@ -43,17 +43,17 @@ async fn the_body_and_all_its_fields_are_optional() {
 async fn the_new_version_is_transitional_on_request() {
     let server = Server::start().await;
     let certificate = Certificate::generate_root(&server, "/a").await;
-    for (asked, is_transitional) in [
+    for (flag, is_transitional) in [
         (json!(true), true),
         (json!("true"), true),
         (json!(false), false),
         (json!("false"), false),
     ] {
-        let body = json!({"set_as_transitional": asked});
+        let body = json!({"set_as_transitional": flag});
         let version = certificate.regenerate(body).await.expect(200).json();
-        assert_eq!(version["transitional"], is_transitional, "{asked}");
+        assert_eq!(version["transitional"], is_transitional, "{flag}");
         let stored = certificate.versions().await[0].clone();
-        assert_eq!(stored["transitional"], is_transitional, "{asked}");
+        assert_eq!(stored["transitional"], is_transitional, "{flag}");
         certificate.move_transitional(Value::Null).await.expect(200);
     }
 }
@@ -70,11 +70,8 @@ async fn a_second_transitional_version_is_400() {
             certificate.move_transitional(flag).await.expect(200);
         }
         let before = certificate.versions().await;
-        let error = certificate
-            .regenerate(body.clone())
-            .await
-            .expect(400)
-            .error();
+        let answer = certificate.regenerate(body.clone()).await;
+        let error = answer.expect(400).error();
         assert!(error.contains("transitional"), "{error}");
         assert_eq!(certificate.versions().await, before);
     }
@@ -87,10 +84,8 @@ async fn a_certificate_with_only_a_transitional_version_is_refused() {
     let server = Server::start().await;
     let certificate = Certificate::generate_root(&server, "/a").await;
     let only = ids(&certificate.versions().await);
-    certificate
-        .move_transitional(json!(only[0]))
-        .await
-        .expect(200);
+    let answer = certificate.move_transitional(json!(only[0])).await;
+    answer.expect(200);
     for body in [json!({}), json!({"set_as_transitional": true})] {
         certificate.regenerate(body).await.expect(400).error();
     }
@@ -233,11 +228,8 @@ async fn changes_of_key_length_and_duration_persist() {
         (json!({"key_length": "2048", "duration": "1"}), 2048, 1),
         (json!({"duration": 3650}), 2048, 3650),
     ] {
-        let version = certificate
-            .regenerate(body.clone())
-            .await
-            .expect(200)
-            .json();
+        let answer = certificate.regenerate(body.clone()).await;
+        let version = answer.expect(200).json();
         assert_eq!(
             (key_bits(&version), duration_days(&version)),
             (bits, days),
@@ -350,8 +342,8 @@ async fn a_newer_transitional_version_signs_if_allowed() {
     );
     let body = json!({"set_as_transitional": true});
     let newer = root.regenerate(body).await.expect(200).json();
-    for asked in [json!(true), json!("true")] {
-        let body = json!({"allow_transitional_parent_to_sign": asked});
+    for flag in [json!(true), json!("true")] {
+        let body = json!({"allow_transitional_parent_to_sign": flag});
         let signed = leaf.regenerate(body).await.expect(200).json();
         assert_signed_by(&signed, &newer);
         assert_eq!(signed["transitional"], false);

@@ -18,10 +18,8 @@ async fn row_01_v1_entry_without_path_applies_to_credential_name() {
     ] {
         let entry = json!({"actor": actor, "operations": ["read", "write"]});
         add(&server, name, entry, 201).await;
-        assert_eq!(
-            operations(&server, path, actor).await,
-            json!(["read", "write"])
-        );
+        let actual = operations(&server, path, actor).await;
+        assert_eq!(actual, json!(["read", "write"]));
     }
     let entry = json!({"path": null, "actor": "four", "operations": ["read"]});
     add(&server, "/a/b", entry, 201).await;

@@ -14,13 +14,9 @@ const MODES: [&str; 3] = ["no-overwrite", "converge", "overwrite"];
 async fn server_with_leaf() -> Server {
     let server = Server::start().await;
     let root = json!({"common_name": "root", "is_ca": true, "key_type": "ed25519"});
-    server
-        .generate("/root", "certificate", root)
-        .await
-        .expect(200);
-    generate_leaf(&server, "converge", "/root")
-        .await
-        .expect(200);
+    given::generate(&server, "/root", "certificate", root).await;
+    let answer = generate_leaf(&server, "converge", "/root").await;
+    answer.expect(200);
     server
 }
 
@@ -43,23 +39,13 @@ async fn assert_refused(server: &Server, ca: &str, status: u16, words: &str) {
 }
 
 #[tokio::test]
-async fn row_06_a_deleted_ca_is_404_in_every_mode() {
+async fn row_06_an_absent_ca_or_another_type_is_404_in_every_mode() {
     let server = server_with_leaf().await;
+    given::set_value(&server, "/text", "v").await;
     server.delete("/api/v1/data?name=/root").await.expect(204);
-    assert_refused(&server, "/root", 404, "certificate authority").await;
-}
-
-#[tokio::test]
-async fn row_06_a_ca_that_never_existed_is_404_in_every_mode() {
-    let server = server_with_leaf().await;
-    assert_refused(&server, "/nowhere", 404, "certificate authority").await;
-}
-
-#[tokio::test]
-async fn row_06_a_ca_of_another_type_is_404_in_every_mode() {
-    let server = server_with_leaf().await;
-    server.set("/text", "value", json!("v")).await.expect(200);
-    assert_refused(&server, "/text", 404, "certificate authority").await;
+    for ca in ["/root", "/nowhere", "/text"] {
+        assert_refused(&server, ca, 404, "certificate authority").await;
+    }
 }
 
 #[tokio::test]
@@ -90,18 +76,12 @@ async fn generate_as(caller: &Caller, mode: &str) -> Answer {
 async fn row_06_a_non_ca_certificate_is_400_in_every_mode() {
     let server = server_with_leaf().await;
     let lone = json!({"common_name": "lone", "self_sign": true, "key_type": "ed25519"});
-    server
-        .generate("/lone", "certificate", lone)
-        .await
-        .expect(200);
+    given::generate(&server, "/lone", "certificate", lone).await;
     assert_refused(&server, "/lone", 400, "is not a certificate authority").await;
 
     let key = server.versions("/lone").await[0]["value"]["private_key"].clone();
     let without_certificate = json!({"private_key": key});
-    server
-        .set("/key", "certificate", without_certificate)
-        .await
-        .expect(200);
+    given::set(&server, "/key", "certificate", without_certificate).await;
     assert_refused(&server, "/key", 400, "certificate is absent").await;
 }
 
@@ -114,18 +94,13 @@ async fn row_06_a_leaf_is_kept_while_its_ca_exists() {
     assert_eq!(server.versions("/leaf").await.len(), 1);
     let without_key =
         json!({"certificate": server.versions("/root").await[0]["value"]["certificate"]});
-    server
-        .set("/root", "certificate", without_key)
-        .await
-        .expect(200);
+    given::set(&server, "/root", "certificate", without_key).await;
     // Nothing is signed, so no key is needed.
     for mode in ["no-overwrite", "converge"] {
         generate_leaf(&server, mode, "/root").await.expect(200);
     }
-    let error = generate_leaf(&server, "overwrite", "/root")
-        .await
-        .expect(400)
-        .error();
+    let answer = generate_leaf(&server, "overwrite", "/root").await;
+    let error = answer.expect(400).error();
     assert!(error.contains("private_key is absent"), "{error}");
 }
 

@@ -6,6 +6,7 @@ use keywright_harness::{Options, Server, Shell};
 use serde_json::{Value, json};
 
 use super::{Identity, Openssl, P256};
+use crate::given;
 
 // Row 13: OpenSSL reads stored certificates and keys, and stored CAs can sign. Malformed DER is among the attacks
 // (`tests/attacks/certificates/`).
@@ -101,10 +102,8 @@ async fn row_13_openssl_reads_stored_private_keys_of_any_layout() {
         assert_eq!(stored(&server, "private_key", &text).await, key, "{text:?}");
     }
     let sloppy_parameters = format!(" {parameters}{sec1}");
-    assert_eq!(
-        stored(&server, "private_key", &sloppy_parameters).await,
-        sec1
-    );
+    let actual = stored(&server, "private_key", &sloppy_parameters).await;
+    assert_eq!(actual, sec1);
 }
 
 #[tokio::test]
@@ -135,11 +134,7 @@ async fn row_13_openssl_finds_the_certificate_that_the_server_finds() {
         (format!("{unknown}{first}"), Some(first.clone())),
     ] {
         let value = json!({"certificate": text, "private_key": private_key});
-        let answer = server
-            .set("/a", "certificate", value)
-            .await
-            .expect(200)
-            .json();
+        let answer = given::set(&server, "/a", "certificate", value).await;
         let stored = answer["value"]["certificate"].as_str().unwrap();
         assert_eq!(stored, expected.as_ref().unwrap_or(&text));
         assert_eq!(openssl.subject(stored), "subject=CN = root\n", "{text:?}");
@@ -260,10 +255,7 @@ async fn generate_largest(server: &Server, name: &str, signer: &Value) -> Value 
 async fn row_14_the_largest_generated_certificates_can_be_set() {
     let server = Server::start().await;
     let root = json!({"common_name": "root", "is_ca": true, "key_type": "ed25519"});
-    server
-        .generate("/root", "certificate", root)
-        .await
-        .expect(200);
+    given::generate(&server, "/root", "certificate", root).await;
     let leaf = generate_largest(&server, "/leaf", &json!({"ca": "/root"})).await;
     let lone = generate_largest(&server, "/lone", &json!({"self_sign": true})).await;
     let authority = generate_largest(&server, "/authority", &json!({"is_ca": true})).await;
@@ -282,11 +274,7 @@ async fn row_14_the_largest_generated_certificates_can_be_set() {
         "certificate": leaf["value"]["certificate"],
         "private_key": leaf["value"]["private_key"],
     });
-    let stored = server
-        .set("/leaf", "certificate", by_name)
-        .await
-        .expect(200)
-        .json();
+    let stored = given::set(&server, "/leaf", "certificate", by_name).await;
     assert_eq!(stored["value"], leaf["value"]);
 
     let shell = Shell::of(&server);
@@ -301,11 +289,8 @@ async fn row_14_the_largest_generated_certificates_can_be_set() {
         ("/lone", &lone),
         ("/authority", &authority),
     ] {
-        let stored = target
-            .get(&format!("/api/v1/data?name={name}"))
-            .await
-            .expect(200)
-            .json();
+        let answer = target.get(&format!("/api/v1/data?name={name}")).await;
+        let stored = answer.expect(200).json();
         assert_eq!(stored["data"][0]["value"], made["value"], "{name}");
         target.regenerate(name).await.expect(200);
     }
@@ -315,33 +300,20 @@ async fn row_14_the_largest_generated_certificates_can_be_set() {
 async fn row_14_a_certificate_beyond_the_limit_of_a_value_is_413() {
     let server = Server::start().await;
     let root = json!({"common_name": "root", "is_ca": true, "key_type": "ed25519"});
-    let root = server
-        .generate("/root", "certificate", root)
-        .await
-        .expect(200)
-        .json();
+    let root = given::generate(&server, "/root", "certificate", root).await;
     let certificate = root["value"]["certificate"].as_str().unwrap();
     for member in ["ca", "certificate"] {
         let value = |text: &str| json!({"ca": null, "certificate": null, "private_key": null, member: text});
         let frame = value(certificate).to_string().len();
         let longest = format!("{certificate}{}", "x".repeat(VALUE_BYTES_MAX - frame));
-        server
-            .set("/a", "certificate", value(&longest))
-            .await
-            .expect(200);
+        given::set(&server, "/a", "certificate", value(&longest)).await;
         let too_long = value(&format!("{longest}x"));
-        server
-            .set("/a", "certificate", too_long)
-            .await
-            .expect(413)
-            .error();
+        let answer = server.set("/a", "certificate", too_long).await;
+        answer.expect(413).error();
         // Its size is checked before anything is parsed.
         let garbage = json!({member: "x".repeat(VALUE_BYTES_MAX + 1)});
-        server
-            .set("/a", "certificate", garbage)
-            .await
-            .expect(413)
-            .error();
+        let answer = server.set("/a", "certificate", garbage).await;
+        answer.expect(413).error();
         assert_eq!(server.versions("/a").await.len(), 1);
         server.delete("/api/v1/data?name=/a").await.expect(204);
     }

@@ -10,7 +10,10 @@ use rcgen::{
 use serde_json::{Value, json};
 
 use super::{Identity, Openssl, P256, rsa_8192};
-use crate::keys::{certificate_key_bits, public_key_bits};
+use crate::{
+    given,
+    keys::{certificate_key_bits, public_key_bits},
+};
 
 // Row 7: algorithms for verifying the signature of a set leaf.
 
@@ -38,11 +41,8 @@ async fn assert_verified(
         assert_eq!(answer.status, 200, "{options:?}: {}", answer.body);
     }
     let value = json!({"ca": other.certificate, "certificate": leaf.certificate});
-    let error = server
-        .set("/leaf", "certificate", value)
-        .await
-        .expect(400)
-        .error();
+    let answer = server.set("/leaf", "certificate", value).await;
+    let error = answer.expect(400).error();
     assert!(
         error.contains("certificate was not signed by ca"),
         "{error}"
@@ -135,12 +135,12 @@ async fn row_07_a_key_of_another_algorithm_did_not_sign() {
     let authorities: Vec<_> = [P256, &["ED25519"], RSA]
         .map(|kind| openssl.authority(openssl.private_key(kind), &[]))
         .into();
-    for (place, authority) in authorities.iter().enumerate() {
+    for (position, authority) in authorities.iter().enumerate() {
         let leaf = openssl.leaf_of(authority, &[]);
-        for (other_place, other) in authorities.iter().enumerate() {
+        for (other_position, other) in authorities.iter().enumerate() {
             let value = json!({"ca": other.certificate, "certificate": leaf.certificate});
             let answer = server.set("/leaf", "certificate", value).await;
-            if place == other_place {
+            if position == other_position {
                 answer.expect(200);
             } else {
                 let error = answer.expect(400).error();
@@ -182,11 +182,8 @@ async fn row_07_an_algorithm_that_is_not_supported_is_named() {
             json!({"ca": authority.certificate, "certificate": leaf.certificate}),
             json!({"ca": rsa.certificate, "certificate": leaf.certificate}),
         ] {
-            let error = server
-                .set("/leaf", "certificate", member)
-                .await
-                .expect(400)
-                .error();
+            let answer = server.set("/leaf", "certificate", member).await;
+            let error = answer.expect(400).error();
             assert!(error.starts_with(&words), "{error}");
         }
         // Without the CA there is no signature to verify.
@@ -206,11 +203,8 @@ async fn row_07_a_curve_that_is_not_supported_is_no_other_signer() {
         let authority = openssl.authority(openssl.private_key(&["EC", "-pkeyopt", &curve]), &[]);
         let leaf = openssl.leaf_of(&authority, &[]);
         let value = json!({"ca": authority.certificate, "certificate": leaf.certificate});
-        let error = server
-            .set("/leaf", "certificate", value)
-            .await
-            .expect(400)
-            .error();
+        let answer = server.set("/leaf", "certificate", value).await;
+        let error = answer.expect(400).error();
         assert!(
             error.contains("no signature can be verified with the signer's key"),
             "{error}"
@@ -240,11 +234,8 @@ async fn row_07_keys_beyond_the_limits_are_refused_before_computing() {
         let ca = HostileKey::new(&modulus, &exponent).authority();
         let begin = Instant::now();
         let value = json!({"ca": ca, "certificate": leaf});
-        let error = server
-            .set("/leaf", "certificate", value)
-            .await
-            .expect(400)
-            .error();
+        let answer = server.set("/leaf", "certificate", value).await;
+        let error = answer.expect(400).error();
         let taken = begin.elapsed();
         assert!(
             error.contains("no signature can be verified with the signer's key")
@@ -364,21 +355,13 @@ async fn row_08_a_version_of_1024_bits_is_added_with_a_warning() {
     let server = Server::start().await;
     let short = openssl.authority(rsa(&openssl, 1024), &[]);
     let value = json!({"certificate": short.certificate});
-    server
-        .set("/a", "certificate", value.clone())
-        .await
-        .expect(200);
-    let listed = server
-        .get("/api/v1/certificates?name=/a")
-        .await
-        .expect(200)
-        .json();
+    given::set(&server, "/a", "certificate", value.clone()).await;
+    let answer = server.get("/api/v1/certificates?name=/a").await;
+    let listed = answer.expect(200).json();
     let id = listed["certificates"][0]["id"].as_str().unwrap_or_default();
     let path = format!("/api/v1/certificates/{id}/versions");
-    server
-        .post(&path, json!({"value": value}))
-        .await
-        .expect(200);
+    let answer = server.post(&path, json!({"value": value})).await;
+    answer.expect(200);
     assert_eq!(warnings(&server, "/a"), 2);
 }
 
@@ -404,11 +387,8 @@ async fn row_08_a_certificate_of_fewer_than_1024_bits_is_400() {
                 "it must be an RSA key of 1024 to 8192 bits",
             ),
         ] {
-            let error = server
-                .set("/a", "certificate", value)
-                .await
-                .expect(400)
-                .error();
+            let answer = server.set("/a", "certificate", value).await;
+            let error = answer.expect(400).error();
             assert!(error.contains(words), "{error}");
         }
     }
@@ -495,10 +475,7 @@ async fn row_08_keys_are_generated_of_2048_bits_and_more() {
     }
     let short = openssl.authority(rsa(&openssl, 1024), &[]);
     let value = json!({"certificate": short.certificate, "private_key": short.private_key});
-    server
-        .set("/certificate", "certificate", value)
-        .await
-        .expect(200);
+    given::set(&server, "/certificate", "certificate", value).await;
     let regenerated = server.regenerate("/certificate").await.expect(200).json();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     assert_eq!(
@@ -506,10 +483,7 @@ async fn row_08_keys_are_generated_of_2048_bits_and_more() {
         2048
     );
     let public_key = openssl.public_key(&short.private_key);
-    server
-        .set("/rsa", "rsa", json!({"public_key": public_key}))
-        .await
-        .expect(200);
+    given::set(&server, "/rsa", "rsa", json!({"public_key": public_key})).await;
     let regenerated = server.regenerate("/rsa").await.expect(200).json();
     assert_eq!(
         public_key_bits(&text(&regenerated["value"]["public_key"])),
