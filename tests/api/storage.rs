@@ -52,8 +52,8 @@ fn an_invalid_storage_configuration_is_refused() {
         ),
         ("url = \"mysql//db\"", "the database's URL is malformed"),
     ] {
-        let said = Server::refusal(&Options::default().storage(lines));
-        assert!(said.contains(reason), "{lines}\n{said}");
+        let message = Server::refusal(&Options::default().storage(lines));
+        assert!(message.contains(reason), "{lines}\n{message}");
     }
 }
 
@@ -74,9 +74,9 @@ fn a_database_password_is_never_printed() {
         ),
     ] {
         let options = Options::default().storage(lines);
-        let said = Server::refusal(&options.environment("TEST_PASSWORD", "hunter2"));
-        assert!(said.contains(reason), "{lines}\n{said}");
-        assert!(!said.contains("hunter2"), "{said}");
+        let message = Server::refusal(&options.environment("TEST_PASSWORD", "hunter2"));
+        assert!(message.contains(reason), "{lines}\n{message}");
+        assert!(!message.contains("hunter2"), "{message}");
     }
 }
 
@@ -91,29 +91,21 @@ async fn requests_are_503_while_the_database_is_unavailable() {
     let storage = format!("url = \"{url}\"");
     let server = Server::start_with(&Options::default().storage(&storage)).await;
     let value = |name: &str| json!({"name": name, "type": "value", "value": "v"});
-    let set = server
-        .put("/api/v1/data", value("/before"))
-        .await
-        .expect(200);
+    let answer = server.put("/api/v1/data", value("/before")).await;
+    let set = answer.expect(200);
     postgres.stop();
     for _ in 0..6 {
         let read = server.get("/api/v1/data?name=/before").await.expect(503);
         assert!(!read.body.contains("postgres"), "{}", read.body);
-        server
-            .put("/api/v1/data", value("/during"))
-            .await
-            .expect(503);
+        let answer = server.put("/api/v1/data", value("/during")).await;
+        answer.expect(503);
         server.get("/health").await.expect(503);
     }
     postgres.start_again();
-    let read = server
-        .get("/api/v1/data?name=/before&current=true")
-        .await
-        .expect(200);
+    let answer = server.get("/api/v1/data?name=/before&current=true").await;
+    let read = answer.expect(200);
     assert_eq!(read.json()["data"][0]["id"], set.json()["id"]);
-    server
-        .put("/api/v1/data", value("/after"))
-        .await
-        .expect(200);
+    let answer = server.put("/api/v1/data", value("/after")).await;
+    answer.expect(200);
     server.get("/api/v1/data?name=/during").await.expect(404);
 }

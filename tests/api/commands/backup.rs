@@ -18,7 +18,7 @@ use keywright_harness::{
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::check::fill;
+use super::fill;
 use crate::given;
 
 // Backups during writes, and their restoration: by `keywright backup` on SQLite, by `pg_dump` on PostgreSQL.
@@ -104,8 +104,8 @@ async fn a_restored_backup_has_the_state_of_the_killed_server() {
 
 #[track_caller]
 fn run_command_clean(directory: &Path) {
-    let said = run_command(directory, &["check"]).expect(0);
-    assert!(said.output.ends_with(": 0 findings\n"), "{said:?}");
+    let result = run_command(directory, &["check"]).expect(0);
+    assert!(result.output.ends_with(": 0 findings\n"), "{result:?}");
 }
 
 /// A set, a generate, a regenerate and a delete, each recorded once acknowledged.
@@ -115,12 +115,12 @@ async fn write_once(
     writer: usize,
     round: usize,
 ) {
-    let note = |version| acknowledged.lock().unwrap().written.push(version);
+    let record = |version| acknowledged.lock().unwrap().written.push(version);
     let name = format!("/load/{writer}");
-    note(given::set_value(server, &format!("{name}/value"), &"v".repeat(2_000)).await);
+    record(given::set_value(server, &format!("{name}/value"), &"v".repeat(2_000)).await);
     let password = format!("{name}/password");
-    note(given::generate(server, &password, "password", json!({})).await);
-    note(server.regenerate(&password).await.expect(200).json());
+    record(given::generate(server, &password, "password", json!({})).await);
+    record(server.regenerate(&password).await.expect(200).json());
     let deleted = format!("{name}/{round}");
     given::set_value(server, &deleted, "v").await;
     let path = format!("/api/v1/data?name={deleted}");
@@ -141,11 +141,11 @@ async fn a_backup_is_private_and_its_contents_are_reported() {
         return;
     };
     let target = folder.path().join("copy");
-    let said = back_up(server.directory(), &target, &[]).expect(0);
+    let result = back_up(server.directory(), &target, &[]).expect(0);
     let file = fs::metadata(&target).unwrap();
     assert_eq!(file.permissions().mode() & 0o777, 0o600);
     assert_eq!(
-        said.output,
+        result.output,
         format!(
             "backed up to {}: 3 credentials with 4 versions, and 2 permissions, in {} bytes\n",
             target.display(),
@@ -162,8 +162,8 @@ async fn an_existing_file_is_only_overwritten_on_request() {
     };
     let target = folder.path().join("copy");
     fs::write(&target, "something else").unwrap();
-    let said = back_up(server.directory(), &target, &[]).expect(1);
-    assert!(said.errors.contains("already exists"));
+    let result = back_up(server.directory(), &target, &[]).expect(1);
+    assert!(result.errors.contains("already exists"));
     assert_eq!(fs::read(&target).unwrap(), b"something else");
     back_up(server.directory(), &target, &["--force"]).expect(0);
     assert!(fs::read(&target).unwrap().starts_with(b"SQLite format 3"));
@@ -186,9 +186,9 @@ async fn a_database_is_never_replaced_by_its_own_copy() {
             .unwrap(),
     );
     for target in [&database, &linked, &around] {
-        let said = back_up(server.directory(), target, &["--force"]).expect(1);
+        let result = back_up(server.directory(), target, &["--force"]).expect(1);
         let reason = "is the database itself or one of its files";
-        assert!(said.errors.contains(reason), "{said:?}");
+        assert!(result.errors.contains(reason), "{result:?}");
     }
     server.run_command(&["check"]).expect(0);
 }
@@ -202,12 +202,18 @@ async fn without_a_database_nothing_is_created_or_copied() {
     let database = directory.path().join("keywright.db");
     fs::remove_file(&database).unwrap();
     let target = folder.path().join("copy");
-    let said = back_up(directory.path(), &target, &[]).expect(1);
-    assert!(said.errors.contains("there is no database at"), "{said:?}");
+    let result = back_up(directory.path(), &target, &[]).expect(1);
+    assert!(
+        result.errors.contains("there is no database at"),
+        "{result:?}"
+    );
     assert!(!database.exists());
     fs::write(&database, "").unwrap();
-    let said = back_up(directory.path(), &target, &[]).expect(1);
-    assert!(said.errors.contains("no server has used it"), "{said:?}");
+    let result = back_up(directory.path(), &target, &[]).expect(1);
+    assert!(
+        result.errors.contains("no server has used it"),
+        "{result:?}"
+    );
     assert!(files(folder.path()).is_empty());
 }
 
@@ -217,19 +223,22 @@ async fn a_failed_backup_leaves_no_file() {
         return;
     };
     let missing = folder.path().join("missing/copy");
-    let said = back_up(server.directory(), &missing, &[]).expect(1);
-    assert!(said.errors.contains("can't be written"), "{said:?}");
+    let result = back_up(server.directory(), &missing, &[]).expect(1);
+    assert!(result.errors.contains("can't be written"), "{result:?}");
     let target = folder.path().join("copy");
     let to = target.to_str().unwrap();
     // The size limit permits only a part of the database in the copy.
-    let said = run_command_with_files_up_to(64, server.directory(), &["backup", to]).expect(1);
-    assert!(said.errors.contains("can't be copied"), "{said:?}");
+    let result = run_command_with_files_up_to(64, server.directory(), &["backup", to]).expect(1);
+    assert!(result.errors.contains("can't be copied"), "{result:?}");
     assert!(files(folder.path()).is_empty());
     // Damage that is copied, too.
     let sql = "delete from credential_name_data where id > 10";
     server.run_sql(sql).await;
-    let said = back_up(server.directory(), &target, &[]).expect(1);
-    assert!(said.errors.contains("the copy can't be used: "), "{said:?}");
+    let result = back_up(server.directory(), &target, &[]).expect(1);
+    assert!(
+        result.errors.contains("the copy can't be used: "),
+        "{result:?}"
+    );
     assert!(files(folder.path()).is_empty());
 }
 
@@ -250,8 +259,8 @@ async fn on_postgresql_the_error_names_the_tool_to_use() {
         return;
     }
     let server = Server::start().await;
-    let said = server.run_command(&["backup", "copy"]).expect(1);
-    assert!(said.errors.contains("use pg_dump"), "{said:?}");
+    let result = server.run_command(&["backup", "copy"]).expect(1);
+    assert!(result.errors.contains("use pg_dump"), "{result:?}");
     assert!(!server.directory().join("copy").exists());
 }
 

@@ -190,7 +190,7 @@ async fn every_example_request_succeeds() {
             operation["requestBody"]["content"]["application/json"]["examples"].as_object();
         for (name, example) in examples.into_iter().flatten() {
             let target = target(&server, path).await;
-            let body = with_ids_that_are_there(&server, path, &example["value"]).await;
+            let body = with_existing_ids(&server, path, &example["value"]).await;
             let method = Method::from_bytes(method.to_uppercase().as_bytes()).unwrap();
             let request = server.authorized(method, &target).body(body.to_string());
             let answer = server.send(request).await;
@@ -236,7 +236,7 @@ async fn certificate(server: &Server) -> String {
 }
 
 /// The example, with ids of this server.
-async fn with_ids_that_are_there(server: &Server, path: &str, example: &Value) -> Value {
+async fn with_existing_ids(server: &Server, path: &str, example: &Value) -> Value {
     let mut body = example.clone();
     if path.ends_with("update_transitional_version") && body["version"].is_string() {
         let versions = given::versions(server, "/demo/root").await;
@@ -255,7 +255,7 @@ async fn every_response_matches_the_description() {
     }
     let server = Server::start_with(&Options::default().watched()).await;
     let mut description = closed(server.get("/openapi.json").await.expect(200).json());
-    tell_ids(&mut description, &server).await;
+    add_ids(&mut description, &server).await;
     let file = server.directory().join("openapi.json");
     fs::write(&file, description.to_string()).unwrap();
     // Read-only mode would cause all other writes to be refused, so it is tested separately, and last.
@@ -286,27 +286,31 @@ async fn every_response_matches_the_description() {
         let expected = String::from_utf8_lossy(&output.stdout);
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{expected}\n{errors}");
-        assert!(requests(&expected) >= least(selection), "{expected}");
+        assert!(requests(&expected) >= requests_min(selection), "{expected}");
     }
     server.get("/health").await.expect(200);
     let scrape = server.scrape().await;
     for method in ["GET", "PUT", "POST", "DELETE"] {
-        let done = done(&scrape, method);
-        assert!(done >= DONE_MIN, "{method}: {done}\n{}", scrape.text());
+        let succeeded = succeeded(&scrape, method);
+        assert!(
+            succeeded >= SUCCEEDED_MIN,
+            "{method}: {succeeded}\n{}",
+            scrape.text()
+        );
     }
 }
 
 /// The number of successful requests of a method.
-fn done(scrape: &Scrape, method: &str) -> f64 {
-    let done = ["200", "201", "204"].iter().filter_map(|status| {
+fn succeeded(scrape: &Scrape, method: &str) -> f64 {
+    let succeeded = ["200", "201", "204"].iter().filter_map(|status| {
         let labels = [("method", method), ("status", *status)];
         scrape.sum("keywright_http_requests_total", &labels)
     });
-    done.sum()
+    succeeded.sum()
 }
 
 /// The minimum number of requests in a run.
-fn least(selection: [&str; 2]) -> u64 {
+fn requests_min(selection: [&str; 2]) -> u64 {
     if selection[0] == "--exclude-path" {
         2_000
     } else {
@@ -347,16 +351,13 @@ fn close(part: &mut Value) {
 }
 
 /// Adds the ids of existing resources as examples, so that requests with ids succeed.
-async fn tell_ids(description: &mut Value, server: &Server) {
+async fn add_ids(description: &mut Value, server: &Server) {
     let certificate = json!({"common_name": "c", "is_ca": true});
     let version = given::generate_certificate(server, "/certificate", certificate).await;
     let listed = server.get("/api/v1/certificates?name=/certificate").await;
     let grant = json!({"path": "/granted", "actor": "someone", "operations": ["read"]});
-    let permission = server
-        .post("/api/v2/permissions", grant)
-        .await
-        .expect(201)
-        .json();
+    let answer = server.post("/api/v2/permissions", grant).await;
+    let permission = answer.expect(201).json();
     let ids = json!({
         "certificate_id": listed.expect(200).json()["certificates"][0]["id"],
         "id": version["id"],
@@ -379,6 +380,6 @@ async fn tell_ids(description: &mut Value, server: &Server) {
 }
 
 /// The minimum number of successful requests per method; refusals alone prove little.
-const DONE_MIN: f64 = 10.0;
+const SUCCEEDED_MIN: f64 = 10.0;
 
 const PROGRAM: &str = "schemathesis";

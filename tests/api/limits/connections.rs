@@ -1,31 +1,30 @@
 //! Limits on connections, on simultaneous requests, and on the requests of one actor per second.
 
-use keywright_harness::{Answer, Server};
+use keywright_harness::Server;
 use reqwest::{Method, header};
 use tokio::{io::AsyncWriteExt, net::TcpStream, task::JoinSet, time::timeout};
 use tokio_rustls::client::TlsStream;
 
 use super::{
-    HTTP1, HTTP2, ORDINARY, OTHER, PATIENCE, ask,
+    HTTP1, HTTP2, ORDINARY, OTHER, PATIENCE, get_health,
     http2::{RST_STREAM, form_without_body, hello, read_until},
     patient, read_answer, read_to_close, tcp, tls, until_answered,
 };
-
-// Limits on connections.
+use crate::given;
 
 #[tokio::test]
 async fn connections_per_address_are_limited() {
     let server = Server::start_with(&patient("connections_per_address_max = 2")).await;
     let silent = tcp(&server, OTHER).await.unwrap();
-    let mut kept = tls(&server, OTHER, HTTP1).await.unwrap();
-    assert_eq!(ask(&mut kept).await.unwrap(), 200);
+    let mut open = tls(&server, OTHER, HTTP1).await.unwrap();
+    assert_eq!(get_health(&mut open).await.unwrap(), 200);
 
     assert!(tls(&server, OTHER, HTTP1).await.is_err());
     let mut refused = tcp(&server, OTHER).await.unwrap();
     assert!(read_to_close(&mut refused).await.is_empty());
 
     server.get("/health").await.expect(200);
-    assert_eq!(ask(&mut kept).await.unwrap(), 200);
+    assert_eq!(get_health(&mut open).await.unwrap(), 200);
     drop(silent);
     until_answered(&server, OTHER).await;
 }
@@ -33,11 +32,11 @@ async fn connections_per_address_are_limited() {
 #[tokio::test]
 async fn the_limit_per_address_defaults_to_a_quarter() {
     let server = Server::start_with(&patient("connections_max = 8")).await;
-    let mut kept = Vec::new();
+    let mut open = Vec::new();
     for _ in 0..2 {
         let mut stream = tls(&server, OTHER, HTTP1).await.unwrap();
-        assert_eq!(ask(&mut stream).await.unwrap(), 200);
-        kept.push(stream);
+        assert_eq!(get_health(&mut stream).await.unwrap(), 200);
+        open.push(stream);
     }
     assert!(tls(&server, OTHER, HTTP1).await.is_err());
 }
@@ -50,12 +49,12 @@ async fn idle_connections_are_closed_when_the_limit_is_reached() {
     // The ordinary client has the fourth connection.
     for _ in 0..3 {
         let mut stream = tls(&server, OTHER, HTTP1).await.unwrap();
-        assert_eq!(ask(&mut stream).await.unwrap(), 200);
+        assert_eq!(get_health(&mut stream).await.unwrap(), 200);
         idle.push(stream);
     }
     for _ in 0..3 {
         let mut stream = tls(&server, ORDINARY, HTTP1).await.unwrap();
-        assert_eq!(ask(&mut stream).await.unwrap(), 200);
+        assert_eq!(get_health(&mut stream).await.unwrap(), 200);
     }
     assert!(
         server
@@ -97,8 +96,8 @@ async fn requests_per_connection_are_limited() {
 #[tokio::test]
 async fn requests_beyond_the_limit_are_503_with_retry_after() {
     let server = Server::start_with(&patient("requests_max = 2\nrequests_per_actor_max = 2")).await;
-    let mut first = under_way(&server).await;
-    let mut second = under_way(&server).await;
+    let mut first = request_in_progress(&server).await;
+    let mut second = request_in_progress(&server).await;
 
     let other = server.as_client("other").await;
     let refused = other.get("/version").await.expect(503);
@@ -124,8 +123,8 @@ async fn an_actor_over_its_request_limit_is_429_and_others_succeed() {
     ] {
         let server = Server::start_with(&patient(lines).watched()).await;
         let other = server.as_client("other").await;
-        let mut first = under_way(&server).await;
-        let _second = under_way(&server).await;
+        let mut first = request_in_progress(&server).await;
+        let _second = request_in_progress(&server).await;
 
         let refused = server.get("/version").await.expect(429);
         assert_eq!(refused.header("retry-after"), Some("1"), "{refused:?}");
@@ -146,7 +145,7 @@ async fn an_actor_over_its_request_limit_is_429_and_others_succeed() {
 async fn an_abandoned_request_releases_its_slot() {
     let server = Server::start_with(&patient("requests_max = 1")).await;
     for _ in 0..3 {
-        drop(under_way(&server).await);
+        drop(request_in_progress(&server).await);
         until_free(&server).await;
     }
     server.get("/version").await.expect(200);
@@ -155,7 +154,7 @@ async fn an_abandoned_request_releases_its_slot() {
 #[tokio::test]
 async fn an_actor_over_its_rate_is_429_and_others_succeed() {
     let server = Server::start_with(&patient("requests_per_second_max = 1")).await;
-    let user_token = user_token(&server).await;
+    let user_token = given::user_token(&server).await;
     let mut calls = JoinSet::new();
     for _ in 0..100 {
         let request = server.authorized(Method::GET, "/version");
@@ -191,11 +190,11 @@ async fn request_rates_are_unlimited_by_default() {
 /// Repeats a request until a slot is free.
 async fn until_free(server: &Server) {
     let free = async { while [429, 503].contains(&server.get("/version").await.status) {} };
-    timeout(PATIENCE, free).await.expect("a free place");
+    timeout(PATIENCE, free).await.expect("a free slot");
 }
 
 /// A request in progress, whose body the server has asked for.
-async fn under_way(server: &Server) -> TlsStream<TcpStream> {
+async fn request_in_progress(server: &Server) -> TlsStream<TcpStream> {
     let mut stream = tls(server, OTHER, HTTP1).await.unwrap();
     let head = format!(
         "PUT /api/v1/data HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\
@@ -206,17 +205,6 @@ async fn under_way(server: &Server) -> TlsStream<TcpStream> {
     stream.write_all(head.as_bytes()).await.unwrap();
     assert_eq!(read_answer(&mut stream).await.unwrap().status, 100);
     stream
-}
-
-async fn user_token(server: &Server) -> String {
-    let form = "grant_type=password&client_id=credhub_cli&client_secret=&username=developer\
-                &password=developer-password";
-    let request = server
-        .request(Method::POST, "/identity/oauth/token")
-        .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded")
-        .body(form);
-    let answer: Answer = server.send(request).await.expect(200);
-    answer.json()["access_token"].as_str().unwrap().to_owned()
 }
 
 const REFUSED: &str = "keywright_http_requests_refused_total";

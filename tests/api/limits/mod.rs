@@ -265,7 +265,7 @@ async fn read_answer(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Http1A
 }
 
 /// Requests `/health` over an HTTP/1.1 connection, which stays open.
-async fn ask(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> io::Result<u16> {
+async fn get_health(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> io::Result<u16> {
     stream.write_all(HEALTH).await?;
     Ok(read_answer(stream).await?.status)
 }
@@ -273,13 +273,13 @@ async fn ask(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> io::Result<u
 /// Connects from this address repeatedly until the server responds: it may refuse at first, or the client may be too
 /// slow on a busy machine. Returns the connection.
 async fn until_answered(server: &Server, source: Ipv4Addr) -> TlsStream<TcpStream> {
-    let asked = async || {
+    let attempt = async || {
         let mut stream = tls(server, source, HTTP1).await?;
-        let status = ask(&mut stream).await?;
+        let status = get_health(&mut stream).await?;
         assert_eq!(status, 200);
         Ok(stream)
     };
-    until_in_time(asked).await
+    until_in_time(attempt).await
 }
 
 /// Repeats a client's attempt until it completes before the server disconnects it.

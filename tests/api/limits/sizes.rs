@@ -153,10 +153,8 @@ async fn a_large_body_without_a_token_is_401() {
     let request = server
         .request(Method::PUT, "/api/v1/data")
         .body(" ".repeat(2 * 1024 * 1024));
-    assert_eq!(
-        server.send(request).await.expect(401).error(),
-        "access_denied"
-    );
+    let answer = server.send(request).await;
+    assert_eq!(answer.expect(401).error(), "access_denied");
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ use tokio::{
 };
 
 use super::{
-    HEALTH, HTTP1, HTTP2, ORDINARY, OTHER, PATIENCE, ask, drip_to_close,
+    HEALTH, HTTP1, HTTP2, ORDINARY, OTHER, PATIENCE, drip_to_close, get_health,
     http2::{
         DATA, HEADERS, PING, PREFACE, authorized_get, frame, get, hello, hello_with_window, kinds,
         read_until, window_update,
@@ -74,14 +74,14 @@ async fn an_idle_connection_is_closed() {
         (Vec::new(), &ping()),
         (unfinished_headers(3), &[0]),
     ] {
-        let asked = async || {
+        let attempt = async || {
             let mut stream = tls(&server, ORDINARY, HTTP2).await?;
             let request = [hello(), get("/health", 1)].concat();
             stream.write_all(&request).await?;
             read_until(&mut stream, DATA, 1).await?;
             Ok(stream)
         };
-        let mut stream = until_in_time(asked).await;
+        let mut stream = until_in_time(attempt).await;
         let _ = stream.write_all(&first).await;
         drip_to_close(stream, drip).await;
     }
@@ -91,13 +91,13 @@ async fn an_idle_connection_is_closed() {
 async fn an_http2_client_without_a_ping_response_is_disconnected() {
     let lines = "ping_interval_seconds = 1\nping_seconds_max = 1";
     let server = Server::start_with(&patient(lines)).await;
-    let asked = async || {
+    let attempt = async || {
         let mut stream = tls(&server, ORDINARY, HTTP2).await?;
         stream.write_all(&hello()).await?;
         read_until(&mut stream, PING, 0).await?;
         Ok(stream)
     };
-    let mut stream = until_in_time(asked).await;
+    let mut stream = until_in_time(attempt).await;
     read_to_close(&mut stream).await;
 }
 
@@ -118,14 +118,14 @@ async fn an_old_connection_is_closed_between_two_requests() {
 #[tokio::test]
 async fn an_old_connection_closes_without_the_client_acknowledging() {
     let server = Server::start_with(&patient("connection_seconds_max = 1")).await;
-    let asked = async || {
+    let attempt = async || {
         let mut stream = tls(&server, ORDINARY, HTTP2).await?;
         let request = [hello(), get("/health", 1)].concat();
         stream.write_all(&request).await?;
         read_until(&mut stream, DATA, 1).await?;
         Ok(stream)
     };
-    let (mut incoming, mut outgoing) = split(until_in_time(asked).await);
+    let (mut incoming, mut outgoing) = split(until_in_time(attempt).await);
     let asking = async {
         for id in (3..).step_by(2) {
             let request = get("/health", id);
@@ -276,18 +276,18 @@ async fn silent_clients_do_not_prevent_shutdown() {
         stream.write_all(first).await.unwrap();
         open.push(stream);
     }
-    let mut asked = tls(&server, OTHER, HTTP2).await.unwrap();
+    let mut finished = tls(&server, OTHER, HTTP2).await.unwrap();
     let request = [hello(), get("/health", 1)].concat();
-    asked.write_all(&request).await.unwrap();
-    read_until(&mut asked, DATA, 1).await.unwrap();
+    finished.write_all(&request).await.unwrap();
+    read_until(&mut finished, DATA, 1).await.unwrap();
     let mut idle = tls(&server, OTHER, HTTP1).await.unwrap();
-    assert_eq!(ask(&mut idle).await.unwrap(), 200);
+    assert_eq!(get_health(&mut idle).await.unwrap(), 200);
     let mut begun = tls(&server, OTHER, HTTP1).await.unwrap();
     begun.write_all(b"GET /hea").await.unwrap();
     let silent = tcp(&server, OTHER).await.unwrap();
 
     server.stop().await;
-    drop((open, asked, idle, begun, silent));
+    drop((open, finished, idle, begun, silent));
 }
 
 #[tokio::test]

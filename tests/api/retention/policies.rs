@@ -75,9 +75,9 @@ fn start_fails_with_invalid_policies() {
             "must be from 1 to 86400, not 86401",
         ),
     ] {
-        let said = Server::refusal(&Options::default().extra(&section));
-        assert!(said.contains(words), "{section}: {said}");
-        assert!(said.contains("retention"), "{section}: {said}");
+        let message = Server::refusal(&Options::default().extra(&section));
+        assert!(message.contains(words), "{section}: {message}");
+        assert!(message.contains("retention"), "{section}: {message}");
     }
 }
 
@@ -276,10 +276,8 @@ async fn a_ca_version_is_kept_while_a_certificate_it_signed_exists() {
     let newest = given::id(&given::newest(&server, "/root").await);
     let before = answers(&server).await;
     after_a_run(&[&server]).await;
-    assert_eq!(
-        ids(&server, "/root").await,
-        [newest.clone(), signed_with.clone()]
-    );
+    let actual = ids(&server, "/root").await;
+    assert_eq!(actual, [newest.clone(), signed_with.clone()]);
     let after = answers(&server).await;
     assert_eq!(after, before);
     let link = &after[0]["credentials"][0]["expiring_link"];
@@ -307,10 +305,8 @@ async fn certificates_remain_linked_to_their_signing_ca() {
     }
     let before = answers(&server).await;
     after_a_run(&[&server]).await;
-    assert_eq!(
-        ids(&server, "/leaf").await,
-        [all[3].clone(), all[1].clone()]
-    );
+    let actual = ids(&server, "/leaf").await;
+    assert_eq!(actual, [all[3].clone(), all[1].clone()]);
     assert_eq!(answers(&server).await, before);
     let regenerated = server.bulk_regenerate("/one").await.expect(200).json();
     assert_eq!(regenerated["regenerated_credentials"], json!(["/leaf"]));

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::{after_a_run, events, ids, options, poll, runs, set_times, trust_the_clock, values};
-use crate::{certificates::Certificate, given};
+use crate::{certificates::Certificate, given, management::switch};
 
 // Audit events of deleted versions, and retention without a working trail.
 
@@ -137,11 +137,6 @@ async fn read_only_mode_postpones_retention() {
     switch(&server, false).await;
     after_a_run(&[&server]).await;
     assert_eq!(values(&server, "/a").await, ["2"]);
-}
-
-async fn switch(server: &Server, is_on: bool) {
-    let body = json!({"read_only_mode": is_on});
-    server.post("/management", body).await.expect(200);
 }
 
 // Readers and writers during retention.

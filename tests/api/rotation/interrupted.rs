@@ -143,10 +143,10 @@ async fn a_failed_start_does_not_reverse_a_rotation() {
         ),
     ] {
         let before = last_activated(&server).await;
-        let said = Server::refusal(&failing);
-        assert!(said.contains(reason), "{said}");
+        let result = Server::refusal(&failing);
+        assert!(result.contains(reason), "{result}");
         assert_eq!(last_activated(&server).await, before);
-        assert!(!said.contains("started rotating encryption keys"));
+        assert!(!result.contains("started rotating encryption keys"));
     }
     assert_eq!(until_inactive(&server, |left| left == 0).await, [5, 0, 0]);
     server.run_command(&["keys", "rotate"]).expect(0);
@@ -203,10 +203,10 @@ async fn undecryptable_versions_are_logged_once_and_skipped() {
 
     // The command reports them by its exit status and by name.
     for arguments in [["keys", "rotate", "--quiet"], ["keys", "rotate", "--wait"]] {
-        let said = server.run_command(&arguments).expect(3);
+        let result = server.run_command(&arguments).expect(3);
         assert!(
-            damaged.iter().all(|id| said.errors.contains(id)),
-            "{said:?}"
+            damaged.iter().all(|id| result.errors.contains(id)),
+            "{result:?}"
         );
     }
 
