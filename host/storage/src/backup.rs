@@ -21,7 +21,7 @@ use crate::{
     connections::Connections,
     migrations::{self, AppliedMigration},
     row::{column, count},
-    sqlite::{self, creation::MARKER_END},
+    sqlite::{self, MARKER_END},
     statement::statement,
 };
 

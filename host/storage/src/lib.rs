@@ -22,14 +22,13 @@ mod credential;
 mod database;
 mod encryption_key;
 mod failure;
-mod key_rotation;
 mod lease;
 mod migrations;
 mod permission;
 mod postgres;
 #[cfg(test)]
 mod query_plan;
-mod retention_clock;
+mod retention;
 mod row;
 mod sqlite;
 mod statement;
@@ -38,11 +37,13 @@ pub use backup::{BackedUp, BackupFailed, back_up};
 pub use check::SqlCheckRepository;
 pub use connections::PoolOccupancy;
 pub use credential::SqlCredentialRepository;
-pub use database::{Database, DatabaseOccupancy, DatabaseOptions, DatabaseUnusable};
-pub use encryption_key::{EncryptionKeyRow, SqlEncryptionKeyRepository};
-pub use key_rotation::{BATCH_BYTES_MAX, SqlKeyRotationRepository};
+pub use database::{Database, DatabaseOccupancy, DatabaseOptions};
+pub use encryption_key::{
+    BATCH_BYTES_MAX, EncryptionKeyRow, SqlEncryptionKeyRepository, SqlKeyRotationRepository,
+};
+pub use failure::DatabaseUnusable;
 pub use lease::SqlLeases;
 pub use permission::SqlPermissionRepository;
 pub use postgres::PostgresOptions;
-pub use retention_clock::SqlRetentionClock;
+pub use retention::SqlRetentionClock;
 pub use sqlite::SqliteOptions;

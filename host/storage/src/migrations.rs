@@ -15,7 +15,7 @@ use sqlx::{
 
 use crate::{
     connections::{Connections, Engine},
-    database::DatabaseUnusable,
+    failure::DatabaseUnusable,
     row::{Row, column},
     statement::statement,
 };

@@ -11,9 +11,8 @@ use sqlx::{
 };
 
 use crate::{
-    connections::{Connections, Doubt, PostgresConnections, PostgresTarget, Writer},
-    credential::AppendBatches,
-    database::{DatabaseUnusable, Pools},
+    connections::{Connections, Doubt, Pools, PostgresConnections, PostgresTarget, Writer},
+    failure::DatabaseUnusable,
     migrations::{
         AppliedMigration, SchemaRefused, files, judge, require_current, statements,
         within_transaction,
@@ -64,7 +63,6 @@ pub(crate) async fn open(options: &PostgresOptions) -> Result<Pools, DatabaseUnu
     };
     let writer = Writer::on_connections(pool(options.writers_max).await?, options.wait_max);
     Ok(Pools {
-        append_batches: Some(AppendBatches::start(&writer, options.wait_max)),
         writer,
         reader: Connections::Postgres(pool(options.readers_max).await?.reading()),
         watch: None,

@@ -85,6 +85,14 @@ impl StatementOfMany {
     }
 }
 
+/// Returns `count` placeholders, from the number `first`.
+pub(crate) fn placeholders(first: usize, count: usize) -> String {
+    let placeholders: Vec<String> = (first..first + count)
+        .map(|number| format!("${number}"))
+        .collect();
+    placeholders.join(", ")
+}
+
 /// The number of cached texts of a statement with a variable number of parameters: those for 1, 2, 4, … 256.
 const TEXTS_KEPT_MAX: usize = 9;
 

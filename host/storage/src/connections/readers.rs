@@ -23,7 +23,10 @@ use tokio::{
     time::timeout,
 };
 
-use super::{PoolOccupancy, SqliteConnection, SqliteFile, long_reads::LongReads, queued::Waiting};
+use super::{
+    pool::{LongReads, PoolOccupancy, Waiting},
+    sqlite::{SqliteConnection, SqliteFile},
+};
 use crate::{
     failure::{is_busy, is_unavailable, repository_failure},
     row::Row,

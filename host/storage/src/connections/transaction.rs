@@ -9,10 +9,9 @@ use keywright_core::ports::RepositoryFailure;
 use tokio::runtime::Handle;
 
 use super::{
-    SqliteConnection,
-    condition::Condition,
-    engine::{Engine, PostgresConnection, within},
-    postgres::CheckedOutConnection,
+    pool::Engine,
+    postgres::{CheckedOutConnection, Condition, PostgresConnection, within},
+    sqlite::SqliteConnection,
 };
 use crate::{
     failure::repository_failure,

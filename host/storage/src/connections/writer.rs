@@ -1,24 +1,33 @@
 //! Transactions that write.
+//!
+//! After a write fails because the disk is full or broken, the writer periodically writes a little until that succeeds. So a
+//! server recovers even without requests that write.
 
 use std::{
     future::Future,
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
 
 use keywright_core::ports::RepositoryFailure;
+use uuid::Uuid;
 
 use super::{
-    PoolOccupancy, PostgresConnections, SqliteFile,
     attempts::Attempts,
     group_commit::{GroupCommit, GroupLimits},
+    pool::PoolOccupancy,
+    postgres::PostgresConnections,
+    sqlite::SqliteFile,
     transaction::{Ended, Isolation, Transaction},
-    write_probe::{WriteState, note},
 };
-use crate::{row::Row, statement::Statement};
+use crate::{
+    failure::is_storage_medium_failure,
+    row::Row,
+    statement::{Statement, statement},
+};
 
 /// Runs the transactions that write.
 #[derive(Clone)]
@@ -251,6 +260,68 @@ fn read_only() -> RepositoryFailure {
     RepositoryFailure::Query(Box::new(OpenedToRead))
 }
 
+/// The state of the disk, according to the last writes.
+#[derive(Default)]
+pub(super) struct WriteState {
+    is_failing: AtomicBool,
+    is_closed: AtomicBool,
+}
+
+impl WriteState {
+    /// Whether a write has failed because of the disk, and none has succeeded since.
+    pub(super) fn is_failing(&self) -> bool {
+        self.is_failing.load(Ordering::Acquire)
+    }
+
+    /// Stops all probing.
+    pub(super) fn close(&self) {
+        self.is_closed.store(true, Ordering::Release);
+    }
+}
+
+/// Records the outcome of a write. The first disk failure starts the probe.
+pub(super) fn note<T>(
+    writer: &Writer,
+    outcome: Result<T, RepositoryFailure>,
+) -> Result<T, RepositoryFailure> {
+    if let Err(failure) = &outcome
+        && is_storage_medium_failure(failure)
+        && !writer.state.is_failing.swap(true, Ordering::AcqRel)
+    {
+        tracing::error!(
+            error = failure as &dyn std::error::Error,
+            "can't write to the database: its disk is full or broken"
+        );
+        tokio::spawn(probe(writer.clone()));
+    }
+    outcome
+}
+
+/// Periodically writes a little, until that succeeds.
+async fn probe(writer: Writer) {
+    let state = Arc::clone(&writer.state);
+    loop {
+        tokio::time::sleep(PROBE_INTERVAL).await;
+        if state.is_closed.load(Ordering::Acquire) {
+            return;
+        }
+        let write = statement(PROBE).bind(Uuid::nil());
+        if writer.execute_unnoted(write).await.is_ok() {
+            state.is_failing.store(false, Ordering::Release);
+            tracing::info!("writes to the database succeed again");
+            return;
+        }
+    }
+}
+
 /// The most transactions in one commit, and how long a group accepts more of them.
 const GROUP_LENGTH_MAX: usize = 128;
 const GROUP_TIME_MAX: Duration = Duration::from_millis(50);
+
+/// The interval between probes.
+const PROBE_INTERVAL: Duration = Duration::from_secs(2);
+
+/// Changes a row that no other statement reads, to write to the disk. No background task uses its name.
+pub(crate) const PROBE: &str = "
+    insert into lease (name, holder, expires_at) values ('write probe', $1, 0)
+    on conflict (name) do update set expires_at = lease.expires_at + 1";

@@ -9,7 +9,7 @@ use keywright_core::ports::{
 use uuid::Uuid;
 
 use super::{
-    append_all::{append_each, fit},
+    append::{append_each, fit},
     statements,
 };
 use crate::{

@@ -51,7 +51,7 @@ pub(crate) fn stored_version_from(
 }
 
 /// Decodes the name of a credential.
-pub(super) fn name(row: &Row) -> Result<CredentialName, RepositoryFailure> {
+pub(crate) fn name(row: &Row) -> Result<CredentialName, RepositoryFailure> {
     Ok(CredentialName::from_stored(column!(
         row,
         "credential",

@@ -8,9 +8,6 @@
 
 mod statements;
 
-#[cfg(test)]
-pub(crate) use statements::texts as append_batches;
-
 use std::{
     collections::{HashMap, HashSet},
     error::Error,
@@ -22,7 +19,7 @@ use std::{
 
 use keywright_core::{
     credential::{CredentialName, CredentialType},
-    ports::{AppendCondition, RepositoryFailure},
+    ports::{AppendCondition, Appended, RepositoryFailure},
 };
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot},
@@ -30,13 +27,47 @@ use tokio::{
 };
 use uuid::Uuid;
 
-use super::{Addition, Owner, Place, holds};
+#[cfg(test)]
+pub(crate) use statements::texts as append_batches;
+
+use super::{
+    append::{Addition, CredentialRow, Place, append_once, holds},
+    row,
+};
 use crate::{
     connections::{Ended, Queued, Transaction, Waiting, Writer},
-    credential::row,
     failure::{is_conflict, repository_failure, sequence_behind},
     row::column,
 };
+
+/// Adds a version, together with others if there are batches.
+pub(super) async fn append(
+    writer: &Writer,
+    batches: Option<&AppendBatches>,
+    addition: Addition,
+) -> Result<Appended, RepositoryFailure> {
+    let addition = Arc::new(addition);
+    let adding = match batches {
+        Some(batches) => batches.append(&addition).await?,
+        None => Adding::Alone { _turn: None },
+    };
+    let appended = match adding {
+        Adding::Added(place) => Ok(place),
+        Adding::Alone { _turn } => {
+            let shared = Arc::clone(&addition);
+            let appending = writer
+                .transaction(move |transaction| append_once(transaction, Arc::clone(&shared)));
+            appending.await?
+        }
+    };
+    Ok(match appended {
+        Ok(place) => {
+            let version = Arc::unwrap_or_clone(addition).version;
+            Appended::Written(Box::new(place.stored(version)))
+        }
+        Err(refused) => refused,
+    })
+}
 
 /// Collects versions to add, and adds them in batches.
 #[derive(Clone)]
@@ -277,7 +308,7 @@ async fn append_all(
 }
 
 /// Whether a version fits an existing credential. Its newest version has not been read.
-fn fits(addition: &Addition, owner: &Owner) -> bool {
+fn fits(addition: &Addition, owner: &CredentialRow) -> bool {
     let version = &addition.version;
     owner.credential_type == version.credential_type
         && owner.name.as_str() == version.name.as_str()
@@ -290,14 +321,14 @@ fn fits(addition: &Addition, owner: &Owner) -> bool {
 async fn lock_credentials(
     transaction: &mut Transaction,
     additions: &[Arc<Addition>],
-) -> Result<HashMap<String, Option<Owner>>, RepositoryFailure> {
+) -> Result<HashMap<String, Option<CredentialRow>>, RepositoryFailure> {
     let names = additions.iter().map(|addition| folded_name(addition));
     let query = statements::lock_credentials(&names.collect::<Vec<_>>());
     let mut owners = HashMap::new();
     for row in transaction.fetch_all(query).await? {
         let sequence: Option<i64> = column!(row, "credential", "sequence")?;
         let owner = match sequence {
-            Some(sequence) => Some(Owner {
+            Some(sequence) => Some(CredentialRow {
                 sequence,
                 id: column!(row, "credential", "id")?,
                 name: CredentialName::from_stored(column!(row, "credential", "name")?),
@@ -315,7 +346,7 @@ async fn lock_credentials(
 async fn insert_credentials<'a>(
     transaction: &mut Transaction,
     absent: Vec<&'a Addition>,
-) -> Result<Vec<(&'a Addition, Owner)>, RepositoryFailure> {
+) -> Result<Vec<(&'a Addition, CredentialRow)>, RepositoryFailure> {
     if absent.is_empty() {
         return Ok(Vec::new());
     }
@@ -333,7 +364,7 @@ async fn insert_credentials<'a>(
         let id = column!(row, "credential", "id")?;
         let sequence = column!(row, "credential", "sequence")?;
         if let Some(addition) = by_id.remove(&id) {
-            let owner = Owner {
+            let owner = CredentialRow {
                 sequence,
                 id,
                 name: addition.version.name.clone(),
@@ -349,7 +380,7 @@ async fn insert_credentials<'a>(
 /// Inserts versions and points their credentials at them.
 async fn insert_versions(
     transaction: &mut Transaction,
-    fitting: Vec<(&Addition, Owner)>,
+    fitting: Vec<(&Addition, CredentialRow)>,
 ) -> Result<Vec<(Uuid, Place)>, RepositoryFailure> {
     if fitting.is_empty() {
         return Ok(Vec::new());
@@ -389,4 +420,114 @@ const CONCURRENT_BATCHES: usize = 2;
 const WAITING_SHARE: usize = 2;
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use chrono::DateTime;
+    use keywright_core::ports::{
+        Envelope, Identifiers, NewVersion, ReadVersions, VersionSelection,
+    };
+
+    use super::*;
+
+    struct NoIdentifiers;
+
+    impl Identifiers for NoIdentifiers {
+        fn fresh(&self) -> Uuid {
+            Uuid::nil()
+        }
+    }
+
+    fn addition(name: &str, ciphertext_bytes: usize) -> Addition {
+        Addition {
+            identifiers: Arc::new(NoIdentifiers),
+            version: NewVersion {
+                id: Uuid::nil(),
+                name: CredentialName::parse(name).unwrap(),
+                credential_type: CredentialType::parse("value").unwrap(),
+                created_at: DateTime::UNIX_EPOCH,
+                is_transitional: false,
+                is_generated: None,
+                certificate: None,
+                signed_by: None,
+                issuer: None,
+                provenance: None,
+                envelope: Envelope {
+                    key_id: Uuid::nil(),
+                    nonce: Vec::new(),
+                    ciphertext: vec![0; ciphertext_bytes],
+                },
+            },
+            condition: AppendCondition::Always,
+            unchanged: Vec::new(),
+        }
+    }
+
+    /// Returns the names in each batch, if all these versions are queued when the first batch begins.
+    async fn batches(additions: impl IntoIterator<Item = Addition>) -> Vec<Vec<String>> {
+        let waiting = Waiting::default();
+        let (queue, pending) = mpsc::unbounded_channel();
+        let mut callers = Vec::new();
+        for addition in additions {
+            let (answer, _) = oneshot::channel();
+            let addition = Arc::new(addition);
+            let (queued, caller) = waiting.queued(Pending { addition, answer });
+            queue.send(queued).unwrap();
+            callers.push(caller);
+        }
+        drop(queue);
+        let mut backlog = Backlog {
+            queue: pending,
+            next: None,
+        };
+        let mut batches = Vec::new();
+        while let Some(batch) = backlog.next_batch().await {
+            let names = batch.iter().map(|pending| folded_name(&pending.addition));
+            batches.push(names.collect());
+        }
+        assert_eq!(waiting.count(), 0);
+        batches
+    }
+
+    #[tokio::test]
+    async fn batches_are_sorted_by_name_and_repeat_no_name() {
+        let names = ["/c", "/a", "/b", "/A", "/d"];
+        let batches = batches(names.map(|name| addition(name, 1))).await;
+        assert_eq!(batches, [vec!["/a", "/b", "/c"], vec!["/a", "/d"]]);
+    }
+
+    #[tokio::test]
+    async fn the_versions_and_bytes_of_a_batch_are_limited() {
+        let lengths = |batches: Vec<Vec<String>>| -> Vec<usize> {
+            batches.iter().map(Vec::len).collect::<Vec<_>>()
+        };
+        let many = (0..=LENGTH_MAX).map(|number| addition(&format!("/{number}"), 1));
+        assert_eq!(lengths(batches(many).await), [LENGTH_MAX, 1]);
+        let full = [BYTES_MAX - 1, 1].map(|bytes| addition(&format!("/{bytes}"), bytes));
+        assert_eq!(lengths(batches(full).await), [2]);
+        let beyond =
+            [BYTES_MAX, 1, BYTES_MAX + 1].map(|bytes| addition(&format!("/{bytes}"), bytes));
+        assert_eq!(lengths(batches(beyond).await), [1, 1, 1]);
+    }
+
+    #[test]
+    fn a_version_that_depends_on_other_versions_is_not_batched() {
+        assert!(is_batched(&addition("/a", 1)));
+        let mut transitional = addition("/a", 1);
+        transitional.version.is_transitional = true;
+        let mut certificate = addition("/a", 1);
+        certificate.version.credential_type =
+            CredentialType::parse(CredentialType::CERTIFICATE).unwrap();
+        let mut signed = addition("/a", 1);
+        signed.version.signed_by = Some(CredentialName::parse("/ca").unwrap());
+        let mut newest = addition("/a", 1);
+        newest.condition = AppendCondition::NewestIs(Some(Uuid::nil()));
+        let mut reading = addition("/a", 1);
+        reading.unchanged.push(ReadVersions {
+            name: CredentialName::parse("/ca").unwrap().lookup(),
+            selection: VersionSelection::Current,
+            ids: Vec::new(),
+        });
+        for addition in [transitional, certificate, signed, newest, reading] {
+            assert!(!is_batched(&addition));
+        }
+    }
+}

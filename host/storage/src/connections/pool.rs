@@ -1,4 +1,4 @@
-//! Queued work, which the consumer begins or the caller gives up.
+//! What the pools of both engines share: their occupancy, the limit on long reads, and queued work.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -6,9 +6,68 @@ use std::{
 };
 
 use keywright_core::ports::RepositoryFailure;
-use tokio::{sync::oneshot, time::timeout};
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore, oneshot},
+    time::timeout,
+};
 
 use crate::failure::repository_failure;
+
+/// A database engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Engine {
+    /// PostgreSQL, or a database that accepts the same SQL.
+    Postgres,
+    Sqlite,
+}
+
+/// The current number of connections of one kind, and of the callers that wait for one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PoolOccupancy {
+    /// The maximum number of connections.
+    pub connections_max: usize,
+    /// Connections that are checked out.
+    pub in_use: usize,
+    /// Open connections that are not checked out.
+    pub idle: usize,
+    /// Callers that wait for a connection.
+    pub waiting: usize,
+}
+
+/// The connections that long reads may use at a time. Point reads always find one of the others.
+#[derive(Clone)]
+pub(super) struct LongReads {
+    slots: Arc<Semaphore>,
+    waiting: Arc<Waiting>,
+}
+
+impl LongReads {
+    /// Returns the share of a pool of this size: half of it, but at least one connection.
+    pub(super) fn in_pool_of(connections_max: usize) -> Self {
+        let slots = (connections_max / SHARE_OF_POOL).max(1);
+        Self {
+            slots: Arc::new(Semaphore::new(slots)),
+            waiting: Arc::default(),
+        }
+    }
+
+    /// Waits until a long read may check out a connection. The read holds the result until its end.
+    pub(super) async fn begin(&self) -> sqlx::Result<OwnedSemaphorePermit> {
+        let _waiting = self.waiting.enter();
+        let slot = Arc::clone(&self.slots).acquire_owned().await;
+        slot.map_err(|_| sqlx::Error::PoolClosed)
+    }
+
+    /// Returns the number of long reads that wait.
+    pub(super) fn waiting(&self) -> usize {
+        self.waiting.count()
+    }
+
+    /// Refuses long reads that have not begun.
+    pub(super) fn close(&self) {
+        self.slots.close();
+    }
+}
 
 /// Queued work. Whichever of the consumer and the caller takes it first decides whether it runs. If either drops it before, it
 /// never begins.
@@ -76,3 +135,6 @@ impl<W> Drop for Queued<W> {
         self.begin();
     }
 }
+
+/// One of this many connections may be used by a long read.
+const SHARE_OF_POOL: usize = 2;

@@ -3,10 +3,7 @@
 use keywright_core::ports::NewVersion;
 use uuid::Uuid;
 
-use crate::{
-    permission::statements::places,
-    statement::{Statement, StatementOfMany},
-};
+use crate::statement::{Statement, StatementOfMany, placeholders};
 
 /// Locks the rows of the credentials with these folded names, in the order of the names, and returns them. Other transactions may
 /// still reference the rows. A row that another transaction has locked is returned with its name alone.
@@ -62,7 +59,7 @@ static INSERT_CREDENTIALS: StatementOfMany = StatementOfMany::new(insert_credent
 static ADD_VERSIONS: StatementOfMany = StatementOfMany::new(add_versions_sql);
 
 fn lock_credentials_sql(count: usize) -> String {
-    let places = places(1, count);
+    let places = placeholders(1, count);
     format!(
         "with locked as (
              select c.sequence, c.id, c.name, c.name_folded, c.credential_type from credential c

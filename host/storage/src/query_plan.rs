@@ -1,23 +1,24 @@
-//! Explains the plan of every statement, and checks that none reads a whole table.
-
-mod refused;
-mod statements;
+//! Explains the plan of every statement, and checks that none reads a whole table. Runs refused reads on PostgreSQL, and checks
+//! that none scans the credential or its versions.
 
 use std::sync::Arc;
 
-use keywright_core::ports::Identifiers;
+use keywright_core::ports::{Identifiers, SignedTypes};
 use keywright_test_postgres::PostgresServer;
 use tempfile::TempDir;
 use uuid::Uuid;
 
-use self::statements::{POINT_READS, READING_WHAT_COUNTS, indexed_statements, stopping_early};
 use crate::{
     Database, DatabaseOptions, PostgresOptions, SqliteOptions,
-    connections::{Connections, Engine, SqliteConnection},
-    credential::{retention::statements as retention, statements as credential},
-    key_rotation,
+    check::statements as check,
+    connections::{self, Connections, Engine, SqliteConnection},
+    credential::{append_batches, find::statements as find, statements as credential},
+    encryption_key::statements as encryption_key,
+    lease::statements as lease,
+    permission::statements as permission,
+    retention::statements as retention,
     row::column,
-    statement::{built_statement, statement},
+    statement::{StatementOfMany, built_statement, statement},
 };
 
 /// The index that lists the versions of one credential.
@@ -76,7 +77,7 @@ async fn no_statement_reads_a_whole_table_of_sqlite() {
         assert!(steps.contains(INDEX_OF_VERSIONS), "{steps}\n{statement}");
         assert!(!steps.contains("TEMP B-TREE"), "{steps}\n{statement}");
     }
-    let steps = plan(&database, credential::FIND_BELOW).await.join("\n");
+    let steps = plan(&database, find::FIND_BELOW).await.join("\n");
     assert!(steps.contains(INDEX_OF_LISTING), "{steps}");
     for statement in ["select * from credential", "select * from credential_name"] {
         let steps = plan(&database, statement).await;
@@ -96,6 +97,33 @@ async fn no_statement_reads_a_whole_table_of_postgresql() {
     no_plan_reads_a_whole_table(plan, of_few);
     server.run_at(&url, MANY_VERSIONS_OF_ONE);
     no_plan_reads_a_whole_table(plan, stopping_early(Engine::Postgres));
+}
+
+#[tokio::test]
+async fn a_refused_read_scans_nothing_of_the_credential() {
+    let Some((server, url)) = migrated_postgres().await else {
+        return;
+    };
+    server.run_at(&url, MANY_VERSIONS_OF_ONE);
+    server.run_at(&url, PERMISSION_TO_WRITE);
+    for (statement, chosen) in READS {
+        for mode in ["force_generic_plan", "force_custom_plan"] {
+            let run = |operations: i64| {
+                let text = statement.text(1);
+                let explain = format!(
+                    "set enable_seqscan = off; set plan_cache_mode = {mode}; prepare explained as {text};
+                     explain (analyze, costs off, timing off, summary off)
+                     execute explained ('writer', {operations}, '/4', '/4', {chosen} '/4')"
+                );
+                server.run_at(&url, &explain)
+            };
+            let refused = run(1);
+            assert!(refused.contains("never executed"), "{refused}");
+            assert_eq!(executed_scans(&refused), Vec::<&str>::new(), "{refused}");
+            let permitted = run(2);
+            assert!(!executed_scans(&permitted).is_empty(), "{permitted}");
+        }
+    }
 }
 
 /// Returns a database with the schema in this folder.
@@ -211,7 +239,7 @@ fn parameters(statement: &str) -> usize {
 
 /// Returns the types of parameters that PostgreSQL can't infer, because they are in a list of values.
 fn parameter_types(statement: &str) -> String {
-    if statement != key_rotation::statements::replace_envelopes(2) {
+    if statement != encryption_key::replace_envelopes(2) {
         return String::new();
     }
     let version = "bigint, uuid, bytea, bytea, bytea";
@@ -269,4 +297,238 @@ fn is_whole_scan(step: &str) -> bool {
     ]
     .contains(&step);
     step.starts_with("SCAN") && !is_constrained && !is_found && !is_sample && !is_short
+}
+
+/// Returns the scans of credentials and their versions that PostgreSQL executed.
+fn executed_scans(plan: &str) -> Vec<&str> {
+    let scans = plan.lines().filter(|line| {
+        let reads = line.contains("Scan using credential") || line.contains("Scan on credential");
+        reads && !line.contains("never executed")
+    });
+    scans.collect()
+}
+
+/// The statements, with the arguments that select versions.
+const READS: [(&StatementOfMany, &str); 3] = [
+    (&credential::POSTGRES_PERMITTED_VERSIONS_CURRENT, ""),
+    (&credential::POSTGRES_PERMITTED_VERSIONS_NEWEST_FIRST, "1,"),
+    (
+        &credential::POSTGRES_PERMITTED_VERSION_BY_ID,
+        "gen_random_uuid(),",
+    ),
+];
+
+const PERMISSION_TO_WRITE: &str = "insert into permission (id, path, actor, operations) values (gen_random_uuid(), '/4', 'writer', 2)";
+
+/// Returns the statements that must read by index, however much is stored.
+fn indexed_statements(engine: Engine) -> Vec<String> {
+    let by_names = [3, credential::NAMES_ONE_BY_ONE_MAX + 1].map(|count| {
+        [
+            credential::newest_by_names(count),
+            credential::newest_sizes_by_names(count),
+        ]
+    });
+    let signed_by = [SignedTypes::All, SignedTypes::Certificates].map(|types| {
+        [
+            credential::newest_signed_by(types, 3),
+            credential::newest_ids_signed_by(types, 3),
+            credential::names_signed_by(types, 3),
+        ]
+    });
+    let delete_versions = retention::delete_versions(engine, 3);
+    let replace_envelopes = encryption_key::replace_envelopes(2);
+    let of_actor_on = permission::of_actor_on(4);
+    [
+        credential::VERSION_BY_ID,
+        credential::NAME_OF_VERSION,
+        credential::NAME_OF_CERTIFICATE,
+        credential::STORED_NAME,
+        credential::VERSIONS_NEWEST_FIRST,
+        credential::VERSIONS_CURRENT,
+        credential::VERSION_IDS_NEWEST_FIRST,
+        credential::VERSION_IDS_CURRENT,
+        credential::SIZE_OF_VERSIONS,
+        credential::SIZE_OF_VERSIONS_OF_CREDENTIAL,
+        credential::VERSIONS_OF_CREDENTIAL_NEWEST_FIRST,
+        credential::VERSIONS_OF_CREDENTIAL_CURRENT,
+        credential::CERTIFICATES,
+        credential::CERTIFICATE_BY_NAME,
+        credential::CERTIFICATES_SIGNED_BY,
+        credential::ISSUED_BY,
+        credential::CERTIFICATES_BY_EXPIRY,
+        find::FIND_BELOW,
+        find::FIND_EXPIRING,
+        find::FIND_EXPIRING_BELOW,
+        find::EFFECTIVE_EXPIRIES,
+        find::EFFECTIVE_EXPIRIES_BELOW,
+        find::GENERATED_BY,
+        find::GENERATED_BY_BELOW,
+        credential::CREDENTIAL_BY_NAME,
+        credential::CREDENTIAL_AND_NEWEST_VERSION,
+        credential::INSERT_CREDENTIAL,
+        credential::CREDENTIAL_BY_ID,
+        credential::VERSION_OF_CREDENTIAL,
+        credential::LATEST_CERTIFICATE_OF_CREDENTIAL,
+        credential::CLEAR_TRANSITIONAL,
+        credential::SET_TRANSITIONAL,
+        credential::DELETE_VERSION,
+        credential::POINT_AT_VERSIONS,
+        credential::DELETE_CREDENTIAL,
+        credential::PING,
+        retention::PAGE,
+        &delete_versions,
+        &replace_envelopes,
+        &of_actor_on,
+    ]
+    .iter()
+    .chain(STATEMENTS_ABOUT_PERMISSIONS)
+    .chain(STATEMENTS_OF_SERVERS)
+    .chain(statements_of(engine))
+    .map(|&statement| statement.to_owned())
+    .chain(signed_by.into_iter().flatten())
+    .chain(batches(engine))
+    .chain(by_names.into_iter().flatten())
+    .chain(texts_of(engine))
+    .collect()
+}
+
+fn batches(engine: Engine) -> Vec<String> {
+    match engine {
+        Engine::Postgres => append_batches(4).to_vec(),
+        Engine::Sqlite => Vec::new(),
+    }
+}
+
+/// Statements on permissions with a fixed number of paths.
+const STATEMENTS_ABOUT_PERMISSIONS: &[&str] = &[
+    permission::OF_ACTOR,
+    permission::SOME_OF_ACTOR,
+    permission::BY_ID,
+    permission::ON_PATH,
+    permission::GRANT,
+    permission::ADD,
+    permission::REPLACE_OPERATIONS,
+    permission::DELETE,
+    permission::DELETE_OF_ACTOR_ON,
+];
+
+/// Statements for maintenance by servers and commands.
+const STATEMENTS_OF_SERVERS: &[&str] = &[
+    encryption_key::INSERT_KEY,
+    encryption_key::RESERVE_ENCRYPTIONS,
+    encryption_key::KEY_IDS,
+    encryption_key::KEYS_IN_USE,
+    encryption_key::VERSIONS_BY_KEY,
+    encryption_key::ACTIVATE,
+    encryption_key::ACTIVATE_NEW,
+    encryption_key::LAST_ACTIVATED,
+    encryption_key::VERSIONS_UNDER_KEY,
+    check::VERSIONS,
+    check::VERSION_BY_ID,
+    check::PERMISSIONS,
+    lease::ACQUIRE,
+    lease::RENEW,
+    lease::RELEASE,
+    connections::PROBE,
+    retention::READ_CLOCK,
+    retention::WRITE_CLOCK,
+];
+
+/// Returns the statements of one engine that have a variable number of parameters.
+fn texts_of(engine: Engine) -> Vec<String> {
+    match engine {
+        Engine::Postgres => vec![
+            permission::postgres_of_actor_on_name(4),
+            credential::POSTGRES_PERMITTED_VERSION_BY_ID.text(4),
+            credential::POSTGRES_PERMITTED_VERSIONS_CURRENT.text(4),
+            credential::POSTGRES_PERMITTED_VERSIONS_NEWEST_FIRST.text(4),
+        ],
+        Engine::Sqlite => vec![permission::sqlite_of_actor_on(4)],
+    }
+}
+
+/// Returns the statements of one engine.
+fn statements_of(engine: Engine) -> &'static [&'static str] {
+    match engine {
+        Engine::Postgres => &[
+            check::POSTGRES_CREDENTIALS,
+            check::POSTGRES_INDEXED_NAMES,
+            check::POSTGRES_ENDS,
+            retention::POSTGRES_DELETABLE_VERSIONS,
+            credential::POSTGRES_ADD_VERSION,
+            find::POSTGRES_FIND_CONTAINING,
+            find::POSTGRES_FIND_EXPIRING_CONTAINING,
+            find::POSTGRES_EFFECTIVE_EXPIRIES_CONTAINING,
+            find::POSTGRES_GENERATED_BY_CONTAINING,
+        ],
+        Engine::Sqlite => &[
+            check::SQLITE_CREDENTIALS,
+            check::SQLITE_INDEXED_NAMES,
+            check::SQLITE_ENDS,
+            retention::SQLITE_DELETABLE_VERSIONS,
+            credential::SQLITE_ADD_VERSION,
+            credential::SQLITE_POINT_AT_NEW_VERSION,
+            credential::SQLITE_NAMED_VERSION_BY_ID,
+            credential::SQLITE_NAMED_VERSIONS_CURRENT,
+            credential::SQLITE_NAMED_VERSIONS_NEWEST_FIRST,
+            find::SQLITE_FIND_CONTAINING,
+            find::SQLITE_FIND_EXPIRING_CONTAINING,
+            find::SQLITE_FIND_CONTAINING_SHORT,
+            find::SQLITE_FIND_EXPIRING_CONTAINING_SHORT,
+            find::SQLITE_EFFECTIVE_EXPIRIES_CONTAINING,
+            find::SQLITE_EFFECTIVE_EXPIRIES_CONTAINING_SHORT,
+            find::SQLITE_GENERATED_BY_CONTAINING,
+        ],
+    }
+}
+
+/// Statements that read current versions. They must not scan all versions of a credential.
+const READING_WHAT_COUNTS: [&str; 7] = [
+    credential::VERSION_BY_ID,
+    credential::VERSIONS_CURRENT,
+    credential::VERSION_IDS_CURRENT,
+    credential::VERSIONS_OF_CREDENTIAL_CURRENT,
+    credential::CREDENTIAL_AND_NEWEST_VERSION,
+    credential::CLEAR_TRANSITIONAL,
+    find::FIND_BELOW,
+];
+
+/// SQLite: point reads of requests.
+const POINT_READS: [&str; 9] = [
+    permission::SOME_OF_ACTOR,
+    credential::STORED_NAME,
+    credential::VERSION_BY_ID,
+    credential::VERSIONS_CURRENT,
+    credential::VERSIONS_NEWEST_FIRST,
+    credential::VERSIONS_OF_CREDENTIAL_NEWEST_FIRST,
+    credential::SQLITE_NAMED_VERSION_BY_ID,
+    credential::SQLITE_NAMED_VERSIONS_CURRENT,
+    credential::SQLITE_NAMED_VERSIONS_NEWEST_FIRST,
+];
+
+/// Returns the statements that read versions in order and must stop early.
+fn stopping_early(engine: Engine) -> impl Iterator<Item = &'static str> {
+    let of_engine = match engine {
+        Engine::Postgres => &[
+            check::POSTGRES_CREDENTIALS,
+            retention::POSTGRES_DELETABLE_VERSIONS,
+        ][..],
+        Engine::Sqlite => &[
+            check::SQLITE_CREDENTIALS,
+            retention::SQLITE_DELETABLE_VERSIONS,
+            credential::SQLITE_NAMED_VERSIONS_NEWEST_FIRST,
+        ],
+    };
+    [
+        credential::VERSIONS_NEWEST_FIRST,
+        credential::VERSION_IDS_NEWEST_FIRST,
+        credential::VERSIONS_OF_CREDENTIAL_NEWEST_FIRST,
+        credential::SIZE_OF_VERSIONS,
+        credential::SIZE_OF_VERSIONS_OF_CREDENTIAL,
+        credential::LATEST_CERTIFICATE_OF_CREDENTIAL,
+        credential::POINT_AT_VERSIONS,
+        retention::PAGE,
+    ]
+    .into_iter()
+    .chain(of_engine.iter().copied())
 }
