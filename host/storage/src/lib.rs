@@ -1,8 +1,7 @@
 //! Credentials in a SQL database. The only crate that depends on sqlx.
 //!
 //! [`Database`] opens a SQLite file or a PostgreSQL database, migrates its schema and provides one repository per noun. Each
-//! noun has its own module, with its SQL in a separate file: `credential/statements.rs` next to `credential/find.rs`. The SQL
-//! is common to both engines, and repositories use `Statement` and `Row`; engine-specific code is named after its engine. Above
+//! noun has its own module, with its SQL in a submodule `statements`. The SQL is common to both engines, and repositories use `Statement` and `Row`; engine-specific code is named after its engine. Above
 //! `connections/`, only the search by a part of a name, the adding of a version, the check and the reading of the schema depend
 //! on the engine.
 //!
@@ -12,7 +11,7 @@
 //! Each read is a single statement. Reads use a pool and never wait for a writer. Writes are transactions, isolated from each
 //! other: a function passed to `Writer::transaction`, which gets a `Transaction` and must end it. On SQLite they run one after
 //! the other on one connection, so that writers wait in memory and not for a lock of the file, and concurrent ones share one
-//! commit (`connections/group_commit/`). On PostgreSQL, where many servers write, they are serializable: the database rejects
+//! commit (`connections/group_commit.rs`). On PostgreSQL, where many servers write, they are serializable: the database rejects
 //! conflicting transactions, and the writer retries them.
 
 mod backup;

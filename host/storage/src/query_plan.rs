@@ -54,7 +54,7 @@ async fn sqlite_prepares_point_reads_once() {
             let read = |connection: &SqliteConnection| connection.fetch_all(&query);
             readers.snapshot(read).await.unwrap();
         }
-        let again = |connection: &SqliteConnection| connection.preparations_again(sql);
+        let again = |connection: &SqliteConnection| connection.repreparations(sql);
         assert_eq!(readers.snapshot(again).await.unwrap(), 0, "{sql}");
     }
 }
@@ -68,7 +68,7 @@ async fn no_statement_reads_a_whole_table_of_sqlite() {
             assert!(!is_whole_scan(&step), "{step}\n{statement}");
         }
     }
-    for statement in READING_WHAT_COUNTS {
+    for statement in READING_CURRENT_VERSIONS {
         let steps = plan(&database, statement).await.join("\n");
         assert!(!steps.contains(INDEX_OF_VERSIONS), "{steps}\n{statement}");
     }
@@ -169,7 +169,7 @@ fn no_plan_reads_a_whole_table(
             "{statement}\n{plan}"
         );
     }
-    for statement in READING_WHAT_COUNTS {
+    for statement in READING_CURRENT_VERSIONS {
         let plan = plan(statement);
         assert!(!plan.contains(INDEX_OF_VERSIONS), "{statement}\n{plan}");
     }
@@ -250,22 +250,25 @@ fn parameter_types(statement: &str) -> String {
 /// of certificates, and the limited number of names read by id. The condition of an index is on a line below its step.
 fn whole_scans(plan: &str) -> Vec<&str> {
     let lines: Vec<&str> = plan.lines().collect();
-    let reads = lines.iter().enumerate().filter(|(place, line)| {
+    let reads = lines.iter().enumerate().filter(|(index, line)| {
         let is_read = line.contains("Seq Scan on ") || line.contains(" Scan using ");
-        let is_meant = [
+        let accepted_parts = [
             "encryption_key k",
             "encryption_key_pkey",
             "encryption_key_activation",
             "credential_certificate_sequence",
         ];
-        let above = lines[..*place].last();
+        let above = lines[..*index].last();
         let is_sample =
             line.contains(SAMPLE_OF_NAMES) && above.is_some_and(|above| above.contains("Limit"));
-        let is_meant = is_sample || is_meant.iter().any(|meant| line.contains(meant));
-        (is_read || line.contains("Bitmap Index Scan on ")) && !is_meant
+        let is_accepted = is_sample
+            || accepted_parts
+                .iter()
+                .any(|accepted| line.contains(accepted));
+        (is_read || line.contains("Bitmap Index Scan on ")) && !is_accepted
     });
-    let whole = reads.filter(|(place, step)| {
-        let below = lines[place + 1..].iter();
+    let whole = reads.filter(|(index, step)| {
+        let below = lines[index + 1..].iter();
         let mut details = below.take_while(|line| !line.contains("->"));
         step.contains("Seq Scan") || !details.any(|line| line.contains("Index Cond:"))
     });
@@ -483,7 +486,7 @@ fn statements_of(engine: Engine) -> &'static [&'static str] {
 }
 
 /// Statements that read current versions. They must not scan all versions of a credential.
-const READING_WHAT_COUNTS: [&str; 7] = [
+const READING_CURRENT_VERSIONS: [&str; 7] = [
     credential::VERSION_BY_ID,
     credential::VERSIONS_CURRENT,
     credential::VERSION_IDS_CURRENT,

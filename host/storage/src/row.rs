@@ -110,8 +110,8 @@ macro_rules! column_at {
 pub(crate) use column_at;
 
 /// Converts a number that the schema limits to 32 bits.
-pub(crate) fn small(number: i64, place: &'static str) -> Result<u32, RepositoryFailure> {
-    u32::try_from(number).map_err(|_| RepositoryFailure::Inconsistent(place))
+pub(crate) fn small(number: i64, column: &'static str) -> Result<u32, RepositoryFailure> {
+    u32::try_from(number).map_err(|_| RepositoryFailure::Inconsistent(column))
 }
 
 /// Converts a count, which is never negative.

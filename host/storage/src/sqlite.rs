@@ -25,7 +25,9 @@ use crate::{
         Connections, FileWatch, Pools, SqliteFile, SqliteReaders, SqliteSettings, Writer,
     },
     failure::{DatabaseUnusable, is_busy},
-    migrations::{AppliedMigration, files, judge, require_current, statements, within_transaction},
+    migrations::{
+        AppliedMigration, check_compatible, files, require_current, statements, within_transaction,
+    },
     statement::statement,
 };
 
@@ -108,17 +110,17 @@ pub(crate) async fn open_to_read(options: &SqliteOptions) -> Result<Connections,
 /// Opens an existing file with any schema, without changing it.
 pub(crate) fn open_file(options: &SqliteOptions) -> Result<Connections, DatabaseUnusable> {
     let path = &options.path;
-    let is_there = path.try_exists();
-    let is_there = is_there.map_err(|source| DatabaseUnusable::FileNotOpened {
+    let exists = path.try_exists();
+    let exists = exists.map_err(|source| DatabaseUnusable::FileNotOpened {
         path: path.clone(),
         source: Box::new(source),
     })?;
-    if !is_there {
+    if !exists {
         return Err(DatabaseUnusable::FileAbsent { path: path.clone() });
     }
     // Callers read the file only once, from beginning to end.
     let settings = SqliteSettings {
-        cache_kibibytes_max: PASSING_KIBIBYTES_MAX,
+        cache_kibibytes_max: SINGLE_PASS_KIBIBYTES_MAX,
         ..read_only(options)
     };
     let file = SqliteFile::unwatched(settings);
@@ -161,9 +163,9 @@ async fn migrate(options: &SqliteOptions) -> Result<(), DatabaseUnusable> {
         .synchronous(SqliteSynchronous::Full)
         .pragma("secure_delete", "on")
         .disable_statement_logging();
-    let connection = connect_in_turn(&migrating, options.wait_max).await;
+    let connection = connect_when_free(&migrating, options.wait_max).await;
     let mut connection = connection.map_err(not_opened)?;
-    let migrated = migrate_in_turn(&mut connection).await;
+    let migrated = migrate_locked(&mut connection).await;
     migrated.map_err(|source| DatabaseUnusable::SchemaNotMigrated {
         database: path.display().to_string(),
         source,
@@ -175,7 +177,7 @@ async fn migrate(options: &SqliteOptions) -> Result<(), DatabaseUnusable> {
 ///
 /// The first connection creates the write-ahead log of a file. If two connections do so at once, SQLite does not wait, to avoid
 /// a deadlock, but reports that the file is busy.
-async fn connect_in_turn(
+async fn connect_when_free(
     options: &SqliteConnectOptions,
     wait_max: Duration,
 ) -> sqlx::Result<SqliteConnection> {
@@ -190,15 +192,15 @@ async fn connect_in_turn(
     }
 }
 
-/// Runs in one transaction, which waits for other writing processes.
-async fn migrate_in_turn(connection: &mut SqliteConnection) -> Result<(), BoxDynError> {
+/// Migrates in one transaction, which waits for other writing processes.
+async fn migrate_locked(connection: &mut SqliteConnection) -> Result<(), BoxDynError> {
     let migrations = migrations();
     let mut transaction = connection.begin_with(BEGIN_MIGRATING).await?;
     migrations.run(&mut *transaction).await?;
     let applied: Vec<AppliedMigration> = sqlx::query_as(statements::APPLIED)
         .fetch_all(&mut *transaction)
         .await?;
-    judge(&migrations, &applied)?;
+    check_compatible(&migrations, &applied)?;
     Ok(transaction.commit().await?)
 }
 
@@ -240,7 +242,7 @@ fn require_creatable(options: &SqliteOptions) -> Result<(), DatabaseUnusable> {
     let has_content = match fs::metadata(path) {
         Ok(metadata) => metadata.len() > 0,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let log = with_end(path, "-wal");
+            let log = with_suffix(path, "-wal");
             if fs::metadata(&log).is_ok_and(|log| log.len() > 0) {
                 let path = path.clone();
                 return Err(DatabaseUnusable::LogWithoutFile { path, log });
@@ -285,12 +287,12 @@ fn mark_as_created(path: &Path) -> io::Result<()> {
 
 /// The path of a database's marker.
 pub(crate) fn marker(path: &Path) -> PathBuf {
-    with_end(path, MARKER_END)
+    with_suffix(path, MARKER_SUFFIX)
 }
 
-fn with_end(path: &Path, end: &str) -> PathBuf {
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut path = path.as_os_str().to_owned();
-    path.push(end);
+    path.push(suffix);
     path.into()
 }
 
@@ -311,12 +313,12 @@ const BUSY_PAUSE: Duration = Duration::from_millis(5);
 const CACHE_KIBIBYTES_MAX: u32 = 16_384;
 
 /// The page cache of a connection that reads each page once.
-const PASSING_KIBIBYTES_MAX: u32 = 2_048;
+const SINGLE_PASS_KIBIBYTES_MAX: u32 = 2_048;
 
 const MODE_PRIVATE: u32 = 0o600;
 
 /// The suffix of a marker's name, after the name of the database.
-pub(crate) const MARKER_END: &str = ".created";
+pub(crate) const MARKER_SUFFIX: &str = ".created";
 
 const MARKER: &str = "\
 Keywright created the database next to this file.

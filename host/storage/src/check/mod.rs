@@ -127,13 +127,13 @@ impl CheckRepository for SqlCheckRepository {
 /// Returns damage of the SQLite file: the output of `pragma integrity_check`, and dangling references. A file may be too
 /// damaged for one of the checks; its error is then reported as damage, too.
 async fn sqlite_damage(reader: &Connections) -> Result<Vec<String>, RepositoryFailure> {
-    let mut damage = or_refusal(sqlite_integrity(reader).await)?;
-    damage.extend(or_refusal(sqlite_dangling(reader).await)?);
+    let mut damage = or_error_line(sqlite_integrity(reader).await)?;
+    damage.extend(or_error_line(sqlite_dangling(reader).await)?);
     Ok(damage)
 }
 
 /// Returns the lines, or the error as a line.
-fn or_refusal(
+fn or_error_line(
     found: Result<Vec<String>, RepositoryFailure>,
 ) -> Result<Vec<String>, RepositoryFailure> {
     match found {
@@ -165,7 +165,7 @@ pub(crate) async fn sqlite_integrity(
     let rows = reader.fetch_all(statement(statements::SQLITE_INTEGRITY));
     for row in &rows.await? {
         let line: String = column!(row, "pragma", "integrity_check")?;
-        damage.extend(Some(line).filter(|line| line != SOUND));
+        damage.extend(Some(line).filter(|line| line != INTEGRITY_OK));
     }
     Ok(damage)
 }
@@ -259,7 +259,7 @@ fn permission(row: &Row) -> Result<CheckedPermission, RepositoryFailure> {
 const WRONGLY_INDEXED_MAX: i64 = 100;
 
 /// The output of `pragma integrity_check` without errors.
-const SOUND: &str = "ok";
+const INTEGRITY_OK: &str = "ok";
 
 pub(crate) mod statements {
     //! The SQL of a check. Each statement reads a range of one table by sequence, together with the values to compare it with, so

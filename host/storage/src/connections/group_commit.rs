@@ -39,9 +39,9 @@ use keywright_core::ports::RepositoryFailure;
 use tokio::{sync::oneshot, task::spawn_blocking, time::timeout};
 
 use super::{
-    pool::{PoolOccupancy, Queued, Waiting},
+    pool::{PoolOccupancy, Queued, WaitCounter},
     sqlite::{SqliteConnection, SqliteFile},
-    transaction::{Ended, Transaction, Verdict},
+    transaction::{Completion, Ended, Transaction},
 };
 
 /// Passes transactions to the thread that writes to a SQLite file.
@@ -65,7 +65,7 @@ pub(super) struct GroupLimits {
 /// The state for metrics.
 #[derive(Default)]
 struct State {
-    waiting: Waiting,
+    waiting: WaitCounter,
     is_in_use: AtomicBool,
     is_open: AtomicBool,
 }
@@ -160,7 +160,7 @@ enum Message {
 }
 
 /// Runs a transaction, unless beginning it failed.
-type Member = Box<dyn FnOnce(Result<SharedConnection, GroupFailed>) -> (Verdict, Answer) + Send>;
+type Member = Box<dyn FnOnce(Result<SharedConnection, GroupFailed>) -> (Completion, Answer) + Send>;
 
 /// Passes the outcome of a transaction to its caller, given the outcome of the commit.
 type Answer = Box<dyn FnOnce(Result<(), GroupFailed>)>;
@@ -223,10 +223,10 @@ where
             Ok(connection) => finish(work, connection),
             Err(failed) => Err(failed.into()),
         };
-        let (outcome, verdict) = match ended.map(Ended::into_parts) {
-            Ok((outcome, verdict)) => (Ok(outcome), verdict),
+        let (outcome, completion) = match ended.map(Ended::into_parts) {
+            Ok((outcome, completion)) => (Ok(outcome), completion),
             // The failure does not depend on any write, so the outcome of the commit does not matter.
-            Err(failure) => (Err(failure), Verdict::Undo),
+            Err(failure) => (Err(failure), Completion::RollBack),
         };
         let answer = |committed: Result<(), GroupFailed>| {
             let outcome =
@@ -234,7 +234,7 @@ where
             // Fails only if the caller is gone.
             drop(answer.send(outcome));
         };
-        (verdict, Box::new(answer))
+        (completion, Box::new(answer))
     })
 }
 
@@ -302,10 +302,10 @@ impl WriterThread {
         let mut next = Some(first);
         while let Some(member) = next {
             let begun = self.begin(group);
-            let (verdict, answer) = member(begun.clone());
+            let (completion, answer) = member(begun.clone());
             group.answers.push(answer);
             let connection = begun?;
-            if verdict == Verdict::Undo {
+            if completion == Completion::RollBack {
                 run(&connection, ROLLBACK_TO_SAVEPOINT)?;
             }
             next = self.next(Some(group));

@@ -2,12 +2,12 @@
 //!
 //! [`Connections`] run read-only statements. A [`Writer`] runs transactions that write.
 
-mod attempts;
-mod doubt;
 mod group_commit;
 mod pool;
 mod postgres;
 mod readers;
+mod retry;
+mod server_health;
 mod sqlite;
 mod transaction;
 mod writer;
@@ -16,11 +16,11 @@ use std::{ops::ControlFlow, sync::Arc};
 
 use keywright_core::ports::{Receive, RepositoryFailure};
 
-pub(crate) use doubt::Doubt;
 pub use pool::PoolOccupancy;
-pub(crate) use pool::{Engine, Queued, Waiting};
+pub(crate) use pool::{Engine, Queued, WaitCounter};
 pub(crate) use postgres::{PostgresConnections, PostgresTarget};
 pub(crate) use readers::SqliteReaders;
+pub(crate) use server_health::ServerHealth;
 pub(crate) use sqlite::{FileWatch, SqliteConnection, SqliteFile, SqliteSettings};
 pub(crate) use transaction::{Ended, Transaction};
 #[cfg(test)]
@@ -181,7 +181,7 @@ mod tests {
             options: Box::new(url.parse::<PgConnectOptions>().unwrap()),
             wait_max,
             is_read_only: false,
-            doubt: Doubt::default(),
+            server_health: ServerHealth::default(),
         };
         let connections = PostgresConnections::open(target, connections_max, LONG)
             .await
@@ -207,7 +207,7 @@ mod tests {
         SqliteReaders::open(SqliteFile::unwatched(settings), connections_max, wait_max).unwrap()
     }
 
-    fn may_answer_later<T>(outcome: &Result<T, RepositoryFailure>) -> bool {
+    fn is_unavailable<T>(outcome: &Result<T, RepositoryFailure>) -> bool {
         matches!(outcome, Err(RepositoryFailure::Unavailable(_)))
     }
 
@@ -322,8 +322,9 @@ mod tests {
         let readers = one_reader(&folder, LONG);
         let failing = |connection: &SqliteConnection| connection.run("select * from absent");
         assert!(readers.snapshot(failing).await.is_err());
-        let is_settled = |connection: &SqliteConnection| Ok(connection.is_settled());
-        assert!(readers.in_place(is_settled).await.unwrap());
+        let is_outside_transaction =
+            |connection: &SqliteConnection| Ok(connection.is_outside_transaction());
+        assert!(readers.in_place(is_outside_transaction).await.unwrap());
     }
 
     #[tokio::test]
@@ -344,7 +345,7 @@ mod tests {
             return;
         };
         let given_up = connections.fetch_all(statement("select pg_sleep(600)"));
-        assert!(may_answer_later(&given_up.await));
+        assert!(is_unavailable(&given_up.await));
         let running = "select count(*) from pg_stat_activity
             where datname = current_database() and query like 'select pg_sleep%' and state = 'active'";
         let server = keywright_test_postgres::shared().unwrap();

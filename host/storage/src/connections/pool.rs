@@ -38,13 +38,13 @@ pub struct PoolOccupancy {
 #[derive(Clone)]
 pub(super) struct LongReads {
     slots: Arc<Semaphore>,
-    waiting: Arc<Waiting>,
+    waiting: Arc<WaitCounter>,
 }
 
 impl LongReads {
-    /// Returns the share of a pool of this size: half of it, but at least one connection.
-    pub(super) fn in_pool_of(connections_max: usize) -> Self {
-        let slots = (connections_max / SHARE_OF_POOL).max(1);
+    /// Returns the limit for a pool of this size: half of its connections, but at least one.
+    pub(super) fn for_pool(connections_max: usize) -> Self {
+        let slots = (connections_max / POOL_DIVISOR).max(1);
         Self {
             slots: Arc::new(Semaphore::new(slots)),
             waiting: Arc::default(),
@@ -52,7 +52,7 @@ impl LongReads {
     }
 
     /// Waits until a long read may check out a connection. The read holds the result until its end.
-    pub(super) async fn begin(&self) -> sqlx::Result<OwnedSemaphorePermit> {
+    pub(super) async fn acquire(&self) -> sqlx::Result<OwnedSemaphorePermit> {
         let _waiting = self.waiting.enter();
         let slot = Arc::clone(&self.slots).acquire_owned().await;
         slot.map_err(|_| sqlx::Error::PoolClosed)
@@ -81,9 +81,9 @@ type Shared<W> = Arc<Mutex<Option<(W, Arc<()>)>>>;
 
 /// Counts callers that wait, or queued work that has not begun, by its references.
 #[derive(Default)]
-pub(crate) struct Waiting(Arc<()>);
+pub(crate) struct WaitCounter(Arc<()>);
 
-impl Waiting {
+impl WaitCounter {
     /// Returns work for the consumer of a queue, and the caller's handle to it.
     pub(crate) fn queued<W>(&self, work: W) -> (Queued<W>, Caller<W>) {
         let shared = Arc::new(Mutex::new(Some((work, self.enter()))));
@@ -137,4 +137,4 @@ impl<W> Drop for Queued<W> {
 }
 
 /// One of this many connections may be used by a long read.
-const SHARE_OF_POOL: usize = 2;
+const POOL_DIVISOR: usize = 2;

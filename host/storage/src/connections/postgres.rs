@@ -29,9 +29,9 @@ use sqlx::{
 use tokio::{sync::OwnedSemaphorePermit, time::timeout};
 
 use super::{
-    attempts::Attempts,
-    doubt::Doubt,
     pool::{LongReads, PoolOccupancy},
+    retry::Retries,
+    server_health::ServerHealth,
 };
 use crate::{
     failure::{is_read_only, is_unavailable, repository_failure},
@@ -70,7 +70,7 @@ impl PostgresConnections {
             .max_size(connections_max as usize)
             .wait_timeout(Some(wait_max))
             .create_timeout(Some(wait_max))
-            .recycle_timeout(Some(UNSETTLED_WAIT_MAX))
+            .recycle_timeout(Some(ROLLBACK_WAIT_MAX))
             // The connection that was used last has the most useful cache.
             .queue_mode(QueueMode::Lifo)
             .runtime(Runtime::Tokio1)
@@ -89,7 +89,7 @@ impl PostgresConnections {
     /// Reserves a part of the connections for point reads.
     pub(crate) fn reading(self) -> Self {
         Self {
-            long_reads: Some(LongReads::in_pool_of(self.pool.status().max_size)),
+            long_reads: Some(LongReads::for_pool(self.pool.status().max_size)),
             ..self
         }
     }
@@ -110,14 +110,14 @@ impl PostgresConnections {
     ) -> Result<(Vec<Row>, u64), RepositoryFailure> {
         self.in_time(async {
             let _permit = self.permit(&statement).await?;
-            let mut attempts = Attempts::new(&self.retries, self.wait_max);
+            let mut retries = Retries::new(&self.retries, self.wait_max);
             loop {
                 let mut connection = self.check_out().await?;
-                let done = connection.unsettled().run(&statement).await;
-                let outcome = connection.settled(done);
+                let done = connection.begin_use().run(&statement).await;
+                let outcome = connection.end_use(done);
                 drop(connection);
                 match outcome {
-                    Err(failure) if attempts.has_next(&failure).await => {}
+                    Err(failure) if retries.should_retry(&failure).await => {}
                     outcome => return outcome,
                 }
             }
@@ -139,19 +139,19 @@ impl PostgresConnections {
         };
         self.in_time(async {
             let _permit = self.permit(&statement).await?;
-            let mut attempts = Attempts::new(&self.retries, self.wait_max);
+            let mut retries = Retries::new(&self.retries, self.wait_max);
             loop {
                 let mut connection = self.check_out().await?;
-                let using = connection.unsettled();
+                let using = connection.begin_use();
                 let outcome = match using.fetch_each(&statement, &mut receive).await {
-                    // The connection stays unsettled: more rows are pending.
+                    // The connection stays in use: more rows are pending.
                     Ok(ControlFlow::Break(())) => return Ok(()),
-                    outcome => connection.settled(outcome.map(drop)),
+                    outcome => connection.end_use(outcome.map(drop)),
                 };
                 drop(connection);
                 let is_first = !has_received.load(Ordering::Relaxed);
                 match outcome {
-                    Err(failure) if is_first && attempts.has_next(&failure).await => {}
+                    Err(failure) if is_first && retries.should_retry(&failure).await => {}
                     outcome => return outcome,
                 }
             }
@@ -166,7 +166,7 @@ impl PostgresConnections {
     ) -> Result<Option<OwnedSemaphorePermit>, RepositoryFailure> {
         match &self.long_reads {
             Some(long_reads) if !statement.is_short() => {
-                let permit = long_reads.begin().await;
+                let permit = long_reads.acquire().await;
                 permit.map(Some).map_err(repository_failure)
             }
             _ => Ok(None),
@@ -249,45 +249,45 @@ impl PostgresConnections {
 }
 
 impl CheckedOutConnection {
-    /// Returns the connection for a use that ends with [`Self::settled`].
-    pub(super) fn unsettled(&mut self) -> &mut PostgresConnection {
-        self.pooled.condition.become_at_best(Condition::Unsettled);
+    /// Returns the connection for a use that ends with [`Self::end_use`].
+    pub(super) fn begin_use(&mut self) -> &mut PostgresConnection {
+        self.pooled.state.set_unless_retired(ConnectionState::InUse);
         &mut self.pooled.connection
     }
 
     /// Records the outcome of a use of the connection.
-    pub(super) fn settled<T>(
+    pub(super) fn end_use<T>(
         &mut self,
         outcome: Result<T, sqlx::Error>,
     ) -> Result<T, RepositoryFailure> {
-        let condition = match &outcome {
-            Err(error) => Condition::after(error),
-            Ok(_) => Condition::Settled,
+        let state = match &outcome {
+            Err(error) => ConnectionState::after(error),
+            Ok(_) => ConnectionState::Clean,
         };
-        if condition == Condition::Spent {
-            self.spend();
+        if state == ConnectionState::Retired {
+            self.retire();
         }
-        self.pooled.condition.become_at_best(condition);
+        self.pooled.state.set_unless_retired(state);
         outcome.map_err(repository_failure)
     }
 
     /// Retires this connection and all that were opened before now, after a write was refused.
-    pub(super) fn spend(&mut self) {
-        self.pooled.condition = Condition::Spent;
+    pub(super) fn retire(&mut self) {
+        self.pooled.state = ConnectionState::Retired;
         if let Some(pool) = Object::pool(&self.pooled) {
-            pool.manager().target.doubt.outdate();
+            pool.manager().target.server_health.retire_older();
         }
     }
 
-    /// Rolls back. If that fails, the next check-out tries again. A spent connection is closed.
-    pub(super) async fn settle(mut self) {
-        if self.pooled.condition == Condition::Spent {
+    /// Rolls back. If that fails, the next check-out tries again. A retired connection is closed.
+    pub(super) async fn roll_back(mut self) {
+        if self.pooled.state == ConnectionState::Retired {
             drop(Object::take(self.pooled));
             return;
         }
-        let settling = self.pooled.connection.settle();
-        if let Ok(Ok(())) = timeout(UNSETTLED_WAIT_MAX, settling).await {
-            self.pooled.condition.become_at_best(Condition::Settled);
+        let rolling_back = self.pooled.connection.roll_back();
+        if let Ok(Ok(())) = timeout(ROLLBACK_WAIT_MAX, rolling_back).await {
+            self.pooled.state.set_unless_retired(ConnectionState::Clean);
         }
     }
 }
@@ -298,7 +298,7 @@ struct Opener {
 
 struct Opened {
     connection: PostgresConnection,
-    condition: Condition,
+    state: ConnectionState,
 }
 
 impl Manager for Opener {
@@ -308,22 +308,24 @@ impl Manager for Opener {
     async fn create(&self) -> Result<Opened, sqlx::Error> {
         let connected = self.target.connect().await;
         Ok(Opened {
-            connection: connected.inspect_err(|_| self.target.doubt.cast())?,
-            condition: Condition::Settled,
+            connection: connected.inspect_err(|_| self.target.server_health.suspect_idle())?,
+            state: ConnectionState::Clean,
         })
     }
 
     async fn recycle(&self, opened: &mut Opened, metrics: &Metrics) -> RecycleResult<sqlx::Error> {
-        if opened.condition == Condition::Spent || self.target.doubt.outdates(metrics.age()) {
+        if opened.state == ConnectionState::Retired
+            || self.target.server_health.retires(metrics.age())
+        {
             return Err(RecycleError::message("its server may be a former primary"));
         }
-        if opened.condition == Condition::Unsettled {
-            let settled = opened.connection.settle().await;
-            settled.inspect_err(|_| self.target.doubt.cast())?;
-            opened.condition = Condition::Settled;
-        } else if self.target.doubt.concerns(metrics.last_used()) {
-            let answered = opened.connection.ping().await;
-            answered.inspect_err(|_| self.target.doubt.cast())?;
+        if opened.state == ConnectionState::InUse {
+            let rolled_back = opened.connection.roll_back().await;
+            rolled_back.inspect_err(|_| self.target.server_health.suspect_idle())?;
+            opened.state = ConnectionState::Clean;
+        } else if self.target.server_health.needs_check(metrics.last_used()) {
+            let checked = opened.connection.ping().await;
+            checked.inspect_err(|_| self.target.server_health.suspect_idle())?;
         }
         Ok(())
     }
@@ -339,33 +341,33 @@ fn into_sqlx(error: PoolError<sqlx::Error>) -> sqlx::Error {
     }
 }
 
-/// The state in which the last user left a connection.
+/// The state in which the last use left a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Condition {
+pub(super) enum ConnectionState {
     /// No statement or transaction is pending.
-    Settled,
-    /// The user went away: a query may still be running, or a rollback may have failed.
-    Unsettled,
+    Clean,
+    /// The use did not end: a query may still be running, or a rollback may have failed.
+    InUse,
     /// A write was refused: the former primary is now a standby. A new connection may lead to the primary.
-    Spent,
+    Retired,
 }
 
-impl Condition {
-    /// Records the result of another use. A spent connection stays spent.
-    pub(super) fn become_at_best(&mut self, next: Self) {
-        if *self != Self::Spent {
+impl ConnectionState {
+    /// Records the result of another use. A retired connection stays retired.
+    pub(super) fn set_unless_retired(&mut self, next: Self) {
+        if *self != Self::Retired {
             *self = next;
         }
     }
 
-    /// Returns the condition after a use that failed with this error.
+    /// Returns the state after a use that failed with this error.
     pub(super) fn after(error: &sqlx::Error) -> Self {
         if is_read_only(error) {
-            Self::Spent
+            Self::Retired
         } else if is_unavailable(error) {
-            Self::Unsettled
+            Self::InUse
         } else {
-            Self::Settled
+            Self::Clean
         }
     }
 }
@@ -378,7 +380,7 @@ pub(crate) struct PostgresTarget {
     /// Whether writes are refused.
     pub(crate) is_read_only: bool,
     /// Shared by all pools of connections to the server.
-    pub(crate) doubt: Doubt,
+    pub(crate) server_health: ServerHealth,
 }
 
 pub(super) struct PostgresConnection {
@@ -442,7 +444,7 @@ impl PostgresConnection {
     }
 
     /// Rolls back the transaction of an earlier user, after all its pending statements.
-    pub(super) async fn settle(&mut self) -> Result<(), sqlx::Error> {
+    pub(super) async fn roll_back(&mut self) -> Result<(), sqlx::Error> {
         self.run_raw(POSTGRES_ROLLBACK).await
     }
 
@@ -503,7 +505,7 @@ pub(super) async fn within<T>(
 }
 
 /// How long the pool waits for a connection whose last user went away before it opens another one instead.
-const UNSETTLED_WAIT_MAX: Duration = Duration::from_millis(500);
+const ROLLBACK_WAIT_MAX: Duration = Duration::from_millis(500);
 
 /// The interval between checks for connections still in use.
 const CLOSING_PAUSE: Duration = Duration::from_millis(10);

@@ -24,7 +24,7 @@ use tokio::{
 };
 
 use super::{
-    pool::{LongReads, PoolOccupancy, Waiting},
+    pool::{LongReads, PoolOccupancy, WaitCounter},
     sqlite::{SqliteConnection, SqliteFile},
 };
 use crate::{
@@ -46,7 +46,7 @@ struct Shared {
     slots: Arc<Semaphore>,
     /// The connections that are not checked out. The one that was used last is at the end: it has the most useful cache.
     idle: Mutex<Vec<SqliteConnection>>,
-    waiting: Waiting,
+    waiting: WaitCounter,
     long_reads: LongReads,
 }
 
@@ -68,8 +68,8 @@ impl SqliteReaders {
             wait_max,
             slots: Arc::new(Semaphore::new(connections_max)),
             idle: Mutex::new(vec![first]),
-            waiting: Waiting::default(),
-            long_reads: LongReads::in_pool_of(connections_max),
+            waiting: WaitCounter::default(),
+            long_reads: LongReads::for_pool(connections_max),
         };
         Ok(Self {
             shared: Arc::new(shared),
@@ -137,7 +137,7 @@ impl SqliteReaders {
         read: impl FnOnce(&SqliteConnection) -> sqlx::Result<T> + Send + 'static,
     ) -> Result<T, RepositoryFailure> {
         let checking_out = timeout(self.shared.wait_max, async {
-            let permit = self.shared.long_reads.begin().await?;
+            let permit = self.shared.long_reads.acquire().await?;
             self.check_out().await.map(|reader| (permit, reader))
         });
         let checked_out = checking_out.await.unwrap_or(Err(sqlx::Error::PoolTimedOut));
@@ -290,7 +290,7 @@ impl Reader {
 impl Drop for Reader {
     fn drop(&mut self) {
         if let Some(connection) = self.connection.take()
-            && connection.is_settled()
+            && connection.is_outside_transaction()
             && !self.shared.slots.is_closed()
         {
             self.shared.idle().push(connection);

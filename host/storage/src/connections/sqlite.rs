@@ -241,7 +241,7 @@ impl SqliteConnection {
         opened.set_wait_max(settings.wait_max)?;
         opened
             .connection
-            .set_prepared_statement_cache_capacity(STATEMENTS_KEPT_MAX);
+            .set_prepared_statement_cache_capacity(STATEMENTS_CACHED_MAX);
         let cache_kibibytes_max = settings.cache_kibibytes_max;
         opened.run(&format!(
             "pragma temp_store = memory; pragma cache_size = -{cache_kibibytes_max}"
@@ -249,7 +249,7 @@ impl SqliteConnection {
         if !settings.is_read_only {
             opened.run(&format!(
                 "pragma journal_mode = wal; pragma synchronous = full; pragma foreign_keys = on;
-                 pragma secure_delete = on; pragma journal_size_limit = {JOURNAL_BYTES_KEPT_MAX}"
+                 pragma secure_delete = on; pragma journal_size_limit = {JOURNAL_BYTES_MAX}"
             ))?;
         }
         Ok(opened)
@@ -356,7 +356,7 @@ impl SqliteConnection {
 
     /// Returns how often a statement that has run was prepared again since.
     #[cfg(test)]
-    pub(crate) fn preparations_again(&self, sql: &'static str) -> sqlx::Result<i32> {
+    pub(crate) fn repreparations(&self, sql: &'static str) -> sqlx::Result<i32> {
         let prepared = self.connection.prepare_cached(&self.numbered_text(sql));
         let again = |prepared: rusqlite::CachedStatement<'_>| {
             prepared.get_status(rusqlite::StatementStatus::RePrepare)
@@ -373,7 +373,7 @@ impl SqliteConnection {
     }
 
     /// Returns whether no transaction is open.
-    pub(crate) fn is_settled(&self) -> bool {
+    pub(crate) fn is_outside_transaction(&self) -> bool {
         self.connection.is_autocommit()
     }
 
@@ -386,7 +386,7 @@ impl SqliteConnection {
     ) -> sqlx::Result<T> {
         let watch = move || is_interrupted.load(Ordering::Relaxed);
         self.connection
-            .progress_handler(STEPS_BETWEEN_WATCHES, Some(watch))
+            .progress_handler(STEPS_BETWEEN_CHECKS, Some(watch))
             .map_err(into_sqlx)?;
         self.set_wait_max(wait_max)?;
         let outcome = read(self);
@@ -494,10 +494,10 @@ const BEGIN: &str = "begin deferred";
 const COMMIT: &str = "commit";
 
 /// The number of virtual-machine steps between two checks for an interruption.
-const STEPS_BETWEEN_WATCHES: i32 = 4_096;
+const STEPS_BETWEEN_CHECKS: i32 = 4_096;
 
 /// The most prepared statements that a connection caches.
-const STATEMENTS_KEPT_MAX: usize = 128;
+const STATEMENTS_CACHED_MAX: usize = 128;
 
 /// The most bytes of the write-ahead log that stay on disk after a checkpoint.
-const JOURNAL_BYTES_KEPT_MAX: u32 = 64 * 1024 * 1024;
+const JOURNAL_BYTES_MAX: u32 = 64 * 1024 * 1024;

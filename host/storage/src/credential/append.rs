@@ -1,5 +1,5 @@
-//! Adding versions in one transaction that validates their preconditions: a single version, or versions of several credentials,
-//! alone or with another change.
+//! Adding versions in one transaction that validates their preconditions: a single version, or versions of several
+//! credentials, alone or with another change.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ pub(super) struct Addition {
 pub(super) async fn append_once(
     mut transaction: Transaction,
     addition: Arc<Addition>,
-) -> Result<Ended<Result<Place, Appended>>, RepositoryFailure> {
+) -> Result<Ended<Result<AddedVersion, Appended>>, RepositoryFailure> {
     let Addition {
         identifiers,
         version,
@@ -46,19 +46,19 @@ pub(super) async fn append_once(
         return transaction.conclude(Err(Appended::Outdated)).await;
     }
     match append_within(&mut transaction, identifiers.as_ref(), version, *condition).await? {
-        Ok(place) => transaction.commit(Ok(place)).await,
+        Ok(added) => transaction.commit(Ok(added)).await,
         Err(refused) => transaction.conclude(Err(refused)).await,
     }
 }
 
-/// Adds a version within a transaction. The caller must commit only if this returns a position. The other outcome is never
+/// Adds a version within a transaction. The caller must commit only if this returns an added version. The other outcome is never
 /// [`Appended::Written`].
 pub(super) async fn append_within(
     transaction: &mut Transaction,
     identifiers: &dyn Identifiers,
     version: &NewVersion,
     condition: AppendCondition,
-) -> Result<Result<Place, Appended>, RepositoryFailure> {
+) -> Result<Result<AddedVersion, Appended>, RepositoryFailure> {
     let credential = match find_credential(transaction, &version.name, condition).await? {
         Some(existing) => {
             if existing.credential_type != version.credential_type {
@@ -79,19 +79,19 @@ pub(super) async fn append_within(
     let Some(sequence) = inserted else {
         return Ok(Err(Appended::TransitionalExists));
     };
-    Ok(Ok(Place {
+    Ok(Ok(AddedVersion {
         sequence,
         credential,
     }))
 }
 
-/// The position of an added version.
-pub(super) struct Place {
+/// A version that a transaction added, by its sequence and its credential.
+pub(super) struct AddedVersion {
     pub(super) sequence: i64,
     pub(super) credential: CredentialRow,
 }
 
-impl Place {
+impl AddedVersion {
     /// Returns the version as a read would return it.
     pub(super) fn stored(self, version: NewVersion) -> StoredVersion {
         let Self {
@@ -122,7 +122,7 @@ impl Place {
     }
 }
 
-/// The credential that a version belongs to.
+/// The row of a credential.
 pub(super) struct CredentialRow {
     pub(super) sequence: i64,
     pub(super) id: Uuid,
@@ -259,18 +259,18 @@ pub(super) async fn append_all(
     let identifiers = Arc::clone(identifiers);
     let additions = Arc::new(additions);
     let shared = Arc::clone(&additions);
-    let places = writer
+    let added = writer
         .transaction(move |transaction| {
             append_all_once(transaction, Arc::clone(&identifiers), Arc::clone(&shared))
         })
         .await?;
     let versions = Arc::unwrap_or_clone(additions).versions.into_iter();
     let versions = versions.map(|(version, _)| version);
-    let Some(places) = places else {
+    let Some(added) = added else {
         return Ok(AllAppended::Changed(versions.collect()));
     };
-    let written = versions.zip(places);
-    let written = written.map(|(version, place)| place.stored(version));
+    let written = versions.zip(added);
+    let written = written.map(|(version, added)| added.stored(version));
     Ok(AllAppended::Written(written.collect()))
 }
 
@@ -278,13 +278,13 @@ async fn append_all_once(
     mut transaction: Transaction,
     identifiers: Arc<dyn Identifiers>,
     additions: Arc<Additions>,
-) -> Result<Ended<Option<Vec<Place>>>, RepositoryFailure> {
+) -> Result<Ended<Option<Vec<AddedVersion>>>, RepositoryFailure> {
     if !fit(&mut transaction, &additions).await? {
         return transaction.conclude(None).await;
     }
     match append_each(&mut transaction, identifiers.as_ref(), &additions.versions).await? {
-        Some(places) => transaction.commit(Some(places)).await,
-        None => transaction.abandon(None).await,
+        Some(added) => transaction.commit(Some(added)).await,
+        None => transaction.roll_back(None).await,
     }
 }
 
@@ -343,15 +343,15 @@ pub(super) async fn append_each(
     transaction: &mut Transaction,
     identifiers: &dyn Identifiers,
     versions: &[(NewVersion, AppendCondition)],
-) -> Result<Option<Vec<Place>>, RepositoryFailure> {
-    let mut places = Vec::with_capacity(versions.len());
+) -> Result<Option<Vec<AddedVersion>>, RepositoryFailure> {
+    let mut added = Vec::with_capacity(versions.len());
     for (version, condition) in versions {
         match append_within(transaction, identifiers, version, *condition).await? {
-            Ok(place) => places.push(place),
+            Ok(one) => added.push(one),
             Err(_) => return Ok(None),
         }
     }
-    Ok(Some(places))
+    Ok(Some(added))
 }
 
 fn ids(rows: &[Row]) -> Result<Vec<Uuid>, RepositoryFailure> {

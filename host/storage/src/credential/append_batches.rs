@@ -31,11 +31,11 @@ use uuid::Uuid;
 pub(crate) use statements::texts as append_batches;
 
 use super::{
-    append::{Addition, CredentialRow, Place, append_once, holds},
+    append::{AddedVersion, Addition, CredentialRow, append_once, holds},
     row,
 };
 use crate::{
-    connections::{Ended, Queued, Transaction, Waiting, Writer},
+    connections::{Ended, Queued, Transaction, WaitCounter, Writer},
     failure::{is_conflict, repository_failure, sequence_behind},
     row::column,
 };
@@ -49,11 +49,11 @@ pub(super) async fn append(
     let addition = Arc::new(addition);
     let adding = match batches {
         Some(batches) => batches.append(&addition).await?,
-        None => Adding::Alone { _turn: None },
+        None => BatchOutcome::Alone { _permit: None },
     };
     let appended = match adding {
-        Adding::Added(place) => Ok(place),
-        Adding::Alone { _turn } => {
+        BatchOutcome::Added(added) => Ok(added),
+        BatchOutcome::Alone { _permit } => {
             let shared = Arc::clone(&addition);
             let appending = writer
                 .transaction(move |transaction| append_once(transaction, Arc::clone(&shared)));
@@ -61,9 +61,9 @@ pub(super) async fn append(
         }
     };
     Ok(match appended {
-        Ok(place) => {
+        Ok(added) => {
             let version = Arc::unwrap_or_clone(addition).version;
-            Appended::Written(Box::new(place.stored(version)))
+            Appended::Written(Box::new(added.stored(version)))
         }
         Err(refused) => refused,
     })
@@ -78,29 +78,29 @@ pub(crate) struct AppendBatches {
     /// the same row.
     queues: Arc<[mpsc::UnboundedSender<Queued<Pending>>]>,
     wait_max: Duration,
-    waiting: Arc<Waiting>,
+    waiting: Arc<WaitCounter>,
     /// The connections that versions of locked credentials may use. Batches always find one of the others.
     waiting_for_lock: Arc<Semaphore>,
 }
 
-/// How a version is added.
-pub(super) enum Adding {
-    /// In a batch, at this position.
-    Added(Place),
-    /// In a transaction of its own. Nothing is written yet.
+/// What a batch did with a version.
+pub(super) enum BatchOutcome {
+    /// It was added.
+    Added(AddedVersion),
+    /// It needs a transaction of its own. Nothing is written yet.
     Alone {
         /// Held until the end of a transaction that may wait for a lock.
-        _turn: Option<OwnedSemaphorePermit>,
+        _permit: Option<OwnedSemaphorePermit>,
     },
 }
 
-/// What became of a version in a batch.
+/// The outcome of a version in a batch.
 enum Answer {
-    Added(Place),
+    Added(AddedVersion),
     /// Another transaction has locked the credential.
     Locked,
     /// It needs a transaction of its own for another reason.
-    LeftOut,
+    Skipped,
 }
 
 /// A version to add.
@@ -146,7 +146,7 @@ impl AppendBatches {
             queue
         });
         let connections_max = writer.occupancy().connections_max;
-        let waiting_max = (connections_max / WAITING_SHARE).max(1);
+        let waiting_max = (connections_max / POOL_DIVISOR).max(1);
         Self {
             queues: queues.collect(),
             wait_max,
@@ -159,9 +159,9 @@ impl AppendBatches {
     pub(super) async fn append(
         &self,
         addition: &Arc<Addition>,
-    ) -> Result<Adding, RepositoryFailure> {
+    ) -> Result<BatchOutcome, RepositoryFailure> {
         if !is_batched(addition) {
-            return Ok(Adding::Alone { _turn: None });
+            return Ok(BatchOutcome::Alone { _permit: None });
         }
         let (answer, outcome) = oneshot::channel();
         let addition = Arc::clone(addition);
@@ -171,13 +171,15 @@ impl AppendBatches {
         drop(queue.map(|queue| queue.send(queued)));
         let outcome = caller.outcome(outcome, self.wait_max).await?;
         match outcome.map_err(|failed| RepositoryFailure::Unavailable(Box::new(failed)))? {
-            Answer::Added(place) => Ok(Adding::Added(place)),
-            Answer::LeftOut => Ok(Adding::Alone { _turn: None }),
+            Answer::Added(added) => Ok(BatchOutcome::Added(added)),
+            Answer::Skipped => Ok(BatchOutcome::Alone { _permit: None }),
             Answer::Locked => {
-                let turn = Arc::clone(&self.waiting_for_lock).acquire_owned();
-                let turn = timeout(self.wait_max, turn).await;
-                let turn = turn.map_err(|_| repository_failure(sqlx::Error::PoolTimedOut))?;
-                Ok(Adding::Alone { _turn: turn.ok() })
+                let permit = Arc::clone(&self.waiting_for_lock).acquire_owned();
+                let permit = timeout(self.wait_max, permit).await;
+                let permit = permit.map_err(|_| repository_failure(sqlx::Error::PoolTimedOut))?;
+                Ok(BatchOutcome::Alone {
+                    _permit: permit.ok(),
+                })
             }
         }
     }
@@ -225,7 +227,7 @@ async fn write_batches(writer: Writer, mut backlog: Backlog) {
         for Pending { addition, answer } in batch {
             let own = answers.as_mut().map(|answers| {
                 let answer = answers.remove(&addition.version.id);
-                answer.unwrap_or(Answer::LeftOut)
+                answer.unwrap_or(Answer::Skipped)
             });
             // Fails only if the caller is gone.
             drop(answer.send(own.map_err(|failed| failed.clone())));
@@ -282,7 +284,7 @@ fn folded_name(addition: &Addition) -> String {
     addition.version.name.lookup().folded().to_owned()
 }
 
-/// Adds the versions that fit, and returns what became of them by id. No answer is [`Answer::LeftOut`].
+/// Adds the versions that fit, and returns their outcomes by id. Leaves out those that were skipped.
 async fn append_all(
     mut transaction: Transaction,
     additions: Arc<[Arc<Addition>]>,
@@ -292,7 +294,9 @@ async fn append_all(
     let mut answers = HashMap::new();
     for addition in additions.iter().map(Arc::as_ref) {
         match locked.remove(&folded_name(addition)) {
-            Some(Some(owner)) if fits(addition, &owner) => fitting.push((addition, owner)),
+            Some(Some(credential)) if fits(addition, &credential) => {
+                fitting.push((addition, credential));
+            }
             Some(None) => {
                 answers.insert(addition.version.id, Answer::Locked);
             }
@@ -301,19 +305,19 @@ async fn append_all(
         }
     }
     fitting.extend(insert_credentials(&mut transaction, absent).await?);
-    for (id, place) in insert_versions(&mut transaction, fitting).await? {
-        answers.insert(id, Answer::Added(place));
+    for (id, added) in insert_versions(&mut transaction, fitting).await? {
+        answers.insert(id, Answer::Added(added));
     }
     transaction.commit(answers).await
 }
 
 /// Whether a version fits an existing credential. Its newest version has not been read.
-fn fits(addition: &Addition, owner: &CredentialRow) -> bool {
+fn fits(addition: &Addition, credential: &CredentialRow) -> bool {
     let version = &addition.version;
-    owner.credential_type == version.credential_type
-        && owner.name.as_str() == version.name.as_str()
+    credential.credential_type == version.credential_type
+        && credential.name.as_str() == version.name.as_str()
         && !matches!(addition.condition, AppendCondition::NewestIs(_))
-        && holds(addition.condition, Some(owner))
+        && holds(addition.condition, Some(credential))
 }
 
 /// Locks the existing credentials and returns them by folded name. No other transaction changes or deletes them until this one
@@ -324,10 +328,10 @@ async fn lock_credentials(
 ) -> Result<HashMap<String, Option<CredentialRow>>, RepositoryFailure> {
     let names = additions.iter().map(|addition| folded_name(addition));
     let query = statements::lock_credentials(&names.collect::<Vec<_>>());
-    let mut owners = HashMap::new();
+    let mut credentials = HashMap::new();
     for row in transaction.fetch_all(query).await? {
         let sequence: Option<i64> = column!(row, "credential", "sequence")?;
-        let owner = match sequence {
+        let credential = match sequence {
             Some(sequence) => Some(CredentialRow {
                 sequence,
                 id: column!(row, "credential", "id")?,
@@ -337,9 +341,9 @@ async fn lock_credentials(
             }),
             None => None,
         };
-        owners.insert(column!(row, "credential", "name_folded")?, owner);
+        credentials.insert(column!(row, "credential", "name_folded")?, credential);
     }
-    Ok(owners)
+    Ok(credentials)
 }
 
 /// Inserts credentials, except those that another transaction inserted in the meantime.
@@ -364,14 +368,14 @@ async fn insert_credentials<'a>(
         let id = column!(row, "credential", "id")?;
         let sequence = column!(row, "credential", "sequence")?;
         if let Some(addition) = by_id.remove(&id) {
-            let owner = CredentialRow {
+            let credential = CredentialRow {
                 sequence,
                 id,
                 name: addition.version.name.clone(),
                 credential_type: addition.version.credential_type.clone(),
                 newest_version_id: None,
             };
-            inserted.push((addition, owner));
+            inserted.push((addition, credential));
         }
     }
     Ok(inserted)
@@ -381,13 +385,13 @@ async fn insert_credentials<'a>(
 async fn insert_versions(
     transaction: &mut Transaction,
     fitting: Vec<(&Addition, CredentialRow)>,
-) -> Result<Vec<(Uuid, Place)>, RepositoryFailure> {
+) -> Result<Vec<(Uuid, AddedVersion)>, RepositoryFailure> {
     if fitting.is_empty() {
         return Ok(Vec::new());
     }
     let versions = fitting
         .iter()
-        .map(|(addition, owner)| (owner.sequence, &addition.version));
+        .map(|(addition, credential)| (credential.sequence, &addition.version));
     let query = statements::add_versions(&versions.collect::<Vec<_>>());
     let mut sequences = HashMap::new();
     for row in transaction.fetch_all(query).await? {
@@ -395,18 +399,18 @@ async fn insert_versions(
         let sequence: i64 = column!(row, "credential_version", "sequence")?;
         sequences.insert(id, sequence);
     }
-    let places = fitting.into_iter().map(|(addition, credential)| {
+    let added = fitting.into_iter().map(|(addition, credential)| {
         let id = addition.version.id;
         let sequence = sequences.remove(&id).ok_or_else(sequence_behind)?;
         Ok((
             id,
-            Place {
+            AddedVersion {
                 sequence,
                 credential,
             },
         ))
     });
-    places.collect()
+    added.collect()
 }
 
 /// The maximum number of versions in a transaction, and of bytes of their ciphertexts. A single version may be longer.
@@ -417,7 +421,7 @@ const BYTES_MAX: usize = 4 * 1_024 * 1_024;
 const CONCURRENT_BATCHES: usize = 2;
 
 /// One of this many connections may be used by versions of locked credentials.
-const WAITING_SHARE: usize = 2;
+const POOL_DIVISOR: usize = 2;
 
 #[cfg(test)]
 mod tests {
@@ -463,7 +467,7 @@ mod tests {
 
     /// Returns the names in each batch, if all these versions are queued when the first batch begins.
     async fn batches(additions: impl IntoIterator<Item = Addition>) -> Vec<Vec<String>> {
-        let waiting = Waiting::default();
+        let waiting = WaitCounter::default();
         let (queue, pending) = mpsc::unbounded_channel();
         let mut callers = Vec::new();
         for addition in additions {

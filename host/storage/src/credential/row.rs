@@ -222,9 +222,9 @@ fn provenance(
 
 pub(super) fn time(
     milliseconds: i64,
-    place: &'static str,
+    column: &'static str,
 ) -> Result<DateTime<Utc>, RepositoryFailure> {
-    DateTime::from_timestamp_millis(milliseconds).ok_or(RepositoryFailure::Inconsistent(place))
+    DateTime::from_timestamp_millis(milliseconds).ok_or(RepositoryFailure::Inconsistent(column))
 }
 
 /// The first column with facts of a certificate in `select_certificates!`.

@@ -49,7 +49,7 @@ async fn a_group_accepts_no_transaction_after_its_time_limit() {
 
 #[tokio::test]
 async fn no_caller_gets_an_outcome_before_the_commit() {
-    for ending in [Ending::Commit, Ending::Abandon] {
+    for ending in [Ending::Commit, Ending::RollBack] {
         let fixture = Fixture::new().await;
         let first = fixture.block(1, Ending::Commit).await;
         let (begun, seen) = oneshot::channel();
@@ -73,7 +73,7 @@ async fn no_caller_gets_an_outcome_before_the_commit() {
 #[tokio::test]
 async fn undoing_one_transaction_keeps_the_others() {
     for ending in [
-        Ending::Abandon,
+        Ending::RollBack,
         Ending::ReturnError,
         Ending::Fail,
         Ending::Panic,
@@ -98,9 +98,9 @@ async fn undoing_one_transaction_keeps_the_others() {
                 outcomes.push(written.await.unwrap());
             }
             for (number, outcome) in (1..).zip(outcomes) {
-                let has_succeeded = number != undone || ending == Ending::Abandon;
+                let has_succeeded = number != undone || ending == Ending::RollBack;
                 assert_eq!(outcome.is_ok(), has_succeeded, "{number}: {outcome:?}");
-                assert!(!may_answer_later(&outcome) || ending == Ending::Fail);
+                assert!(!is_unavailable(&outcome) || ending == Ending::Fail);
             }
             let kept: Vec<i64> = (1..=4).filter(|&number| number != undone).collect();
             assert_eq!(fixture.numbers(), kept, "{ending:?}");
@@ -116,14 +116,14 @@ async fn a_failed_commit_writes_nothing_and_the_next_group_succeeds() {
     for (number, ending) in [
         (2, Ending::BeRefused),
         (3, Ending::Commit),
-        (4, Ending::Abandon),
+        (4, Ending::RollBack),
     ] {
         writing.push(fixture.write(number, ending).await);
     }
-    assert!(may_answer_later(&first.end().await));
+    assert!(is_unavailable(&first.end().await));
     for written in writing {
         let outcome = written.await.unwrap();
-        assert!(may_answer_later(&outcome), "{outcome:?}");
+        assert!(is_unavailable(&outcome), "{outcome:?}");
     }
     assert_eq!(fixture.numbers(), Vec::<i64>::new());
     let later = fixture.write(5, Ending::Commit).await;
@@ -148,7 +148,7 @@ async fn acknowledged_writes_survive_a_full_disk() {
     yield_now().await;
     let third = fixture.write(3, Ending::Commit).await;
     let first = first.end().await;
-    assert!(may_answer_later(&large.await.unwrap()));
+    assert!(is_unavailable(&large.await.unwrap()));
     let outcomes = [(1, first.is_ok()), (3, third.await.unwrap().is_ok())];
     let acknowledged = outcomes
         .iter()
@@ -197,7 +197,7 @@ async fn a_transaction_that_can_not_begin_in_time_fails() {
         ..fixture.writer.clone()
     };
     let given_up = impatient.transaction(|transaction| write(transaction, 2, Ending::Commit));
-    assert!(may_answer_later(&given_up.await));
+    assert!(is_unavailable(&given_up.await));
     assert_eq!(fixture.writer.occupancy().waiting, 0);
     first.end().await.unwrap();
     fixture
@@ -248,7 +248,7 @@ async fn closing_writes_queued_transactions_and_refuses_later_ones() {
     first.unwrap();
     second.await.unwrap().unwrap();
     let third = fixture.write(3, Ending::Commit).await;
-    assert!(may_answer_later(&third.await.unwrap()));
+    assert!(is_unavailable(&third.await.unwrap()));
     assert_eq!(fixture.numbers(), [1, 2]);
 }
 
@@ -317,7 +317,7 @@ struct Blocking {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Ending {
     Commit,
-    Abandon,
+    RollBack,
     /// It returns an error.
     ReturnError,
     /// A statement fails.
@@ -439,7 +439,7 @@ async fn write(
     insert(&mut transaction, number).await?;
     match ending {
         Ending::Commit => transaction.commit(()).await,
-        Ending::Abandon => transaction.abandon(()).await,
+        Ending::RollBack => transaction.roll_back(()).await,
         Ending::ReturnError => Err(RepositoryFailure::Inconsistent("gone")),
         Ending::Fail => {
             let again = insert(&mut transaction, number).await;
@@ -470,7 +470,7 @@ fn numbers(rows: &[Row]) -> Vec<i64> {
     numbers.collect::<Result<_, _>>().unwrap()
 }
 
-fn may_answer_later<T>(outcome: &Result<T, RepositoryFailure>) -> bool {
+fn is_unavailable<T>(outcome: &Result<T, RepositoryFailure>) -> bool {
     matches!(outcome, Err(RepositoryFailure::Unavailable(_)))
 }
 
