@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 use crate::{
     connections::{Connections, Ended, Pools, Transaction},
-    row::{Row, column, count, small},
+    row::{Row, column, count, small, time},
     statement::{Statement, built_statement, statement},
 };
 
@@ -190,8 +190,7 @@ fn key_of(row: &Row) -> Result<EncryptionKeyRow, RepositoryFailure> {
         derivation: salt.zip(iterations),
         canary_nonce: column!(row, "encryption_key", "canary_nonce")?,
         canary_ciphertext: column!(row, "encryption_key", "canary_ciphertext")?,
-        created_at: DateTime::from_timestamp_millis(created_at)
-            .ok_or(RepositoryFailure::Inconsistent("encryption_key.created_at"))?,
+        created_at: time(created_at, "encryption_key.created_at")?,
     })
 }
 

@@ -300,10 +300,10 @@ pub(crate) mod statements {
     /// SQLite: as [`of_actor_on`]. With `in`, SQLite would copy the paths into a temporary table first.
     pub(crate) fn sqlite_of_actor_on(count: usize) -> String {
         let on_each: Vec<String> = (2..count + 2)
-            .map(|place| {
+            .map(|number| {
                 format!(
                     select_permission!("where p.actor = $1 and p.path = ${}"),
-                    place
+                    number
                 )
             })
             .collect();

@@ -14,7 +14,7 @@ use uuid::Uuid;
 use crate::{
     connections::{Engine, Pools},
     credential::{SqlCredentialRepository, row},
-    row::{Row, column},
+    row::{Row, column, time},
     statement::{Statement, built_statement, statement},
 };
 
@@ -140,8 +140,8 @@ impl RetentionClock for SqlRetentionClock {
         let seen_at = column!(row, "retention_clock", "seen_at")?;
         let trusted_from = column!(row, "retention_clock", "trusted_from")?;
         Ok(Some(ClockRecord {
-            seen_at: moment(seen_at)?,
-            trusted_from: moment(trusted_from)?,
+            seen_at: time(seen_at, "retention_clock")?,
+            trusted_from: time(trusted_from, "retention_clock")?,
         }))
     }
 
@@ -152,11 +152,6 @@ impl RetentionClock for SqlRetentionClock {
             .bind(record.trusted_from.timestamp_millis());
         self.pools.writer.execute(query).await.map(drop)
     }
-}
-
-fn moment(milliseconds: i64) -> Result<DateTime<Utc>, RepositoryFailure> {
-    DateTime::from_timestamp_millis(milliseconds)
-        .ok_or(RepositoryFailure::Inconsistent("retention_clock"))
 }
 
 /// Less than every sequence.

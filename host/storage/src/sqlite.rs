@@ -48,10 +48,7 @@ pub struct SqliteOptions {
 pub(crate) async fn open(options: &SqliteOptions) -> Result<Pools, DatabaseUnusable> {
     let path = &options.path;
     create_if_new(options)?;
-    let not_opened = |source: sqlx::Error| DatabaseUnusable::FileNotOpened {
-        path: path.clone(),
-        source: Box::new(source),
-    };
+    let not_opened = |source: sqlx::Error| not_opened(path, source);
     let watch = FileWatch::begin(path).map_err(|error| not_opened(error.into()))?;
     migrate(options).await?;
     let readers = SqliteFile::watched(read_only(options), &watch);
@@ -69,10 +66,7 @@ pub(crate) async fn open(options: &SqliteOptions) -> Result<Pools, DatabaseUnusa
     };
     // The first read creates the write-ahead log, which exists as long as the reading connection.
     let read = pools.reader.fetch_all(statement(READ)).await;
-    read.map_err(|source| DatabaseUnusable::FileNotOpened {
-        path: path.clone(),
-        source: Box::new(source),
-    })?;
+    read.map_err(|source| self::not_opened(path, source))?;
     watch
         .watch_side_files()
         .and_then(|()| mark_as_created(path))
@@ -89,10 +83,7 @@ pub(crate) async fn reach(options: &SqliteOptions) -> Result<(), DatabaseUnusabl
             let read = reader.fetch_all(statement(READ)).await;
             reader.close().await;
             read.map(drop)
-                .map_err(|source| DatabaseUnusable::FileNotOpened {
-                    path: options.path.clone(),
-                    source: Box::new(source),
-                })
+                .map_err(|source| not_opened(&options.path, source))
         }
         Err(DatabaseUnusable::FileAbsent { .. }) => Ok(()),
         Err(unusable) => Err(unusable),
@@ -111,11 +102,7 @@ pub(crate) async fn open_to_read(options: &SqliteOptions) -> Result<Connections,
 pub(crate) fn open_file(options: &SqliteOptions) -> Result<Connections, DatabaseUnusable> {
     let path = &options.path;
     let exists = path.try_exists();
-    let exists = exists.map_err(|source| DatabaseUnusable::FileNotOpened {
-        path: path.clone(),
-        source: Box::new(source),
-    })?;
-    if !exists {
+    if !exists.map_err(|source| not_opened(path, source))? {
         return Err(DatabaseUnusable::FileAbsent { path: path.clone() });
     }
     // Callers read the file only once, from beginning to end.
@@ -127,10 +114,17 @@ pub(crate) fn open_file(options: &SqliteOptions) -> Result<Connections, Database
     let reader = SqliteReaders::open(file, options.readers_max, options.wait_max);
     reader
         .map(Connections::Sqlite)
-        .map_err(|source| DatabaseUnusable::FileNotOpened {
-            path: path.clone(),
-            source: Box::new(source),
-        })
+        .map_err(|source| not_opened(path, source))
+}
+
+fn not_opened(
+    path: &Path,
+    source: impl std::error::Error + Send + Sync + 'static,
+) -> DatabaseUnusable {
+    DatabaseUnusable::FileNotOpened {
+        path: path.to_owned(),
+        source: Box::new(source),
+    }
 }
 
 /// Returns settings for a file that is only read.
@@ -152,10 +146,7 @@ fn writing(options: &SqliteOptions) -> SqliteSettings {
 
 async fn migrate(options: &SqliteOptions) -> Result<(), DatabaseUnusable> {
     let path = &options.path;
-    let not_opened = |source: sqlx::Error| DatabaseUnusable::FileNotOpened {
-        path: path.clone(),
-        source: Box::new(source),
-    };
+    let not_opened = |source: sqlx::Error| not_opened(path, source);
     let migrating = SqliteConnectOptions::new()
         .filename(path)
         .busy_timeout(options.wait_max)

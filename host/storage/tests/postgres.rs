@@ -24,25 +24,8 @@ use keywright_test_postgres::PostgresServer;
 use sqlx::{Connection, Executor, PgConnection};
 use uuid::Uuid;
 
-use crate::support::{Fixture, Place, key, postgres_options, server, version};
+use crate::support::{Fixture, Location, key, postgres_options, server, version};
 use storage::support;
-
-#[tokio::test]
-async fn servers_that_start_concurrently_migrate_the_schema_once() {
-    let Some(server) = keywright_test_postgres::shared() else {
-        return;
-    };
-    let url = server.new_database();
-    let start = || open(postgres_options(&url));
-    let (one, two, three, four) = tokio::join!(start(), start(), start(), start());
-    for opened in [one, two, three, four] {
-        opened.unwrap();
-    }
-    let applied = server.run_at(&url, "select count(*) from _sqlx_migrations");
-    let migrations = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../migrations/postgres");
-    let migrations = fs::read_dir(migrations).unwrap().count();
-    assert_eq!(applied, migrations.to_string());
-}
 
 #[tokio::test]
 async fn a_database_without_advisory_locks_is_migrated() {
@@ -283,9 +266,7 @@ async fn a_server_that_returns_after_an_outage_is_used_again() {
     let database = open(options.clone()).await.unwrap();
     let credentials = database.credentials();
     let keys = database.encryption_keys();
-    let is_added = keys
-        .add(&key(Uuid::nil(), 1), &std::collections::HashSet::new())
-        .await;
+    let is_added = keys.add(&key(Uuid::nil(), 1), &HashSet::new()).await;
     assert!(is_added.unwrap());
     credentials.ping().await.unwrap();
     server.stop();
@@ -361,7 +342,7 @@ async fn a_refused_write_replaces_all_older_connections() {
 #[tokio::test]
 async fn a_database_opened_read_only_refuses_writes() {
     let fixture = Fixture::new().await;
-    let options = fixture.place.options();
+    let options = fixture.location.options();
     let reading = Database::open_to_read(&options, Arc::new(RandomIdentifiers)).await;
     let reading = reading.unwrap();
     let new = version(&fixture, "/a", "value", 1);
@@ -410,8 +391,8 @@ async fn passwords_are_only_sent_to_a_verified_server() {
         };
         let opened = open(options).await;
         if let Err(refused) = &opened {
-            let said = format!("{refused:?}");
-            assert!(!said.contains("hunter"), "{said}");
+            let message = format!("{refused:?}");
+            assert!(!message.contains("hunter"), "{message}");
             assert!(matches!(refused, DatabaseUnusable::ServerNotReached { .. }));
         }
         opened.is_ok()
@@ -474,9 +455,9 @@ async fn append_at_once(
 }
 
 fn url(fixture: &Fixture) -> String {
-    match &fixture.place {
-        Place::File(folder) => panic!("{} is not a server", folder.path().display()),
-        Place::Server { url } => url.clone(),
+    match &fixture.location {
+        Location::File(folder) => panic!("{} is not a server", folder.path().display()),
+        Location::Server { url } => url.clone(),
     }
 }
 

@@ -99,9 +99,6 @@ impl SqliteReaders {
     }
 
     /// Runs a statement, in place if it is short.
-    ///
-    /// # Errors
-    /// As for [`Self::in_place`].
     pub(super) async fn read<T: Send + 'static>(
         &self,
         statement: Statement,
@@ -117,9 +114,6 @@ impl SqliteReaders {
     }
 
     /// Runs several short reads in place, on one snapshot of the database.
-    ///
-    /// # Errors
-    /// As for [`Self::in_place`].
     pub(crate) async fn snapshot<T>(
         &self,
         mut read: impl FnMut(&SqliteConnection) -> sqlx::Result<T>,
@@ -129,9 +123,6 @@ impl SqliteReaders {
     }
 
     /// Runs a read on a thread where it may block. Dropping the future interrupts the read.
-    ///
-    /// # Errors
-    /// As for [`Self::in_place`].
     pub(super) async fn on_own_thread<T: Send + 'static>(
         &self,
         read: impl FnOnce(&SqliteConnection) -> sqlx::Result<T> + Send + 'static,
@@ -156,9 +147,6 @@ impl SqliteReaders {
 
     /// Runs a statement on a thread where it may block. Passes its rows to the receiver, one by one, until there are no more or
     /// the receiver breaks off. At most [`BATCHES_AHEAD_MAX`] batches of rows wait for the receiver.
-    ///
-    /// # Errors
-    /// As for [`Self::in_place`].
     pub(super) async fn fetch_each(
         &self,
         statement: Statement,

@@ -38,6 +38,15 @@ pub(crate) struct Writer {
     state: Arc<WriteState>,
 }
 
+/// The state of the disk, according to the last writes.
+#[derive(Default)]
+struct WriteState {
+    /// Whether a write has failed because of the disk, and none has succeeded since.
+    is_failing: AtomicBool,
+    /// Whether probing stops.
+    is_closed: AtomicBool,
+}
+
 #[derive(Clone)]
 enum Backend {
     /// PostgreSQL: each transaction has its own connection. The database isolates them, and flushes concurrent commits
@@ -118,7 +127,7 @@ impl Writer {
     {
         let connections = match &self.backend {
             Backend::Connections(connections) => connections,
-            Backend::Thread(thread) => return record_outcome(self, thread.transaction(work).await),
+            Backend::Thread(thread) => return self.record_outcome(thread.transaction(work).await),
             Backend::ReadOnly => return Err(opened_read_only()),
         };
         let mut retries = Retries::new(&self.retries, self.wait_max);
@@ -129,15 +138,12 @@ impl Writer {
             };
             match once.await {
                 Err(failure) if retries.should_retry(&failure).await => {}
-                outcome => return record_outcome(self, outcome.map(Ended::into_outcome)),
+                outcome => return self.record_outcome(outcome.map(Ended::into_outcome)),
             }
         }
     }
 
     /// Runs a transaction of one statement and returns its rows.
-    ///
-    /// # Errors
-    /// As for [`Self::transaction`].
     pub(crate) async fn serializable(
         &self,
         statement: Statement,
@@ -175,7 +181,7 @@ impl Writer {
             Backend::Thread(thread) => thread.transaction(work).await,
             Backend::ReadOnly => Err(opened_read_only()),
         };
-        record_outcome(self, outcome)
+        self.record_outcome(outcome)
     }
 
     /// Runs a statement that changes rows, in its own transaction, and returns all its rows. On PostgreSQL the transaction is
@@ -195,12 +201,12 @@ impl Writer {
             }
             Backend::ReadOnly => Err(opened_read_only()),
         };
-        record_outcome(self, rows)
+        self.record_outcome(rows)
     }
 
     /// As [`Self::fetch_all`], but returns the number of changed rows.
     pub(crate) async fn execute(&self, statement: Statement) -> Result<u64, RepositoryFailure> {
-        record_outcome(self, self.execute_unrecorded(statement).await)
+        self.record_outcome(self.execute_unrecorded(statement).await)
     }
 
     /// As [`Self::execute`], but does not record the outcome in the state of the disk.
@@ -220,9 +226,27 @@ impl Writer {
         }
     }
 
+    /// Records the outcome of a write. The first disk failure starts the probe.
+    fn record_outcome<T>(
+        &self,
+        outcome: Result<T, RepositoryFailure>,
+    ) -> Result<T, RepositoryFailure> {
+        if let Err(failure) = &outcome
+            && is_storage_medium_failure(failure)
+            && !self.state.is_failing.swap(true, Ordering::AcqRel)
+        {
+            tracing::error!(
+                error = failure as &dyn std::error::Error,
+                "can't write to the database: its disk is full or broken"
+            );
+            tokio::spawn(probe(self.clone()));
+        }
+        outcome
+    }
+
     /// Whether a write has failed because the disk is full or broken, and no later attempt has succeeded.
     pub(crate) fn is_failing(&self) -> bool {
-        self.state.is_failing()
+        self.state.is_failing.load(Ordering::Acquire)
     }
 
     /// Returns how often transactions were retried after conflicts.
@@ -244,7 +268,7 @@ impl Writer {
 
     /// Refuses new transactions, waits for running ones, for at most as long as a caller waits, and closes all connections.
     pub(crate) async fn close(&self) {
-        self.state.close();
+        self.state.is_closed.store(true, Ordering::Release);
         match &self.backend {
             Backend::Connections(connections) => connections.close().await,
             Backend::Thread(thread) => thread.close().await,
@@ -255,43 +279,6 @@ impl Writer {
 
 fn opened_read_only() -> RepositoryFailure {
     RepositoryFailure::Query(Box::new(OpenedReadOnly))
-}
-
-/// The state of the disk, according to the last writes.
-#[derive(Default)]
-struct WriteState {
-    is_failing: AtomicBool,
-    is_closed: AtomicBool,
-}
-
-impl WriteState {
-    /// Whether a write has failed because of the disk, and none has succeeded since.
-    fn is_failing(&self) -> bool {
-        self.is_failing.load(Ordering::Acquire)
-    }
-
-    /// Stops all probing.
-    fn close(&self) {
-        self.is_closed.store(true, Ordering::Release);
-    }
-}
-
-/// Records the outcome of a write. The first disk failure starts the probe.
-fn record_outcome<T>(
-    writer: &Writer,
-    outcome: Result<T, RepositoryFailure>,
-) -> Result<T, RepositoryFailure> {
-    if let Err(failure) = &outcome
-        && is_storage_medium_failure(failure)
-        && !writer.state.is_failing.swap(true, Ordering::AcqRel)
-    {
-        tracing::error!(
-            error = failure as &dyn std::error::Error,
-            "can't write to the database: its disk is full or broken"
-        );
-        tokio::spawn(probe(writer.clone()));
-    }
-    outcome
 }
 
 /// Periodically writes a little, until that succeeds.

@@ -15,7 +15,7 @@ use keywright_core::{
 use super::row;
 use crate::{
     connections::{Connections, Engine},
-    row::{Row, column, small},
+    row::{Row, column, small, time},
     statement::{Statement, statement},
 };
 
@@ -124,7 +124,7 @@ fn effective_expiry(row: &Row) -> Result<EffectiveExpiry, RepositoryFailure> {
     let link_name: Option<String> = column!(row, "credential_version", "link_name")?;
     Ok(EffectiveExpiry {
         name: CredentialName::from_stored(column!(row, "credential", "name")?),
-        version_created_at: row::time(
+        version_created_at: time(
             column!(row, "credential", "version_created_at")?,
             "credential.current_created_at",
         )?,
@@ -135,7 +135,7 @@ fn effective_expiry(row: &Row) -> Result<EffectiveExpiry, RepositoryFailure> {
             )?,
             name: link_name.map(CredentialName::from_stored),
             version_id: column!(row, "credential_version", "link_id")?,
-            expires_at: row::time(
+            expires_at: time(
                 column!(row, "credential_version", "expires_at")?,
                 "credential_version.expires_at",
             )?,

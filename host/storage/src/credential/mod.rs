@@ -74,6 +74,12 @@ impl SqlCredentialRepository {
         }
     }
 
+    /// Runs a statement that reads at most one name.
+    async fn name(&self, query: Statement) -> Result<Option<CredentialName>, RepositoryFailure> {
+        let row = self.pools.reader.fetch_optional(query.short()).await?;
+        row.as_ref().map(row::name).transpose()
+    }
+
     /// Runs a statement for any number of names, for some of them at a time: a statement with more parameters takes more than
     /// linear time to prepare.
     async fn of_names<T: Decoded>(
@@ -124,47 +130,24 @@ impl SqlCredentialRepository {
 #[async_trait]
 impl CredentialRepository for SqlCredentialRepository {
     async fn name_of_version(&self, id: Uuid) -> Result<Option<CredentialName>, RepositoryFailure> {
-        self.pools
-            .reader
-            .fetch_optional(statement(statements::NAME_OF_VERSION).bind(id).short())
-            .await?
-            .as_ref()
-            .map(row::name)
-            .transpose()
+        let query = statement(statements::NAME_OF_VERSION).bind(id);
+        self.name(query).await
     }
 
     async fn name_of_certificate(
         &self,
         credential_id: Uuid,
     ) -> Result<Option<CredentialName>, RepositoryFailure> {
-        self.pools
-            .reader
-            .fetch_optional(
-                statement(statements::NAME_OF_CERTIFICATE)
-                    .bind(credential_id)
-                    .short(),
-            )
-            .await?
-            .as_ref()
-            .map(row::name)
-            .transpose()
+        let query = statement(statements::NAME_OF_CERTIFICATE).bind(credential_id);
+        self.name(query).await
     }
 
     async fn stored_name(
         &self,
         name: &LookupName,
     ) -> Result<Option<CredentialName>, RepositoryFailure> {
-        self.pools
-            .reader
-            .fetch_optional(
-                statement(statements::STORED_NAME)
-                    .bind(name.folded())
-                    .short(),
-            )
-            .await?
-            .as_ref()
-            .map(row::name)
-            .transpose()
+        let query = statement(statements::STORED_NAME).bind(name.folded());
+        self.name(query).await
     }
 
     async fn version_by_id(&self, id: Uuid) -> Result<Option<StoredVersion>, RepositoryFailure> {

@@ -120,7 +120,7 @@ fn of_each_name(select: &str, count: usize) -> String {
         return format!("{select} in ({})", placeholders(1, count));
     }
     let each: Vec<String> = (1..=count)
-        .map(|place| format!("{select} = ${place}"))
+        .map(|number| format!("{select} = ${number}"))
         .collect();
     each.join(" union all ")
 }

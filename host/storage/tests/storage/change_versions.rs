@@ -317,7 +317,7 @@ async fn moving_and_clearing_the_flag_updates_the_credential() {
         assert_eq!(fixture.flagged("/c").await, flagged, "{to:?}");
         assert_eq!(fixture.found_at("/c").await, current, "{to:?}");
     }
-    fixture.assert_rows_are_true().await;
+    fixture.assert_columns_match_versions().await;
 }
 
 #[tokio::test]
@@ -335,7 +335,7 @@ async fn a_flagged_only_version_is_hidden_from_searches() {
             .await
             .unwrap();
         assert_eq!(fixture.found_at("/c").await, found);
-        fixture.assert_rows_are_true().await;
+        fixture.assert_columns_match_versions().await;
     }
 }
 
@@ -381,7 +381,7 @@ async fn a_refused_move_keeps_the_flag() {
         assert_eq!(fixture.flagged("/c").await, Some(flagged));
     }
     assert_eq!(fixture.flagged("/other").await, None);
-    fixture.assert_rows_are_true().await;
+    fixture.assert_columns_match_versions().await;
 }
 
 #[tokio::test]
@@ -407,7 +407,7 @@ async fn deleting_updates_the_credential_and_keeps_the_last_version() {
             .await;
         assert_eq!(deleted.unwrap(), outcome);
         assert_eq!(fixture.found_at("/c").await, found);
-        fixture.assert_rows_are_true().await;
+        fixture.assert_columns_match_versions().await;
     }
     assert_eq!(fixture.all("/c").await.len(), 1);
     assert_eq!(fixture.all("/other").await.len(), 1);
@@ -441,8 +441,8 @@ impl Fixture {
     }
 
     /// Asserts that the repeated columns of all credentials match their versions.
-    pub(crate) async fn assert_rows_are_true(&self) {
-        let untrue = "
+    pub(crate) async fn assert_columns_match_versions(&self) {
+        let mismatches = "
             select count(*) from credential c
             left join credential_version n on n.sequence = (
                 select max(v.sequence) from credential_version v where v.credential_sequence = c.sequence
@@ -454,6 +454,6 @@ impl Fixture {
             where c.newest_sequence is distinct from n.sequence or c.newest_created_at is distinct from n.created_at
                 or c.newest_expires_at is distinct from n.expires_at or c.current_sequence is distinct from u.sequence
                 or c.current_created_at is distinct from u.created_at";
-        assert_eq!(self.count(untrue).await, 0);
+        assert_eq!(self.count(mismatches).await, 0);
     }
 }

@@ -6,7 +6,7 @@ use keywright_core::ports::{CredentialRepository, Lease, Leases};
 use keywright_storage::{Database, DatabaseUnusable};
 use uuid::Uuid;
 
-use crate::support::{CountingIdentifiers, Fixture, Place, at};
+use crate::support::{CountingIdentifiers, Fixture, Location, at};
 
 fn lease(name: &'static str, holder: u128) -> Lease {
     Lease {
@@ -77,7 +77,7 @@ async fn one_of_many_concurrent_callers_acquires_a_lease() {
 /// Opens the database again, like a server at start-up.
 async fn reopened(fixture: &Fixture) -> Result<Database, DatabaseUnusable> {
     let identifiers = Arc::new(CountingIdentifiers::default());
-    Database::open(&fixture.place.options(), identifiers).await
+    Database::open(&fixture.location.options(), identifiers).await
 }
 
 #[tokio::test]
@@ -114,10 +114,10 @@ async fn removals_by_a_newer_server_are_refused_if_still_needed() {
         refused,
         DatabaseUnusable::SchemaNotMigrated { .. }
     ));
-    let mut said = refused.to_string();
+    let mut message = refused.to_string();
     let mut cause = refused.source();
     while let Some(error) = cause {
-        said = format!("{said}: {error}");
+        message = format!("{message}: {error}");
         cause = error.source();
     }
     for words in [
@@ -125,7 +125,7 @@ async fn removals_by_a_newer_server_are_refused_if_still_needed() {
         "requires a server with migration 8001",
         "a newer version of the server is needed",
     ] {
-        assert!(said.contains(words), "{said}");
+        assert!(message.contains(words), "{message}");
     }
 }
 
@@ -140,16 +140,16 @@ async fn a_migration_that_was_changed_later_is_refused() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn concurrent_opens_of_a_new_database_migrate_it_once() {
-    let place = Place::new();
+    let location = Location::new();
     let open = || async {
         let identifiers = Arc::new(CountingIdentifiers::default());
-        Database::open(&place.options(), identifiers).await
+        Database::open(&location.options(), identifiers).await
     };
     let (one, two, three, four) = tokio::join!(open(), open(), open(), open());
     for opened in [one, two, three, four] {
         opened.unwrap();
     }
-    let fixture = Fixture::open(place).await;
+    let fixture = Fixture::open(location).await;
     let applied = fixture.count("select count(*) from _sqlx_migrations").await;
     let last = fixture
         .count("select max(version) from _sqlx_migrations")
