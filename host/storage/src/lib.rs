@@ -1,9 +1,9 @@
 //! Credentials in a SQL database. The only crate that depends on sqlx.
 //!
 //! [`Database`] opens a SQLite file or a PostgreSQL database, migrates its schema and provides one repository per noun. Each
-//! noun has its own module, with its SQL in a submodule `statements`. The SQL is common to both engines, and repositories use `Statement` and `Row`; engine-specific code is named after its engine. Above
-//! `connections/`, only the search by a part of a name, the adding of a version, the check and the reading of the schema depend
-//! on the engine.
+//! noun has its own module, with its SQL in a submodule `statements`. The SQL is common to both engines, and repositories use
+//! `Statement` and `Row`; engine-specific code is named after its engine. Above `connections/`, only the search by a part of a
+//! name, adding a version, the check and reading the schema depend on the engine.
 //!
 //! To add a query: write it as a constant in the statements of its noun, add it to the list of the query-plan test, and add a
 //! repository method that runs it once, however many rows it returns.

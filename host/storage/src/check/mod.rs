@@ -62,10 +62,7 @@ impl CheckRepository for SqlCheckRepository {
             Engine::Sqlite => statements::SQLITE_ENDS,
         };
         let row = self.reader.fetch_optional(statement(sql)).await?;
-        row.as_ref()
-            .map(ends)
-            .transpose()
-            .map(Option::unwrap_or_default)
+        row.as_ref().map_or_else(|| Ok(CheckEnds::default()), ends)
     }
 
     async fn credentials(

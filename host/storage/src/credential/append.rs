@@ -298,7 +298,7 @@ pub(super) async fn fit(
 }
 
 /// Whether reading these versions again returns the same ids.
-pub(super) async fn are_unchanged(
+async fn are_unchanged(
     transaction: &mut Transaction,
     unchanged: &[ReadVersions],
 ) -> Result<bool, RepositoryFailure> {

@@ -2,9 +2,9 @@
 //!
 //! The slow part of a commit is the flush of the disk, and serializable transactions that look up neighbouring names conflict.
 //! So versions that arrive while others are written are added together, by a read-committed transaction that locks the rows of
-//! the credentials, except those that are locked already. For the versions that [`is_batched`] accepts, that is as safe as a serializable transaction;
-//! `host/docs/decisions/storage.md` explains why. A version that does not fit, and each version of a batch that conflicts with
-//! another transaction, is added by its own serializable transaction, which determines the reason.
+//! the credentials, except those that are locked already. For the versions that [`is_batched`] accepts, that is as safe as a
+//! serializable transaction; `host/docs/decisions/storage.md` explains why. A version that does not fit, and each version of a
+//! batch that conflicts with another transaction, is added by its own serializable transaction, which determines the reason.
 
 mod statements;
 
@@ -84,7 +84,7 @@ pub(crate) struct AppendBatches {
 }
 
 /// What a batch did with a version.
-pub(super) enum BatchOutcome {
+enum BatchOutcome {
     /// It was added.
     Added(AddedVersion),
     /// It needs a transaction of its own. Nothing is written yet.
@@ -156,10 +156,7 @@ impl AppendBatches {
     }
 
     /// Adds a version, unless it needs a transaction of its own.
-    pub(super) async fn append(
-        &self,
-        addition: &Arc<Addition>,
-    ) -> Result<BatchOutcome, RepositoryFailure> {
+    async fn append(&self, addition: &Arc<Addition>) -> Result<BatchOutcome, RepositoryFailure> {
         if !is_batched(addition) {
             return Ok(BatchOutcome::Alone { _permit: None });
         }
