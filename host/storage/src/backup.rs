@@ -21,7 +21,7 @@ use crate::{
     connections::Connections,
     migrations::{self, AppliedMigration},
     row::{column, count},
-    sqlite::{self, creation::MARKER_END},
+    sqlite::{self, MARKER_SUFFIX},
     statement::statement,
 };
 
@@ -158,9 +158,9 @@ fn refuse_source(target: &Path, source: &Path) -> Result<(), BackupFailed> {
     let Ok(source) = source.canonicalize() else {
         return Ok(());
     };
-    let files = FILE_ENDS.map(|end| {
+    let files = FILE_SUFFIXES.map(|suffix| {
         let mut file = source.clone().into_os_string();
-        file.push(end);
+        file.push(suffix);
         PathBuf::from(file)
     });
     let identity = |path: &Path| fs::metadata(path).map(|file| (file.dev(), file.ino())).ok();
@@ -302,7 +302,7 @@ async fn verify_open(
 }
 
 /// The suffixes that SQLite and this crate append to the name of a database for its other files.
-const FILE_ENDS: [&str; 5] = ["", "-wal", "-shm", "-journal", MARKER_END];
+const FILE_SUFFIXES: [&str; 5] = ["", "-wal", "-shm", "-journal", MARKER_SUFFIX];
 
 const MODE_FILE: u32 = 0o600;
 const MODE_FOLDER: u32 = 0o700;

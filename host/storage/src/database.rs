@@ -1,14 +1,15 @@
 //! An open database with a current schema, on either engine.
 
-use std::{io, path::PathBuf, sync::Arc};
+use std::sync::Arc;
 
 use keywright_core::ports::Identifiers;
 
 use crate::{
     SqlCheckRepository, SqlCredentialRepository, SqlEncryptionKeyRepository,
     SqlKeyRotationRepository, SqlLeases, SqlPermissionRepository, SqlRetentionClock,
-    connections::{Connections, FileWatch, PoolOccupancy, Writer},
+    connections::{PoolOccupancy, Pools, Writer},
     credential::AppendBatches,
+    failure::DatabaseUnusable,
     postgres::{self, PostgresOptions},
     sqlite::{self, SqliteOptions},
 };
@@ -17,6 +18,8 @@ use crate::{
 #[derive(Clone)]
 pub struct Database {
     pools: Pools,
+    /// `None` on SQLite, where all writes share commits.
+    append_batches: Option<AppendBatches>,
     identifiers: Arc<dyn Identifiers>,
 }
 
@@ -36,142 +39,6 @@ pub struct DatabaseOccupancy {
     pub readers: PoolOccupancy,
     /// Connections that write. SQLite has one.
     pub writer: PoolOccupancy,
-}
-
-/// Why a database can't be used.
-#[derive(Debug, thiserror::Error)]
-pub enum DatabaseUnusable {
-    /// The file is absent, and is not created.
-    #[error("there is no database at {}", .path.display())]
-    FileAbsent {
-        /// The file.
-        path: PathBuf,
-    },
-    /// The file can't be created.
-    #[error("the database file {} can't be created", .path.display())]
-    FileNotCreated {
-        /// The file.
-        path: PathBuf,
-        /// The cause.
-        #[source]
-        source: io::Error,
-    },
-    /// The file is absent, and the options prohibit its creation.
-    #[error(
-        "there is no database at {}, and storage.file_creation_enabled is false; restore the database, or enable its \
-         creation for the first start",
-        .path.display()
-    )]
-    FileNotToBeCreated {
-        /// The file.
-        path: PathBuf,
-    },
-    /// The file is absent or empty, though it was created earlier.
-    #[error(
-        "the database {} is missing or empty, though a server has used it before; restore it, or delete {} to start with a new, \
-         empty one",
-        .path.display(),
-        .marker.display()
-    )]
-    FileVanished {
-        /// The file.
-        path: PathBuf,
-        /// The marker of its creation.
-        marker: PathBuf,
-    },
-    /// The file is absent, but its write-ahead log exists.
-    #[error(
-        "the database {} is missing, though its write-ahead log {} exists; restore the database, or delete the log as well",
-        .path.display(),
-        .log.display()
-    )]
-    LogWithoutFile {
-        /// The file.
-        path: PathBuf,
-        /// Its write-ahead log.
-        log: PathBuf,
-    },
-    /// The file can't be opened as a database.
-    #[error("the database file {} can't be opened", .path.display())]
-    FileNotOpened {
-        /// The file.
-        path: PathBuf,
-        /// The cause.
-        #[source]
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
-    /// The URL disables the verification of the server's certificate, though trusted CAs are configured.
-    #[error(
-        "the database's URL sets sslmode={0}, which does not verify the server's certificate, though trusted CAs are \
-         configured; use verify-full or verify-ca"
-    )]
-    CertificateNotVerified(&'static str),
-    /// The URL contains a password, which would appear in process lists, configurations and logs. Or it has an `@` after the
-    /// server's name, which suggests a password with unencoded characters.
-    #[error(
-        "the database's URL must not contain a password, nor an @ after the server's name; encode the @ as %40"
-    )]
-    PasswordInUrl,
-    /// No server has used the database, and it stays unchanged.
-    #[error("the database {database} has no schema: no server has used it")]
-    SchemaAbsent {
-        /// The file, or the names of the database and its server.
-        database: String,
-    },
-    /// The schema is not the one that this program's migrations create.
-    #[error("the schema of the database {database} does not match this program, or is incomplete")]
-    SchemaDiffers {
-        /// The file, or the names of the database and its server.
-        database: String,
-    },
-    /// A newer program created the schema.
-    #[error("the schema of the database {database} is newer than this program")]
-    SchemaNewer {
-        /// The file, or the names of the database and its server.
-        database: String,
-    },
-    /// The schema can't be read.
-    #[error("the schema of the database {database} can't be read")]
-    SchemaNotRead {
-        /// The file, or the names of the database and its server.
-        database: String,
-        /// The cause.
-        #[source]
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
-    /// An older program created the schema, and it stays unchanged.
-    #[error(
-        "the schema of the database {database} is older than this program; start a server of this version to migrate it"
-    )]
-    SchemaOlder {
-        /// The file, or the names of the database and its server.
-        database: String,
-    },
-    /// The schema can't be migrated, or is too new for this server.
-    #[error("the schema of the database {database} can't be migrated")]
-    SchemaNotMigrated {
-        /// The file, or the names of the database and its server.
-        database: String,
-        /// The cause.
-        #[source]
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
-    /// The database server is unreachable, or refuses the connection.
-    #[error("the database {database} can't be reached")]
-    ServerNotReached {
-        /// The names of the database and its server.
-        database: String,
-        /// The cause.
-        #[source]
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
-    /// The URL is not that of a PostgreSQL database.
-    #[error("the database's URL is malformed")]
-    UrlMalformed {
-        /// The cause.
-        #[source]
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
 }
 
 impl DatabaseOptions {
@@ -209,11 +76,19 @@ impl Database {
         options: &DatabaseOptions,
         identifiers: Arc<dyn Identifiers>,
     ) -> Result<Self, DatabaseUnusable> {
-        let pools = match options {
-            DatabaseOptions::Postgres(options) => postgres::open(options).await?,
-            DatabaseOptions::Sqlite(options) => sqlite::open(options).await?,
+        let (pools, append_batches) = match options {
+            DatabaseOptions::Postgres(options) => {
+                let pools = postgres::open(options).await?;
+                let batches = AppendBatches::start(&pools.writer, options.wait_max);
+                (pools, Some(batches))
+            }
+            DatabaseOptions::Sqlite(options) => (sqlite::open(options).await?, None),
         };
-        Ok(Self { pools, identifiers })
+        Ok(Self {
+            pools,
+            append_batches,
+            identifiers,
+        })
     }
 
     /// Opens an existing database read-only, and neither creates nor migrates it.
@@ -233,10 +108,13 @@ impl Database {
         let pools = Pools {
             writer: Writer::read_only(),
             reader,
-            append_batches: None,
             watch: None,
         };
-        Ok(Self { pools, identifiers })
+        Ok(Self {
+            pools,
+            append_batches: None,
+            identifiers,
+        })
     }
 
     /// Returns the repository of all records, for a check.
@@ -248,7 +126,11 @@ impl Database {
     /// Returns the repository of credentials.
     #[must_use]
     pub fn credentials(&self) -> SqlCredentialRepository {
-        SqlCredentialRepository::new(self.pools.clone(), Arc::clone(&self.identifiers))
+        SqlCredentialRepository::new(
+            self.pools.clone(),
+            self.append_batches.clone(),
+            Arc::clone(&self.identifiers),
+        )
     }
 
     /// Returns the repository of encryption-key records.
@@ -285,7 +167,7 @@ impl Database {
     #[must_use]
     pub fn occupancy(&self) -> DatabaseOccupancy {
         let writer = self.pools.writer.occupancy();
-        let batches = self.pools.append_batches.as_ref();
+        let batches = self.append_batches.as_ref();
         let queued = batches.map_or(0, AppendBatches::waiting);
         DatabaseOccupancy {
             readers: self.pools.reader.occupancy(),
@@ -327,15 +209,4 @@ impl Database {
         self.pools.reader.close().await;
         self.pools.writer.close().await;
     }
-}
-
-/// The writer and the connections that read.
-#[derive(Clone)]
-pub(crate) struct Pools {
-    pub(crate) writer: Writer,
-    pub(crate) reader: Connections,
-    /// Adds versions in batches. `None` on SQLite, where all writes share commits.
-    pub(crate) append_batches: Option<AppendBatches>,
-    /// Checks that the path still names the database file. `None` on PostgreSQL.
-    pub(crate) watch: Option<Arc<FileWatch>>,
 }

@@ -1,9 +1,145 @@
-//! Mapping of database errors to domain errors.
+//! Why a database can't be used, and the mapping of database errors to domain errors.
 
-use std::error::Error;
+use std::{error::Error, io, path::PathBuf};
 
 use keywright_core::ports::RepositoryFailure;
 use sqlx::{error::DatabaseError, postgres::PgDatabaseError};
+
+/// Why a database can't be used.
+#[derive(Debug, thiserror::Error)]
+pub enum DatabaseUnusable {
+    /// The file is absent, and is not created.
+    #[error("there is no database at {}", .path.display())]
+    FileAbsent {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file can't be created.
+    #[error("the database file {} can't be created", .path.display())]
+    FileNotCreated {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        #[source]
+        source: io::Error,
+    },
+    /// The file is absent, and the options prohibit its creation.
+    #[error(
+        "there is no database at {}, and storage.file_creation_enabled is false; restore the database, or enable its \
+         creation for the first start",
+        .path.display()
+    )]
+    FileNotToBeCreated {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file is absent or empty, though it was created earlier.
+    #[error(
+        "the database {} is missing or empty, though a server has used it before; restore it, or delete {} to start with a new, \
+         empty one",
+        .path.display(),
+        .marker.display()
+    )]
+    FileVanished {
+        /// The file.
+        path: PathBuf,
+        /// The marker of its creation.
+        marker: PathBuf,
+    },
+    /// The file is absent, but its write-ahead log exists.
+    #[error(
+        "the database {} is missing, though its write-ahead log {} exists; restore the database, or delete the log as well",
+        .path.display(),
+        .log.display()
+    )]
+    LogWithoutFile {
+        /// The file.
+        path: PathBuf,
+        /// Its write-ahead log.
+        log: PathBuf,
+    },
+    /// The file can't be opened as a database.
+    #[error("the database file {} can't be opened", .path.display())]
+    FileNotOpened {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The URL disables the verification of the server's certificate, though trusted CAs are configured.
+    #[error(
+        "the database's URL sets sslmode={0}, which does not verify the server's certificate, though trusted CAs are \
+         configured; use verify-full or verify-ca"
+    )]
+    CertificateNotVerified(&'static str),
+    /// The URL contains a password, which would appear in process lists, configurations and logs. Or it has an `@` after the
+    /// server's name, which suggests a password with unencoded characters.
+    #[error(
+        "the database's URL must not contain a password, nor an @ after the server's name; encode the @ as %40"
+    )]
+    PasswordInUrl,
+    /// No server has used the database, and it stays unchanged.
+    #[error("the database {database} has no schema: no server has used it")]
+    SchemaAbsent {
+        /// The file, or the names of the database and its server.
+        database: String,
+    },
+    /// The schema is not the one that this program's migrations create.
+    #[error("the schema of the database {database} does not match this program, or is incomplete")]
+    SchemaDiffers {
+        /// The file, or the names of the database and its server.
+        database: String,
+    },
+    /// A newer program created the schema.
+    #[error("the schema of the database {database} is newer than this program")]
+    SchemaNewer {
+        /// The file, or the names of the database and its server.
+        database: String,
+    },
+    /// The schema can't be read.
+    #[error("the schema of the database {database} can't be read")]
+    SchemaNotRead {
+        /// The file, or the names of the database and its server.
+        database: String,
+        /// The cause.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// An older program created the schema, and it stays unchanged.
+    #[error(
+        "the schema of the database {database} is older than this program; start a server of this version to migrate it"
+    )]
+    SchemaOlder {
+        /// The file, or the names of the database and its server.
+        database: String,
+    },
+    /// The schema can't be migrated, or is too new for this server.
+    #[error("the schema of the database {database} can't be migrated")]
+    SchemaNotMigrated {
+        /// The file, or the names of the database and its server.
+        database: String,
+        /// The cause.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The database server is unreachable, or refuses the connection.
+    #[error("the database {database} can't be reached")]
+    ServerNotReached {
+        /// The names of the database and its server.
+        database: String,
+        /// The cause.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The URL is not that of a PostgreSQL database.
+    #[error("the database's URL is malformed")]
+    UrlMalformed {
+        /// The cause.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+}
 
 /// A unique index, by its name in each engine's errors.
 pub(crate) struct UniqueIndex {

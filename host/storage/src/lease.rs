@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use keywright_core::ports::{Lease, Leases, RepositoryFailure};
 
-use crate::{database::Pools, statement::Statement, statement::statement};
+use crate::{connections::Pools, statement::Statement, statement::statement};
 
 /// Leases in a database. Each operation is one statement, so that only one of several servers acquires a lease.
 #[derive(Clone)]

@@ -1,10 +1,9 @@
 //! Credentials in a SQL database. The only crate that depends on sqlx.
 //!
 //! [`Database`] opens a SQLite file or a PostgreSQL database, migrates its schema and provides one repository per noun. Each
-//! noun has its own module, with its SQL in a separate file: `credential/statements.rs` next to `credential/find.rs`. The SQL
-//! is common to both engines, and repositories use `Statement` and `Row`; engine-specific code is named after its engine. Above
-//! `connections/`, only the search by a part of a name, the adding of a version, the check and the reading of the schema depend
-//! on the engine.
+//! noun has its own module, with its SQL in a submodule `statements`. The SQL is common to both engines, and repositories use
+//! `Statement` and `Row`; engine-specific code is named after its engine. Above `connections/`, only the search by a part of a
+//! name, adding a version, the check and reading the schema depend on the engine.
 //!
 //! To add a query: write it as a constant in the statements of its noun, add it to the list of the query-plan test, and add a
 //! repository method that runs it once, however many rows it returns.
@@ -12,7 +11,7 @@
 //! Each read is a single statement. Reads use a pool and never wait for a writer. Writes are transactions, isolated from each
 //! other: a function passed to `Writer::transaction`, which gets a `Transaction` and must end it. On SQLite they run one after
 //! the other on one connection, so that writers wait in memory and not for a lock of the file, and concurrent ones share one
-//! commit (`connections/group_commit/`). On PostgreSQL, where many servers write, they are serializable: the database rejects
+//! commit (`connections/group_commit.rs`). On PostgreSQL, where many servers write, they are serializable: the database rejects
 //! conflicting transactions, and the writer retries them.
 
 mod backup;
@@ -22,14 +21,13 @@ mod credential;
 mod database;
 mod encryption_key;
 mod failure;
-mod key_rotation;
 mod lease;
 mod migrations;
 mod permission;
 mod postgres;
 #[cfg(test)]
 mod query_plan;
-mod retention_clock;
+mod retention;
 mod row;
 mod sqlite;
 mod statement;
@@ -38,11 +36,13 @@ pub use backup::{BackedUp, BackupFailed, back_up};
 pub use check::SqlCheckRepository;
 pub use connections::PoolOccupancy;
 pub use credential::SqlCredentialRepository;
-pub use database::{Database, DatabaseOccupancy, DatabaseOptions, DatabaseUnusable};
-pub use encryption_key::{EncryptionKeyRow, SqlEncryptionKeyRepository};
-pub use key_rotation::{BATCH_BYTES_MAX, SqlKeyRotationRepository};
+pub use database::{Database, DatabaseOccupancy, DatabaseOptions};
+pub use encryption_key::{
+    BATCH_BYTES_MAX, EncryptionKeyRow, SqlEncryptionKeyRepository, SqlKeyRotationRepository,
+};
+pub use failure::DatabaseUnusable;
 pub use lease::SqlLeases;
 pub use permission::SqlPermissionRepository;
 pub use postgres::PostgresOptions;
-pub use retention_clock::SqlRetentionClock;
+pub use retention::SqlRetentionClock;
 pub use sqlite::SqliteOptions;

@@ -15,7 +15,7 @@ use sqlx::{
 
 use crate::{
     connections::{Connections, Engine},
-    database::DatabaseUnusable,
+    failure::DatabaseUnusable,
     row::{Row, column},
     statement::statement,
 };
@@ -127,8 +127,11 @@ pub(crate) fn within_transaction(files: &[(&'static str, &'static str)]) -> Migr
     migrations
 }
 
-/// Whether a server with the migrations `known` can use a database with the migrations `applied`.
-pub(crate) fn judge(known: &Migrator, applied: &[AppliedMigration]) -> Result<(), SchemaRefused> {
+/// Checks that a server with the migrations `known` can use a database with the migrations `applied`.
+pub(crate) fn check_compatible(
+    known: &Migrator,
+    applied: &[AppliedMigration],
+) -> Result<(), SchemaRefused> {
     let last_known = known.iter().map(|migration| migration.version).max();
     let last_known = last_known.unwrap_or_default();
     let others = applied
@@ -266,12 +269,12 @@ mod tests {
     }
 
     /// Checks these additional migrations on a server that knows three.
-    fn judged(later: &[(i64, &str)]) -> Result<(), SchemaRefused> {
+    fn checked(later: &[(i64, &str)]) -> Result<(), SchemaRefused> {
         let mut known = sqlite::migrations();
         known.migrations.to_mut().truncate(3);
         let mut all = applied(&[(1, "one"), (2, "two"), (3, "three")]);
         all.extend(applied(later));
-        judge(&known, &all)
+        check_compatible(&known, &all)
     }
 
     #[test]
@@ -285,13 +288,13 @@ mod tests {
             (&[(4, "what needs 4")], true),
             (&[(4, "needs 0004")], true),
         ] {
-            assert_eq!(judged(later).is_ok(), is_fit, "{later:?}");
+            assert_eq!(checked(later).is_ok(), is_fit, "{later:?}");
         }
     }
 
     #[test]
     fn a_refusal_names_the_required_migration() {
-        let refused = judged(&[(9, "drop salt needs 0007")]).unwrap_err();
+        let refused = checked(&[(9, "drop salt needs 0007")]).unwrap_err();
         assert_eq!(
             refused.to_string(),
             "migration 9 of the database (drop salt needs 0007) requires a server with migration 7, but this server's last \
@@ -302,7 +305,7 @@ mod tests {
     #[test]
     fn an_unknown_older_migration_is_refused() {
         let known = sqlite::migrations();
-        let refused = judge(&known, &applied(&[(0, "other")])).unwrap_err();
+        let refused = check_compatible(&known, &applied(&[(0, "other")])).unwrap_err();
         assert!(matches!(refused, SchemaRefused::Unknown(0)));
     }
 

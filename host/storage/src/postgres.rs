@@ -11,11 +11,10 @@ use sqlx::{
 };
 
 use crate::{
-    connections::{Connections, Doubt, PostgresConnections, PostgresTarget, Writer},
-    credential::AppendBatches,
-    database::{DatabaseUnusable, Pools},
+    connections::{Connections, Pools, PostgresConnections, PostgresTarget, ServerHealth, Writer},
+    failure::DatabaseUnusable,
     migrations::{
-        AppliedMigration, SchemaRefused, files, judge, require_current, statements,
+        AppliedMigration, SchemaRefused, check_compatible, files, require_current, statements,
         within_transaction,
     },
 };
@@ -48,15 +47,15 @@ impl fmt::Debug for PostgresOptions {
 /// Opens the database and migrates its schema. Only one of several concurrent servers migrates it.
 pub(crate) async fn open(options: &PostgresOptions) -> Result<Pools, DatabaseUnusable> {
     let connection = connect_options(options)?;
-    let database = place_of(&connection);
+    let database = display_name(&connection);
     migrate(&database, &connection, options.wait_max).await?;
-    let doubt = Doubt::default();
+    let server_health = ServerHealth::default();
     let pool = async |connections_max| {
         let target = PostgresTarget {
             options: Box::new(connection.clone()),
             wait_max: options.wait_max,
             is_read_only: false,
-            doubt: doubt.clone(),
+            server_health: server_health.clone(),
         };
         PostgresConnections::open(target, connections_max, options.wait_max)
             .await
@@ -64,7 +63,6 @@ pub(crate) async fn open(options: &PostgresOptions) -> Result<Pools, DatabaseUnu
     };
     let writer = Writer::on_connections(pool(options.writers_max).await?, options.wait_max);
     Ok(Pools {
-        append_batches: Some(AppendBatches::start(&writer, options.wait_max)),
         writer,
         reader: Connections::Postgres(pool(options.readers_max).await?.reading()),
         watch: None,
@@ -76,12 +74,12 @@ pub(crate) async fn open_to_read(
     options: &PostgresOptions,
 ) -> Result<Connections, DatabaseUnusable> {
     let connection = connect_options(options)?;
-    let database = place_of(&connection);
+    let database = display_name(&connection);
     let target = PostgresTarget {
         options: Box::new(connection),
         wait_max: options.wait_max,
         is_read_only: true,
-        doubt: Doubt::default(),
+        server_health: ServerHealth::default(),
     };
     let reader = PostgresConnections::open(target, options.readers_max, options.wait_max).await;
     let reader = reader.map_err(|source| not_reached(&database, source))?;
@@ -98,7 +96,7 @@ pub(crate) fn check(options: &PostgresOptions) -> Result<(), DatabaseUnusable> {
 /// Connects once.
 pub(crate) async fn reach(options: &PostgresOptions) -> Result<(), DatabaseUnusable> {
     let connection = connect_options(options)?;
-    let database = place_of(&connection);
+    let database = display_name(&connection);
     let connection = connect(&database, &connection, options.wait_max).await?;
     let closed = connection.close().await;
     closed.map_err(|source| not_reached(&database, source))
@@ -120,9 +118,9 @@ fn connect_options(options: &PostgresOptions) -> Result<PgConnectOptions, Databa
         .disable_statement_logging();
     let is_local = connection.get_socket().is_some() || connection.get_host().starts_with('/');
     let mode = if has_parameter(&options.url, &["sslmode", "ssl-mode"]) {
-        let has_authorities = options.root_certificate.is_some()
+        let has_trusted_cas = options.root_certificate.is_some()
             || has_parameter(&options.url, &["sslrootcert", "ssl-root-cert", "ssl-ca"]);
-        verifying(connection.get_ssl_mode(), has_authorities)?
+        required_mode(connection.get_ssl_mode(), has_trusted_cas)?
     } else if is_local {
         PgSslMode::Disable
     } else {
@@ -139,9 +137,9 @@ fn connect_options(options: &PostgresOptions) -> Result<PgConnectOptions, Databa
 }
 
 /// Returns the mode to use instead of the URL's, so that configured CAs take effect.
-fn verifying(mode: PgSslMode, has_authorities: bool) -> Result<PgSslMode, DatabaseUnusable> {
+fn required_mode(mode: PgSslMode, has_trusted_cas: bool) -> Result<PgSslMode, DatabaseUnusable> {
     match mode {
-        mode if !has_authorities => Ok(mode),
+        mode if !has_trusted_cas => Ok(mode),
         PgSslMode::Require => Ok(PgSslMode::VerifyCa),
         PgSslMode::VerifyCa | PgSslMode::VerifyFull => Ok(mode),
         PgSslMode::Disable => Err(DatabaseUnusable::CertificateNotVerified("disable")),
@@ -174,7 +172,7 @@ async fn migrate(
     wait_max: Duration,
 ) -> Result<(), DatabaseUnusable> {
     let mut connection = connect(database, options, wait_max).await?;
-    let migrated = migrate_in_turn(&mut connection).await;
+    let migrated = migrate_locked(&mut connection).await;
     migrated.map_err(|source| DatabaseUnusable::SchemaNotMigrated {
         database: database.to_owned(),
         source,
@@ -183,19 +181,19 @@ async fn migrate(
     closed.map_err(|source| not_reached(database, source))
 }
 
-/// Runs in one transaction, so that the migrations are atomic and the lock ends with it even if the server dies or a pooler
+/// Migrates in one transaction, so that the migrations are atomic and the lock ends with it even if the server dies or a pooler
 /// assigns connections by transaction.
-async fn migrate_in_turn(connection: &mut PgConnection) -> Result<(), BoxDynError> {
+async fn migrate_locked(connection: &mut PgConnection) -> Result<(), BoxDynError> {
     let migrations = migrations();
     let mut transaction = connection.begin_with(BEGIN_MIGRATING).await?;
-    sqlx::raw_sql(IDLE_NOT_FOR_LONG)
+    sqlx::raw_sql(LIMIT_IDLE_TIME)
         .execute(&mut *transaction)
         .await?;
     let locking = sqlx::query(LOCK_SCHEMA).execute(&mut *transaction);
     let locked = tokio::time::timeout(LOCK_WAIT_MAX, locking).await;
     match locked.map_err(|_| SchemaRefused::ChangedByOther(LOCK_WAIT_MAX.as_secs()))? {
         Ok(_) => {}
-        Err(error) if knows_no_locks(&error) => {
+        Err(error) if lacks_advisory_locks(&error) => {
             tracing::warn!("the database has no advisory locks: start one server at a time");
             transaction.rollback().await?;
             transaction = connection.begin_with(BEGIN_MIGRATING).await?;
@@ -206,12 +204,12 @@ async fn migrate_in_turn(connection: &mut PgConnection) -> Result<(), BoxDynErro
     let applied: Vec<AppliedMigration> = sqlx::query_as(statements::APPLIED)
         .fetch_all(&mut *transaction)
         .await?;
-    judge(&migrations, &applied)?;
+    check_compatible(&migrations, &applied)?;
     Ok(transaction.commit().await?)
 }
 
 /// Some databases that accept this SQL have no advisory locks.
-fn knows_no_locks(error: &sqlx::Error) -> bool {
+fn lacks_advisory_locks(error: &sqlx::Error) -> bool {
     let code = error.as_database_error().and_then(DatabaseError::code);
     code.is_some_and(|code| NO_SUCH_FUNCTION.contains(&code.as_ref()))
 }
@@ -234,7 +232,7 @@ fn not_reached(database: &str, source: sqlx::Error) -> DatabaseUnusable {
 }
 
 /// Returns the names of the database and its server, for messages.
-fn place_of(options: &PgConnectOptions) -> String {
+fn display_name(options: &PgConnectOptions) -> String {
     let name = options
         .get_database()
         .unwrap_or_else(|| options.get_username());
@@ -253,7 +251,7 @@ pub(crate) fn migrations() -> Migrator {
 const BEGIN_MIGRATING: &str = "begin isolation level read committed";
 
 /// Releases the lock of a server that has died: a live one pauses only briefly between statements.
-const IDLE_NOT_FOR_LONG: &str = "set local idle_in_transaction_session_timeout = '10s'";
+const LIMIT_IDLE_TIME: &str = "set local idle_in_transaction_session_timeout = '10s'";
 
 /// An arbitrary number, the same for all servers.
 const LOCK_SCHEMA: &str = "select pg_advisory_xact_lock(4920571836402817)";

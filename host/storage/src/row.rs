@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use chrono::{DateTime, Utc};
 use keywright_core::ports::RepositoryFailure;
 use rusqlite::types::{FromSql, Value, ValueRef};
 use sqlx::{Decode, Postgres, Row as _, Type, postgres::PgRow};
@@ -110,8 +111,16 @@ macro_rules! column_at {
 pub(crate) use column_at;
 
 /// Converts a number that the schema limits to 32 bits.
-pub(crate) fn small(number: i64, place: &'static str) -> Result<u32, RepositoryFailure> {
-    u32::try_from(number).map_err(|_| RepositoryFailure::Inconsistent(place))
+pub(crate) fn small(number: i64, column: &'static str) -> Result<u32, RepositoryFailure> {
+    u32::try_from(number).map_err(|_| RepositoryFailure::Inconsistent(column))
+}
+
+/// Converts a time in milliseconds.
+pub(crate) fn time(
+    milliseconds: i64,
+    column: &'static str,
+) -> Result<DateTime<Utc>, RepositoryFailure> {
+    DateTime::from_timestamp_millis(milliseconds).ok_or(RepositoryFailure::Inconsistent(column))
 }
 
 /// Converts a count, which is never negative.

@@ -1,9 +1,14 @@
 //! Opening a SQLite database.
-
-pub(crate) mod creation;
+//!
+//! A file must not silently be created a second time. A marker, `<file>.created`, is next to each database. A server writes it
+//! once the file has its schema. If the marker exists without the database, the database was moved or deleted, or its volume is
+//! not mounted: creating an empty one would look like a loss of all data.
 
 use std::{
-    path::PathBuf,
+    fs::{self, File, OpenOptions},
+    io::{self, Write},
+    os::unix::fs::OpenOptionsExt,
+    path::{Path, PathBuf},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -16,10 +21,13 @@ use sqlx::{
 };
 
 use crate::{
-    connections::{Connections, FileWatch, SqliteFile, SqliteReaders, SqliteSettings, Writer},
-    database::{DatabaseUnusable, Pools},
-    failure::is_busy,
-    migrations::{AppliedMigration, files, judge, require_current, statements, within_transaction},
+    connections::{
+        Connections, FileWatch, Pools, SqliteFile, SqliteReaders, SqliteSettings, Writer,
+    },
+    failure::{DatabaseUnusable, is_busy},
+    migrations::{
+        AppliedMigration, check_compatible, files, require_current, statements, within_transaction,
+    },
     statement::statement,
 };
 
@@ -39,11 +47,8 @@ pub struct SqliteOptions {
 /// Opens the database and migrates its schema. Creates an absent file, which only its owner may read.
 pub(crate) async fn open(options: &SqliteOptions) -> Result<Pools, DatabaseUnusable> {
     let path = &options.path;
-    creation::create_if_new(options)?;
-    let not_opened = |source: sqlx::Error| DatabaseUnusable::FileNotOpened {
-        path: path.clone(),
-        source: Box::new(source),
-    };
+    create_if_new(options)?;
+    let not_opened = |source: sqlx::Error| not_opened(path, source);
     let watch = FileWatch::begin(path).map_err(|error| not_opened(error.into()))?;
     migrate(options).await?;
     let readers = SqliteFile::watched(read_only(options), &watch);
@@ -57,18 +62,14 @@ pub(crate) async fn open(options: &SqliteOptions) -> Result<Pools, DatabaseUnusa
         reader: SqliteReaders::open(readers, options.readers_max, options.wait_max)
             .map(Connections::Sqlite)
             .map_err(not_opened)?,
-        append_batches: None,
         watch: Some(Arc::clone(&watch)),
     };
     // The first read creates the write-ahead log, which exists as long as the reading connection.
     let read = pools.reader.fetch_all(statement(READ)).await;
-    read.map_err(|source| DatabaseUnusable::FileNotOpened {
-        path: path.clone(),
-        source: Box::new(source),
-    })?;
+    read.map_err(|source| self::not_opened(path, source))?;
     watch
         .watch_side_files()
-        .and_then(|()| creation::mark_as_created(path))
+        .and_then(|()| mark_as_created(path))
         .map_err(|error| not_opened(error.into()))?;
     watch.check().map_err(not_opened)?;
     Ok(pools)
@@ -76,16 +77,13 @@ pub(crate) async fn open(options: &SqliteOptions) -> Result<Pools, DatabaseUnusa
 
 /// Reads the schema of the file once, or checks that a server can create an absent file.
 pub(crate) async fn reach(options: &SqliteOptions) -> Result<(), DatabaseUnusable> {
-    creation::require_creatable(options)?;
+    require_creatable(options)?;
     match open_file(options) {
         Ok(reader) => {
             let read = reader.fetch_all(statement(READ)).await;
             reader.close().await;
             read.map(drop)
-                .map_err(|source| DatabaseUnusable::FileNotOpened {
-                    path: options.path.clone(),
-                    source: Box::new(source),
-                })
+                .map_err(|source| not_opened(&options.path, source))
         }
         Err(DatabaseUnusable::FileAbsent { .. }) => Ok(()),
         Err(unusable) => Err(unusable),
@@ -103,27 +101,30 @@ pub(crate) async fn open_to_read(options: &SqliteOptions) -> Result<Connections,
 /// Opens an existing file with any schema, without changing it.
 pub(crate) fn open_file(options: &SqliteOptions) -> Result<Connections, DatabaseUnusable> {
     let path = &options.path;
-    let is_there = path.try_exists();
-    let is_there = is_there.map_err(|source| DatabaseUnusable::FileNotOpened {
-        path: path.clone(),
-        source: Box::new(source),
-    })?;
-    if !is_there {
+    let exists = path.try_exists();
+    if !exists.map_err(|source| not_opened(path, source))? {
         return Err(DatabaseUnusable::FileAbsent { path: path.clone() });
     }
     // Callers read the file only once, from beginning to end.
     let settings = SqliteSettings {
-        cache_kibibytes_max: PASSING_KIBIBYTES_MAX,
+        cache_kibibytes_max: SINGLE_PASS_KIBIBYTES_MAX,
         ..read_only(options)
     };
     let file = SqliteFile::unwatched(settings);
     let reader = SqliteReaders::open(file, options.readers_max, options.wait_max);
     reader
         .map(Connections::Sqlite)
-        .map_err(|source| DatabaseUnusable::FileNotOpened {
-            path: path.clone(),
-            source: Box::new(source),
-        })
+        .map_err(|source| not_opened(path, source))
+}
+
+fn not_opened(
+    path: &Path,
+    source: impl std::error::Error + Send + Sync + 'static,
+) -> DatabaseUnusable {
+    DatabaseUnusable::FileNotOpened {
+        path: path.to_owned(),
+        source: Box::new(source),
+    }
 }
 
 /// Returns settings for a file that is only read.
@@ -145,10 +146,7 @@ fn writing(options: &SqliteOptions) -> SqliteSettings {
 
 async fn migrate(options: &SqliteOptions) -> Result<(), DatabaseUnusable> {
     let path = &options.path;
-    let not_opened = |source: sqlx::Error| DatabaseUnusable::FileNotOpened {
-        path: path.clone(),
-        source: Box::new(source),
-    };
+    let not_opened = |source: sqlx::Error| not_opened(path, source);
     let migrating = SqliteConnectOptions::new()
         .filename(path)
         .busy_timeout(options.wait_max)
@@ -156,9 +154,9 @@ async fn migrate(options: &SqliteOptions) -> Result<(), DatabaseUnusable> {
         .synchronous(SqliteSynchronous::Full)
         .pragma("secure_delete", "on")
         .disable_statement_logging();
-    let connection = connect_in_turn(&migrating, options.wait_max).await;
+    let connection = connect_when_free(&migrating, options.wait_max).await;
     let mut connection = connection.map_err(not_opened)?;
-    let migrated = migrate_in_turn(&mut connection).await;
+    let migrated = migrate_locked(&mut connection).await;
     migrated.map_err(|source| DatabaseUnusable::SchemaNotMigrated {
         database: path.display().to_string(),
         source,
@@ -170,7 +168,7 @@ async fn migrate(options: &SqliteOptions) -> Result<(), DatabaseUnusable> {
 ///
 /// The first connection creates the write-ahead log of a file. If two connections do so at once, SQLite does not wait, to avoid
 /// a deadlock, but reports that the file is busy.
-async fn connect_in_turn(
+async fn connect_when_free(
     options: &SqliteConnectOptions,
     wait_max: Duration,
 ) -> sqlx::Result<SqliteConnection> {
@@ -185,20 +183,113 @@ async fn connect_in_turn(
     }
 }
 
-/// Runs in one transaction, which waits for other writing processes.
-async fn migrate_in_turn(connection: &mut SqliteConnection) -> Result<(), BoxDynError> {
+/// Migrates in one transaction, which waits for other writing processes.
+async fn migrate_locked(connection: &mut SqliteConnection) -> Result<(), BoxDynError> {
     let migrations = migrations();
     let mut transaction = connection.begin_with(BEGIN_MIGRATING).await?;
     migrations.run(&mut *transaction).await?;
     let applied: Vec<AppliedMigration> = sqlx::query_as(statements::APPLIED)
         .fetch_all(&mut *transaction)
         .await?;
-    judge(&migrations, &applied)?;
+    check_compatible(&migrations, &applied)?;
     Ok(transaction.commit().await?)
 }
 
 pub(crate) fn migrations() -> Migrator {
     within_transaction(files!("sqlite"))
+}
+
+/// Creates the file if it is absent and may be created. Only its owner may access it. SQLite gives its journals the same mode.
+///
+/// # Errors
+/// If the file is absent or empty and must not be created, or if it can't be created.
+fn create_if_new(options: &SqliteOptions) -> Result<(), DatabaseUnusable> {
+    require_creatable(options)?;
+    let path = &options.path;
+    let created = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(MODE_PRIVATE)
+        .open(path);
+    match created {
+        Ok(_) => {
+            tracing::warn!(storage.file = %path.display(), "created a new and empty database");
+            Ok(())
+        }
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(source) => Err(DatabaseUnusable::FileNotCreated {
+            path: path.clone(),
+            source,
+        }),
+    }
+}
+
+/// Refuses an absent or empty file that must not be created.
+fn require_creatable(options: &SqliteOptions) -> Result<(), DatabaseUnusable> {
+    let path = &options.path;
+    // Checked before the file: the marker is written last, so an empty file next to a marker has lost its content.
+    let marker = marker(path);
+    let was_created = exists(&marker);
+    let has_content = match fs::metadata(path) {
+        Ok(metadata) => metadata.len() > 0,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let log = with_suffix(path, "-wal");
+            if fs::metadata(&log).is_ok_and(|log| log.len() > 0) {
+                let path = path.clone();
+                return Err(DatabaseUnusable::LogWithoutFile { path, log });
+            }
+            false
+        }
+        // Opening the file reports this error.
+        Err(_) => true,
+    };
+    if has_content {
+        return Ok(());
+    }
+    let path = path.clone();
+    if was_created {
+        return Err(DatabaseUnusable::FileVanished { path, marker });
+    }
+    if !options.may_create {
+        return Err(DatabaseUnusable::FileNotToBeCreated { path });
+    }
+    Ok(())
+}
+
+/// Writes the marker, unless it exists.
+fn mark_as_created(path: &Path) -> io::Result<()> {
+    let marker = marker(path);
+    if exists(&marker) {
+        return Ok(());
+    }
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(MODE_PRIVATE)
+        .open(&marker)?;
+    file.write_all(MARKER.as_bytes())?;
+    file.sync_all()?;
+    let folder = marker
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+}
+
+/// The path of a database's marker.
+pub(crate) fn marker(path: &Path) -> PathBuf {
+    with_suffix(path, MARKER_SUFFIX)
+}
+
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut path = path.as_os_str().to_owned();
+    path.push(suffix);
+    path.into()
+}
+
+/// `true` if it can't be determined, so that nothing is created by mistake.
+fn exists(path: &Path) -> bool {
+    path.try_exists().unwrap_or(true)
 }
 
 /// A minimal read.
@@ -213,4 +304,15 @@ const BUSY_PAUSE: Duration = Duration::from_millis(5);
 const CACHE_KIBIBYTES_MAX: u32 = 16_384;
 
 /// The page cache of a connection that reads each page once.
-const PASSING_KIBIBYTES_MAX: u32 = 2_048;
+const SINGLE_PASS_KIBIBYTES_MAX: u32 = 2_048;
+
+const MODE_PRIVATE: u32 = 0o600;
+
+/// The suffix of a marker's name, after the name of the database.
+pub(crate) const MARKER_SUFFIX: &str = ".created";
+
+const MARKER: &str = "\
+Keywright created the database next to this file.
+While this file exists, a server refuses to start if the database is missing or empty.
+To start with a new, empty database, delete this file.
+";

@@ -32,7 +32,7 @@ pub(crate) fn statement(sql: &'static str) -> Statement {
 }
 
 /// As [`statement`], for a text that is built for one use. To make SQL injection impossible, it may only contain constants and
-/// places of parameters.
+/// placeholders.
 pub(crate) fn built_statement(sql: String) -> Statement {
     Statement::of(Text::Built(sql.into()))
 }
@@ -42,14 +42,14 @@ pub(crate) fn built_statement(sql: String) -> Statement {
 pub(crate) struct StatementOfMany {
     /// Returns the text for a number of parameters.
     text: fn(usize) -> String,
-    texts: [OnceLock<String>; TEXTS_KEPT_MAX],
+    texts: [OnceLock<String>; TEXTS_CACHED_MAX],
 }
 
 impl StatementOfMany {
     pub(crate) const fn new(text: fn(usize) -> String) -> Self {
         Self {
             text,
-            texts: [const { OnceLock::new() }; TEXTS_KEPT_MAX],
+            texts: [const { OnceLock::new() }; TEXTS_CACHED_MAX],
         }
     }
 
@@ -65,28 +65,36 @@ impl StatementOfMany {
         fixed: impl IntoIterator<Item = Parameter>,
         many: impl ExactSizeIterator<Item = &'a str>,
     ) -> Statement {
-        let (mut statement, places) = self.with_places(many.len());
-        let nulls = places - many.len();
+        let (mut statement, count) = self.with_placeholders(many.len());
+        let nulls = count - many.len();
         let parameters = fixed.into_iter().chain(many.map(Parameter::from));
         let nulls = std::iter::repeat_n(Parameter::Text(None), nulls);
         statement.parameters.extend(parameters.chain(nulls));
         statement
     }
 
-    /// Returns the statement without parameters, and for how many it has places: at least this many.
-    pub(crate) fn with_places(&'static self, count: usize) -> (Statement, usize) {
-        let places = count.next_power_of_two();
-        let kept = self.texts.get(places.trailing_zeros() as usize);
-        let statement = match kept {
-            Some(text) => statement(text.get_or_init(|| (self.text)(places))),
-            None => built_statement((self.text)(places)),
+    /// Returns the statement without parameters, and the number of its placeholders: at least this many.
+    pub(crate) fn with_placeholders(&'static self, count: usize) -> (Statement, usize) {
+        let count = count.next_power_of_two();
+        let cached = self.texts.get(count.trailing_zeros() as usize);
+        let statement = match cached {
+            Some(text) => statement(text.get_or_init(|| (self.text)(count))),
+            None => built_statement((self.text)(count)),
         };
-        (statement, places)
+        (statement, count)
     }
 }
 
+/// Returns `count` placeholders, from the number `first`.
+pub(crate) fn placeholders(first: usize, count: usize) -> String {
+    let placeholders: Vec<String> = (first..first + count)
+        .map(|number| format!("${number}"))
+        .collect();
+    placeholders.join(", ")
+}
+
 /// The number of cached texts of a statement with a variable number of parameters: those for 1, 2, 4, … 256.
-const TEXTS_KEPT_MAX: usize = 9;
+const TEXTS_CACHED_MAX: usize = 9;
 
 /// A parameter. A null has a type too, because PostgreSQL requires one.
 #[derive(Clone)]
@@ -147,12 +155,12 @@ impl Statement {
 
     /// Binds the parameters to the statement whose text is [`numbered`].
     pub(crate) fn bind_to(&self, prepared: &mut rusqlite::Statement<'_>) -> rusqlite::Result<()> {
-        let (given, places) = (self.parameters.len(), prepared.parameter_count());
-        if given != places {
-            return Err(rusqlite::Error::InvalidParameterCount(given, places));
+        let (given, expected) = (self.parameters.len(), prepared.parameter_count());
+        if given != expected {
+            return Err(rusqlite::Error::InvalidParameterCount(given, expected));
         }
         let mut numbered = (1..).zip(&self.parameters);
-        numbered.try_for_each(|(place, parameter)| prepared.raw_bind_parameter(place, parameter))
+        numbered.try_for_each(|(number, parameter)| prepared.raw_bind_parameter(number, parameter))
     }
 }
 

@@ -24,7 +24,7 @@ use keywright_storage::Database;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
-use crate::support::{CountingIdentifiers, Fixture, Place, other_connection, version};
+use crate::support::{CountingIdentifiers, Fixture, Location, other_connection, version};
 use storage::support;
 
 #[tokio::test]
@@ -44,8 +44,8 @@ async fn only_the_owner_may_access_the_files() {
 #[test]
 fn concurrent_opens_of_a_new_file_wait_for_each_other() {
     for _ in 0..64 {
-        let place = Place::new();
-        let options = place.options();
+        let location = Location::new();
+        let options = location.options();
         let at_once = Barrier::new(4);
         thread::scope(|scope| {
             for _ in 0..4 {
@@ -115,9 +115,9 @@ async fn acknowledged_versions_survive_a_crash() {
             let copy = copied.path().join(name);
             std::fs::copy(folder(&fixture).path().join(name), copy).unwrap();
         }
-        let copied = Fixture::open(Place::File(copied)).await;
-        let there = copied.count("select count(*) from credential").await;
-        assert!(there >= acknowledged, "{there} of {acknowledged}");
+        let copied = Fixture::open(Location::File(copied)).await;
+        let stored = copied.count("select count(*) from credential").await;
+        assert!(stored >= acknowledged, "{stored} of {acknowledged}");
         let ok = copied
             .count("select count(*) from pragma_integrity_check where integrity_check = 'ok'");
         assert_eq!(ok.await, 1);
@@ -167,13 +167,13 @@ async fn a_damaged_page_is_reported_and_others_are_read() {
         let path = folder(&fixture).path().join("test.sqlite");
         let mut bytes = std::fs::read(&path).unwrap();
         let text = b"sealed /59";
-        let place = bytes.windows(text.len()).position(|part| part == text);
-        let page = place.unwrap() / PAGE_BYTES * PAGE_BYTES;
+        let position = bytes.windows(text.len()).position(|part| part == text);
+        let page = position.unwrap() / PAGE_BYTES * PAGE_BYTES;
         bytes[page..page + PAGE_BYTES].fill(filler);
         std::fs::write(&path, bytes).unwrap();
 
         let identifiers = Arc::new(CountingIdentifiers::default());
-        let opened = Database::open_to_read(&fixture.place.options(), identifiers).await;
+        let opened = Database::open_to_read(&fixture.location.options(), identifiers).await;
         let check = opened.unwrap().check();
         let damage = check.damage().await.unwrap();
         assert!(!damage.is_empty());
@@ -207,7 +207,7 @@ async fn at_most_a_hundred_wrongly_indexed_names_are_reported() {
 
 /// Opens the database of a fixture again, with a short wait.
 async fn impatient(fixture: &Fixture) -> Database {
-    let options = fixture.place.options_with(Duration::from_millis(500));
+    let options = fixture.location.options_with(Duration::from_millis(500));
     for _ in 0..ATTEMPTS_MAX {
         let identifiers = Arc::new(CountingIdentifiers::default());
         if let Ok(opened) = Database::open(&options, identifiers).await {
@@ -224,8 +224,8 @@ const ATTEMPTS_MAX: usize = 100;
 const PAGE_BYTES: usize = 4_096;
 
 fn folder(fixture: &Fixture) -> &TempDir {
-    match &fixture.place {
-        Place::File(folder) => folder,
-        Place::Server { url } => panic!("{url} is not a file"),
+    match &fixture.location {
+        Location::File(folder) => folder,
+        Location::Server { url } => panic!("{url} is not a file"),
     }
 }

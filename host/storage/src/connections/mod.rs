@@ -2,35 +2,29 @@
 //!
 //! [`Connections`] run read-only statements. A [`Writer`] runs transactions that write.
 
-mod attempts;
-mod condition;
-mod doubt;
-mod engine;
-mod file;
 mod group_commit;
-mod long_reads;
+mod pool;
 mod postgres;
-mod queued;
 mod readers;
+mod retry;
+mod server_health;
 mod sqlite;
-#[cfg(test)]
-mod tests;
 mod transaction;
-pub(crate) mod write_probe;
 mod writer;
 
-use std::ops::ControlFlow;
+use std::{ops::ControlFlow, sync::Arc};
 
 use keywright_core::ports::{Receive, RepositoryFailure};
 
-pub(crate) use doubt::Doubt;
-pub(crate) use engine::{Engine, PostgresTarget};
-pub(crate) use file::{FileWatch, SqliteFile};
-pub(crate) use postgres::PostgresConnections;
-pub(crate) use queued::{Queued, Waiting};
+pub use pool::PoolOccupancy;
+pub(crate) use pool::{Engine, Queued, WaitCounter};
+pub(crate) use postgres::{PostgresConnections, PostgresTarget};
 pub(crate) use readers::SqliteReaders;
-pub(crate) use sqlite::{SqliteConnection, SqliteSettings};
+pub(crate) use server_health::ServerHealth;
+pub(crate) use sqlite::{FileWatch, SqliteConnection, SqliteFile, SqliteSettings};
 pub(crate) use transaction::{Ended, Transaction};
+#[cfg(test)]
+pub(crate) use writer::PROBE;
 pub(crate) use writer::Writer;
 
 use crate::{
@@ -38,24 +32,20 @@ use crate::{
     statement::Statement,
 };
 
+/// The writer and the connections that read.
+#[derive(Clone)]
+pub(crate) struct Pools {
+    pub(crate) writer: Writer,
+    pub(crate) reader: Connections,
+    /// Checks that the path still names the database file. `None` on PostgreSQL.
+    pub(crate) watch: Option<Arc<FileWatch>>,
+}
+
 /// Connections that read.
 #[derive(Clone)]
 pub(crate) enum Connections {
     Postgres(PostgresConnections),
     Sqlite(SqliteReaders),
-}
-
-/// The current number of connections of one kind, and of the callers that wait for one.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PoolOccupancy {
-    /// The maximum number of connections.
-    pub connections_max: usize,
-    /// Connections that are checked out.
-    pub in_use: usize,
-    /// Open connections that are not checked out.
-    pub idle: usize,
-    /// Callers that wait for a connection.
-    pub waiting: usize,
 }
 
 impl Connections {
@@ -158,4 +148,238 @@ impl Connections {
             Self::Sqlite(readers) => readers.close().await,
         }
     }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use sqlx::postgres::PgConnectOptions;
+    use tempfile::TempDir;
+
+    use super::{transaction::Isolation, *};
+    use crate::{
+        row::{Columns, column},
+        statement::{built_statement, statement},
+    };
+
+    /// Opens a pool of one connection to a new PostgreSQL database, whose URL is also returned. `None` without a server. `wait_max`
+    /// limits each statement.
+    async fn one_connection_to_postgres(
+        wait_max: Duration,
+    ) -> Option<(String, PostgresConnections)> {
+        connections_to_postgres(1, wait_max).await
+    }
+
+    /// As [`one_connection_to_postgres`], with another number of connections.
+    async fn connections_to_postgres(
+        connections_max: u32,
+        wait_max: Duration,
+    ) -> Option<(String, PostgresConnections)> {
+        let url = keywright_test_postgres::shared()?.new_database();
+        let target = PostgresTarget {
+            options: Box::new(url.parse::<PgConnectOptions>().unwrap()),
+            wait_max,
+            is_read_only: false,
+            server_health: ServerHealth::default(),
+        };
+        let connections = PostgresConnections::open(target, connections_max, LONG)
+            .await
+            .unwrap();
+        Some((url, connections))
+    }
+
+    /// Opens a pool of one connection to a file in this folder.
+    fn one_reader(folder: &TempDir, wait_max: Duration) -> SqliteReaders {
+        readers(folder, 1, wait_max)
+    }
+
+    /// As [`one_reader`], with another number of connections.
+    fn readers(folder: &TempDir, connections_max: u32, wait_max: Duration) -> SqliteReaders {
+        let path = folder.path().join("test.sqlite");
+        std::fs::File::create(&path).unwrap();
+        let settings = SqliteSettings {
+            path,
+            is_read_only: true,
+            wait_max,
+            cache_kibibytes_max: 2_000,
+        };
+        SqliteReaders::open(SqliteFile::unwatched(settings), connections_max, wait_max).unwrap()
+    }
+
+    fn is_unavailable<T>(outcome: &Result<T, RepositoryFailure>) -> bool {
+        matches!(outcome, Err(RepositoryFailure::Unavailable(_)))
+    }
+
+    #[tokio::test]
+    async fn check_outs_are_limited_and_refused_after_closing() {
+        let folder = tempfile::tempdir().unwrap();
+        let readers = one_reader(&folder, Duration::from_millis(50));
+        let first = readers.check_out().await.unwrap();
+        let outcome = readers.check_out().await;
+        assert!(matches!(outcome, Err(sqlx::Error::PoolTimedOut)));
+        drop(first);
+        drop(readers.check_out().await.unwrap());
+        readers.close().await;
+        let outcome = readers.check_out().await;
+        assert!(matches!(outcome, Err(sqlx::Error::PoolClosed)));
+    }
+
+    #[tokio::test]
+    async fn occupancy_counts_connections_in_use_and_reads_that_wait() {
+        let folder = tempfile::tempdir().unwrap();
+        let readers = one_reader(&folder, LONG);
+        let occupancy = |in_use, idle, waiting| PoolOccupancy {
+            connections_max: 1,
+            in_use,
+            idle,
+            waiting,
+        };
+        assert_eq!(readers.occupancy(), occupancy(0, 1, 0));
+        let checked_out = readers.check_out().await.unwrap();
+        assert_eq!(readers.occupancy(), occupancy(1, 0, 0));
+        let (later, ()) = tokio::join!(readers.check_out(), async {
+            assert_eq!(readers.occupancy(), occupancy(1, 0, 1));
+            drop(checked_out);
+        });
+        assert!(later.is_ok());
+    }
+
+    #[tokio::test]
+    async fn dropping_a_long_read_interrupts_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let connections = Connections::Sqlite(one_reader(&folder, LONG));
+        for pause in [Duration::ZERO, Duration::from_millis(50)] {
+            let reading = connections.fetch_all(statement(ENDLESS));
+            assert!(tokio::time::timeout(pause, reading).await.is_err());
+            let rows = connections.fetch_all(statement("select 1").short()).await;
+            assert_eq!(rows.unwrap().len(), 1);
+        }
+    }
+
+    #[tokio::test]
+    async fn long_reads_leave_a_connection_to_point_reads() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = Connections::Sqlite(readers(&folder, 2, LONG));
+        Box::pin(point_reads_pass(&file, ENDLESS)).await;
+        if let Some((_, server)) = connections_to_postgres(2, LONG).await {
+            let server = Connections::Postgres(server.reading());
+            Box::pin(point_reads_pass(&server, "select pg_sleep(600)")).await;
+        }
+    }
+
+    /// Requires that a point read gets a connection, out of two, while more long reads want one than there are.
+    async fn point_reads_pass(connections: &Connections, long: &'static str) {
+        let each = || connections.fetch_all(statement(long));
+        let scanning = async {
+            let mut keep = |_| ControlFlow::Continue(());
+            connections.fetch_each(statement(long), &mut keep).await
+        };
+        let reading = async {
+            let mut occupancy = connections.occupancy();
+            while occupancy.in_use + occupancy.waiting < 3 {
+                tokio::task::yield_now().await;
+                occupancy = connections.occupancy();
+            }
+            assert_eq!((occupancy.in_use, occupancy.waiting), (1, 2));
+            let point = connections.fetch_all(statement("select 1").short());
+            assert_eq!(point.await.unwrap().len(), 1);
+        };
+        tokio::select! {
+            _ = async { tokio::join!(each(), each(), scanning) } => panic!("the long reads ended"),
+            () = reading => {}
+        }
+    }
+
+    #[tokio::test]
+    async fn rows_arrive_in_order_until_the_receiver_breaks_off() {
+        let folder = tempfile::tempdir().unwrap();
+        let connections = Connections::Sqlite(one_reader(&folder, LONG));
+        let counting = |end| {
+            format!(
+                "with recursive n (i) as (select 1 union all select i + 1 from n {end}) select i from n"
+            )
+        };
+        for (end, wanted, received) in [("limit 1000", usize::MAX, 1_000), ("", 300, 300)] {
+            let query = built_statement(counting(end));
+            let mut numbers: Vec<i64> = Vec::new();
+            let mut receive = |row: Row| {
+                numbers.push(column!(row, "n", "i").unwrap());
+                if numbers.len() < wanted {
+                    ControlFlow::Continue(())
+                } else {
+                    ControlFlow::Break(())
+                }
+            };
+            connections.fetch_each(query, &mut receive).await.unwrap();
+            assert!(numbers.into_iter().eq(1..=received));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_failed_snapshot_leaves_no_open_transaction() {
+        let folder = tempfile::tempdir().unwrap();
+        let readers = one_reader(&folder, LONG);
+        let failing = |connection: &SqliteConnection| connection.run("select * from absent");
+        assert!(readers.snapshot(failing).await.is_err());
+        let is_outside_transaction =
+            |connection: &SqliteConnection| Ok(connection.is_outside_transaction());
+        assert!(readers.in_place(is_outside_transaction).await.unwrap());
+    }
+
+    #[tokio::test]
+    async fn parameters_are_bound_by_their_numbers() {
+        let folder = tempfile::tempdir().unwrap();
+        let connections = Connections::Sqlite(one_reader(&folder, LONG));
+        let query = statement("select $2 as second, $1 as first, $2 as again").short();
+        let query = query.bind("one").bind("two");
+        let row = connections.fetch_optional(query).await.unwrap().unwrap();
+        let texts: [String; 3] = std::array::from_fn(|position| row.at(position).unwrap());
+        assert_eq!(texts, ["two", "one", "two"]);
+    }
+
+    #[tokio::test]
+    async fn the_server_cancels_a_statement_after_the_client_gives_up() {
+        let wait_max = Duration::from_secs(2);
+        let Some((url, connections)) = one_connection_to_postgres(wait_max).await else {
+            return;
+        };
+        let given_up = connections.fetch_all(statement("select pg_sleep(600)"));
+        assert!(is_unavailable(&given_up.await));
+        let running = "select count(*) from pg_stat_activity
+            where datname = current_database() and query like 'select pg_sleep%' and state = 'active'";
+        let server = keywright_test_postgres::shared().unwrap();
+        let begun = Instant::now();
+        while begun.elapsed() < LONG {
+            if server.run_at(&url, running) == "0" {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("the statement is still running");
+    }
+
+    #[tokio::test]
+    async fn idle_transactions_have_a_timeout_on_the_server() {
+        let Some((_, connections)) = one_connection_to_postgres(LONG).await else {
+            return;
+        };
+        let mut transaction = Transaction::begin(
+            connections.check_out().await.unwrap(),
+            Isolation::Serializable,
+        )
+        .await
+        .unwrap();
+        let setting = "select current_setting('idle_in_transaction_session_timeout') as setting";
+        let row = transaction.fetch_one(statement(setting)).await.unwrap();
+        let setting: String = column!(row, "pg_settings", "setting").unwrap();
+        assert_eq!(setting, "10s");
+    }
+
+    /// SQLite: a statement that does not end.
+    const ENDLESS: &str =
+        "with recursive n (i) as (select 1 union all select i + 1 from n) select max(i) from n";
+
+    /// A time limit that no successful operation reaches.
+    const LONG: Duration = Duration::from_mins(10);
 }

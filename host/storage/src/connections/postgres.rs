@@ -1,12 +1,13 @@
-//! The connection pool of a PostgreSQL server.
+//! Connections to a PostgreSQL server, and their pool.
 //!
-//! It replaces sqlx's own pool, which runs a health check on every returned connection. This pool checks a connection only if
+//! The pool replaces sqlx's own, which runs a health check on every returned connection. This pool checks a connection only if
 //! its last user went away early, if it was idle for a while, or if another connection was found dead since its last use. A
 //! connection is retired at a maximum age, and when a write on any connection is refused: another server may be the primary by
 //! then.
 
 use std::{
     future::Future,
+    io,
     ops::ControlFlow,
     sync::{
         Arc,
@@ -19,14 +20,24 @@ use deadpool::{
     Runtime,
     managed::{Manager, Metrics, Object, Pool, PoolError, QueueMode, RecycleError, RecycleResult},
 };
+use futures_util::TryStreamExt;
 use keywright_core::ports::RepositoryFailure;
+use sqlx::{
+    AssertSqlSafe, ConnectOptions, Connection as _, Either, Executor as _, PgConnection,
+    postgres::PgConnectOptions,
+};
 use tokio::{sync::OwnedSemaphorePermit, time::timeout};
 
 use super::{
-    PoolOccupancy, PostgresTarget, attempts::Attempts, condition::Condition,
-    engine::PostgresConnection, long_reads::LongReads,
+    pool::{LongReads, PoolOccupancy},
+    retry::Retries,
+    server_health::ServerHealth,
 };
-use crate::{failure::repository_failure, row::Row, statement::Statement};
+use crate::{
+    failure::{is_read_only, is_unavailable, repository_failure},
+    row::Row,
+    statement::Statement,
+};
 
 /// Connections to a PostgreSQL server: opened on demand, up to a maximum number.
 #[derive(Clone)]
@@ -59,7 +70,7 @@ impl PostgresConnections {
             .max_size(connections_max as usize)
             .wait_timeout(Some(wait_max))
             .create_timeout(Some(wait_max))
-            .recycle_timeout(Some(UNSETTLED_WAIT_MAX))
+            .recycle_timeout(Some(ROLLBACK_WAIT_MAX))
             // The connection that was used last has the most useful cache.
             .queue_mode(QueueMode::Lifo)
             .runtime(Runtime::Tokio1)
@@ -78,7 +89,7 @@ impl PostgresConnections {
     /// Reserves a part of the connections for point reads.
     pub(crate) fn reading(self) -> Self {
         Self {
-            long_reads: Some(LongReads::in_pool_of(self.pool.status().max_size)),
+            long_reads: Some(LongReads::for_pool(self.pool.status().max_size)),
             ..self
         }
     }
@@ -99,14 +110,14 @@ impl PostgresConnections {
     ) -> Result<(Vec<Row>, u64), RepositoryFailure> {
         self.in_time(async {
             let _permit = self.permit(&statement).await?;
-            let mut attempts = Attempts::new(&self.retries, self.wait_max);
+            let mut retries = Retries::new(&self.retries, self.wait_max);
             loop {
                 let mut connection = self.check_out().await?;
-                let done = connection.unsettled().run(&statement).await;
-                let outcome = connection.settled(done);
+                let done = connection.begin_use().run(&statement).await;
+                let outcome = connection.end_use(done);
                 drop(connection);
                 match outcome {
-                    Err(failure) if attempts.has_next(&failure).await => {}
+                    Err(failure) if retries.should_retry(&failure).await => {}
                     outcome => return outcome,
                 }
             }
@@ -128,19 +139,19 @@ impl PostgresConnections {
         };
         self.in_time(async {
             let _permit = self.permit(&statement).await?;
-            let mut attempts = Attempts::new(&self.retries, self.wait_max);
+            let mut retries = Retries::new(&self.retries, self.wait_max);
             loop {
                 let mut connection = self.check_out().await?;
-                let using = connection.unsettled();
+                let using = connection.begin_use();
                 let outcome = match using.fetch_each(&statement, &mut receive).await {
-                    // The connection stays unsettled: more rows are pending.
+                    // The connection stays in use: more rows are pending.
                     Ok(ControlFlow::Break(())) => return Ok(()),
-                    outcome => connection.settled(outcome.map(drop)),
+                    outcome => connection.end_use(outcome.map(drop)),
                 };
                 drop(connection);
                 let is_first = !has_received.load(Ordering::Relaxed);
                 match outcome {
-                    Err(failure) if is_first && attempts.has_next(&failure).await => {}
+                    Err(failure) if is_first && retries.should_retry(&failure).await => {}
                     outcome => return outcome,
                 }
             }
@@ -155,7 +166,7 @@ impl PostgresConnections {
     ) -> Result<Option<OwnedSemaphorePermit>, RepositoryFailure> {
         match &self.long_reads {
             Some(long_reads) if !statement.is_short() => {
-                let permit = long_reads.begin().await;
+                let permit = long_reads.acquire().await;
                 permit.map(Some).map_err(repository_failure)
             }
             _ => Ok(None),
@@ -238,45 +249,45 @@ impl PostgresConnections {
 }
 
 impl CheckedOutConnection {
-    /// Returns the connection for a use that ends with [`Self::settled`].
-    pub(super) fn unsettled(&mut self) -> &mut PostgresConnection {
-        self.pooled.condition.become_at_best(Condition::Unsettled);
+    /// Returns the connection for a use that ends with [`Self::end_use`].
+    pub(super) fn begin_use(&mut self) -> &mut PostgresConnection {
+        self.pooled.state.set_unless_retired(ConnectionState::InUse);
         &mut self.pooled.connection
     }
 
     /// Records the outcome of a use of the connection.
-    pub(super) fn settled<T>(
+    pub(super) fn end_use<T>(
         &mut self,
         outcome: Result<T, sqlx::Error>,
     ) -> Result<T, RepositoryFailure> {
-        let condition = match &outcome {
-            Err(error) => Condition::after(error),
-            Ok(_) => Condition::Settled,
+        let state = match &outcome {
+            Err(error) => ConnectionState::after(error),
+            Ok(_) => ConnectionState::Clean,
         };
-        if condition == Condition::Spent {
-            self.spend();
+        if state == ConnectionState::Retired {
+            self.retire();
         }
-        self.pooled.condition.become_at_best(condition);
+        self.pooled.state.set_unless_retired(state);
         outcome.map_err(repository_failure)
     }
 
     /// Retires this connection and all that were opened before now, after a write was refused.
-    pub(super) fn spend(&mut self) {
-        self.pooled.condition = Condition::Spent;
+    pub(super) fn retire(&mut self) {
+        self.pooled.state = ConnectionState::Retired;
         if let Some(pool) = Object::pool(&self.pooled) {
-            pool.manager().target.doubt.outdate();
+            pool.manager().target.server_health.retire_older();
         }
     }
 
-    /// Rolls back. If that fails, the next check-out tries again. A spent connection is closed.
-    pub(super) async fn settle(mut self) {
-        if self.pooled.condition == Condition::Spent {
+    /// Rolls back. If that fails, the next check-out tries again. A retired connection is closed.
+    pub(super) async fn roll_back(mut self) {
+        if self.pooled.state == ConnectionState::Retired {
             drop(Object::take(self.pooled));
             return;
         }
-        let settling = self.pooled.connection.settle();
-        if let Ok(Ok(())) = timeout(UNSETTLED_WAIT_MAX, settling).await {
-            self.pooled.condition.become_at_best(Condition::Settled);
+        let rolling_back = self.pooled.connection.roll_back();
+        if let Ok(Ok(())) = timeout(ROLLBACK_WAIT_MAX, rolling_back).await {
+            self.pooled.state.set_unless_retired(ConnectionState::Clean);
         }
     }
 }
@@ -287,7 +298,7 @@ struct Opener {
 
 struct Opened {
     connection: PostgresConnection,
-    condition: Condition,
+    state: ConnectionState,
 }
 
 impl Manager for Opener {
@@ -297,22 +308,24 @@ impl Manager for Opener {
     async fn create(&self) -> Result<Opened, sqlx::Error> {
         let connected = self.target.connect().await;
         Ok(Opened {
-            connection: connected.inspect_err(|_| self.target.doubt.cast())?,
-            condition: Condition::Settled,
+            connection: connected.inspect_err(|_| self.target.server_health.suspect_idle())?,
+            state: ConnectionState::Clean,
         })
     }
 
     async fn recycle(&self, opened: &mut Opened, metrics: &Metrics) -> RecycleResult<sqlx::Error> {
-        if opened.condition == Condition::Spent || self.target.doubt.outdates(metrics.age()) {
+        if opened.state == ConnectionState::Retired
+            || self.target.server_health.retires(metrics.age())
+        {
             return Err(RecycleError::message("its server may be a former primary"));
         }
-        if opened.condition == Condition::Unsettled {
-            let settled = opened.connection.settle().await;
-            settled.inspect_err(|_| self.target.doubt.cast())?;
-            opened.condition = Condition::Settled;
-        } else if self.target.doubt.concerns(metrics.last_used()) {
-            let answered = opened.connection.ping().await;
-            answered.inspect_err(|_| self.target.doubt.cast())?;
+        if opened.state == ConnectionState::InUse {
+            let rolled_back = opened.connection.roll_back().await;
+            rolled_back.inspect_err(|_| self.target.server_health.suspect_idle())?;
+            opened.state = ConnectionState::Clean;
+        } else if self.target.server_health.needs_check(metrics.last_used()) {
+            let checked = opened.connection.ping().await;
+            checked.inspect_err(|_| self.target.server_health.suspect_idle())?;
         }
         Ok(())
     }
@@ -328,8 +341,180 @@ fn into_sqlx(error: PoolError<sqlx::Error>) -> sqlx::Error {
     }
 }
 
+/// The state in which the last use left a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ConnectionState {
+    /// No statement or transaction is pending.
+    Clean,
+    /// The use did not end: a query may still be running, or a rollback may have failed.
+    InUse,
+    /// A write was refused: the former primary is now a standby. A new connection may lead to the primary.
+    Retired,
+}
+
+impl ConnectionState {
+    /// Records the result of another use. A retired connection stays retired.
+    pub(super) fn set_unless_retired(&mut self, next: Self) {
+        if *self != Self::Retired {
+            *self = next;
+        }
+    }
+
+    /// Returns the state after a use that failed with this error.
+    pub(super) fn after(error: &sqlx::Error) -> Self {
+        if is_read_only(error) {
+            Self::Retired
+        } else if is_unavailable(error) {
+            Self::InUse
+        } else {
+            Self::Clean
+        }
+    }
+}
+
+/// How to open a connection to a PostgreSQL server.
+pub(crate) struct PostgresTarget {
+    pub(crate) options: Box<PgConnectOptions>,
+    /// The longest time that a statement may take before its server is considered unreachable.
+    pub(crate) wait_max: Duration,
+    /// Whether writes are refused.
+    pub(crate) is_read_only: bool,
+    /// Shared by all pools of connections to the server.
+    pub(crate) server_health: ServerHealth,
+}
+
+pub(super) struct PostgresConnection {
+    connection: PgConnection,
+    wait_max: Duration,
+}
+
+impl PostgresTarget {
+    /// Opens a connection. Boxed, because the future is large and rarely needed, and the futures of all requests contain it.
+    pub(super) async fn connect(&self) -> Result<PostgresConnection, sqlx::Error> {
+        let connecting = connect(&self.options, self.wait_max, self.is_read_only);
+        Ok(PostgresConnection {
+            connection: Box::pin(connecting).await?,
+            wait_max: self.wait_max,
+        })
+    }
+}
+
+impl PostgresConnection {
+    /// Runs a statement and returns its rows and the number of rows that it changed.
+    pub(super) async fn run(
+        &mut self,
+        statement: &Statement,
+    ) -> Result<(Vec<Row>, u64), sqlx::Error> {
+        let mut results = self.connection.fetch_many(statement.query());
+        let running = async {
+            let (mut rows, mut changed) = (Vec::new(), 0);
+            while let Some(result) = results.try_next().await? {
+                match result {
+                    Either::Left(done) => changed += done.rows_affected(),
+                    Either::Right(row) => rows.push(Row::Postgres(row)),
+                }
+            }
+            Ok((rows, changed))
+        };
+        within(self.wait_max, running).await
+    }
+
+    /// Passes rows to the receiver until there are no more or the receiver breaks off.
+    pub(super) async fn fetch_each(
+        &mut self,
+        statement: &Statement,
+        receive: &mut (dyn FnMut(Row) -> ControlFlow<()> + Send),
+    ) -> Result<ControlFlow<()>, sqlx::Error> {
+        let mut rows = self.connection.fetch(statement.query());
+        let receiving = async {
+            while let Some(row) = rows.try_next().await? {
+                if receive(Row::Postgres(row)).is_break() {
+                    return Ok(ControlFlow::Break(()));
+                }
+            }
+            Ok(ControlFlow::Continue(()))
+        };
+        within(self.wait_max, receiving).await
+    }
+
+    /// Runs a statement that has neither parameters nor rows.
+    pub(super) async fn run_raw(&mut self, sql: &'static str) -> Result<(), sqlx::Error> {
+        let running = sqlx::raw_sql(sql).execute(&mut self.connection);
+        within(self.wait_max, running).await.map(drop)
+    }
+
+    /// Rolls back the transaction of an earlier user, after all its pending statements.
+    pub(super) async fn roll_back(&mut self) -> Result<(), sqlx::Error> {
+        self.run_raw(POSTGRES_ROLLBACK).await
+    }
+
+    /// Runs a health check.
+    pub(super) async fn ping(&mut self) -> Result<(), sqlx::Error> {
+        self.connection.ping().await
+    }
+
+    pub(super) async fn close(self) -> Result<(), sqlx::Error> {
+        self.connection.close().await
+    }
+}
+
+/// Connects to a server. `statement_timeout` also cancels, on the server, a statement that is given up here: otherwise it would
+/// keep running next to those of a new connection. `enable_seqscan` is off because a sequential scan in a serializable
+/// transaction conflicts with every write to the table; PostgreSQL would choose one for a small table, or for an index with a
+/// long pending list. `jit` is off because compiling these plans takes longer than running them.
+async fn connect(
+    options: &PgConnectOptions,
+    wait_max: Duration,
+    is_read_only: bool,
+) -> Result<PgConnection, sqlx::Error> {
+    let mut connection = options.connect().await?;
+    let milliseconds = wait_max.as_millis().clamp(1, STATEMENT_MILLISECONDS_MAX);
+    for setting in [
+        format!("set statement_timeout = {milliseconds}"),
+        "set enable_seqscan = off".to_owned(),
+        "set jit = off".to_owned(),
+    ] {
+        match set(&mut connection, setting.clone()).await {
+            Err(error @ sqlx::Error::Database(_)) => tracing::debug!(
+                error = &error as &dyn std::error::Error,
+                setting,
+                "the database does not support a setting"
+            ),
+            outcome => outcome?,
+        }
+    }
+    if is_read_only {
+        set(&mut connection, POSTGRES_READ_ONLY.to_owned()).await?;
+    }
+    Ok(connection)
+}
+
+async fn set(connection: &mut PgConnection, sql: String) -> Result<(), sqlx::Error> {
+    let setting = sqlx::raw_sql(AssertSqlSafe(sql)).execute(connection);
+    setting.await.map(drop)
+}
+
+/// Limits the time of work on a server, which may have become unreachable without closing its connections.
+pub(super) async fn within<T>(
+    wait_max: Duration,
+    work: impl Future<Output = Result<T, sqlx::Error>>,
+) -> Result<T, sqlx::Error> {
+    tokio::time::timeout(wait_max, work)
+        .await
+        .unwrap_or_else(|_| Err(sqlx::Error::Io(io::ErrorKind::TimedOut.into())))
+}
+
 /// How long the pool waits for a connection whose last user went away before it opens another one instead.
-const UNSETTLED_WAIT_MAX: Duration = Duration::from_millis(500);
+const ROLLBACK_WAIT_MAX: Duration = Duration::from_millis(500);
 
 /// The interval between checks for connections still in use.
 const CLOSING_PAUSE: Duration = Duration::from_millis(10);
+
+/// The largest limit that PostgreSQL accepts, in milliseconds.
+const STATEMENT_MILLISECONDS_MAX: u128 = 0x7fff_ffff;
+
+/// Makes all later transactions on the connection read-only.
+const POSTGRES_READ_ONLY: &str = "set default_transaction_read_only = on";
+
+/// Changes nothing if there is no transaction.
+const POSTGRES_ROLLBACK: &str = "rollback";

@@ -23,7 +23,10 @@ use tokio::{
     time::timeout,
 };
 
-use super::{PoolOccupancy, SqliteConnection, SqliteFile, long_reads::LongReads, queued::Waiting};
+use super::{
+    pool::{LongReads, PoolOccupancy, WaitCounter},
+    sqlite::{SqliteConnection, SqliteFile},
+};
 use crate::{
     failure::{is_busy, is_unavailable, repository_failure},
     row::Row,
@@ -43,7 +46,7 @@ struct Shared {
     slots: Arc<Semaphore>,
     /// The connections that are not checked out. The one that was used last is at the end: it has the most useful cache.
     idle: Mutex<Vec<SqliteConnection>>,
-    waiting: Waiting,
+    waiting: WaitCounter,
     long_reads: LongReads,
 }
 
@@ -65,8 +68,8 @@ impl SqliteReaders {
             wait_max,
             slots: Arc::new(Semaphore::new(connections_max)),
             idle: Mutex::new(vec![first]),
-            waiting: Waiting::default(),
-            long_reads: LongReads::in_pool_of(connections_max),
+            waiting: WaitCounter::default(),
+            long_reads: LongReads::for_pool(connections_max),
         };
         Ok(Self {
             shared: Arc::new(shared),
@@ -96,9 +99,6 @@ impl SqliteReaders {
     }
 
     /// Runs a statement, in place if it is short.
-    ///
-    /// # Errors
-    /// As for [`Self::in_place`].
     pub(super) async fn read<T: Send + 'static>(
         &self,
         statement: Statement,
@@ -114,9 +114,6 @@ impl SqliteReaders {
     }
 
     /// Runs several short reads in place, on one snapshot of the database.
-    ///
-    /// # Errors
-    /// As for [`Self::in_place`].
     pub(crate) async fn snapshot<T>(
         &self,
         mut read: impl FnMut(&SqliteConnection) -> sqlx::Result<T>,
@@ -126,15 +123,12 @@ impl SqliteReaders {
     }
 
     /// Runs a read on a thread where it may block. Dropping the future interrupts the read.
-    ///
-    /// # Errors
-    /// As for [`Self::in_place`].
     pub(super) async fn on_own_thread<T: Send + 'static>(
         &self,
         read: impl FnOnce(&SqliteConnection) -> sqlx::Result<T> + Send + 'static,
     ) -> Result<T, RepositoryFailure> {
         let checking_out = timeout(self.shared.wait_max, async {
-            let permit = self.shared.long_reads.begin().await?;
+            let permit = self.shared.long_reads.acquire().await?;
             self.check_out().await.map(|reader| (permit, reader))
         });
         let checked_out = checking_out.await.unwrap_or(Err(sqlx::Error::PoolTimedOut));
@@ -153,9 +147,6 @@ impl SqliteReaders {
 
     /// Runs a statement on a thread where it may block. Passes its rows to the receiver, one by one, until there are no more or
     /// the receiver breaks off. At most [`BATCHES_AHEAD_MAX`] batches of rows wait for the receiver.
-    ///
-    /// # Errors
-    /// As for [`Self::in_place`].
     pub(super) async fn fetch_each(
         &self,
         statement: Statement,
@@ -287,7 +278,7 @@ impl Reader {
 impl Drop for Reader {
     fn drop(&mut self) {
         if let Some(connection) = self.connection.take()
-            && connection.is_settled()
+            && connection.is_outside_transaction()
             && !self.shared.slots.is_closed()
         {
             self.shared.idle().push(connection);

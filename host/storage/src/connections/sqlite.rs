@@ -1,15 +1,21 @@
-//! A connection to a SQLite file.
+//! A SQLite file: connections to it, and the check that its path still names it.
+//!
+//! A process keeps an open file even if its name changes. After a rename, an unlink or a replacement, SQLite would go on
+//! writing to a file that no later start finds. So connections are opened, groups of writes begin and commits are acknowledged
+//! only while the paths of the database, its write-ahead log and that log's index name the files that were opened at start.
+//! Reads use the outcome of the last check, which a task repeats every [`CHECK_INTERVAL`].
 
 use std::{
     borrow::Cow,
     cell::RefCell,
     collections::HashMap,
     error::Error,
-    fmt,
+    fmt, fs, io,
     ops::ControlFlow,
-    path::PathBuf,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
     sync::{
-        Arc,
+        Arc, OnceLock, Weak,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -18,11 +24,182 @@ use std::{
 use keywright_core::ports::RepositoryFailure;
 use rusqlite::OpenFlags;
 use sqlx::error::{DatabaseError, ErrorKind};
+use tokio::task::spawn_blocking;
 
 use crate::{
     row::{Decoded, Row, SqliteRow},
     statement::{Statement, Text, numbered, statement},
 };
+
+/// A SQLite file: how to connect to it, and whether its path must keep naming it.
+#[derive(Clone)]
+pub(crate) struct SqliteFile {
+    settings: SqliteSettings,
+    watch: Option<Arc<FileWatch>>,
+}
+
+/// The files of a database, as they were when it was opened.
+pub(crate) struct FileWatch {
+    database: WatchedFile,
+    /// The write-ahead log and its index. Both exist while a connection that has read is open.
+    side_files: OnceLock<[WatchedFile; 2]>,
+    is_in_place: AtomicBool,
+}
+
+struct WatchedFile {
+    path: PathBuf,
+    identity: FileIdentity,
+}
+
+/// Identifies a file on a machine, independently of its name.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct FileIdentity {
+    device: u64,
+    inode: u64,
+}
+
+/// The path of a database file no longer names the file that is open.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "{} is not the file that this server opened: it was moved, deleted or replaced; put the file back, or restart the server \
+     to use the one that is there now",
+    .path.display()
+)]
+struct FileDisplaced {
+    path: PathBuf,
+    /// Why the path can't be inspected. `None` if it names another file.
+    #[source]
+    source: Option<io::Error>,
+}
+
+impl SqliteFile {
+    /// Returns a file that may be moved while it is read.
+    pub(crate) fn unwatched(settings: SqliteSettings) -> Self {
+        Self {
+            settings,
+            watch: None,
+        }
+    }
+
+    /// Returns a file that is used only while its path names it.
+    pub(crate) fn watched(settings: SqliteSettings, watch: &Arc<FileWatch>) -> Self {
+        Self {
+            settings,
+            watch: Some(Arc::clone(watch)),
+        }
+    }
+
+    pub(super) fn connect(&self) -> sqlx::Result<SqliteConnection> {
+        self.check()?;
+        let connection = SqliteConnection::open(&self.settings)?;
+        // The path may name another file since the first check.
+        self.check()?;
+        Ok(connection)
+    }
+
+    /// Checks that the path still names the file.
+    pub(super) fn check(&self) -> sqlx::Result<()> {
+        self.watch.as_ref().map_or(Ok(()), |watch| watch.check())
+    }
+
+    /// Returns the outcome of the last check.
+    pub(super) fn require_in_place(&self) -> sqlx::Result<()> {
+        match &self.watch {
+            Some(watch) if !watch.is_in_place() => watch.check(),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl FileWatch {
+    /// Watches the file that this path names now.
+    pub(crate) fn begin(path: &Path) -> io::Result<Arc<Self>> {
+        let watch = Arc::new(Self {
+            database: WatchedFile::at(path.to_owned())?,
+            side_files: OnceLock::new(),
+            is_in_place: AtomicBool::new(true),
+        });
+        tokio::spawn(keep_checking(Arc::downgrade(&watch)));
+        Ok(watch)
+    }
+
+    /// Also watches the write-ahead log and its index, which must exist by now.
+    pub(crate) fn watch_side_files(&self) -> io::Result<()> {
+        // SQLite puts them next to the file that a symbolic link leads to.
+        let database = fs::canonicalize(&self.database.path)?;
+        let side_file = |end: &str| {
+            let mut path = database.clone().into_os_string();
+            path.push(end);
+            WatchedFile::at(path.into())
+        };
+        let side_files = [side_file("-wal")?, side_file("-shm")?];
+        self.side_files.get_or_init(|| side_files);
+        Ok(())
+    }
+
+    /// Returns whether the paths named the files at the last check.
+    pub(crate) fn is_in_place(&self) -> bool {
+        self.is_in_place.load(Ordering::Acquire)
+    }
+
+    /// Checks that the paths still name the files. Logs when that changes.
+    pub(crate) fn check(&self) -> sqlx::Result<()> {
+        let side_files = self.side_files.get().into_iter().flatten();
+        let mut files = std::iter::once(&self.database).chain(side_files);
+        let checked = files.try_for_each(WatchedFile::check);
+        let was_in_place = self.is_in_place.swap(checked.is_ok(), Ordering::AcqRel);
+        match &checked {
+            Err(displaced) if was_in_place => tracing::error!(
+                error = displaced as &dyn std::error::Error,
+                "stopped using the database: its file was moved or replaced"
+            ),
+            Ok(()) if !was_in_place => {
+                tracing::info!("resumed using the database: its file is back");
+            }
+            _ => {}
+        }
+        checked.map_err(|displaced| sqlx::Error::Io(io::Error::other(displaced)))
+    }
+}
+
+impl WatchedFile {
+    fn at(path: PathBuf) -> io::Result<Self> {
+        let identity = identity(&path)?;
+        Ok(Self { path, identity })
+    }
+
+    fn check(&self) -> Result<(), FileDisplaced> {
+        let source = match identity(&self.path) {
+            Ok(identity) if identity == self.identity => return Ok(()),
+            Ok(_) => None,
+            Err(cause) => Some(cause),
+        };
+        Err(FileDisplaced {
+            path: self.path.clone(),
+            source,
+        })
+    }
+}
+
+fn identity(path: &Path) -> io::Result<FileIdentity> {
+    let metadata = fs::metadata(path)?;
+    Ok(FileIdentity {
+        device: metadata.dev(),
+        inode: metadata.ino(),
+    })
+}
+
+/// Checks while the database is in use, so that reads and health checks need not.
+async fn keep_checking(watch: Weak<FileWatch>) {
+    loop {
+        tokio::time::sleep(CHECK_INTERVAL).await;
+        let Some(watch) = watch.upgrade() else {
+            return;
+        };
+        // The watch records a failure. A check that can't run has no outcome.
+        drop(spawn_blocking(move || watch.check()).await);
+    }
+}
 
 /// How to open connections to a SQLite file.
 #[derive(Clone, Debug)]
@@ -64,7 +241,7 @@ impl SqliteConnection {
         opened.set_wait_max(settings.wait_max)?;
         opened
             .connection
-            .set_prepared_statement_cache_capacity(STATEMENTS_KEPT_MAX);
+            .set_prepared_statement_cache_capacity(STATEMENTS_CACHED_MAX);
         let cache_kibibytes_max = settings.cache_kibibytes_max;
         opened.run(&format!(
             "pragma temp_store = memory; pragma cache_size = -{cache_kibibytes_max}"
@@ -72,7 +249,7 @@ impl SqliteConnection {
         if !settings.is_read_only {
             opened.run(&format!(
                 "pragma journal_mode = wal; pragma synchronous = full; pragma foreign_keys = on;
-                 pragma secure_delete = on; pragma journal_size_limit = {JOURNAL_BYTES_KEPT_MAX}"
+                 pragma secure_delete = on; pragma journal_size_limit = {JOURNAL_BYTES_MAX}"
             ))?;
         }
         Ok(opened)
@@ -179,7 +356,7 @@ impl SqliteConnection {
 
     /// Returns how often a statement that has run was prepared again since.
     #[cfg(test)]
-    pub(crate) fn preparations_again(&self, sql: &'static str) -> sqlx::Result<i32> {
+    pub(crate) fn repreparations(&self, sql: &'static str) -> sqlx::Result<i32> {
         let prepared = self.connection.prepare_cached(&self.numbered_text(sql));
         let again = |prepared: rusqlite::CachedStatement<'_>| {
             prepared.get_status(rusqlite::StatementStatus::RePrepare)
@@ -196,7 +373,7 @@ impl SqliteConnection {
     }
 
     /// Returns whether no transaction is open.
-    pub(crate) fn is_settled(&self) -> bool {
+    pub(crate) fn is_outside_transaction(&self) -> bool {
         self.connection.is_autocommit()
     }
 
@@ -209,7 +386,7 @@ impl SqliteConnection {
     ) -> sqlx::Result<T> {
         let watch = move || is_interrupted.load(Ordering::Relaxed);
         self.connection
-            .progress_handler(STEPS_BETWEEN_WATCHES, Some(watch))
+            .progress_handler(STEPS_BETWEEN_CHECKS, Some(watch))
             .map_err(into_sqlx)?;
         self.set_wait_max(wait_max)?;
         let outcome = read(self);
@@ -309,15 +486,18 @@ impl DatabaseError for SqliteError {
     }
 }
 
+/// The interval between checks while nothing is written.
+const CHECK_INTERVAL: Duration = Duration::from_millis(250);
+
 /// The first read begins the transaction.
 const BEGIN: &str = "begin deferred";
 const COMMIT: &str = "commit";
 
 /// The number of virtual-machine steps between two checks for an interruption.
-const STEPS_BETWEEN_WATCHES: i32 = 4_096;
+const STEPS_BETWEEN_CHECKS: i32 = 4_096;
 
 /// The most prepared statements that a connection caches.
-const STATEMENTS_KEPT_MAX: usize = 128;
+const STATEMENTS_CACHED_MAX: usize = 128;
 
 /// The most bytes of the write-ahead log that stay on disk after a checkpoint.
-const JOURNAL_BYTES_KEPT_MAX: u32 = 64 * 1024 * 1024;
+const JOURNAL_BYTES_MAX: u32 = 64 * 1024 * 1024;

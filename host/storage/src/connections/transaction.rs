@@ -9,10 +9,9 @@ use keywright_core::ports::RepositoryFailure;
 use tokio::runtime::Handle;
 
 use super::{
-    SqliteConnection,
-    condition::Condition,
-    engine::{Engine, PostgresConnection, within},
-    postgres::CheckedOutConnection,
+    pool::Engine,
+    postgres::{CheckedOutConnection, ConnectionState, PostgresConnection, within},
+    sqlite::SqliteConnection,
 };
 use crate::{
     failure::repository_failure,
@@ -23,23 +22,23 @@ use crate::{
 /// A transaction that writes. Dropping it rolls it back. Except on [`Isolation::ReadCommitted`], its reads stay valid until it
 /// ends, whatever other servers do.
 pub(crate) struct Transaction {
-    held: Held,
+    inner: Inner,
     /// Whether a statement failed. The failure may have ended the transaction; another statement would then run outside it.
     has_failed: bool,
 }
 
 /// The outcome of an ended transaction. Everything that it wrote or read is on disk. Only [`Transaction::commit`],
-/// [`Transaction::conclude`] and [`Transaction::abandon`] create one.
+/// [`Transaction::conclude`] and [`Transaction::roll_back`] create one.
 pub(crate) struct Ended<T> {
     outcome: T,
-    verdict: Verdict,
+    completion: Completion,
 }
 
 /// Whether to keep what a transaction wrote. PostgreSQL has already done so; on SQLite, the owner of the connection must.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
-    Keep,
-    Undo,
+pub(super) enum Completion {
+    Commit,
+    RollBack,
 }
 
 /// The isolation level of a PostgreSQL transaction.
@@ -52,7 +51,7 @@ pub(super) enum Isolation {
     Serializable,
 }
 
-enum Held {
+enum Inner {
     Postgres(PostgresTransaction),
     /// The owner of the connection begins and ends the transaction.
     Sqlite(Arc<Mutex<SqliteConnection>>),
@@ -72,7 +71,7 @@ impl Transaction {
         };
         transaction.run(isolation.begin(), wait_max).await?;
         Ok(Self {
-            held: Held::Postgres(transaction),
+            inner: Inner::Postgres(transaction),
             has_failed: false,
         })
     }
@@ -80,15 +79,15 @@ impl Transaction {
     /// Returns the transaction that runs on a SQLite connection. Its methods block the thread.
     pub(super) fn on_sqlite(connection: Arc<Mutex<SqliteConnection>>) -> Self {
         Self {
-            held: Held::Sqlite(connection),
+            inner: Inner::Sqlite(connection),
             has_failed: false,
         }
     }
 
     pub(crate) fn engine(&self) -> Engine {
-        match self.held {
-            Held::Postgres(_) => Engine::Postgres,
-            Held::Sqlite(_) => Engine::Sqlite,
+        match self.inner {
+            Inner::Postgres(_) => Engine::Postgres,
+            Inner::Sqlite(_) => Engine::Sqlite,
         }
     }
 
@@ -97,15 +96,15 @@ impl Transaction {
         &mut self,
         statement: Statement,
     ) -> Result<Vec<Row>, RepositoryFailure> {
-        let rows = match self.held()? {
-            Held::Postgres(transaction) => transaction
+        let rows = match self.usable()? {
+            Inner::Postgres(transaction) => transaction
                 .connection()?
                 .run(&statement)
                 .await
                 .map(|(rows, _)| rows),
-            Held::Sqlite(connection) => locked(connection).fetch_all(&statement),
+            Inner::Sqlite(connection) => locked(connection).fetch_all(&statement),
         };
-        self.noted(rows)
+        self.recorded(rows)
     }
 
     /// Runs a statement and decodes all its rows.
@@ -113,14 +112,14 @@ impl Transaction {
         &mut self,
         statement: Statement,
     ) -> Result<Vec<T>, RepositoryFailure> {
-        let decoded = match self.held()? {
-            Held::Postgres(transaction) => {
+        let decoded = match self.usable()? {
+            Inner::Postgres(transaction) => {
                 let ran = transaction.connection()?.run(&statement).await;
                 ran.map(|(rows, _)| rows.iter().map(T::decode).collect())
             }
-            Held::Sqlite(connection) => locked(connection).decode_all(&statement),
+            Inner::Sqlite(connection) => locked(connection).decode_all(&statement),
         };
-        self.noted(decoded)?
+        self.recorded(decoded)?
     }
 
     /// Runs a statement and returns its first row, if there is one.
@@ -128,14 +127,14 @@ impl Transaction {
         &mut self,
         statement: Statement,
     ) -> Result<Option<Row>, RepositoryFailure> {
-        let row = match self.held()? {
-            Held::Postgres(transaction) => {
+        let row = match self.usable()? {
+            Inner::Postgres(transaction) => {
                 let ran = transaction.connection()?.run(&statement).await;
                 ran.map(|(rows, _)| rows.into_iter().next())
             }
-            Held::Sqlite(connection) => locked(connection).fetch_optional(&statement),
+            Inner::Sqlite(connection) => locked(connection).fetch_optional(&statement),
         };
-        self.noted(row)
+        self.recorded(row)
     }
 
     /// Runs a statement and returns its first row, which must exist.
@@ -149,15 +148,15 @@ impl Transaction {
 
     /// Runs a statement and returns the number of rows that it changed.
     pub(crate) async fn execute(&mut self, statement: Statement) -> Result<u64, RepositoryFailure> {
-        let done = match self.held()? {
-            Held::Postgres(transaction) => transaction
+        let done = match self.usable()? {
+            Inner::Postgres(transaction) => transaction
                 .connection()?
                 .run(&statement)
                 .await
                 .map(|(_, changed)| changed),
-            Held::Sqlite(connection) => locked(connection).execute(&statement),
+            Inner::Sqlite(connection) => locked(connection).execute(&statement),
         };
-        self.noted(done)
+        self.recorded(done)
     }
 
     /// Commits, and returns this outcome.
@@ -166,14 +165,14 @@ impl Transaction {
     /// If the commit or an earlier statement failed. Then nothing is written, unless the database's response was lost.
     pub(crate) async fn commit<T>(self, outcome: T) -> Result<Ended<T>, RepositoryFailure> {
         if self.has_failed {
-            return Err(ends_here());
+            return Err(transaction_ended());
         }
-        if let Held::Postgres(transaction) = self.held {
+        if let Inner::Postgres(transaction) = self.inner {
             transaction.end(POSTGRES_COMMIT).await?;
         }
         Ok(Ended {
             outcome,
-            verdict: Verdict::Keep,
+            completion: Completion::Commit,
         })
     }
 
@@ -182,16 +181,16 @@ impl Transaction {
     /// # Errors
     /// If writes that the outcome depends on could not be committed, or if the transaction conflicts with another one.
     pub(crate) async fn conclude<T>(self, outcome: T) -> Result<Ended<T>, RepositoryFailure> {
-        match self.held {
+        match self.inner {
             // The reads of a serializable transaction are valid only once it is committed.
-            Held::Postgres(transaction) if !self.has_failed => {
+            Inner::Postgres(transaction) if !self.has_failed => {
                 transaction.end(POSTGRES_COMMIT).await?;
                 Ok(Ended {
                     outcome,
-                    verdict: Verdict::Keep,
+                    completion: Completion::Commit,
                 })
             }
-            _ => self.abandon(outcome).await,
+            _ => self.roll_back(outcome).await,
         }
     }
 
@@ -199,28 +198,28 @@ impl Transaction {
     ///
     /// # Errors
     /// If writes that the outcome depends on could not be committed.
-    pub(crate) async fn abandon<T>(self, outcome: T) -> Result<Ended<T>, RepositoryFailure> {
-        if let Held::Postgres(transaction) = self.held {
+    pub(crate) async fn roll_back<T>(self, outcome: T) -> Result<Ended<T>, RepositoryFailure> {
+        if let Inner::Postgres(transaction) = self.inner {
             transaction.end(POSTGRES_ROLLBACK).await?;
         }
         Ok(Ended {
             outcome,
-            verdict: Verdict::Undo,
+            completion: Completion::RollBack,
         })
     }
 
-    fn held(&mut self) -> Result<&mut Held, RepositoryFailure> {
+    fn usable(&mut self) -> Result<&mut Inner, RepositoryFailure> {
         if self.has_failed {
-            return Err(ends_here());
+            return Err(transaction_ended());
         }
-        Ok(&mut self.held)
+        Ok(&mut self.inner)
     }
 
-    fn noted<T>(&mut self, outcome: Result<T, sqlx::Error>) -> Result<T, RepositoryFailure> {
+    fn recorded<T>(&mut self, outcome: Result<T, sqlx::Error>) -> Result<T, RepositoryFailure> {
         if let Err(error) = &outcome {
             self.has_failed = true;
-            if let Held::Postgres(transaction) = &mut self.held {
-                transaction.note(error);
+            if let Inner::Postgres(transaction) = &mut self.inner {
+                transaction.record(error);
             }
         }
         outcome.map_err(repository_failure)
@@ -241,8 +240,8 @@ impl<T> Ended<T> {
         self.outcome
     }
 
-    pub(super) fn into_parts(self) -> (T, Verdict) {
-        (self.outcome, self.verdict)
+    pub(super) fn into_parts(self) -> (T, Completion) {
+        (self.outcome, self.completion)
     }
 }
 
@@ -259,16 +258,16 @@ struct PostgresTransaction {
 
 impl PostgresTransaction {
     fn connection(&mut self) -> Result<&mut PostgresConnection, RepositoryFailure> {
-        let connection = self.connection.as_mut().ok_or_else(ends_here)?;
-        Ok(connection.unsettled())
+        let connection = self.connection.as_mut().ok_or_else(transaction_ended)?;
+        Ok(connection.begin_use())
     }
 
     /// Updates the state of the connection after an error. The transaction stays open.
-    fn note(&mut self, error: &sqlx::Error) {
+    fn record(&mut self, error: &sqlx::Error) {
         if let Some(connection) = &mut self.connection
-            && Condition::after(error) == Condition::Spent
+            && ConnectionState::after(error) == ConnectionState::Retired
         {
-            connection.spend();
+            connection.retire();
         }
     }
 
@@ -277,16 +276,16 @@ impl PostgresTransaction {
         sql: &'static str,
         wait_max: Duration,
     ) -> Result<(), RepositoryFailure> {
-        let connection = self.connection.as_mut().ok_or_else(ends_here)?;
-        let done = within(wait_max, connection.unsettled().run_raw(sql)).await;
-        done.inspect_err(|error| self.note(error))
+        let connection = self.connection.as_mut().ok_or_else(transaction_ended)?;
+        let done = within(wait_max, connection.begin_use().run_raw(sql)).await;
+        done.inspect_err(|error| self.record(error))
             .map_err(repository_failure)
     }
 
     async fn end(mut self, sql: &'static str) -> Result<(), RepositoryFailure> {
         self.run(sql, Duration::MAX).await?;
         let connection = self.connection.take();
-        connection.map_or(Ok(()), |mut connection| connection.settled(Ok(())))
+        connection.map_or(Ok(()), |mut connection| connection.end_use(Ok(())))
     }
 }
 
@@ -294,12 +293,12 @@ impl Drop for PostgresTransaction {
     /// Rolls back now, and not at the next check-out: until then the transaction would block others.
     fn drop(&mut self) {
         if let (Some(connection), Ok(runtime)) = (self.connection.take(), Handle::try_current()) {
-            runtime.spawn(async move { connection.settle().await });
+            runtime.spawn(async move { connection.roll_back().await });
         }
     }
 }
 
-fn ends_here() -> RepositoryFailure {
+fn transaction_ended() -> RepositoryFailure {
     let reason = "the transaction has ended, or one of its statements has failed";
     repository_failure(sqlx::Error::Protocol(reason.to_owned()))
 }

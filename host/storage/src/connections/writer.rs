@@ -1,36 +1,54 @@
 //! Transactions that write.
+//!
+//! After a write fails because the disk is full or broken, the writer periodically writes a little until that succeeds. So a
+//! server recovers even without requests that write.
 
 use std::{
     future::Future,
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
 
 use keywright_core::ports::RepositoryFailure;
+use uuid::Uuid;
 
 use super::{
-    PoolOccupancy, PostgresConnections, SqliteFile,
-    attempts::Attempts,
     group_commit::{GroupCommit, GroupLimits},
+    pool::PoolOccupancy,
+    postgres::PostgresConnections,
+    retry::Retries,
+    sqlite::SqliteFile,
     transaction::{Ended, Isolation, Transaction},
-    write_probe::{WriteState, note},
 };
-use crate::{row::Row, statement::Statement};
+use crate::{
+    failure::is_storage_medium_failure,
+    row::Row,
+    statement::{Statement, statement},
+};
 
 /// Runs the transactions that write.
 #[derive(Clone)]
 pub(crate) struct Writer {
-    means: Means,
+    backend: Backend,
     wait_max: Duration,
     retries: Arc<AtomicU64>,
-    pub(super) state: Arc<WriteState>,
+    state: Arc<WriteState>,
+}
+
+/// The state of the disk, according to the last writes.
+#[derive(Default)]
+struct WriteState {
+    /// Whether a write has failed because of the disk, and none has succeeded since.
+    is_failing: AtomicBool,
+    /// Whether probing stops.
+    is_closed: AtomicBool,
 }
 
 #[derive(Clone)]
-enum Means {
+enum Backend {
     /// PostgreSQL: each transaction has its own connection. The database isolates them, and flushes concurrent commits
     /// together.
     Connections(PostgresConnections),
@@ -42,13 +60,13 @@ enum Means {
 
 #[derive(Debug, thiserror::Error)]
 #[error("the database was opened read-only")]
-struct OpenedToRead;
+struct OpenedReadOnly;
 
 impl Writer {
     /// Returns a writer that refuses every write.
     pub(crate) fn read_only() -> Self {
         Self {
-            means: Means::ReadOnly,
+            backend: Backend::ReadOnly,
             wait_max: Duration::ZERO,
             retries: Arc::default(),
             state: Arc::default(),
@@ -59,7 +77,7 @@ impl Writer {
     pub(crate) fn on_connections(connections: PostgresConnections, wait_max: Duration) -> Self {
         Self {
             retries: connections.retries_counter(),
-            means: Means::Connections(connections),
+            backend: Backend::Connections(connections),
             wait_max,
             state: Arc::default(),
         }
@@ -74,17 +92,17 @@ impl Writer {
             length_max: GROUP_LENGTH_MAX,
             time_max: GROUP_TIME_MAX,
         };
-        Self::in_groups(file, wait_max, limits).await
+        Self::with_group_limits(file, wait_max, limits).await
     }
 
     /// As [`Self::on_sqlite`], with other limits for groups.
-    pub(super) async fn in_groups(
+    async fn with_group_limits(
         file: SqliteFile,
         wait_max: Duration,
         limits: GroupLimits,
     ) -> Result<Self, sqlx::Error> {
         Ok(Self {
-            means: Means::Thread(GroupCommit::open(file, wait_max, limits).await?),
+            backend: Backend::Thread(GroupCommit::open(file, wait_max, limits).await?),
             wait_max,
             retries: Arc::default(),
             state: Arc::default(),
@@ -107,28 +125,25 @@ impl Writer {
         T: Send + 'static,
         F: Future<Output = Result<Ended<T>, RepositoryFailure>>,
     {
-        let connections = match &self.means {
-            Means::Connections(connections) => connections,
-            Means::Thread(thread) => return note(self, thread.transaction(work).await),
-            Means::ReadOnly => return Err(read_only()),
+        let connections = match &self.backend {
+            Backend::Connections(connections) => connections,
+            Backend::Thread(thread) => return self.record_outcome(thread.transaction(work).await),
+            Backend::ReadOnly => return Err(opened_read_only()),
         };
-        let mut attempts = Attempts::new(&self.retries, self.wait_max);
+        let mut retries = Retries::new(&self.retries, self.wait_max);
         loop {
             let once = async {
                 let connection = connections.check_out().await?;
                 work(Transaction::begin(connection, Isolation::Serializable).await?).await
             };
             match once.await {
-                Err(failure) if attempts.has_next(&failure).await => {}
-                outcome => return note(self, outcome.map(Ended::into_outcome)),
+                Err(failure) if retries.should_retry(&failure).await => {}
+                outcome => return self.record_outcome(outcome.map(Ended::into_outcome)),
             }
         }
     }
 
     /// Runs a transaction of one statement and returns its rows.
-    ///
-    /// # Errors
-    /// As for [`Self::transaction`].
     pub(crate) async fn serializable(
         &self,
         statement: Statement,
@@ -155,18 +170,18 @@ impl Writer {
         T: Send + 'static,
         F: Future<Output = Result<Ended<T>, RepositoryFailure>>,
     {
-        let outcome = match &self.means {
-            Means::Connections(connections) => {
+        let outcome = match &self.backend {
+            Backend::Connections(connections) => {
                 let once = async {
                     let connection = connections.check_out().await?;
                     work(Transaction::begin(connection, Isolation::ReadCommitted).await?).await
                 };
                 once.await.map(Ended::into_outcome)
             }
-            Means::Thread(thread) => thread.transaction(work).await,
-            Means::ReadOnly => Err(read_only()),
+            Backend::Thread(thread) => thread.transaction(work).await,
+            Backend::ReadOnly => Err(opened_read_only()),
         };
-        note(self, outcome)
+        self.record_outcome(outcome)
     }
 
     /// Runs a statement that changes rows, in its own transaction, and returns all its rows. On PostgreSQL the transaction is
@@ -175,48 +190,63 @@ impl Writer {
         &self,
         statement: Statement,
     ) -> Result<Vec<Row>, RepositoryFailure> {
-        let rows = match &self.means {
-            Means::Connections(connections) => connections.fetch_all(statement).await,
-            Means::Thread(thread) => {
+        let rows = match &self.backend {
+            Backend::Connections(connections) => connections.fetch_all(statement).await,
+            Backend::Thread(thread) => {
                 let fetching = thread.transaction(|mut transaction| async move {
                     let rows = transaction.fetch_all(statement).await?;
                     transaction.commit(rows).await
                 });
                 fetching.await
             }
-            Means::ReadOnly => Err(read_only()),
+            Backend::ReadOnly => Err(opened_read_only()),
         };
-        note(self, rows)
+        self.record_outcome(rows)
     }
 
     /// As [`Self::fetch_all`], but returns the number of changed rows.
     pub(crate) async fn execute(&self, statement: Statement) -> Result<u64, RepositoryFailure> {
-        note(self, self.execute_unnoted(statement).await)
+        self.record_outcome(self.execute_unrecorded(statement).await)
     }
 
     /// As [`Self::execute`], but does not record the outcome in the state of the disk.
-    pub(super) async fn execute_unnoted(
-        &self,
-        statement: Statement,
-    ) -> Result<u64, RepositoryFailure> {
-        match &self.means {
-            Means::Connections(connections) => {
+    async fn execute_unrecorded(&self, statement: Statement) -> Result<u64, RepositoryFailure> {
+        match &self.backend {
+            Backend::Connections(connections) => {
                 connections.run(statement).await.map(|(_, changed)| changed)
             }
-            Means::Thread(thread) => {
+            Backend::Thread(thread) => {
                 let executing = thread.transaction(|mut transaction| async move {
                     let changed = transaction.execute(statement).await?;
                     transaction.commit(changed).await
                 });
                 executing.await
             }
-            Means::ReadOnly => Err(read_only()),
+            Backend::ReadOnly => Err(opened_read_only()),
         }
+    }
+
+    /// Records the outcome of a write. The first disk failure starts the probe.
+    fn record_outcome<T>(
+        &self,
+        outcome: Result<T, RepositoryFailure>,
+    ) -> Result<T, RepositoryFailure> {
+        if let Err(failure) = &outcome
+            && is_storage_medium_failure(failure)
+            && !self.state.is_failing.swap(true, Ordering::AcqRel)
+        {
+            tracing::error!(
+                error = failure as &dyn std::error::Error,
+                "can't write to the database: its disk is full or broken"
+            );
+            tokio::spawn(probe(self.clone()));
+        }
+        outcome
     }
 
     /// Whether a write has failed because the disk is full or broken, and no later attempt has succeeded.
     pub(crate) fn is_failing(&self) -> bool {
-        self.state.is_failing()
+        self.state.is_failing.load(Ordering::Acquire)
     }
 
     /// Returns how often transactions were retried after conflicts.
@@ -229,28 +259,53 @@ impl Writer {
     }
 
     pub(crate) fn occupancy(&self) -> PoolOccupancy {
-        match &self.means {
-            Means::Connections(connections) => connections.occupancy(),
-            Means::Thread(thread) => thread.occupancy(),
-            Means::ReadOnly => PoolOccupancy::default(),
+        match &self.backend {
+            Backend::Connections(connections) => connections.occupancy(),
+            Backend::Thread(thread) => thread.occupancy(),
+            Backend::ReadOnly => PoolOccupancy::default(),
         }
     }
 
     /// Refuses new transactions, waits for running ones, for at most as long as a caller waits, and closes all connections.
     pub(crate) async fn close(&self) {
-        self.state.close();
-        match &self.means {
-            Means::Connections(connections) => connections.close().await,
-            Means::Thread(thread) => thread.close().await,
-            Means::ReadOnly => {}
+        self.state.is_closed.store(true, Ordering::Release);
+        match &self.backend {
+            Backend::Connections(connections) => connections.close().await,
+            Backend::Thread(thread) => thread.close().await,
+            Backend::ReadOnly => {}
         }
     }
 }
 
-fn read_only() -> RepositoryFailure {
-    RepositoryFailure::Query(Box::new(OpenedToRead))
+fn opened_read_only() -> RepositoryFailure {
+    RepositoryFailure::Query(Box::new(OpenedReadOnly))
+}
+
+/// Periodically writes a little, until that succeeds.
+async fn probe(writer: Writer) {
+    let state = Arc::clone(&writer.state);
+    loop {
+        tokio::time::sleep(PROBE_INTERVAL).await;
+        if state.is_closed.load(Ordering::Acquire) {
+            return;
+        }
+        let write = statement(PROBE).bind(Uuid::nil());
+        if writer.execute_unrecorded(write).await.is_ok() {
+            state.is_failing.store(false, Ordering::Release);
+            tracing::info!("writes to the database succeed again");
+            return;
+        }
+    }
 }
 
 /// The most transactions in one commit, and how long a group accepts more of them.
 const GROUP_LENGTH_MAX: usize = 128;
 const GROUP_TIME_MAX: Duration = Duration::from_millis(50);
+
+/// The interval between probes.
+const PROBE_INTERVAL: Duration = Duration::from_secs(2);
+
+/// Changes a row that no other statement reads, to write to the disk. No background task uses its name.
+pub(crate) const PROBE: &str = "
+    insert into lease (name, holder, expires_at) values ('write probe', $1, 0)
+    on conflict (name) do update set expires_at = lease.expires_at + 1";

@@ -1,6 +1,5 @@
-//! Adding a version, in one transaction that validates its preconditions.
-
-mod batch;
+//! Adding versions in one transaction that validates their preconditions: a single version, or versions of several
+//! credentials, alone or with another change.
 
 use std::sync::Arc;
 
@@ -8,21 +7,19 @@ use chrono::{DateTime, Utc};
 use keywright_core::{
     certificate::{CertificateFacts, SerialNumber},
     credential::{CredentialName, CredentialType, IssuerVersion, StoredVersion},
-    ports::{AppendCondition, Appended, Identifiers, NewVersion, ReadVersions, RepositoryFailure},
+    ports::{
+        Additions, AllAppended, AppendCondition, Appended, Identifiers, NewVersion, ReadSigned,
+        ReadVersions, RepositoryFailure, VersionSelection,
+    },
 };
 use uuid::Uuid;
 
-use batch::Adding;
-pub(crate) use batch::AppendBatches;
-#[cfg(test)]
-pub(crate) use batch::append_batches;
-
-use super::{append_all::are_unchanged, row, statements};
+use super::{row, statements};
 use crate::{
     connections::{Ended, Engine, Transaction, Writer},
     failure::{TRANSITIONAL_VERSION, is_refused, sequence_behind},
-    row::column,
-    statement::statement,
+    row::{Row, column},
+    statement::{built_statement, statement},
 };
 
 /// A version to add, and the preconditions for adding it.
@@ -34,39 +31,11 @@ pub(super) struct Addition {
     pub(super) unchanged: Vec<ReadVersions>,
 }
 
-/// Adds a version, together with others if there are batches.
-pub(super) async fn append(
-    writer: &Writer,
-    batches: Option<&AppendBatches>,
-    addition: Addition,
-) -> Result<Appended, RepositoryFailure> {
-    let addition = Arc::new(addition);
-    let adding = match batches {
-        Some(batches) => batches.append(&addition).await?,
-        None => Adding::Alone { _turn: None },
-    };
-    let appended = match adding {
-        Adding::Added(place) => Ok(place),
-        Adding::Alone { _turn } => {
-            let shared = Arc::clone(&addition);
-            let appending = writer
-                .transaction(move |transaction| append_once(transaction, Arc::clone(&shared)));
-            appending.await?
-        }
-    };
-    Ok(match appended {
-        Ok(place) => {
-            let version = Arc::unwrap_or_clone(addition).version;
-            Appended::Written(Box::new(place.stored(version)))
-        }
-        Err(refused) => refused,
-    })
-}
-
-async fn append_once(
+/// Runs the transaction that adds a version alone.
+pub(super) async fn append_once(
     mut transaction: Transaction,
     addition: Arc<Addition>,
-) -> Result<Ended<Result<Place, Appended>>, RepositoryFailure> {
+) -> Result<Ended<Result<AddedVersion, Appended>>, RepositoryFailure> {
     let Addition {
         identifiers,
         version,
@@ -77,19 +46,19 @@ async fn append_once(
         return transaction.conclude(Err(Appended::Outdated)).await;
     }
     match append_within(&mut transaction, identifiers.as_ref(), version, *condition).await? {
-        Ok(place) => transaction.commit(Ok(place)).await,
+        Ok(added) => transaction.commit(Ok(added)).await,
         Err(refused) => transaction.conclude(Err(refused)).await,
     }
 }
 
-/// Adds a version within a transaction. The caller must commit only if this returns a position. The other outcome is never
+/// Adds a version within a transaction. The caller must commit only if this returns an added version. The other outcome is never
 /// [`Appended::Written`].
 pub(super) async fn append_within(
     transaction: &mut Transaction,
     identifiers: &dyn Identifiers,
     version: &NewVersion,
     condition: AppendCondition,
-) -> Result<Result<Place, Appended>, RepositoryFailure> {
+) -> Result<Result<AddedVersion, Appended>, RepositoryFailure> {
     let credential = match find_credential(transaction, &version.name, condition).await? {
         Some(existing) => {
             if existing.credential_type != version.credential_type {
@@ -110,19 +79,19 @@ pub(super) async fn append_within(
     let Some(sequence) = inserted else {
         return Ok(Err(Appended::TransitionalExists));
     };
-    Ok(Ok(Place {
+    Ok(Ok(AddedVersion {
         sequence,
         credential,
     }))
 }
 
-/// The position of an added version.
-pub(super) struct Place {
-    sequence: i64,
-    credential: Owner,
+/// A version that a transaction added, by its sequence and its credential.
+pub(super) struct AddedVersion {
+    pub(super) sequence: i64,
+    pub(super) credential: CredentialRow,
 }
 
-impl Place {
+impl AddedVersion {
     /// Returns the version as a read would return it.
     pub(super) fn stored(self, version: NewVersion) -> StoredVersion {
         let Self {
@@ -153,17 +122,18 @@ impl Place {
     }
 }
 
-/// The credential that a version belongs to.
-struct Owner {
-    sequence: i64,
-    id: Uuid,
-    name: CredentialName,
-    credential_type: CredentialType,
+/// The row of a credential.
+pub(super) struct CredentialRow {
+    pub(super) sequence: i64,
+    pub(super) id: Uuid,
+    pub(super) name: CredentialName,
+    pub(super) credential_type: CredentialType,
     /// Set only if the condition depends on it.
-    newest_version_id: Option<Uuid>,
+    pub(super) newest_version_id: Option<Uuid>,
 }
 
-fn holds(condition: AppendCondition, credential: Option<&Owner>) -> bool {
+/// Whether the condition is met by this credential, or by its absence.
+pub(super) fn holds(condition: AppendCondition, credential: Option<&CredentialRow>) -> bool {
     match condition {
         AppendCondition::Always => true,
         AppendCondition::CredentialIs(expected) => {
@@ -179,7 +149,7 @@ async fn find_credential(
     transaction: &mut Transaction,
     name: &CredentialName,
     condition: AppendCondition,
-) -> Result<Option<Owner>, RepositoryFailure> {
+) -> Result<Option<CredentialRow>, RepositoryFailure> {
     let sql = match condition {
         AppendCondition::NewestIs(_) => statements::CREDENTIAL_AND_NEWEST_VERSION,
         AppendCondition::Always | AppendCondition::CredentialIs(_) => {
@@ -191,7 +161,7 @@ async fn find_credential(
     let Some(row) = row.as_ref() else {
         return Ok(None);
     };
-    Ok(Some(Owner {
+    Ok(Some(CredentialRow {
         sequence: column!(row, "credential", "sequence")?,
         id: column!(row, "credential", "id")?,
         name: CredentialName::from_stored(column!(row, "credential", "name")?),
@@ -204,7 +174,7 @@ async fn insert_credential(
     transaction: &mut Transaction,
     id: Uuid,
     version: &NewVersion,
-) -> Result<Owner, RepositoryFailure> {
+) -> Result<CredentialRow, RepositoryFailure> {
     let query = statement(statements::INSERT_CREDENTIAL)
         .bind(id)
         .bind(version.name.as_str())
@@ -212,7 +182,7 @@ async fn insert_credential(
         .bind(version.credential_type.as_str())
         .bind(version.created_at.timestamp_millis());
     let row = transaction.fetch_one(query).await?;
-    Ok(Owner {
+    Ok(CredentialRow {
         sequence: column!(row, "credential", "sequence")?,
         id,
         name: version.name.clone(),
@@ -279,6 +249,124 @@ async fn insert_version(
         transaction.execute(query).await?;
     }
     Ok(Some(sequence))
+}
+
+pub(super) async fn append_all(
+    writer: &Writer,
+    identifiers: &Arc<dyn Identifiers>,
+    additions: Additions,
+) -> Result<AllAppended, RepositoryFailure> {
+    let identifiers = Arc::clone(identifiers);
+    let additions = Arc::new(additions);
+    let shared = Arc::clone(&additions);
+    let added = writer
+        .transaction(move |transaction| {
+            append_all_once(transaction, Arc::clone(&identifiers), Arc::clone(&shared))
+        })
+        .await?;
+    let versions = Arc::unwrap_or_clone(additions).versions.into_iter();
+    let versions = versions.map(|(version, _)| version);
+    let Some(added) = added else {
+        return Ok(AllAppended::Changed(versions.collect()));
+    };
+    let written = versions.zip(added);
+    let written = written.map(|(version, added)| added.stored(version));
+    Ok(AllAppended::Written(written.collect()))
+}
+
+async fn append_all_once(
+    mut transaction: Transaction,
+    identifiers: Arc<dyn Identifiers>,
+    additions: Arc<Additions>,
+) -> Result<Ended<Option<Vec<AddedVersion>>>, RepositoryFailure> {
+    if !fit(&mut transaction, &additions).await? {
+        return transaction.conclude(None).await;
+    }
+    match append_each(&mut transaction, identifiers.as_ref(), &additions.versions).await? {
+        Some(added) => transaction.commit(Some(added)).await,
+        None => transaction.roll_back(None).await,
+    }
+}
+
+/// Whether all inputs of the additions are unchanged. Must be called before the transaction changes anything.
+pub(super) async fn fit(
+    transaction: &mut Transaction,
+    additions: &Additions,
+) -> Result<bool, RepositoryFailure> {
+    Ok(are_unchanged(transaction, &additions.unchanged).await?
+        && are_all_signed(transaction, &additions.signed).await?)
+}
+
+/// Whether reading these versions again returns the same ids.
+async fn are_unchanged(
+    transaction: &mut Transaction,
+    unchanged: &[ReadVersions],
+) -> Result<bool, RepositoryFailure> {
+    for read in unchanged {
+        let query = match count_max(read.selection) {
+            Some(count_max) => statement(statements::VERSION_IDS_NEWEST_FIRST)
+                .bind(read.name.folded())
+                .bind(count_max),
+            None => statement(statements::VERSION_IDS_CURRENT).bind(read.name.folded()),
+        };
+        if ids(&transaction.fetch_all(query).await?)? != read.ids {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Whether the credentials that each of these CAs signed are still the same.
+async fn are_all_signed(
+    transaction: &mut Transaction,
+    signed: &[ReadSigned],
+) -> Result<bool, RepositoryFailure> {
+    for read in signed {
+        let sql = statements::newest_ids_signed_by(read.types, read.signers.len());
+        // One more row than expected is enough to detect a difference.
+        let count_max = i64::try_from(read.ids.len()).map_or(i64::MAX, |count| count + 1);
+        let query = built_statement(sql)
+            .bind(CredentialType::CERTIFICATE)
+            .bind(count_max);
+        let signers = read.signers.iter();
+        let query = signers.fold(query, |query, signer| query.bind(signer.folded()));
+        if ids(&transaction.fetch_all(query).await?)? != read.ids {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Adds versions within a transaction, which the caller must commit only if all of them were written. `None` if a version can't
+/// be added.
+pub(super) async fn append_each(
+    transaction: &mut Transaction,
+    identifiers: &dyn Identifiers,
+    versions: &[(NewVersion, AppendCondition)],
+) -> Result<Option<Vec<AddedVersion>>, RepositoryFailure> {
+    let mut added = Vec::with_capacity(versions.len());
+    for (version, condition) in versions {
+        match append_within(transaction, identifiers, version, *condition).await? {
+            Ok(one) => added.push(one),
+            Err(_) => return Ok(None),
+        }
+    }
+    Ok(Some(added))
+}
+
+fn ids(rows: &[Row]) -> Result<Vec<Uuid>, RepositoryFailure> {
+    rows.iter()
+        .map(|row| column!(row, "credential_version", "id"))
+        .collect()
+}
+
+/// Returns the maximum number of versions of a selection. `None` for the current versions, which need another query.
+pub(super) fn count_max(selection: VersionSelection) -> Option<i64> {
+    match selection {
+        VersionSelection::All => Some(i64::MAX),
+        VersionSelection::Current => None,
+        VersionSelection::Newest(count) => Some(i64::from(count)),
+    }
 }
 
 /// Truncates a time to the precision of the database.

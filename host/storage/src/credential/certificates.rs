@@ -54,18 +54,8 @@ pub(super) async fn signed_by(
     signer: &LookupName,
 ) -> Result<Vec<CredentialName>, RepositoryFailure> {
     let query = statement(statements::CERTIFICATES_SIGNED_BY).bind(signer.folded());
-    reader
-        .fetch_all(query)
-        .await?
-        .iter()
-        .map(|row| {
-            Ok(CredentialName::from_stored(column!(
-                row,
-                "credential",
-                "name"
-            )?))
-        })
-        .collect()
+    let rows = reader.fetch_all(query).await?;
+    rows.iter().map(row::name).collect()
 }
 
 pub(super) async fn issued_by(

@@ -9,7 +9,7 @@ use keywright_core::ports::{
 use uuid::Uuid;
 
 use super::{
-    append_all::{append_each, fit},
+    append::{append_each, fit},
     statements,
 };
 use crate::{
@@ -79,7 +79,7 @@ async fn move_transitional_once(
     if version.is_none() && to != TransitionalVersion::None {
         return transaction.conclude(TransitionalMoved::VersionAbsent).await;
     }
-    mark(
+    set_transitional(
         &mut transaction,
         statements::CLEAR_TRANSITIONAL,
         credential,
@@ -87,7 +87,7 @@ async fn move_transitional_once(
     )
     .await?;
     if let Some(version) = version {
-        mark(
+        set_transitional(
             &mut transaction,
             statements::SET_TRANSITIONAL,
             version,
@@ -100,7 +100,7 @@ async fn move_transitional_once(
     let current = transaction.decode_all(query).await?;
     let appended = append_each(&mut transaction, identifiers.as_ref(), &additions.versions).await?;
     if appended.is_none() {
-        return transaction.abandon(TransitionalMoved::Changed).await;
+        return transaction.roll_back(TransitionalMoved::Changed).await;
     }
     transaction.commit(TransitionalMoved::Moved(current)).await
 }
@@ -132,7 +132,7 @@ async fn delete_version_once(
     point_at_versions(&mut transaction, credential).await?;
     let appended = append_each(&mut transaction, identifiers.as_ref(), &additions.versions).await?;
     if appended.is_none() {
-        return transaction.abandon(VersionDeleted::Changed).await;
+        return transaction.roll_back(VersionDeleted::Changed).await;
     }
     transaction.commit(VersionDeleted::Deleted).await
 }
@@ -182,7 +182,7 @@ async fn latest_certificate(
         .transpose()
 }
 
-async fn mark(
+async fn set_transitional(
     transaction: &mut Transaction,
     sql: &'static str,
     sequence: i64,

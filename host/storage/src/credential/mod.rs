@@ -1,16 +1,12 @@
 //! Credentials and their versions.
 
 mod append;
-mod append_all;
+mod append_batches;
 mod certificates;
 mod change_versions;
-mod effective_expiry;
-mod find;
-mod generated_by;
+pub(crate) mod find;
 mod permitted;
-pub(crate) mod retention;
 pub(crate) mod row;
-mod selected;
 pub(crate) mod statements;
 
 use std::{collections::BTreeSet, sync::Arc};
@@ -23,37 +19,51 @@ use keywright_core::{
         GeneratedCredential, IssuedCredential, ListedCertificate, LookupName, PluginDigest,
         StoredVersion,
     },
+    permission::Permission,
     ports::{
         Additions, AllAppended, AppendCondition, Appended, CredentialKey, CredentialRepository,
-        EXPIRY_MOMENTS, Identifiers, NewVersion, NewestSize, ReadVersions, Receive,
-        RepositoryFailure, SignedName, SignedTypes, TransitionalMoved, TransitionalVersion,
-        VersionDeleted, VersionSelection, VersionsSize,
+        EXPIRY_MOMENTS, Identifiers, NewVersion, NewestSize, PermittedRead, PermittedReads,
+        PermittedVersions, ReadVersions, Receive, RepositoryFailure, SignedName, SignedTypes,
+        TransitionalMoved, TransitionalVersion, VersionDeleted, VersionSelection, VersionsSize,
     },
 };
 use uuid::Uuid;
 
 use crate::{
-    database::Pools,
+    connections::Pools,
     row::{Decoded, column},
     statement::{Statement, StatementOfMany, built_statement, statement},
 };
-use append::Addition;
-pub(crate) use append::AppendBatches;
+use append::{Addition, count_max};
+pub(crate) use append_batches::AppendBatches;
 #[cfg(test)]
-pub(crate) use append::append_batches;
+pub(crate) use append_batches::append_batches;
 use change_versions::Change;
-use selected::count_max;
 
 /// Credentials in a database.
 #[derive(Clone)]
 pub struct SqlCredentialRepository {
     pools: Pools,
+    append_batches: Option<AppendBatches>,
     identifiers: Arc<dyn Identifiers>,
 }
 
 impl SqlCredentialRepository {
-    pub(crate) fn new(pools: Pools, identifiers: Arc<dyn Identifiers>) -> Self {
-        Self { pools, identifiers }
+    /// Versions are added in batches if there are `append_batches`.
+    pub(crate) fn new(
+        pools: Pools,
+        append_batches: Option<AppendBatches>,
+        identifiers: Arc<dyn Identifiers>,
+    ) -> Self {
+        Self {
+            pools,
+            append_batches,
+            identifiers,
+        }
+    }
+
+    pub(crate) fn pools(&self) -> &Pools {
+        &self.pools
     }
 
     fn change(&self, credential_id: Uuid, additions: Additions) -> Change {
@@ -62,6 +72,12 @@ impl SqlCredentialRepository {
             credential_id,
             additions,
         }
+    }
+
+    /// Runs a statement that reads at most one name.
+    async fn name(&self, query: Statement) -> Result<Option<CredentialName>, RepositoryFailure> {
+        let row = self.pools.reader.fetch_optional(query.short()).await?;
+        row.as_ref().map(row::name).transpose()
     }
 
     /// Runs a statement for any number of names, for some of them at a time: a statement with more parameters takes more than
@@ -87,6 +103,20 @@ impl SqlCredentialRepository {
         Ok(all)
     }
 
+    /// Runs a statement that reads the versions of a selection.
+    async fn selected(
+        &self,
+        query: Statement,
+        selection: VersionSelection,
+    ) -> Result<Vec<StoredVersion>, RepositoryFailure> {
+        let query = match selection {
+            VersionSelection::Current => query.short(),
+            VersionSelection::Newest(count) if count <= VERSIONS_IN_PLACE_MAX => query.short(),
+            VersionSelection::All | VersionSelection::Newest(_) => query,
+        };
+        self.pools.reader.decode_all(query).await
+    }
+
     /// Returns the statement for credentials that these names signed.
     fn signed_by(sql: String, signers: &[LookupName], count_max: u32) -> Statement {
         let query = built_statement(sql)
@@ -100,47 +130,24 @@ impl SqlCredentialRepository {
 #[async_trait]
 impl CredentialRepository for SqlCredentialRepository {
     async fn name_of_version(&self, id: Uuid) -> Result<Option<CredentialName>, RepositoryFailure> {
-        self.pools
-            .reader
-            .fetch_optional(statement(statements::NAME_OF_VERSION).bind(id).short())
-            .await?
-            .as_ref()
-            .map(row::name)
-            .transpose()
+        let query = statement(statements::NAME_OF_VERSION).bind(id);
+        self.name(query).await
     }
 
     async fn name_of_certificate(
         &self,
         credential_id: Uuid,
     ) -> Result<Option<CredentialName>, RepositoryFailure> {
-        self.pools
-            .reader
-            .fetch_optional(
-                statement(statements::NAME_OF_CERTIFICATE)
-                    .bind(credential_id)
-                    .short(),
-            )
-            .await?
-            .as_ref()
-            .map(row::name)
-            .transpose()
+        let query = statement(statements::NAME_OF_CERTIFICATE).bind(credential_id);
+        self.name(query).await
     }
 
     async fn stored_name(
         &self,
         name: &LookupName,
     ) -> Result<Option<CredentialName>, RepositoryFailure> {
-        self.pools
-            .reader
-            .fetch_optional(
-                statement(statements::STORED_NAME)
-                    .bind(name.folded())
-                    .short(),
-            )
-            .await?
-            .as_ref()
-            .map(row::name)
-            .transpose()
+        let query = statement(statements::STORED_NAME).bind(name.folded());
+        self.name(query).await
     }
 
     async fn version_by_id(&self, id: Uuid) -> Result<Option<StoredVersion>, RepositoryFailure> {
@@ -251,7 +258,7 @@ impl CredentialRepository for SqlCredentialRepository {
         names: &FindNames,
         receive: Receive<'_, GeneratedCredential>,
     ) -> Result<(), RepositoryFailure> {
-        generated_by::generated_by(&self.pools.reader, digest, names, receive).await
+        find::generated_by(&self.pools.reader, digest, names, receive).await
     }
 
     async fn effective_expiries(
@@ -260,7 +267,7 @@ impl CredentialRepository for SqlCredentialRepository {
         until: DateTime<Utc>,
         receive: Receive<'_, EffectiveExpiry>,
     ) -> Result<(), RepositoryFailure> {
-        effective_expiry::effective_expiries(&self.pools.reader, names, until, receive).await
+        find::effective_expiries(&self.pools.reader, names, until, receive).await
     }
 
     async fn certificates(
@@ -310,12 +317,12 @@ impl CredentialRepository for SqlCredentialRepository {
             condition,
             unchanged: unchanged.to_vec(),
         };
-        let batches = self.pools.append_batches.as_ref();
-        append::append(&self.pools.writer, batches, addition).await
+        let batches = self.append_batches.as_ref();
+        append_batches::append(&self.pools.writer, batches, addition).await
     }
 
     async fn append_all(&self, additions: Additions) -> Result<AllAppended, RepositoryFailure> {
-        append_all::append_all(&self.pools.writer, &self.identifiers, additions).await
+        append::append_all(&self.pools.writer, &self.identifiers, additions).await
     }
 
     async fn move_transitional(
@@ -355,6 +362,17 @@ impl CredentialRepository for SqlCredentialRepository {
     }
 }
 
+#[async_trait]
+impl PermittedReads for SqlCredentialRepository {
+    async fn read(
+        &self,
+        read: PermittedRead<'_>,
+        permits: &mut (dyn FnMut(Vec<Permission>) -> bool + Send),
+    ) -> Result<PermittedVersions, RepositoryFailure> {
+        permitted::read(&self.pools.reader, read, permits).await
+    }
+}
+
 /// The database responds, but writes fail.
 #[derive(Debug, thiserror::Error)]
 #[error("can't write to the database: its disk is full or broken")]
@@ -362,3 +380,6 @@ struct WritesFail;
 
 /// The maximum number of names in a statement.
 const NAMES_AT_ONCE: usize = 256;
+
+/// SQLite: the maximum number of versions that are read in place.
+const VERSIONS_IN_PLACE_MAX: u32 = 32;

@@ -2,16 +2,14 @@
 
 use std::cmp::Reverse;
 
-use async_trait::async_trait;
 use keywright_core::{
     credential::{CredentialName, StoredVersion},
     permission::{Operations, Permission, PermissionPath},
-    ports::{PermittedRead, PermittedReads, PermittedVersions, RepositoryFailure, VersionKey},
+    ports::{PermittedRead, PermittedVersions, RepositoryFailure, VersionKey},
 };
-
 use uuid::Uuid;
 
-use super::{SqlCredentialRepository, row, statements};
+use super::{row, statements};
 use crate::{
     connections::{Connections, Engine, PostgresConnections, SqliteReaders},
     permission,
@@ -22,17 +20,15 @@ use crate::{
 /// Whether these permissions allow reading the versions.
 type Permits<'a> = &'a mut (dyn FnMut(Vec<Permission>) -> bool + Send);
 
-#[async_trait]
-impl PermittedReads for SqlCredentialRepository {
-    async fn read(
-        &self,
-        read: PermittedRead<'_>,
-        permits: &mut (dyn FnMut(Vec<Permission>) -> bool + Send),
-    ) -> Result<PermittedVersions, RepositoryFailure> {
-        match &self.pools.reader {
-            Connections::Postgres(connections) => from_postgres(connections, read, permits).await,
-            Connections::Sqlite(readers) => from_sqlite(readers, read, permits).await,
-        }
+/// Reads versions, if the permissions allow it.
+pub(super) async fn read(
+    reader: &Connections,
+    read: PermittedRead<'_>,
+    permits: Permits<'_>,
+) -> Result<PermittedVersions, RepositoryFailure> {
+    match reader {
+        Connections::Postgres(connections) => from_postgres(connections, read, permits).await,
+        Connections::Sqlite(readers) => from_sqlite(readers, read, permits).await,
     }
 }
 

@@ -1,6 +1,5 @@
 //! Decoding rows.
 
-use chrono::{DateTime, Utc};
 use keywright_core::{
     certificate::{CertificateFacts, SerialNumber},
     credential::{
@@ -10,7 +9,7 @@ use keywright_core::{
     ports::{Envelope, NewestSize, RepositoryFailure, SignedName, VersionsSize},
 };
 
-use crate::row::{Columns, Decoded, Row, column, column_at, small};
+use crate::row::{Columns, Decoded, Row, column, column_at, small, time};
 
 /// Decodes the columns of `select_version!`.
 impl Decoded for StoredVersion {
@@ -51,7 +50,7 @@ pub(crate) fn stored_version_from(
 }
 
 /// Decodes the name of a credential.
-pub(super) fn name(row: &Row) -> Result<CredentialName, RepositoryFailure> {
+pub(crate) fn name(row: &Row) -> Result<CredentialName, RepositoryFailure> {
     Ok(CredentialName::from_stored(column!(
         row,
         "credential",
@@ -218,13 +217,6 @@ fn provenance(
         digest: column_at!(row, first + 2, "credential_version", "plugin_digest")?,
         interface_version: column_at!(row, first + 3, "credential_version", "interface_version")?,
     }))
-}
-
-pub(super) fn time(
-    milliseconds: i64,
-    place: &'static str,
-) -> Result<DateTime<Utc>, RepositoryFailure> {
-    DateTime::from_timestamp_millis(milliseconds).ok_or(RepositoryFailure::Inconsistent(place))
 }
 
 /// The first column with facts of a certificate in `select_certificates!`.

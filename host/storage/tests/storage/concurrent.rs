@@ -1,6 +1,11 @@
 //! Concurrent writers, and writers that are dropped before they finish.
 
-use std::collections::HashSet;
+use std::{
+    collections::HashSet,
+    future::{Future, poll_fn},
+    pin::pin,
+    task::Poll,
+};
 
 use keywright_core::{
     credential::{CredentialName, Find, FindNames, LookupName},
@@ -9,7 +14,6 @@ use keywright_core::{
 use tokio::task::{JoinHandle, yield_now};
 use uuid::Uuid;
 
-use super::dropped_after::dropped_after;
 use crate::support::{Fixture, version};
 
 type Appending = JoinHandle<Appended>;
@@ -186,6 +190,21 @@ async fn dropping_an_append_at_any_point_writes_all_or_nothing() {
             }
         }
     }
+}
+
+/// Polls a future at most this many times, then drops it. Returns its output, or `None` if it was dropped.
+async fn dropped_after<F: Future>(polls: usize, future: F) -> Option<F::Output> {
+    let mut future = pin!(future);
+    let mut polled = 0;
+    poll_fn(|context| {
+        polled += 1;
+        match future.as_mut().poll(context) {
+            Poll::Ready(output) => Poll::Ready(Some(output)),
+            Poll::Pending if polled == polls => Poll::Ready(None),
+            Poll::Pending => Poll::Pending,
+        }
+    })
+    .await
 }
 
 const WRITERS: usize = 24;

@@ -1,4 +1,4 @@
-//! Appending and reading versions.
+//! Appending and reading versions, and reading their sizes.
 
 use std::collections::HashSet;
 
@@ -6,8 +6,8 @@ use crate::support::{Fixture, at, facts, version};
 use keywright_core::{
     credential::{CredentialName, IssuerVersion, LookupName, PluginIdentity},
     ports::{
-        AppendCondition, Appended, CredentialRepository, NewVersion, RepositoryFailure,
-        VersionSelection,
+        AppendCondition, Appended, CredentialKey, CredentialRepository, NewVersion,
+        RepositoryFailure, VersionSelection, VersionsSize,
     },
 };
 use uuid::Uuid;
@@ -267,37 +267,12 @@ async fn appending_checks_the_type_before_the_condition() {
     assert!(fixture.all("/absent").await.is_empty());
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn one_of_64_writers_adds_a_new_name() {
-    let fixture = Fixture::new().await;
-    let writers: Vec<_> = (0..64)
-        .map(|_| {
-            let credentials = fixture.credentials.clone();
-            let new = version(&fixture, "/new", "password", 1);
-            tokio::spawn(async move {
-                credentials
-                    .append(new, AppendCondition::NewestIs(None), &[])
-                    .await
-            })
-        })
-        .collect();
-    let mut written = 0;
-    for writer in writers {
-        match writer.await.unwrap().unwrap() {
-            Appended::Written(_) => written += 1,
-            Appended::Changed => {}
-            other => panic!("{other:?}"),
-        }
-    }
-    assert_eq!((written, fixture.all("/new").await.len()), (1, 1));
-}
-
 #[tokio::test]
 async fn versions_are_stored_after_reopening() {
     let fixture = Fixture::new().await;
     let id = fixture.append("/a", "value", 1).await;
     fixture.database.close().await;
-    let reopened = Fixture::open(fixture.place).await;
+    let reopened = Fixture::open(fixture.location).await;
     assert_eq!(reopened.all("/a").await[0].id, id);
 }
 
@@ -336,19 +311,44 @@ async fn a_version_under_a_key_without_a_record_is_refused() {
 }
 
 #[tokio::test]
-async fn a_dropped_append_does_not_block_the_writer() {
+async fn the_size_is_that_of_the_selected_versions() {
     let fixture = Fixture::new().await;
-    for round in 0..20 {
-        let new = version(&fixture, &format!("/given-up/{round}"), "value", 1);
-        let append = fixture
-            .credentials
-            .append(new, AppendCondition::Always, &[]);
-        let patience = std::time::Duration::from_micros(50 * round);
-        let _gave_up = tokio::time::timeout(patience, append).await;
+    for seconds in 0..4 {
+        fixture.append("/It", "password", seconds).await;
+        fixture.append("/other", "password", seconds).await;
     }
-    fixture.append("/after", "value", 1).await;
-    let orphans = "select count(*) from credential where newest_sequence is null";
-    assert_eq!(fixture.count(orphans).await, 0);
+    let name = LookupName::new("/iT");
+    let id = fixture.all("/It").await[0].credential_id;
+    for count_max in [0, 1, 3, 4, 5, u32::MAX] {
+        let selection = VersionSelection::Newest(count_max);
+        let read = fixture.credentials.versions_by_name(&name, selection).await;
+        let read = read.unwrap();
+        let bytes = read.iter().map(|version| version.envelope.ciphertext.len());
+        let expected = VersionsSize {
+            count: u32::try_from(read.len()).unwrap(),
+            ciphertext_bytes: bytes.sum(),
+        };
+        for key in [CredentialKey::Name(&name), CredentialKey::Id(id)] {
+            let size = fixture.credentials.size_of_versions(key, count_max).await;
+            assert_eq!(size.unwrap(), expected, "{key:?} {count_max}");
+        }
+    }
+    let nothing = CredentialKey::Id(Uuid::nil());
+    let size = fixture.credentials.size_of_versions(nothing, 1).await;
+    assert_eq!(size.unwrap(), VersionsSize::default());
+}
+
+#[tokio::test]
+async fn the_newest_sizes_have_the_stored_names() {
+    let fixture = Fixture::new().await;
+    fixture.append("/It", "password", 1).await;
+    let names = [LookupName::new("/iT"), LookupName::new("/absent")];
+    let sizes = fixture.credentials.newest_sizes_by_names(&names).await;
+    let sizes = sizes.unwrap();
+    let stored = &fixture.all("/It").await[0];
+    assert_eq!(sizes.len(), 1);
+    assert_eq!(sizes[0].name, stored.name);
+    assert_eq!(sizes[0].ciphertext_bytes, stored.envelope.ciphertext.len());
 }
 
 impl Fixture {

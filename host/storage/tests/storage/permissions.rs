@@ -1,10 +1,12 @@
-//! Permissions: added once, added up, replaced and deleted by one statement each.
+//! Permissions: added once, added up, replaced and deleted by one statement each. Reading versions together with the
+//! permissions on them.
 
 use std::collections::HashSet;
 
 use keywright_core::{
+    credential::{CredentialName, CredentialType, LookupName},
     permission::{Actor, Grant, Operation, Operations, Permission, PermissionPath},
-    ports::PermissionRepository,
+    ports::{PermissionRepository, PermittedRead, PermittedReads, PermittedVersions, VersionKey},
 };
 use uuid::Uuid;
 
@@ -203,6 +205,115 @@ async fn no_grant_is_added_if_one_of_them_is_already_covered() {
     assert_eq!(granted[0].id, granted[2].id);
 }
 
+#[tokio::test]
+async fn a_permitted_read_returns_versions_in_their_order() {
+    let fixture = Fixture::new().await;
+    fixture.grant("/a/*", &[Operation::Read]).await;
+    let certificate = CredentialType::CERTIFICATE;
+    let oldest = fixture.append("/a/b", certificate, 1).await;
+    let transitional = fixture.append_transitional("/a/b", 2).await;
+    let newest = fixture.append("/a/b", certificate, 3).await;
+    fixture.append("/a/c", certificate, 4).await;
+    for (versions, expected) in [
+        (VersionKey::Current, &[newest, transitional][..]),
+        (VersionKey::Newest(0), &[]),
+        (VersionKey::Newest(2), &[newest, transitional]),
+        (VersionKey::Newest(9), &[newest, transitional, oldest]),
+        (VersionKey::Id(oldest), &[oldest]),
+    ] {
+        let found = fixture.permitted("/a/b", versions).await;
+        let ids: Vec<Uuid> = found.versions.iter().map(|version| version.id).collect();
+        assert_eq!(ids, expected, "{versions:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_permitted_version_equals_the_one_read_by_name() {
+    let fixture = Fixture::new().await;
+    fixture.grant("/a", &[Operation::Read]).await;
+    fixture.append_certificate("/a", false, 1, 2).await;
+    let found = fixture.permitted("/a", VersionKey::Current).await;
+    assert_eq!(found.versions, fixture.all("/a").await);
+}
+
+#[tokio::test]
+async fn a_refused_read_returns_neither_versions_nor_a_name() {
+    let fixture = Fixture::new().await;
+    let id = fixture.append("/a", "value", 1).await;
+    fixture.append("/b", "value", 1).await;
+    fixture.grant("/b", &[Operation::Read]).await;
+    for operations in [&[][..], &[Operation::Write, Operation::Delete]] {
+        if !operations.is_empty() {
+            fixture.grant("/a", operations).await;
+        }
+        for versions in [
+            VersionKey::Current,
+            VersionKey::Newest(1),
+            VersionKey::Id(id),
+        ] {
+            for name in ["/a", "/A"] {
+                let found = fixture.permitted(name, versions).await;
+                assert!(found.versions.is_empty(), "{name} {versions:?}");
+                assert_eq!(found.stored_name, None, "{name} {versions:?}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn core_decides_even_if_a_permission_has_the_operation() {
+    let fixture = Fixture::new().await;
+    fixture.grant("/a", &[Operation::Read]).await;
+    fixture.append("/a", "value", 1).await;
+    let mut refuse = |_| false;
+    let found = fixture.read("/a", VersionKey::Current, &mut refuse).await;
+    assert!(found.versions.is_empty());
+    assert_eq!(found.stored_name, None);
+}
+
+#[tokio::test]
+async fn without_versions_the_stored_name_is_returned() {
+    let fixture = Fixture::new().await;
+    fixture.grant("/*", &[Operation::Read]).await;
+    let id = fixture.append("/Stored", "value", 1).await;
+    let other = fixture.append("/other", "value", 1).await;
+    for (name, versions, expected) in [
+        ("/stored", VersionKey::Current, Some("/Stored")),
+        ("/stored", VersionKey::Newest(1), Some("/Stored")),
+        ("/stored", VersionKey::Id(id), Some("/Stored")),
+        ("/Stored", VersionKey::Id(other), Some("/Stored")),
+        ("/absent", VersionKey::Current, None),
+        ("/absent", VersionKey::Id(id), None),
+    ] {
+        let found = fixture.permitted(name, versions).await;
+        assert!(found.versions.is_empty(), "{name} {versions:?}");
+        let stored_name = found.stored_name.as_ref().map(CredentialName::as_str);
+        assert_eq!(stored_name, expected, "{name} {versions:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_permissions_passed_are_the_actors_on_the_paths() {
+    let fixture = Fixture::new().await;
+    for path in ["/a/b", "/a/*", "/*", "/a", "/A/B", "/a/b/*"] {
+        fixture.grant(path, &[Operation::Read]).await;
+    }
+    let someone = grant("/a/b", "someone", &[Operation::Read]);
+    fixture.database.permissions().add(&someone).await.unwrap();
+    let mut passed = Vec::new();
+    let mut permits = |permissions| {
+        passed = permissions;
+        true
+    };
+    fixture
+        .read("/a/b", VersionKey::Current, &mut permits)
+        .await;
+    assert!(passed.iter().all(|one| one.actor.as_str() == ACTOR));
+    let mut paths: Vec<_> = passed.iter().map(|one| one.path.as_str()).collect();
+    paths.sort_unstable();
+    assert_eq!(paths, ["/*", "/a/*", "/a/b"]);
+}
+
 fn grant(path: &str, actor: &str, operations: &[Operation]) -> Grant {
     Grant {
         path: PermissionPath::parse(path).unwrap(),
@@ -220,3 +331,37 @@ async fn of_actor_on(fixture: &Fixture, actor: &str, paths: &[&str]) -> Vec<Perm
     let repository = fixture.database.permissions();
     repository.of_actor_on(&actor, &paths).await.unwrap()
 }
+
+impl Fixture {
+    async fn grant(&self, path: &str, operations: &[Operation]) {
+        let adding = self.database.permissions();
+        adding.add(&grant(path, ACTOR, operations)).await.unwrap();
+    }
+
+    /// Reads if a permission has the operation.
+    async fn permitted(&self, name: &str, versions: VersionKey) -> PermittedVersions {
+        let mut permits = |permissions: Vec<Permission>| {
+            let mut all = permissions.iter();
+            all.any(|permission| permission.operations.contain(Operation::Read))
+        };
+        self.read(name, versions, &mut permits).await
+    }
+
+    async fn read(
+        &self,
+        name: &str,
+        versions: VersionKey,
+        permits: &mut (dyn FnMut(Vec<Permission>) -> bool + Send),
+    ) -> PermittedVersions {
+        let read = PermittedRead {
+            actor: &Actor::parse(ACTOR).unwrap(),
+            operation: Operation::Read,
+            paths: &PermissionPath::covering(name),
+            name: &LookupName::new(name),
+            versions,
+        };
+        self.credentials.read(read, permits).await.unwrap()
+    }
+}
+
+const ACTOR: &str = "reader";

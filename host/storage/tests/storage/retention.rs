@@ -20,7 +20,7 @@ const fn newest(versions_max: u32) -> RetentionThreshold {
     }
 }
 
-fn made_before(milliseconds: i64) -> RetentionThreshold {
+fn created_before_time(milliseconds: i64) -> RetentionThreshold {
     RetentionThreshold {
         versions_max: None,
         created_before: Some(at(milliseconds)),
@@ -54,7 +54,7 @@ async fn versions_beyond_the_age_are_deletable_except_the_newest() {
     let fixture = Fixture::new().await;
     let ids = fixture.append_many("/a", 3).await;
     for (before, deletable) in [(0, 0), (1, 0), (2, 1), (3, 2), (4, 2), (1_000, 2)] {
-        let threshold = made_before(before);
+        let threshold = created_before_time(before);
         let found = fixture.deletable("/a", threshold).await;
         assert_eq!(found, ids[..deletable], "{before}");
         assert_eq!(
@@ -186,7 +186,7 @@ async fn a_deletion_keeps_the_credential_in_sync_with_its_versions() {
     assert_eq!(found.len(), 4);
     fixture.delete("/c", NEWEST_ALONE, &found).await;
     assert_eq!(fixture.all("/c").await.len(), 2);
-    fixture.assert_rows_are_true().await;
+    fixture.assert_columns_match_versions().await;
 }
 
 #[tokio::test]

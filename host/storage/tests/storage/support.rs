@@ -31,7 +31,7 @@ use tempfile::TempDir;
 use uuid::Uuid;
 
 pub(crate) struct Fixture {
-    pub(crate) place: Place,
+    pub(crate) location: Location,
     pub(crate) database: Database,
     pub(crate) credentials: SqlCredentialRepository,
     pub(crate) encryption_keys: SqlEncryptionKeyRepository,
@@ -39,12 +39,12 @@ pub(crate) struct Fixture {
 }
 
 /// The location of a test's database.
-pub(crate) enum Place {
+pub(crate) enum Location {
     File(TempDir),
     Server { url: String },
 }
 
-impl Place {
+impl Location {
     pub(crate) fn new() -> Self {
         if !is_on_postgres() {
             return Self::File(tempfile::tempdir().unwrap());
@@ -126,7 +126,7 @@ impl Fixture {
     }
 
     pub(crate) async fn new() -> Self {
-        let fixture = Self::open(Place::new()).await;
+        let fixture = Self::open(Location::new()).await;
         fixture.add_key(&key(KEY_ID, 1)).await;
         fixture
     }
@@ -138,16 +138,16 @@ impl Fixture {
         assert!(self.encryption_keys.add(key, &known).await.unwrap());
     }
 
-    pub(crate) async fn open(place: Place) -> Self {
+    pub(crate) async fn open(location: Location) -> Self {
         let identifiers = Arc::new(CountingIdentifiers::default());
         let database = Database::open(
-            &place.options(),
+            &location.options(),
             Arc::<CountingIdentifiers>::clone(&identifiers),
         )
         .await
         .unwrap();
         Self {
-            place,
+            location,
             credentials: database.credentials(),
             encryption_keys: database.encryption_keys(),
             database,
@@ -216,26 +216,26 @@ impl Fixture {
 
     /// Changes rows like another program would.
     pub(crate) async fn change(&self, sql: &str) {
-        match &self.place {
-            Place::File(folder) => {
+        match &self.location {
+            Location::File(folder) => {
                 let mut connection = other_connection(folder).await;
                 let changing =
                     sqlx::raw_sql(AssertSqlSafe(sql.to_owned())).execute(&mut connection);
                 changing.await.unwrap();
             }
-            Place::Server { url } => drop(server().run_at(url, sql)),
+            Location::Server { url } => drop(server().run_at(url, sql)),
         }
     }
 
     /// Returns the count that a statement selects.
     pub(crate) async fn count(&self, sql: &'static str) -> i64 {
-        match &self.place {
-            Place::File(folder) => {
+        match &self.location {
+            Location::File(folder) => {
                 let mut connection = other_connection(folder).await;
                 let counting = sqlx::query_scalar(sql).fetch_one(&mut connection);
                 counting.await.unwrap()
             }
-            Place::Server { url } => server().run_at(url, sql).parse().unwrap(),
+            Location::Server { url } => server().run_at(url, sql).parse().unwrap(),
         }
     }
 }

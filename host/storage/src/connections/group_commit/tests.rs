@@ -1,12 +1,16 @@
 //! Transactions on SQLite that share a commit.
 
-mod fixture;
+use std::{fs, thread};
 
-use tokio::task::yield_now;
+use tempfile::TempDir;
+use tokio::task::{JoinHandle, yield_now};
 
 use super::*;
-use crate::statement::statement;
-use fixture::{Ending, Fixture, LIMITS, may_answer_later, write};
+use crate::{
+    connections::SqliteSettings,
+    row::{Row, column},
+    statement::statement,
+};
 
 #[tokio::test]
 async fn queued_transactions_share_a_commit_up_to_a_limit() {
@@ -45,7 +49,7 @@ async fn a_group_accepts_no_transaction_after_its_time_limit() {
 
 #[tokio::test]
 async fn no_caller_gets_an_outcome_before_the_commit() {
-    for ending in [Ending::Commit, Ending::Abandon] {
+    for ending in [Ending::Commit, Ending::RollBack] {
         let fixture = Fixture::new().await;
         let first = fixture.block(1, Ending::Commit).await;
         let (begun, seen) = oneshot::channel();
@@ -69,7 +73,7 @@ async fn no_caller_gets_an_outcome_before_the_commit() {
 #[tokio::test]
 async fn undoing_one_transaction_keeps_the_others() {
     for ending in [
-        Ending::Abandon,
+        Ending::RollBack,
         Ending::ReturnError,
         Ending::Fail,
         Ending::Panic,
@@ -94,9 +98,9 @@ async fn undoing_one_transaction_keeps_the_others() {
                 outcomes.push(written.await.unwrap());
             }
             for (number, outcome) in (1..).zip(outcomes) {
-                let has_succeeded = number != undone || ending == Ending::Abandon;
+                let has_succeeded = number != undone || ending == Ending::RollBack;
                 assert_eq!(outcome.is_ok(), has_succeeded, "{number}: {outcome:?}");
-                assert!(!may_answer_later(&outcome) || ending == Ending::Fail);
+                assert!(!is_unavailable(&outcome) || ending == Ending::Fail);
             }
             let kept: Vec<i64> = (1..=4).filter(|&number| number != undone).collect();
             assert_eq!(fixture.numbers(), kept, "{ending:?}");
@@ -112,14 +116,14 @@ async fn a_failed_commit_writes_nothing_and_the_next_group_succeeds() {
     for (number, ending) in [
         (2, Ending::BeRefused),
         (3, Ending::Commit),
-        (4, Ending::Abandon),
+        (4, Ending::RollBack),
     ] {
         writing.push(fixture.write(number, ending).await);
     }
-    assert!(may_answer_later(&first.end().await));
+    assert!(is_unavailable(&first.end().await));
     for written in writing {
         let outcome = written.await.unwrap();
-        assert!(may_answer_later(&outcome), "{outcome:?}");
+        assert!(is_unavailable(&outcome), "{outcome:?}");
     }
     assert_eq!(fixture.numbers(), Vec::<i64>::new());
     let later = fixture.write(5, Ending::Commit).await;
@@ -144,7 +148,7 @@ async fn acknowledged_writes_survive_a_full_disk() {
     yield_now().await;
     let third = fixture.write(3, Ending::Commit).await;
     let first = first.end().await;
-    assert!(may_answer_later(&large.await.unwrap()));
+    assert!(is_unavailable(&large.await.unwrap()));
     let outcomes = [(1, first.is_ok()), (3, third.await.unwrap().is_ok())];
     let acknowledged = outcomes
         .iter()
@@ -193,7 +197,7 @@ async fn a_transaction_that_can_not_begin_in_time_fails() {
         ..fixture.writer.clone()
     };
     let given_up = impatient.transaction(|transaction| write(transaction, 2, Ending::Commit));
-    assert!(may_answer_later(&given_up.await));
+    assert!(is_unavailable(&given_up.await));
     assert_eq!(fixture.writer.occupancy().waiting, 0);
     first.end().await.unwrap();
     fixture
@@ -244,6 +248,237 @@ async fn closing_writes_queued_transactions_and_refuses_later_ones() {
     first.unwrap();
     second.await.unwrap().unwrap();
     let third = fixture.write(3, Ending::Commit).await;
-    assert!(may_answer_later(&third.await.unwrap()));
+    assert!(is_unavailable(&third.await.unwrap()));
     assert_eq!(fixture.numbers(), [1, 2]);
 }
+
+/// Returns what a group of one transaction receives if `sent` arrives while it waits, after a group of `last_length`.
+fn received(last_length: usize, last_commit: Duration, sent: Option<Message>) -> Option<Message> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("test.sqlite");
+    fs::File::create(&path).unwrap();
+    let file = SqliteFile::unwatched(SqliteSettings {
+        path,
+        is_read_only: false,
+        wait_max: Duration::ZERO,
+        cache_kibibytes_max: 2_000,
+    });
+    let limits = GroupLimits {
+        length_max: usize::MAX,
+        time_max: Duration::MAX,
+    };
+    let (queue, messages) = mpsc::channel();
+    let connection = file.connect().unwrap();
+    let mut writer = WriterThread::new(connection, file, limits, messages, Arc::default());
+    writer.last_length = last_length;
+    writer.last_commit = last_commit;
+    let mut group = Group {
+        answers: vec![Box::new(|_| {})],
+        begun: Instant::now(),
+        gathering_ends: None,
+    };
+    let sending = queue.clone();
+    thread::scope(|scope| {
+        if let Some(message) = sent {
+            scope.spawn(move || {
+                thread::sleep(Duration::from_millis(20));
+                sending.send(message).unwrap();
+            });
+        }
+        writer.join(&mut group)
+    })
+}
+
+#[test]
+fn a_group_smaller_than_the_last_waits_briefly_for_more() {
+    let close = || Some(Message::Close(oneshot::channel().0));
+    let hour = Duration::from_hours(1);
+    assert!(received(2, 4 * hour, close()).is_some());
+    assert!(received(2, Duration::from_millis(1), None).is_none());
+    assert!(received(1, 4 * hour, None).is_none());
+}
+
+/// A file with a table `t` of numbers, its writer thread, and a connection that reads it as another process would.
+struct Fixture {
+    folder: TempDir,
+    writer: GroupCommit,
+    reader: SqliteConnection,
+}
+
+type Writing = JoinHandle<Result<(), RepositoryFailure>>;
+
+/// A transaction that blocks the thread until it is released.
+struct Blocking {
+    release: mpsc::Sender<()>,
+    writing: Writing,
+}
+
+/// How a transaction ends after it inserted a number.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Ending {
+    Commit,
+    RollBack,
+    /// It returns an error.
+    ReturnError,
+    /// A statement fails.
+    Fail,
+    Panic,
+    /// It waits for something other than the database.
+    Wait,
+    /// The database refuses to commit it.
+    BeRefused,
+}
+
+impl Fixture {
+    async fn new() -> Self {
+        Self::with(LIMITS).await
+    }
+
+    async fn with(limits: GroupLimits) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("test.sqlite");
+        fs::File::create(&path).unwrap();
+        let settings = SqliteSettings {
+            path,
+            is_read_only: false,
+            wait_max: WAIT_MAX,
+            cache_kibibytes_max: 2_000,
+        };
+        let reader = SqliteConnection::open(&settings).unwrap();
+        let file = SqliteFile::unwatched(settings);
+        let create = "create table t (
+            a integer primary key, other integer references t deferrable initially deferred, b blob
+        )";
+        reader.execute(&statement(create)).unwrap();
+        let writer = GroupCommit::open(file, WAIT_MAX, limits).await.unwrap();
+        Self {
+            folder,
+            writer,
+            reader,
+        }
+    }
+
+    /// Queues a transaction at the end of the queue.
+    async fn write(&self, number: i64, ending: Ending) -> Writing {
+        let writer = self.writer.clone();
+        let writing = tokio::spawn(async move {
+            let writing = writer.transaction(move |transaction| write(transaction, number, ending));
+            writing.await
+        });
+        yield_now().await;
+        writing
+    }
+
+    /// Begins a transaction with nothing queued after it.
+    async fn block(&self, number: i64, ending: Ending) -> Blocking {
+        let (begun, beginning) = oneshot::channel();
+        let blocking = self.queue_blocking(number, ending, begun).await;
+        beginning.await.unwrap();
+        blocking
+    }
+
+    /// Queues a transaction that reports when it begins and then blocks the thread.
+    async fn queue_blocking(
+        &self,
+        number: i64,
+        ending: Ending,
+        begun: oneshot::Sender<Vec<i64>>,
+    ) -> Blocking {
+        let (release, released) = mpsc::channel();
+        let writer = self.writer.clone();
+        let writing = tokio::spawn(async move {
+            let writing = writer.transaction(move |mut transaction| async move {
+                let query = statement(NUMBERS);
+                let rows = transaction.fetch_all(query).await?;
+                begun.send(numbers(&rows)).unwrap();
+                released.recv().unwrap();
+                write(transaction, number, ending).await
+            });
+            writing.await
+        });
+        yield_now().await;
+        Blocking { release, writing }
+    }
+
+    /// The numbers that other processes read.
+    fn numbers(&self) -> Vec<i64> {
+        numbers(&self.reader.fetch_all(&statement(NUMBERS)).unwrap())
+    }
+
+    /// Counts the commits in the write-ahead log: the frames that contain the size of the database after the commit.
+    fn commits(&self) -> usize {
+        let log = fs::read(self.folder.path().join("test.sqlite-wal")).unwrap();
+        let number = |at: usize| u32::from_be_bytes(log[at..at + 4].try_into().unwrap());
+        let frame_bytes = 24 + usize::try_from(number(8)).unwrap();
+        let frames = (32..log.len()).step_by(frame_bytes);
+        frames.filter(|frame| number(frame + 4) != 0).count()
+    }
+
+    /// Runs a single statement as a transaction.
+    async fn run(&self, sql: &'static str) -> Result<(), RepositoryFailure> {
+        let running = self.writer.transaction(move |mut transaction| async move {
+            transaction.fetch_all(statement(sql)).await?;
+            transaction.commit(()).await
+        });
+        running.await
+    }
+}
+
+impl Blocking {
+    async fn end(self) -> Result<(), RepositoryFailure> {
+        self.release.send(()).unwrap();
+        self.writing.await.unwrap()
+    }
+}
+
+async fn write(
+    mut transaction: Transaction,
+    number: i64,
+    ending: Ending,
+) -> Result<Ended<()>, RepositoryFailure> {
+    insert(&mut transaction, number).await?;
+    match ending {
+        Ending::Commit => transaction.commit(()).await,
+        Ending::RollBack => transaction.roll_back(()).await,
+        Ending::ReturnError => Err(RepositoryFailure::Inconsistent("gone")),
+        Ending::Fail => {
+            let again = insert(&mut transaction, number).await;
+            assert!(matches!(again, Err(RepositoryFailure::Query(_))));
+            assert!(insert(&mut transaction, number + 1).await.is_err());
+            transaction.commit(()).await
+        }
+        Ending::Panic => panic!("intended by the test"),
+        Ending::Wait => {
+            yield_now().await;
+            transaction.commit(()).await
+        }
+        Ending::BeRefused => {
+            let query = statement("update t set other = -1 where a = $1").bind(number);
+            transaction.execute(query).await?;
+            transaction.commit(()).await
+        }
+    }
+}
+
+async fn insert(transaction: &mut Transaction, number: i64) -> Result<(), RepositoryFailure> {
+    let query = statement("insert into t (a) values ($1)").bind(number);
+    transaction.execute(query).await.map(drop)
+}
+
+fn numbers(rows: &[Row]) -> Vec<i64> {
+    let numbers = rows.iter().map(|row| column!(row, "t", "a"));
+    numbers.collect::<Result<_, _>>().unwrap()
+}
+
+fn is_unavailable<T>(outcome: &Result<T, RepositoryFailure>) -> bool {
+    matches!(outcome, Err(RepositoryFailure::Unavailable(_)))
+}
+
+const NUMBERS: &str = "select a from t order by a";
+
+const WAIT_MAX: Duration = Duration::from_mins(10);
+
+const LIMITS: GroupLimits = GroupLimits {
+    length_max: 4,
+    time_max: Duration::MAX,
+};

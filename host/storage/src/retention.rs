@@ -1,20 +1,20 @@
-//! Versions beyond the limits of a policy: finding them, and deleting those that are not needed.
+//! Retention: the versions beyond the limits of a policy, the deletion of those that are not needed, and the record of the clock.
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use keywright_core::{
     ports::{
-        DeletableVersion, ExceedingCredential, RepositoryFailure, RetentionPage,
-        RetentionRepository,
+        ClockRecord, DeletableVersion, ExceedingCredential, RepositoryFailure, RetentionClock,
+        RetentionPage, RetentionRepository,
     },
     retention::{NameRange, RetentionThreshold},
 };
 use uuid::Uuid;
 
-use super::{SqlCredentialRepository, row};
 use crate::{
-    connections::Engine,
-    row::{Row, column},
+    connections::{Engine, Pools},
+    credential::{SqlCredentialRepository, row},
+    row::{Row, column, time},
     statement::{Statement, built_statement, statement},
 };
 
@@ -30,7 +30,11 @@ impl RetentionRepository for SqlCredentialRepository {
             .bind(names.from.as_str())
             .bind(names.before.as_str())
             .bind(i64::from(count_max));
-        let rows = self.pools.reader.fetch_all(bound(query, threshold)).await?;
+        let rows = self
+            .pools()
+            .reader
+            .fetch_all(bound(query, threshold))
+            .await?;
         let mut exceeding = Vec::new();
         for row in &rows {
             if column!(row, "credential", "exceeds")? {
@@ -58,7 +62,7 @@ impl RetentionRepository for SqlCredentialRepository {
         after_sequence: i64,
         count_max: u32,
     ) -> Result<Vec<DeletableVersion>, RepositoryFailure> {
-        let sql = match self.pools.reader.engine() {
+        let sql = match self.pools().reader.engine() {
             Engine::Postgres => statements::POSTGRES_DELETABLE_VERSIONS,
             Engine::Sqlite => statements::SQLITE_DELETABLE_VERSIONS,
         };
@@ -67,7 +71,7 @@ impl RetentionRepository for SqlCredentialRepository {
             .bind(after_sequence)
             .bind(i64::from(count_max));
         let query = bound(query, threshold);
-        let rows = self.pools.reader.fetch_all(query).await?;
+        let rows = self.pools().reader.fetch_all(query).await?;
         rows.iter().map(deletable_version).collect()
     }
 
@@ -80,7 +84,7 @@ impl RetentionRepository for SqlCredentialRepository {
         if version_ids.is_empty() {
             return Ok(Vec::new());
         }
-        let engine = self.pools.reader.engine();
+        let engine = self.pools().reader.engine();
         let query = built_statement(statements::delete_versions(engine, version_ids.len()))
             .bind(credential_id)
             .bind(EVERY_SEQUENCE)
@@ -90,7 +94,7 @@ impl RetentionRepository for SqlCredentialRepository {
             .fold(bound(query, threshold), |query, id| query.bind(*id));
         // The statement itself checks which versions to keep. It never deletes the newest version or the newest one that is not
         // transitional, so the columns of the credential that repeat its versions stay correct.
-        let rows = self.pools.writer.serializable(query).await?;
+        let rows = self.pools().writer.serializable(query).await?;
         rows.iter()
             .map(|row| column!(row, "credential_version", "id"))
             .collect()
@@ -114,14 +118,53 @@ fn deletable_version(row: &Row) -> Result<DeletableVersion, RepositoryFailure> {
     })
 }
 
+/// The record of the clock in a database.
+#[derive(Clone)]
+pub struct SqlRetentionClock {
+    pools: Pools,
+}
+
+impl SqlRetentionClock {
+    pub(crate) fn new(pools: Pools) -> Self {
+        Self { pools }
+    }
+}
+
+#[async_trait]
+impl RetentionClock for SqlRetentionClock {
+    async fn read(&self) -> Result<Option<ClockRecord>, RepositoryFailure> {
+        let query = statement(statements::READ_CLOCK).bind(CLOCK_ID);
+        let Some(row) = self.pools.reader.fetch_optional(query).await? else {
+            return Ok(None);
+        };
+        let seen_at = column!(row, "retention_clock", "seen_at")?;
+        let trusted_from = column!(row, "retention_clock", "trusted_from")?;
+        Ok(Some(ClockRecord {
+            seen_at: time(seen_at, "retention_clock")?,
+            trusted_from: time(trusted_from, "retention_clock")?,
+        }))
+    }
+
+    async fn write(&self, record: ClockRecord) -> Result<(), RepositoryFailure> {
+        let query = statement(statements::WRITE_CLOCK)
+            .bind(CLOCK_ID)
+            .bind(record.seen_at.timestamp_millis())
+            .bind(record.trusted_from.timestamp_millis());
+        self.pools.writer.execute(query).await.map(drop)
+    }
+}
+
 /// Less than every sequence.
 const EVERY_SEQUENCE: i64 = 0;
+
+/// The id of the only row.
+const CLOCK_ID: i64 = 1;
 
 pub(crate) mod statements {
     //! The SQL. To find a single version, it does not use `exists`, which PostgreSQL may turn into a join that reads a whole
     //! index. A credential's sequence is a range of one value, as in `newest_first!`.
 
-    use crate::connections::Engine;
+    use crate::{connections::Engine, statement::placeholders};
 
     /// The first `$3` credentials with names from `$1` up to, but not including, `$2`, and whether any of their versions is
     /// beyond the threshold: a version after `$4` others (only if `$5` is 1), or an oldest version, other than the newest, that
@@ -216,14 +259,18 @@ pub(crate) mod statements {
             Engine::Postgres => deletable!(postgres_newer!()),
             Engine::Sqlite => deletable!(sqlite_newer!()),
         };
-        let places: Vec<String> = (7..count + 7)
-            .map(|position| format!("${position}"))
-            .collect();
         format!(
             "delete from credential_version where sequence in (
                  select v.sequence from credential_version v where {deletable} and v.id in ({}) limit $3
              ) returning id",
-            places.join(", ")
+            placeholders(7, count)
         )
     }
+
+    pub(crate) const READ_CLOCK: &str =
+        "select c.seen_at, c.trusted_from from retention_clock c where c.id = $1";
+
+    pub(crate) const WRITE_CLOCK: &str = "
+        insert into retention_clock (id, seen_at, trusted_from) values ($1, $2, $3)
+        on conflict (id) do update set seen_at = excluded.seen_at, trusted_from = excluded.trusted_from";
 }

@@ -3,10 +3,7 @@
 use keywright_core::ports::NewVersion;
 use uuid::Uuid;
 
-use crate::{
-    permission::statements::places,
-    statement::{Statement, StatementOfMany},
-};
+use crate::statement::{Statement, StatementOfMany, placeholders};
 
 /// Locks the rows of the credentials with these folded names, in the order of the names, and returns them. Other transactions may
 /// still reference the rows. A row that another transaction has locked is returned with its name alone.
@@ -16,9 +13,9 @@ pub(super) fn lock_credentials(names: &[String]) -> Statement {
 
 /// Inserts the credentials of new versions with these ids, except those whose names exist by now.
 pub(super) fn insert_credentials(credentials: &[(Uuid, &NewVersion)]) -> Statement {
-    let (query, count) = INSERT_CREDENTIALS.with_places(credentials.len());
-    (0..count).fold(query, |query, place| {
-        let (id, version) = credentials.get(place).copied().unzip();
+    let (query, count) = INSERT_CREDENTIALS.with_placeholders(credentials.len());
+    (0..count).fold(query, |query, row| {
+        let (id, version) = credentials.get(row).copied().unzip();
         query
             .bind(id)
             .bind(version.map(|version| version.name.as_str()))
@@ -31,9 +28,9 @@ pub(super) fn insert_credentials(credentials: &[(Uuid, &NewVersion)]) -> Stateme
 /// Inserts versions of the credentials with these sequences, and points the credentials at them. Returns no row for a version
 /// whose sequence is not after that of the newest one.
 pub(super) fn add_versions(versions: &[(i64, &NewVersion)]) -> Statement {
-    let (query, count) = ADD_VERSIONS.with_places(versions.len());
-    (0..count).fold(query, |query, place| {
-        let (credential_sequence, version) = versions.get(place).copied().unzip();
+    let (query, count) = ADD_VERSIONS.with_placeholders(versions.len());
+    (0..count).fold(query, |query, row| {
+        let (credential_sequence, version) = versions.get(row).copied().unzip();
         let plugin = version.and_then(|version| version.provenance.as_ref());
         let envelope = version.map(|version| &version.envelope);
         query
@@ -62,15 +59,15 @@ static INSERT_CREDENTIALS: StatementOfMany = StatementOfMany::new(insert_credent
 static ADD_VERSIONS: StatementOfMany = StatementOfMany::new(add_versions_sql);
 
 fn lock_credentials_sql(count: usize) -> String {
-    let places = places(1, count);
+    let names = placeholders(1, count);
     format!(
         "with locked as (
              select c.sequence, c.id, c.name, c.name_folded, c.credential_type from credential c
-             where c.name_folded in ({places}) order by c.name_folded for no key update skip locked
+             where c.name_folded in ({names}) order by c.name_folded for no key update skip locked
          )
          select c.name_folded, l.sequence, l.id, l.name, l.credential_type
          from credential c left join locked l on l.name_folded = c.name_folded
-         where c.name_folded in ({places})"
+         where c.name_folded in ({names})"
     )
 }
 
@@ -121,14 +118,14 @@ fn add_versions_sql(count: usize) -> String {
 /// Returns rows of parameters. The first row declares the types.
 fn rows(count: usize, types: &[&str]) -> String {
     let row = |row: usize| {
-        let places = types.iter().enumerate().map(|(column, type_name)| {
-            let place = row * types.len() + column + 1;
+        let parameters = types.iter().enumerate().map(|(column, type_name)| {
+            let number = row * types.len() + column + 1;
             match row {
-                0 => format!("${place}::{type_name}"),
-                _ => format!("${place}"),
+                0 => format!("${number}::{type_name}"),
+                _ => format!("${number}"),
             }
         });
-        format!("({})", places.collect::<Vec<_>>().join(", "))
+        format!("({})", parameters.collect::<Vec<_>>().join(", "))
     };
     (0..count).map(row).collect::<Vec<_>>().join(", ")
 }

@@ -2,14 +2,11 @@
 //!
 //! The slow part of a commit is the flush of the disk, and serializable transactions that look up neighbouring names conflict.
 //! So versions that arrive while others are written are added together, by a read-committed transaction that locks the rows of
-//! the credentials, except those that are locked already. For the versions that [`is_batched`] accepts, that is as safe as a serializable transaction;
-//! `host/docs/decisions/storage.md` explains why. A version that does not fit, and each version of a batch that conflicts with
-//! another transaction, is added by its own serializable transaction, which determines the reason.
+//! the credentials, except those that are locked already. For the versions that [`is_batched`] accepts, that is as safe as a
+//! serializable transaction; `host/docs/decisions/storage.md` explains why. A version that does not fit, and each version of a
+//! batch that conflicts with another transaction, is added by its own serializable transaction, which determines the reason.
 
 mod statements;
-
-#[cfg(test)]
-pub(crate) use statements::texts as append_batches;
 
 use std::{
     collections::{HashMap, HashSet},
@@ -22,7 +19,7 @@ use std::{
 
 use keywright_core::{
     credential::{CredentialName, CredentialType},
-    ports::{AppendCondition, RepositoryFailure},
+    ports::{AppendCondition, Appended, RepositoryFailure},
 };
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot},
@@ -30,13 +27,47 @@ use tokio::{
 };
 use uuid::Uuid;
 
-use super::{Addition, Owner, Place, holds};
+#[cfg(test)]
+pub(crate) use statements::texts as append_batches;
+
+use super::{
+    append::{AddedVersion, Addition, CredentialRow, append_once, holds},
+    row,
+};
 use crate::{
-    connections::{Ended, Queued, Transaction, Waiting, Writer},
-    credential::row,
+    connections::{Ended, Queued, Transaction, WaitCounter, Writer},
     failure::{is_conflict, repository_failure, sequence_behind},
     row::column,
 };
+
+/// Adds a version, together with others if there are batches.
+pub(super) async fn append(
+    writer: &Writer,
+    batches: Option<&AppendBatches>,
+    addition: Addition,
+) -> Result<Appended, RepositoryFailure> {
+    let addition = Arc::new(addition);
+    let adding = match batches {
+        Some(batches) => batches.append(&addition).await?,
+        None => BatchOutcome::Alone { _permit: None },
+    };
+    let appended = match adding {
+        BatchOutcome::Added(added) => Ok(added),
+        BatchOutcome::Alone { _permit } => {
+            let shared = Arc::clone(&addition);
+            let appending = writer
+                .transaction(move |transaction| append_once(transaction, Arc::clone(&shared)));
+            appending.await?
+        }
+    };
+    Ok(match appended {
+        Ok(added) => {
+            let version = Arc::unwrap_or_clone(addition).version;
+            Appended::Written(Box::new(added.stored(version)))
+        }
+        Err(refused) => refused,
+    })
+}
 
 /// Collects versions to add, and adds them in batches.
 #[derive(Clone)]
@@ -47,29 +78,29 @@ pub(crate) struct AppendBatches {
     /// the same row.
     queues: Arc<[mpsc::UnboundedSender<Queued<Pending>>]>,
     wait_max: Duration,
-    waiting: Arc<Waiting>,
+    waiting: Arc<WaitCounter>,
     /// The connections that versions of locked credentials may use. Batches always find one of the others.
     waiting_for_lock: Arc<Semaphore>,
 }
 
-/// How a version is added.
-pub(super) enum Adding {
-    /// In a batch, at this position.
-    Added(Place),
-    /// In a transaction of its own. Nothing is written yet.
+/// What a batch did with a version.
+enum BatchOutcome {
+    /// It was added.
+    Added(AddedVersion),
+    /// It needs a transaction of its own. Nothing is written yet.
     Alone {
         /// Held until the end of a transaction that may wait for a lock.
-        _turn: Option<OwnedSemaphorePermit>,
+        _permit: Option<OwnedSemaphorePermit>,
     },
 }
 
-/// What became of a version in a batch.
+/// The outcome of a version in a batch.
 enum Answer {
-    Added(Place),
+    Added(AddedVersion),
     /// Another transaction has locked the credential.
     Locked,
     /// It needs a transaction of its own for another reason.
-    LeftOut,
+    Skipped,
 }
 
 /// A version to add.
@@ -115,7 +146,7 @@ impl AppendBatches {
             queue
         });
         let connections_max = writer.occupancy().connections_max;
-        let waiting_max = (connections_max / WAITING_SHARE).max(1);
+        let waiting_max = (connections_max / POOL_DIVISOR).max(1);
         Self {
             queues: queues.collect(),
             wait_max,
@@ -125,12 +156,9 @@ impl AppendBatches {
     }
 
     /// Adds a version, unless it needs a transaction of its own.
-    pub(super) async fn append(
-        &self,
-        addition: &Arc<Addition>,
-    ) -> Result<Adding, RepositoryFailure> {
+    async fn append(&self, addition: &Arc<Addition>) -> Result<BatchOutcome, RepositoryFailure> {
         if !is_batched(addition) {
-            return Ok(Adding::Alone { _turn: None });
+            return Ok(BatchOutcome::Alone { _permit: None });
         }
         let (answer, outcome) = oneshot::channel();
         let addition = Arc::clone(addition);
@@ -140,13 +168,15 @@ impl AppendBatches {
         drop(queue.map(|queue| queue.send(queued)));
         let outcome = caller.outcome(outcome, self.wait_max).await?;
         match outcome.map_err(|failed| RepositoryFailure::Unavailable(Box::new(failed)))? {
-            Answer::Added(place) => Ok(Adding::Added(place)),
-            Answer::LeftOut => Ok(Adding::Alone { _turn: None }),
+            Answer::Added(added) => Ok(BatchOutcome::Added(added)),
+            Answer::Skipped => Ok(BatchOutcome::Alone { _permit: None }),
             Answer::Locked => {
-                let turn = Arc::clone(&self.waiting_for_lock).acquire_owned();
-                let turn = timeout(self.wait_max, turn).await;
-                let turn = turn.map_err(|_| repository_failure(sqlx::Error::PoolTimedOut))?;
-                Ok(Adding::Alone { _turn: turn.ok() })
+                let permit = Arc::clone(&self.waiting_for_lock).acquire_owned();
+                let permit = timeout(self.wait_max, permit).await;
+                let permit = permit.map_err(|_| repository_failure(sqlx::Error::PoolTimedOut))?;
+                Ok(BatchOutcome::Alone {
+                    _permit: permit.ok(),
+                })
             }
         }
     }
@@ -194,7 +224,7 @@ async fn write_batches(writer: Writer, mut backlog: Backlog) {
         for Pending { addition, answer } in batch {
             let own = answers.as_mut().map(|answers| {
                 let answer = answers.remove(&addition.version.id);
-                answer.unwrap_or(Answer::LeftOut)
+                answer.unwrap_or(Answer::Skipped)
             });
             // Fails only if the caller is gone.
             drop(answer.send(own.map_err(|failed| failed.clone())));
@@ -251,7 +281,7 @@ fn folded_name(addition: &Addition) -> String {
     addition.version.name.lookup().folded().to_owned()
 }
 
-/// Adds the versions that fit, and returns what became of them by id. No answer is [`Answer::LeftOut`].
+/// Adds the versions that fit, and returns their outcomes by id. Leaves out those that were skipped.
 async fn append_all(
     mut transaction: Transaction,
     additions: Arc<[Arc<Addition>]>,
@@ -261,7 +291,9 @@ async fn append_all(
     let mut answers = HashMap::new();
     for addition in additions.iter().map(Arc::as_ref) {
         match locked.remove(&folded_name(addition)) {
-            Some(Some(owner)) if fits(addition, &owner) => fitting.push((addition, owner)),
+            Some(Some(credential)) if fits(addition, &credential) => {
+                fitting.push((addition, credential));
+            }
             Some(None) => {
                 answers.insert(addition.version.id, Answer::Locked);
             }
@@ -270,19 +302,19 @@ async fn append_all(
         }
     }
     fitting.extend(insert_credentials(&mut transaction, absent).await?);
-    for (id, place) in insert_versions(&mut transaction, fitting).await? {
-        answers.insert(id, Answer::Added(place));
+    for (id, added) in insert_versions(&mut transaction, fitting).await? {
+        answers.insert(id, Answer::Added(added));
     }
     transaction.commit(answers).await
 }
 
 /// Whether a version fits an existing credential. Its newest version has not been read.
-fn fits(addition: &Addition, owner: &Owner) -> bool {
+fn fits(addition: &Addition, credential: &CredentialRow) -> bool {
     let version = &addition.version;
-    owner.credential_type == version.credential_type
-        && owner.name.as_str() == version.name.as_str()
+    credential.credential_type == version.credential_type
+        && credential.name.as_str() == version.name.as_str()
         && !matches!(addition.condition, AppendCondition::NewestIs(_))
-        && holds(addition.condition, Some(owner))
+        && holds(addition.condition, Some(credential))
 }
 
 /// Locks the existing credentials and returns them by folded name. No other transaction changes or deletes them until this one
@@ -290,14 +322,14 @@ fn fits(addition: &Addition, owner: &Owner) -> bool {
 async fn lock_credentials(
     transaction: &mut Transaction,
     additions: &[Arc<Addition>],
-) -> Result<HashMap<String, Option<Owner>>, RepositoryFailure> {
+) -> Result<HashMap<String, Option<CredentialRow>>, RepositoryFailure> {
     let names = additions.iter().map(|addition| folded_name(addition));
     let query = statements::lock_credentials(&names.collect::<Vec<_>>());
-    let mut owners = HashMap::new();
+    let mut credentials = HashMap::new();
     for row in transaction.fetch_all(query).await? {
         let sequence: Option<i64> = column!(row, "credential", "sequence")?;
-        let owner = match sequence {
-            Some(sequence) => Some(Owner {
+        let credential = match sequence {
+            Some(sequence) => Some(CredentialRow {
                 sequence,
                 id: column!(row, "credential", "id")?,
                 name: CredentialName::from_stored(column!(row, "credential", "name")?),
@@ -306,16 +338,16 @@ async fn lock_credentials(
             }),
             None => None,
         };
-        owners.insert(column!(row, "credential", "name_folded")?, owner);
+        credentials.insert(column!(row, "credential", "name_folded")?, credential);
     }
-    Ok(owners)
+    Ok(credentials)
 }
 
 /// Inserts credentials, except those that another transaction inserted in the meantime.
 async fn insert_credentials<'a>(
     transaction: &mut Transaction,
     absent: Vec<&'a Addition>,
-) -> Result<Vec<(&'a Addition, Owner)>, RepositoryFailure> {
+) -> Result<Vec<(&'a Addition, CredentialRow)>, RepositoryFailure> {
     if absent.is_empty() {
         return Ok(Vec::new());
     }
@@ -333,14 +365,14 @@ async fn insert_credentials<'a>(
         let id = column!(row, "credential", "id")?;
         let sequence = column!(row, "credential", "sequence")?;
         if let Some(addition) = by_id.remove(&id) {
-            let owner = Owner {
+            let credential = CredentialRow {
                 sequence,
                 id,
                 name: addition.version.name.clone(),
                 credential_type: addition.version.credential_type.clone(),
                 newest_version_id: None,
             };
-            inserted.push((addition, owner));
+            inserted.push((addition, credential));
         }
     }
     Ok(inserted)
@@ -349,14 +381,14 @@ async fn insert_credentials<'a>(
 /// Inserts versions and points their credentials at them.
 async fn insert_versions(
     transaction: &mut Transaction,
-    fitting: Vec<(&Addition, Owner)>,
-) -> Result<Vec<(Uuid, Place)>, RepositoryFailure> {
+    fitting: Vec<(&Addition, CredentialRow)>,
+) -> Result<Vec<(Uuid, AddedVersion)>, RepositoryFailure> {
     if fitting.is_empty() {
         return Ok(Vec::new());
     }
     let versions = fitting
         .iter()
-        .map(|(addition, owner)| (owner.sequence, &addition.version));
+        .map(|(addition, credential)| (credential.sequence, &addition.version));
     let query = statements::add_versions(&versions.collect::<Vec<_>>());
     let mut sequences = HashMap::new();
     for row in transaction.fetch_all(query).await? {
@@ -364,18 +396,18 @@ async fn insert_versions(
         let sequence: i64 = column!(row, "credential_version", "sequence")?;
         sequences.insert(id, sequence);
     }
-    let places = fitting.into_iter().map(|(addition, credential)| {
+    let added = fitting.into_iter().map(|(addition, credential)| {
         let id = addition.version.id;
         let sequence = sequences.remove(&id).ok_or_else(sequence_behind)?;
         Ok((
             id,
-            Place {
+            AddedVersion {
                 sequence,
                 credential,
             },
         ))
     });
-    places.collect()
+    added.collect()
 }
 
 /// The maximum number of versions in a transaction, and of bytes of their ciphertexts. A single version may be longer.
@@ -386,7 +418,117 @@ const BYTES_MAX: usize = 4 * 1_024 * 1_024;
 const CONCURRENT_BATCHES: usize = 2;
 
 /// One of this many connections may be used by versions of locked credentials.
-const WAITING_SHARE: usize = 2;
+const POOL_DIVISOR: usize = 2;
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use chrono::DateTime;
+    use keywright_core::ports::{
+        Envelope, Identifiers, NewVersion, ReadVersions, VersionSelection,
+    };
+
+    use super::*;
+
+    struct NoIdentifiers;
+
+    impl Identifiers for NoIdentifiers {
+        fn fresh(&self) -> Uuid {
+            Uuid::nil()
+        }
+    }
+
+    fn addition(name: &str, ciphertext_bytes: usize) -> Addition {
+        Addition {
+            identifiers: Arc::new(NoIdentifiers),
+            version: NewVersion {
+                id: Uuid::nil(),
+                name: CredentialName::parse(name).unwrap(),
+                credential_type: CredentialType::parse("value").unwrap(),
+                created_at: DateTime::UNIX_EPOCH,
+                is_transitional: false,
+                is_generated: None,
+                certificate: None,
+                signed_by: None,
+                issuer: None,
+                provenance: None,
+                envelope: Envelope {
+                    key_id: Uuid::nil(),
+                    nonce: Vec::new(),
+                    ciphertext: vec![0; ciphertext_bytes],
+                },
+            },
+            condition: AppendCondition::Always,
+            unchanged: Vec::new(),
+        }
+    }
+
+    /// Returns the names in each batch, if all these versions are queued when the first batch begins.
+    async fn batches(additions: impl IntoIterator<Item = Addition>) -> Vec<Vec<String>> {
+        let waiting = WaitCounter::default();
+        let (queue, pending) = mpsc::unbounded_channel();
+        let mut callers = Vec::new();
+        for addition in additions {
+            let (answer, _) = oneshot::channel();
+            let addition = Arc::new(addition);
+            let (queued, caller) = waiting.queued(Pending { addition, answer });
+            queue.send(queued).unwrap();
+            callers.push(caller);
+        }
+        drop(queue);
+        let mut backlog = Backlog {
+            queue: pending,
+            next: None,
+        };
+        let mut batches = Vec::new();
+        while let Some(batch) = backlog.next_batch().await {
+            let names = batch.iter().map(|pending| folded_name(&pending.addition));
+            batches.push(names.collect());
+        }
+        assert_eq!(waiting.count(), 0);
+        batches
+    }
+
+    #[tokio::test]
+    async fn batches_are_sorted_by_name_and_repeat_no_name() {
+        let names = ["/c", "/a", "/b", "/A", "/d"];
+        let batches = batches(names.map(|name| addition(name, 1))).await;
+        assert_eq!(batches, [vec!["/a", "/b", "/c"], vec!["/a", "/d"]]);
+    }
+
+    #[tokio::test]
+    async fn the_versions_and_bytes_of_a_batch_are_limited() {
+        let lengths = |batches: Vec<Vec<String>>| -> Vec<usize> {
+            batches.iter().map(Vec::len).collect::<Vec<_>>()
+        };
+        let many = (0..=LENGTH_MAX).map(|number| addition(&format!("/{number}"), 1));
+        assert_eq!(lengths(batches(many).await), [LENGTH_MAX, 1]);
+        let full = [BYTES_MAX - 1, 1].map(|bytes| addition(&format!("/{bytes}"), bytes));
+        assert_eq!(lengths(batches(full).await), [2]);
+        let beyond =
+            [BYTES_MAX, 1, BYTES_MAX + 1].map(|bytes| addition(&format!("/{bytes}"), bytes));
+        assert_eq!(lengths(batches(beyond).await), [1, 1, 1]);
+    }
+
+    #[test]
+    fn a_version_that_depends_on_other_versions_is_not_batched() {
+        assert!(is_batched(&addition("/a", 1)));
+        let mut transitional = addition("/a", 1);
+        transitional.version.is_transitional = true;
+        let mut certificate = addition("/a", 1);
+        certificate.version.credential_type =
+            CredentialType::parse(CredentialType::CERTIFICATE).unwrap();
+        let mut signed = addition("/a", 1);
+        signed.version.signed_by = Some(CredentialName::parse("/ca").unwrap());
+        let mut newest = addition("/a", 1);
+        newest.condition = AppendCondition::NewestIs(Some(Uuid::nil()));
+        let mut reading = addition("/a", 1);
+        reading.unchanged.push(ReadVersions {
+            name: CredentialName::parse("/ca").unwrap().lookup(),
+            selection: VersionSelection::Current,
+            ids: Vec::new(),
+        });
+        for addition in [transitional, certificate, signed, newest, reading] {
+            assert!(!is_batched(&addition));
+        }
+    }
+}

@@ -1,4 +1,4 @@
-//! Queued work, which the consumer begins or the caller gives up.
+//! What the pools of both engines share: their occupancy, the limit on long reads, and queued work.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -6,9 +6,68 @@ use std::{
 };
 
 use keywright_core::ports::RepositoryFailure;
-use tokio::{sync::oneshot, time::timeout};
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore, oneshot},
+    time::timeout,
+};
 
 use crate::failure::repository_failure;
+
+/// A database engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Engine {
+    /// PostgreSQL, or a database that accepts the same SQL.
+    Postgres,
+    Sqlite,
+}
+
+/// The current number of connections of one kind, and of the callers that wait for one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PoolOccupancy {
+    /// The maximum number of connections.
+    pub connections_max: usize,
+    /// Connections that are checked out.
+    pub in_use: usize,
+    /// Open connections that are not checked out.
+    pub idle: usize,
+    /// Callers that wait for a connection.
+    pub waiting: usize,
+}
+
+/// The connections that long reads may use at a time. Point reads always find one of the others.
+#[derive(Clone)]
+pub(super) struct LongReads {
+    slots: Arc<Semaphore>,
+    waiting: Arc<WaitCounter>,
+}
+
+impl LongReads {
+    /// Returns the limit for a pool of this size: half of its connections, but at least one.
+    pub(super) fn for_pool(connections_max: usize) -> Self {
+        let slots = (connections_max / POOL_DIVISOR).max(1);
+        Self {
+            slots: Arc::new(Semaphore::new(slots)),
+            waiting: Arc::default(),
+        }
+    }
+
+    /// Waits until a long read may check out a connection. The read holds the result until its end.
+    pub(super) async fn acquire(&self) -> sqlx::Result<OwnedSemaphorePermit> {
+        let _waiting = self.waiting.enter();
+        let slot = Arc::clone(&self.slots).acquire_owned().await;
+        slot.map_err(|_| sqlx::Error::PoolClosed)
+    }
+
+    /// Returns the number of long reads that wait.
+    pub(super) fn waiting(&self) -> usize {
+        self.waiting.count()
+    }
+
+    /// Refuses long reads that have not begun.
+    pub(super) fn close(&self) {
+        self.slots.close();
+    }
+}
 
 /// Queued work. Whichever of the consumer and the caller takes it first decides whether it runs. If either drops it before, it
 /// never begins.
@@ -22,9 +81,9 @@ type Shared<W> = Arc<Mutex<Option<(W, Arc<()>)>>>;
 
 /// Counts callers that wait, or queued work that has not begun, by its references.
 #[derive(Default)]
-pub(crate) struct Waiting(Arc<()>);
+pub(crate) struct WaitCounter(Arc<()>);
 
-impl Waiting {
+impl WaitCounter {
     /// Returns work for the consumer of a queue, and the caller's handle to it.
     pub(crate) fn queued<W>(&self, work: W) -> (Queued<W>, Caller<W>) {
         let shared = Arc::new(Mutex::new(Some((work, self.enter()))));
@@ -76,3 +135,6 @@ impl<W> Drop for Queued<W> {
         self.begin();
     }
 }
+
+/// One of this many connections may be used by a long read.
+const POOL_DIVISOR: usize = 2;

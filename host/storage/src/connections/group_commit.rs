@@ -1,27 +1,146 @@
-//! The thread that owns the writing connection.
+//! Group commit on SQLite: one thread runs the transactions that write, and commits several of them together.
+//!
+//! The slow part of a commit is the flush of the disk. So transactions that arrive while another one runs or is committed form
+//! a group: the thread runs them one after the other in one database transaction and commits them together. Each has the
+//! outcome that it would have alone:
+//!
+//! 1. *One at a time.* The thread owns the connection and runs each transaction from its first statement to its last. So each
+//!    sees the changes of those before it, as in transactions of their own.
+//! 2. *No response before the flush.* The caller gets the outcome when the group is committed, even for a transaction that
+//!    wrote nothing: its outcome may depend on the writes of others in the group.
+//! 3. *A failure undoes one transaction.* Each begins with a savepoint. No savepoint is released before the commit, so the last
+//!    one always belongs to the current transaction, and rolling back to it undoes that transaction alone. A transaction that
+//!    panics is undone likewise.
+//! 4. *A transaction runs to its end or not at all.* If its caller goes away before it begins, the thread skips it. If its
+//!    caller goes away later, the thread finishes it.
+//! 5. *If the thread itself fails, nothing of the group is written.* If it can't begin, roll back or commit, all callers of the
+//!    group get an error, and the thread closes the connection, which rolls back; the next group gets a new one. This covers a
+//!    database that rolls back by itself, as SQLite may when the disk is full: the savepoints are gone too, so rolling back to
+//!    one and the commit fail. `Transaction` runs no statement after a failed one.
+
+#[cfg(test)]
+mod tests;
 
 use std::{
     error::Error,
     fmt,
     future::Future,
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::{Arc, Mutex, PoisonError, atomic::Ordering, mpsc::Receiver},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+        mpsc::{self, Receiver},
+    },
     time::{Duration, Instant},
 };
 
 use futures_util::FutureExt;
 use keywright_core::ports::RepositoryFailure;
-use tokio::sync::oneshot;
+use tokio::{sync::oneshot, task::spawn_blocking, time::timeout};
 
 use super::{
-    super::{
-        Ended, SqliteConnection, SqliteFile, Transaction, queued::Queued, transaction::Verdict,
-    },
-    GroupLimits, State,
+    pool::{PoolOccupancy, Queued, WaitCounter},
+    sqlite::{SqliteConnection, SqliteFile},
+    transaction::{Completion, Ended, Transaction},
 };
 
+/// Passes transactions to the thread that writes to a SQLite file.
+#[derive(Clone)]
+pub(super) struct GroupCommit {
+    /// Its length is bounded by the number of callers.
+    queue: mpsc::Sender<Message>,
+    wait_max: Duration,
+    state: Arc<State>,
+}
+
+/// Limits of a group, so that its first transaction does not wait forever for later ones.
+#[derive(Clone, Copy)]
+pub(super) struct GroupLimits {
+    /// The most transactions that one commit writes.
+    pub(super) length_max: usize,
+    /// How long a group accepts more transactions.
+    pub(super) time_max: Duration,
+}
+
+/// The state for metrics.
+#[derive(Default)]
+struct State {
+    waiting: WaitCounter,
+    is_in_use: AtomicBool,
+    is_open: AtomicBool,
+}
+
+impl GroupCommit {
+    /// Opens the connection and starts the thread. A transaction waits for at most `wait_max` until it begins.
+    pub(super) async fn open(
+        file: SqliteFile,
+        wait_max: Duration,
+        limits: GroupLimits,
+    ) -> sqlx::Result<Self> {
+        let opening = file.clone();
+        let connection = spawn_blocking(move || opening.connect()).await;
+        let connection = connection.map_err(|_| sqlx::Error::WorkerCrashed)??;
+        let state = Arc::new(State {
+            is_open: true.into(),
+            ..State::default()
+        });
+        let (queue, messages) = mpsc::channel();
+        let thread = WriterThread::new(connection, file, limits, messages, Arc::clone(&state));
+        std::thread::Builder::new()
+            .name(THREAD_NAME.to_owned())
+            .spawn(|| thread.run())?;
+        Ok(Self {
+            queue,
+            wait_max,
+            state,
+        })
+    }
+
+    /// Runs a transaction on the thread. Returns its outcome when everything that it depends on is on disk.
+    ///
+    /// # Errors
+    /// The errors of the work, after which nothing was written; [`RepositoryFailure::Unavailable`] if it does not begin in
+    /// time, if no connection can be opened, if the commit fails, or after [`Self::close`].
+    pub(super) async fn transaction<T, F>(
+        &self,
+        work: impl FnOnce(Transaction) -> F + Send + 'static,
+    ) -> Result<T, RepositoryFailure>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<Ended<T>, RepositoryFailure>>,
+    {
+        let (answer, outcome) = oneshot::channel();
+        let (queued, caller) = self.state.waiting.queued(member(work, answer));
+        // If the thread has ended, there is no outcome.
+        drop(self.queue.send(Message::Run(queued)));
+        caller.outcome(outcome, self.wait_max).await?
+    }
+
+    /// Returns whether the connection is in use, and how many transactions are queued.
+    pub(super) fn occupancy(&self) -> PoolOccupancy {
+        let is_in_use = self.state.is_in_use.load(Ordering::Relaxed);
+        let is_idle = !is_in_use && self.state.is_open.load(Ordering::Relaxed);
+        PoolOccupancy {
+            connections_max: 1,
+            in_use: is_in_use.into(),
+            idle: is_idle.into(),
+            waiting: self.state.waiting.count(),
+        }
+    }
+
+    /// Refuses new transactions, waits for those in the queue, for at most as long as their callers, and closes the connection.
+    pub(super) async fn close(&self) {
+        let (closed, closing) = oneshot::channel();
+        // If the thread has ended, there is nothing to close.
+        drop(self.queue.send(Message::Close(closed)));
+        if timeout(self.wait_max, closing).await.is_err() {
+            tracing::warn!("could not close the writing database connection in time");
+        }
+    }
+}
+
 /// Runs transactions on one connection. Only this thread begins, commits and rolls back.
-pub(super) struct WriterThread {
+struct WriterThread {
     /// `None` if the last group left its state unknown.
     connection: Option<SharedConnection>,
     file: SqliteFile,
@@ -34,14 +153,14 @@ pub(super) struct WriterThread {
     closing: Option<oneshot::Sender<()>>,
 }
 
-pub(super) enum Message {
+enum Message {
     Run(Queued<Member>),
     /// The last message. Its sender is dropped when the connection is closed.
     Close(oneshot::Sender<()>),
 }
 
 /// Runs a transaction, unless beginning it failed.
-type Member = Box<dyn FnOnce(Result<SharedConnection, GroupFailed>) -> (Verdict, Answer) + Send>;
+type Member = Box<dyn FnOnce(Result<SharedConnection, GroupFailed>) -> (Completion, Answer) + Send>;
 
 /// Passes the outcome of a transaction to its caller, given the outcome of the commit.
 type Answer = Box<dyn FnOnce(Result<(), GroupFailed>)>;
@@ -59,7 +178,7 @@ struct Group {
 
 /// Why no transaction of a group was written. All its transactions share the cause.
 #[derive(Clone, Debug)]
-pub(super) struct GroupFailed(Arc<sqlx::Error>);
+struct GroupFailed(Arc<sqlx::Error>);
 
 impl fmt::Display for GroupFailed {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -91,7 +210,7 @@ impl From<GroupFailed> for RepositoryFailure {
 struct Unfinished;
 
 /// Returns a closure that runs a transaction and sends its outcome.
-pub(super) fn member<T, F>(
+fn member<T, F>(
     work: impl FnOnce(Transaction) -> F + Send + 'static,
     answer: oneshot::Sender<Result<T, RepositoryFailure>>,
 ) -> Member
@@ -104,10 +223,10 @@ where
             Ok(connection) => finish(work, connection),
             Err(failed) => Err(failed.into()),
         };
-        let (outcome, verdict) = match ended.map(Ended::into_parts) {
-            Ok((outcome, verdict)) => (Ok(outcome), verdict),
+        let (outcome, completion) = match ended.map(Ended::into_parts) {
+            Ok((outcome, completion)) => (Ok(outcome), completion),
             // The failure does not depend on any write, so the outcome of the commit does not matter.
-            Err(failure) => (Err(failure), Verdict::Undo),
+            Err(failure) => (Err(failure), Completion::RollBack),
         };
         let answer = |committed: Result<(), GroupFailed>| {
             let outcome =
@@ -115,7 +234,7 @@ where
             // Fails only if the caller is gone.
             drop(answer.send(outcome));
         };
-        (verdict, Box::new(answer))
+        (completion, Box::new(answer))
     })
 }
 
@@ -135,7 +254,7 @@ where
 }
 
 impl WriterThread {
-    pub(super) fn new(
+    fn new(
         connection: SqliteConnection,
         file: SqliteFile,
         limits: GroupLimits,
@@ -155,7 +274,7 @@ impl WriterThread {
     }
 
     /// Runs transactions until the queue is closed.
-    pub(super) fn run(mut self) {
+    fn run(mut self) {
         while let Some(first) = self.next(None) {
             self.state.is_in_use.store(true, Ordering::Relaxed);
             let mut group = Group {
@@ -183,10 +302,10 @@ impl WriterThread {
         let mut next = Some(first);
         while let Some(member) = next {
             let begun = self.begin(group);
-            let (verdict, answer) = member(begun.clone());
+            let (completion, answer) = member(begun.clone());
             group.answers.push(answer);
             let connection = begun?;
-            if verdict == Verdict::Undo {
+            if completion == Completion::RollBack {
                 run(&connection, ROLLBACK_TO_SAVEPOINT)?;
             }
             next = self.next(Some(group));
@@ -265,6 +384,8 @@ fn run(connection: &SharedConnection, sql: &'static str) -> sqlx::Result<()> {
     connection.unwrap_or_else(PoisonError::into_inner).run(sql)
 }
 
+const THREAD_NAME: &str = "sqlite-writer";
+
 /// Takes the write lock at once, so that nothing changes between reading and writing.
 const BEGIN: &str = "begin immediate";
 const COMMIT: &str = "commit";
@@ -275,60 +396,3 @@ const ROLLBACK_TO_SAVEPOINT: &str = "rollback to member";
 
 /// A group waits for more transactions for at most the last commit's duration divided by this.
 const GATHERING_PART: u32 = 4;
-
-#[cfg(test)]
-mod tests {
-    use std::{fs, sync::mpsc, thread};
-
-    use super::{super::super::SqliteSettings, *};
-
-    /// Returns what a group of one transaction receives if `sent` arrives while it waits, after a group of `last_length`.
-    fn received(
-        last_length: usize,
-        last_commit: Duration,
-        sent: Option<Message>,
-    ) -> Option<Message> {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("test.sqlite");
-        fs::File::create(&path).unwrap();
-        let file = SqliteFile::unwatched(SqliteSettings {
-            path,
-            is_read_only: false,
-            wait_max: Duration::ZERO,
-            cache_kibibytes_max: 2_000,
-        });
-        let limits = GroupLimits {
-            length_max: usize::MAX,
-            time_max: Duration::MAX,
-        };
-        let (queue, messages) = mpsc::channel();
-        let connection = file.connect().unwrap();
-        let mut writer = WriterThread::new(connection, file, limits, messages, Arc::default());
-        writer.last_length = last_length;
-        writer.last_commit = last_commit;
-        let mut group = Group {
-            answers: vec![Box::new(|_| {})],
-            begun: Instant::now(),
-            gathering_ends: None,
-        };
-        let sending = queue.clone();
-        thread::scope(|scope| {
-            if let Some(message) = sent {
-                scope.spawn(move || {
-                    thread::sleep(Duration::from_millis(20));
-                    sending.send(message).unwrap();
-                });
-            }
-            writer.join(&mut group)
-        })
-    }
-
-    #[test]
-    fn a_group_smaller_than_the_last_waits_briefly_for_more() {
-        let close = || Some(Message::Close(oneshot::channel().0));
-        let hour = Duration::from_hours(1);
-        assert!(received(2, 4 * hour, close()).is_some());
-        assert!(received(2, Duration::from_millis(1), None).is_none());
-        assert!(received(1, 4 * hour, None).is_none());
-    }
-}

@@ -1,8 +1,5 @@
 //! Permissions.
 
-mod row;
-pub(crate) mod statements;
-
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -14,10 +11,9 @@ use keywright_core::{
 use uuid::Uuid;
 
 use crate::{
-    connections::{Connections, Ended, Engine, SqliteConnection, Transaction},
+    connections::{Connections, Ended, Engine, Pools, SqliteConnection, Transaction},
     credential::statements::STORED_NAME,
-    database::Pools,
-    row::{Columns, Decoded, column},
+    row::{Columns, Decoded, column, column_at},
     statement::{Statement, StatementOfMany, statement},
 };
 
@@ -252,4 +248,98 @@ async fn is_covered(
     let query = of_actor_on(transaction.engine(), &grant.actor, &covering);
     let found: Vec<Permission> = transaction.decode_all(query).await?;
     Ok(grant.is_covered_by(found))
+}
+
+/// Decodes the columns of `select_permission!` and `returning_permission!`.
+impl Decoded for Permission {
+    fn decode(row: &impl Columns) -> Result<Self, RepositoryFailure> {
+        let bits: i64 = column_at!(row, 3, "permission", "operations")?;
+        Ok(Self {
+            id: column_at!(row, 0, "permission", "id")?,
+            path: PermissionPath::from_stored(column_at!(row, 1, "permission", "path")?),
+            actor: Actor::from_stored(column_at!(row, 2, "permission", "actor")?),
+            operations: u8::try_from(bits)
+                .ok()
+                .and_then(Operations::from_bits)
+                .ok_or(RepositoryFailure::Inconsistent("permission.operations"))?,
+        })
+    }
+}
+
+pub(crate) mod statements {
+    //! The SQL of permissions.
+
+    use crate::statement::placeholders;
+
+    macro_rules! select_permission {
+        ($($rest:literal),+) => {
+            concat!("select p.id, p.path, p.actor, p.operations from permission p ", $($rest),+)
+        };
+    }
+
+    macro_rules! returning_permission {
+        ($($statement:literal),+) => {
+            concat!($($statement),+, " returning id, path, actor, operations")
+        };
+    }
+
+    pub(crate) const OF_ACTOR: &str = select_permission!("where p.actor = $1");
+
+    /// At most `$2` of them. SQLite would prepare `limit $2` again for each value, so the limit is an expression.
+    pub(crate) const SOME_OF_ACTOR: &str =
+        select_permission!("where p.actor = $1 limit cast($2 as bigint)");
+
+    /// The permissions of an actor, the first parameter, on any of `count` paths, the others.
+    pub(crate) fn of_actor_on(count: usize) -> String {
+        format!(
+            select_permission!("where p.actor = $1 and p.path in ({})"),
+            placeholders(2, count)
+        )
+    }
+
+    /// SQLite: as [`of_actor_on`]. With `in`, SQLite would copy the paths into a temporary table first.
+    pub(crate) fn sqlite_of_actor_on(count: usize) -> String {
+        let on_each: Vec<String> = (2..count + 2)
+            .map(|number| {
+                format!(
+                    select_permission!("where p.actor = $1 and p.path = ${}"),
+                    number
+                )
+            })
+            .collect();
+        on_each.join(" union all ")
+    }
+
+    /// PostgreSQL: as [`of_actor_on`], with the stored name of the credential whose folded name is the second parameter in each
+    /// row. The paths are the parameters after it.
+    pub(crate) fn postgres_of_actor_on_name(count: usize) -> String {
+        format!(
+            "select p.id, p.path, p.actor, p.operations,
+                 (select c.name from credential c where c.name_folded = $2) as stored_name
+             from permission p where p.actor = $1 and p.path in ({})",
+            placeholders(3, count)
+        )
+    }
+
+    pub(crate) const BY_ID: &str = select_permission!("where p.id = $1");
+
+    pub(crate) const ON_PATH: &str = select_permission!("where p.path = $1 order by p.sequence");
+
+    pub(crate) const GRANT: &str = returning_permission!(
+        "insert into permission (id, path, actor, operations) values ($1, $2, $3, $4)
+        on conflict (path, actor) do update set operations = permission.operations | excluded.operations"
+    );
+
+    pub(crate) const ADD: &str = returning_permission!(
+        "insert into permission (id, path, actor, operations) values ($1, $2, $3, $4)
+        on conflict (path, actor) do nothing"
+    );
+
+    pub(crate) const REPLACE_OPERATIONS: &str =
+        returning_permission!("update permission set operations = $2 where id = $1");
+
+    pub(crate) const DELETE: &str = returning_permission!("delete from permission where id = $1");
+
+    pub(crate) const DELETE_OF_ACTOR_ON: &str =
+        returning_permission!("delete from permission where actor = $1 and path = $2");
 }

@@ -1,0 +1,489 @@
+//! The storage on PostgreSQL, with several servers on one database.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "these are tests; helper functions outside of #[test] count as production code for the lints"
+)]
+
+mod storage;
+
+use std::{collections::HashSet, fs, path::Path, sync::Arc, time::Duration};
+
+use keywright_core::{
+    Secret,
+    credential::{Find, FindNames, LookupName},
+    ports::{
+        Additions, AllAppended, AppendCondition, Appended, CredentialRepository, Identifiers,
+        NewVersion, PermissionRepository, ReadVersions, RepositoryFailure, VersionSelection,
+    },
+};
+use keywright_storage::{
+    Database, DatabaseOptions, DatabaseUnusable, PostgresOptions, SqlCredentialRepository,
+};
+use keywright_test_postgres::PostgresServer;
+use sqlx::{Connection, Executor, PgConnection};
+use uuid::Uuid;
+
+use crate::support::{Fixture, Location, key, postgres_options, server, version};
+use storage::support;
+
+#[tokio::test]
+async fn a_database_without_advisory_locks_is_migrated() {
+    let Some(server) = keywright_test_postgres::shared() else {
+        return;
+    };
+    let url = server.new_database();
+    server.run_at(
+        &url,
+        "alter function pg_catalog.pg_advisory_xact_lock(bigint) rename to no_lock",
+    );
+    let database = open(postgres_options(&url)).await.unwrap();
+    database.credentials().ping().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn one_of_many_writers_on_several_servers_adds_a_new_name() {
+    let fixture = Fixture::new().await;
+    let servers = servers(&fixture).await;
+    for round in 0..5 {
+        let name = format!("/new/{round}");
+        let written = append_at_once(&servers, 12, || {
+            let new = version(&fixture, &name, "password", 1);
+            (new, AppendCondition::NewestIs(None))
+        })
+        .await;
+        assert_eq!((written.len(), fixture.all(&name).await.len()), (1, 1));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn the_newest_version_is_the_last_one_committed() {
+    let fixture = Fixture::new().await;
+    let servers = servers(&fixture).await;
+    let written = append_at_once(&servers, 30, || {
+        let new = version(&fixture, "/a", "password", 1);
+        (new, AppendCondition::Always)
+    })
+    .await;
+    let read: Vec<Uuid> = fixture.all("/a").await.iter().map(|one| one.id).collect();
+    assert_eq!(read.len(), 30);
+    assert_eq!(HashSet::from_iter(read.clone()), written);
+    let newest = LookupName::new("/a");
+    let newest = fixture.credentials.newest_by_names(&[newest]).await;
+    assert_eq!(newest.unwrap()[0].id, read[0]);
+    let last = "select v.id from credential_version v order by v.xmin::text::bigint desc limit 1";
+    let url = url(&fixture);
+    assert_eq!(server().run_at(&url, last), read[0].to_string());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn several_servers_add_only_one_transitional_version() {
+    let fixture = Fixture::new().await;
+    let servers = servers(&fixture).await;
+    fixture.append("/c", "certificate", 1).await;
+    let written = append_at_once(&servers, 12, || {
+        let new = version(&fixture, "/c", "certificate", 2);
+        let is_transitional = true;
+        (
+            NewVersion {
+                is_transitional,
+                ..new
+            },
+            AppendCondition::Always,
+        )
+    })
+    .await;
+    assert_eq!((written.len(), fixture.all("/c").await.len()), (1, 2));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn one_of_two_mutually_exclusive_changes_is_written() {
+    let fixture = Fixture::new().await;
+    let servers = servers(&fixture).await;
+    for round in 0..20 {
+        let names = [format!("/left/{round}"), format!("/right/{round}")];
+        let change = |own: usize| {
+            let additions = Additions {
+                versions: vec![(
+                    version(&fixture, &names[own], "certificate", 1),
+                    AppendCondition::NewestIs(None),
+                )],
+                unchanged: vec![ReadVersions {
+                    name: LookupName::new(&names[1 - own]),
+                    selection: VersionSelection::Current,
+                    ids: Vec::new(),
+                }],
+                signed: Vec::new(),
+            };
+            let credentials = servers[own].clone();
+            tokio::spawn(async move { credentials.append_all(additions).await.unwrap() })
+        };
+        let (left, right) = (change(0), change(1));
+        let is_made = [left.await.unwrap(), right.await.unwrap()]
+            .map(|outcome| matches!(outcome, AllAppended::Written(_)));
+        assert!(is_made[0] != is_made[1], "round {round}: {is_made:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_name_with_a_null_character_finds_nothing() {
+    let fixture = Fixture::new().await;
+    let id = fixture.append("/a", "value", 1).await;
+    assert!(fixture.all("/a\0").await.is_empty());
+    let names = ["/a\0", "/a"].map(LookupName::new);
+    let found = fixture.credentials.newest_by_names(&names).await.unwrap();
+    assert_eq!(found.iter().map(|one| one.id).collect::<Vec<_>>(), [id]);
+    let deleted = fixture.credentials.delete(&LookupName::new("/a\0")).await;
+    assert_eq!(deleted.unwrap(), None);
+}
+
+#[tokio::test]
+async fn a_search_finds_names_whose_parts_are_all_punctuation() {
+    let fixture = Fixture::new().await;
+    for name in ["/a-_./b", "/a-./b", "/x(y", "/xzy"] {
+        fixture.append(name, "value", 1).await;
+    }
+    for (text, expected) in [
+        ("-_.", vec!["/a-_./b"]),
+        ("(", vec!["/x(y"]),
+        ("_", vec!["/a-_./b"]),
+        ("%", vec![]),
+        ("./", vec!["/a-./b", "/a-_./b"]),
+    ] {
+        let find = Find {
+            names: FindNames::containing(text),
+            expires_until: None,
+        };
+        let found = fixture.find(&find).await.unwrap();
+        let names: Vec<_> = found.iter().map(|one| one.name.as_str()).collect();
+        assert_eq!(names, expected, "{text}");
+    }
+}
+
+// ---- Conflicts with other transactions -------------------------------------------------------------------------------
+
+#[tokio::test]
+async fn a_locked_credential_delays_no_other() {
+    let fixture = Fixture::new().await;
+    fixture.append("/locked", "value", 1).await;
+    let mut other = PgConnection::connect(&url(&fixture)).await.unwrap();
+    let lock = "begin; select from credential where name = '/locked' for update";
+    other.execute(lock).await.unwrap();
+    let append = |name: &str| {
+        let (credentials, new) = (
+            fixture.credentials.clone(),
+            version(&fixture, name, "value", 1),
+        );
+        tokio::spawn(async move {
+            let appended = credentials.append(new, AppendCondition::Always, &[]);
+            matches!(appended.await.unwrap(), Appended::Written(_))
+        })
+    };
+    // More than there are connections.
+    let delayed: Vec<_> = (0..6).map(|_| append("/locked")).collect();
+    let others: Vec<_> = (0..30)
+        .map(|number| append(&format!("/{number}")))
+        .collect();
+    for other in others {
+        assert!(other.await.unwrap());
+    }
+    assert!(delayed.iter().all(|locked| !locked.is_finished()));
+    other.execute("rollback").await.unwrap();
+    for locked in delayed {
+        assert!(locked.await.unwrap());
+    }
+}
+
+#[tokio::test]
+async fn a_damaged_credential_fails_no_other_of_its_batch() {
+    let fixture = Fixture::new().await;
+    fixture.append("/damaged", "value", 1).await;
+    fixture
+        .change("update credential set credential_type = 'no type'")
+        .await;
+    let new = version(&fixture, "/damaged", "value", 1);
+    let appended = fixture
+        .credentials
+        .append(new, AppendCondition::Always, &[]);
+    // The failure of the batch would be `Unavailable`.
+    let failure = appended.await.unwrap_err();
+    assert!(
+        matches!(failure, RepositoryFailure::Inconsistent(_)),
+        "{failure:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_read_that_conflicts_with_writes_is_retried() {
+    let fixture = Fixture::new().await;
+    fixture
+        .change(
+            "create sequence read_count;
+             create function read_is_let() returns boolean language plpgsql as $$ begin
+                 if nextval('read_count') < 3 then
+                     raise exception 'another one writes' using errcode = '40001';
+                 end if;
+                 return true;
+             end $$;
+             alter table encryption_key rename to stored_encryption_key;
+             create view encryption_key as select * from stored_encryption_key where read_is_let()",
+        )
+        .await;
+    assert_eq!(fixture.encryption_keys.all().await.unwrap().len(), 1);
+    assert_eq!(fixture.count("select last_value from read_count").await, 3);
+    assert_eq!(fixture.database.transactions_retried(), 2);
+}
+
+#[tokio::test]
+async fn a_version_with_a_sequence_before_earlier_ones_is_retried() {
+    let fixture = Fixture::new().await;
+    fixture.change(&sequences_after(100)).await;
+    let before = fixture.append("/a", "value", 1).await;
+    // Like connections that cache sequences: the next ones are 92, 97 and 102.
+    fixture
+        .change("alter table credential_version alter column sequence set increment by 5")
+        .await;
+    fixture.change(&sequences_after(87)).await;
+    let after = fixture.append("/a", "value", 1).await;
+    let versions = fixture.all("/a").await;
+    let found: Vec<_> = versions.iter().map(|one| (one.id, one.sequence)).collect();
+    assert_eq!(found, [(after, 102), (before, 101)]);
+    assert_eq!(fixture.database.transactions_retried(), 2);
+    // Without an earlier version, any sequence is accepted.
+    fixture.change(&sequences_after(7)).await;
+    fixture.append("/b", "value", 1).await;
+    assert_eq!(fixture.all("/b").await[0].sequence, 12);
+}
+
+// ---- Connections: failover, replacement, verification and read-only access ------------------------------------------
+
+#[tokio::test]
+async fn a_server_that_returns_after_an_outage_is_used_again() {
+    let Some(server) = PostgresServer::start() else {
+        return;
+    };
+    let options = postgres_options(&server.new_database());
+    let database = open(options.clone()).await.unwrap();
+    let credentials = database.credentials();
+    let keys = database.encryption_keys();
+    let is_added = keys.add(&key(Uuid::nil(), 1), &HashSet::new()).await;
+    assert!(is_added.unwrap());
+    credentials.ping().await.unwrap();
+    server.stop();
+    for _ in 0..5 {
+        let outcome = credentials.ping().await;
+        let is_unavailable = matches!(outcome, Err(RepositoryFailure::Unavailable(_)));
+        assert!(is_unavailable, "{outcome:?}");
+        let outcome = credentials.delete(&LookupName::new("/a")).await;
+        let is_unavailable = matches!(outcome, Err(RepositoryFailure::Unavailable(_)));
+        assert!(is_unavailable, "{outcome:?}");
+    }
+    let Err(refused) = open(options).await else {
+        panic!("opened")
+    };
+    assert!(matches!(refused, DatabaseUnusable::ServerNotReached { .. }));
+    server.start_again();
+    credentials.ping().await.unwrap();
+    let deleted = credentials.delete(&LookupName::new("/a")).await.unwrap();
+    assert_eq!(deleted, None);
+    let keys = database.encryption_keys().all().await.unwrap();
+    assert_eq!(keys.len(), 1);
+}
+
+#[tokio::test]
+async fn connections_that_the_server_cut_are_replaced() {
+    let fixture = Fixture::new().await;
+    let url = url(&fixture);
+    fixture.append("/a", "value", 1).await;
+    server().run_at(&url, CUT);
+    // Each connection that was cut may fail one request.
+    let ping = async || fixture.credentials.ping().await;
+    let failures = failures_before_success(ping).await;
+    assert!(failures <= 2, "{failures}");
+    let delete = async || fixture.credentials.delete(&LookupName::new("/a")).await;
+    let failures = failures_before_success(delete).await;
+    assert!(failures <= 4, "{failures}");
+}
+
+#[tokio::test]
+async fn a_refused_write_replaces_all_older_connections() {
+    let fixture = Fixture::new().await;
+    let url = url(&fixture);
+    let delete = || async { fixture.credentials.delete(&LookupName::new("/a")).await };
+    let name = server().run_at(&url, "select current_database()");
+    let elsewhere = server().new_database();
+    let set = |rest: &str| server().run_at(&elsewhere, &format!("alter database {name} {rest}"));
+    // Like connections to a server that became a standby.
+    set("set default_transaction_read_only = on");
+    server().run_at(&url, CUT);
+    failures_before_success(async || fixture.credentials.ping().await).await;
+    let refused = delete().await;
+    assert!(matches!(refused, Err(RepositoryFailure::Unavailable(_))));
+    let before = server().run_at(&url, PROCESSES);
+    set("reset default_transaction_read_only");
+    failures_before_success(delete).await;
+    fixture.credentials.ping().await.unwrap();
+    assert!(!before.is_empty());
+    let mut after = String::new();
+    // A process of the database ends shortly after its connection.
+    for _ in 0..PROCESS_POLLS_MAX {
+        after = server().run_at(&url, PROCESSES);
+        if before
+            .lines()
+            .all(|process| after.lines().all(|other| other != process))
+        {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("{before} stayed: {after}");
+}
+
+#[tokio::test]
+async fn a_database_opened_read_only_refuses_writes() {
+    let fixture = Fixture::new().await;
+    let options = fixture.location.options();
+    let reading = Database::open_to_read(&options, Arc::new(RandomIdentifiers)).await;
+    let reading = reading.unwrap();
+    let new = version(&fixture, "/a", "value", 1);
+    let written = reading.credentials();
+    let written = written.append(new, AppendCondition::Always, &[]).await;
+    assert!(written.is_err(), "{written:?}");
+    let deleted = reading.permissions();
+    // Nor by a single statement.
+    let deleted = deleted.delete(Uuid::nil()).await;
+    assert!(deleted.is_err(), "{deleted:?}");
+    assert!(fixture.all("/a").await.is_empty());
+}
+
+#[tokio::test]
+async fn an_error_at_the_start_never_repeats_the_password() {
+    let options = PostgresOptions {
+        password: Some(Secret::new("hunter2".to_owned())),
+        wait_max: Duration::from_millis(200),
+        ..postgres_options("postgres://keywright@127.0.0.1:1/keywright?sslmode=disable")
+    };
+    let Err(refused) = open(options).await else {
+        panic!("opened")
+    };
+    let shown = format!("{refused:?} {refused}");
+    assert!(shown.contains("keywright on 127.0.0.1:1"), "{shown}");
+    assert!(!shown.contains("hunter2"), "{shown}");
+}
+
+#[tokio::test]
+async fn passwords_are_only_sent_to_a_verified_server() {
+    let Some(server) = PostgresServer::start() else {
+        return;
+    };
+    let file = |name: &str| {
+        let keys = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/keys");
+        keys.join(name)
+    };
+    let [certificate, key] =
+        ["server.pem", "server-key.pem"].map(|name| fs::read_to_string(file(name)).unwrap());
+    let url = server.start_with_tls(&certificate, &key, "hunter2");
+    let is_open = async |parameters: &str, password: Option<&str>, has_authority: bool| {
+        let options = PostgresOptions {
+            password: password.map(|password| Secret::new(password.to_owned())),
+            root_certificate: has_authority.then(|| file("ca.pem")),
+            ..postgres_options(&format!("{url}{parameters}"))
+        };
+        let opened = open(options).await;
+        if let Err(refused) = &opened {
+            let message = format!("{refused:?}");
+            assert!(!message.contains("hunter"), "{message}");
+            assert!(matches!(refused, DatabaseUnusable::ServerNotReached { .. }));
+        }
+        opened.is_ok()
+    };
+    assert!(is_open("", Some("hunter2"), true).await);
+    assert!(is_open("?sslmode=require", Some("hunter2"), false).await);
+    assert!(!is_open("", Some("hunter2"), false).await);
+    assert!(!is_open("", Some("hunter3"), true).await);
+    assert!(!is_open("", None, true).await);
+    assert!(!is_open("?sslmode=disable", Some("hunter2"), false).await);
+    assert!(is_open("?sslmode=require", Some("hunter2"), true).await);
+}
+
+struct RandomIdentifiers;
+
+impl Identifiers for RandomIdentifiers {
+    fn fresh(&self) -> Uuid {
+        Uuid::new_v4()
+    }
+}
+
+async fn open(options: PostgresOptions) -> Result<Database, DatabaseUnusable> {
+    let options = DatabaseOptions::Postgres(options);
+    Database::open(&options, Arc::new(RandomIdentifiers)).await
+}
+
+/// Opens three servers on the fixture's database.
+async fn servers(fixture: &Fixture) -> Vec<SqlCredentialRepository> {
+    let url = url(fixture);
+    let mut servers = Vec::new();
+    for _ in 0..3 {
+        servers.push(open(postgres_options(&url)).await.unwrap().credentials());
+    }
+    servers
+}
+
+/// Appends this many versions concurrently on the servers, and returns the ids of the written ones.
+async fn append_at_once(
+    servers: &[SqlCredentialRepository],
+    count: usize,
+    make: impl Fn() -> (NewVersion, AppendCondition),
+) -> HashSet<Uuid> {
+    let writers: Vec<_> = servers
+        .iter()
+        .cycle()
+        .take(count)
+        .map(|server| {
+            let (new, condition) = make();
+            let server = server.clone();
+            tokio::spawn(async move { server.append(new, condition, &[]).await.unwrap() })
+        })
+        .collect();
+    let mut written = HashSet::new();
+    for writer in writers {
+        if let Appended::Written(version) = writer.await.unwrap() {
+            written.insert(version.id);
+        }
+    }
+    written
+}
+
+fn url(fixture: &Fixture) -> String {
+    match &fixture.location {
+        Location::File(folder) => panic!("{} is not a server", folder.path().display()),
+        Location::Server { url } => url.clone(),
+    }
+}
+
+fn sequences_after(last: i64) -> String {
+    format!("select setval(pg_get_serial_sequence('credential_version', 'sequence'), {last})")
+}
+
+/// Returns the number of requests that fail before one succeeds.
+async fn failures_before_success<T>(
+    request: impl AsyncFn() -> Result<T, RepositoryFailure>,
+) -> usize {
+    for failures in 0..100 {
+        if request().await.is_ok() {
+            return failures;
+        }
+    }
+    panic!("no request succeeded")
+}
+
+/// How long to wait for the end of a process, in hundredths of a second: ten minutes.
+const PROCESS_POLLS_MAX: usize = 60_000;
+
+/// The processes of connections to a database.
+const PROCESSES: &str = "select pid from pg_stat_activity
+    where application_name = 'keywright' and datname = current_database()";
+
+/// Terminates those processes.
+const CUT: &str = "select pg_terminate_backend(pid) from pg_stat_activity
+    where application_name = 'keywright' and datname = current_database()";

@@ -1,0 +1,158 @@
+//! Several servers on one database: leases, and schemas that a newer server changed.
+
+use std::{error::Error, sync::Arc};
+
+use keywright_core::ports::{CredentialRepository, Lease, Leases};
+use keywright_storage::{Database, DatabaseUnusable};
+use uuid::Uuid;
+
+use crate::support::{CountingIdentifiers, Fixture, Location, at};
+
+fn lease(name: &'static str, holder: u128) -> Lease {
+    Lease {
+        name,
+        holder: Uuid::from_u128(holder),
+    }
+}
+
+#[tokio::test]
+async fn a_lease_can_be_acquired_by_another_holder_after_it_expires() {
+    let fixture = Fixture::new().await;
+    let leases = fixture.database.leases();
+    let (one, two) = (lease("a", 1), lease("a", 2));
+    assert!(leases.acquire(&one, at(0), at(1_000)).await.unwrap());
+    for (now, may_take) in [(0, false), (999, false), (1_000, true)] {
+        let taken = leases.acquire(&two, at(now), at(2_000)).await.unwrap();
+        assert_eq!(taken, may_take, "{now}");
+    }
+    assert!(!leases.acquire(&one, at(1_000), at(3_000)).await.unwrap());
+    assert!(!leases.renew(&one, at(3_000)).await.unwrap());
+    let other_work = lease("b", 1);
+    assert!(leases.acquire(&other_work, at(0), at(1_000)).await.unwrap());
+}
+
+#[tokio::test]
+async fn the_holder_may_acquire_and_renew_its_lease_again() {
+    let fixture = Fixture::new().await;
+    let leases = fixture.database.leases();
+    let (one, two) = (lease("a", 1), lease("a", 2));
+    assert!(!leases.renew(&one, at(500)).await.unwrap());
+    assert!(leases.acquire(&one, at(0), at(1_000)).await.unwrap());
+    assert!(leases.acquire(&one, at(1), at(2_000)).await.unwrap());
+    assert!(!leases.acquire(&two, at(1_999), at(9_000)).await.unwrap());
+    assert!(leases.renew(&one, at(3_000)).await.unwrap());
+    assert!(!leases.acquire(&two, at(2_999), at(9_000)).await.unwrap());
+    assert!(leases.acquire(&two, at(3_000), at(9_000)).await.unwrap());
+}
+
+#[tokio::test]
+async fn only_the_holder_can_release_a_lease() {
+    let fixture = Fixture::new().await;
+    let leases = fixture.database.leases();
+    let (one, two) = (lease("a", 1), lease("a", 2));
+    assert!(leases.acquire(&one, at(0), at(1_000)).await.unwrap());
+    leases.release(&two).await.unwrap();
+    assert!(!leases.acquire(&two, at(1), at(1_000)).await.unwrap());
+    leases.release(&one).await.unwrap();
+    assert!(leases.acquire(&two, at(1), at(1_000)).await.unwrap());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn one_of_many_concurrent_callers_acquires_a_lease() {
+    let fixture = Fixture::new().await;
+    for round in 0..10 {
+        let (now, until) = (at(round * 10), at(round * 10 + 10));
+        let takers = (1..=8).map(|holder| {
+            let leases = fixture.database.leases();
+            tokio::spawn(async move { leases.acquire(&lease("a", holder), now, until).await })
+        });
+        let mut taken = 0;
+        for taker in takers.collect::<Vec<_>>() {
+            taken += u32::from(taker.await.unwrap().unwrap());
+        }
+        assert_eq!(taken, 1, "{round}");
+    }
+}
+
+/// Opens the database again, like a server at start-up.
+async fn reopened(fixture: &Fixture) -> Result<Database, DatabaseUnusable> {
+    let identifiers = Arc::new(CountingIdentifiers::default());
+    Database::open(&fixture.location.options(), identifiers).await
+}
+
+#[tokio::test]
+async fn additions_by_a_newer_server_are_accepted() {
+    let fixture = Fixture::new().await;
+    let id = fixture.append("/a", "value", 1).await;
+    fixture
+        .change(
+            "create table later (a integer);
+             insert into _sqlx_migrations (version, description, success, checksum, execution_time)
+             values (8001, 'later', true, '', 0), (8002, 'drop earlier needs 0003', true, '', 0)",
+        )
+        .await;
+    let database = reopened(&fixture).await.unwrap();
+    let credentials = database.credentials();
+    credentials.ping().await.unwrap();
+    let found = credentials.version_by_id(id).await.unwrap();
+    assert_eq!(found.unwrap().id, id);
+}
+
+#[tokio::test]
+async fn removals_by_a_newer_server_are_refused_if_still_needed() {
+    let fixture = Fixture::new().await;
+    fixture
+        .change(
+            "insert into _sqlx_migrations (version, description, success, checksum, execution_time)
+             values (8001, 'later', true, '', 0), (8002, 'drop salt needs 8001', true, '', 0)",
+        )
+        .await;
+    let Err(refused) = reopened(&fixture).await else {
+        panic!("opened")
+    };
+    assert!(matches!(
+        refused,
+        DatabaseUnusable::SchemaNotMigrated { .. }
+    ));
+    let mut message = refused.to_string();
+    let mut cause = refused.source();
+    while let Some(error) = cause {
+        message = format!("{message}: {error}");
+        cause = error.source();
+    }
+    for words in [
+        "migration 8002 of the database (drop salt needs 8001)",
+        "requires a server with migration 8001",
+        "a newer version of the server is needed",
+    ] {
+        assert!(message.contains(words), "{message}");
+    }
+}
+
+#[tokio::test]
+async fn a_migration_that_was_changed_later_is_refused() {
+    let fixture = Fixture::new().await;
+    fixture
+        .change("update _sqlx_migrations set checksum = '' where version = 1")
+        .await;
+    assert!(reopened(&fixture).await.is_err());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn concurrent_opens_of_a_new_database_migrate_it_once() {
+    let location = Location::new();
+    let open = || async {
+        let identifiers = Arc::new(CountingIdentifiers::default());
+        Database::open(&location.options(), identifiers).await
+    };
+    let (one, two, three, four) = tokio::join!(open(), open(), open(), open());
+    for opened in [one, two, three, four] {
+        opened.unwrap();
+    }
+    let fixture = Fixture::open(location).await;
+    let applied = fixture.count("select count(*) from _sqlx_migrations").await;
+    let last = fixture
+        .count("select max(version) from _sqlx_migrations")
+        .await;
+    assert_eq!(applied, last);
+}
