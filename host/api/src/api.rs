@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use keywright_core::{
     credential::Credentials, encryption_key::EncryptionKeys, interpolation::Interpolation,
-    permission::Permissions, response_memory::ResponseMemory,
+    permission_management::Permissions, response_memory::ResponseMemory,
 };
 
 use crate::{

@@ -18,6 +18,7 @@ pub mod failure;
 pub mod interpolation;
 mod pace;
 pub mod permission;
+pub mod permission_management;
 pub mod ports;
 pub mod response_memory;
 pub mod retention;

@@ -22,7 +22,7 @@ use keywright_core::{
     credential::{BulkRegenerations, Credentials},
     encryption_key::{EncryptionKeys, RotateKeys},
     interpolation::Interpolation,
-    permission::Permissions,
+    permission_management::Permissions,
     ports::{Clock, Identifiers, PermissionRepository},
     response_memory::ResponseMemory,
 };

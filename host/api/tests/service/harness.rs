@@ -31,7 +31,7 @@ use keywright_core::{
     credential::{BulkRegenerations, Credentials},
     encryption_key::EncryptionKeys,
     interpolation::Interpolation,
-    permission::Permissions,
+    permission_management::Permissions,
     ports::Clock,
     response_memory::{ResponseLimits, ResponseMemory},
 };

@@ -1,6 +1,6 @@
 //! Reading a table in batches and skipping unreadable rows.
 
-use super::Fault;
+use super::finding::Fault;
 use crate::ports::{RepositoryFailure, SequenceRange};
 
 /// A table and the position up to which it was read.

@@ -12,12 +12,10 @@ use crate::{
     credential::{
         CredentialName, CredentialType, CredentialVersion, Credentials, Issuance, LookupName,
         Metadata, Parameters, RequestedParameters, StoredVersion, Written,
-        asked::{self, SUBJECT},
         authority::TransitionalParent,
-        current::CurrentVersions,
-        make::named_issuer,
-        service::{Draft, OpenVersion},
-        stored_parameters::{comparable_parameters, is_made_by},
+        draft::named_issuer,
+        guest_constraints::{self, SUBJECT, comparable_parameters, is_made_by},
+        version_store::{CurrentVersions, Draft, OpenVersion},
     },
     permission::Operation,
     ports::{AppendCondition, Appended, Generator, PluginFailure, VersionSelection, Violation},
@@ -64,7 +62,7 @@ impl Credentials {
         }
         let generator = self.generator(caller, &generate.credential_type)?;
         let parameters = requested_parameters(&generate, generator.as_ref())?;
-        let normalized = asked::normalize(generator.as_ref(), &parameters).await?;
+        let normalized = guest_constraints::normalize(generator.as_ref(), &parameters).await?;
         let effective = self
             .certificate_settings
             .apply(&generate.credential_type, normalized);

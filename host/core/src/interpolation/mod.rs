@@ -3,19 +3,19 @@
 //! The resolver, a plugin, only returns the positions and the names of the references. It never sees a value: the host
 //! authorizes the caller, fetches and decrypts the values, and substitutes the references.
 
-mod splice;
+mod substitute;
 
 use std::{collections::HashMap, sync::Arc};
 
 use crate::{
     Failure, Secret,
-    authorization::{Caller, Rules},
+    authorization::{Caller, EffectivePermissions},
     credential::{CredentialType, Credentials, LookupName, StoredVersion},
     pace::Pace,
     permission::Operation,
     ports::{PluginFailure, PluginFault, Reference, Resolvers},
 };
-use splice::{PointerError, Substitutions};
+use substitute::{PointerError, Substitutions};
 
 /// The maximum total size of the versions substituted into one document, in bytes of ciphertext. A version counts once per
 /// reference.
@@ -122,7 +122,7 @@ impl Interpolation {
     async fn readable_versions(
         &self,
         caller: &Caller,
-        rules: &mut Rules,
+        rules: &mut EffectivePermissions,
         in_order: &[LookupName],
         names: &[LookupName],
     ) -> Result<HashMap<String, StoredVersion>, Failure> {
@@ -155,7 +155,7 @@ impl Interpolation {
     async fn readable_names(
         &self,
         caller: &Caller,
-        rules: &Rules,
+        rules: &EffectivePermissions,
         in_order: &[LookupName],
         names: Vec<LookupName>,
     ) -> Result<Vec<LookupName>, Failure> {

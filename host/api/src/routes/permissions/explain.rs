@@ -6,7 +6,8 @@ use axum::{Extension, extract::State, http::Uri, response::Response};
 use keywright_core::{
     Failure,
     authorization::Caller,
-    permission::{Actor, ConsideredRule, Explanation, Operation, PermissionPath},
+    permission::{Actor, Operation, PermissionPath},
+    permission_management::{ConsideredRule, Explanation},
 };
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -1,17 +1,17 @@
 //! Atomically regenerating all credentials below a CA, or all credentials that a plugin generated.
 
-mod levels;
+mod issuers;
 mod order;
-mod permits;
-mod selection;
-mod signers;
-mod under_way;
+mod select;
 
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
     future::poll_fn,
     pin::pin,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     task::Poll,
 };
 
@@ -23,21 +23,16 @@ use crate::{
     authorization::{Caller, Permit},
     credential::{
         CredentialName, CredentialType, Credentials, PluginDigest, StoredVersion,
-        service::MAKINGS_MAX, stored_certificate::StoredCertificate, version::is_authority,
+        content::StoredCertificate, version::is_authority, version_store::MAKINGS_MAX,
     },
     ports::{Additions, AllAppended, AppendCondition, Generator, NewVersion},
 };
+use issuers::{Signer, SignerVersions, Signers};
 use order::Order;
-use permits::Permits;
-use selection::Selected;
-use signers::{Signer, SignerVersions, Signers};
+use select::{Permits, Selected};
 
-pub use selection::BulkRegenerate;
-pub use under_way::{BULK_REGENERATIONS_MAX, BulkRegenerations};
-
-/// The maximum number of credentials in one bulk regeneration, and of certificates that get a version with a step of their
-/// CA's rotation.
-pub const BULK_CERTIFICATES_MAX: u32 = 10_000;
+pub(super) use select::too_many_signed;
+pub use select::{BULK_CERTIFICATES_MAX, BulkRegenerate};
 
 impl Credentials {
     /// Regenerates many credentials and returns their names, in case-insensitive alphabetical order.
@@ -291,17 +286,37 @@ fn in_order(mut names: Vec<CredentialName>) -> Vec<CredentialName> {
     names
 }
 
-/// Returns the error for more than [`BULK_CERTIFICATES_MAX`] credentials.
-pub(super) fn too_many_signed() -> Failure {
-    Failure::TooManySigned {
-        limit: "10,000 credentials",
-    }
-}
-
 fn not_regenerated(name: CredentialName, reason: Failure) -> Failure {
     Failure::NotAllRegenerated {
         name,
         reason: Box::new(reason),
+    }
+}
+
+/// The maximum number of concurrent bulk regenerations. Each keeps all new versions in memory until it writes them.
+pub const BULK_REGENERATIONS_MAX: usize = 2;
+
+/// The bulk regenerations in progress.
+#[derive(Clone, Debug, Default)]
+pub struct BulkRegenerations(Arc<AtomicUsize>);
+
+/// A bulk regeneration in progress, until it is dropped.
+pub(super) struct UnderWay(Arc<AtomicUsize>);
+
+impl BulkRegenerations {
+    /// Starts a bulk regeneration, unless the maximum number is in progress.
+    pub(super) fn begin(&self) -> Option<UnderWay> {
+        let one_more = |count| (count < BULK_REGENERATIONS_MAX).then_some(count + 1);
+        self.0
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, one_more)
+            .ok()
+            .map(|_| UnderWay(Arc::clone(&self.0)))
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
@@ -330,5 +345,18 @@ mod tests {
 
     async fn poll_once<F: Future + Unpin>(mut future: F) -> Poll<F::Output> {
         poll_fn(|context| Poll::Ready(pin!(&mut future).poll(context))).await
+    }
+
+    #[test]
+    fn the_next_one_starts_when_one_of_the_maximum_has_ended() {
+        let regenerations = BulkRegenerations::default();
+        let mut under_way: Vec<_> = (0..BULK_REGENERATIONS_MAX)
+            .map(|_| regenerations.begin().unwrap())
+            .collect();
+        assert!(regenerations.clone().begin().is_none());
+        under_way.pop();
+        let last = regenerations.begin();
+        assert!(last.is_some());
+        assert!(regenerations.begin().is_none());
     }
 }

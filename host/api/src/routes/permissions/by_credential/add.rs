@@ -10,7 +10,8 @@ use axum::{
 use keywright_core::{
     Failure,
     authorization::Caller,
-    permission::{ACTOR_CHARACTERS_MAX, Actor, CREDENTIAL_GRANTS_MAX, Grant, PermissionPath},
+    permission::{ACTOR_CHARACTERS_MAX, Actor, Grant, PermissionPath},
+    permission_management::CREDENTIAL_GRANTS_MAX,
 };
 
 use schemars::JsonSchema;

@@ -5,14 +5,14 @@ use std::{collections::HashMap, sync::Arc};
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
-use super::permits::Permits;
+use super::select::Permits;
 use crate::{
     Failure,
     credential::{
         CredentialName, Credentials, IssuerVersion, LookupName, StoredVersion,
         authority::{Authority, TransitionalParent},
+        content::StoredCertificate,
         regenerate::signer_of,
-        stored_certificate::StoredCertificate,
     },
     ports::{NewVersion, ReadVersions},
 };

@@ -1,4 +1,5 @@
-//! The versions that certificates get with each step of their CA's rotation.
+//! Managing single versions of a certificate, so that a CA can be rotated while its certificates stay in use: adding and deleting
+//! versions, and moving the transitional flag.
 //!
 //! While a CA is being replaced, clients must trust both of its certificates. With `concatenates_authorities`, each step
 //! therefore adds a version to every certificate that the CA signed: the same certificate and key, with the CA's other
@@ -7,23 +8,188 @@
 use uuid::Uuid;
 
 use crate::{
-    Failure,
-    authorization::Permit,
+    Failure, Secret,
+    authorization::{Caller, Permit},
     credential::{
-        BULK_CERTIFICATES_MAX, CredentialName, Credentials, LookupName, StoredVersion,
+        BULK_CERTIFICATES_MAX, CredentialName, CredentialType, CredentialVersion, Credentials,
+        LookupName, StoredVersion,
         bulk_regenerate::too_many_signed,
         certificates::{ListedCertificate, ListedVersion},
-        content::Content,
-        service::{Draft, MAKINGS_MAX, OpenVersion},
-        stored_certificate::StoredCertificate,
+        content::{Content, StoredCertificate},
+        set::{Members, warn_of_short_key},
+        version_store::{Draft, MAKINGS_MAX, OpenVersion},
     },
     pace::Pace,
     permission::Operation,
     ports::{
         Additions, AllAppended, AppendCondition, NewVersion, ReadSigned, ReadVersions, SignedTypes,
-        TransitionalVersion, VersionSelection,
+        TransitionalMoved, TransitionalVersion, VersionDeleted, VersionSelection,
     },
 };
+
+/// A request to add a version to a certificate.
+#[derive(Debug)]
+pub struct NewCertificateVersion {
+    /// The id of its credential.
+    pub certificate_id: Uuid,
+    /// The value, as JSON text.
+    pub value: Secret,
+    /// Whether the version gets the transitional flag.
+    pub is_transitional: bool,
+}
+
+impl Credentials {
+    /// Adds a version with a value from the caller. It is unknown whether a server generated such a version.
+    ///
+    /// # Errors
+    /// [`Failure::NotFound`]; [`Failure::TransitionalExists`]; or if the value breaks a rule for certificates, or has no
+    /// `certificate`.
+    pub async fn add_certificate_version(
+        &self,
+        caller: &Caller,
+        new: NewCertificateVersion,
+    ) -> Result<CredentialVersion, Failure> {
+        let members = Members::parse(&new.value)?;
+        if !members.have_certificate() {
+            return Err(Failure::ValueRefused("certificate is required".to_owned()));
+        }
+        let generator = self.generator(caller, &CredentialType::certificate())?;
+        let checked = self.check(generator.as_ref(), members, None).await?;
+        let newest = VersionSelection::Newest(1);
+        let (permit, newest) = self
+            .permitted_certificate_versions(caller, Operation::Write, new.certificate_id, newest)
+            .await?;
+        let newest = newest.into_iter().next().ok_or(Failure::NotFound)?;
+        let ca_permit = self.permit_ca_name(caller, &checked.members).await?;
+        for _ in 0..MAKINGS_MAX {
+            let (name, credential_type) = (newest.name.clone(), newest.credential_type.clone());
+            let mut draft = self
+                .draft_of(
+                    name,
+                    credential_type,
+                    checked.clone(),
+                    ca_permit.as_ref(),
+                    generator.as_ref(),
+                )
+                .await?;
+            draft.is_transitional = new.is_transitional;
+            draft.is_generated = None;
+            let appended = self
+                .append_to_certificate(&permit, draft, new.certificate_id)
+                .await?;
+            if let Some(version) = appended {
+                warn_of_short_key(&newest.name, checked.rsa_bits);
+                return Ok(version.into_version(&permit));
+            }
+        }
+        Err(Failure::Contended)
+    }
+}
+
+impl Credentials {
+    /// Deletes one version of a certificate and returns it.
+    ///
+    /// # Errors
+    /// [`Failure::NotFound`] if the certificate has no such version; [`Failure::OnlyVersion`] if it has no other; or if the
+    /// version can't be decrypted. The version is not deleted then.
+    pub async fn delete_certificate_version(
+        &self,
+        caller: &Caller,
+        certificate_id: Uuid,
+        version_id: Uuid,
+    ) -> Result<CredentialVersion, Failure> {
+        let permit = self
+            .permit_certificate(caller, Operation::Delete, certificate_id)
+            .await?
+            .opening_what_it_deletes();
+        let version = self
+            .repository
+            .version_by_id(version_id)
+            .await?
+            .filter(|version| version.credential_id == certificate_id)
+            .ok_or(Failure::NotFound)?;
+        let version = self.open(&permit, version).await?;
+        let version = version.into_version(&permit);
+        for _ in 0..MAKINGS_MAX {
+            let additions = self
+                .child_versions(&permit, certificate_id, RotationStep::Delete(version_id))
+                .await?;
+            let deleted = self
+                .repository
+                .delete_version(certificate_id, version_id, additions)
+                .await?;
+            match deleted {
+                VersionDeleted::Absent => return Err(Failure::NotFound),
+                VersionDeleted::Changed => {}
+                VersionDeleted::Deleted => {
+                    permit.disclosed_version(certificate_id, version_id);
+                    return Ok(version);
+                }
+                VersionDeleted::IsOnly => return Err(Failure::OnlyVersion),
+            }
+        }
+        Err(Failure::Contended)
+    }
+}
+
+impl Credentials {
+    /// Moves the transitional flag of a certificate to a version, or clears it. Returns the active and the transitional
+    /// version, if there are any.
+    ///
+    /// # Errors
+    /// [`Failure::NotFound`]; [`Failure::TransitionalVersionRefused`] if the certificate has no such version. Nothing is
+    /// changed then.
+    pub async fn move_transitional_version(
+        &self,
+        caller: &Caller,
+        certificate_id: Uuid,
+        to: TransitionalVersion,
+    ) -> Result<Vec<CredentialVersion>, Failure> {
+        let newest = VersionSelection::Newest(1);
+        let (permit, _) = self
+            .permitted_certificate_versions(caller, Operation::Write, certificate_id, newest)
+            .await?;
+        let moved = self.move_with_children(&permit, certificate_id, to).await?;
+        let mut versions = Vec::with_capacity(moved.len());
+        for version in moved {
+            let version = self.open(&permit, version).await?;
+            permit.disclosed_version(version.stored.credential_id, version.stored.id);
+            versions.push(version.into_version(&permit));
+        }
+        Ok(versions)
+    }
+
+    async fn move_with_children(
+        &self,
+        permit: &Permit<'_>,
+        certificate_id: Uuid,
+        to: TransitionalVersion,
+    ) -> Result<Vec<StoredVersion>, Failure> {
+        for _ in 0..MAKINGS_MAX {
+            let additions = self
+                .child_versions(permit, certificate_id, RotationStep::Move(to))
+                .await?;
+            let moved = self
+                .repository
+                .move_transitional(certificate_id, to, additions)
+                .await?;
+            let reason = match (moved, to) {
+                (TransitionalMoved::Changed, _) => continue,
+                (TransitionalMoved::CredentialAbsent, _) => return Err(Failure::NotFound),
+                (TransitionalMoved::Moved(current), _) => return Ok(current),
+                (TransitionalMoved::VersionAbsent, TransitionalVersion::Latest) => {
+                    "it has no version with a certificate"
+                }
+                (
+                    TransitionalMoved::VersionAbsent,
+                    TransitionalVersion::Id(_) | TransitionalVersion::None,
+                ) => "version must be the id of one of its versions",
+            };
+            return Err(Failure::TransitionalVersionRefused(reason));
+        }
+        Err(Failure::Contended)
+    }
+}
 
 /// A change of a CA's versions.
 #[derive(Clone, Copy)]

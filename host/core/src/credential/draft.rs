@@ -1,6 +1,6 @@
 //! Generating a value: creating the issuer, calling the generator, and checking the result.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
 
@@ -9,14 +9,12 @@ use crate::{
     certificate::{CertificateFacts, DURATION_DAYS_MAX, IssuanceRules},
     credential::{
         CredentialName, CredentialType, Credentials, LookupName, Parameters,
-        asked::{self, COMMON_NAME, DURATION, IS_CA},
         authority::Authority,
-        content::Content,
-        host_work::computed,
-        service::Draft,
-        stored_certificate::StoredCertificate,
+        content::{Content, StoredCertificate},
+        guest_constraints::{self, COMMON_NAME, DURATION, IS_CA},
+        version_store::Draft,
     },
-    ports::{CertificateIssuer, Generator},
+    ports::{CertificateIssuer, Generator, PluginFailure, PluginFault},
 };
 
 /// Returns the name of the CA in the parameters, if there is one.
@@ -104,7 +102,7 @@ impl Credentials {
         IssuanceRules {
             common_name: parameters.text(COMMON_NAME).map(str::to_owned),
             may_be_authority: parameters.is_true(IS_CA),
-            signing_usages: asked::signing_usages(parameters),
+            signing_usages: guest_constraints::signing_usages(parameters),
             duration_days_max: duration_days.unwrap_or(DURATION_DAYS_MAX),
             now: self.now_in_seconds(),
         }
@@ -129,4 +127,26 @@ impl Credentials {
             ..facts.await??
         })
     }
+}
+
+/// Runs a computation on one of the threads for short calls and returns its result.
+///
+/// # Errors
+/// If the queue is full, or the computation panicked.
+pub(super) async fn computed<T: Send + 'static>(
+    generator: &dyn Generator,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, PluginFailure> {
+    let sender = Arc::new(Mutex::new(None));
+    let result = Arc::clone(&sender);
+    let work = Box::new(move || {
+        let computed = work();
+        *sender.lock().unwrap_or_else(PoisonError::into_inner) = Some(computed);
+    });
+    generator.run_for_host(work).await?;
+    let computed = result.lock().unwrap_or_else(PoisonError::into_inner).take();
+    computed.ok_or_else(|| PluginFailure::Faulted {
+        plugin: generator.identity().name.clone(),
+        fault: PluginFault::Trapped,
+    })
 }

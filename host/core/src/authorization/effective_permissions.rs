@@ -2,16 +2,11 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use crate::{
-    Failure,
-    authorization::{Caller, Permit, decide},
-    credential::LookupName,
-    permission::{Operation, Permission, PermissionPath},
-};
+use crate::permission::{Grant, Operation, Permission, PermissionPath};
 
 /// The relevant permissions of one actor. Clones share them.
 #[derive(Clone, Debug)]
-pub(crate) struct Rules {
+pub(crate) struct EffectivePermissions {
     /// `None` allows everything.
     granted: Option<Arc<Granted>>,
 }
@@ -25,7 +20,7 @@ struct Granted {
     below: HashMap<String, Permission>,
 }
 
-impl Rules {
+impl EffectivePermissions {
     /// Creates rules from the permissions of one actor.
     pub(crate) fn of(permissions: Vec<Permission>) -> Self {
         let mut granted = Granted::default();
@@ -61,17 +56,6 @@ impl Rules {
     /// Returns rules that allow everything.
     pub(super) fn everything() -> Self {
         Self { granted: None }
-    }
-
-    /// As [`super::Authorization::permit`], but with these rules, which must be the caller's.
-    pub(crate) fn permit<'a>(
-        &self,
-        caller: &'a Caller,
-        operation: Operation,
-        name: &LookupName,
-    ) -> Result<Permit<'a>, Failure> {
-        let asked = Permit::asked(caller, operation, name);
-        decide(self, operation, name.asked(), asked)
     }
 
     /// Whether an operation is allowed on a name, or on the permissions of a path. All decisions go through this function.
@@ -110,6 +94,18 @@ impl Rules {
     }
 }
 
+impl Grant {
+    /// Returns whether these permissions of the actor together already allow every operation of the grant.
+    #[must_use]
+    pub fn is_covered_by(&self, permissions: Vec<Permission>) -> bool {
+        let permissions = EffectivePermissions::of(permissions);
+        let path = self.path.as_str();
+        self.operations
+            .iter()
+            .all(|operation| permissions.allow(operation, path))
+    }
+}
+
 impl Granted {
     fn all(&self) -> impl Iterator<Item = &Permission> {
         self.on_name.values().chain(self.below.values())
@@ -127,17 +123,18 @@ impl Granted {
 mod tests {
     use uuid::Uuid;
 
-    use super::*;
     use crate::permission::{Actor, Operations};
 
-    fn rules(permissions: &[(&str, Operation)]) -> Rules {
+    use super::*;
+
+    fn rules(permissions: &[(&str, Operation)]) -> EffectivePermissions {
         let permissions = permissions.iter().map(|(path, operation)| Permission {
             id: Uuid::nil(),
             path: PermissionPath::parse(path).unwrap(),
             actor: Actor::parse("someone").unwrap(),
             operations: Operations::of([*operation]).unwrap(),
         });
-        Rules::of(permissions.collect())
+        EffectivePermissions::of(permissions.collect())
     }
 
     #[test]
@@ -214,8 +211,8 @@ mod tests {
                 assert_eq!(rules.allow_somewhere(operation), is_allowed, "{path}");
             }
         }
-        assert!(!Rules::of(Vec::new()).allow_somewhere(Operation::Read));
-        assert!(Rules::everything().allow_somewhere(Operation::Read));
+        assert!(!EffectivePermissions::of(Vec::new()).allow_somewhere(Operation::Read));
+        assert!(EffectivePermissions::everything().allow_somewhere(Operation::Read));
     }
 
     #[test]
