@@ -16,17 +16,14 @@
 //!   check, because they never recurse and never build a `Value`.
 
 mod check;
-mod error;
 mod object;
 mod parts;
-mod scalars;
 
-pub use check::{Checked, check, check_response};
-pub use error::JsonError;
+pub use check::{Checked, check, check_response, read, read_bytes};
 pub use object::deserialize_object;
 pub use parts::{fields, items, raw, text};
 
-use serde::Deserialize;
+use serde_json::error::Category;
 
 /// The deepest nesting of arrays and objects in a document, in levels. `[]` has one level.
 pub const DEPTH_MAX: usize = 128;
@@ -38,26 +35,68 @@ pub const RESPONSE_DEPTH_MAX: usize = 2 * DEPTH_MAX + 8;
 /// No key of an object may start with this text, in any spelling: such keys have a special meaning in `serde_json`.
 pub const RESERVED_KEY_PREFIX: &str = "$serde_json::private::";
 
-/// Checks a text and parses it.
-///
-/// # Errors
-/// If the check fails, or the text does not fit the type.
-pub fn read<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, JsonError> {
-    check(text)?.read()
-}
-
-/// Checks bytes, which must be UTF-8, and parses them.
-///
-/// # Errors
-/// As [`read`].
-pub fn read_bytes<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, JsonError> {
-    read(utf8(bytes)?)
-}
-
 /// Converts bytes, which must be UTF-8, to text.
 ///
 /// # Errors
 /// [`JsonError::NotUtf8`].
 pub fn utf8(bytes: &[u8]) -> Result<&str, JsonError> {
     str::from_utf8(bytes).map_err(|_| JsonError::NotUtf8)
+}
+
+/// Why a text was refused. Neither `Display` nor `Debug` shows any of the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum JsonError {
+    /// An object has a key twice, possibly in different spellings.
+    #[error("an object has a duplicate key")]
+    DuplicateKey,
+    /// The text is valid JSON, but a field is missing or of another type.
+    #[error("a field is missing or has the wrong type (line {line}, column {column})")]
+    Mismatched {
+        /// The line, from 1.
+        line: usize,
+        /// The column, from 1; 0 if unknown.
+        column: usize,
+    },
+    /// The text is not valid JSON.
+    #[error("invalid JSON (line {line}, column {column})")]
+    Malformed {
+        /// The line, from 1.
+        line: usize,
+        /// The column, from 1; 0 if unknown.
+        column: usize,
+    },
+    /// The text is not UTF-8.
+    #[error("invalid JSON: it is not UTF-8")]
+    NotUtf8,
+    /// A key starts with [`RESERVED_KEY_PREFIX`].
+    #[error("a key starts with {RESERVED_KEY_PREFIX}, which is reserved")]
+    ReservedKey,
+    /// Arrays and objects are nested deeper than [`crate::DEPTH_MAX`], or [`crate::RESPONSE_DEPTH_MAX`] in a response.
+    #[error("arrays and objects are nested too deep")]
+    TooDeep,
+    /// The text ends before the JSON does.
+    #[error("the JSON ends too early (line {line}, column {column})")]
+    Truncated {
+        /// The line, from 1.
+        line: usize,
+        /// The column, from 1; 0 if unknown.
+        column: usize,
+    },
+}
+
+impl From<serde_json::Error> for JsonError {
+    fn from(error: serde_json::Error) -> Self {
+        let (line, column) = (error.line(), error.column());
+        match error.classify() {
+            Category::Data => Self::Mismatched { line, column },
+            Category::Eof => Self::Truncated { line, column },
+            Category::Io | Category::Syntax => Self::Malformed { line, column },
+        }
+    }
+}
+
+impl From<JsonError> for serde_json::Error {
+    fn from(error: JsonError) -> Self {
+        <Self as serde::de::Error>::custom(error)
+    }
 }
