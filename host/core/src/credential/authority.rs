@@ -6,7 +6,7 @@ use crate::{
     credential::{
         CredentialName, Credentials, IssuerVersion, LookupName, StoredVersion,
         content::StoredCertificate,
-        version_store::{CurrentVersions, OpenVersion},
+        version_store::{CurrentVersions, OpenVersion, VersionStore},
     },
     permission::Operation,
     ports::{CertificateRefused, NOT_AN_AUTHORITY, ReadVersions},
@@ -74,7 +74,9 @@ impl Credentials {
             failure => failure,
         })
     }
+}
 
+impl VersionStore {
     /// Returns the permit's CA, ready to sign.
     ///
     /// Its active version signs, and must exist. With [`TransitionalParent::MaySign`], a newer transitional version signs
@@ -118,7 +120,7 @@ impl Credentials {
         }
     }
 
-    /// Like [`Credentials::authority_in_use`], from the CA's current versions.
+    /// Like [`VersionStore::authority_in_use`], from the CA's current versions.
     pub(super) async fn authority_of(
         &self,
         permit: &Permit<'_>,
@@ -183,7 +185,7 @@ impl Credentials {
             return Ok(false);
         }
         let signer = signer.lookup();
-        let Some(issuer) = self.current_versions(&signer).await?.in_use else {
+        let Some(issuer) = self.store.current_versions(&signer).await?.in_use else {
             return Ok(false);
         };
         // The caller only learns that the CA has changed.
@@ -193,7 +195,7 @@ impl Credentials {
                 .is_issuer_replaced(&permit, version.stored.issuer, issuer)
                 .await;
         }
-        let issuer = self.certificate_of(&permit, issuer).await?;
+        let issuer = self.store.certificate_of(&permit, issuer).await?;
         let ca = StoredCertificate::parse(&version.content.value)?.ca;
         Ok(match (ca, issuer.certificate) {
             (Some(ca), Some(certificate)) => {
@@ -217,11 +219,15 @@ impl Credentials {
         if id == in_use.id {
             return Ok(false);
         }
-        let Some(signed_with) = self.repository.version_by_id(id).await? else {
+        let Some(signed_with) = self.store.repository.version_by_id(id).await? else {
             return Ok(true);
         };
-        let signed_with = self.certificate_of(permit, signed_with).await?.certificate;
-        let in_use = self.certificate_of(permit, in_use).await?.certificate;
+        let signed_with = self
+            .store
+            .certificate_of(permit, signed_with)
+            .await?
+            .certificate;
+        let in_use = self.store.certificate_of(permit, in_use).await?.certificate;
         Ok(match (signed_with, in_use) {
             (Some(signed_with), Some(in_use)) => {
                 !self.certificates.is_same_certificate(&signed_with, &in_use)

@@ -103,18 +103,20 @@ impl Credentials {
             .await?
             .opening_what_it_deletes();
         let version = self
+            .store
             .repository
             .version_by_id(version_id)
             .await?
             .filter(|version| version.credential_id == certificate_id)
             .ok_or(Failure::NotFound)?;
-        let version = self.open(&permit, version).await?;
+        let version = self.store.open(&permit, version).await?;
         let version = version.into_version(&permit);
         for _ in 0..MAKINGS_MAX {
             let additions = self
                 .child_versions(&permit, certificate_id, RotationStep::Delete(version_id))
                 .await?;
             let deleted = self
+                .store
                 .repository
                 .delete_version(certificate_id, version_id, additions)
                 .await?;
@@ -152,7 +154,7 @@ impl Credentials {
         let moved = self.move_with_children(&permit, certificate_id, to).await?;
         let mut versions = Vec::with_capacity(moved.len());
         for version in moved {
-            let version = self.open(&permit, version).await?;
+            let version = self.store.open(&permit, version).await?;
             permit.disclosed_version(version.stored.credential_id, version.stored.id);
             versions.push(version.into_version(&permit));
         }
@@ -170,6 +172,7 @@ impl Credentials {
                 .child_versions(permit, certificate_id, RotationStep::Move(to))
                 .await?;
             let moved = self
+                .store
                 .repository
                 .move_transitional(certificate_id, to, additions)
                 .await?;
@@ -213,21 +216,23 @@ impl Credentials {
     ) -> Result<Option<OpenVersion>, Failure> {
         let condition = AppendCondition::CredentialIs(certificate_id);
         if !self.brings_children(RotationStep::Add(&draft)) {
-            return self.append(permit, draft, condition).await;
+            return self.store.append(permit, draft, condition).await;
         }
-        let version = self.seal(permit, &draft).await?;
+        let version = self.store.seal(permit, &draft).await?;
         for _ in 0..MAKINGS_MAX {
             let mut additions = self
                 .child_versions(permit, certificate_id, RotationStep::Add(&draft))
                 .await?;
             additions.versions.insert(0, (version.clone(), condition));
             additions.unchanged.extend(draft.unchanged.iter().cloned());
-            if let AllAppended::Written(written) = self.repository.append_all(additions).await? {
+            if let AllAppended::Written(written) =
+                self.store.repository.append_all(additions).await?
+            {
                 let content = draft.content;
                 let stored = written.into_iter().next();
                 return Ok(stored.map(|stored| OpenVersion { stored, content }));
             }
-            if !self.are_unchanged(&draft.unchanged).await? {
+            if !self.store.are_unchanged(&draft.unchanged).await? {
                 return Ok(None);
             }
         }
@@ -270,9 +275,13 @@ impl Credentials {
 
     /// Returns all versions of the certificate with this id, without their values, because only two values are needed.
     async fn listed(&self, certificate_id: Uuid) -> Result<ListedCertificate, Failure> {
-        let name = self.repository.name_of_certificate(certificate_id).await?;
+        let name = self
+            .store
+            .repository
+            .name_of_certificate(certificate_id)
+            .await?;
         let name = name.ok_or(Failure::NotFound)?;
-        let listed = self.repository.certificate(&name.lookup()).await?;
+        let listed = self.store.repository.certificate(&name.lookup()).await?;
         listed
             .filter(|certificate| certificate.id == certificate_id)
             .ok_or(Failure::NotFound)
@@ -336,8 +345,12 @@ impl Credentials {
         permit: &Permit<'_>,
         id: Uuid,
     ) -> Result<Option<String>, Failure> {
-        match self.repository.version_by_id(id).await? {
-            Some(version) => Ok(self.certificate_of(permit, version).await?.certificate),
+        match self.store.repository.version_by_id(id).await? {
+            Some(version) => Ok(self
+                .store
+                .certificate_of(permit, version)
+                .await?
+                .certificate),
             None => Ok(None),
         }
     }
@@ -353,6 +366,7 @@ impl Credentials {
         let types = SignedTypes::Certificates;
         // The count allows for one certificate past the limit, and for the CA itself.
         let mut children = self
+            .store
             .repository
             .newest_signed_by(&signers, types, BULK_CERTIFICATES_MAX + 2)
             .await?;
@@ -375,7 +389,7 @@ impl Credentials {
     ) -> Result<Option<StoredVersion>, Failure> {
         let in_use = if newest.is_transitional {
             let name = newest.name.lookup();
-            let current = self.current_versions(&name).await?;
+            let current = self.store.current_versions(&name).await?;
             additions.unchanged.push(current.as_read(&name));
             current.in_use
         } else {
@@ -395,7 +409,7 @@ impl Credentials {
     ) -> Result<NewVersion, Failure> {
         // Only `ca` changes, as it must with every step of the CA's rotation.
         let permit = permit.extended_to(Operation::Write, &in_use.name.lookup());
-        let OpenVersion { stored, content } = self.open(&permit, in_use).await?;
+        let OpenVersion { stored, content } = self.store.open(&permit, in_use).await?;
         permit.touched(stored.credential_id);
         let ca = StoredCertificate::parse(&content.value)?.ca;
         let trusted_ca = ca.and_then(|ca| self.trusted_beside(&ca, after));
@@ -415,7 +429,7 @@ impl Credentials {
             provenance: stored.provenance,
             unchanged: Vec::new(),
         };
-        self.seal(&permit, &child).await
+        self.store.seal(&permit, &child).await
     }
 
     /// Returns the CA certificate that did not sign, or `None` if the CA has only one certificate.

@@ -97,7 +97,7 @@ impl Credentials {
         }
         let mut certificates = ReadableList::new(caller, &rules);
         let mut receive = |certificate| certificates.add(certificate);
-        self.repository.certificates(&mut receive).await?;
+        self.store.repository.certificates(&mut receive).await?;
         let certificates = certificates.finish()?;
         let mut signs: HashMap<String, Vec<CredentialName>> = HashMap::new();
         for certificate in &certificates {
@@ -140,11 +140,11 @@ impl Credentials {
             .authorization
             .permit(caller, Operation::Read, name)
             .await?;
-        let certificate = self.repository.certificate(name).await?;
+        let certificate = self.store.repository.certificate(name).await?;
         let certificate = certificate.ok_or(Failure::NotFound)?;
         permit.touched(certificate.id);
-        let signs = self.repository.certificates_signed_by(name).await?;
-        let mut issued = self.repository.issued_by(name).await?;
+        let signs = self.store.repository.certificates_signed_by(name).await?;
+        let mut issued = self.store.repository.issued_by(name).await?;
         if !issued.is_empty() {
             let rules = self.authorization.rules_of(caller).await?;
             for credential in &mut issued {
@@ -227,7 +227,11 @@ impl Credentials {
         operation: Operation,
         certificate_id: Uuid,
     ) -> Result<Permit<'a>, Failure> {
-        let name = self.repository.name_of_certificate(certificate_id).await?;
+        let name = self
+            .store
+            .repository
+            .name_of_certificate(certificate_id)
+            .await?;
         self.authorization
             .permit_stored(caller, operation, name.as_ref())
             .await
@@ -240,6 +244,7 @@ impl Credentials {
         selection: VersionSelection,
     ) -> Result<Vec<StoredVersion>, Failure> {
         let versions = self
+            .store
             .repository
             .versions_by_credential(certificate_id, selection)
             .await?;
@@ -313,6 +318,7 @@ impl Credentials {
             expiries.add(expiry)
         };
         let finding = self
+            .store
             .repository
             .effective_expiries(names, until, &mut receive);
         finding.await?;

@@ -103,7 +103,7 @@ impl Credentials {
             .existing(&generate.name.lookup(), &generate.credential_type)
             .await?;
         let issuer = match &permitted.issuer_permit {
-            Some(permit) => Some((permit, self.checked_authority(permit).await?)),
+            Some(permit) => Some((permit, self.store.checked_authority(permit).await?)),
             None => None,
         };
         if let Some(kept) = self.kept(permitted, existing.in_use).await? {
@@ -120,7 +120,7 @@ impl Credentials {
                 AppendCondition::NewestIs(existing.newest_id)
             }
         };
-        match self.append_once(permit, &draft, condition).await? {
+        match self.store.append_once(permit, &draft, condition).await? {
             Appended::Written(stored) => {
                 let version = OpenVersion {
                     stored: *stored,
@@ -151,7 +151,8 @@ impl Credentials {
         let generate = &permitted.generate;
         let authority = match issuer {
             Some((permit, current)) => Some(
-                self.authority_of(permit, current, TransitionalParent::MayNotSign)
+                self.store
+                    .authority_of(permit, current, TransitionalParent::MayNotSign)
                     .await?,
             ),
             None => None,
@@ -176,6 +177,7 @@ impl Credentials {
         credential_type: &CredentialType,
     ) -> Result<Existing, Failure> {
         let current = self
+            .store
             .repository
             .versions_by_name(name, VersionSelection::Current)
             .await?;
@@ -205,7 +207,7 @@ impl Credentials {
         let Some(in_use) = in_use.filter(|_| mode != WriteMode::Overwrite) else {
             return Ok(None);
         };
-        let in_use = self.open(permit, in_use).await?;
+        let in_use = self.store.open(permit, in_use).await?;
         let keep = match mode {
             WriteMode::Converge => {
                 !self.has_new_issuer(permit, &in_use).await?

@@ -46,3 +46,4 @@ pub use version::{
     METADATA_CHARACTERS_MAX, Metadata, MetadataTooLong, PluginDigest, PluginIdentity,
     StoredVersion, Written,
 };
+pub use version_store::VersionStore;

@@ -22,7 +22,7 @@ impl Credentials {
     /// [`Failure::NotFound`], or if it can't be read or decrypted.
     pub async fn by_id(&self, caller: &Caller, id: Uuid) -> Result<CredentialVersion, Failure> {
         // Reads only the name before the decision: the time to read the version would reveal that it exists.
-        let name = self.repository.name_of_version(id).await?;
+        let name = self.store.repository.name_of_version(id).await?;
         let (authorization, sources) = (&self.authorization, self.read_sources());
         let Some(name) = name.map(|name| name.lookup()) else {
             let refusing = authorization.refuse_absent_version(caller, sources, id);
@@ -32,7 +32,7 @@ impl Credentials {
             .permit_read(caller, sources, &name, VersionKey::Id(id))
             .await?;
         let stored = stored.into_iter().next().ok_or(Failure::NotFound)?;
-        let version = self.open(&permit, stored).await?;
+        let version = self.store.open(&permit, stored).await?;
         self.presented(&permit, version)
     }
 
@@ -104,6 +104,7 @@ impl Credentials {
         let mut reserved_bytes = 0;
         loop {
             let size = self
+                .store
                 .repository
                 .size_of_versions(credential, count_max)
                 .await?;
@@ -140,7 +141,7 @@ impl Credentials {
         let mut presented = Vec::with_capacity(stored.len());
         for version in stored {
             pace.step().await;
-            let version = self.open(permit, version).await?;
+            let version = self.store.open(permit, version).await?;
             presented.push(self.presented(permit, version)?);
         }
         Ok(presented)
@@ -149,7 +150,7 @@ impl Credentials {
     pub(super) fn read_sources(&self) -> ReadSources<'_> {
         ReadSources {
             reads: self.reads.as_ref(),
-            repository: self.repository.as_ref(),
+            repository: self.store.repository.as_ref(),
         }
     }
 
@@ -158,7 +159,7 @@ impl Credentials {
         credential: CredentialKey<'_>,
         selection: VersionSelection,
     ) -> Result<Vec<StoredVersion>, Failure> {
-        let repository = &self.repository;
+        let repository = &self.store.repository;
         Ok(match credential {
             CredentialKey::Id(id) => repository.versions_by_credential(id, selection).await,
             CredentialKey::Name(name) => repository.versions_by_name(name, selection).await,
@@ -264,7 +265,7 @@ impl Credentials {
         }
         let mut found = ReadableList::new(caller, &rules);
         let mut receive = |credential| found.add(credential);
-        self.repository.find(&find, &mut receive).await?;
+        self.store.repository.find(&find, &mut receive).await?;
         found.finish()
     }
 
@@ -285,7 +286,10 @@ impl Credentials {
         }
         let mut found = ReadableList::new(caller, &rules);
         let mut receive = |generated: GeneratedCredential| found.add(generated.found);
-        let finding = self.repository.generated_by(digest, names, &mut receive);
+        let finding = self
+            .store
+            .repository
+            .generated_by(digest, names, &mut receive);
         finding.await?;
         found.finish()
     }

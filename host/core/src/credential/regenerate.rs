@@ -62,6 +62,7 @@ impl Credentials {
         regenerate: &Regenerate,
     ) -> Result<Option<Written>, Failure> {
         let newest = self
+            .store
             .repository
             .versions_by_name(&regenerate.name, VersionSelection::Newest(1))
             .await?
@@ -76,7 +77,7 @@ impl Credentials {
             return Err(Failure::NotRegeneratable(reason));
         }
         let generator = self.generator(caller, &newest.credential_type)?;
-        let base = self.open(permit, newest).await?;
+        let base = self.store.open(permit, newest).await?;
         let effective = self
             .effective_parameters_of(&base, generator.as_ref())
             .await?;
@@ -85,7 +86,9 @@ impl Credentials {
                 // If the caller may not read the CA, the error is the same as for a missing credential.
                 let permitting = self.authorization.permit(caller, Operation::Read, &name);
                 let permit = permitting.await?;
-                let authority = self.authority_in_use(&permit, TransitionalParent::MayNotSign);
+                let authority = self
+                    .store
+                    .authority_in_use(&permit, TransitionalParent::MayNotSign);
                 Some(authority.await?)
             }
             None => None,
@@ -101,7 +104,7 @@ impl Credentials {
             .await?;
         draft.content.metadata.clone_from(&regenerate.metadata);
         let condition = AppendCondition::CredentialIs(base.stored.credential_id);
-        let appended = self.append(permit, draft, condition).await?;
+        let appended = self.store.append(permit, draft, condition).await?;
         appended
             .map(|version| Ok(written_answer(self.presented(permit, version)?, &effective)))
             .transpose()
@@ -297,7 +300,7 @@ impl Credentials {
             return Err(Failure::TransitionalExists);
         }
         let generator = self.generator(caller, &base.credential_type)?;
-        let base = self.open(&permit, base).await?;
+        let base = self.store.open(&permit, base).await?;
         let parameters = self.parameters_of(&base, generator.as_ref()).await?;
         let parameters = changed(parameters, regenerate, generator.as_ref()).await?;
         let effective = self
@@ -308,7 +311,11 @@ impl Credentials {
             Some(name) => {
                 let permit = permit.extended_to(Operation::Read, &name);
                 let transitional_parent = regenerate.transitional_parent;
-                Some(self.authority_in_use(&permit, transitional_parent).await?)
+                Some(
+                    self.store
+                        .authority_in_use(&permit, transitional_parent)
+                        .await?,
+                )
             }
             None => None,
         };

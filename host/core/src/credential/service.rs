@@ -8,25 +8,20 @@ use crate::{
     Failure,
     authorization::{Authorization, Caller},
     certificate::CertificateSettings,
-    credential::{BulkRegenerations, CredentialType, KnownType, LookupName},
+    credential::{BulkRegenerations, CredentialType, KnownType, LookupName, VersionStore},
     permission::Operation,
-    ports::{
-        Certificates, Clock, CredentialRepository, Generator, Generators, Identifiers,
-        PermittedReads, Sealer,
-    },
+    ports::{Certificates, Generator, Generators, PermittedReads},
 };
 
-/// The use cases for credentials. Each is a method in a separate file.
+/// The use cases for credentials.
 #[derive(Clone)]
 pub struct Credentials {
     /// Decides which operations callers may perform.
     pub authorization: Authorization,
-    /// Stores the credentials.
-    pub repository: Arc<dyn CredentialRepository>,
+    /// The stored versions.
+    pub store: VersionStore,
     /// Reads credentials together with the permissions on them.
     pub reads: Arc<dyn PermittedReads>,
-    /// Encrypts the values.
-    pub sealer: Arc<dyn Sealer>,
     /// The generators.
     pub generators: Arc<dyn Generators>,
     /// Parses certificates and opens issuers.
@@ -35,10 +30,6 @@ pub struct Credentials {
     pub certificate_settings: CertificateSettings,
     /// The bulk regenerations in progress.
     pub bulk_regenerations: BulkRegenerations,
-    /// The time.
-    pub clock: Arc<dyn Clock>,
-    /// Fresh ids.
-    pub identifiers: Arc<dyn Identifiers>,
 }
 
 impl Credentials {
@@ -52,9 +43,9 @@ impl Credentials {
             .permit(caller, Operation::Delete, name)
             .await?;
         // An absent credential costs two reads and no transaction, as one that is stored in a casing that the caller may not delete.
-        let stored = self.repository.stored_name(name).await?;
+        let stored = self.store.repository.stored_name(name).await?;
         stored.ok_or(Failure::NotFound)?;
-        let deleted = self.repository.delete(name).await?;
+        let deleted = self.store.repository.delete(name).await?;
         permit.touched(deleted.ok_or(Failure::NotFound)?);
         Ok(())
     }
@@ -101,7 +92,7 @@ impl Credentials {
 
     /// Returns the current time in whole seconds, as it is passed to guests.
     pub(super) fn now_in_seconds(&self) -> DateTime<Utc> {
-        let now = self.clock.now();
+        let now = self.store.clock.now();
         now.with_nanosecond(0).unwrap_or(now)
     }
 
@@ -113,7 +104,7 @@ impl Credentials {
             DateTime::<Utc>::MAX_UTC
         };
         TimeDelta::try_days(days)
-            .and_then(|delta| self.clock.now().checked_add_signed(delta))
+            .and_then(|delta| self.store.clock.now().checked_add_signed(delta))
             .unwrap_or(farthest)
     }
 }

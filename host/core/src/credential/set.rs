@@ -81,7 +81,10 @@ impl Credentials {
             provenance: None,
             unchanged: Vec::new(),
         };
-        let appended = self.append(&permit, draft, AppendCondition::Always).await?;
+        let appended = self
+            .store
+            .append(&permit, draft, AppendCondition::Always)
+            .await?;
         let version = appended.ok_or(Failure::Contended)?;
         warn_of_short_key(&version.stored.name, rsa_bits);
         Ok(version.into_version(&permit))
@@ -158,7 +161,10 @@ impl Credentials {
                 )
                 .await?;
             draft.content.metadata.clone_from(&set.metadata);
-            let appended = self.append(&permit, draft, AppendCondition::Always).await?;
+            let appended = self
+                .store
+                .append(&permit, draft, AppendCondition::Always)
+                .await?;
             if let Some(version) = appended {
                 warn_of_short_key(&set.name, checked.rsa_bits);
                 return Ok(version.into_version(&permit));
@@ -266,20 +272,26 @@ impl Credentials {
     /// Returns a stored CA, whose active version must have signed the certificate and whose transitional version is also
     /// trusted. It needs no private key, because it signs nothing.
     async fn stored_authority(&self, permit: &Permit<'_>) -> Result<StoredAuthority, Failure> {
-        let current = self.current_versions(permit.name()).await?;
+        let current = self.store.current_versions(permit.name()).await?;
         let read = current.as_read(permit.name());
         let in_use = current
             .in_use
             .filter(|version| version.credential_type.is_certificate())
             .ok_or(Failure::IssuerNotFound)?;
         let trusted = match current.transitional {
-            Some(version) => self.certificate_of(permit, version).await?.certificate,
+            Some(version) => {
+                self.store
+                    .certificate_of(permit, version)
+                    .await?
+                    .certificate
+            }
             None => None,
         };
         Ok(StoredAuthority {
             name: in_use.name.clone(),
             issuer: in_use.as_issuer(),
             certificate: self
+                .store
                 .certificate_of(permit, in_use)
                 .await?
                 .certificate

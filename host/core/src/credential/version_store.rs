@@ -1,19 +1,34 @@
 //! Decrypting, encrypting and adding versions, and the active versions of a credential.
 
+use std::sync::Arc;
+
 use crate::{
     Failure,
     authorization::Permit,
     certificate::CertificateFacts,
     credential::{
-        CertificateMarks, CredentialName, CredentialType, CredentialVersion, Credentials,
-        IssuerVersion, LookupName, PluginIdentity, StoredVersion,
+        CertificateMarks, CredentialName, CredentialType, CredentialVersion, IssuerVersion,
+        LookupName, PluginIdentity, StoredVersion,
         content::{Content, check_size},
     },
     ports::{
-        AppendCondition, Appended, KeyStanding, NewVersion, ReadVersions, SealedPlace,
-        VersionSelection,
+        AppendCondition, Appended, Clock, CredentialRepository, Identifiers, KeyStanding,
+        NewVersion, ReadVersions, SealedPlace, Sealer, VersionSelection,
     },
 };
+
+/// The stored versions. Versions are only decrypted and encrypted here, with a permit for their credential.
+#[derive(Clone)]
+pub struct VersionStore {
+    /// Stores the credentials.
+    pub repository: Arc<dyn CredentialRepository>,
+    /// Encrypts the values.
+    pub sealer: Arc<dyn Sealer>,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// Fresh ids.
+    pub identifiers: Arc<dyn Identifiers>,
+}
 
 /// A version to be written.
 pub(super) struct Draft {
@@ -65,7 +80,7 @@ impl OpenVersion {
     }
 }
 
-impl Credentials {
+impl VersionStore {
     /// Decrypts a version of the credential that the permit allows to open. Refuses any other as if it did not exist.
     pub(crate) async fn open(
         &self,
@@ -163,6 +178,36 @@ impl Credentials {
         let appending = self.repository.append(version, condition, &draft.unchanged);
         Ok(appending.await?)
     }
+
+    /// Returns the current versions of a credential; empty if it does not exist.
+    pub(super) async fn current_versions(
+        &self,
+        name: &LookupName,
+    ) -> Result<CurrentVersions, Failure> {
+        let chosen = self
+            .repository
+            .versions_by_name(name, VersionSelection::Current)
+            .await?;
+        Ok(CurrentVersions::new(chosen))
+    }
+
+    /// Returns whether all these versions are unchanged.
+    pub(super) async fn are_unchanged(&self, unchanged: &[ReadVersions]) -> Result<bool, Failure> {
+        for read in unchanged {
+            let versions = self
+                .repository
+                .versions_by_name(&read.name, read.selection)
+                .await?;
+            if !versions
+                .iter()
+                .map(|version| version.id)
+                .eq(read.ids.iter().copied())
+            {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
 }
 
 /// The versions that [`VersionSelection::Current`] chooses.
@@ -196,37 +241,5 @@ impl CurrentVersions {
             selection: VersionSelection::Current,
             ids: versions.map(|version| version.id).collect(),
         }
-    }
-}
-
-impl Credentials {
-    /// Returns the current versions of a credential; empty if it does not exist.
-    pub(super) async fn current_versions(
-        &self,
-        name: &LookupName,
-    ) -> Result<CurrentVersions, Failure> {
-        let chosen = self
-            .repository
-            .versions_by_name(name, VersionSelection::Current)
-            .await?;
-        Ok(CurrentVersions::new(chosen))
-    }
-
-    /// Returns whether all these versions are unchanged.
-    pub(super) async fn are_unchanged(&self, unchanged: &[ReadVersions]) -> Result<bool, Failure> {
-        for read in unchanged {
-            let versions = self
-                .repository
-                .versions_by_name(&read.name, read.selection)
-                .await?;
-            if !versions
-                .iter()
-                .map(|version| version.id)
-                .eq(read.ids.iter().copied())
-            {
-                return Ok(false);
-            }
-        }
-        Ok(true)
     }
 }

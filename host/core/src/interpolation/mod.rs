@@ -9,8 +9,8 @@ use std::{collections::HashMap, sync::Arc};
 
 use crate::{
     Failure, Secret,
-    authorization::{Caller, EffectivePermissions},
-    credential::{CredentialType, Credentials, LookupName, StoredVersion},
+    authorization::{Authorization, Caller, EffectivePermissions},
+    credential::{CredentialType, LookupName, StoredVersion, VersionStore},
     pace::Pace,
     permission::Operation,
     ports::{PluginFailure, PluginFault, Reference, Resolvers},
@@ -24,8 +24,10 @@ pub const REFERENCED_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Interpolates documents.
 #[derive(Clone)]
 pub struct Interpolation {
+    /// Decides which credentials the caller may read.
+    pub authorization: Authorization,
     /// The stored values.
-    pub credentials: Credentials,
+    pub store: VersionStore,
     /// Finds the references.
     pub resolvers: Arc<dyn Resolvers>,
 }
@@ -69,8 +71,7 @@ impl Interpolation {
             .iter()
             .map(|reference| LookupName::new(&reference.name))
             .collect();
-        let credentials = &self.credentials;
-        let mut rules = credentials
+        let mut rules = self
             .authorization
             .rules_about_all(caller, &in_order)
             .await?;
@@ -111,7 +112,7 @@ impl Interpolation {
         for (folded, permit) in permits {
             pace.step().await;
             let version = by_name.remove(folded).ok_or(Failure::NotFound)?;
-            let value = credentials.open(&permit, version).await?.content.value;
+            let value = self.store.open(&permit, version).await?.content.value;
             opened.insert(folded.to_owned(), value);
         }
         Ok(opened)
@@ -137,7 +138,7 @@ impl Interpolation {
             })
             .collect();
         if !stored_otherwise.is_empty() {
-            let authorization = &self.credentials.authorization;
+            let authorization = &self.authorization;
             let on_stored = authorization.rules_about_all(caller, &stored_otherwise);
             *rules = rules.and(&on_stored.await?);
         }
@@ -161,7 +162,7 @@ impl Interpolation {
     ) -> Result<Vec<LookupName>, Failure> {
         let mut sizes = HashMap::new();
         for names in names.chunks(NAMES_AT_ONCE) {
-            let repository = &self.credentials.repository;
+            let repository = &self.store.repository;
             for newest in repository.newest_sizes_by_names(names).await? {
                 if rules.allow(Operation::Read, newest.name.as_str()) {
                     let name = newest.name.lookup().folded().to_owned();
@@ -186,7 +187,7 @@ impl Interpolation {
         let mut by_name = HashMap::new();
         let mut size = ReferencedSize::default();
         for names in names.chunks(NAMES_AT_ONCE) {
-            let repository = &self.credentials.repository;
+            let repository = &self.store.repository;
             for version in repository.newest_by_names(names).await? {
                 size.add(&version)?;
                 by_name.insert(version.name.lookup().folded().to_owned(), version);

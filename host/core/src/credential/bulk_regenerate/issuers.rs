@@ -9,10 +9,11 @@ use super::select::Permits;
 use crate::{
     Failure,
     credential::{
-        CredentialName, Credentials, IssuerVersion, LookupName, StoredVersion,
+        CredentialName, IssuerVersion, LookupName, StoredVersion,
         authority::{Authority, TransitionalParent},
         content::StoredCertificate,
         regenerate::signer_of,
+        version_store::VersionStore,
     },
     ports::{NewVersion, ReadVersions},
 };
@@ -42,7 +43,7 @@ struct Remade {
 
 /// The CAs that have signed so far, and the regenerated CAs that are ready to sign, by folded name.
 pub(super) struct Signers<'a> {
-    credentials: &'a Credentials,
+    store: &'a VersionStore,
     permits: &'a Permits<'a>,
     ready: HashMap<String, Arc<Signer>>,
     remade: HashMap<String, Remade>,
@@ -50,9 +51,9 @@ pub(super) struct Signers<'a> {
 }
 
 impl<'a> Signers<'a> {
-    pub(super) fn new(credentials: &'a Credentials, permits: &'a Permits<'a>) -> Self {
+    pub(super) fn new(store: &'a VersionStore, permits: &'a Permits<'a>) -> Self {
         Self {
-            credentials,
+            store,
             permits,
             ready: HashMap::new(),
             remade: HashMap::new(),
@@ -98,7 +99,7 @@ impl<'a> Signers<'a> {
 
     async fn look_up(&mut self, name: &LookupName) -> Result<Signer, Failure> {
         let permit = self.permits.to_sign_with(name)?;
-        let current = self.credentials.current_versions(name).await?;
+        let current = self.store.current_versions(name).await?;
         let read = current.as_read(name);
         self.read.push(read.clone());
         let transitional_id = current.transitional.as_ref().map(|version| version.id);
@@ -106,7 +107,7 @@ impl<'a> Signers<'a> {
             let in_use = current.in_use.as_ref();
             let signing_id = in_use.ok_or(Failure::IssuerNotFound)?.id;
             let authority = self
-                .credentials
+                .store
                 .authority_of(&permit, current, TransitionalParent::MayNotSign)
                 .await?;
             return Ok(Signer {
@@ -119,7 +120,7 @@ impl<'a> Signers<'a> {
         };
         let trusted = match current.transitional {
             Some(version) => {
-                self.credentials
+                self.store
                     .certificate_of(&permit, version)
                     .await?
                     .certificate

@@ -66,7 +66,7 @@ impl Credentials {
             let Selected { bases, signed } = self.selected(&rules, of).await?;
             let names = bases.iter().map(|base| base.name.clone()).collect();
             let permits = Permits::ask(caller, &rules, &bases)?;
-            let mut signers = Signers::new(self, &permits);
+            let mut signers = Signers::new(&self.store, &permits);
             let mut remade = Vec::new();
             for of_type in self.by_type(caller, bases, of.refused_plugin())? {
                 remade.extend(
@@ -81,7 +81,7 @@ impl Credentials {
                 unchanged: signers.into_read_versions(),
                 signed,
             };
-            match self.repository.append_all(additions).await? {
+            match self.store.repository.append_all(additions).await? {
                 AllAppended::Written(written) => {
                     permits.written(&written);
                     return Ok(in_order(names));
@@ -213,7 +213,7 @@ impl Credentials {
         signer: Option<&Signer>,
         generator: &dyn Generator,
     ) -> Result<(NewVersion, Option<Arc<StoredCertificate>>), Failure> {
-        let base = self.open(permit, base).await?;
+        let base = self.store.open(permit, base).await?;
         let effective = self.effective_parameters_of(&base, generator).await?;
         let draft = self
             .make_draft(
@@ -224,7 +224,7 @@ impl Credentials {
                 signer.map(|signer| &signer.authority),
             )
             .await?;
-        let version = self.seal(permit, &draft).await?;
+        let version = self.store.seal(permit, &draft).await?;
         let authority = if is_authority(&version.credential_type, version.certificate.as_ref()) {
             Some(Arc::new(StoredCertificate::parse(&draft.content.value)?))
         } else {

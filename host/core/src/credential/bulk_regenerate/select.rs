@@ -51,7 +51,7 @@ impl Credentials {
         match of {
             BulkRegenerate::SignedBy(authority) => {
                 rules.permit(caller, Operation::Read, authority)?;
-                if let Some(stored) = self.repository.stored_name(authority).await? {
+                if let Some(stored) = self.store.repository.stored_name(authority).await? {
                     rules.permit(caller, Operation::Read, &stored.lookup())?;
                 }
                 let signed = self.names_signed_by(authority).await?;
@@ -81,7 +81,7 @@ impl Credentials {
             BulkRegenerate::GeneratedBy { digest, names } => {
                 let generated = self.newest_generated_by(rules, digest, names).await?;
                 let names: Vec<LookupName> = generated.iter().map(Signed::name).collect();
-                let mut bases = self.repository.newest_by_names(&names).await?;
+                let mut bases = self.store.repository.newest_by_names(&names).await?;
                 // They may have been regenerated concurrently.
                 bases.retain(|base| is_made_by(base, digest));
                 Ok(Selected {
@@ -112,7 +112,10 @@ impl Credentials {
                 ControlFlow::Continue(())
             }
         };
-        let finding = self.repository.generated_by(digest, names, &mut receive);
+        let finding = self
+            .store
+            .repository
+            .generated_by(digest, names, &mut receive);
         finding.await?;
         if generated.len() > BULK_CERTIFICATES_MAX as usize {
             return Err(Failure::TooManyGenerated {
@@ -160,6 +163,7 @@ impl Credentials {
         let mut read = Vec::new();
         while let Some(signers) = levels.next_signers() {
             let level = self
+                .store
                 .repository
                 .newest_signed_by(&signers, SignedTypes::All, ROWS_MAX)
                 .await?;
@@ -177,6 +181,7 @@ impl Credentials {
         let mut levels = Levels::below(signed_by);
         while let Some(signers) = levels.next_signers() {
             let level = self
+                .store
                 .repository
                 .names_signed_by(&signers, SignedTypes::All, ROWS_MAX)
                 .await?;
