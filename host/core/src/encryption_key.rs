@@ -36,9 +36,6 @@ pub struct KeyUsage {
 impl EncryptionKeys {
     /// Counts the versions of all credentials by encryption key. A rotation is complete when an old key encrypts none. The
     /// numbers reveal no credential, so every authenticated caller may read them.
-    ///
-    /// # Errors
-    /// If the query fails.
     pub async fn usage(&self) -> Result<KeyUsage, Failure> {
         let mut usage = KeyUsage::default();
         for (key_id, versions) in self.repository.versions_by_key().await? {
@@ -55,9 +52,6 @@ impl EncryptionKeys {
     }
 
     /// Returns the number of encryptions that all servers have reserved for the active key so far.
-    ///
-    /// # Errors
-    /// If the query fails.
     pub async fn active_encryptions(&self) -> Result<u64, Failure> {
         let counted = self.repository.encryptions_by_key().await?.into_iter();
         let mut active =
@@ -95,18 +89,12 @@ pub struct RotatedBatch {
 impl RotateKeys {
     /// Returns whether this server's active key is the target of rotations. If servers have different active keys, it is the
     /// key of the server that started last, so that two servers don't repeatedly re-encrypt the same versions.
-    ///
-    /// # Errors
-    /// If the query fails.
     pub async fn is_towards_active_key(&self) -> Result<bool, Failure> {
         let last = self.repository.last_activated().await?;
         Ok(last.is_some_and(|key_id| self.sealer.standing(key_id) == KeyStanding::Active))
     }
 
     /// Returns the inactive configured keys that still encrypt versions.
-    ///
-    /// # Errors
-    /// If the query fails.
     pub async fn keys_to_rotate(&self) -> Result<Vec<Uuid>, Failure> {
         let mut key_ids = self.repository.keys_in_use().await?;
         key_ids.retain(|&key_id| self.sealer.standing(key_id) == KeyStanding::Inactive);

@@ -26,6 +26,43 @@ pub struct Permissions {
     pub authorization: Authorization,
 }
 
+/// The reason why an actor may, or may not, perform an operation on a path.
+#[derive(Clone, Debug)]
+pub struct Explanation {
+    /// The actor.
+    pub actor: Actor,
+    /// The path.
+    pub path: PermissionPath,
+    /// The operation.
+    pub operation: Operation,
+    /// Whether permissions are enforced. If they are not, every actor may perform every operation.
+    pub is_enforced: bool,
+    /// Whether the actor may perform the operation.
+    pub is_allowed: bool,
+    /// Every rule that could allow the operation, nearest first.
+    pub considered: Vec<ConsideredRule>,
+    /// The nearest permission that allows the operation.
+    pub allowed_by: Option<Permission>,
+}
+
+/// A rule that was evaluated.
+#[derive(Clone, Debug)]
+pub struct ConsideredRule {
+    /// The path of a possible permission.
+    pub path: PermissionPath,
+    /// The permission on this path, if there is one.
+    pub permission: Option<Permission>,
+}
+
+/// The permissions on the name of one credential.
+#[derive(Clone, Debug)]
+pub struct CredentialPermissions {
+    /// The credential's name.
+    pub name: CredentialName,
+    /// The permissions on exactly this name, in the order in which they were added.
+    pub permissions: Vec<Permission>,
+}
+
 impl Permissions {
     /// Permits a caller to read or change the permissions on a path.
     async fn permit_on<'a>(
@@ -58,12 +95,12 @@ impl Permissions {
     }
 
     /// Records the requested grant in the caller's trail, before it is permitted or refused.
-    fn ask_to_grant(caller: &Caller, grant: &Grant) {
+    fn record_grant_request(caller: &Caller, grant: &Grant) {
         let granted = Granted {
             actor: grant.actor.clone(),
             operations: Some(grant.operations),
         };
-        caller.trail().ask_to_change(&grant.path, granted);
+        caller.trail().record_change_request(&grant.path, granted);
     }
 
     /// Prevents a caller from changing its own permissions, if permissions are enforced.
@@ -73,16 +110,7 @@ impl Permissions {
         }
         Ok(())
     }
-}
 
-fn about_permissions(failure: Failure) -> Failure {
-    match failure {
-        Failure::NotFound => Failure::PermissionNotFound,
-        failure => failure,
-    }
-}
-
-impl Permissions {
     /// Returns the permission with this id.
     ///
     /// # Errors
@@ -110,38 +138,8 @@ impl Permissions {
         permit.touched(permission.id);
         Ok(permission)
     }
-}
 
-/// The reason why an actor may, or may not, perform an operation on a path.
-#[derive(Clone, Debug)]
-pub struct Explanation {
-    /// The actor.
-    pub actor: Actor,
-    /// The path.
-    pub path: PermissionPath,
-    /// The operation.
-    pub operation: Operation,
-    /// Whether permissions are enforced. If they are not, every actor may perform every operation.
-    pub is_enforced: bool,
-    /// Whether the actor may perform the operation.
-    pub is_allowed: bool,
-    /// Every rule that could allow the operation, nearest first.
-    pub considered: Vec<ConsideredRule>,
-    /// The nearest permission that allows the operation.
-    pub allowed_by: Option<Permission>,
-}
-
-/// A rule that was evaluated.
-#[derive(Clone, Debug)]
-pub struct ConsideredRule {
-    /// The path of a possible permission.
-    pub path: PermissionPath,
-    /// The permission on this path, if there is one.
-    pub permission: Option<Permission>,
-}
-
-impl Permissions {
-    /// Explains why an actor may, or may not, perform an operation on a path. Evaluates the same rules as requests do.
+    /// Explains why an actor may, or may not, perform an operation on a path. Evaluates the same permissions as requests do.
     ///
     /// # Errors
     /// [`Failure::PermissionNotFound`] if the caller may not read the permissions on the path.
@@ -167,11 +165,11 @@ impl Permissions {
             let covering = PermissionPath::covering(stored.as_str());
             permissions.extend(self.repository.of_actor_on(&actor, &covering).await?);
         }
-        let rules = EffectivePermissions::of(permissions);
+        let effective = EffectivePermissions::of(permissions);
         let casings =
             || std::iter::once(path.as_str()).chain(stored.iter().map(CredentialName::as_str));
         let mut considered: Vec<ConsideredRule> = Vec::new();
-        for (path, permission) in casings().flat_map(|casing| rules.considered(casing)) {
+        for (path, permission) in casings().flat_map(|casing| effective.considered(casing)) {
             if considered.iter().all(|rule| rule.path != path) {
                 considered.push(ConsideredRule {
                     path,
@@ -179,14 +177,14 @@ impl Permissions {
                 });
             }
         }
-        let allowed_by = rules.allowing(operation, path.as_str()).cloned();
+        let allowed_by = effective.allowing(operation, path.as_str()).cloned();
         if let Some(permission) = &allowed_by {
             permit.touched(permission.id);
         }
         let is_enforced = self.authorization.is_enforced();
         Ok(Explanation {
             is_enforced,
-            is_allowed: !is_enforced || casings().all(|casing| rules.allow(operation, casing)),
+            is_allowed: !is_enforced || casings().all(|casing| effective.allow(operation, casing)),
             considered,
             allowed_by,
             actor,
@@ -194,9 +192,7 @@ impl Permissions {
             operation,
         })
     }
-}
 
-impl Permissions {
     /// Adds a permission. No credential on its path need exist.
     ///
     /// # Errors
@@ -204,7 +200,7 @@ impl Permissions {
     /// [`Failure::OwnPermission`] if it is the actor itself, and [`Failure::PermissionExists`] if the actor already has a
     /// permission on the path, with any operations.
     pub async fn add(&self, caller: &Caller, grant: &Grant) -> Result<Permission, Failure> {
-        Self::ask_to_grant(caller, grant);
+        Self::record_grant_request(caller, grant);
         let permit = self
             .permit_on(caller, Operation::WriteAcl, &grant.path)
             .await?;
@@ -214,9 +210,7 @@ impl Permissions {
         permit.touched_permission(&permission);
         Ok(permission)
     }
-}
 
-impl Permissions {
     /// Replaces the operations of a permission.
     ///
     /// # Errors
@@ -238,9 +232,7 @@ impl Permissions {
         let amended = self.repository.replace_operations(id, operations).await?;
         amended.ok_or(Failure::PermissionNotFound)
     }
-}
 
-impl Permissions {
     /// Replaces the operations of a permission with those of a grant for the same path and actor.
     ///
     /// # Errors
@@ -268,9 +260,7 @@ impl Permissions {
             .await?;
         replaced.ok_or(Failure::PermissionNotFound)
     }
-}
 
-impl Permissions {
     /// Deletes a permission and returns it.
     ///
     /// # Errors
@@ -283,21 +273,7 @@ impl Permissions {
         let deleted = self.repository.delete(id).await?;
         deleted.ok_or(Failure::PermissionNotFound)
     }
-}
 
-/// The maximum number of grants in one request.
-pub const CREDENTIAL_GRANTS_MAX: usize = 100;
-
-/// The permissions on the name of one credential.
-#[derive(Clone, Debug)]
-pub struct CredentialPermissions {
-    /// The credential's name.
-    pub name: CredentialName,
-    /// The permissions on exactly this name, in the order in which they were added.
-    pub permissions: Vec<Permission>,
-}
-
-impl Permissions {
     /// Returns the permissions on exactly the name of a credential, in its stored casing. The caller must be allowed to read
     /// the permissions on the name both in the requested and in the stored casing.
     ///
@@ -337,7 +313,7 @@ impl Permissions {
         grants: &[Grant],
     ) -> Result<(), Failure> {
         for grant in grants {
-            Self::ask_to_grant(caller, grant);
+            Self::record_grant_request(caller, grant);
         }
         let permit = self.permit_on(caller, Operation::WriteAcl, path).await?;
         for grant in grants {
@@ -366,7 +342,7 @@ impl Permissions {
             actor: actor.clone(),
             operations: None,
         };
-        caller.trail().ask_to_change(&path, revoked);
+        caller.trail().record_change_request(&path, revoked);
         let permit = self.permit_on(caller, Operation::WriteAcl, &path).await?;
         self.refuse_own(caller, actor)?;
         let deleted = self.repository.delete_of_actor_on(actor, &path).await?;
@@ -375,3 +351,13 @@ impl Permissions {
         Ok(())
     }
 }
+
+fn about_permissions(failure: Failure) -> Failure {
+    match failure {
+        Failure::NotFound => Failure::PermissionNotFound,
+        failure => failure,
+    }
+}
+
+/// The maximum number of grants in one request.
+pub const CREDENTIAL_GRANTS_MAX: usize = 100;

@@ -21,7 +21,7 @@ struct Granted {
 }
 
 impl EffectivePermissions {
-    /// Creates rules from the permissions of one actor.
+    /// Evaluates the permissions of one actor.
     pub(crate) fn of(permissions: Vec<Permission>) -> Self {
         let mut granted = Granted::default();
         for permission in permissions {
@@ -37,7 +37,7 @@ impl EffectivePermissions {
         }
     }
 
-    /// Returns rules that allow everything that `self` or `others` allow.
+    /// Returns permissions that allow everything that `self` or `others` allow.
     pub(crate) fn and(&self, others: &Self) -> Self {
         let (Some(granted), Some(others)) = (&self.granted, &others.granted) else {
             return Self::everything();
@@ -48,12 +48,12 @@ impl EffectivePermissions {
         Self::of(permissions.cloned().collect())
     }
 
-    /// Returns rules that allow nothing.
+    /// Returns permissions that allow nothing.
     pub(super) fn none() -> Self {
         Self::of(Vec::new())
     }
 
-    /// Returns rules that allow everything.
+    /// Returns permissions that allow everything.
     pub(super) fn everything() -> Self {
         Self { granted: None }
     }
@@ -127,7 +127,7 @@ mod tests {
 
     use super::*;
 
-    fn rules(permissions: &[(&str, Operation)]) -> EffectivePermissions {
+    fn effective(permissions: &[(&str, Operation)]) -> EffectivePermissions {
         let permissions = permissions.iter().map(|(path, operation)| Permission {
             id: Uuid::nil(),
             path: PermissionPath::parse(path).unwrap(),
@@ -152,9 +152,9 @@ mod tests {
             ("/a/*", "/a/*", true),
             ("/a/b", "/a/*", false),
         ] {
-            let rules = rules(&[(path, Operation::Read)]);
+            let effective = effective(&[(path, Operation::Read)]);
             assert_eq!(
-                rules.allow(Operation::Read, name),
+                effective.allow(Operation::Read, name),
                 is_allowed,
                 "{path} {name}"
             );
@@ -164,22 +164,22 @@ mod tests {
     #[test]
     fn an_operation_allows_no_other() {
         for granted in Operation::ALL {
-            let rules = rules(&[("/*", granted)]);
-            for asked in Operation::ALL {
-                assert_eq!(rules.allow(asked, "/a"), asked == granted);
+            let effective = effective(&[("/*", granted)]);
+            for requested in Operation::ALL {
+                assert_eq!(effective.allow(requested, "/a"), requested == granted);
             }
         }
     }
 
     #[test]
     fn the_most_specific_allowing_permission_is_returned() {
-        let rules = rules(&[
+        let effective = effective(&[
             ("/*", Operation::Read),
             ("/a/*", Operation::Read),
             ("/a/b", Operation::Write),
         ]);
         let allowing = |operation| {
-            let permission = rules.allowing(operation, "/a/b");
+            let permission = effective.allowing(operation, "/a/b");
             permission.map(|permission| permission.path.as_str())
         };
         assert_eq!(allowing(Operation::Read), Some("/a/*"));
@@ -189,15 +189,15 @@ mod tests {
 
     #[test]
     fn the_considered_permissions_are_the_deciding_ones() {
-        let rules = rules(&[("/*", Operation::Read), ("/a/b", Operation::Write)]);
+        let effective = effective(&[("/*", Operation::Read), ("/a/b", Operation::Write)]);
         for name in ["/a/b", "/a/*", "/a", "/*"] {
-            let considered: Vec<_> = rules.considered(name).collect();
+            let considered: Vec<_> = effective.considered(name).collect();
             let covering: Vec<_> = considered.iter().map(|(path, _)| path.clone()).collect();
             assert_eq!(covering, PermissionPath::covering(name), "{name}");
             for operation in Operation::ALL {
                 let mut found = considered.iter().filter_map(|(_, permission)| *permission);
                 let allowing = found.find(|permission| permission.operations.contain(operation));
-                assert_eq!(rules.allowing(operation, name), allowing, "{name}");
+                assert_eq!(effective.allowing(operation, name), allowing, "{name}");
             }
         }
     }
@@ -205,10 +205,10 @@ mod tests {
     #[test]
     fn an_operation_without_a_permission_is_allowed_nowhere() {
         for path in ["/a", "/a/*"] {
-            let rules = rules(&[(path, Operation::Read)]);
+            let effective = effective(&[(path, Operation::Read)]);
             for operation in Operation::ALL {
                 let is_allowed = operation == Operation::Read;
-                assert_eq!(rules.allow_somewhere(operation), is_allowed, "{path}");
+                assert_eq!(effective.allow_somewhere(operation), is_allowed, "{path}");
             }
         }
         assert!(!EffectivePermissions::of(Vec::new()).allow_somewhere(Operation::Read));
@@ -217,10 +217,10 @@ mod tests {
 
     #[test]
     fn permissions_add_up() {
-        let rules = rules(&[("/a/*", Operation::Read), ("/a/b", Operation::Delete)]);
-        assert!(rules.allow(Operation::Read, "/a/b"));
-        assert!(rules.allow(Operation::Delete, "/a/b"));
-        assert!(!rules.allow(Operation::Delete, "/a/c"));
-        assert!(!rules.allow(Operation::Write, "/a/b"));
+        let effective = effective(&[("/a/*", Operation::Read), ("/a/b", Operation::Delete)]);
+        assert!(effective.allow(Operation::Read, "/a/b"));
+        assert!(effective.allow(Operation::Delete, "/a/b"));
+        assert!(!effective.allow(Operation::Delete, "/a/c"));
+        assert!(!effective.allow(Operation::Write, "/a/b"));
     }
 }

@@ -3,7 +3,7 @@
 //! A use case requests a [`Permit`] from [`Authorization`]. Each request, granted or not, is recorded in the caller's
 //! [`Trail`], from which the audit trail is written.
 //!
-//! The types guarantee that use cases decrypt and encrypt only through `Credentials::open` and `Credentials::seal`, which
+//! The types guarantee that use cases decrypt and encrypt only through `VersionStore::open` and `VersionStore::seal`, which
 //! require a permit for this very credential and check its operation. `seal` requires a permit to write. `open` requires one
 //! to read or to write, or one to delete that explicitly includes opening. Only this crate can create a permit.
 //!
@@ -95,8 +95,8 @@ impl Authorization {
             return requested
                 .granted_if_allowed(&EffectivePermissions::of(permissions), name.asked());
         };
-        let rules = EffectivePermissions::of(permissions.clone());
-        let permit = requested.granted_if_allowed(&rules, name.asked())?;
+        let effective = EffectivePermissions::of(permissions.clone());
+        let permit = requested.granted_if_allowed(&effective, name.asked())?;
         let covering = PermissionPath::covering(stored.as_str());
         let on_stored = self.permissions.of_actor_on(caller.actor(), &covering);
         permissions.extend(on_stored.await?);
@@ -141,13 +141,13 @@ impl Authorization {
         name: &LookupName,
     ) -> Result<Permit<'a>, Failure> {
         let requested = Permit::request(caller, operation, name);
-        let rules = self.rules_about(caller, name.asked()).await?;
-        requested.granted_if_allowed(&rules, name.asked())
+        let effective = self.permissions_covering(caller, name.asked()).await?;
+        requested.granted_if_allowed(&effective, name.asked())
     }
 
     /// Refuses an unknown id, after the same work as for any other refusal.
     pub(crate) async fn refuse_absent(&self, caller: &Caller) -> Failure {
-        match self.rules_about(caller, NAME_OF_NOTHING).await {
+        match self.permissions_covering(caller, NAME_OF_NOTHING).await {
             Ok(_) => Failure::NotFound,
             Err(failure) => failure,
         }
@@ -170,19 +170,21 @@ impl Authorization {
             let stored = sources.versions(name, versions).await?;
             return Ok((requested.by(&EffectivePermissions::everything()), stored));
         }
-        let (rules, found) = self.read_by_rules(caller, sources, name, versions).await?;
-        let permit = requested.granted_if_allowed(&rules, name.asked())?;
+        let (effective, found) = self
+            .read_if_permitted(caller, sources, name, versions)
+            .await?;
+        let permit = requested.granted_if_allowed(&effective, name.asked())?;
         if !found.versions.is_empty() {
             return Ok((permit, found.versions));
         }
         // Permissions are looked up even if there is no stored name, so that both refusals take the same time.
         let stored = found.stored_name.as_ref();
         let stored_name = stored.map_or(name.asked(), |stored| stored.as_str());
-        let on_stored = self.rules_about(caller, stored_name).await?;
+        let on_stored = self.permissions_covering(caller, stored_name).await?;
         if stored.is_none() {
             return Err(Failure::NotFound);
         }
-        let permit = permit.granted_if_allowed(&rules.and(&on_stored), stored_name)?;
+        let permit = permit.granted_if_allowed(&effective.and(&on_stored), stored_name)?;
         Ok((permit, sources.versions(name, versions).await?))
     }
 
@@ -197,12 +199,12 @@ impl Authorization {
             return Failure::NotFound;
         }
         let name = LookupName::new(NAME_OF_NOTHING);
-        let read = self.read_by_rules(caller, sources, &name, VersionKey::Id(id));
+        let read = self.read_if_permitted(caller, sources, &name, VersionKey::Id(id));
         read.await.err().unwrap_or(Failure::NotFound)
     }
 
-    /// Reads the rules of a caller that cover a name, and the versions if these rules allow it.
-    async fn read_by_rules(
+    /// Reads the permissions of a caller that cover a name, and the versions if these permissions allow it.
+    async fn read_if_permitted(
         &self,
         caller: &Caller,
         sources: ReadSources<'_>,
@@ -217,20 +219,20 @@ impl Authorization {
             name,
             versions,
         };
-        let mut rules = EffectivePermissions::none();
+        let mut effective = EffectivePermissions::none();
         let mut permits = |permissions| {
-            rules = EffectivePermissions::of(permissions);
-            rules.allow(Operation::Read, name.asked())
+            effective = EffectivePermissions::of(permissions);
+            effective.allow(Operation::Read, name.asked())
         };
         let found = sources.reads.read(read, &mut permits).await?;
-        Ok((rules, found))
+        Ok((effective, found))
     }
 
-    /// Returns all rules of a caller, for responses that contain only what it may read.
-    ///
-    /// # Errors
-    /// If the database query fails.
-    pub(crate) async fn rules_of(&self, caller: &Caller) -> Result<EffectivePermissions, Failure> {
+    /// Returns all permissions of a caller, for responses that contain only what it may read.
+    pub(crate) async fn permissions_of(
+        &self,
+        caller: &Caller,
+    ) -> Result<EffectivePermissions, Failure> {
         if !self.is_enforced {
             return Ok(EffectivePermissions::everything());
         }
@@ -238,9 +240,9 @@ impl Authorization {
         Ok(EffectivePermissions::of(permissions))
     }
 
-    /// Returns the rules of a caller that cover any of these names, or all of its rules if they are covered by more than
+    /// Returns the permissions of a caller that cover any of these names, or all of its permissions if they are covered by more than
     /// [`PATHS_AT_ONCE`] paths.
-    pub(crate) async fn rules_about_all(
+    pub(crate) async fn permissions_covering_all(
         &self,
         caller: &Caller,
         names: &[LookupName],
@@ -253,23 +255,23 @@ impl Authorization {
                 }
             }
             if covering.len() > PATHS_AT_ONCE {
-                return self.rules_of(caller).await;
+                return self.permissions_of(caller).await;
             }
         }
-        self.rules_on(caller, &covering).await
+        self.permissions_on(caller, &covering).await
     }
 
-    /// Returns the rules of a caller that cover one name or path.
-    async fn rules_about(
+    /// Returns the permissions of a caller that cover one name or path.
+    async fn permissions_covering(
         &self,
         caller: &Caller,
         name: &str,
     ) -> Result<EffectivePermissions, Failure> {
         let covering = PermissionPath::covering(name);
-        self.rules_on(caller, &covering).await
+        self.permissions_on(caller, &covering).await
     }
 
-    async fn rules_on(
+    async fn permissions_on(
         &self,
         caller: &Caller,
         paths: &[PermissionPath],

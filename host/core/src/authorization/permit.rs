@@ -24,7 +24,7 @@ pub struct Permit<'a> {
     /// The permissions that allow the operation. They also apply to the name in its stored casing.
     permissions: EffectivePermissions,
     /// Whether versions may be decrypted before they are deleted.
-    opens_what_it_deletes: bool,
+    may_open_deleted: bool,
 }
 
 impl<'a> Permit<'a> {
@@ -72,11 +72,11 @@ impl<'a> Permit<'a> {
     }
 
     /// Returns whether versions of this credential may be decrypted: the permit must be for this credential and for reading,
-    /// for writing, or for deleting with [`Permit::opening_what_it_deletes`].
+    /// for writing, or for deleting with [`Permit::with_decryption`].
     pub(crate) fn opens(&self, name: &CredentialName) -> bool {
         let may_open = match self.operation {
             Operation::Read | Operation::Write => true,
-            Operation::Delete => self.opens_what_it_deletes,
+            Operation::Delete => self.may_open_deleted,
             Operation::ReadAcl | Operation::WriteAcl => false,
         };
         may_open && self.covers(name)
@@ -89,9 +89,9 @@ impl<'a> Permit<'a> {
 
     /// Returns the permit to delete with decryption allowed, because the response contains the deleted version and dependent
     /// versions are regenerated. Has no effect on permits for other operations.
-    pub(crate) fn opening_what_it_deletes(self) -> Self {
+    pub(crate) fn with_decryption(self) -> Self {
         Self {
-            opens_what_it_deletes: true,
+            may_open_deleted: true,
             ..self
         }
     }
@@ -150,7 +150,7 @@ impl<'a> Permit<'a> {
             operation,
             name: name.clone(),
             permissions,
-            opens_what_it_deletes: false,
+            may_open_deleted: false,
         }
     }
 
@@ -202,7 +202,7 @@ mod tests {
             let permit = permit.by(&EffectivePermissions::everything());
             assert_eq!(permit.opens(&name), opens, "{operation}");
             assert_eq!(permit.seals(&name), seals, "{operation}");
-            let permit = permit.opening_what_it_deletes();
+            let permit = permit.with_decryption();
             let opens = opens || operation == Operation::Delete;
             assert_eq!(permit.opens(&name), opens, "{operation}");
             assert_eq!(permit.seals(&name), seals, "{operation}");

@@ -22,7 +22,7 @@ use crate::{
         CheckedPermission, CheckedVersion, RecognitionFailure, RepositoryFailure, Sealer,
     },
 };
-use reading::{Batch, Reading, Sequenced, alone, unless_unavailable};
+use reading::{Batch, Reading, Sequenced, single_row, unless_unavailable};
 use version::{Issuers, VersionChecker};
 
 pub use finding::{Fault, Finding, Subject};
@@ -166,8 +166,8 @@ impl<'a> Walk<'a> {
                 if credential_faults(&read).is_empty() {
                     continue;
                 }
-                let again = repository.credentials(alone(read.sequence)).await;
-                for read in self.again("credential", read.sequence, again)? {
+                let again = repository.credentials(single_row(read.sequence)).await;
+                for read in self.reread("credential", read.sequence, again)? {
                     let subject = Subject::Credential(read.name.clone());
                     self.report_all(&subject, credential_faults(&read));
                 }
@@ -191,8 +191,8 @@ impl<'a> Walk<'a> {
                     continue;
                 }
                 let uncompared = self.recognise_keys(&faults).await?;
-                let again = repository.versions(alone(read.sequence)).await;
-                for read in self.again("credential_version", read.sequence, again)? {
+                let again = repository.versions(single_row(read.sequence)).await;
+                for read in self.reread("credential_version", read.sequence, again)? {
                     let mut fresh = Issuers::default();
                     let faults = self.version_faults(&read, &mut fresh).await?;
                     let faults = faults.into_iter().map(|fault| match fault {
@@ -251,8 +251,8 @@ impl<'a> Walk<'a> {
             let batch = reading.next(async |range| repository.indexed_names(range).await);
             let rows = self.readable(batch.await?).into_iter();
             for entry in rows.filter(|entry| !entry.has_credential) {
-                let again = repository.indexed_names(alone(entry.sequence)).await;
-                let again = self.again("credential_name", entry.sequence, again)?;
+                let again = repository.indexed_names(single_row(entry.sequence)).await;
+                let again = self.reread("credential_name", entry.sequence, again)?;
                 if again.iter().any(|entry| !entry.has_credential) {
                     let fault = Fault::IndexEntryWithoutCredential(entry.sequence);
                     self.report(Subject::Database, fault);
@@ -280,8 +280,8 @@ impl<'a> Walk<'a> {
             }
         };
         for sequence in wrong {
-            let again = repository.credentials(alone(sequence)).await;
-            for read in self.again("credential", sequence, again)? {
+            let again = repository.credentials(single_row(sequence)).await;
+            for read in self.reread("credential", sequence, again)? {
                 // The check of the credential has reported a missing index entry.
                 if read.is_indexed {
                     self.report(Subject::Credential(read.name), Fault::NameNotIndexed);
@@ -314,7 +314,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Returns the row that was read again, or reports that it can't be read.
-    fn again<T>(
+    fn reread<T>(
         &mut self,
         table: &'static str,
         sequence: i64,

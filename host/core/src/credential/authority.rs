@@ -6,7 +6,7 @@ use crate::{
     credential::{
         CredentialName, Credentials, IssuerVersion, LookupName, StoredVersion,
         content::StoredCertificate,
-        version_store::{CurrentVersions, OpenVersion, VersionStore},
+        version_store::{ActiveVersions, OpenVersion, VersionStore},
     },
     permission::Operation,
     ports::{CertificateRefused, NOT_AN_AUTHORITY, ReadVersions},
@@ -81,12 +81,12 @@ impl VersionStore {
     ///
     /// Its active version signs, and must exist. With [`TransitionalParent::MaySign`], a newer transitional version signs
     /// instead.
-    pub(super) async fn authority_in_use(
+    pub(super) async fn active_authority(
         &self,
         permit: &Permit<'_>,
         transitional_parent: TransitionalParent,
     ) -> Result<Authority, Failure> {
-        let current = self.current_versions(permit.name()).await?;
+        let current = self.active_versions(permit.name()).await?;
         self.authority_of(permit, current, transitional_parent)
             .await
     }
@@ -98,20 +98,20 @@ impl VersionStore {
     pub(super) async fn checked_authority(
         &self,
         permit: &Permit<'_>,
-    ) -> Result<CurrentVersions, Failure> {
-        let current = self.current_versions(permit.name()).await?;
-        let in_use = current.in_use.as_ref();
-        let in_use = in_use
+    ) -> Result<ActiveVersions, Failure> {
+        let current = self.active_versions(permit.name()).await?;
+        let active = current.active.as_ref();
+        let active = active
             .filter(|version| version.credential_type.is_certificate())
             .ok_or(Failure::IssuerNotFound)?;
-        match &in_use.certificate {
+        match &active.certificate {
             Some(facts) if facts.is_certificate_authority => Ok(current),
             Some(_) => Err(Failure::IssuerUnusable(CertificateRefused {
                 member: "certificate",
                 rule: NOT_AN_AUTHORITY.into(),
             })),
             None => {
-                let value = self.certificate_of(permit, in_use.clone()).await?;
+                let value = self.certificate_of(permit, active.clone()).await?;
                 value
                     .certificate
                     .map(|_| current)
@@ -120,26 +120,26 @@ impl VersionStore {
         }
     }
 
-    /// Like [`VersionStore::authority_in_use`], from the CA's current versions.
+    /// Like [`VersionStore::active_authority`], from the CA's current versions.
     pub(super) async fn authority_of(
         &self,
         permit: &Permit<'_>,
-        current: CurrentVersions,
+        current: ActiveVersions,
         transitional_parent: TransitionalParent,
     ) -> Result<Authority, Failure> {
         let read = current.as_read(permit.name());
-        let in_use = current
-            .in_use
+        let active = current
+            .active
             .filter(|version| version.credential_type.is_certificate())
             .ok_or(Failure::IssuerNotFound)?;
         let (signing, trusted) = match current.transitional {
             Some(transitional)
                 if transitional_parent == TransitionalParent::MaySign
-                    && transitional.sequence > in_use.sequence =>
+                    && transitional.sequence > active.sequence =>
             {
-                (transitional, Some(in_use))
+                (transitional, Some(active))
             }
-            transitional => (in_use, transitional),
+            transitional => (active, transitional),
         };
         permit.touched_version(signing.credential_id, signing.id);
         let name = signing.name.clone();
@@ -185,7 +185,7 @@ impl Credentials {
             return Ok(false);
         }
         let signer = signer.lookup();
-        let Some(issuer) = self.store.current_versions(&signer).await?.in_use else {
+        let Some(issuer) = self.store.active_versions(&signer).await?.active else {
             return Ok(false);
         };
         // The caller only learns that the CA has changed.
@@ -211,12 +211,12 @@ impl Credentials {
         &self,
         permit: &Permit<'_>,
         signed_with: Option<IssuerVersion>,
-        in_use: StoredVersion,
+        active: StoredVersion,
     ) -> Result<bool, Failure> {
         let Some(id) = signed_with.and_then(|issuer| issuer.version_id) else {
             return Ok(false);
         };
-        if id == in_use.id {
+        if id == active.id {
             return Ok(false);
         }
         let Some(signed_with) = self.store.repository.version_by_id(id).await? else {
@@ -227,10 +227,10 @@ impl Credentials {
             .certificate_of(permit, signed_with)
             .await?
             .certificate;
-        let in_use = self.store.certificate_of(permit, in_use).await?.certificate;
-        Ok(match (signed_with, in_use) {
-            (Some(signed_with), Some(in_use)) => {
-                !self.certificates.is_same_certificate(&signed_with, &in_use)
+        let active = self.store.certificate_of(permit, active).await?.certificate;
+        Ok(match (signed_with, active) {
+            (Some(signed_with), Some(active)) => {
+                !self.certificates.is_same_certificate(&signed_with, &active)
             }
             _ => true,
         })

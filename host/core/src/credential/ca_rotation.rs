@@ -17,7 +17,7 @@ use crate::{
         certificates::{ListedCertificate, ListedVersion},
         content::{Content, StoredCertificate},
         set::{Members, warn_of_short_key},
-        version_store::{Draft, MAKINGS_MAX, OpenVersion},
+        version_store::{Draft, OpenVersion, WRITE_ATTEMPTS_MAX},
     },
     pace::Pace,
     permission::Operation,
@@ -61,7 +61,7 @@ impl Credentials {
             .await?;
         let newest = newest.into_iter().next().ok_or(Failure::NotFound)?;
         let ca_permit = self.permit_ca_name(caller, &checked.members).await?;
-        for _ in 0..MAKINGS_MAX {
+        for _ in 0..WRITE_ATTEMPTS_MAX {
             let (name, credential_type) = (newest.name.clone(), newest.credential_type.clone());
             let mut draft = self
                 .draft_of(
@@ -84,9 +84,7 @@ impl Credentials {
         }
         Err(Failure::Contended)
     }
-}
 
-impl Credentials {
     /// Deletes one version of a certificate and returns it.
     ///
     /// # Errors
@@ -101,7 +99,7 @@ impl Credentials {
         let permit = self
             .permit_certificate(caller, Operation::Delete, certificate_id)
             .await?
-            .opening_what_it_deletes();
+            .with_decryption();
         let version = self
             .store
             .repository
@@ -111,7 +109,7 @@ impl Credentials {
             .ok_or(Failure::NotFound)?;
         let version = self.store.open(&permit, version).await?;
         let version = version.into_version(&permit);
-        for _ in 0..MAKINGS_MAX {
+        for _ in 0..WRITE_ATTEMPTS_MAX {
             let additions = self
                 .child_versions(&permit, certificate_id, RotationStep::Delete(version_id))
                 .await?;
@@ -132,9 +130,7 @@ impl Credentials {
         }
         Err(Failure::Contended)
     }
-}
 
-impl Credentials {
     /// Moves the transitional flag of a certificate to a version, or clears it. Returns the active and the transitional
     /// version, if there are any.
     ///
@@ -167,7 +163,7 @@ impl Credentials {
         certificate_id: Uuid,
         to: TransitionalVersion,
     ) -> Result<Vec<StoredVersion>, Failure> {
-        for _ in 0..MAKINGS_MAX {
+        for _ in 0..WRITE_ATTEMPTS_MAX {
             let additions = self
                 .child_versions(permit, certificate_id, RotationStep::Move(to))
                 .await?;
@@ -192,20 +188,7 @@ impl Credentials {
         }
         Err(Failure::Contended)
     }
-}
 
-/// A change of a CA's versions.
-#[derive(Clone, Copy)]
-pub(super) enum RotationStep<'a> {
-    /// A version is added.
-    Add(&'a Draft),
-    /// A version is deleted.
-    Delete(Uuid),
-    /// The transitional flag is moved.
-    Move(TransitionalVersion),
-}
-
-impl Credentials {
     /// Adds a version to the certificate with this id. If it is transitional, also adds versions to the certificates that
     /// this CA signed. `None` if data that it was made from has changed.
     pub(super) async fn append_to_certificate(
@@ -215,11 +198,11 @@ impl Credentials {
         certificate_id: Uuid,
     ) -> Result<Option<OpenVersion>, Failure> {
         let condition = AppendCondition::CredentialIs(certificate_id);
-        if !self.brings_children(RotationStep::Add(&draft)) {
+        if !self.adds_child_versions(RotationStep::Add(&draft)) {
             return self.store.append(permit, draft, condition).await;
         }
         let version = self.store.seal(permit, &draft).await?;
-        for _ in 0..MAKINGS_MAX {
+        for _ in 0..WRITE_ATTEMPTS_MAX {
             let mut additions = self
                 .child_versions(permit, certificate_id, RotationStep::Add(&draft))
                 .await?;
@@ -246,7 +229,7 @@ impl Credentials {
         certificate_id: Uuid,
         step: RotationStep<'_>,
     ) -> Result<Additions, Failure> {
-        if !self.brings_children(step) {
+        if !self.adds_child_versions(step) {
             return Ok(Additions::default());
         }
         let authority = self.listed(certificate_id).await?;
@@ -264,10 +247,10 @@ impl Credentials {
         for child in self.children_of(&name.lookup(), &mut additions).await? {
             pace.step().await;
             let condition = AppendCondition::NewestIs(Some(child.id));
-            let Some(in_use) = self.child_in_use(child, &name, &mut additions).await? else {
+            let Some(active) = self.active_child(child, &name, &mut additions).await? else {
                 continue;
             };
-            let version = self.child_version(permit, in_use, &after).await?;
+            let version = self.child_version(permit, active, &after).await?;
             additions.versions.push((version, condition));
         }
         Ok(additions)
@@ -287,12 +270,12 @@ impl Credentials {
             .ok_or(Failure::NotFound)
     }
 
-    fn brings_children(&self, step: RotationStep<'_>) -> bool {
-        let may_bring = match step {
+    fn adds_child_versions(&self, step: RotationStep<'_>) -> bool {
+        let may_add = match step {
             RotationStep::Add(draft) => draft.is_transitional,
             RotationStep::Delete(_) | RotationStep::Move(_) => true,
         };
-        may_bring && self.certificate_settings.concatenates_authorities
+        may_add && self.certificate_settings.concatenates_authorities
     }
 
     /// Returns the CA's certificates after the step, or `None` if the step does not affect the certificates that it signed.
@@ -301,7 +284,7 @@ impl Credentials {
         permit: &Permit<'_>,
         versions: &[ListedVersion],
         step: RotationStep<'_>,
-    ) -> Result<Option<CurrentCertificates>, Failure> {
+    ) -> Result<Option<AuthorityCertificates>, Failure> {
         let flagged = versions.iter().find(|version| version.is_transitional);
         let flagged = flagged.map(|version| version.id);
         let transitional_id = match step {
@@ -320,21 +303,21 @@ impl Credentials {
             RotationStep::Add(draft) => StoredCertificate::parse(&draft.content.value)?.certificate,
             RotationStep::Delete(_) | RotationStep::Move(_) => None,
         };
-        let mut in_use = None;
+        let mut active = None;
         for version in versions {
             let is_deleted = matches!(step, RotationStep::Delete(id) if id == version.id);
             if transitional_id == Some(version.id) {
                 transitional = self.certificate_by_id(permit, version.id).await?;
-            } else if in_use.is_none() && !is_deleted {
-                in_use = Some(self.certificate_by_id(permit, version.id).await?);
+            } else if active.is_none() && !is_deleted {
+                active = Some(self.certificate_by_id(permit, version.id).await?);
             }
         }
-        let in_use = in_use.flatten();
-        Ok(Some(CurrentCertificates {
-            in_use_der: in_use
+        let active = active.flatten();
+        Ok(Some(AuthorityCertificates {
+            active_der: active
                 .as_deref()
-                .and_then(|in_use| self.certificates.first_certificate(in_use)),
-            in_use,
+                .and_then(|active| self.certificates.first_certificate(active)),
+            active,
             transitional,
         }))
     }
@@ -381,21 +364,21 @@ impl Credentials {
     }
 
     /// Returns the active version of a child if the CA signed it.
-    async fn child_in_use(
+    async fn active_child(
         &self,
         newest: StoredVersion,
         authority: &CredentialName,
         additions: &mut Additions,
     ) -> Result<Option<StoredVersion>, Failure> {
-        let in_use = if newest.is_transitional {
+        let active = if newest.is_transitional {
             let name = newest.name.lookup();
-            let current = self.store.current_versions(&name).await?;
+            let current = self.store.active_versions(&name).await?;
             additions.unchanged.push(current.as_read(&name));
-            current.in_use
+            current.active
         } else {
             Some(newest)
         };
-        Ok(in_use.filter(|version| {
+        Ok(active.filter(|version| {
             let signer = version.signed_by.as_ref().map(CredentialName::lookup);
             version.certificate.is_some() && signer == Some(authority.lookup())
         }))
@@ -404,15 +387,15 @@ impl Credentials {
     async fn child_version(
         &self,
         permit: &Permit<'_>,
-        in_use: StoredVersion,
-        after: &CurrentCertificates,
+        active: StoredVersion,
+        after: &AuthorityCertificates,
     ) -> Result<NewVersion, Failure> {
         // Only `ca` changes, as it must with every step of the CA's rotation.
-        let permit = permit.extended_to(Operation::Write, &in_use.name.lookup());
-        let OpenVersion { stored, content } = self.store.open(&permit, in_use).await?;
+        let permit = permit.extended_to(Operation::Write, &active.name.lookup());
+        let OpenVersion { stored, content } = self.store.open(&permit, active).await?;
         permit.touched(stored.credential_id);
         let ca = StoredCertificate::parse(&content.value)?.ca;
-        let trusted_ca = ca.and_then(|ca| self.trusted_beside(&ca, after));
+        let trusted_ca = ca.and_then(|ca| self.additional_trusted_ca(&ca, after));
         let child = Draft {
             name: stored.name,
             credential_type: stored.credential_type,
@@ -433,22 +416,33 @@ impl Credentials {
     }
 
     /// Returns the CA certificate that did not sign, or `None` if the CA has only one certificate.
-    fn trusted_beside(&self, ca: &str, after: &CurrentCertificates) -> Option<String> {
-        let (in_use, transitional) = (after.in_use.as_ref()?, after.transitional.as_ref()?);
+    fn additional_trusted_ca(&self, ca: &str, after: &AuthorityCertificates) -> Option<String> {
+        let (active, transitional) = (after.active.as_ref()?, after.transitional.as_ref()?);
         let ca = self.certificates.first_certificate(ca);
-        let trusted = if ca.is_some() && ca == after.in_use_der {
+        let trusted = if ca.is_some() && ca == after.active_der {
             transitional
         } else {
-            in_use
+            active
         };
         Some(trusted.clone())
     }
 }
 
+/// A change of a CA's versions.
+#[derive(Clone, Copy)]
+pub(super) enum RotationStep<'a> {
+    /// A version is added.
+    Add(&'a Draft),
+    /// A version is deleted.
+    Delete(Uuid),
+    /// The transitional flag is moved.
+    Move(TransitionalVersion),
+}
+
 /// The certificates of a CA's active and transitional versions, PEM.
-struct CurrentCertificates {
-    in_use: Option<String>,
-    /// The first certificate of `in_use`, parsed once for all certificates that the CA signed.
-    in_use_der: Option<Vec<u8>>,
+struct AuthorityCertificates {
+    active: Option<String>,
+    /// The first certificate of `active`, parsed once for all certificates that the CA signed.
+    active_der: Option<Vec<u8>>,
     transitional: Option<String>,
 }

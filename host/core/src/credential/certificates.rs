@@ -84,18 +84,51 @@ pub struct CertificateSummary {
     pub issued: Vec<IssuedCredential>,
 }
 
+/// The effective expiry of a certificate's active version: the earliest expiry in its chain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EffectiveExpiry {
+    /// The certificate's name, in the casing of its first writer.
+    pub name: CredentialName,
+    /// The time when its active version was created.
+    pub version_created_at: DateTime<Utc>,
+    /// The link of its chain that expires first; of several, the link nearest to the certificate.
+    pub link: ChainLink,
+}
+
+/// One certificate of a chain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChainLink {
+    /// Its depth: 0 is the certificate itself, 1 its issuer, and so on.
+    pub depth: u32,
+    /// The credential that it belongs to. `None` if the issuer was never stored, or the caller may not read it.
+    pub name: Option<CredentialName>,
+    /// Its version, while that exists.
+    pub version_id: Option<Uuid>,
+    /// The end of its validity.
+    pub expires_at: DateTime<Utc>,
+}
+
+/// The numbers of certificates by days left until they expire. Each certificate counts once, by its newest version, as in a
+/// search by expiry.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CertificatesByDaysLeft {
+    /// The expired certificates.
+    pub expired: u64,
+    /// The certificates by maximum days left, each excluding those of the entry before; see [`DAYS_LEFT`].
+    pub within: [(u32, u64); DAYS_LEFT.len()],
+    /// The certificates with more days left than the last entry.
+    pub more: u64,
+}
+
 impl Credentials {
     /// Returns all certificates that the caller may read, ordered from the newest version. `signs` contains those of them
     /// whose newest version it signed. Sends no query if the caller may read no credential.
-    ///
-    /// # Errors
-    /// If the query fails.
     pub async fn certificates(&self, caller: &Caller) -> Result<Vec<CertificateSummary>, Failure> {
-        let rules = self.authorization.rules_of(caller).await?;
-        if !rules.allow_somewhere(Operation::Read) {
+        let permissions = self.authorization.permissions_of(caller).await?;
+        if !permissions.allow_somewhere(Operation::Read) {
             return Ok(Vec::new());
         }
-        let mut certificates = ReadableList::new(caller, &rules);
+        let mut certificates = ReadableList::new(caller, &permissions);
         let mut receive = |certificate| certificates.add(certificate);
         self.store.repository.certificates(&mut receive).await?;
         let certificates = certificates.finish()?;
@@ -146,41 +179,16 @@ impl Credentials {
         let signs = self.store.repository.certificates_signed_by(name).await?;
         let mut issued = self.store.repository.issued_by(name).await?;
         if !issued.is_empty() {
-            let rules = self.authorization.rules_of(caller).await?;
+            let permissions = self.authorization.permissions_of(caller).await?;
             for credential in &mut issued {
-                if !rules.allow(Operation::Read, credential.name.as_str()) {
+                if !permissions.allow(Operation::Read, credential.name.as_str()) {
                     credential.record = None;
                 }
             }
         }
         Ok(summary(certificate, signs, issued))
     }
-}
 
-fn summary(
-    certificate: ListedCertificate,
-    mut signs: Vec<CredentialName>,
-    issued: Vec<IssuedCredential>,
-) -> CertificateSummary {
-    signs.sort_by_cached_key(|name| name.lookup().folded().to_owned());
-    let newest = certificate.versions.first();
-    let is_self_signed = newest
-        .and_then(|version| version.facts.as_ref())
-        .is_some_and(|facts| facts.is_self_signed);
-    let signed_by = if is_self_signed {
-        Some(certificate.name.clone())
-    } else {
-        newest.and_then(|version| version.signed_by.clone())
-    };
-    CertificateSummary {
-        certificate,
-        signed_by,
-        signs,
-        issued,
-    }
-}
-
-impl Credentials {
     /// Returns versions of a certificate, in the order of the selection.
     ///
     /// # Errors
@@ -197,7 +205,7 @@ impl Credentials {
         let versions = self
             .stored_for_response(caller, CredentialKey::Id(certificate_id), selection)
             .await?;
-        self.all_presented(&permit, certificates_alone(versions)?)
+        self.render_all(&permit, certificates_alone(versions)?)
             .await
     }
 
@@ -250,52 +258,12 @@ impl Credentials {
             .await?;
         certificates_alone(versions)
     }
-}
 
-/// Returns the versions if they are a certificate's and there is at least one.
-fn certificates_alone(versions: Vec<StoredVersion>) -> Result<Vec<StoredVersion>, Failure> {
-    match versions.first() {
-        Some(version) if version.credential_type.is_certificate() => Ok(versions),
-        _ => Err(Failure::NotFound),
-    }
-}
-
-/// The maximum depth of a chain, the default of OpenSSL. Deeper links are ignored.
-pub const CHAIN_DEPTH_MAX: u32 = 100;
-
-/// The effective expiry of a certificate's active version: the earliest expiry in its chain.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EffectiveExpiry {
-    /// The certificate's name, in the casing of its first writer.
-    pub name: CredentialName,
-    /// The time when its active version was created.
-    pub version_created_at: DateTime<Utc>,
-    /// The link of its chain that expires first; of several, the link nearest to the certificate.
-    pub link: ChainLink,
-}
-
-/// One certificate of a chain.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ChainLink {
-    /// Its depth: 0 is the certificate itself, 1 its issuer, and so on.
-    pub depth: u32,
-    /// The credential that it belongs to. `None` if the issuer was never stored, or the caller may not read it.
-    pub name: Option<CredentialName>,
-    /// Its version, while that exists.
-    pub version_id: Option<Uuid>,
-    /// The end of its validity.
-    pub expires_at: DateTime<Utc>,
-}
-
-impl Credentials {
     /// Returns the certificates that the caller may read and whose active version effectively expires within this many times
     /// 24 hours, or already has, ordered by expiry. Sends no query if the caller may read no credential.
     ///
     /// A version's chain consists of the CA versions that actually signed, even if the CAs have newer versions. It ends at a
     /// self-signed certificate, at an unknown issuer, or at [`CHAIN_DEPTH_MAX`].
-    ///
-    /// # Errors
-    /// If the query fails.
     pub async fn effective_expiries(
         &self,
         caller: &Caller,
@@ -303,12 +271,12 @@ impl Credentials {
         within_days: i64,
     ) -> Result<Vec<EffectiveExpiry>, Failure> {
         let until = self.time_in_days(within_days);
-        let rules = self.authorization.rules_of(caller).await?;
-        if !rules.allow_somewhere(Operation::Read) {
+        let permissions = self.authorization.permissions_of(caller).await?;
+        if !permissions.allow_somewhere(Operation::Read) {
             return Ok(Vec::new());
         }
-        let may_read = |name: &CredentialName| rules.allow(Operation::Read, name.as_str());
-        let mut expiries = ReadableList::new(caller, &rules);
+        let may_read = |name: &CredentialName| permissions.allow(Operation::Read, name.as_str());
+        let mut expiries = ReadableList::new(caller, &permissions);
         let mut receive = |mut expiry: EffectiveExpiry| {
             let link = &mut expiry.link;
             if !link.name.as_ref().is_some_and(may_read) {
@@ -326,26 +294,45 @@ impl Credentials {
     }
 }
 
-/// The numbers of certificates by days left until they expire. Each certificate counts once, by its newest version, as in a
-/// search by expiry.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CertificatesByDaysLeft {
-    /// The expired certificates.
-    pub expired: u64,
-    /// The certificates by maximum days left, each excluding those of the entry before; see [`DAYS_LEFT`].
-    pub within: [(u32, u64); DAYS_LEFT.len()],
-    /// The certificates with more days left than the last entry.
-    pub more: u64,
+fn summary(
+    certificate: ListedCertificate,
+    mut signs: Vec<CredentialName>,
+    issued: Vec<IssuedCredential>,
+) -> CertificateSummary {
+    signs.sort_by_cached_key(|name| name.lookup().folded().to_owned());
+    let newest = certificate.versions.first();
+    let is_self_signed = newest
+        .and_then(|version| version.facts.as_ref())
+        .is_some_and(|facts| facts.is_self_signed);
+    let signed_by = if is_self_signed {
+        Some(certificate.name.clone())
+    } else {
+        newest.and_then(|version| version.signed_by.clone())
+    };
+    CertificateSummary {
+        certificate,
+        signed_by,
+        signs,
+        issued,
+    }
 }
+
+/// Returns the versions if they are a certificate's and there is at least one.
+fn certificates_alone(versions: Vec<StoredVersion>) -> Result<Vec<StoredVersion>, Failure> {
+    match versions.first() {
+        Some(version) if version.credential_type.is_certificate() => Ok(versions),
+        _ => Err(Failure::NotFound),
+    }
+}
+
+/// The maximum depth of a chain, the default of OpenSSL. Deeper links are ignored.
+pub const CHAIN_DEPTH_MAX: u32 = 100;
 
 /// The upper bounds of the ranges of days left, ascending.
 pub const DAYS_LEFT: [u32; EXPIRY_MOMENTS - 1] = [7, 30, 90, 365];
 
 impl CertificatesByDaysLeft {
     /// Counts all certificates, including those in credentials of other types, with one query.
-    ///
-    /// # Errors
-    /// If the query fails.
     pub async fn count(
         repository: &dyn CredentialRepository,
         now: DateTime<Utc>,

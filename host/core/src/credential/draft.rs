@@ -31,7 +31,7 @@ pub(super) fn named_issuer(
 impl Credentials {
     /// Generates a value from canonical parameters, with the data to store with it except metadata. `authority` is the CA that
     /// the parameters name.
-    pub(super) async fn make_draft(
+    pub(super) async fn generate_draft(
         &self,
         name: &CredentialName,
         credential_type: &CredentialType,
@@ -88,7 +88,7 @@ impl Credentials {
         let certificate = authority.certificate.clone();
         let private_key = authority.private_key.clone();
         let rules = self.issuance_rules(parameters);
-        let issuer = computed(generator, move || {
+        let issuer = run_on_plugin_thread(generator, move || {
             certificates.issuer(&certificate, &private_key, rules)
         });
         issuer.await?.map_err(Failure::IssuerUnusable)
@@ -116,7 +116,7 @@ impl Credentials {
     ) -> Result<CertificateFacts, Failure> {
         let certificates = Arc::clone(&self.certificates);
         let is_self_signed = issuer.is_none();
-        let facts = computed(generator, move || {
+        let facts = run_on_plugin_thread(generator, move || {
             let certificate = StoredCertificate::parse(&value)?;
             certificates
                 .check_generated(certificate.members(), issuer.as_deref())
@@ -133,7 +133,7 @@ impl Credentials {
 ///
 /// # Errors
 /// If the queue is full, or the computation panicked.
-pub(super) async fn computed<T: Send + 'static>(
+pub(super) async fn run_on_plugin_thread<T: Send + 'static>(
     generator: &dyn Generator,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, PluginFailure> {

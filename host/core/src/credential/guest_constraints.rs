@@ -192,7 +192,7 @@ pub(super) async fn current_parameters(
     let Some(stored) = &version.content.parameters else {
         return Ok(None);
     };
-    if is_made_by(version, generator) {
+    if is_generated_by(version, generator) {
         return Ok(Some(stored.clone()));
     }
     let credential_type = &version.stored.credential_type;
@@ -230,7 +230,7 @@ pub(super) async fn comparable_parameters(
 }
 
 /// Returns whether the configured component generated a version.
-pub(super) fn is_made_by(version: &OpenVersion, generator: &dyn Generator) -> bool {
+pub(super) fn is_generated_by(version: &OpenVersion, generator: &dyn Generator) -> bool {
     let provenance = version.stored.provenance.as_ref();
     provenance.is_some_and(|plugin| plugin.digest == generator.identity().digest)
 }

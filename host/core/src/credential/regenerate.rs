@@ -15,7 +15,7 @@ use crate::{
         draft::named_issuer,
         generate::written_answer,
         guest_constraints::{self, DURATION, SetCertificate, current_parameters},
-        version_store::{CurrentVersions, MAKINGS_MAX, OpenVersion},
+        version_store::{ActiveVersions, OpenVersion, WRITE_ATTEMPTS_MAX},
     },
     permission::Operation,
     ports::{AppendCondition, Generator, PluginFailure, VersionSelection, Violation},
@@ -26,6 +26,23 @@ use crate::{
 pub struct Regenerate {
     /// The credential's name.
     pub name: LookupName,
+    /// The metadata of the new version. It is not inherited.
+    pub metadata: Option<Metadata>,
+}
+
+/// A request to regenerate a certificate.
+#[derive(Debug)]
+pub struct RegenerateCertificate {
+    /// The id of its credential.
+    pub certificate_id: Uuid,
+    /// Whether the new version gets the transitional flag.
+    pub is_transitional: bool,
+    /// Whether a transitional version of its CA may sign.
+    pub transitional_parent: TransitionalParent,
+    /// The new key length, in bits.
+    pub key_length: Option<i64>,
+    /// The new duration, in days.
+    pub duration: Option<i64>,
     /// The metadata of the new version. It is not inherited.
     pub metadata: Option<Metadata>,
 }
@@ -45,7 +62,7 @@ impl Credentials {
             .authorization
             .permit(caller, Operation::Write, &regenerate.name)
             .await?;
-        for _ in 0..MAKINGS_MAX {
+        for _ in 0..WRITE_ATTEMPTS_MAX {
             let written = self.try_to_regenerate(caller, &permit, &regenerate).await?;
             if let Some(written) = written {
                 return Ok(written);
@@ -88,13 +105,13 @@ impl Credentials {
                 let permit = permitting.await?;
                 let authority = self
                     .store
-                    .authority_in_use(&permit, TransitionalParent::MayNotSign);
+                    .active_authority(&permit, TransitionalParent::MayNotSign);
                 Some(authority.await?)
             }
             None => None,
         };
         let mut draft = self
-            .make_draft(
+            .generate_draft(
                 &base.stored.name,
                 &base.stored.credential_type,
                 &effective.parameters,
@@ -106,7 +123,7 @@ impl Credentials {
         let condition = AppendCondition::CredentialIs(base.stored.credential_id);
         let appended = self.store.append(permit, draft, condition).await?;
         appended
-            .map(|version| Ok(written_answer(self.presented(permit, version)?, &effective)))
+            .map(|version| Ok(written_answer(self.render(permit, version)?, &effective)))
             .transpose()
     }
 
@@ -187,6 +204,86 @@ impl Credentials {
             issuance,
         })
     }
+
+    /// Regenerates a certificate: adds a version generated from the parameters of the active version.
+    ///
+    /// # Errors
+    /// [`Failure::NotFound`]; [`Failure::NotRegeneratable`] if its only version is transitional, or was set and lacks
+    /// required information; [`Failure::TransitionalExists`]; or if the plugin refuses the caller's changes, or fails.
+    pub async fn regenerate_certificate(
+        &self,
+        caller: &Caller,
+        regenerate: RegenerateCertificate,
+    ) -> Result<Written, Failure> {
+        regenerate.check_alone()?;
+        for _ in 0..WRITE_ATTEMPTS_MAX {
+            let written = self
+                .try_to_regenerate_certificate(caller, &regenerate)
+                .await?;
+            if let Some(written) = written {
+                return Ok(written);
+            }
+        }
+        Err(Failure::Contended)
+    }
+
+    /// `None` if the CA was changed concurrently.
+    async fn try_to_regenerate_certificate(
+        &self,
+        caller: &Caller,
+        regenerate: &RegenerateCertificate,
+    ) -> Result<Option<Written>, Failure> {
+        let certificate_id = regenerate.certificate_id;
+        let current = VersionSelection::Current;
+        let (permit, current) = self
+            .permitted_certificate_versions(caller, Operation::Write, certificate_id, current)
+            .await?;
+        let current = ActiveVersions::new(current);
+        let base = current.active.ok_or_else(|| {
+            Failure::NotRegeneratable("its only version is transitional".to_owned())
+        })?;
+        // Checked here to avoid generating an unused key, and again when the version is added.
+        if regenerate.is_transitional && current.transitional.is_some() {
+            return Err(Failure::TransitionalExists);
+        }
+        let generator = self.generator(caller, &base.credential_type)?;
+        let base = self.store.open(&permit, base).await?;
+        let parameters = self.parameters_of(&base, generator.as_ref()).await?;
+        let parameters = changed(parameters, regenerate, generator.as_ref()).await?;
+        let effective = self
+            .certificate_settings
+            .apply(&base.stored.credential_type, parameters);
+        let authority = match named_issuer(&effective.parameters, generator.as_ref()) {
+            // In this use case, the CA that signed before signs again without a permission on it.
+            Some(name) => {
+                let permit = permit.extended_to(Operation::Read, &name);
+                let transitional_parent = regenerate.transitional_parent;
+                Some(
+                    self.store
+                        .active_authority(&permit, transitional_parent)
+                        .await?,
+                )
+            }
+            None => None,
+        };
+        let mut draft = self
+            .generate_draft(
+                &base.stored.name,
+                &base.stored.credential_type,
+                &effective.parameters,
+                generator.as_ref(),
+                authority.as_ref(),
+            )
+            .await?;
+        draft.is_transitional = regenerate.is_transitional;
+        draft.content.metadata.clone_from(&regenerate.metadata);
+        let appended = self
+            .append_to_certificate(&permit, draft, certificate_id)
+            .await?;
+        appended
+            .map(|version| Ok(written_answer(self.render(&permit, version)?, &effective)))
+            .transpose()
+    }
 }
 
 /// Returns the error for stored parameters of another plugin release that the configured plugin does not accept.
@@ -209,23 +306,6 @@ pub(super) fn signer_of(version: &StoredVersion) -> Option<&CredentialName> {
         .is_none_or(|facts| facts.is_self_signed);
     let is_other = signer.lookup() != version.name.lookup();
     (is_other || !has_signed_itself).then_some(signer)
-}
-
-/// A request to regenerate a certificate.
-#[derive(Debug)]
-pub struct RegenerateCertificate {
-    /// The id of its credential.
-    pub certificate_id: Uuid,
-    /// Whether the new version gets the transitional flag.
-    pub is_transitional: bool,
-    /// Whether a transitional version of its CA may sign.
-    pub transitional_parent: TransitionalParent,
-    /// The new key length, in bits.
-    pub key_length: Option<i64>,
-    /// The new duration, in days.
-    pub duration: Option<i64>,
-    /// The metadata of the new version. It is not inherited.
-    pub metadata: Option<Metadata>,
 }
 
 impl RegenerateCertificate {
@@ -254,93 +334,6 @@ impl RegenerateCertificate {
             }
         }
         Ok(())
-    }
-}
-
-impl Credentials {
-    /// Regenerates a certificate: adds a version generated from the parameters of the active version.
-    ///
-    /// # Errors
-    /// [`Failure::NotFound`]; [`Failure::NotRegeneratable`] if its only version is transitional, or was set and lacks
-    /// required information; [`Failure::TransitionalExists`]; or if the plugin refuses the caller's changes, or fails.
-    pub async fn regenerate_certificate(
-        &self,
-        caller: &Caller,
-        regenerate: RegenerateCertificate,
-    ) -> Result<Written, Failure> {
-        regenerate.check_alone()?;
-        for _ in 0..MAKINGS_MAX {
-            let written = self
-                .try_to_regenerate_certificate(caller, &regenerate)
-                .await?;
-            if let Some(written) = written {
-                return Ok(written);
-            }
-        }
-        Err(Failure::Contended)
-    }
-
-    /// `None` if the CA was changed concurrently.
-    async fn try_to_regenerate_certificate(
-        &self,
-        caller: &Caller,
-        regenerate: &RegenerateCertificate,
-    ) -> Result<Option<Written>, Failure> {
-        let certificate_id = regenerate.certificate_id;
-        let current = VersionSelection::Current;
-        let (permit, current) = self
-            .permitted_certificate_versions(caller, Operation::Write, certificate_id, current)
-            .await?;
-        let current = CurrentVersions::new(current);
-        let base = current.in_use.ok_or_else(|| {
-            Failure::NotRegeneratable("its only version is transitional".to_owned())
-        })?;
-        // Checked here to avoid generating an unused key, and again when the version is added.
-        if regenerate.is_transitional && current.transitional.is_some() {
-            return Err(Failure::TransitionalExists);
-        }
-        let generator = self.generator(caller, &base.credential_type)?;
-        let base = self.store.open(&permit, base).await?;
-        let parameters = self.parameters_of(&base, generator.as_ref()).await?;
-        let parameters = changed(parameters, regenerate, generator.as_ref()).await?;
-        let effective = self
-            .certificate_settings
-            .apply(&base.stored.credential_type, parameters);
-        let authority = match named_issuer(&effective.parameters, generator.as_ref()) {
-            // In this use case, the CA that signed before signs again without a permission on it.
-            Some(name) => {
-                let permit = permit.extended_to(Operation::Read, &name);
-                let transitional_parent = regenerate.transitional_parent;
-                Some(
-                    self.store
-                        .authority_in_use(&permit, transitional_parent)
-                        .await?,
-                )
-            }
-            None => None,
-        };
-        let mut draft = self
-            .make_draft(
-                &base.stored.name,
-                &base.stored.credential_type,
-                &effective.parameters,
-                generator.as_ref(),
-                authority.as_ref(),
-            )
-            .await?;
-        draft.is_transitional = regenerate.is_transitional;
-        draft.content.metadata.clone_from(&regenerate.metadata);
-        let appended = self
-            .append_to_certificate(&permit, draft, certificate_id)
-            .await?;
-        appended
-            .map(|version| {
-                Ok(written_answer(
-                    self.presented(&permit, version)?,
-                    &effective,
-                ))
-            })
-            .transpose()
     }
 }
 

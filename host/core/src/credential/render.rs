@@ -18,7 +18,7 @@ use crate::{
 
 impl Credentials {
     /// Returns a version for a response. If the settings require it, `ca` also contains the other trusted CA certificate.
-    pub(super) fn presented(
+    pub(super) fn render(
         &self,
         permit: &Permit<'_>,
         mut open: OpenVersion,
@@ -65,17 +65,17 @@ pub(super) trait Listed {
 /// The items of a query result that a caller may read. Reserves memory as it grows.
 pub(super) struct ReadableList<'a, T> {
     caller: &'a Caller,
-    rules: &'a EffectivePermissions,
+    permissions: &'a EffectivePermissions,
     items: Vec<T>,
     unreserved_bytes: usize,
     refused: Option<Failure>,
 }
 
 impl<'a, T: Listed> ReadableList<'a, T> {
-    pub(super) fn new(caller: &'a Caller, rules: &'a EffectivePermissions) -> Self {
+    pub(super) fn new(caller: &'a Caller, permissions: &'a EffectivePermissions) -> Self {
         Self {
             caller,
-            rules,
+            permissions,
             items: Vec::new(),
             unreserved_bytes: 0,
             refused: None,
@@ -84,7 +84,10 @@ impl<'a, T: Listed> ReadableList<'a, T> {
 
     /// Adds an item if the caller may read it. Breaks if its memory can't be reserved.
     pub(super) fn add(&mut self, item: T) -> ControlFlow<()> {
-        if !self.rules.allow(Operation::Read, item.name().as_str()) {
+        if !self
+            .permissions
+            .allow(Operation::Read, item.name().as_str())
+        {
             return ControlFlow::Continue(());
         }
         self.unreserved_bytes = self.unreserved_bytes.saturating_add(item.rendered_bytes());

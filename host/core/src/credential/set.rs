@@ -16,8 +16,8 @@ use crate::{
         Metadata,
         authority::member_absent,
         content::{Content, check_bytes, check_size, members, take_text},
-        draft::computed,
-        version_store::{Draft, MAKINGS_MAX},
+        draft::run_on_plugin_thread,
+        version_store::{Draft, WRITE_ATTEMPTS_MAX},
     },
     permission::Operation,
     ports::{AppendCondition, CertificateMembers, Generator, ReadVersions},
@@ -107,35 +107,7 @@ impl Credentials {
         }
         Ok(shortest)
     }
-}
 
-fn accept_text(value: Secret) -> Result<Secret, Failure> {
-    match keywright_json::text(value.expose()).map(Zeroizing::new) {
-        Ok(text) if !text.is_empty() => Ok(value),
-        _ => Err(Failure::ValueRefused(
-            "value must be a non-empty string".to_owned(),
-        )),
-    }
-}
-
-fn accept_object(value: Secret) -> Result<Secret, Failure> {
-    match keywright_json::fields(value.expose()) {
-        Ok(_) => Ok(value),
-        _ => Err(Failure::ValueRefused(
-            "value must be a JSON object".to_owned(),
-        )),
-    }
-}
-
-/// Fields that clients send back from responses. They are ignored, because the host determines them itself.
-const IGNORED_FIELDS: [&str; 4] = [
-    "transitional",
-    "certificate_authority",
-    "self_signed",
-    "generated",
-];
-
-impl Credentials {
     pub(super) async fn set_certificate(
         &self,
         caller: &Caller,
@@ -149,7 +121,7 @@ impl Credentials {
             .permit(caller, Operation::Write, &set.name.lookup())
             .await?;
         let ca_permit = self.permit_ca_name(caller, &checked.members).await?;
-        for _ in 0..MAKINGS_MAX {
+        for _ in 0..WRITE_ATTEMPTS_MAX {
             let (name, credential_type) = (set.name.clone(), set.credential_type.clone());
             let mut draft = self
                 .draft_of(
@@ -181,7 +153,7 @@ impl Credentials {
         stored_ca: Option<String>,
     ) -> Result<CheckedSet, Failure> {
         let certificates = Arc::clone(&self.certificates);
-        let checked = computed(generator, move || {
+        let checked = run_on_plugin_thread(generator, move || {
             let ca = stored_ca.as_deref().or(members.ca.as_deref());
             let checked = certificates.check_members(CertificateMembers {
                 ca,
@@ -272,10 +244,10 @@ impl Credentials {
     /// Returns a stored CA, whose active version must have signed the certificate and whose transitional version is also
     /// trusted. It needs no private key, because it signs nothing.
     async fn stored_authority(&self, permit: &Permit<'_>) -> Result<StoredAuthority, Failure> {
-        let current = self.store.current_versions(permit.name()).await?;
+        let current = self.store.active_versions(permit.name()).await?;
         let read = current.as_read(permit.name());
-        let in_use = current
-            .in_use
+        let active = current
+            .active
             .filter(|version| version.credential_type.is_certificate())
             .ok_or(Failure::IssuerNotFound)?;
         let trusted = match current.transitional {
@@ -288,11 +260,11 @@ impl Credentials {
             None => None,
         };
         Ok(StoredAuthority {
-            name: in_use.name.clone(),
-            issuer: in_use.as_issuer(),
+            name: active.name.clone(),
+            issuer: active.as_issuer(),
             certificate: self
                 .store
-                .certificate_of(permit, in_use)
+                .certificate_of(permit, active)
                 .await?
                 .certificate
                 .ok_or(member_absent("certificate"))?,
@@ -301,6 +273,32 @@ impl Credentials {
         })
     }
 }
+
+fn accept_text(value: Secret) -> Result<Secret, Failure> {
+    match keywright_json::text(value.expose()).map(Zeroizing::new) {
+        Ok(text) if !text.is_empty() => Ok(value),
+        _ => Err(Failure::ValueRefused(
+            "value must be a non-empty string".to_owned(),
+        )),
+    }
+}
+
+fn accept_object(value: Secret) -> Result<Secret, Failure> {
+    match keywright_json::fields(value.expose()) {
+        Ok(_) => Ok(value),
+        _ => Err(Failure::ValueRefused(
+            "value must be a JSON object".to_owned(),
+        )),
+    }
+}
+
+/// Fields that clients send back from responses. They are ignored, because the host determines them itself.
+const IGNORED_FIELDS: [&str; 4] = [
+    "transitional",
+    "certificate_authority",
+    "self_signed",
+    "generated",
+];
 
 /// The CA that `ca_name` names.
 struct StoredAuthority {

@@ -47,7 +47,7 @@ pub(super) struct Draft {
 }
 
 /// Maximum attempts when a concurrent write invalidates the inputs.
-pub(super) const MAKINGS_MAX: usize = 4;
+pub(super) const WRITE_ATTEMPTS_MAX: usize = 4;
 
 /// A version with its decrypted content.
 pub(crate) struct OpenVersion {
@@ -180,15 +180,15 @@ impl VersionStore {
     }
 
     /// Returns the current versions of a credential; empty if it does not exist.
-    pub(super) async fn current_versions(
+    pub(super) async fn active_versions(
         &self,
         name: &LookupName,
-    ) -> Result<CurrentVersions, Failure> {
+    ) -> Result<ActiveVersions, Failure> {
         let chosen = self
             .repository
             .versions_by_name(name, VersionSelection::Current)
             .await?;
-        Ok(CurrentVersions::new(chosen))
+        Ok(ActiveVersions::new(chosen))
     }
 
     /// Returns whether all these versions are unchanged.
@@ -212,14 +212,14 @@ impl VersionStore {
 
 /// The versions that [`VersionSelection::Current`] chooses.
 #[derive(Default)]
-pub(super) struct CurrentVersions {
+pub(super) struct ActiveVersions {
     /// The active version: the newest that is not transitional.
-    pub(super) in_use: Option<StoredVersion>,
+    pub(super) active: Option<StoredVersion>,
     /// The transitional version.
     pub(super) transitional: Option<StoredVersion>,
 }
 
-impl CurrentVersions {
+impl ActiveVersions {
     /// Classifies the chosen versions.
     pub(super) fn new(chosen: Vec<StoredVersion>) -> Self {
         let mut current = Self::default();
@@ -227,7 +227,7 @@ impl CurrentVersions {
             if version.is_transitional {
                 current.transitional = Some(version);
             } else {
-                current.in_use = Some(version);
+                current.active = Some(version);
             }
         }
         current
@@ -235,7 +235,7 @@ impl CurrentVersions {
 
     /// Returns a record of the read versions, to check that they are unchanged when a dependent version is written.
     pub(super) fn as_read(&self, name: &LookupName) -> ReadVersions {
-        let versions = self.in_use.iter().chain(&self.transitional);
+        let versions = self.active.iter().chain(&self.transitional);
         ReadVersions {
             name: name.clone(),
             selection: VersionSelection::Current,

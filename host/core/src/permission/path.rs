@@ -45,7 +45,7 @@ impl PermissionPath {
         Self(name.asked().to_owned())
     }
 
-    /// Returns the form in which rules evaluate the path.
+    /// Returns the form in which permissions are evaluated.
     #[must_use]
     pub fn lookup(&self) -> LookupName {
         LookupName::new(&self.0)

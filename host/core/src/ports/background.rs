@@ -19,9 +19,6 @@ use crate::{
 #[async_trait]
 pub trait Leases: Send + Sync {
     /// Acquires a lease if no other holder has it at `now`. Returns whether it was acquired.
-    ///
-    /// # Errors
-    /// If the query fails.
     async fn acquire(
         &self,
         lease: &Lease,
@@ -30,15 +27,9 @@ pub trait Leases: Send + Sync {
     ) -> Result<bool, RepositoryFailure>;
 
     /// Extends a lease. Returns `false` if another holder has acquired it, or it was released.
-    ///
-    /// # Errors
-    /// If the query fails.
     async fn renew(&self, lease: &Lease, until: DateTime<Utc>) -> Result<bool, RepositoryFailure>;
 
     /// Releases a lease before it expires. No effect if this holder does not have it.
-    ///
-    /// # Errors
-    /// If the query fails.
     async fn release(&self, lease: &Lease) -> Result<(), RepositoryFailure>;
 }
 
@@ -63,9 +54,6 @@ pub struct Lease {
 #[async_trait]
 pub trait RetentionRepository: Send + Sync {
     /// Searches the first credentials of a range, at most `count_max`, and returns those with versions beyond the threshold.
-    ///
-    /// # Errors
-    /// If the query fails.
     async fn page(
         &self,
         names: &NameRange,
@@ -74,9 +62,6 @@ pub trait RetentionRepository: Send + Sync {
     ) -> Result<RetentionPage, RepositoryFailure>;
 
     /// Returns the oldest deletable versions of a credential after a sequence, at most `count_max`.
-    ///
-    /// # Errors
-    /// If the query fails.
     async fn deletable_versions(
         &self,
         credential_id: Uuid,
@@ -101,15 +86,9 @@ pub trait RetentionRepository: Send + Sync {
 #[async_trait]
 pub trait RetentionClock: Send + Sync {
     /// Reads the record; `None` before the first reading.
-    ///
-    /// # Errors
-    /// If the query fails.
     async fn read(&self) -> Result<Option<ClockRecord>, RepositoryFailure>;
 
     /// Replaces the record.
-    ///
-    /// # Errors
-    /// If the query fails.
     async fn write(&self, record: ClockRecord) -> Result<(), RepositoryFailure>;
 }
 
@@ -203,34 +182,19 @@ pub struct TrailUnwritten;
 #[async_trait]
 pub trait KeyRotationRepository: Send + Sync {
     /// Records that a server has started with this active key. No effect if the last started server had the same key.
-    ///
-    /// # Errors
-    /// If the query fails.
     async fn activate(&self, key_id: Uuid) -> Result<(), RepositoryFailure>;
 
     /// Like [`KeyRotationRepository::activate`], but only if no server has ever started with this active key.
-    ///
-    /// # Errors
-    /// If the query fails.
     async fn activate_new(&self, key_id: Uuid) -> Result<(), RepositoryFailure>;
 
     /// Returns the active key of the last recorded start, or `None` before the first.
-    ///
-    /// # Errors
-    /// If the query fails.
     async fn last_activated(&self) -> Result<Option<Uuid>, RepositoryFailure>;
 
     /// Returns the keys that encrypt at least one version, in no order. The cost doesn't depend on the number of versions.
-    ///
-    /// # Errors
-    /// If the query fails.
     async fn keys_in_use(&self) -> Result<Vec<Uuid>, RepositoryFailure>;
 
     /// Returns at most `count_max` versions of a key after this sequence, in the order of their sequences. Returns fewer if
     /// they are large, to limit memory, but at least one if there is one.
-    ///
-    /// # Errors
-    /// If the query fails.
     async fn versions_under(
         &self,
         key_id: Uuid,

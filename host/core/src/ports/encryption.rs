@@ -52,15 +52,9 @@ pub enum KeyStanding {
 #[async_trait]
 pub trait EncryptionKeyRepository: Send + Sync {
     /// Returns the number of versions encrypted with each key that has a record, in no order.
-    ///
-    /// # Errors
-    /// If the query fails.
     async fn versions_by_key(&self) -> Result<Vec<(Uuid, u64)>, RepositoryFailure>;
 
     /// Returns the number of encryptions reserved for each key, in no order. Unused keys may be missing.
-    ///
-    /// # Errors
-    /// If the query fails.
     async fn encryptions_by_key(&self) -> Result<Vec<(Uuid, u64)>, RepositoryFailure>;
 }
 

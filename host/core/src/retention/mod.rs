@@ -153,7 +153,7 @@ impl Retention {
             let deleted = self.delete_announced(threshold, &deletion).await?;
             run.versions_deleted = run.versions_deleted.saturating_add(deleted);
         }
-        run.passed(&found);
+        run.advance_past(&found);
         Ok(())
     }
 
@@ -191,8 +191,8 @@ impl Retention {
             }
         };
         let announced = deletion.version_ids.iter().copied();
-        let stayed: Vec<Uuid> = announced.filter(|id| !deleted.contains(id)).collect();
-        take_back(&stayed, NotDeleted::Changed);
+        let not_deleted: Vec<Uuid> = announced.filter(|id| !deleted.contains(id)).collect();
+        take_back(&not_deleted, NotDeleted::Changed);
         Ok(u64::try_from(deleted.len()).unwrap_or(u64::MAX))
     }
 }
@@ -205,7 +205,7 @@ impl RetentionRun {
     }
 
     /// Advances past these versions of the first credential, or past the credential if they are its last.
-    fn passed(&mut self, versions: &[DeletableVersion]) {
+    fn advance_past(&mut self, versions: &[DeletableVersion]) {
         match versions.last() {
             Some(last) if versions.len() >= BATCH_VERSIONS_MAX as usize => {
                 self.after_sequence = last.sequence;

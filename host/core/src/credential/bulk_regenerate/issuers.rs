@@ -34,7 +34,7 @@ pub(super) struct SignerVersions {
 }
 
 /// A regenerated CA version that is not written yet.
-struct Remade {
+struct RegeneratedAuthority {
     name: CredentialName,
     version_id: Uuid,
     expires_at: Option<DateTime<Utc>>,
@@ -46,7 +46,7 @@ pub(super) struct Signers<'a> {
     store: &'a VersionStore,
     permits: &'a Permits<'a>,
     ready: HashMap<String, Arc<Signer>>,
-    remade: HashMap<String, Remade>,
+    regenerated: HashMap<String, RegeneratedAuthority>,
     read: Vec<ReadVersions>,
 }
 
@@ -56,7 +56,7 @@ impl<'a> Signers<'a> {
             store,
             permits,
             ready: HashMap::new(),
-            remade: HashMap::new(),
+            regenerated: HashMap::new(),
             read: Vec::new(),
         }
     }
@@ -65,13 +65,13 @@ impl<'a> Signers<'a> {
     pub(super) fn add(&mut self, version: &NewVersion, certificate: Arc<StoredCertificate>) {
         let folded = version.name.lookup().folded().to_owned();
         self.ready.remove(&folded);
-        let remade = Remade {
+        let regenerated = RegeneratedAuthority {
             name: version.name.clone(),
             version_id: version.id,
             expires_at: version.certificate.as_ref().map(|facts| facts.expires_at),
             certificate,
         };
-        self.remade.insert(folded, remade);
+        self.regenerated.insert(folded, regenerated);
     }
 
     /// Returns the signer of the new version of a credential: the regenerated CA version if there is one, otherwise the
@@ -99,13 +99,13 @@ impl<'a> Signers<'a> {
 
     async fn look_up(&mut self, name: &LookupName) -> Result<Signer, Failure> {
         let permit = self.permits.to_sign_with(name)?;
-        let current = self.store.current_versions(name).await?;
+        let current = self.store.active_versions(name).await?;
         let read = current.as_read(name);
         self.read.push(read.clone());
         let transitional_id = current.transitional.as_ref().map(|version| version.id);
-        let Some(remade) = self.remade.get(name.folded()) else {
-            let in_use = current.in_use.as_ref();
-            let signing_id = in_use.ok_or(Failure::IssuerNotFound)?.id;
+        let Some(regenerated) = self.regenerated.get(name.folded()) else {
+            let active = current.active.as_ref();
+            let signing_id = active.ok_or(Failure::IssuerNotFound)?.id;
             let authority = self
                 .store
                 .authority_of(&permit, current, TransitionalParent::MayNotSign)
@@ -129,16 +129,16 @@ impl<'a> Signers<'a> {
         };
         Ok(Signer {
             versions: SignerVersions {
-                signing_id: remade.version_id,
+                signing_id: regenerated.version_id,
                 transitional_id,
             },
             authority: Authority::new(
-                remade.name.clone(),
-                remade.expires_at.map(|expires_at| IssuerVersion {
-                    version_id: Some(remade.version_id),
+                regenerated.name.clone(),
+                regenerated.expires_at.map(|expires_at| IssuerVersion {
+                    version_id: Some(regenerated.version_id),
                     expires_at,
                 }),
-                remade.certificate.as_ref().clone(),
+                regenerated.certificate.as_ref().clone(),
                 trusted,
                 read,
             )?,

@@ -45,22 +45,22 @@ impl Credentials {
     pub(super) async fn permitted_names(
         &self,
         caller: &Caller,
-        rules: &EffectivePermissions,
+        permissions: &EffectivePermissions,
         of: &BulkRegenerate,
     ) -> Result<Vec<CredentialName>, Failure> {
         match of {
             BulkRegenerate::SignedBy(authority) => {
-                rules.permit(caller, Operation::Read, authority)?;
+                permissions.permit(caller, Operation::Read, authority)?;
                 if let Some(stored) = self.store.repository.stored_name(authority).await? {
-                    rules.permit(caller, Operation::Read, &stored.lookup())?;
+                    permissions.permit(caller, Operation::Read, &stored.lookup())?;
                 }
                 let signed = self.names_signed_by(authority).await?;
-                Permits::ask(caller, rules, &signed)?;
+                Permits::request(caller, permissions, &signed)?;
                 Ok(signed.into_iter().map(|signed| signed.name).collect())
             }
             BulkRegenerate::GeneratedBy { digest, names } => {
-                let generated = self.newest_generated_by(rules, digest, names).await?;
-                Permits::ask(caller, rules, &generated)?;
+                let generated = self.newest_generated_by(permissions, digest, names).await?;
+                Permits::request(caller, permissions, &generated)?;
                 let names = generated.into_iter().map(|one| one.found.name);
                 Ok(names.collect())
             }
@@ -70,7 +70,7 @@ impl Credentials {
     /// Returns the credentials to regenerate.
     pub(super) async fn selected(
         &self,
-        rules: &EffectivePermissions,
+        permissions: &EffectivePermissions,
         of: &BulkRegenerate,
     ) -> Result<Selected, Failure> {
         match of {
@@ -79,11 +79,11 @@ impl Credentials {
                 Ok(Selected { bases, signed })
             }
             BulkRegenerate::GeneratedBy { digest, names } => {
-                let generated = self.newest_generated_by(rules, digest, names).await?;
+                let generated = self.newest_generated_by(permissions, digest, names).await?;
                 let names: Vec<LookupName> = generated.iter().map(Signed::name).collect();
                 let mut bases = self.store.repository.newest_by_names(&names).await?;
                 // They may have been regenerated concurrently.
-                bases.retain(|base| is_made_by(base, digest));
+                bases.retain(|base| is_generated_by(base, digest));
                 Ok(Selected {
                     bases,
                     signed: Vec::new(),
@@ -94,16 +94,16 @@ impl Credentials {
 
     async fn newest_generated_by(
         &self,
-        rules: &EffectivePermissions,
+        permissions: &EffectivePermissions,
         digest: &PluginDigest,
         names: &FindNames,
     ) -> Result<Vec<GeneratedCredential>, Failure> {
         let mut generated = Vec::new();
-        if !rules.allow_somewhere(Operation::Read) {
+        if !permissions.allow_somewhere(Operation::Read) {
             return Ok(generated);
         }
         let mut receive = |one: GeneratedCredential| {
-            if one.is_newest && rules.allow(Operation::Read, one.found.name.as_str()) {
+            if one.is_newest && permissions.allow(Operation::Read, one.found.name.as_str()) {
                 generated.push(one);
             }
             if generated.len() > BULK_CERTIFICATES_MAX as usize {
@@ -123,6 +123,43 @@ impl Credentials {
             });
         }
         Ok(generated)
+    }
+
+    /// Returns the newest version of each credential below a CA, each once, and the query results. Sends one query per
+    /// level.
+    pub(super) async fn all_signed_by(
+        &self,
+        signed_by: &LookupName,
+    ) -> Result<(Vec<StoredVersion>, Vec<ReadSigned>), Failure> {
+        let mut walk = ChainWalk::below(signed_by);
+        let mut read = Vec::new();
+        while let Some(signers) = walk.next_signers() {
+            let level = self
+                .store
+                .repository
+                .newest_signed_by(&signers, SignedTypes::All, ROWS_MAX)
+                .await?;
+            read.push(ReadSigned::new(signers, SignedTypes::All, &level));
+            walk.add(level)?;
+        }
+        Ok((walk.found, read))
+    }
+
+    /// Like [`Credentials::all_signed_by`], but returns only the names.
+    pub(super) async fn names_signed_by(
+        &self,
+        signed_by: &LookupName,
+    ) -> Result<Vec<SignedName>, Failure> {
+        let mut walk = ChainWalk::below(signed_by);
+        while let Some(signers) = walk.next_signers() {
+            let level = self
+                .store
+                .repository
+                .names_signed_by(&signers, SignedTypes::All, ROWS_MAX)
+                .await?;
+            walk.add(level)?;
+        }
+        Ok(walk.found)
     }
 }
 
@@ -147,48 +184,9 @@ impl Signed for GeneratedCredential {
     }
 }
 
-fn is_made_by(version: &StoredVersion, digest: &PluginDigest) -> bool {
+fn is_generated_by(version: &StoredVersion, digest: &PluginDigest) -> bool {
     let plugin = version.provenance.as_ref();
     plugin.is_some_and(|plugin| plugin.digest == digest.as_str())
-}
-
-impl Credentials {
-    /// Returns the newest version of each credential below a CA, each once, and the query results. Sends one query per
-    /// level.
-    pub(super) async fn all_signed_by(
-        &self,
-        signed_by: &LookupName,
-    ) -> Result<(Vec<StoredVersion>, Vec<ReadSigned>), Failure> {
-        let mut levels = Levels::below(signed_by);
-        let mut read = Vec::new();
-        while let Some(signers) = levels.next_signers() {
-            let level = self
-                .store
-                .repository
-                .newest_signed_by(&signers, SignedTypes::All, ROWS_MAX)
-                .await?;
-            read.push(ReadSigned::new(signers, SignedTypes::All, &level));
-            levels.add(level)?;
-        }
-        Ok((levels.found, read))
-    }
-
-    /// Like [`Credentials::all_signed_by`], but returns only the names.
-    pub(super) async fn names_signed_by(
-        &self,
-        signed_by: &LookupName,
-    ) -> Result<Vec<SignedName>, Failure> {
-        let mut levels = Levels::below(signed_by);
-        while let Some(signers) = levels.next_signers() {
-            let level = self
-                .store
-                .repository
-                .names_signed_by(&signers, SignedTypes::All, ROWS_MAX)
-                .await?;
-            levels.add(level)?;
-        }
-        Ok(levels.found)
-    }
 }
 
 /// A credential of a level.
@@ -220,7 +218,7 @@ impl Signed for SignedName {
 }
 
 /// The credentials found so far.
-struct Levels<T> {
+struct ChainWalk<T> {
     /// Folded names, including the first CA's.
     seen: HashSet<String>,
     found: Vec<T>,
@@ -228,7 +226,7 @@ struct Levels<T> {
     signers: Vec<LookupName>,
 }
 
-impl<T: Signed> Levels<T> {
+impl<T: Signed> ChainWalk<T> {
     fn below(authority: &LookupName) -> Self {
         Self {
             seen: HashSet::from([authority.folded().to_owned()]),
@@ -267,7 +265,7 @@ const ROWS_MAX: u32 = BULK_CERTIFICATES_MAX + 2;
 /// The permits for one bulk regeneration.
 pub(super) struct Permits<'a> {
     caller: &'a Caller,
-    rules: &'a EffectivePermissions,
+    permissions: &'a EffectivePermissions,
     /// The permits to write the regenerated credentials, by folded name.
     write: HashMap<String, Permit<'a>>,
 }
@@ -277,23 +275,23 @@ impl<'a> Permits<'a> {
     ///
     /// # Errors
     /// [`Failure::WriteNotPermitted`], or [`Failure::NotFound`] for a CA.
-    pub(super) fn ask(
+    pub(super) fn request(
         caller: &'a Caller,
-        rules: &'a EffectivePermissions,
+        permissions: &'a EffectivePermissions,
         all: &[impl Signed],
     ) -> Result<Self, Failure> {
         let mut write = HashMap::new();
         for signed in all {
             let name = signed.name();
-            let permit = rules.permit(caller, Operation::Write, &name)?;
+            let permit = permissions.permit(caller, Operation::Write, &name)?;
             if signed.is_authority() {
-                rules.permit(caller, Operation::Read, &name)?;
+                permissions.permit(caller, Operation::Read, &name)?;
             }
             write.insert(name.folded().to_owned(), permit);
         }
         Ok(Self {
             caller,
-            rules,
+            permissions,
             write,
         })
     }
@@ -310,7 +308,7 @@ impl<'a> Permits<'a> {
     /// # Errors
     /// [`Failure::IssuerNotFound`] if the caller may not read it.
     pub(super) fn to_sign_with(&self, name: &LookupName) -> Result<Permit<'a>, Failure> {
-        self.rules
+        self.permissions
             .permit(self.caller, Operation::Read, name)
             .map_err(|_| Failure::IssuerNotFound)
     }
