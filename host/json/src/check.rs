@@ -5,7 +5,7 @@ use serde::{
     de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor},
 };
 
-use crate::{DEPTH_MAX, JsonError, RESERVED_KEY_PREFIX, RESPONSE_DEPTH_MAX, parts, utf8};
+use crate::{DEPTH_MAX, JsonError, RESERVED_KEY_PREFIX, RESPONSE_DEPTH_MAX, utf8};
 
 /// A JSON text that was checked: valid, at most as deep as allowed, and without duplicate or reserved keys at any depth.
 /// Each part of it has these properties too.
@@ -112,7 +112,7 @@ impl<'a> Checked<'a> {
     /// # Errors
     /// If it is not an object.
     pub fn fields(self) -> Result<Vec<(String, Self)>, JsonError> {
-        let fields = parts::fields(self.0)?.into_iter();
+        let fields = crate::fields(self.0)?.into_iter();
         Ok(fields
             .map(|(key, value)| (key, Self(value.get())))
             .collect())
@@ -123,7 +123,7 @@ impl<'a> Checked<'a> {
     /// # Errors
     /// If it is not an array.
     pub fn items(self) -> Result<Vec<Self>, JsonError> {
-        let items = parts::items(self.0)?.into_iter();
+        let items = crate::items(self.0)?.into_iter();
         Ok(items.map(|item| Self(item.get())).collect())
     }
 
