@@ -38,6 +38,17 @@ pub struct NewCertificateVersion {
     pub is_transitional: bool,
 }
 
+/// A change of a CA's versions.
+#[derive(Clone, Copy)]
+pub(super) enum RotationStep<'a> {
+    /// A version is added.
+    Add(&'a Draft),
+    /// A version is deleted.
+    Delete(Uuid),
+    /// The transitional flag is moved.
+    Move(TransitionalVersion),
+}
+
 impl Credentials {
     /// Adds a version with a value from the caller. It is unknown whether a server generated such a version.
     ///
@@ -190,7 +201,7 @@ impl Credentials {
     }
 
     /// Adds a version to the certificate with this id. If it is transitional, also adds versions to the certificates that
-    /// this CA signed. `None` if data that it was made from has changed.
+    /// this CA signed. `None` if data that it was generated from has changed.
     pub(super) async fn append_to_certificate(
         &self,
         permit: &Permit<'_>,
@@ -426,17 +437,6 @@ impl Credentials {
         };
         Some(trusted.clone())
     }
-}
-
-/// A change of a CA's versions.
-#[derive(Clone, Copy)]
-pub(super) enum RotationStep<'a> {
-    /// A version is added.
-    Add(&'a Draft),
-    /// A version is deleted.
-    Delete(Uuid),
-    /// The transitional flag is moved.
-    Move(TransitionalVersion),
 }
 
 /// The certificates of a CA's active and transitional versions, PEM.

@@ -120,6 +120,32 @@ pub struct CertificatesByDaysLeft {
     pub more: u64,
 }
 
+impl CertificatesByDaysLeft {
+    /// Counts all certificates, including those in credentials of other types, with one query.
+    pub async fn count(
+        repository: &dyn CredentialRepository,
+        now: DateTime<Utc>,
+    ) -> Result<Self, Failure> {
+        let [week, month, quarter, year] =
+            DAYS_LEFT.map(|days| now + TimeDelta::days(i64::from(days)));
+        let [expired, within @ .., more] = repository
+            .certificates_by_expiry([now, week, month, quarter, year])
+            .await?;
+        let [week, month, quarter, year] = within;
+        let [first, second, third, fourth] = DAYS_LEFT;
+        Ok(Self {
+            expired,
+            within: [
+                (first, week),
+                (second, month),
+                (third, quarter),
+                (fourth, year),
+            ],
+            more,
+        })
+    }
+}
+
 impl Credentials {
     /// Returns all certificates that the caller may read, ordered from the newest version. `signs` contains those of them
     /// whose newest version it signed. Sends no query if the caller may read no credential.
@@ -330,29 +356,3 @@ pub const CHAIN_DEPTH_MAX: u32 = 100;
 
 /// The upper bounds of the ranges of days left, ascending.
 pub const DAYS_LEFT: [u32; EXPIRY_MOMENTS - 1] = [7, 30, 90, 365];
-
-impl CertificatesByDaysLeft {
-    /// Counts all certificates, including those in credentials of other types, with one query.
-    pub async fn count(
-        repository: &dyn CredentialRepository,
-        now: DateTime<Utc>,
-    ) -> Result<Self, Failure> {
-        let [week, month, quarter, year] =
-            DAYS_LEFT.map(|days| now + TimeDelta::days(i64::from(days)));
-        let [expired, within @ .., more] = repository
-            .certificates_by_expiry([now, week, month, quarter, year])
-            .await?;
-        let [week, month, quarter, year] = within;
-        let [first, second, third, fourth] = DAYS_LEFT;
-        Ok(Self {
-            expired,
-            within: [
-                (first, week),
-                (second, month),
-                (third, quarter),
-                (fourth, year),
-            ],
-            more,
-        })
-    }
-}

@@ -185,9 +185,6 @@ impl StoredCertificate {
 pub(super) type Fields<'a> = BTreeMap<String, &'a RawValue>;
 
 /// Parses the value of a certificate into its fields.
-///
-/// # Errors
-/// If it is not an object.
 pub(super) fn members(value: &Secret) -> Result<Fields<'_>, JsonError> {
     Ok(keywright_json::fields(value.expose())?
         .into_iter()

@@ -106,9 +106,9 @@ impl Credentials {
             Some(permit) => Some((permit, self.store.checked_authority(permit).await?)),
             None => None,
         };
-        if let Some(kept) = self.version_to_keep(permitted, existing.active).await? {
-            permit.disclosed_version(kept.stored.credential_id, kept.stored.id);
-            return Ok(Some(kept_answer(self.render(permit, kept)?)));
+        if let Some(version) = self.version_to_keep(permitted, existing.active).await? {
+            permit.disclosed_version(version.stored.credential_id, version.stored.id);
+            return Ok(Some(kept_answer(self.render(permit, version)?)));
         }
         let mut draft = match unused_draft.take() {
             Some(draft) => draft,

@@ -82,18 +82,28 @@ impl Parameters {
     ) -> bool {
         let names = self.0.keys().chain(requested.0.keys());
         names.into_iter().all(|name| {
-            let (have, want) = (self.member(name), requested.member(name));
+            let (stored, requested) = (self.member(name), requested.member(name));
             if issuer_parameter == Some(name.as_str()) {
-                return match (have.and_then(Value::as_str), want.and_then(Value::as_str)) {
-                    (Some(have), Some(want)) => LookupName::new(have) == LookupName::new(want),
+                return match (
+                    stored.and_then(Value::as_str),
+                    requested.and_then(Value::as_str),
+                ) {
+                    (Some(stored), Some(requested)) => {
+                        LookupName::new(stored) == LookupName::new(requested)
+                    }
                     _ => true,
                 };
             }
-            let texts = (have.and_then(Value::as_str), want.and_then(Value::as_str));
-            if let (true, (Some(have), Some(want))) = (folded.contains(&name.as_str()), texts) {
-                return have.trim().to_lowercase() == want.trim().to_lowercase();
+            let texts = (
+                stored.and_then(Value::as_str),
+                requested.and_then(Value::as_str),
+            );
+            if let (true, (Some(stored), Some(requested))) =
+                (folded.contains(&name.as_str()), texts)
+            {
+                return stored.trim().to_lowercase() == requested.trim().to_lowercase();
             }
-            have == want
+            stored == requested
         })
     }
 }

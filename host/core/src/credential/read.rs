@@ -34,6 +34,20 @@ pub enum FindNames {
     Containing(String),
 }
 
+impl FindNames {
+    /// Returns the pattern for names below a path from a request.
+    #[must_use]
+    pub fn below(path: &str) -> Self {
+        Self::Below(PathPrefix::new(path))
+    }
+
+    /// Returns the pattern for names that contain a text from a request.
+    #[must_use]
+    pub fn containing(text: &str) -> Self {
+        Self::Containing(text.to_ascii_lowercase())
+    }
+}
+
 /// A credential that a search found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundCredential {
@@ -229,8 +243,8 @@ impl Credentials {
         found.finish()
     }
 
-    /// Finds the credentials that the caller may read and of which the plugin with this digest made a version that counts,
-    /// newest first.
+    /// Finds the credentials that the caller may read and whose newest, active or transitional version the plugin with this digest
+    /// generated, newest first.
     pub async fn find_generated_by(
         &self,
         caller: &Caller,
@@ -272,17 +286,3 @@ const VERSIONS_READ_FIRST: u32 = 16;
 
 /// The maximum number of bytes that a version adds to a response, without its value and metadata.
 const RENDERED_FRAME_BYTES: usize = 640;
-
-impl FindNames {
-    /// Returns the pattern for names below a path from a request.
-    #[must_use]
-    pub fn below(path: &str) -> Self {
-        Self::Below(PathPrefix::new(path))
-    }
-
-    /// Returns the pattern for names that contain a text from a request.
-    #[must_use]
-    pub fn containing(text: &str) -> Self {
-        Self::Containing(text.to_ascii_lowercase())
-    }
-}

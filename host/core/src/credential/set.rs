@@ -292,14 +292,6 @@ fn accept_object(value: Secret) -> Result<Secret, Failure> {
     }
 }
 
-/// Fields that clients send back from responses. They are ignored, because the host determines them itself.
-const IGNORED_FIELDS: [&str; 4] = [
-    "transitional",
-    "certificate_authority",
-    "self_signed",
-    "generated",
-];
-
 /// The CA that `ca_name` names.
 struct StoredAuthority {
     name: CredentialName,
@@ -399,3 +391,11 @@ impl Members {
         )
     }
 }
+
+/// Fields that clients send back from responses. They are ignored, because the host determines them itself.
+const IGNORED_FIELDS: [&str; 4] = [
+    "transitional",
+    "certificate_authority",
+    "self_signed",
+    "generated",
+];

@@ -147,9 +147,6 @@ pub struct Metadata(Secret);
 impl Metadata {
     /// Wraps a caller's metadata, JSON text without insignificant whitespace. It is stored as written, so that numbers keep
     /// all their digits.
-    ///
-    /// # Errors
-    /// If the text is longer than [`METADATA_CHARACTERS_MAX`].
     pub fn parse(json: Secret) -> Result<Self, MetadataTooLong> {
         if json.expose().chars().count() > METADATA_CHARACTERS_MAX {
             return Err(MetadataTooLong);
@@ -184,9 +181,6 @@ pub struct DigestMalformed;
 
 impl PluginDigest {
     /// Parses 64 hexadecimal digits in any case, with or without the prefix `sha256:`.
-    ///
-    /// # Errors
-    /// [`DigestMalformed`].
     pub fn parse(text: &str) -> Result<Self, DigestMalformed> {
         let digits = text.strip_prefix(PREFIX).unwrap_or(text);
         if digits.len() != DIGITS || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
@@ -220,8 +214,8 @@ mod tests {
         let around = 2;
         let longest = "ä".repeat(METADATA_CHARACTERS_MAX - around);
         let quoted = |text: &str| Secret::new(format!("\"{text}\""));
-        let kept = Metadata::parse(quoted(&longest)).unwrap();
-        assert_eq!(kept.json().expose(), quoted(&longest).expose());
+        let metadata = Metadata::parse(quoted(&longest)).unwrap();
+        assert_eq!(metadata.json().expose(), quoted(&longest).expose());
         assert!(Metadata::parse(quoted(&format!("{longest}x"))).is_err());
     }
 

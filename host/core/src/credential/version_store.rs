@@ -46,9 +46,6 @@ pub(super) struct Draft {
     pub(super) unchanged: Vec<ReadVersions>,
 }
 
-/// Maximum attempts when a concurrent write invalidates the inputs.
-pub(super) const WRITE_ATTEMPTS_MAX: usize = 4;
-
 /// A version with its decrypted content.
 pub(crate) struct OpenVersion {
     pub(crate) stored: StoredVersion,
@@ -243,3 +240,6 @@ impl ActiveVersions {
         }
     }
 }
+
+/// Maximum attempts when a concurrent write invalidates the inputs.
+pub(super) const WRITE_ATTEMPTS_MAX: usize = 4;

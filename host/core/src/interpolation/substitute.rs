@@ -99,8 +99,8 @@ impl<'de> DeserializeSeed<'de> for Substituter<'_, '_> {
             IgnoredAny::deserialize(deserializer)?;
             self.output.push_str(text);
         } else if self.node.children.is_empty() {
-            let kept = <&RawValue>::deserialize(deserializer)?;
-            self.output.push_str(kept.get());
+            let unchanged = <&RawValue>::deserialize(deserializer)?;
+            self.output.push_str(unchanged.get());
         } else {
             deserializer.deserialize_any(self)?;
         }

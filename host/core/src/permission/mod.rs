@@ -76,9 +76,6 @@ impl Operation {
     }
 
     /// Parses an operation's name. Case-sensitive.
-    ///
-    /// # Errors
-    /// If no operation has this name.
     pub fn parse(name: &str) -> Result<Self, OperationUnknown> {
         Self::ALL
             .into_iter()

@@ -124,15 +124,9 @@ pub enum RecognitionFailure {
 #[async_trait]
 pub trait KeyManagement: Send + Sync {
     /// Encrypts a key. The result is stored; only the service can decrypt it.
-    ///
-    /// # Errors
-    /// If the service is unreachable or fails.
     async fn wrap_key(&self, key: &[u8]) -> Result<Vec<u8>, KeyManagementFailure>;
 
     /// Decrypts a key. `None` if the service reports that it did not encrypt this key.
-    ///
-    /// # Errors
-    /// If the service is unreachable or fails.
     async fn unwrap_key(
         &self,
         wrapped_key: &[u8],

@@ -32,6 +32,16 @@ pub enum BulkRegenerate {
     },
 }
 
+impl BulkRegenerate {
+    /// Returns the plugin that must not be used for the regeneration.
+    pub(super) fn refused_plugin(&self) -> Option<&PluginDigest> {
+        match self {
+            Self::SignedBy(_) => None,
+            Self::GeneratedBy { digest, .. } => Some(digest),
+        }
+    }
+}
+
 /// The credentials to regenerate.
 pub(super) struct Selected {
     /// The newest version of each credential.
@@ -163,27 +173,6 @@ impl Credentials {
     }
 }
 
-impl BulkRegenerate {
-    /// Returns the plugin that must not be used for the regeneration.
-    pub(super) fn refused_plugin(&self) -> Option<&PluginDigest> {
-        match self {
-            Self::SignedBy(_) => None,
-            Self::GeneratedBy { digest, .. } => Some(digest),
-        }
-    }
-}
-
-impl Signed for GeneratedCredential {
-    fn name(&self) -> LookupName {
-        self.found.name.lookup()
-    }
-
-    /// Always `false`: the selection already requires read permission, so no further check for CAs is needed.
-    fn is_authority(&self) -> bool {
-        false
-    }
-}
-
 fn is_generated_by(version: &StoredVersion, digest: &PluginDigest) -> bool {
     let plugin = version.provenance.as_ref();
     plugin.is_some_and(|plugin| plugin.digest == digest.as_str())
@@ -214,6 +203,17 @@ impl Signed for SignedName {
 
     fn is_authority(&self) -> bool {
         self.is_authority
+    }
+}
+
+impl Signed for GeneratedCredential {
+    fn name(&self) -> LookupName {
+        self.found.name.lookup()
+    }
+
+    /// Always `false`: the selection already requires read permission, so no further check for CAs is needed.
+    fn is_authority(&self) -> bool {
+        false
     }
 }
 
