@@ -4,7 +4,8 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use keywright_core::{
     certificate::ClientCertificateFacts, credential::Credentials, encryption_key::EncryptionKeys,
-    interpolation::Interpolation, permission::Permissions, response_memory::ResponseMemory,
+    interpolation::Interpolation, permission_management::Permissions,
+    response_memory::ResponseMemory,
 };
 
 use crate::{

@@ -3,10 +3,11 @@
 //! This crate knows no HTTP, no SQL and no WebAssembly, and does no I/O. Its dependencies are the traits in [`ports`]. The
 //! other crates of the host implement these traits, and the server wires them together.
 //!
-//! Read [`credential`] first (names, types, versions, and one file per use case), then [`authorization`], which every use
-//! case calls, and [`interpolation`]. [`retention`] runs in the background.
+//! Read [`credential`] first (names, types, versions and use cases), then [`authorization`], which every use case calls, and
+//! [`interpolation`]. [`permission`] has the types of permissions, and [`permission_management`] their use cases.
+//! [`retention`] runs in the background.
 //!
-//! To add a use case, write it as a method in its own file next to the others, against the existing ports. Add a method to
+//! To add a use case, write it as a method next to those that it is read with, against the existing ports. Add a method to
 //! a port only if the use case needs it. Then add a route in `keywright-api`.
 
 pub mod authorization;
@@ -18,6 +19,7 @@ pub mod failure;
 pub mod interpolation;
 mod pace;
 pub mod permission;
+pub mod permission_management;
 pub mod ports;
 pub mod response_memory;
 pub mod retention;

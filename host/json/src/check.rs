@@ -5,7 +5,7 @@ use serde::{
     de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor},
 };
 
-use crate::{DEPTH_MAX, JsonError, RESERVED_KEY_PREFIX, RESPONSE_DEPTH_MAX, parts};
+use crate::{DEPTH_MAX, JsonError, RESERVED_KEY_PREFIX, RESPONSE_DEPTH_MAX, utf8};
 
 /// A JSON text that was checked: valid, at most as deep as allowed, and without duplicate or reserved keys at any depth.
 /// Each part of it has these properties too.
@@ -26,6 +26,22 @@ pub fn check(text: &str) -> Result<Checked<'_>, JsonError> {
 /// As [`check`].
 pub fn check_response(text: &str) -> Result<Checked<'_>, JsonError> {
     check_to(text, RESPONSE_DEPTH_MAX)
+}
+
+/// Checks a text and parses it.
+///
+/// # Errors
+/// If the check fails, or the text does not fit the type.
+pub fn read<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, JsonError> {
+    check(text)?.read()
+}
+
+/// Checks bytes, which must be UTF-8, and parses them.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_bytes<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, JsonError> {
+    read(utf8(bytes)?)
 }
 
 fn check_to(text: &str, depth_max: usize) -> Result<Checked<'_>, JsonError> {
@@ -96,7 +112,7 @@ impl<'a> Checked<'a> {
     /// # Errors
     /// If it is not an object.
     pub fn fields(self) -> Result<Vec<(String, Self)>, JsonError> {
-        let fields = parts::fields(self.0)?.into_iter();
+        let fields = crate::fields(self.0)?.into_iter();
         Ok(fields
             .map(|(key, value)| (key, Self(value.get())))
             .collect())
@@ -107,8 +123,38 @@ impl<'a> Checked<'a> {
     /// # Errors
     /// If it is not an array.
     pub fn items(self) -> Result<Vec<Self>, JsonError> {
-        let items = parts::items(self.0)?.into_iter();
+        let items = crate::items(self.0)?.into_iter();
         Ok(items.map(|item| Self(item.get())).collect())
+    }
+
+    /// Reads a boolean: `true` or `false`, also as a string in any casing, or the number 1 or 0. `None` for other JSON.
+    #[must_use]
+    pub fn boolean(self) -> Option<bool> {
+        match self.text().trim() {
+            "true" | "1" => Some(true),
+            "false" | "0" => Some(false),
+            _ if self.is_string() => {
+                let word = self.read::<String>().ok()?;
+                let is = |expected: &str| word.eq_ignore_ascii_case(expected);
+                is("true").then_some(true).or(is("false").then_some(false))
+            }
+            _ => None,
+        }
+    }
+
+    /// Reads a signed 64-bit integer: a number without a fraction (`20` or `20.0`), or a string of digits. `None` for other
+    /// JSON.
+    #[must_use]
+    pub fn whole_number(self) -> Option<i64> {
+        if self.is_string() {
+            return self.read::<String>().ok()?.parse().ok();
+        }
+        let text = self.text().trim();
+        text.parse().ok().or_else(|| {
+            let number: f64 = text.parse().ok()?;
+            let is_whole = number.fract() == 0.0 && number.abs() < EXACT_BELOW;
+            is_whole.then(|| format!("{number:.0}").parse().ok())?
+        })
     }
 }
 
@@ -225,5 +271,145 @@ impl<'de> Visitor<'de> for Key {
     }
 }
 
+/// Whole numbers below this bound, 2⁵³, are exact in floating point.
+const EXACT_BELOW: f64 = 9_007_199_254_740_992.0;
+
 #[cfg(test)]
-mod tests;
+mod tests {
+    use serde_json::{Value, value::RawValue};
+
+    use super::*;
+
+    fn nested(depth: usize) -> String {
+        format!("{}{}", "[".repeat(depth), "]".repeat(depth))
+    }
+
+    #[test]
+    fn a_document_may_have_128_levels_and_a_response_more() {
+        assert!(read::<Value>(&nested(DEPTH_MAX)).is_ok());
+        assert!(check_response(&nested(RESPONSE_DEPTH_MAX)).is_ok());
+        for depth in [DEPTH_MAX + 1, 10_000, 1_000_000] {
+            assert_eq!(read::<Value>(&nested(depth)), Err(JsonError::TooDeep));
+            let objects = r#"{"a":"#.repeat(depth);
+            assert_eq!(check(&objects).err(), Some(JsonError::TooDeep));
+        }
+        let deeper = nested(RESPONSE_DEPTH_MAX + 1);
+        assert_eq!(check_response(&deeper).err(), Some(JsonError::TooDeep));
+    }
+
+    #[test]
+    fn skipped_text_counts_as_depth_too() {
+        let deep = nested(DEPTH_MAX + 1);
+        assert_eq!(read::<&RawValue>(&deep).err(), Some(JsonError::TooDeep));
+    }
+
+    #[test]
+    fn each_fault_has_its_own_error() {
+        for (text, expected) in [
+            (r#"{"a":1,"b":{"a":[null,true,-1,1.5,"a"]}}"#, None),
+            (
+                r#"{"$serde_json":{"private":"$serde_json::private::"}}"#,
+                None,
+            ),
+            (r#"{"a":1,"a":1}"#, Some(JsonError::DuplicateKey)),
+            (r#"{"a":1,"\u0061":1}"#, Some(JsonError::DuplicateKey)),
+            (r#"[{"b":{"a":1,"a":2}}]"#, Some(JsonError::DuplicateKey)),
+            (
+                r#"[{"$serde_json::private::RawValue":"1"}]"#,
+                Some(JsonError::ReservedKey),
+            ),
+            (
+                r#"{"\u0024serde_json::private::Raw\u0056alue":1}"#,
+                Some(JsonError::ReservedKey),
+            ),
+            (
+                r#"{"a":{"$serde_json::private::Number":"1"}}"#,
+                Some(JsonError::ReservedKey),
+            ),
+            ("{", Some(JsonError::Truncated { line: 1, column: 1 })),
+            ("{}x", Some(JsonError::Malformed { line: 1, column: 3 })),
+            ("[1e999]", Some(JsonError::Malformed { line: 1, column: 6 })),
+        ] {
+            assert_eq!(check(text).err(), expected, "{text}");
+        }
+        for text in [
+            "",
+            " ",
+            r#""\ud800""#,
+            "\u{feff}{}",
+            "{\"a\":\"\0\"}",
+            "{a:1}",
+            "[1,]",
+        ] {
+            assert!(check(text).is_err(), "{text}");
+        }
+        assert_eq!(read_bytes::<Value>(b"\"\xff\""), Err(JsonError::NotUtf8));
+    }
+
+    #[test]
+    fn a_wrong_type_is_reported_without_the_value() {
+        let refused = read::<Vec<u8>>("[1,\n\"hunter2\"]").unwrap_err();
+        assert_eq!(refused, JsonError::Mismatched { line: 2, column: 9 });
+        assert!(!format!("{refused} {refused:?}").contains("hunter2"));
+    }
+
+    #[test]
+    fn parts_of_a_checked_text_are_read_without_another_check() {
+        let checked = check(r#" {"b": [1, 2.50], "a": "x"} "#).unwrap();
+        assert!(checked.is_object());
+        let fields = checked.fields().unwrap();
+        assert_eq!(fields[0].0, "b");
+        let items = fields[0].1.items().unwrap();
+        assert_eq!(items[1].text(), "2.50");
+        assert_eq!(fields[1].1.read::<String>().unwrap(), "x");
+        assert!(fields[1].1.fields().is_err());
+    }
+
+    #[test]
+    fn booleans_are_read_from_words_in_any_casing_and_from_0_and_1() {
+        for (text, expected) in [
+            ("true", Some(true)),
+            (r#""True""#, Some(true)),
+            (r#" "TRUE" "#, Some(true)),
+            ("1", Some(true)),
+            ("false", Some(false)),
+            (r#""False""#, Some(false)),
+            (r#""\u0046ALSE""#, Some(false)),
+            ("0", Some(false)),
+            ("2", None),
+            ("1.0", None),
+            ("-1", None),
+            (r#""1""#, None),
+            (r#""yes""#, None),
+            (r#""""#, None),
+            ("null", None),
+            ("[true]", None),
+        ] {
+            assert_eq!(check(text).unwrap().boolean(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn whole_numbers_may_have_a_fraction_of_zero_or_be_strings() {
+        for (text, expected) in [
+            ("20", Some(20)),
+            ("20.0", Some(20)),
+            ("-20.00", Some(-20)),
+            ("2e1", Some(20)),
+            ("0.0", Some(0)),
+            (r#""20""#, Some(20)),
+            ("9223372036854775807", Some(i64::MAX)),
+            ("9007199254740991.0", Some(9_007_199_254_740_991)),
+            ("9007199254740992.0", None),
+            ("9223372036854775808", None),
+            ("20.5", None),
+            (r#""20.0""#, None),
+            (r#""""#, None),
+            ("true", None),
+            ("null", None),
+            ("[20]", None),
+        ] {
+            assert_eq!(check(text).unwrap().whole_number(), expected, "{text}");
+        }
+    }
+}

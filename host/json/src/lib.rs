@@ -16,17 +16,18 @@
 //!   check, because they never recurse and never build a `Value`.
 
 mod check;
-mod error;
 mod object;
-mod parts;
-mod scalars;
 
-pub use check::{Checked, check, check_response};
-pub use error::JsonError;
+pub use check::{Checked, check, check_response, read, read_bytes};
 pub use object::deserialize_object;
-pub use parts::{fields, items, raw, text};
 
-use serde::Deserialize;
+use std::fmt;
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{MapAccess, Visitor},
+};
+use serde_json::{error::Category, value::RawValue};
 
 /// The deepest nesting of arrays and objects in a document, in levels. `[]` has one level.
 pub const DEPTH_MAX: usize = 128;
@@ -38,26 +39,145 @@ pub const RESPONSE_DEPTH_MAX: usize = 2 * DEPTH_MAX + 8;
 /// No key of an object may start with this text, in any spelling: such keys have a special meaning in `serde_json`.
 pub const RESERVED_KEY_PREFIX: &str = "$serde_json::private::";
 
-/// Checks a text and parses it.
-///
-/// # Errors
-/// If the check fails, or the text does not fit the type.
-pub fn read<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, JsonError> {
-    check(text)?.read()
-}
-
-/// Checks bytes, which must be UTF-8, and parses them.
-///
-/// # Errors
-/// As [`read`].
-pub fn read_bytes<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, JsonError> {
-    read(utf8(bytes)?)
-}
-
 /// Converts bytes, which must be UTF-8, to text.
 ///
 /// # Errors
 /// [`JsonError::NotUtf8`].
 pub fn utf8(bytes: &[u8]) -> Result<&str, JsonError> {
     str::from_utf8(bytes).map_err(|_| JsonError::NotUtf8)
+}
+
+/// Why a text was refused. Neither `Display` nor `Debug` shows any of the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum JsonError {
+    /// An object has a key twice, possibly in different spellings.
+    #[error("an object has a duplicate key")]
+    DuplicateKey,
+    /// The text is valid JSON, but a field is missing or of another type.
+    #[error("a field is missing or has the wrong type (line {line}, column {column})")]
+    Mismatched {
+        /// The line, from 1.
+        line: usize,
+        /// The column, from 1; 0 if unknown.
+        column: usize,
+    },
+    /// The text is not valid JSON.
+    #[error("invalid JSON (line {line}, column {column})")]
+    Malformed {
+        /// The line, from 1.
+        line: usize,
+        /// The column, from 1; 0 if unknown.
+        column: usize,
+    },
+    /// The text is not UTF-8.
+    #[error("invalid JSON: it is not UTF-8")]
+    NotUtf8,
+    /// A key starts with [`RESERVED_KEY_PREFIX`].
+    #[error("a key starts with {RESERVED_KEY_PREFIX}, which is reserved")]
+    ReservedKey,
+    /// Arrays and objects are nested deeper than [`crate::DEPTH_MAX`], or [`crate::RESPONSE_DEPTH_MAX`] in a response.
+    #[error("arrays and objects are nested too deep")]
+    TooDeep,
+    /// The text ends before the JSON does.
+    #[error("the JSON ends too early (line {line}, column {column})")]
+    Truncated {
+        /// The line, from 1.
+        line: usize,
+        /// The column, from 1; 0 if unknown.
+        column: usize,
+    },
+}
+
+impl From<serde_json::Error> for JsonError {
+    fn from(error: serde_json::Error) -> Self {
+        let (line, column) = (error.line(), error.column());
+        match error.classify() {
+            Category::Data => Self::Mismatched { line, column },
+            Category::Eof => Self::Truncated { line, column },
+            Category::Io | Category::Syntax => Self::Malformed { line, column },
+        }
+    }
+}
+
+impl From<JsonError> for serde_json::Error {
+    fn from(error: JsonError) -> Self {
+        <Self as serde::de::Error>::custom(error)
+    }
+}
+
+/// Returns the text as raw JSON, without surrounding whitespace. Checks its syntax, but not its depth and keys.
+///
+/// # Errors
+/// If it is not JSON.
+pub fn raw(text: &str) -> Result<&RawValue, JsonError> {
+    Ok(serde_json::from_str(text)?)
+}
+
+/// Returns the fields of an object in order, each value as its original text. Duplicate keys are all returned.
+///
+/// # Errors
+/// If the text is not a JSON object.
+pub fn fields(text: &str) -> Result<Vec<(String, &RawValue)>, JsonError> {
+    let Fields(fields) = serde_json::from_str(text)?;
+    Ok(fields)
+}
+
+/// Returns the items of an array, each as its original text.
+///
+/// # Errors
+/// If the text is not a JSON array.
+pub fn items(text: &str) -> Result<Vec<&RawValue>, JsonError> {
+    Ok(serde_json::from_str(text)?)
+}
+
+/// Returns the unescaped text of a JSON string.
+///
+/// # Errors
+/// If it is not a JSON string.
+pub fn text(json: &str) -> Result<String, JsonError> {
+    Ok(serde_json::from_str(json)?)
+}
+
+struct Fields<'a>(Vec<(String, &'a RawValue)>);
+
+impl<'de> Deserialize<'de> for Fields<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct FieldsVisitor;
+
+        impl<'de> Visitor<'de> for FieldsVisitor {
+            type Value = Fields<'de>;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields<'de>, A::Error> {
+                let mut fields = Vec::new();
+                while let Some(field) = map.next_entry()? {
+                    fields.push(field);
+                }
+                Ok(Fields(fields))
+            }
+        }
+
+        deserializer.deserialize_map(FieldsVisitor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_split_at_one_level_only() {
+        let deep = "[".repeat(1_000_000) + &"]".repeat(1_000_000);
+        let object = format!(r#"{{"a": {deep}, "$serde_json::private::RawValue": "1"}}"#);
+        let fields = fields(&object).unwrap();
+        assert_eq!(fields[0].1.get(), deep);
+        assert_eq!(fields[1].1.get(), "\"1\"");
+        assert_eq!(items(&deep).unwrap()[0].get().len(), deep.len() - 2);
+        assert_eq!(raw(&format!(" {deep}\n")).unwrap().get(), deep);
+        assert!(text(&deep).is_err() && text("null").is_err());
+        assert_eq!(text(r#""\u0061""#).unwrap(), "a");
+    }
 }

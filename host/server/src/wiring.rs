@@ -19,10 +19,10 @@ use keywright_api::{
 use keywright_core::{
     Secret,
     authorization::Authorization,
-    credential::{BulkRegenerations, Credentials},
+    credential::{BulkRegenerations, Credentials, VersionStore},
     encryption_key::{EncryptionKeys, RotateKeys},
     interpolation::Interpolation,
-    permission::Permissions,
+    permission_management::Permissions,
     ports::{Clock, Identifiers, PermissionRepository},
     response_memory::ResponseMemory,
 };
@@ -71,22 +71,24 @@ pub(crate) async fn assemble(
     let authorization = authorization(&config.authorization, &database).await?;
     let credentials = Credentials {
         authorization: authorization.clone(),
-        repository: Arc::new(database.credentials()),
+        store: VersionStore {
+            repository: Arc::new(database.credentials()),
+            sealer: Arc::clone(&encryption_keys.sealer),
+            clock,
+            identifiers,
+        },
         reads: Arc::new(database.credentials()),
-        sealer: Arc::clone(&encryption_keys.sealer),
         generators: Arc::clone(&plugins) as _,
         certificates: Arc::new(X509Certificates),
         certificate_settings: config.certificates.settings()?,
         bulk_regenerations: BulkRegenerations::default(),
-        clock,
-        identifiers,
     };
     let server_mode = config.management.server_mode()?;
     if let Some(work) = retention(config, &database, &credentials, audit.as_ref())? {
         background.add(work.resting_in(server_mode.read_only()));
     }
     let interpolation = interpolation(&plugins, &credentials);
-    let health = HealthCheck::new(Arc::clone(&credentials.repository), audit.clone());
+    let health = HealthCheck::new(Arc::clone(&credentials.store.repository), audit.clone());
     let management = recorder.map(|recorder| {
         let stored = StoredCounts::new(&credentials, encryption_keys.clone());
         let page = recorder.page(plugins, database.clone(), stored, audit.clone());
@@ -171,7 +173,8 @@ fn background(
 
 fn interpolation(plugins: &Arc<Plugins>, credentials: &Credentials) -> Interpolation {
     Interpolation {
-        credentials: credentials.clone(),
+        authorization: credentials.authorization.clone(),
+        store: credentials.store.clone(),
         resolvers: Arc::clone(plugins) as _,
     }
 }

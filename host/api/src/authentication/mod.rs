@@ -46,7 +46,7 @@ pub(crate) async fn authenticate(
     connection: Option<&Connection>,
     headers: &HeaderMap,
 ) -> Result<(Caller, Arc<ResponseReservation>), Response> {
-    if api.credentials.clock.now() < DateTime::UNIX_EPOCH {
+    if api.credentials.store.clock.now() < DateTime::UNIX_EPOCH {
         // Neither a token nor a certificate can be verified, and no version has such a time.
         let error = "the server's clock is before 1970; set the clock of its machine";
         tracing::error!("{error}");
@@ -66,7 +66,7 @@ async fn identify(
 ) -> Result<Identity, Response> {
     let holder = connection
         .and_then(|connection| connection.client_certificate.as_deref())
-        .map(|certificate| identity_in(certificate, api.credentials.clock.now()))
+        .map(|certificate| identity_in(certificate, api.credentials.store.clock.now()))
         .transpose()
         .map_err(IntoResponse::into_response)?;
     let bearer = match bearer_token(headers) {

@@ -28,10 +28,10 @@ use keywright_core::{
     Secret,
     authorization::Authorization,
     certificate::CertificateSettings,
-    credential::{BulkRegenerations, Credentials},
+    credential::{BulkRegenerations, Credentials, VersionStore},
     encryption_key::EncryptionKeys,
     interpolation::Interpolation,
-    permission::Permissions,
+    permission_management::Permissions,
     ports::Clock,
     response_memory::{ResponseLimits, ResponseMemory},
 };
@@ -239,23 +239,26 @@ impl Service {
         let authorization = Authorization::new(Arc::clone(&permissions) as _, true);
         let credentials = Credentials {
             authorization: authorization.clone(),
-            repository: Arc::clone(&memory) as _,
+            store: VersionStore {
+                repository: Arc::clone(&memory) as _,
+                sealer: Arc::new(OpenSealer),
+                clock: Arc::clone(&clock) as _,
+                identifiers: Arc::new(RandomIdentifiers),
+            },
             reads: Arc::new(ReadsInMemory {
                 credentials: Arc::clone(&memory),
                 permissions: Arc::clone(&permissions),
             }),
-            sealer: Arc::new(OpenSealer),
             generators: Arc::new(EchoGenerators),
             certificates: Arc::new(CredulousCertificates),
             certificate_settings,
             bulk_regenerations: BulkRegenerations::default(),
-            clock: Arc::clone(&clock) as _,
-            identifiers: Arc::new(RandomIdentifiers),
         };
         let health = HealthCheck::new(Arc::clone(&memory) as _, audit.clone());
         let api = Api {
             interpolation: Interpolation {
-                credentials: credentials.clone(),
+                authorization: authorization.clone(),
+                store: credentials.store.clone(),
                 resolvers: Arc::new(FixedResolvers { resolver }),
             },
             encryption_keys: EncryptionKeys {

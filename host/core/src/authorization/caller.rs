@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::{
-    Failure, authorization::Trail, permission::Actor, response_memory::ResponseReservation,
-};
+use super::trail::Trail;
+use crate::{Failure, permission::Actor, response_memory::ResponseReservation};
 
 /// The authenticated caller of a request.
 #[derive(Debug)]

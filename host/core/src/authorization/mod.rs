@@ -3,7 +3,7 @@
 //! A use case requests a [`Permit`] from [`Authorization`]. Each request, granted or not, is recorded in the caller's
 //! [`Trail`], from which the audit trail is written.
 //!
-//! The types guarantee that use cases decrypt and encrypt only through `Credentials::open` and `Credentials::seal`, which
+//! The types guarantee that use cases decrypt and encrypt only through `VersionStore::open` and `VersionStore::seal`, which
 //! require a permit for this very credential and check its operation. `seal` requires a permit to write. `open` requires one
 //! to read or to write, or one to delete that explicitly includes opening. Only this crate can create a permit.
 //!
@@ -25,24 +25,27 @@
 //! - A caller that may read a CA gets the names of everything that it signed, because a CA can't be replaced safely without them.
 
 mod caller;
+mod effective_permissions;
 mod permit;
-mod read;
-mod rules;
 mod trail;
 
 use std::sync::Arc;
 
+use uuid::Uuid;
+
 use crate::{
     Failure,
-    credential::{CredentialName, LookupName},
+    credential::{CredentialName, LookupName, StoredVersion},
     permission::{Operation, PermissionPath},
-    ports::PermissionRepository,
+    ports::{
+        CredentialRepository, PermissionRepository, PermittedRead, PermittedReads,
+        PermittedVersions, VersionKey, VersionSelection,
+    },
 };
 
 pub use caller::{Authentication, Caller};
+pub(crate) use effective_permissions::EffectivePermissions;
 pub use permit::Permit;
-pub(crate) use read::ReadSources;
-pub(crate) use rules::Rules;
 pub use trail::{Account, Granted, Touched, Trail};
 
 /// Decides which operations callers may perform.
@@ -79,9 +82,9 @@ impl Authorization {
         operation: Operation,
         name: &LookupName,
     ) -> Result<Permit<'a>, Failure> {
-        let asked = Permit::asked(caller, operation, name);
+        let requested = Permit::request(caller, operation, name);
         if !self.is_enforced {
-            return Ok(asked.by(&Rules::everything()));
+            return Ok(requested.by(&EffectivePermissions::everything()));
         }
         let covering = PermissionPath::covering(name.asked());
         let (mut permissions, stored) = self
@@ -89,14 +92,15 @@ impl Authorization {
             .of_actor_on_name(caller.actor(), &covering, name)
             .await?;
         let Some(stored) = stored.filter(|stored| stored.as_str() != name.asked()) else {
-            return decide(&Rules::of(permissions), operation, name.asked(), asked);
+            return requested
+                .granted_if_allowed(&EffectivePermissions::of(permissions), name.asked());
         };
-        let rules = Rules::of(permissions.clone());
-        let asked = decide(&rules, operation, name.asked(), asked)?;
+        let effective = EffectivePermissions::of(permissions.clone());
+        let permit = requested.granted_if_allowed(&effective, name.asked())?;
         let covering = PermissionPath::covering(stored.as_str());
         let on_stored = self.permissions.of_actor_on(caller.actor(), &covering);
         permissions.extend(on_stored.await?);
-        decide(&Rules::of(permissions), operation, stored.as_str(), asked)
+        permit.granted_if_allowed(&EffectivePermissions::of(permissions), stored.as_str())
     }
 
     /// Permits an operation on the permissions of a path, in the casing of the request.
@@ -136,38 +140,113 @@ impl Authorization {
         operation: Operation,
         name: &LookupName,
     ) -> Result<Permit<'a>, Failure> {
-        let asked = Permit::asked(caller, operation, name);
-        let rules = self.rules_about(caller, name.asked()).await?;
-        decide(&rules, operation, name.asked(), asked)
+        let requested = Permit::request(caller, operation, name);
+        let effective = self.permissions_covering(caller, name.asked()).await?;
+        requested.granted_if_allowed(&effective, name.asked())
     }
 
     /// Refuses an unknown id, after the same work as for any other refusal.
     pub(crate) async fn refuse_absent(&self, caller: &Caller) -> Failure {
-        match self.rules_about(caller, NAME_OF_NOTHING).await {
+        match self.permissions_covering(caller, NAME_OF_NOTHING).await {
             Ok(_) => Failure::NotFound,
             Err(failure) => failure,
         }
     }
 
-    /// Returns all rules of a caller, for responses that contain only what it may read.
+    /// As [`Authorization::permit`] for [`Operation::Read`]. Also returns versions of the credential, possibly none, still
+    /// encrypted.
     ///
     /// # Errors
-    /// If the database query fails.
-    pub(crate) async fn rules_of(&self, caller: &Caller) -> Result<Rules, Failure> {
+    /// [`Failure::NotFound`] if the caller may not read the credential, or it does not exist.
+    pub(crate) async fn permit_read<'a>(
+        &self,
+        caller: &'a Caller,
+        sources: ReadSources<'_>,
+        name: &LookupName,
+        versions: VersionKey,
+    ) -> Result<(Permit<'a>, Vec<StoredVersion>), Failure> {
+        let requested = Permit::request(caller, Operation::Read, name);
         if !self.is_enforced {
-            return Ok(Rules::everything());
+            let stored = sources.versions(name, versions).await?;
+            return Ok((requested.by(&EffectivePermissions::everything()), stored));
         }
-        let permissions = self.permissions.of_actor(caller.actor()).await?;
-        Ok(Rules::of(permissions))
+        let (effective, found) = self
+            .read_if_permitted(caller, sources, name, versions)
+            .await?;
+        let permit = requested.granted_if_allowed(&effective, name.asked())?;
+        if !found.versions.is_empty() {
+            return Ok((permit, found.versions));
+        }
+        // Permissions are looked up even if there is no stored name, so that both refusals take the same time.
+        let stored = found.stored_name.as_ref();
+        let stored_name = stored.map_or(name.asked(), |stored| stored.as_str());
+        let on_stored = self.permissions_covering(caller, stored_name).await?;
+        if stored.is_none() {
+            return Err(Failure::NotFound);
+        }
+        let permit = permit.granted_if_allowed(&effective.and(&on_stored), stored_name)?;
+        Ok((permit, sources.versions(name, versions).await?))
     }
 
-    /// Returns the rules of a caller that cover any of these names, or all of its rules if they are covered by more than
+    /// Refuses to read a version whose id does not exist, after the same work as for one that the caller may not read.
+    pub(crate) async fn refuse_absent_version(
+        &self,
+        caller: &Caller,
+        sources: ReadSources<'_>,
+        id: Uuid,
+    ) -> Failure {
+        if !self.is_enforced {
+            return Failure::NotFound;
+        }
+        let name = LookupName::new(NAME_OF_NOTHING);
+        let read = self.read_if_permitted(caller, sources, &name, VersionKey::Id(id));
+        read.await.err().unwrap_or(Failure::NotFound)
+    }
+
+    /// Reads the permissions of a caller that cover a name, and the versions if these permissions allow it.
+    async fn read_if_permitted(
+        &self,
+        caller: &Caller,
+        sources: ReadSources<'_>,
+        name: &LookupName,
+        versions: VersionKey,
+    ) -> Result<(EffectivePermissions, PermittedVersions), Failure> {
+        let covering = PermissionPath::covering(name.asked());
+        let read = PermittedRead {
+            actor: caller.actor(),
+            operation: Operation::Read,
+            paths: &covering,
+            name,
+            versions,
+        };
+        let mut effective = EffectivePermissions::none();
+        let mut permits = |permissions| {
+            effective = EffectivePermissions::of(permissions);
+            effective.allow(Operation::Read, name.asked())
+        };
+        let found = sources.reads.read(read, &mut permits).await?;
+        Ok((effective, found))
+    }
+
+    /// Returns all permissions of a caller, for responses that contain only what it may read.
+    pub(crate) async fn permissions_of(
+        &self,
+        caller: &Caller,
+    ) -> Result<EffectivePermissions, Failure> {
+        if !self.is_enforced {
+            return Ok(EffectivePermissions::everything());
+        }
+        let permissions = self.permissions.of_actor(caller.actor()).await?;
+        Ok(EffectivePermissions::of(permissions))
+    }
+
+    /// Returns the permissions of a caller that cover any of these names, or all of its permissions if they are covered by more than
     /// [`PATHS_AT_ONCE`] paths.
-    pub(crate) async fn rules_about_all(
+    pub(crate) async fn permissions_covering_all(
         &self,
         caller: &Caller,
         names: &[LookupName],
-    ) -> Result<Rules, Failure> {
+    ) -> Result<EffectivePermissions, Failure> {
         let mut covering = Vec::new();
         for name in names {
             for path in PermissionPath::covering(name.asked()) {
@@ -176,24 +255,57 @@ impl Authorization {
                 }
             }
             if covering.len() > PATHS_AT_ONCE {
-                return self.rules_of(caller).await;
+                return self.permissions_of(caller).await;
             }
         }
-        self.rules_on(caller, &covering).await
+        self.permissions_on(caller, &covering).await
     }
 
-    /// Returns the rules of a caller that cover one name or path.
-    async fn rules_about(&self, caller: &Caller, name: &str) -> Result<Rules, Failure> {
+    /// Returns the permissions of a caller that cover one name or path.
+    async fn permissions_covering(
+        &self,
+        caller: &Caller,
+        name: &str,
+    ) -> Result<EffectivePermissions, Failure> {
         let covering = PermissionPath::covering(name);
-        self.rules_on(caller, &covering).await
+        self.permissions_on(caller, &covering).await
     }
 
-    async fn rules_on(&self, caller: &Caller, paths: &[PermissionPath]) -> Result<Rules, Failure> {
+    async fn permissions_on(
+        &self,
+        caller: &Caller,
+        paths: &[PermissionPath],
+    ) -> Result<EffectivePermissions, Failure> {
         if !self.is_enforced {
-            return Ok(Rules::everything());
+            return Ok(EffectivePermissions::everything());
         }
         let permissions = self.permissions.of_actor_on(caller.actor(), paths).await?;
-        Ok(Rules::of(permissions))
+        Ok(EffectivePermissions::of(permissions))
+    }
+}
+
+/// The sources of a permitted read.
+#[derive(Clone, Copy)]
+pub(crate) struct ReadSources<'r> {
+    pub(crate) reads: &'r dyn PermittedReads,
+    pub(crate) repository: &'r dyn CredentialRepository,
+}
+
+impl ReadSources<'_> {
+    async fn versions(
+        self,
+        name: &LookupName,
+        versions: VersionKey,
+    ) -> Result<Vec<StoredVersion>, Failure> {
+        let selection = match versions {
+            VersionKey::Current => VersionSelection::Current,
+            VersionKey::Id(id) => {
+                let version = self.repository.version_by_id(id).await?;
+                return Ok(version.into_iter().collect());
+            }
+            VersionKey::Newest(count) => VersionSelection::Newest(count),
+        };
+        Ok(self.repository.versions_by_name(name, selection).await?)
     }
 }
 
@@ -202,20 +314,3 @@ const PATHS_AT_ONCE: usize = 64;
 
 /// The name looked up for an unknown id. No permission can cover it, because paths can't contain spaces.
 const NAME_OF_NOTHING: &str = "/ / / /";
-
-fn decide<'a>(
-    rules: &Rules,
-    operation: Operation,
-    name: &str,
-    asked: Permit<'a>,
-) -> Result<Permit<'a>, Failure> {
-    if rules.allow(operation, name) {
-        return Ok(asked.by(rules));
-    }
-    Err(match operation {
-        Operation::Write => Failure::WriteNotPermitted,
-        Operation::Read | Operation::Delete | Operation::ReadAcl | Operation::WriteAcl => {
-            Failure::NotFound
-        }
-    })
-}

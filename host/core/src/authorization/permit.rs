@@ -2,39 +2,66 @@
 
 use uuid::Uuid;
 
+use super::{
+    caller::Caller,
+    effective_permissions::EffectivePermissions,
+    trail::{Position, Touched, Trail},
+};
 use crate::{
-    authorization::{
-        Caller, Rules, Touched,
-        trail::{Position, Trail},
-    },
+    Failure,
     credential::{CredentialName, LookupName},
     permission::{Operation, Permission},
 };
 
 /// Proof that a caller may perform one operation on one credential, or on its permissions. Only `authorization` creates
-/// permits, and only returns them after the rules have allowed the operation.
+/// permits, and only returns them after the permissions of the caller have allowed the operation.
 #[derive(Debug)]
 pub struct Permit<'a> {
     trail: &'a Trail,
     position: Position,
     operation: Operation,
     name: LookupName,
-    /// The rules that allow the operation. They also apply to the name in its stored casing.
-    rules: Rules,
+    /// The permissions that allow the operation. They also apply to the name in its stored casing.
+    permissions: EffectivePermissions,
     /// Whether versions may be decrypted before they are deleted.
-    opens_what_it_deletes: bool,
+    may_open_deleted: bool,
 }
 
 impl<'a> Permit<'a> {
-    /// Records the requested operation in the trail. The result permits nothing until [`Permit::by`] adds rules.
-    pub(super) fn asked(caller: &'a Caller, operation: Operation, name: &LookupName) -> Self {
-        Self::on(caller.trail(), operation, name, Rules::none())
+    /// Records the requested operation in the trail. The result permits nothing until it is granted.
+    pub(super) fn request(caller: &'a Caller, operation: Operation, name: &LookupName) -> Self {
+        Self::on(
+            caller.trail(),
+            operation,
+            name,
+            EffectivePermissions::none(),
+        )
     }
 
-    /// Returns the permit with these rules, which allow the operation.
-    pub(super) fn by(self, rules: &Rules) -> Self {
+    /// Returns the permit if these permissions allow its operation on a name. All permits are granted here or by [`Permit::by`].
+    ///
+    /// # Errors
+    /// [`Failure::WriteNotPermitted`] if the caller may not write, [`Failure::NotFound`] for all other operations.
+    pub(super) fn granted_if_allowed(
+        self,
+        permissions: &EffectivePermissions,
+        name: &str,
+    ) -> Result<Self, Failure> {
+        if permissions.allow(self.operation, name) {
+            return Ok(self.by(permissions));
+        }
+        Err(match self.operation {
+            Operation::Write => Failure::WriteNotPermitted,
+            Operation::Read | Operation::Delete | Operation::ReadAcl | Operation::WriteAcl => {
+                Failure::NotFound
+            }
+        })
+    }
+
+    /// Returns the permit with these permissions, which allow the operation.
+    pub(super) fn by(self, permissions: &EffectivePermissions) -> Self {
         Self {
-            rules: rules.clone(),
+            permissions: permissions.clone(),
             ..self
         }
     }
@@ -45,11 +72,11 @@ impl<'a> Permit<'a> {
     }
 
     /// Returns whether versions of this credential may be decrypted: the permit must be for this credential and for reading,
-    /// for writing, or for deleting with [`Permit::opening_what_it_deletes`].
+    /// for writing, or for deleting with [`Permit::with_decryption`].
     pub(crate) fn opens(&self, name: &CredentialName) -> bool {
         let may_open = match self.operation {
             Operation::Read | Operation::Write => true,
-            Operation::Delete => self.opens_what_it_deletes,
+            Operation::Delete => self.may_open_deleted,
             Operation::ReadAcl | Operation::WriteAcl => false,
         };
         may_open && self.covers(name)
@@ -62,9 +89,9 @@ impl<'a> Permit<'a> {
 
     /// Returns the permit to delete with decryption allowed, because the response contains the deleted version and dependent
     /// versions are regenerated. Has no effect on permits for other operations.
-    pub(crate) fn opening_what_it_deletes(self) -> Self {
+    pub(crate) fn with_decryption(self) -> Self {
         Self {
-            opens_what_it_deletes: true,
+            may_open_deleted: true,
             ..self
         }
     }
@@ -72,7 +99,12 @@ impl<'a> Permit<'a> {
     /// Returns a permit on another credential, which the server itself must read or write to perform the permitted
     /// operation. The caller needs no permission on it. Review every call.
     pub(crate) fn extended_to(&self, operation: Operation, name: &LookupName) -> Self {
-        Self::on(self.trail, operation, name, Rules::everything())
+        Self::on(
+            self.trail,
+            operation,
+            name,
+            EffectivePermissions::everything(),
+        )
     }
 
     /// Records the id of the version in the trail.
@@ -98,7 +130,12 @@ impl<'a> Permit<'a> {
         self.trail.identify(self.position, resource_id, None);
     }
 
-    fn on(trail: &'a Trail, operation: Operation, name: &LookupName, rules: Rules) -> Self {
+    fn on(
+        trail: &'a Trail,
+        operation: Operation,
+        name: &LookupName,
+        permissions: EffectivePermissions,
+    ) -> Self {
         let position = trail.push(Touched {
             operation,
             name: name.asked().to_owned(),
@@ -112,14 +149,26 @@ impl<'a> Permit<'a> {
             position,
             operation,
             name: name.clone(),
-            rules,
-            opens_what_it_deletes: false,
+            permissions,
+            may_open_deleted: false,
         }
     }
 
-    /// Returns whether the permit is for this credential, and the rules also allow the operation on this casing of its name.
+    /// Returns whether the permit is for this credential, and the permissions also allow the operation on this casing of its name.
     fn covers(&self, name: &CredentialName) -> bool {
-        self.name == name.lookup() && self.rules.allow(self.operation, name.as_str())
+        self.name == name.lookup() && self.permissions.allow(self.operation, name.as_str())
+    }
+}
+
+impl EffectivePermissions {
+    /// As [`super::Authorization::permit`], but with these permissions, which must be the caller's.
+    pub(crate) fn permit<'a>(
+        &self,
+        caller: &'a Caller,
+        operation: Operation,
+        name: &LookupName,
+    ) -> Result<Permit<'a>, Failure> {
+        Permit::request(caller, operation, name).granted_if_allowed(self, name.asked())
     }
 }
 
@@ -148,12 +197,12 @@ mod tests {
             (Operation::ReadAcl, false, false),
             (Operation::WriteAcl, false, false),
         ] {
-            let permit = Permit::asked(&caller, operation, &name.lookup());
+            let permit = Permit::request(&caller, operation, &name.lookup());
             assert!(!permit.opens(&name) && !permit.seals(&name), "{operation}");
-            let permit = permit.by(&Rules::everything());
+            let permit = permit.by(&EffectivePermissions::everything());
             assert_eq!(permit.opens(&name), opens, "{operation}");
             assert_eq!(permit.seals(&name), seals, "{operation}");
-            let permit = permit.opening_what_it_deletes();
+            let permit = permit.with_decryption();
             let opens = opens || operation == Operation::Delete;
             assert_eq!(permit.opens(&name), opens, "{operation}");
             assert_eq!(permit.seals(&name), seals, "{operation}");
@@ -164,8 +213,8 @@ mod tests {
     fn a_permit_covers_one_credential_in_any_casing() {
         let caller = caller();
         let name = |text| CredentialName::parse(text).unwrap();
-        let permit =
-            Permit::asked(&caller, Operation::Write, &name("/a").lookup()).by(&Rules::everything());
+        let permit = Permit::request(&caller, Operation::Write, &name("/a").lookup())
+            .by(&EffectivePermissions::everything());
         assert!(permit.opens(&name("/A")) && permit.seals(&name("/A")));
         assert!(!permit.opens(&name("/a/b")) && !permit.seals(&name("/a/b")));
         let extended = permit.extended_to(Operation::Read, &name("/b").lookup());
@@ -174,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_permit_opens_only_casings_that_the_rules_allow() {
+    fn a_permit_opens_only_casings_that_the_permissions_allow() {
         let caller = caller();
         let name = |text| CredentialName::parse(text).unwrap();
         for (path, opens) in [
@@ -183,13 +232,14 @@ mod tests {
             ("/*", true),
             ("/a/b", true),
         ] {
-            let rules = Rules::of(vec![Permission {
+            let permissions = EffectivePermissions::of(vec![Permission {
                 id: Uuid::nil(),
                 path: PermissionPath::parse(path).unwrap(),
                 actor: caller.actor().clone(),
                 operations: Operations::of([Operation::Read]).unwrap(),
             }]);
-            let permit = Permit::asked(&caller, Operation::Read, &name("/A/b").lookup()).by(&rules);
+            let permit =
+                Permit::request(&caller, Operation::Read, &name("/A/b").lookup()).by(&permissions);
             assert_eq!(permit.opens(&name("/a/b")), opens, "{path}");
         }
     }

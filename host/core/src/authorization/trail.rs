@@ -143,7 +143,7 @@ impl Trail {
 
     /// Records a permission to change, before the caller is authorized, so that refused attempts are recorded completely.
     /// Each permission of a request gets its own entry.
-    pub(crate) fn ask_to_change(&self, path: &PermissionPath, granted: Granted) {
+    pub(crate) fn record_change_request(&self, path: &PermissionPath, granted: Granted) {
         let mut entries = self.entries();
         let next = Position(entries.touched.len());
         let name = path.lookup().asked().to_owned();
@@ -232,7 +232,7 @@ mod tests {
         for (actor, operations) in [("one", read), ("two", None), ("three", read)] {
             let permission = permission(1, actor, Operation::Read);
             let actor = permission.actor;
-            trail.ask_to_change(&permission.path, Granted { actor, operations });
+            trail.record_change_request(&permission.path, Granted { actor, operations });
         }
         let position = trail.push(touched(Operation::WriteAcl, "/a"));
         trail.identify_permission(position, &permission(1, "one", Operation::Write));

@@ -1,6 +1,6 @@
 //! Reading a table in batches and skipping unreadable rows.
 
-use super::Fault;
+use super::finding::Fault;
 use crate::ports::{RepositoryFailure, SequenceRange};
 
 /// A table and the position up to which it was read.
@@ -76,7 +76,7 @@ impl Reading {
         let mut rows = Vec::new();
         let mut gaps: Vec<Gap> = Vec::new();
         for sequence in self.after + 1..=until {
-            match unless_unavailable(read(alone(sequence)).await)? {
+            match unless_unavailable(read(single_row(sequence)).await)? {
                 Ok(read) => rows.extend(read),
                 Err(cause) => match gaps.last_mut().filter(|gap| gap.until == sequence - 1) {
                     Some(gap) => gap.until = sequence,
@@ -120,7 +120,7 @@ struct Gap {
 }
 
 /// Returns the range of one row.
-pub(super) fn alone(sequence: i64) -> SequenceRange {
+pub(super) fn single_row(sequence: i64) -> SequenceRange {
     SequenceRange {
         after: sequence - 1,
         until: sequence,

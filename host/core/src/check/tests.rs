@@ -1,8 +1,6 @@
 //! Checks of rows in memory, some of which change before they are read again.
 
-mod no_certificates;
-
-use std::sync::Mutex;
+use std::{borrow::Cow, sync::Mutex};
 
 use async_trait::async_trait;
 use chrono::DateTime;
@@ -11,14 +9,14 @@ use uuid::Uuid;
 use super::*;
 use crate::{
     Secret,
+    certificate::{CertificateFacts, IssuanceFacts, IssuanceRules},
     credential::{CredentialName, CredentialType, StoredVersion},
     ports::{
-        CheckEnds, CheckedCredential, CheckedIndexEntry, CheckedPermission, CheckedRow,
-        CheckedVersion, Envelope, KeyStanding, PointedVersion, RecognitionFailure, SealFailure,
-        SealedPlace, SequenceRange,
+        CertificateIssuer, CertificateMembers, CertificateRefused, CheckEnds, CheckedCredential,
+        CheckedIndexEntry, CheckedMembers, CheckedPermission, CheckedRow, CheckedVersion, Envelope,
+        KeyStanding, PointedVersion, RecognitionFailure, SealFailure, SealedPlace, SequenceRange,
     },
 };
-use no_certificates::NoCertificates;
 
 #[tokio::test]
 async fn every_row_up_to_the_end_is_read_once_in_batches() {
@@ -358,6 +356,63 @@ impl Sealer for PlainText {
         Ok(())
     }
 }
+
+/// Rejects every certificate.
+struct NoCertificates;
+
+impl Certificates for NoCertificates {
+    fn facts(&self, _: &str) -> Result<CertificateFacts, CertificateRefused> {
+        Err(REFUSED)
+    }
+
+    fn issuance_facts(&self, _: &str) -> Result<IssuanceFacts, CertificateRefused> {
+        Err(REFUSED)
+    }
+
+    fn check_members(
+        &self,
+        _: CertificateMembers<'_>,
+    ) -> Result<CheckedMembers, CertificateRefused> {
+        Err(REFUSED)
+    }
+
+    fn rsa_bits(&self, _: &str) -> Option<u32> {
+        None
+    }
+
+    fn check_stored(
+        &self,
+        _: CertificateMembers<'_>,
+    ) -> Result<Option<CertificateFacts>, CertificateRefused> {
+        Err(REFUSED)
+    }
+
+    fn check_generated(
+        &self,
+        _: CertificateMembers<'_>,
+        _: Option<&dyn CertificateIssuer>,
+    ) -> Result<CertificateFacts, CertificateRefused> {
+        Err(REFUSED)
+    }
+
+    fn issuer(
+        &self,
+        _: &str,
+        _: &Secret,
+        _: IssuanceRules,
+    ) -> Result<Arc<dyn CertificateIssuer>, CertificateRefused> {
+        Err(REFUSED)
+    }
+
+    fn first_certificate(&self, _: &str) -> Option<Vec<u8>> {
+        None
+    }
+}
+
+const REFUSED: CertificateRefused = CertificateRefused {
+    member: "certificate",
+    rule: Cow::Borrowed("is not a certificate"),
+};
 
 const KEY: Uuid = Uuid::from_u128(1);
 const NEW_KEY: Uuid = Uuid::from_u128(2);

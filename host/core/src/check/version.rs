@@ -1,11 +1,12 @@
-//! Checking a version: decrypting it and comparing its columns with its content.
+//! Checking a version: decrypting it and comparing its columns with its content and with the CA version that signed it.
 
+use std::{collections::HashMap, sync::Arc};
+
+use chrono::{DateTime, Utc};
 use keywright_json::Checked;
+use uuid::Uuid;
 
-use super::{
-    Fault,
-    issuers::{Issuer, Issuers},
-};
+use super::{finding::Fault, reading::unless_unavailable};
 use crate::{
     Secret,
     certificate::CertificateFacts,
@@ -14,8 +15,8 @@ use crate::{
         StoredVersion,
     },
     ports::{
-        CertificateMembers, Certificates, CheckRepository, CheckedRow, CheckedVersion,
-        RepositoryFailure, SealFailure, SealedPlace, Sealer,
+        CertificateMembers, CertificateRefused, Certificates, CheckRepository, CheckedRow,
+        CheckedVersion, RepositoryFailure, SealFailure, SealedPlace, Sealer,
     },
 };
 
@@ -137,12 +138,10 @@ impl VersionChecker<'_> {
         if let Some(trusted_ca) = &content.trusted_ca
             && let Err(refused) = self.certificates.facts(trusted_ca)
         {
-            faults.push(Fault::CertificateRefused(
-                crate::ports::CertificateRefused {
-                    member: "trusted_ca",
-                    ..refused
-                },
-            ));
+            faults.push(Fault::CertificateRefused(CertificateRefused {
+                member: "trusted_ca",
+                ..refused
+            }));
         }
         self.check_issuer(stored, &value, issuers, faults).await
     }
@@ -292,3 +291,62 @@ fn check_columns(
 fn folded(name: Option<&CredentialName>) -> Option<String> {
     name.map(|name| name.lookup().folded().to_owned())
 }
+
+/// The CA versions that were looked up last; `None` if a version does not exist or can't be read.
+#[derive(Default)]
+pub(super) struct Issuers {
+    known: HashMap<Uuid, Option<Arc<Issuer>>>,
+}
+
+/// A CA version.
+pub(super) struct Issuer {
+    /// The name of its credential.
+    pub(super) name: CredentialName,
+    /// Its certificate, PEM.
+    pub(super) certificate: String,
+    /// The end of the certificate's validity.
+    pub(super) expires_at: DateTime<Utc>,
+}
+
+impl Issuers {
+    /// Returns the CA version with this id.
+    pub(super) async fn issuer(
+        &mut self,
+        checker: &VersionChecker<'_>,
+        id: Uuid,
+    ) -> Result<Option<Arc<Issuer>>, RepositoryFailure> {
+        if let Some(known) = self.known.get(&id) {
+            return Ok(known.clone());
+        }
+        let issuer = look_up(checker, id).await?.map(Arc::new);
+        if self.known.len() >= ISSUERS_MAX {
+            self.known.clear();
+        }
+        self.known.insert(id, issuer.clone());
+        Ok(issuer)
+    }
+}
+
+async fn look_up(
+    checker: &VersionChecker<'_>,
+    id: Uuid,
+) -> Result<Option<Issuer>, RepositoryFailure> {
+    // The check of the version itself reports that it can't be read.
+    let read = unless_unavailable(checker.repository.version_by_id(id).await)?;
+    let Some(version) = read.unwrap_or_default() else {
+        return Ok(None);
+    };
+    let CheckedRow::Read(stored) = version.stored else {
+        return Ok(None);
+    };
+    Ok(checker
+        .certificate_of(&stored)
+        .map(|(certificate, facts)| Issuer {
+            name: stored.name,
+            certificate,
+            expires_at: facts.expires_at,
+        }))
+}
+
+/// The maximum number of cached versions.
+const ISSUERS_MAX: usize = 256;

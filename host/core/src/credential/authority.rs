@@ -1,11 +1,12 @@
-//! Looking up the signing CA and its other trusted certificate.
+//! Looking up the signing CA and its other trusted certificate, and detecting that a CA has a new active certificate.
 
 use crate::{
     Failure, Secret,
     authorization::{Caller, Permit},
     credential::{
         CredentialName, Credentials, IssuerVersion, LookupName, StoredVersion,
-        current::CurrentVersions, stored_certificate::StoredCertificate,
+        content::StoredCertificate,
+        version_store::{ActiveVersions, OpenVersion, VersionStore},
     },
     permission::Operation,
     ports::{CertificateRefused, NOT_AN_AUTHORITY, ReadVersions},
@@ -74,16 +75,82 @@ impl Credentials {
         })
     }
 
+    /// Returns whether the CA that signed a version now has another active certificate.
+    pub(super) async fn has_new_issuer(
+        &self,
+        permit: &Permit<'_>,
+        version: &OpenVersion,
+    ) -> Result<bool, Failure> {
+        let Some(signer) = &version.stored.signed_by else {
+            return Ok(false);
+        };
+        if signer.lookup() == version.stored.name.lookup() {
+            return Ok(false);
+        }
+        let signer = signer.lookup();
+        let Some(issuer) = self.store.active_versions(&signer).await?.active else {
+            return Ok(false);
+        };
+        // The caller only learns that the CA has changed.
+        let permit = permit.extended_to(Operation::Read, &signer);
+        if !version.stored.credential_type.is_certificate() {
+            return self
+                .is_issuer_replaced(&permit, version.stored.issuer, issuer)
+                .await;
+        }
+        let issuer = self.store.certificate_of(&permit, issuer).await?;
+        let ca = StoredCertificate::parse(&version.content.value)?.ca;
+        Ok(match (ca, issuer.certificate) {
+            (Some(ca), Some(certificate)) => {
+                !self.certificates.is_same_certificate(&ca, &certificate)
+            }
+            _ => false,
+        })
+    }
+
+    /// Returns whether the CA version that signed for a credential of a type other than certificate has another certificate
+    /// than the active version. `false` if the CA version is unknown.
+    async fn is_issuer_replaced(
+        &self,
+        permit: &Permit<'_>,
+        signed_with: Option<IssuerVersion>,
+        active: StoredVersion,
+    ) -> Result<bool, Failure> {
+        let Some(id) = signed_with.and_then(|issuer| issuer.version_id) else {
+            return Ok(false);
+        };
+        if id == active.id {
+            return Ok(false);
+        }
+        let Some(signed_with) = self.store.repository.version_by_id(id).await? else {
+            return Ok(true);
+        };
+        let signed_with = self
+            .store
+            .certificate_of(permit, signed_with)
+            .await?
+            .certificate;
+        let active = self.store.certificate_of(permit, active).await?.certificate;
+        Ok(match (signed_with, active) {
+            (Some(signed_with), Some(active)) => {
+                !self.certificates.is_same_certificate(&signed_with, &active)
+            }
+            _ => true,
+        })
+    }
+}
+
+impl VersionStore {
     /// Returns the permit's CA, ready to sign.
     ///
     /// Its active version signs, and must exist. With [`TransitionalParent::MaySign`], a newer transitional version signs
     /// instead.
-    pub(super) async fn authority_in_use(
+    pub(super) async fn active_authority(
         &self,
         permit: &Permit<'_>,
         transitional_parent: TransitionalParent,
     ) -> Result<Authority, Failure> {
-        let current = self.current_versions(permit.name()).await?;
+        let current = self.active_versions(permit.name()).await?;
         self.authority_of(permit, current, transitional_parent)
             .await
     }
@@ -95,20 +162,20 @@ impl Credentials {
     pub(super) async fn checked_authority(
         &self,
         permit: &Permit<'_>,
-    ) -> Result<CurrentVersions, Failure> {
-        let current = self.current_versions(permit.name()).await?;
-        let in_use = current.in_use.as_ref();
-        let in_use = in_use
+    ) -> Result<ActiveVersions, Failure> {
+        let current = self.active_versions(permit.name()).await?;
+        let active = current.active.as_ref();
+        let active = active
             .filter(|version| version.credential_type.is_certificate())
             .ok_or(Failure::IssuerNotFound)?;
-        match &in_use.certificate {
+        match &active.certificate {
             Some(facts) if facts.is_certificate_authority => Ok(current),
             Some(_) => Err(Failure::IssuerUnusable(CertificateRefused {
                 member: "certificate",
                 rule: NOT_AN_AUTHORITY.into(),
             })),
             None => {
-                let value = self.certificate_of(permit, in_use.clone()).await?;
+                let value = self.certificate_of(permit, active.clone()).await?;
                 value
                     .certificate
                     .map(|_| current)
@@ -117,26 +184,26 @@ impl Credentials {
         }
     }
 
-    /// Like [`Credentials::authority_in_use`], from the CA's current versions.
+    /// Like [`VersionStore::active_authority`], from the CA's current versions.
     pub(super) async fn authority_of(
         &self,
         permit: &Permit<'_>,
-        current: CurrentVersions,
+        current: ActiveVersions,
         transitional_parent: TransitionalParent,
     ) -> Result<Authority, Failure> {
         let read = current.as_read(permit.name());
-        let in_use = current
-            .in_use
+        let active = current
+            .active
             .filter(|version| version.credential_type.is_certificate())
             .ok_or(Failure::IssuerNotFound)?;
         let (signing, trusted) = match current.transitional {
             Some(transitional)
                 if transitional_parent == TransitionalParent::MaySign
-                    && transitional.sequence > in_use.sequence =>
+                    && transitional.sequence > active.sequence =>
             {
-                (transitional, Some(in_use))
+                (transitional, Some(active))
             }
-            transitional => (in_use, transitional),
+            transitional => (active, transitional),
         };
         permit.touched_version(signing.credential_id, signing.id);
         let name = signing.name.clone();

@@ -12,12 +12,10 @@ use crate::{
     credential::{
         CredentialName, CredentialType, CredentialVersion, Credentials, Issuance, LookupName,
         Metadata, Parameters, RequestedParameters, StoredVersion, Written,
-        asked::{self, SUBJECT},
         authority::TransitionalParent,
-        current::CurrentVersions,
-        make::named_issuer,
-        service::{Draft, OpenVersion},
-        stored_parameters::{comparable_parameters, is_made_by},
+        draft::named_issuer,
+        guest_constraints::{self, SUBJECT, comparable_parameters, is_generated_by},
+        version_store::{ActiveVersions, Draft, OpenVersion},
     },
     permission::Operation,
     ports::{AppendCondition, Appended, Generator, PluginFailure, VersionSelection, Violation},
@@ -64,7 +62,7 @@ impl Credentials {
         }
         let generator = self.generator(caller, &generate.credential_type)?;
         let parameters = requested_parameters(&generate, generator.as_ref())?;
-        let normalized = asked::normalize(generator.as_ref(), &parameters).await?;
+        let normalized = guest_constraints::normalize(generator.as_ref(), &parameters).await?;
         let effective = self
             .certificate_settings
             .apply(&generate.credential_type, normalized);
@@ -83,20 +81,20 @@ impl Credentials {
             permit,
             issuer_permit,
         };
-        let mut made = None;
-        for _ in 0..DECISIONS_MAX {
-            if let Some(written) = self.try_to_generate(&permitted, &mut made).await? {
+        let mut unused_draft = None;
+        for _ in 0..GENERATE_ATTEMPTS_MAX {
+            if let Some(written) = self.try_to_generate(&permitted, &mut unused_draft).await? {
                 return Ok(written);
             }
         }
         Err(Failure::Contended)
     }
 
-    /// `None` if another writer came first. A value that can still be used stays in `made`.
+    /// `None` if another writer came first. A value that can still be used stays in `unused_draft`.
     async fn try_to_generate(
         &self,
         permitted: &Permitted<'_>,
-        made: &mut Option<Draft>,
+        unused_draft: &mut Option<Draft>,
     ) -> Result<Option<Written>, Failure> {
         let Permitted {
             generate, permit, ..
@@ -105,16 +103,16 @@ impl Credentials {
             .existing(&generate.name.lookup(), &generate.credential_type)
             .await?;
         let issuer = match &permitted.issuer_permit {
-            Some(permit) => Some((permit, self.checked_authority(permit).await?)),
+            Some(permit) => Some((permit, self.store.checked_authority(permit).await?)),
             None => None,
         };
-        if let Some(kept) = self.kept(permitted, existing.in_use).await? {
-            permit.disclosed_version(kept.stored.credential_id, kept.stored.id);
-            return Ok(Some(kept_answer(self.presented(permit, kept)?)));
+        if let Some(version) = self.version_to_keep(permitted, existing.active).await? {
+            permit.disclosed_version(version.stored.credential_id, version.stored.id);
+            return Ok(Some(kept_answer(self.render(permit, version)?)));
         }
-        let mut draft = match made.take() {
+        let mut draft = match unused_draft.take() {
             Some(draft) => draft,
-            None => self.make(permitted, issuer).await?,
+            None => self.new_draft(permitted, issuer).await?,
         };
         let condition = match generate.mode {
             WriteMode::Overwrite => AppendCondition::Always,
@@ -122,21 +120,21 @@ impl Credentials {
                 AppendCondition::NewestIs(existing.newest_id)
             }
         };
-        match self.append_once(permit, &draft, condition).await? {
+        match self.store.append_once(permit, &draft, condition).await? {
             Appended::Written(stored) => {
                 let version = OpenVersion {
                     stored: *stored,
                     content: draft.content,
                 };
-                let version = self.presented(permit, version)?;
+                let version = self.render(permit, version)?;
                 return Ok(Some(written_answer(version, &permitted.effective)));
             }
             Appended::TypeDiffers(existing) => return Err(Failure::TypeDiffers(existing)),
             Appended::TransitionalExists => return Err(Failure::TransitionalExists),
-            Appended::Changed => *made = Some(draft),
+            Appended::Changed => *unused_draft = Some(draft),
             Appended::NamedOtherwise(name) => {
                 draft.name = name;
-                *made = Some(draft);
+                *unused_draft = Some(draft);
             }
             // The CA was changed concurrently, so the value is generated again.
             Appended::Outdated => {}
@@ -145,21 +143,22 @@ impl Credentials {
     }
 
     /// Generates a value and the data to store with it. The active version of the issuer signs.
-    async fn make(
+    async fn new_draft(
         &self,
         permitted: &Permitted<'_>,
-        issuer: Option<(&Permit<'_>, CurrentVersions)>,
+        issuer: Option<(&Permit<'_>, ActiveVersions)>,
     ) -> Result<Draft, Failure> {
         let generate = &permitted.generate;
         let authority = match issuer {
             Some((permit, current)) => Some(
-                self.authority_of(permit, current, TransitionalParent::MayNotSign)
+                self.store
+                    .authority_of(permit, current, TransitionalParent::MayNotSign)
                     .await?,
             ),
             None => None,
         };
         let mut draft = self
-            .make_draft(
+            .generate_draft(
                 &generate.name,
                 &generate.credential_type,
                 &permitted.effective.parameters,
@@ -178,6 +177,7 @@ impl Credentials {
         credential_type: &CredentialType,
     ) -> Result<Existing, Failure> {
         let current = self
+            .store
             .repository
             .versions_by_name(name, VersionSelection::Current)
             .await?;
@@ -187,15 +187,15 @@ impl Credentials {
         }
         Ok(Existing {
             newest_id: newest.map(|newest| newest.id),
-            in_use: current.into_iter().next(),
+            active: current.into_iter().next(),
         })
     }
 
     /// Returns the existing version if the mode keeps it.
-    async fn kept(
+    async fn version_to_keep(
         &self,
         permitted: &Permitted<'_>,
-        in_use: Option<StoredVersion>,
+        active: Option<StoredVersion>,
     ) -> Result<Option<OpenVersion>, Failure> {
         let Permitted {
             effective,
@@ -204,23 +204,23 @@ impl Credentials {
             ..
         } = permitted;
         let mode = permitted.generate.mode;
-        let Some(in_use) = in_use.filter(|_| mode != WriteMode::Overwrite) else {
+        let Some(active) = active.filter(|_| mode != WriteMode::Overwrite) else {
             return Ok(None);
         };
-        let in_use = self.open(permit, in_use).await?;
+        let active = self.store.open(permit, active).await?;
         let keep = match mode {
             WriteMode::Converge => {
-                !self.has_new_issuer(permit, &in_use).await?
-                    && is_made_from(&in_use, &effective.parameters, generator.as_ref()).await?
+                !self.has_new_issuer(permit, &active).await?
+                    && is_generated_from(&active, &effective.parameters, generator.as_ref()).await?
             }
             WriteMode::NoOverwrite | WriteMode::Overwrite => true,
         };
-        Ok(keep.then_some(in_use))
+        Ok(keep.then_some(active))
     }
 }
 
 /// Maximum attempts when concurrent writers of the same name, or of its CA, come first.
-const DECISIONS_MAX: usize = 16;
+const GENERATE_ATTEMPTS_MAX: usize = 16;
 
 /// A checked and authorized request.
 struct Permitted<'a> {
@@ -236,7 +236,7 @@ struct Permitted<'a> {
 /// The existing versions of a credential.
 struct Existing {
     /// The active version, or else the transitional version.
-    in_use: Option<StoredVersion>,
+    active: Option<StoredVersion>,
     /// The id of the newest version, transitional or not.
     newest_id: Option<Uuid>,
 }
@@ -278,7 +278,7 @@ fn requested_parameters(
 }
 
 /// Returns whether a version was generated from these parameters or, if it was set, could have been.
-async fn is_made_from(
+async fn is_generated_from(
     version: &OpenVersion,
     parameters: &Parameters,
     generator: &dyn Generator,
@@ -299,7 +299,7 @@ async fn is_made_from(
         if is_satisfied(stored) {
             return Ok(true);
         }
-        if is_made_by(version, generator) {
+        if is_generated_by(version, generator) {
             return Ok(false);
         }
     }

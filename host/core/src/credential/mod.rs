@@ -1,61 +1,49 @@
-//! Credentials: their names, types and versions, and one file per use case.
+//! Credentials: their names, types and versions, and the use cases.
+//!
+//! Follow a request to generate a credential through one file per step: `generate` (permit, decide), `guest_constraints`
+//! (normalize), `draft` (generate the value), `version_store` (encrypt, add).
 
-mod asked;
 mod authority;
 mod bulk_regenerate;
+mod ca_rotation;
 mod certificates;
 mod content;
-mod current;
-mod delete;
-mod find;
+mod draft;
 mod generate;
-mod get;
-mod host_work;
-mod known_types;
-mod make;
-mod metadata;
+mod guest_constraints;
 mod name;
-mod new_issuer;
 mod parameters;
-mod plugin_digest;
-mod presented;
-mod readable;
+mod read;
 mod regenerate;
-mod requested_parameters;
+mod render;
 mod service;
 mod set;
-mod set_certificate;
-mod stored_certificate;
-mod stored_parameters;
 mod r#type;
-mod value;
 mod version;
+mod version_store;
 
 pub use authority::TransitionalParent;
 pub use bulk_regenerate::{
     BULK_CERTIFICATES_MAX, BULK_REGENERATIONS_MAX, BulkRegenerate, BulkRegenerations,
 };
+pub use ca_rotation::NewCertificateVersion;
 pub use certificates::{
     CHAIN_DEPTH_MAX, CertificateSummary, CertificatesByDaysLeft, ChainLink, DAYS_LEFT,
     EffectiveExpiry, IssuedCredential, IssuedRecord, ListedCertificate, ListedVersion,
-    NewCertificateVersion, RegenerateCertificate,
 };
-pub(crate) use content::{Content, SealedFor};
-pub use find::{Find, FindNames, FoundCredential, GeneratedCredential};
+pub(crate) use content::{Content, SealedFor, StoredCertificate};
+pub use content::{LONG_MEMBER_CHARACTERS_MAX, VALUE_BYTES_MAX};
 pub use generate::{Generate, WriteMode};
-pub use known_types::KnownType;
-pub use metadata::{METADATA_CHARACTERS_MAX, Metadata, MetadataTooLong};
 pub use name::{CredentialName, LookupName, NAME_CHARACTERS_MAX, NameMalformed, PathPrefix};
-pub use parameters::Parameters;
-pub use plugin_digest::{DigestMalformed, PluginDigest};
-pub use regenerate::Regenerate;
-pub use requested_parameters::RequestedParameters;
+pub use parameters::{Parameters, RequestedParameters};
+pub use read::{Find, FindNames, FoundCredential, GeneratedCredential};
+pub use regenerate::{Regenerate, RegenerateCertificate};
 pub use service::Credentials;
 pub use set::Set;
-pub(crate) use stored_certificate::StoredCertificate;
-pub use r#type::{CredentialType, TypeMalformed};
-pub use value::{LONG_MEMBER_CHARACTERS_MAX, VALUE_BYTES_MAX};
+pub use r#type::{CredentialType, KnownType, TypeMalformed};
 pub use version::{
-    CertificateMarks, CredentialVersion, Issuance, IssuerVersion, PluginIdentity, StoredVersion,
-    Written,
+    CertificateMarks, CredentialVersion, DigestMalformed, Issuance, IssuerVersion,
+    METADATA_CHARACTERS_MAX, Metadata, MetadataTooLong, PluginDigest, PluginIdentity,
+    StoredVersion, Written,
 };
+pub use version_store::VersionStore;

@@ -11,9 +11,6 @@ pub struct CredentialName(String);
 
 impl CredentialName {
     /// Parses a name to store. Prepends a missing leading slash.
-    ///
-    /// # Errors
-    /// If the text breaks a rule for names.
     pub fn parse(text: &str) -> Result<Self, NameMalformed> {
         if text.is_empty() || text == "/" {
             return Err(NameMalformed::Missing);
@@ -59,7 +56,7 @@ impl fmt::Display for CredentialName {
 /// A requested name with its leading slash. It is not checked, because no credential has a malformed name.
 #[derive(Clone, Debug)]
 pub struct LookupName {
-    asked: String,
+    requested: String,
     folded: String,
 }
 
@@ -67,15 +64,15 @@ impl LookupName {
     /// Prepends a missing slash and folds case.
     #[must_use]
     pub fn new(text: &str) -> Self {
-        let asked = with_leading_slash(text);
-        let folded = asked.to_ascii_lowercase();
-        Self { asked, folded }
+        let requested = with_leading_slash(text);
+        let folded = requested.to_ascii_lowercase();
+        Self { requested, folded }
     }
 
     /// Returns the name in the caller's casing.
     #[must_use]
     pub fn asked(&self) -> &str {
-        &self.asked
+        &self.requested
     }
 
     /// Returns the name in lower case. Two names refer to the same credential if these are equal.

@@ -1,4 +1,6 @@
-//! Generation parameters in canonical form.
+//! Generation parameters: as requested, and in canonical form.
+
+use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
@@ -80,18 +82,28 @@ impl Parameters {
     ) -> bool {
         let names = self.0.keys().chain(requested.0.keys());
         names.into_iter().all(|name| {
-            let (have, want) = (self.member(name), requested.member(name));
+            let (stored, requested) = (self.member(name), requested.member(name));
             if issuer_parameter == Some(name.as_str()) {
-                return match (have.and_then(Value::as_str), want.and_then(Value::as_str)) {
-                    (Some(have), Some(want)) => LookupName::new(have) == LookupName::new(want),
+                return match (
+                    stored.and_then(Value::as_str),
+                    requested.and_then(Value::as_str),
+                ) {
+                    (Some(stored), Some(requested)) => {
+                        LookupName::new(stored) == LookupName::new(requested)
+                    }
                     _ => true,
                 };
             }
-            let texts = (have.and_then(Value::as_str), want.and_then(Value::as_str));
-            if let (true, (Some(have), Some(want))) = (folded.contains(&name.as_str()), texts) {
-                return have.trim().to_lowercase() == want.trim().to_lowercase();
+            let texts = (
+                stored.and_then(Value::as_str),
+                requested.and_then(Value::as_str),
+            );
+            if let (true, (Some(stored), Some(requested))) =
+                (folded.contains(&name.as_str()), texts)
+            {
+                return stored.trim().to_lowercase() == requested.trim().to_lowercase();
             }
-            have == want
+            stored == requested
         })
     }
 }
@@ -99,6 +111,46 @@ impl Parameters {
 impl std::fmt::Debug for Parameters {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str("Parameters(redacted)")
+    }
+}
+
+/// The parameters of a request: each is JSON text, as the caller wrote it.
+///
+/// Only the generator knows whether `1.50` is a number or the text of a string, so it parses them.
+#[derive(Clone, Default)]
+pub struct RequestedParameters(BTreeMap<String, String>);
+
+impl RequestedParameters {
+    /// Adds a parameter, or replaces the parameter of this name.
+    pub fn insert(&mut self, name: &str, json: String) {
+        self.0.insert(name.to_owned(), json);
+    }
+
+    /// Returns the name and the JSON text of each parameter.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        let parameters = self.0.iter();
+        parameters.map(|(name, json)| (name.as_str(), json.as_str()))
+    }
+}
+
+impl FromIterator<(String, String)> for RequestedParameters {
+    fn from_iter<I: IntoIterator<Item = (String, String)>>(parameters: I) -> Self {
+        Self(parameters.into_iter().collect())
+    }
+}
+
+impl From<Map<String, Value>> for RequestedParameters {
+    fn from(parameters: Map<String, Value>) -> Self {
+        let parameters = parameters.into_iter();
+        parameters
+            .map(|(name, value)| (name, value.to_string()))
+            .collect()
+    }
+}
+
+impl std::fmt::Debug for RequestedParameters {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("RequestedParameters(redacted)")
     }
 }
 

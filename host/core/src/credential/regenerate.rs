@@ -1,4 +1,7 @@
-//! Regenerating a credential from the parameters of its newest version.
+//! Regenerating a credential from the parameters of a stored version, or a certificate by its id: with the transitional flag,
+//! signed by a transitional CA version, or with another key length or duration.
+
+use uuid::Uuid;
 
 use crate::{
     Failure,
@@ -7,13 +10,12 @@ use crate::{
     credential::{
         CredentialName, Credentials, LookupName, Metadata, Parameters, PluginIdentity,
         StoredVersion, Written,
-        asked::{self, SetCertificate},
         authority::TransitionalParent,
+        content::StoredCertificate,
+        draft::named_issuer,
         generate::written_answer,
-        make::named_issuer,
-        service::{MAKINGS_MAX, OpenVersion},
-        stored_certificate::StoredCertificate,
-        stored_parameters::current_parameters,
+        guest_constraints::{self, DURATION, SetCertificate, current_parameters},
+        version_store::{ActiveVersions, OpenVersion, WRITE_ATTEMPTS_MAX},
     },
     permission::Operation,
     ports::{AppendCondition, Generator, PluginFailure, VersionSelection, Violation},
@@ -24,6 +26,23 @@ use crate::{
 pub struct Regenerate {
     /// The credential's name.
     pub name: LookupName,
+    /// The metadata of the new version. It is not inherited.
+    pub metadata: Option<Metadata>,
+}
+
+/// A request to regenerate a certificate.
+#[derive(Debug)]
+pub struct RegenerateCertificate {
+    /// The id of its credential.
+    pub certificate_id: Uuid,
+    /// Whether the new version gets the transitional flag.
+    pub is_transitional: bool,
+    /// Whether a transitional version of its CA may sign.
+    pub transitional_parent: TransitionalParent,
+    /// The new key length, in bits.
+    pub key_length: Option<i64>,
+    /// The new duration, in days.
+    pub duration: Option<i64>,
     /// The metadata of the new version. It is not inherited.
     pub metadata: Option<Metadata>,
 }
@@ -43,7 +62,7 @@ impl Credentials {
             .authorization
             .permit(caller, Operation::Write, &regenerate.name)
             .await?;
-        for _ in 0..MAKINGS_MAX {
+        for _ in 0..WRITE_ATTEMPTS_MAX {
             let written = self.try_to_regenerate(caller, &permit, &regenerate).await?;
             if let Some(written) = written {
                 return Ok(written);
@@ -60,6 +79,7 @@ impl Credentials {
         regenerate: &Regenerate,
     ) -> Result<Option<Written>, Failure> {
         let newest = self
+            .store
             .repository
             .versions_by_name(&regenerate.name, VersionSelection::Newest(1))
             .await?
@@ -74,7 +94,7 @@ impl Credentials {
             return Err(Failure::NotRegeneratable(reason));
         }
         let generator = self.generator(caller, &newest.credential_type)?;
-        let base = self.open(permit, newest).await?;
+        let base = self.store.open(permit, newest).await?;
         let effective = self
             .effective_parameters_of(&base, generator.as_ref())
             .await?;
@@ -83,13 +103,15 @@ impl Credentials {
                 // If the caller may not read the CA, the error is the same as for a missing credential.
                 let permitting = self.authorization.permit(caller, Operation::Read, &name);
                 let permit = permitting.await?;
-                let authority = self.authority_in_use(&permit, TransitionalParent::MayNotSign);
+                let authority = self
+                    .store
+                    .active_authority(&permit, TransitionalParent::MayNotSign);
                 Some(authority.await?)
             }
             None => None,
         };
         let mut draft = self
-            .make_draft(
+            .generate_draft(
                 &base.stored.name,
                 &base.stored.credential_type,
                 &effective.parameters,
@@ -99,9 +121,9 @@ impl Credentials {
             .await?;
         draft.content.metadata.clone_from(&regenerate.metadata);
         let condition = AppendCondition::CredentialIs(base.stored.credential_id);
-        let appended = self.append(permit, draft, condition).await?;
+        let appended = self.store.append(permit, draft, condition).await?;
         appended
-            .map(|version| Ok(written_answer(self.presented(permit, version)?, &effective)))
+            .map(|version| Ok(written_answer(self.render(permit, version)?, &effective)))
             .transpose()
     }
 
@@ -146,8 +168,12 @@ impl Credentials {
             return Ok(recovered);
         };
         match stored {
-            Some(stored) => Ok(asked::as_stored(recovered, stored, issuer_parameter)),
-            None => asked::as_set(
+            Some(stored) => Ok(guest_constraints::as_stored(
+                recovered,
+                stored,
+                issuer_parameter,
+            )),
+            None => guest_constraints::as_set(
                 recovered,
                 &self.set_certificate_of(base)?,
                 generator,
@@ -178,6 +204,86 @@ impl Credentials {
             issuance,
         })
     }
+
+    /// Regenerates a certificate: adds a version generated from the parameters of the active version.
+    ///
+    /// # Errors
+    /// [`Failure::NotFound`]; [`Failure::NotRegeneratable`] if its only version is transitional, or was set and lacks
+    /// required information; [`Failure::TransitionalExists`]; or if the plugin refuses the caller's changes, or fails.
+    pub async fn regenerate_certificate(
+        &self,
+        caller: &Caller,
+        regenerate: RegenerateCertificate,
+    ) -> Result<Written, Failure> {
+        regenerate.check_alone()?;
+        for _ in 0..WRITE_ATTEMPTS_MAX {
+            let written = self
+                .try_to_regenerate_certificate(caller, &regenerate)
+                .await?;
+            if let Some(written) = written {
+                return Ok(written);
+            }
+        }
+        Err(Failure::Contended)
+    }
+
+    /// `None` if the CA was changed concurrently.
+    async fn try_to_regenerate_certificate(
+        &self,
+        caller: &Caller,
+        regenerate: &RegenerateCertificate,
+    ) -> Result<Option<Written>, Failure> {
+        let certificate_id = regenerate.certificate_id;
+        let current = VersionSelection::Current;
+        let (permit, current) = self
+            .permitted_certificate_versions(caller, Operation::Write, certificate_id, current)
+            .await?;
+        let current = ActiveVersions::new(current);
+        let base = current.active.ok_or_else(|| {
+            Failure::NotRegeneratable("its only version is transitional".to_owned())
+        })?;
+        // Checked here to avoid generating an unused key, and again when the version is added.
+        if regenerate.is_transitional && current.transitional.is_some() {
+            return Err(Failure::TransitionalExists);
+        }
+        let generator = self.generator(caller, &base.credential_type)?;
+        let base = self.store.open(&permit, base).await?;
+        let parameters = self.parameters_of(&base, generator.as_ref()).await?;
+        let parameters = changed(parameters, regenerate, generator.as_ref()).await?;
+        let effective = self
+            .certificate_settings
+            .apply(&base.stored.credential_type, parameters);
+        let authority = match named_issuer(&effective.parameters, generator.as_ref()) {
+            // In this use case, the CA that signed before signs again without a permission on it.
+            Some(name) => {
+                let permit = permit.extended_to(Operation::Read, &name);
+                let transitional_parent = regenerate.transitional_parent;
+                Some(
+                    self.store
+                        .active_authority(&permit, transitional_parent)
+                        .await?,
+                )
+            }
+            None => None,
+        };
+        let mut draft = self
+            .generate_draft(
+                &base.stored.name,
+                &base.stored.credential_type,
+                &effective.parameters,
+                generator.as_ref(),
+                authority.as_ref(),
+            )
+            .await?;
+        draft.is_transitional = regenerate.is_transitional;
+        draft.content.metadata.clone_from(&regenerate.metadata);
+        let appended = self
+            .append_to_certificate(&permit, draft, certificate_id)
+            .await?;
+        appended
+            .map(|version| Ok(written_answer(self.render(&permit, version)?, &effective)))
+            .transpose()
+    }
 }
 
 /// Returns the error for stored parameters of another plugin release that the configured plugin does not accept.
@@ -201,3 +307,61 @@ pub(super) fn signer_of(version: &StoredVersion) -> Option<&CredentialName> {
     let is_other = signer.lookup() != version.name.lookup();
     (is_other || !has_signed_itself).then_some(signer)
 }
+
+impl RegenerateCertificate {
+    /// Checks the caller's changes without the stored certificate. The plugin checks the key length, because the allowed
+    /// lengths depend on the stored key's type.
+    fn check_alone(&self) -> Result<(), Failure> {
+        for (member, value, max, rule) in [
+            (
+                KEY_LENGTH,
+                self.key_length,
+                i64::from(u32::MAX),
+                "must be a number of bits",
+            ),
+            (
+                DURATION,
+                self.duration,
+                i64::from(DURATION_DAYS_MAX),
+                "must be a number of days from 1 to 3650",
+            ),
+        ] {
+            if value.is_some_and(|number| !(1..=max).contains(&number)) {
+                return Err(Failure::from(PluginFailure::ParametersRefused(Violation {
+                    member: Some(member.to_owned()),
+                    rule: rule.to_owned(),
+                })));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Applies the caller's changes to the parameters. The plugin checks them as for a generate request.
+async fn changed(
+    mut parameters: Parameters,
+    regenerate: &RegenerateCertificate,
+    generator: &dyn Generator,
+) -> Result<Parameters, Failure> {
+    if regenerate.key_length.is_none() && regenerate.duration.is_none() {
+        return Ok(parameters);
+    }
+    if let Some(key_length) = regenerate.key_length {
+        parameters.insert(KEY_LENGTH, key_length.into());
+    }
+    // A certificate that was set keeps its duration, even if no request may have it. So the plugin must not see it.
+    let kept_duration = match regenerate.duration {
+        Some(duration) => {
+            parameters.insert(DURATION, duration.into());
+            None
+        }
+        None => parameters.remove(DURATION),
+    };
+    let mut parameters = guest_constraints::normalize(generator, &parameters).await?;
+    if let Some(duration) = kept_duration {
+        parameters.insert(DURATION, duration);
+    }
+    Ok(parameters)
+}
+
+const KEY_LENGTH: &str = "key_length";

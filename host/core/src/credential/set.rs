@@ -1,17 +1,26 @@
-//! Setting a credential to a value from the caller.
+//! Setting a credential to a value from the caller. The host checks certificates without a guest, because it reads certificates
+//! anyway, and the private key of a CA must not enter a guest.
 
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+use serde_json::json;
 use zeroize::Zeroizing;
 
 use crate::{
     Failure, Secret,
-    authorization::Caller,
-    certificate::RSA_BITS_MIN,
+    authorization::{Caller, Permit},
+    certificate::{CertificateFacts, RSA_BITS_MIN, RSA_BITS_RECOMMENDED},
     credential::{
-        CredentialName, CredentialType, CredentialVersion, Credentials, Metadata, content::Content,
-        service::Draft, set_certificate::warn_of_short_key, value,
+        CredentialName, CredentialType, CredentialVersion, Credentials, IssuerVersion, LookupName,
+        Metadata,
+        authority::member_absent,
+        content::{Content, check_bytes, check_size, members, take_text},
+        draft::run_on_plugin_thread,
+        version_store::{Draft, WRITE_ATTEMPTS_MAX},
     },
     permission::Operation,
-    ports::AppendCondition,
+    ports::{AppendCondition, CertificateMembers, Generator, ReadVersions},
 };
 
 /// A request to set a credential.
@@ -43,7 +52,7 @@ impl Credentials {
             _ => {
                 let generator = self.generator(caller, &set.credential_type)?;
                 // Checked here so that no guest gets a value that is too large, and again when its result is encrypted.
-                value::check_size(&set.value)?;
+                check_size(&set.value)?;
                 let value = generator.accept(&set.value).await?;
                 if set.credential_type.as_str() == CredentialType::RSA {
                     rsa_bits = self.shortest_rsa_key(&value)?;
@@ -72,7 +81,10 @@ impl Credentials {
             provenance: None,
             unchanged: Vec::new(),
         };
-        let appended = self.append(&permit, draft, AppendCondition::Always).await?;
+        let appended = self
+            .store
+            .append(&permit, draft, AppendCondition::Always)
+            .await?;
         let version = appended.ok_or(Failure::Contended)?;
         warn_of_short_key(&version.stored.name, rsa_bits);
         Ok(version.into_version(&permit))
@@ -95,6 +107,171 @@ impl Credentials {
         }
         Ok(shortest)
     }
+
+    pub(super) async fn set_certificate(
+        &self,
+        caller: &Caller,
+        set: Set,
+    ) -> Result<CredentialVersion, Failure> {
+        let generator = self.generator(caller, &set.credential_type)?;
+        let members = Members::parse(&set.value)?;
+        let checked = self.check(generator.as_ref(), members, None).await?;
+        let permit = self
+            .authorization
+            .permit(caller, Operation::Write, &set.name.lookup())
+            .await?;
+        let ca_permit = self.permit_ca_name(caller, &checked.members).await?;
+        for _ in 0..WRITE_ATTEMPTS_MAX {
+            let (name, credential_type) = (set.name.clone(), set.credential_type.clone());
+            let mut draft = self
+                .draft_of(
+                    name,
+                    credential_type,
+                    checked.clone(),
+                    ca_permit.as_ref(),
+                    generator.as_ref(),
+                )
+                .await?;
+            draft.content.metadata.clone_from(&set.metadata);
+            let appended = self
+                .store
+                .append(&permit, draft, AppendCondition::Always)
+                .await?;
+            if let Some(version) = appended {
+                warn_of_short_key(&set.name, checked.rsa_bits);
+                return Ok(version.into_version(&permit));
+            }
+        }
+        Err(Failure::Contended)
+    }
+
+    /// Checks a caller's value, against the certificate of the stored CA if the caller names one.
+    pub(super) async fn check(
+        &self,
+        generator: &dyn Generator,
+        members: Members,
+        stored_ca: Option<String>,
+    ) -> Result<CheckedSet, Failure> {
+        let certificates = Arc::clone(&self.certificates);
+        let checked = run_on_plugin_thread(generator, move || {
+            let ca = stored_ca.as_deref().or(members.ca.as_deref());
+            let checked = certificates.check_members(CertificateMembers {
+                ca,
+                certificate: members.certificate.as_deref(),
+                private_key: members.private_key.as_ref(),
+                ca_is_stored: stored_ca.is_some(),
+            })?;
+            Ok::<_, Failure>(CheckedSet {
+                members: Members {
+                    ca: checked.ca,
+                    ca_name: members.ca_name,
+                    certificate: checked.certificate,
+                    private_key: checked.private_key,
+                },
+                ca_expires_at: checked.ca_expires_at,
+                facts: checked.facts,
+                rsa_bits: checked.rsa_bits,
+            })
+        });
+        checked.await?
+    }
+
+    /// Permits the caller to use the CA in `ca_name`, if it names one.
+    pub(super) async fn permit_ca_name<'a>(
+        &self,
+        caller: &'a Caller,
+        members: &Members,
+    ) -> Result<Option<Permit<'a>>, Failure> {
+        match &members.ca_name {
+            Some(ca_name) => {
+                let name = LookupName::new(ca_name);
+                self.permit_issuer(caller, &name).await.map(Some)
+            }
+            None => Ok(None),
+        }
+    }
+
+    /// Creates a draft from a checked value, completed with the certificate of the CA that the caller names, if any.
+    pub(super) async fn draft_of(
+        &self,
+        name: CredentialName,
+        credential_type: CredentialType,
+        mut checked: CheckedSet,
+        ca_permit: Option<&Permit<'_>>,
+        generator: &dyn Generator,
+    ) -> Result<Draft, Failure> {
+        let mut unchanged = Vec::new();
+        let (mut signed_by, mut issuer, mut trusted_ca) = (None, None, None);
+        if let Some(ca_permit) = ca_permit {
+            let signer = self.stored_authority(ca_permit).await?;
+            let stored_ca = Some(signer.certificate);
+            checked = self.check(generator, checked.members, stored_ca).await?;
+            unchanged.push(signer.read);
+            (signed_by, issuer) = (Some(signer.name), signer.issuer);
+            trusted_ca = signer.trusted_certificate;
+        } else if checked
+            .facts
+            .as_ref()
+            .is_some_and(|facts| facts.is_self_signed)
+        {
+            signed_by = Some(name.clone());
+        } else {
+            // Only the certificate of the issuer is known.
+            issuer = checked.ca_expires_at.map(|expires_at| IssuerVersion {
+                version_id: None,
+                expires_at,
+            });
+        }
+        Ok(Draft {
+            name,
+            credential_type,
+            is_transitional: false,
+            is_generated: Some(false),
+            content: Content {
+                value: checked.members.to_value(),
+                parameters: None,
+                metadata: None,
+                trusted_ca,
+            },
+            certificate: checked.facts,
+            signed_by,
+            issuer,
+            provenance: None,
+            unchanged,
+        })
+    }
+
+    /// Returns a stored CA, whose active version must have signed the certificate and whose transitional version is also
+    /// trusted. It needs no private key, because it signs nothing.
+    async fn stored_authority(&self, permit: &Permit<'_>) -> Result<StoredAuthority, Failure> {
+        let current = self.store.active_versions(permit.name()).await?;
+        let read = current.as_read(permit.name());
+        let active = current
+            .active
+            .filter(|version| version.credential_type.is_certificate())
+            .ok_or(Failure::IssuerNotFound)?;
+        let trusted = match current.transitional {
+            Some(version) => {
+                self.store
+                    .certificate_of(permit, version)
+                    .await?
+                    .certificate
+            }
+            None => None,
+        };
+        Ok(StoredAuthority {
+            name: active.name.clone(),
+            issuer: active.as_issuer(),
+            certificate: self
+                .store
+                .certificate_of(permit, active)
+                .await?
+                .certificate
+                .ok_or(member_absent("certificate"))?,
+            trusted_certificate: trusted,
+            read,
+        })
+    }
 }
 
 fn accept_text(value: Secret) -> Result<Secret, Failure> {
@@ -114,3 +291,111 @@ fn accept_object(value: Secret) -> Result<Secret, Failure> {
         )),
     }
 }
+
+/// The CA that `ca_name` names.
+struct StoredAuthority {
+    name: CredentialName,
+    issuer: Option<IssuerVersion>,
+    /// The certificate of its active version, PEM.
+    certificate: String,
+    /// The certificate of its transitional version, PEM.
+    trusted_certificate: Option<String>,
+    /// The versions that were read to find it.
+    read: ReadVersions,
+}
+
+/// A checked value with the fields to store.
+#[derive(Clone)]
+pub(super) struct CheckedSet {
+    pub(super) members: Members,
+    ca_expires_at: Option<DateTime<Utc>>,
+    facts: Option<CertificateFacts>,
+    /// The length of the shortest RSA key, in bits.
+    pub(super) rsa_bits: Option<u32>,
+}
+
+/// Logs a warning if a caller has set an RSA key that is shorter than recommended.
+pub(super) fn warn_of_short_key(name: &CredentialName, rsa_bits: Option<u32>) {
+    if let Some(bits) = rsa_bits.filter(|bits| *bits < RSA_BITS_RECOMMENDED) {
+        tracing::warn!(
+            credential.name = name.as_str(),
+            key.bits = bits,
+            "stored an RSA key that is shorter than 2048 bits"
+        );
+    }
+}
+
+/// A caller's value, without empty strings.
+#[derive(Clone)]
+pub(super) struct Members {
+    ca: Option<String>,
+    ca_name: Option<String>,
+    certificate: Option<String>,
+    private_key: Option<Secret>,
+}
+
+impl Members {
+    pub(super) fn parse(value: &Secret) -> Result<Self, Failure> {
+        let not_an_object = |_| Failure::ValueRefused("value must be a JSON object".to_owned());
+        let mut members = members(value).map_err(not_an_object)?;
+        let parsed = Self {
+            ca: take_text(&mut members, "ca")?,
+            ca_name: take_text(&mut members, "ca_name")?,
+            certificate: take_text(&mut members, "certificate")?,
+            private_key: take_text(&mut members, "private_key")?.map(Secret::new),
+        };
+        members.retain(|name, _| !IGNORED_FIELDS.contains(&name.as_str()));
+        if let Some((unknown, _)) = members.into_iter().next() {
+            return Err(Failure::ValueMemberUnknown(unknown));
+        }
+        if parsed.ca.is_some() && parsed.ca_name.is_some() {
+            return Err(Failure::ValueRefused(
+                "only one of ca and ca_name may be given".to_owned(),
+            ));
+        }
+        let is_empty = parsed.ca.is_none()
+            && parsed.ca_name.is_none()
+            && parsed.certificate.is_none()
+            && parsed.private_key.is_none();
+        if is_empty {
+            return Err(Failure::ValueRefused(
+                "at least one of ca, ca_name, certificate and private_key is required".to_owned(),
+            ));
+        }
+        // Checked before the fields are parsed.
+        check_bytes(parsed.bytes())?;
+        Ok(parsed)
+    }
+
+    /// Returns the total size of the fields, a lower bound of the size of the value.
+    fn bytes(&self) -> usize {
+        let texts = [&self.ca, &self.ca_name, &self.certificate];
+        let texts = texts.into_iter().flatten().map(String::len);
+        let private_key = self.private_key.as_ref().map(|key| key.expose().len());
+        texts.chain(private_key).sum()
+    }
+
+    pub(super) fn have_certificate(&self) -> bool {
+        self.certificate.is_some()
+    }
+
+    fn to_value(&self) -> Secret {
+        let private_key = self.private_key.as_ref().map(Secret::expose);
+        Secret::new(
+            json!({
+                "ca": self.ca,
+                "certificate": self.certificate,
+                "private_key": private_key,
+            })
+            .to_string(),
+        )
+    }
+}
+
+/// Fields that clients send back from responses. They are ignored, because the host determines them itself.
+const IGNORED_FIELDS: [&str; 4] = [
+    "transitional",
+    "certificate_authority",
+    "self_signed",
+    "generated",
+];

@@ -1,4 +1,4 @@
-//! Versions: immutable stored values, encrypted and decrypted.
+//! Versions: immutable stored values, encrypted and decrypted, with the metadata and the plugin that belong to them.
 
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
@@ -6,7 +6,7 @@ use uuid::Uuid;
 use crate::{
     Secret,
     certificate::CertificateFacts,
-    credential::{CredentialName, CredentialType, Metadata},
+    credential::{CredentialName, CredentialType},
     ports::Envelope,
 };
 
@@ -135,4 +135,118 @@ pub struct PluginIdentity {
     pub digest: String,
     /// The version of the WIT package that it was built against.
     pub interface_version: String,
+}
+
+/// The maximum length of metadata, in characters of JSON text.
+pub const METADATA_CHARACTERS_MAX: usize = 7_000;
+
+/// The metadata of one version: JSON text within the limit.
+#[derive(Clone, Debug)]
+pub struct Metadata(Secret);
+
+impl Metadata {
+    /// Wraps a caller's metadata, JSON text without insignificant whitespace. It is stored as written, so that numbers keep
+    /// all their digits.
+    pub fn parse(json: Secret) -> Result<Self, MetadataTooLong> {
+        if json.expose().chars().count() > METADATA_CHARACTERS_MAX {
+            return Err(MetadataTooLong);
+        }
+        Ok(Self(json))
+    }
+
+    pub(crate) fn from_stored(text: Secret) -> Self {
+        Self(text)
+    }
+
+    /// Returns the metadata as JSON text.
+    #[must_use]
+    pub fn json(&self) -> &Secret {
+        &self.0
+    }
+}
+
+/// Metadata longer than [`METADATA_CHARACTERS_MAX`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("metadata may have at most {METADATA_CHARACTERS_MAX} characters")]
+pub struct MetadataTooLong;
+
+/// SHA-256 of a plugin's component, in lower-case hexadecimal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PluginDigest(String);
+
+/// A text is not a digest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a digest must be {EXPECTED}")]
+pub struct DigestMalformed;
+
+impl PluginDigest {
+    /// Parses 64 hexadecimal digits in any case, with or without the prefix `sha256:`.
+    pub fn parse(text: &str) -> Result<Self, DigestMalformed> {
+        let digits = text.strip_prefix(PREFIX).unwrap_or(text);
+        if digits.len() != DIGITS || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+            return Err(DigestMalformed);
+        }
+        Ok(Self(digits.to_ascii_lowercase()))
+    }
+
+    /// Returns the digits in lower case, their stored form.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl DigestMalformed {
+    /// The expected form, for error messages.
+    pub const EXPECTED: &str = EXPECTED;
+}
+
+const EXPECTED: &str = "sha256: followed by 64 hexadecimal digits";
+const PREFIX: &str = "sha256:";
+const DIGITS: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metadata_past_the_maximum_length_is_rejected() {
+        let around = 2;
+        let longest = "ä".repeat(METADATA_CHARACTERS_MAX - around);
+        let quoted = |text: &str| Secret::new(format!("\"{text}\""));
+        let metadata = Metadata::parse(quoted(&longest)).unwrap();
+        assert_eq!(metadata.json().expose(), quoted(&longest).expose());
+        assert!(Metadata::parse(quoted(&format!("{longest}x"))).is_err());
+    }
+
+    #[test]
+    fn a_digest_is_parsed_with_and_without_prefix_in_any_case() {
+        let digits = "0123456789abcdef".repeat(4);
+        for text in [
+            digits.clone(),
+            digits.to_uppercase(),
+            format!("sha256:{digits}"),
+            format!("sha256:{}", digits.to_uppercase()),
+        ] {
+            assert_eq!(PluginDigest::parse(&text).unwrap().as_str(), digits);
+        }
+    }
+
+    #[test]
+    fn malformed_digests_are_rejected() {
+        let digits = "0".repeat(64);
+        for text in [
+            "",
+            "sha256:",
+            &digits[1..],
+            &format!("{digits}0"),
+            &format!("sha512:{digits}"),
+            &format!("SHA256:{digits}"),
+            &format!("sha256:sha256:{digits}"),
+            &format!("{}g", &digits[1..]),
+            &format!("{}ä", &digits[2..]),
+        ] {
+            assert_eq!(PluginDigest::parse(text), Err(DigestMalformed), "{text}");
+        }
+    }
 }

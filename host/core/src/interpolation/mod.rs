@@ -3,19 +3,19 @@
 //! The resolver, a plugin, only returns the positions and the names of the references. It never sees a value: the host
 //! authorizes the caller, fetches and decrypts the values, and substitutes the references.
 
-mod splice;
+mod substitute;
 
 use std::{collections::HashMap, sync::Arc};
 
 use crate::{
     Failure, Secret,
-    authorization::{Caller, Rules},
-    credential::{CredentialType, Credentials, LookupName, StoredVersion},
+    authorization::{Authorization, Caller, EffectivePermissions},
+    credential::{CredentialType, LookupName, StoredVersion, VersionStore},
     pace::Pace,
     permission::Operation,
     ports::{PluginFailure, PluginFault, Reference, Resolvers},
 };
-use splice::{PointerError, Substitutions};
+use substitute::{PointerError, Substitutions};
 
 /// The maximum total size of the versions substituted into one document, in bytes of ciphertext. A version counts once per
 /// reference.
@@ -24,8 +24,10 @@ pub const REFERENCED_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Interpolates documents.
 #[derive(Clone)]
 pub struct Interpolation {
+    /// Decides which credentials the caller may read.
+    pub authorization: Authorization,
     /// The stored values.
-    pub credentials: Credentials,
+    pub store: VersionStore,
     /// Finds the references.
     pub resolvers: Arc<dyn Resolvers>,
 }
@@ -69,27 +71,26 @@ impl Interpolation {
             .iter()
             .map(|reference| LookupName::new(&reference.name))
             .collect();
-        let credentials = &self.credentials;
-        let mut rules = credentials
+        let mut permissions = self
             .authorization
-            .rules_about_all(caller, &in_order)
+            .permissions_covering_all(caller, &in_order)
             .await?;
         // Stops at the first reference that the caller may not read: otherwise the response time would reveal whether that
         // credential exists.
         let mut names: Vec<LookupName> = in_order
             .iter()
-            .take_while(|name| rules.allow(Operation::Read, name.asked()))
+            .take_while(|name| permissions.allow(Operation::Read, name.asked()))
             .cloned()
             .collect();
         names.sort_unstable_by(|one, other| one.folded().cmp(other.folded()));
         names.dedup();
         let mut by_name = if names.len() > NAMES_READ_FIRST {
             let readable = self
-                .readable_names(caller, &rules, &in_order, names)
+                .readable_names(caller, &permissions, &in_order, names)
                 .await?;
             self.newest_by_folded_name(&readable).await?
         } else {
-            self.readable_versions(caller, &mut rules, &in_order, &names)
+            self.readable_versions(caller, &mut permissions, &in_order, &names)
                 .await?
         };
         let mut permits = HashMap::new();
@@ -98,7 +99,7 @@ impl Interpolation {
         for name in &in_order {
             pace.step().await;
             // For each requested casing of a name: permissions can differ by casing.
-            let permit = rules.permit(caller, Operation::Read, name)?;
+            let permit = permissions.permit(caller, Operation::Read, name)?;
             let version = by_name.get(name.folded()).ok_or(Failure::NotFound)?;
             if version.credential_type.as_str() != CredentialType::JSON {
                 return Err(Failure::ReferenceNotJson(version.name.clone()));
@@ -111,24 +112,24 @@ impl Interpolation {
         for (folded, permit) in permits {
             pace.step().await;
             let version = by_name.remove(folded).ok_or(Failure::NotFound)?;
-            let value = credentials.open(&permit, version).await?.content.value;
+            let value = self.store.open(&permit, version).await?.content.value;
             opened.insert(folded.to_owned(), value);
         }
         Ok(opened)
     }
 
     /// Returns the newest version of each of a few credentials that exist and whose stored names the caller may also read. Adds
-    /// the rules for the stored names. Reserves memory for a document with their values, once per reference.
+    /// the permissions for the stored names. Reserves memory for a document with their values, once per reference.
     async fn readable_versions(
         &self,
         caller: &Caller,
-        rules: &mut Rules,
+        permissions: &mut EffectivePermissions,
         in_order: &[LookupName],
         names: &[LookupName],
     ) -> Result<HashMap<String, StoredVersion>, Failure> {
         let mut by_name = self.newest_by_folded_name(names).await?;
         // Permissions are looked up for names that do not exist, too, so that both refusals take the same time.
-        let stored_otherwise: Vec<LookupName> = names
+        let in_other_casing: Vec<LookupName> = names
             .iter()
             .filter_map(|name| match by_name.get(name.folded()) {
                 Some(version) if version.name.as_str() == name.asked() => None,
@@ -136,12 +137,12 @@ impl Interpolation {
                 None => Some(name.clone()),
             })
             .collect();
-        if !stored_otherwise.is_empty() {
-            let authorization = &self.credentials.authorization;
-            let on_stored = authorization.rules_about_all(caller, &stored_otherwise);
-            *rules = rules.and(&on_stored.await?);
+        if !in_other_casing.is_empty() {
+            let authorization = &self.authorization;
+            let on_stored = authorization.permissions_covering_all(caller, &in_other_casing);
+            *permissions = permissions.and(&on_stored.await?);
         }
-        by_name.retain(|_, version| rules.allow(Operation::Read, version.name.as_str()));
+        by_name.retain(|_, version| permissions.allow(Operation::Read, version.name.as_str()));
         let referenced = in_order
             .iter()
             .filter_map(|name| by_name.get(name.folded()));
@@ -155,15 +156,15 @@ impl Interpolation {
     async fn readable_names(
         &self,
         caller: &Caller,
-        rules: &Rules,
+        permissions: &EffectivePermissions,
         in_order: &[LookupName],
         names: Vec<LookupName>,
     ) -> Result<Vec<LookupName>, Failure> {
         let mut sizes = HashMap::new();
         for names in names.chunks(NAMES_AT_ONCE) {
-            let repository = &self.credentials.repository;
+            let repository = &self.store.repository;
             for newest in repository.newest_sizes_by_names(names).await? {
-                if rules.allow(Operation::Read, newest.name.as_str()) {
+                if permissions.allow(Operation::Read, newest.name.as_str()) {
                     let name = newest.name.lookup().folded().to_owned();
                     sizes.insert(name, newest.ciphertext_bytes);
                 }
@@ -186,7 +187,7 @@ impl Interpolation {
         let mut by_name = HashMap::new();
         let mut size = ReferencedSize::default();
         for names in names.chunks(NAMES_AT_ONCE) {
-            let repository = &self.credentials.repository;
+            let repository = &self.store.repository;
             for version in repository.newest_by_names(names).await? {
                 size.add(&version)?;
                 by_name.insert(version.name.lookup().folded().to_owned(), version);

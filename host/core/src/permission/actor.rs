@@ -21,17 +21,11 @@ pub struct Actor(Arc<str>);
 
 impl Actor {
     /// Returns the actor for a client of the identity provider that acts for itself.
-    ///
-    /// # Errors
-    /// If the client id is empty, too long, or contains U+0000.
     pub fn client(client_id: &str) -> Result<Self, ActorMalformed> {
         Self::of_kind(CLIENT, client_id)
     }
 
     /// Returns the actor for a user of the identity provider, by its immutable id.
-    ///
-    /// # Errors
-    /// If the user id is empty, too long, or contains U+0000.
     pub fn user(user_id: &str) -> Result<Self, ActorMalformed> {
         Self::of_kind(USER, user_id)
     }
@@ -43,9 +37,6 @@ impl Actor {
     }
 
     /// Parses the actor of a permission. It need not be able to authenticate.
-    ///
-    /// # Errors
-    /// If the text is empty, longer than [`ACTOR_CHARACTERS_MAX`], or contains U+0000.
     pub fn parse(text: &str) -> Result<Self, ActorMalformed> {
         if text.is_empty() {
             return Err(ActorMalformed::Missing);

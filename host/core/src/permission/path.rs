@@ -13,9 +13,6 @@ pub struct PermissionPath(String);
 
 impl PermissionPath {
     /// Parses a path. Prepends a missing leading slash.
-    ///
-    /// # Errors
-    /// If the text breaks a rule for paths.
     pub fn parse(text: &str) -> Result<Self, PathMalformed> {
         let with_slash = if text.starts_with('/') {
             text.to_owned()
@@ -45,7 +42,7 @@ impl PermissionPath {
         Self(name.asked().to_owned())
     }
 
-    /// Returns the form in which rules evaluate the path.
+    /// Returns the form in which permissions are evaluated.
     #[must_use]
     pub fn lookup(&self) -> LookupName {
         LookupName::new(&self.0)

@@ -26,9 +26,6 @@ pub trait Certificates: Send + Sync {
     /// Checks the value of a certificate to set: every certificate must be well formed, `ca` must be a CA certificate and
     /// must have signed `certificate`, `private_key` must belong to `certificate`, and RSA keys must not be too short.
     /// Missing fields are not checked.
-    ///
-    /// # Errors
-    /// If a field breaks a rule.
     fn check_members(
         &self,
         members: CertificateMembers<'_>,
@@ -39,9 +36,6 @@ pub trait Certificates: Send + Sync {
 
     /// Checks a stored value like [`Certificates::check_members`], except the length of keys, which older releases did not
     /// check.
-    ///
-    /// # Errors
-    /// If a field breaks a rule.
     fn check_stored(
         &self,
         members: CertificateMembers<'_>,
@@ -49,9 +43,6 @@ pub trait Certificates: Send + Sync {
 
     /// Checks a generated certificate: it must be well formed, the private key must belong to it, and `ca` must be the
     /// issuer's certificate, or the certificate itself if there is no issuer.
-    ///
-    /// # Errors
-    /// If a field breaks a rule.
     fn check_generated(
         &self,
         members: CertificateMembers<'_>,
@@ -139,9 +130,6 @@ pub trait CertificateIssuer: Send + Sync {
     fn signature_algorithm(&self) -> &[u8];
 
     /// Checks a DER `TBSCertificate` (RFC 5280) against the rules of this call, signs it and returns the certificate, DER.
-    ///
-    /// # Errors
-    /// If the body breaks a rule.
     fn sign_certificate(&self, tbs_certificate: &[u8]) -> Result<Vec<u8>, SigningRefused>;
 
     /// Returns the facts of the certificate that it has signed, or `None` if it has signed none. An issuer signs at most

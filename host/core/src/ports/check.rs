@@ -10,52 +10,31 @@ use crate::{credential::StoredVersion, ports::RepositoryFailure};
 pub trait CheckRepository: Send + Sync {
     /// Returns the damage that the database engine finds in its own file, one line each. Empty if there is none, or if only
     /// the tools of the engine can find it.
-    ///
-    /// # Errors
-    /// If the query fails.
     async fn damage(&self) -> Result<Vec<String>, RepositoryFailure>;
 
     /// Returns the differences between the schema and the schema of this release, one line each: tables, columns, indexes,
     /// constraints and triggers.
-    ///
-    /// # Errors
-    /// If the query fails.
     async fn schema_differences(&self) -> Result<Vec<String>, RepositoryFailure>;
 
     /// Returns the current last sequence of each table.
-    ///
-    /// # Errors
-    /// If the query fails.
     async fn ends(&self) -> Result<CheckEnds, RepositoryFailure>;
 
     /// Returns the credentials of a range, each with a summary of its versions from the same snapshot.
-    ///
-    /// # Errors
-    /// If the query fails.
     async fn credentials(
         &self,
         range: SequenceRange,
     ) -> Result<Vec<CheckedCredential>, RepositoryFailure>;
 
     /// Returns the versions of a range.
-    ///
-    /// # Errors
-    /// If the query fails.
     async fn versions(
         &self,
         range: SequenceRange,
     ) -> Result<Vec<CheckedVersion>, RepositoryFailure>;
 
     /// Returns the version with this id, or `None`.
-    ///
-    /// # Errors
-    /// If the query fails.
     async fn version_by_id(&self, id: Uuid) -> Result<Option<CheckedVersion>, RepositoryFailure>;
 
     /// Returns the entries of a range of the name index.
-    ///
-    /// # Errors
-    /// If the query fails.
     async fn indexed_names(
         &self,
         range: SequenceRange,
@@ -63,15 +42,9 @@ pub trait CheckRepository: Send + Sync {
 
     /// Returns the sequences of credentials with a name index entry of the right size for another name, which
     /// [`CheckRepository::credentials`] does not detect. Only the first of them if there are many.
-    ///
-    /// # Errors
-    /// If the query fails.
     async fn wrongly_indexed(&self) -> Result<Vec<i64>, RepositoryFailure>;
 
     /// Returns the permissions of a range.
-    ///
-    /// # Errors
-    /// If the query fails.
     async fn permissions(
         &self,
         range: SequenceRange,

@@ -1,7 +1,8 @@
-//! Encryption of stored values.
+//! Encryption of stored values, and key-encryption keys that never leave a key management service.
 
 use async_trait::async_trait;
 use uuid::Uuid;
+use zeroize::Zeroizing;
 
 use crate::{Secret, credential::LookupName, ports::RepositoryFailure};
 
@@ -51,15 +52,9 @@ pub enum KeyStanding {
 #[async_trait]
 pub trait EncryptionKeyRepository: Send + Sync {
     /// Returns the number of versions encrypted with each key that has a record, in no order.
-    ///
-    /// # Errors
-    /// If the query fails.
     async fn versions_by_key(&self) -> Result<Vec<(Uuid, u64)>, RepositoryFailure>;
 
     /// Returns the number of encryptions reserved for each key, in no order. Unused keys may be missing.
-    ///
-    /// # Errors
-    /// If the query fails.
     async fn encryptions_by_key(&self) -> Result<Vec<(Uuid, u64)>, RepositoryFailure>;
 }
 
@@ -124,3 +119,21 @@ pub enum RecognitionFailure {
     #[error(transparent)]
     Seal(#[from] SealFailure),
 }
+
+/// A service that encrypts keys with a key-encryption key that never leaves the service.
+#[async_trait]
+pub trait KeyManagement: Send + Sync {
+    /// Encrypts a key. The result is stored; only the service can decrypt it.
+    async fn wrap_key(&self, key: &[u8]) -> Result<Vec<u8>, KeyManagementFailure>;
+
+    /// Decrypts a key. `None` if the service reports that it did not encrypt this key.
+    async fn unwrap_key(
+        &self,
+        wrapped_key: &[u8],
+    ) -> Result<Option<Zeroizing<Vec<u8>>>, KeyManagementFailure>;
+}
+
+/// The error of a key management service. `Display` names the service and the cause, and contains no secret.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct KeyManagementFailure(#[from] pub Box<dyn std::error::Error + Send + Sync>);

@@ -1,21 +1,22 @@
 //! The ports of the domain: traits for its external dependencies.
 
+mod background;
 mod certificates;
 mod check;
 mod encryption;
-mod key_management;
-mod key_rotation;
-mod leases;
 mod permissions;
 mod plugins;
 mod reading;
-mod retention;
-mod signed;
 mod storage;
 
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
+pub use background::{
+    ClockRecord, DeletableVersion, ExceedingCredential, KeyRotationRepository, Lease, Leases,
+    NotDeleted, ResealedVersion, RetentionClock, RetentionDeletion, RetentionPage,
+    RetentionRepository, RetentionTrail, SealedVersion, TrailUnwritten,
+};
 pub use certificates::{
     CertificateIssuer, CertificateMembers, CertificateRefused, Certificates, CheckedMembers,
     NOT_AN_AUTHORITY, SigningRefused,
@@ -25,12 +26,9 @@ pub use check::{
     CheckedRow, CheckedVersion, PointedVersion, SequenceRange,
 };
 pub use encryption::{
-    EncryptionKeyRepository, Envelope, KeyStanding, RecognitionFailure, SealFailure, SealedPlace,
-    Sealer,
+    EncryptionKeyRepository, Envelope, KeyManagement, KeyManagementFailure, KeyStanding,
+    RecognitionFailure, SealFailure, SealedPlace, Sealer,
 };
-pub use key_management::{KeyManagement, KeyManagementFailure};
-pub use key_rotation::{KeyRotationRepository, ResealedVersion, SealedVersion};
-pub use leases::{Lease, Leases};
 pub use permissions::PermissionRepository;
 pub use plugins::{
     Generator, GeneratorDescription, Generators, HostWork, POINTER_SEGMENTS_MAX, PluginFailure,
@@ -40,14 +38,10 @@ pub use reading::{
     CredentialKey, NewestSize, PermittedRead, PermittedReads, PermittedVersions, ReadVersions,
     Receive, VersionKey, VersionSelection, VersionsSize,
 };
-pub use retention::{
-    ClockRecord, DeletableVersion, ExceedingCredential, NotDeleted, RetentionClock,
-    RetentionDeletion, RetentionPage, RetentionRepository, RetentionTrail, TrailUnwritten,
-};
-pub use signed::{ReadSigned, SignedName, SignedTypes};
 pub use storage::{
     Additions, AllAppended, AppendCondition, Appended, CredentialRepository, EXPIRY_MOMENTS,
-    NewVersion, RepositoryFailure, TransitionalMoved, TransitionalVersion, VersionDeleted,
+    NewVersion, ReadSigned, RepositoryFailure, SignedName, SignedTypes, TransitionalMoved,
+    TransitionalVersion, VersionDeleted,
 };
 
 /// The source of the current time.

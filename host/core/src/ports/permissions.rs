@@ -13,9 +13,6 @@ use crate::{
 #[async_trait]
 pub trait PermissionRepository: Send + Sync {
     /// Returns the permissions of an actor on any of these paths, in no order, with one query.
-    ///
-    /// # Errors
-    /// If the query fails.
     async fn of_actor_on(
         &self,
         actor: &Actor,
@@ -24,9 +21,6 @@ pub trait PermissionRepository: Send + Sync {
 
     /// Like [`PermissionRepository::of_actor_on`], and also returns the stored name of a credential with the same query. If
     /// there is no such permission, the name may be `None` even if the credential exists.
-    ///
-    /// # Errors
-    /// If the query fails.
     async fn of_actor_on_name(
         &self,
         actor: &Actor,
@@ -35,9 +29,6 @@ pub trait PermissionRepository: Send + Sync {
     ) -> Result<(Vec<Permission>, Option<CredentialName>), RepositoryFailure>;
 
     /// Returns all permissions of an actor, in no order.
-    ///
-    /// # Errors
-    /// If the query fails.
     async fn of_actor(&self, actor: &Actor) -> Result<Vec<Permission>, RepositoryFailure>;
 
     /// Adds each of these permissions, or adds its operations to the actor's existing permission on the path, in one
@@ -59,15 +50,9 @@ pub trait PermissionRepository: Send + Sync {
     ) -> Result<Option<Vec<Permission>>, RepositoryFailure>;
 
     /// Returns the permission with this id, or `None`.
-    ///
-    /// # Errors
-    /// If the query fails.
     async fn by_id(&self, id: Uuid) -> Result<Option<Permission>, RepositoryFailure>;
 
     /// Returns the permissions on exactly this path, in the order in which they were added.
-    ///
-    /// # Errors
-    /// If the query fails.
     async fn on_path(&self, path: &PermissionPath) -> Result<Vec<Permission>, RepositoryFailure>;
 
     /// Adds a permission. Returns `None` and changes nothing if the actor already has a permission on the path.

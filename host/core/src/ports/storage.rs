@@ -12,8 +12,7 @@ use crate::{
         PluginDigest, PluginIdentity, StoredVersion,
     },
     ports::{
-        CredentialKey, Envelope, NewestSize, ReadSigned, ReadVersions, Receive, SignedName,
-        SignedTypes, VersionSelection, VersionsSize,
+        CredentialKey, Envelope, NewestSize, ReadVersions, Receive, VersionSelection, VersionsSize,
     },
 };
 
@@ -21,39 +20,24 @@ use crate::{
 #[async_trait]
 pub trait CredentialRepository: Send + Sync {
     /// Returns the name of the credential that the version with this id belongs to, or `None`. Reads only the name.
-    ///
-    /// # Errors
-    /// If the query fails.
     async fn name_of_version(&self, id: Uuid) -> Result<Option<CredentialName>, RepositoryFailure>;
 
     /// Returns the name of the certificate credential with this id, or `None`. Reads only the name.
-    ///
-    /// # Errors
-    /// If the query fails.
     async fn name_of_certificate(
         &self,
         credential_id: Uuid,
     ) -> Result<Option<CredentialName>, RepositoryFailure>;
 
     /// Returns the stored name of a credential, in the casing of its first writer, or `None`. Reads only the name.
-    ///
-    /// # Errors
-    /// If the query fails.
     async fn stored_name(
         &self,
         name: &LookupName,
     ) -> Result<Option<CredentialName>, RepositoryFailure>;
 
     /// Returns the version with this id, or `None`.
-    ///
-    /// # Errors
-    /// If the query fails.
     async fn version_by_id(&self, id: Uuid) -> Result<Option<StoredVersion>, RepositoryFailure>;
 
     /// Returns the chosen versions of one credential, in the order of [`VersionSelection`]. Empty if there is no credential.
-    ///
-    /// # Errors
-    /// If the query fails.
     async fn versions_by_name(
         &self,
         name: &LookupName,
@@ -62,9 +46,6 @@ pub trait CredentialRepository: Send + Sync {
 
     /// Returns the chosen versions of the credential with this id, in the order of [`VersionSelection`]. Empty if there is
     /// no credential.
-    ///
-    /// # Errors
-    /// If the query fails.
     async fn versions_by_credential(
         &self,
         credential_id: Uuid,
@@ -72,9 +53,6 @@ pub trait CredentialRepository: Send + Sync {
     ) -> Result<Vec<StoredVersion>, RepositoryFailure>;
 
     /// Returns the size of the newest versions of a credential, at most `count_max`. Reads no value.
-    ///
-    /// # Errors
-    /// If the query fails.
     async fn size_of_versions(
         &self,
         credential: CredentialKey<'_>,
@@ -82,18 +60,12 @@ pub trait CredentialRepository: Send + Sync {
     ) -> Result<VersionsSize, RepositoryFailure>;
 
     /// Returns the size of the newest version of each of these credentials that exists, in no order. Reads no value.
-    ///
-    /// # Errors
-    /// If the query fails.
     async fn newest_sizes_by_names(
         &self,
         names: &[LookupName],
     ) -> Result<Vec<NewestSize>, RepositoryFailure>;
 
     /// Returns the newest version of each of these credentials that exists, in no order.
-    ///
-    /// # Errors
-    /// If the query fails.
     async fn newest_by_names(
         &self,
         names: &[LookupName],
@@ -101,9 +73,6 @@ pub trait CredentialRepository: Send + Sync {
 
     /// Returns the newest version of each credential that one of these credentials signed, at most `count_max`, in the
     /// order in which the credentials were created, with one query.
-    ///
-    /// # Errors
-    /// If the query fails.
     async fn newest_signed_by(
         &self,
         signers: &[LookupName],
@@ -112,9 +81,6 @@ pub trait CredentialRepository: Send + Sync {
     ) -> Result<Vec<StoredVersion>, RepositoryFailure>;
 
     /// Like [`CredentialRepository::newest_signed_by`], but returns only the fields that matter for permissions.
-    ///
-    /// # Errors
-    /// If the query fails.
     async fn names_signed_by(
         &self,
         signers: &[LookupName],
@@ -123,9 +89,6 @@ pub trait CredentialRepository: Send + Sync {
     ) -> Result<Vec<SignedName>, RepositoryFailure>;
 
     /// Finds the credentials of a search, newest first, until the receiver breaks.
-    ///
-    /// # Errors
-    /// If the query fails.
     async fn find(
         &self,
         find: &Find,
@@ -134,9 +97,6 @@ pub trait CredentialRepository: Send + Sync {
 
     /// Finds the credentials of these names of which this plugin generated the newest, the active or the transitional
     /// version, newest first, with one query, until the receiver breaks.
-    ///
-    /// # Errors
-    /// If the query fails.
     async fn generated_by(
         &self,
         digest: &PluginDigest,
@@ -146,9 +106,6 @@ pub trait CredentialRepository: Send + Sync {
 
     /// Finds the certificates of these names whose active version has a chain in which a certificate expires at or before
     /// this time, ordered by expiry, with one query, until the receiver breaks.
-    ///
-    /// # Errors
-    /// If the query fails.
     async fn effective_expiries(
         &self,
         names: &FindNames,
@@ -157,18 +114,12 @@ pub trait CredentialRepository: Send + Sync {
     ) -> Result<(), RepositoryFailure>;
 
     /// Finds all certificates, ordered from the newest version, with one query, until the receiver breaks.
-    ///
-    /// # Errors
-    /// If the query fails.
     async fn certificates(
         &self,
         receive: Receive<'_, ListedCertificate>,
     ) -> Result<(), RepositoryFailure>;
 
     /// Returns the certificate of this name, or `None`.
-    ///
-    /// # Errors
-    /// If the query fails.
     async fn certificate(
         &self,
         name: &LookupName,
@@ -176,9 +127,6 @@ pub trait CredentialRepository: Send + Sync {
 
     /// Counts certificates by the expiry of their newest version: until the first of these ascending times, after it until
     /// the second, and so on. The last number counts the certificates that expire after all of them.
-    ///
-    /// # Errors
-    /// If the query fails.
     async fn certificates_by_expiry(
         &self,
         moments: [DateTime<Utc>; EXPIRY_MOMENTS],
@@ -186,18 +134,12 @@ pub trait CredentialRepository: Send + Sync {
 
     /// Returns the names of the certificates with any version signed by this certificate, except itself, each once, in no
     /// order.
-    ///
-    /// # Errors
-    /// If the query fails.
     async fn certificates_signed_by(
         &self,
         signer: &LookupName,
     ) -> Result<Vec<CredentialName>, RepositoryFailure>;
 
     /// Returns the credentials of types other than certificate whose newest version was generated with this issuer, by name.
-    ///
-    /// # Errors
-    /// If the query fails.
     async fn issued_by(
         &self,
         signer: &LookupName,
@@ -389,4 +331,45 @@ pub enum RepositoryFailure {
     /// Any other error.
     #[error("the database refused a query")]
     Query(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+/// The signed credentials that a query returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SignedTypes {
+    /// Certificates with any signed version, and credentials of other types whose newest version is signed.
+    All,
+    /// Certificates with any signed version.
+    Certificates,
+}
+
+/// The result of a query for signed credentials.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadSigned {
+    /// The names of the signers.
+    pub signers: Vec<LookupName>,
+    /// The queried types.
+    pub types: SignedTypes,
+    /// The ids of the newest versions, in the order of the result.
+    pub ids: Vec<Uuid>,
+}
+
+impl ReadSigned {
+    /// Records a complete result.
+    #[must_use]
+    pub fn new(signers: Vec<LookupName>, types: SignedTypes, versions: &[StoredVersion]) -> Self {
+        Self {
+            signers,
+            types,
+            ids: versions.iter().map(|version| version.id).collect(),
+        }
+    }
+}
+
+/// The fields of a signed credential that matter for permissions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SignedName {
+    /// Its name, in the casing of its first writer.
+    pub name: CredentialName,
+    /// Whether its newest version is a CA certificate.
+    pub is_authority: bool,
 }

@@ -55,3 +55,71 @@ pub const CLOCK_GAP_MAX: TimeDelta = TimeDelta::days(1);
 
 /// The time for which the clock must run steadily after a jump or a gap before versions are deleted by age.
 pub const CLOCK_SETTLING: TimeDelta = TimeDelta::days(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A clock reading: the uptime of the process, and the clock, in minutes since the first reading.
+    type Reading = (i64, i64);
+
+    /// Returns whether one process trusts the clock at the last of these readings, after a day without differences.
+    fn is_trusted_after(readings: &[Reading]) -> bool {
+        let first = DateTime::UNIX_EPOCH + TimeDelta::days(10_000);
+        let mut record = Some(ClockRecord {
+            seen_at: first,
+            trusted_from: first - TimeDelta::days(1),
+        });
+        let mut watch = ClockWatch::default();
+        for (uptime, clock) in readings {
+            let now = first + TimeDelta::minutes(*clock);
+            record = Some(watch.look(now, TimeDelta::minutes(*uptime), record));
+        }
+        record.unwrap().is_trusted()
+    }
+
+    const DAY: i64 = 24 * 60;
+    const YEAR: i64 = 365 * DAY;
+
+    #[test]
+    fn a_clock_that_jumped_is_trusted_after_a_steady_day() {
+        let evenly = |from: i64, jump: i64| -> Vec<Reading> {
+            let minutes = (from..=from + DAY).step_by(10);
+            minutes.map(|minute| (minute, minute + jump)).collect()
+        };
+        let jumping = |jump: i64, after: &[Reading]| -> Vec<Reading> {
+            [&[(0, 0), (10, 10), (20, 20 + jump)], after].concat()
+        };
+        for (readings, is_trusted) in [
+            (vec![(0, 0), (10, 10), (20, 20)], true),
+            // Differences that NTP corrects.
+            (jumping(10, &[]), true),
+            (jumping(-10, &[]), true),
+            (jumping(11, &[]), false),
+            (jumping(-11, &[]), false),
+            (jumping(YEAR, &[]), false),
+            (jumping(YEAR, &[(30, 30 + YEAR)]), false),
+            (jumping(YEAR, &evenly(21, YEAR)[..144]), false),
+            (jumping(YEAR, &evenly(20, YEAR)), true),
+            // The clock may be correct again or not.
+            (jumping(YEAR, &[(30, 30)]), false),
+            // Small jumps add up.
+            (vec![(0, 0), (10, 18), (20, 31)], false),
+            // The first reading of a process, some time after the last reading of other processes.
+            (vec![(0, DAY)], true),
+            (vec![(0, DAY + 1)], false),
+            (vec![(0, -10)], true),
+            (vec![(0, -11)], false),
+        ] {
+            assert_eq!(
+                is_trusted_after(&readings),
+                is_trusted,
+                "{:?}",
+                &readings[..readings.len().min(4)]
+            );
+        }
+        let mut watch = ClockWatch::default();
+        let first = watch.look(DateTime::UNIX_EPOCH, TimeDelta::zero(), None);
+        assert!(!first.is_trusted(), "there was no earlier reading");
+    }
+}

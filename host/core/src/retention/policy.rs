@@ -92,9 +92,6 @@ pub struct PathTwice(String);
 
 impl RetentionPolicies {
     /// Combines policies.
-    ///
-    /// # Errors
-    /// If two policies have the same path.
     pub fn new(policies: Vec<RetentionPolicy>) -> Result<Self, PathTwice> {
         let mut ranges: Vec<(NameRange, RetentionPolicy)> = policies
             .into_iter()
@@ -105,9 +102,9 @@ impl RetentionPolicies {
             let by_end = other.before.cmp(&one.before);
             one.from.cmp(&other.from).then(by_end)
         });
-        let mut neighbours = ranges.iter().zip(ranges.iter().skip(1));
-        if let Some((_, (_, twice))) = neighbours.find(|((one, _), (other, _))| one == other) {
-            return Err(PathTwice(twice.path.to_string()));
+        let mut adjacent = ranges.iter().zip(ranges.iter().skip(1));
+        if let Some((_, (_, duplicate))) = adjacent.find(|((one, _), (other, _))| one == other) {
+            return Err(PathTwice(duplicate.path.to_string()));
         }
         Ok(Self {
             stretches: cut(ranges),
@@ -285,8 +282,8 @@ mod tests {
             assert_eq!(holding(&policies, name), expected, "{name}");
         }
         let stretches = policies.stretches();
-        let mut neighbours = stretches.iter().zip(stretches.iter().skip(1));
-        assert!(neighbours.all(|(one, other)| one.names.before <= other.names.from));
+        let mut adjacent = stretches.iter().zip(stretches.iter().skip(1));
+        assert!(adjacent.all(|(one, other)| one.names.before <= other.names.from));
     }
 
     #[test]

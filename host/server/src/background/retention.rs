@@ -61,8 +61,8 @@ pub(crate) fn retention(
         policies,
         repository: Arc::new(database.credentials()),
         trail: audit.map(|audit| Arc::clone(audit) as Arc<dyn RetentionTrail>),
-        clock: Arc::clone(&credentials.clock),
-        identifiers: Arc::clone(&credentials.identifiers),
+        clock: Arc::clone(&credentials.store.clock),
+        identifiers: Arc::clone(&credentials.store.identifiers),
     };
     let leases = Arc::new(database.leases());
     let interval = config.retention.interval_seconds.seconds();

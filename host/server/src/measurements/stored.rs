@@ -44,9 +44,9 @@ impl Counted {
 impl StoredCounts {
     pub(crate) fn new(credentials: &Credentials, encryption_keys: EncryptionKeys) -> Self {
         Self {
-            credentials: Arc::clone(&credentials.repository),
+            credentials: Arc::clone(&credentials.store.repository),
             encryption_keys,
-            clock: Arc::clone(&credentials.clock),
+            clock: Arc::clone(&credentials.store.clock),
             state: Mutex::default(),
         }
     }

@@ -13,10 +13,11 @@ use keywright_core::{
     authorization::Caller,
     credential::LookupName,
     permission::{
-        ACTOR_CHARACTERS_MAX, Actor, CREDENTIAL_GRANTS_MAX, Grant,
+        ACTOR_CHARACTERS_MAX, Actor, Grant,
         Operation::{ReadAcl, WriteAcl},
         Permission, PermissionPath,
     },
+    permission_management::CREDENTIAL_GRANTS_MAX,
 };
 use schemars::JsonSchema;
 use serde::Serialize;

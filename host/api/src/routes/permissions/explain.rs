@@ -7,10 +7,11 @@ use keywright_core::{
     Failure,
     authorization::Caller,
     permission::{
-        Actor, ConsideredRule, Explanation,
+        Actor,
         Operation::{self, ReadAcl},
         PermissionPath,
     },
+    permission_management::{ConsideredRule, Explanation},
 };
 use schemars::JsonSchema;
 use serde::Serialize;

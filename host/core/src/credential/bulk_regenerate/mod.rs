@@ -1,17 +1,17 @@
 //! Atomically regenerating all credentials below a CA, or all credentials that a plugin generated.
 
-mod levels;
+mod issuers;
 mod order;
-mod permits;
-mod selection;
-mod signers;
-mod under_way;
+mod select;
 
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
     future::poll_fn,
     pin::pin,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     task::Poll,
 };
 
@@ -23,28 +23,23 @@ use crate::{
     authorization::{Caller, Permit},
     credential::{
         CredentialName, CredentialType, Credentials, PluginDigest, StoredVersion,
-        service::MAKINGS_MAX, stored_certificate::StoredCertificate, version::is_authority,
+        content::StoredCertificate, version::is_authority, version_store::WRITE_ATTEMPTS_MAX,
     },
     ports::{Additions, AllAppended, AppendCondition, Generator, NewVersion},
 };
+use issuers::{Signer, SignerVersions, Signers};
 use order::Order;
-use permits::Permits;
-use selection::Selected;
-use signers::{Signer, SignerVersions, Signers};
+use select::{Permits, Selected};
 
-pub use selection::BulkRegenerate;
-pub use under_way::{BULK_REGENERATIONS_MAX, BulkRegenerations};
-
-/// The maximum number of credentials in one bulk regeneration, and of certificates that get a version with a step of their
-/// CA's rotation.
-pub const BULK_CERTIFICATES_MAX: u32 = 10_000;
+pub(super) use select::too_many_signed;
+pub use select::{BULK_CERTIFICATES_MAX, BulkRegenerate};
 
 impl Credentials {
     /// Regenerates many credentials and returns their names, in case-insensitive alphabetical order.
     ///
     /// Each is generated from the parameters of its newest version. A certificate is signed by the CA that this version
     /// names, with the new version of the CA if that is regenerated, too. One transaction writes all versions, after
-    /// checking that the versions that they were made from and signed by are unchanged. If one has changed, the selection
+    /// checking that the versions that they were generated from and signed by are unchanged. If one has changed, the selection
     /// is repeated, and only the affected values are generated again.
     ///
     /// The caller needs permission to write every regenerated credential and, with [`BulkRegenerate::SignedBy`], to read the
@@ -59,42 +54,46 @@ impl Credentials {
         caller: &Caller,
         of: &BulkRegenerate,
     ) -> Result<Vec<CredentialName>, Failure> {
-        let rules = self.authorization.rules_of(caller).await?;
+        let permissions = self.authorization.permissions_of(caller).await?;
         // Authorizes by name first, so that an unauthorized caller occupies no slot and causes no further reads.
-        self.permitted_names(caller, &rules, of).await?;
+        self.permitted_names(caller, &permissions, of).await?;
         let _in_progress = self
             .bulk_regenerations
             .begin()
             .ok_or(Failure::TooManyBulkRegenerations)?;
-        let mut made_before = HashMap::new();
-        for _ in 0..MAKINGS_MAX {
-            let Selected { bases, signed } = self.selected(&rules, of).await?;
+        let mut earlier = HashMap::new();
+        for _ in 0..WRITE_ATTEMPTS_MAX {
+            let Selected { bases, signed } = self.selected(&permissions, of).await?;
             let names = bases.iter().map(|base| base.name.clone()).collect();
-            let permits = Permits::ask(caller, &rules, &bases)?;
-            let mut signers = Signers::new(self, &permits);
-            let mut remade = Vec::new();
+            let permits = Permits::request(caller, &permissions, &bases)?;
+            let mut signers = Signers::new(&self.store, &permits);
+            let mut regenerated = Vec::new();
             for of_type in self.by_type(caller, bases, of.refused_plugin())? {
-                remade.extend(
-                    self.remake_all(of_type, &mut made_before, &permits, &mut signers)
+                regenerated.extend(
+                    self.regenerate_all(of_type, &mut earlier, &permits, &mut signers)
                         .await?,
                 );
             }
-            let (made, versions): (Vec<_>, Vec<_>) =
-                remade.into_iter().map(Remade::into_addition).unzip();
+            let (details, versions): (Vec<_>, Vec<_>) = regenerated
+                .into_iter()
+                .map(Regenerated::into_addition)
+                .unzip();
             let additions = Additions {
                 versions,
                 unchanged: signers.into_read_versions(),
                 signed,
             };
-            match self.repository.append_all(additions).await? {
+            match self.store.repository.append_all(additions).await? {
                 AllAppended::Written(written) => {
                     permits.written(&written);
                     return Ok(in_order(names));
                 }
                 AllAppended::Changed(versions) => {
-                    let remade = made.into_iter().zip(versions);
-                    made_before = remade
-                        .map(|(made, version)| (made.base_id, Remade { made, version }))
+                    let regenerated = details.into_iter().zip(versions);
+                    earlier = regenerated
+                        .map(|(details, version)| {
+                            (details.base_id, Regenerated { details, version })
+                        })
                         .collect();
                 }
             }
@@ -112,8 +111,10 @@ impl Credentials {
         caller: &Caller,
         of: &BulkRegenerate,
     ) -> Result<Vec<CredentialName>, Failure> {
-        let rules = self.authorization.rules_of(caller).await?;
-        self.permitted_names(caller, &rules, of).await.map(in_order)
+        let permissions = self.authorization.permissions_of(caller).await?;
+        self.permitted_names(caller, &permissions, of)
+            .await
+            .map(in_order)
     }
 
     /// Groups the credentials by type.
@@ -147,81 +148,88 @@ impl Credentials {
     }
 
     /// Regenerates all credentials of a type, as many concurrently as the generator allows, each after its signer.
-    async fn remake_all(
+    async fn regenerate_all(
         &self,
         of_type: OfOneType,
-        made_before: &mut HashMap<Uuid, Remade>,
+        earlier: &mut HashMap<Uuid, Regenerated>,
         permits: &Permits<'_>,
         signers: &mut Signers<'_>,
-    ) -> Result<Vec<Remade>, Failure> {
+    ) -> Result<Vec<Regenerated>, Failure> {
         let OfOneType { generator, bases } = of_type;
         let mut order = Order::new(bases);
         let mut in_progress = FuturesUnordered::new();
-        let mut ended = VecDeque::new();
+        let mut finished = VecDeque::new();
         let mut all = Vec::new();
         loop {
             while in_progress.len() < generator.generations_at_once().max(1) {
                 let Some(base) = order.next() else { break };
-                let signer = alongside(&mut in_progress, &mut ended, signers.of(&base))
+                let signer = alongside(&mut in_progress, &mut finished, signers.of(&base))
                     .await
                     .map_err(|failure| not_regenerated(base.name.clone(), failure))?;
-                let before = made_before.remove(&base.id);
+                let previous = earlier.remove(&base.id);
                 let permit = permits.to_write(&base.name)?;
-                in_progress.push(self.remake(permit, base, signer, before, generator.as_ref()));
+                in_progress.push(self.regenerate_one(
+                    permit,
+                    base,
+                    signer,
+                    previous,
+                    generator.as_ref(),
+                ));
             }
-            let remade = match ended.pop_front() {
+            let regenerated = match finished.pop_front() {
                 None => in_progress.next().await,
-                ended => ended,
+                finished => finished,
             };
-            let Some(remade) = remade.transpose()? else {
+            let Some(regenerated) = regenerated.transpose()? else {
                 return Ok(all);
             };
-            let name = remade.version.name.lookup();
-            if let Some(certificate) = &remade.made.authority {
-                signers.add(&remade.version, Arc::clone(certificate));
+            let name = regenerated.version.name.lookup();
+            if let Some(certificate) = &regenerated.details.authority {
+                signers.add(&regenerated.version, Arc::clone(certificate));
             }
             order.finish(&name);
-            all.push(remade);
+            all.push(regenerated);
         }
     }
 
     /// Regenerates a credential, unless an earlier attempt did so from the same version and with the same signer.
-    async fn remake(
+    async fn regenerate_one(
         &self,
         permit: &Permit<'_>,
         base: StoredVersion,
         signer: Option<Arc<Signer>>,
-        before: Option<Remade>,
+        previous: Option<Regenerated>,
         generator: &dyn Generator,
-    ) -> Result<Remade, Failure> {
+    ) -> Result<Regenerated, Failure> {
         let signed_by = signer.as_ref().map(|signer| signer.versions);
-        if let Some(before) = before.filter(|before| before.made.signed_by == signed_by) {
-            return Ok(before);
+        if let Some(previous) = previous.filter(|previous| previous.details.signed_by == signed_by)
+        {
+            return Ok(previous);
         }
         let (name, base_id) = (base.name.clone(), base.id);
         let (version, authority) = self
-            .remake_version(permit, base, signer.as_deref(), generator)
+            .generate_version(permit, base, signer.as_deref(), generator)
             .await
             .map_err(|failure| not_regenerated(name, failure))?;
-        let made = Made {
+        let details = Details {
             base_id,
             signed_by,
             authority,
         };
-        Ok(Remade { made, version })
+        Ok(Regenerated { details, version })
     }
 
-    async fn remake_version(
+    async fn generate_version(
         &self,
         permit: &Permit<'_>,
         base: StoredVersion,
         signer: Option<&Signer>,
         generator: &dyn Generator,
     ) -> Result<(NewVersion, Option<Arc<StoredCertificate>>), Failure> {
-        let base = self.open(permit, base).await?;
+        let base = self.store.open(permit, base).await?;
         let effective = self.effective_parameters_of(&base, generator).await?;
         let draft = self
-            .make_draft(
+            .generate_draft(
                 &base.stored.name,
                 &base.stored.credential_type,
                 &effective.parameters,
@@ -229,7 +237,7 @@ impl Credentials {
                 signer.map(|signer| &signer.authority),
             )
             .await?;
-        let version = self.seal(permit, &draft).await?;
+        let version = self.store.seal(permit, &draft).await?;
         let authority = if is_authority(&version.credential_type, version.certificate.as_ref()) {
             Some(Arc::new(StoredCertificate::parse(&draft.content.value)?))
         } else {
@@ -247,13 +255,13 @@ struct OfOneType {
 }
 
 /// A regenerated credential.
-struct Remade {
-    made: Made,
+struct Regenerated {
+    details: Details,
     version: NewVersion,
 }
 
 /// The inputs and the result of a regeneration.
-struct Made {
+struct Details {
     /// The version whose parameters were used.
     base_id: Uuid,
     /// The CA versions that signed it; `None` if it is self-signed.
@@ -262,24 +270,24 @@ struct Made {
     authority: Option<Arc<StoredCertificate>>,
 }
 
-impl Remade {
-    fn into_addition(self) -> (Made, (NewVersion, AppendCondition)) {
-        let condition = AppendCondition::NewestIs(Some(self.made.base_id));
-        (self.made, (self.version, condition))
+impl Regenerated {
+    fn into_addition(self) -> (Details, (NewVersion, AppendCondition)) {
+        let condition = AppendCondition::NewestIs(Some(self.details.base_id));
+        (self.details, (self.version, condition))
     }
 }
 
-/// Returns the result of a future. Meanwhile the work in progress continues, and its results are added to `ended`: it may hold
+/// Returns the result of a future. Meanwhile the work in progress continues, and its results are added to `finished`: it may hold
 /// a lock that the future waits for.
 async fn alongside<W: Future, F: Future>(
     in_progress: &mut FuturesUnordered<W>,
-    ended: &mut VecDeque<W::Output>,
+    finished: &mut VecDeque<W::Output>,
     future: F,
 ) -> F::Output {
     let mut future = pin!(future);
     poll_fn(|context| {
         while let Poll::Ready(Some(output)) = in_progress.poll_next_unpin(context) {
-            ended.push_back(output);
+            finished.push_back(output);
         }
         future.as_mut().poll(context)
     })
@@ -291,17 +299,37 @@ fn in_order(mut names: Vec<CredentialName>) -> Vec<CredentialName> {
     names
 }
 
-/// Returns the error for more than [`BULK_CERTIFICATES_MAX`] credentials.
-pub(super) fn too_many_signed() -> Failure {
-    Failure::TooManySigned {
-        limit: "10,000 credentials",
-    }
-}
-
 fn not_regenerated(name: CredentialName, reason: Failure) -> Failure {
     Failure::NotAllRegenerated {
         name,
         reason: Box::new(reason),
+    }
+}
+
+/// The maximum number of concurrent bulk regenerations. Each keeps all new versions in memory until it writes them.
+pub const BULK_REGENERATIONS_MAX: usize = 2;
+
+/// The bulk regenerations in progress.
+#[derive(Clone, Debug, Default)]
+pub struct BulkRegenerations(Arc<AtomicUsize>);
+
+/// A bulk regeneration in progress, until it is dropped.
+pub(super) struct InProgress(Arc<AtomicUsize>);
+
+impl BulkRegenerations {
+    /// Starts a bulk regeneration, unless the maximum number is in progress.
+    pub(super) fn begin(&self) -> Option<InProgress> {
+        let one_more = |count| (count < BULK_REGENERATIONS_MAX).then_some(count + 1);
+        self.0
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, one_more)
+            .ok()
+            .map(|_| InProgress(Arc::clone(&self.0)))
+    }
+}
+
+impl Drop for InProgress {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
@@ -320,8 +348,8 @@ mod tests {
         });
         let mut in_progress = FuturesUnordered::from_iter([work.as_mut()]);
         assert!(poll_once(in_progress.next()).await.is_pending());
-        let mut ended = VecDeque::new();
-        let mut looking_up = pin!(alongside(&mut in_progress, &mut ended, lock.lock()));
+        let mut finished = VecDeque::new();
+        let mut looking_up = pin!(alongside(&mut in_progress, &mut finished, lock.lock()));
         // The first poll may find the lock held, the second finds it released.
         let _ = poll_once(&mut looking_up).await;
         tokio::task::yield_now().await;
@@ -330,5 +358,18 @@ mod tests {
 
     async fn poll_once<F: Future + Unpin>(mut future: F) -> Poll<F::Output> {
         poll_fn(|context| Poll::Ready(pin!(&mut future).poll(context))).await
+    }
+
+    #[test]
+    fn the_next_one_starts_when_one_of_the_maximum_has_ended() {
+        let regenerations = BulkRegenerations::default();
+        let mut in_progress: Vec<_> = (0..BULK_REGENERATIONS_MAX)
+            .map(|_| regenerations.begin().unwrap())
+            .collect();
+        assert!(regenerations.clone().begin().is_none());
+        in_progress.pop();
+        let last = regenerations.begin();
+        assert!(last.is_some());
+        assert!(regenerations.begin().is_none());
     }
 }

@@ -1,0 +1,254 @@
+//! Checking a plugin's normalized parameters against the request, and converting stored parameters to the canonical form of the
+//! configured plugin.
+//!
+//! The limits of an issuer come from the caller, or from a certificate that the host reads itself. A guest's parameters must not
+//! name another CA, and must not exceed these limits for CA certificates, duration and signing usages.
+//!
+//! A release of a plugin may add a parameter with a default, or remove a parameter. So stored parameters of another release
+//! are normalized again before they are compared with a request or used to generate a value.
+
+use serde_json::Value;
+
+use crate::{
+    Failure,
+    certificate::{DURATION_DAYS_MAX, IssuanceFacts, SigningUsages},
+    credential::{CredentialName, CredentialType, Parameters, version_store::OpenVersion},
+    ports::{Generator, PluginFailure, PluginFault},
+};
+
+/// The parameter that requests a CA certificate.
+pub(super) const IS_CA: &str = "is_ca";
+
+/// The parameter for the duration of the certificate, in days.
+pub(super) const DURATION: &str = "duration";
+
+/// The parameter for the common name of the subject.
+pub(super) const COMMON_NAME: &str = "common_name";
+
+/// The parameters of the subject.
+pub(super) const SUBJECT: [&str; 6] = [
+    COMMON_NAME,
+    "organization",
+    "organization_unit",
+    "locality",
+    "state",
+    "country",
+];
+
+const KEY_USAGE: &str = "key_usage";
+const EXTENDED_KEY_USAGE: &str = "extended_key_usage";
+
+/// The host's facts about a certificate that was set.
+pub(super) struct SetCertificate<'a> {
+    /// The credential that signed it, unless it is self-signed.
+    pub(super) signer: Option<&'a CredentialName>,
+    pub(super) is_authority: bool,
+    pub(super) issuance: IssuanceFacts,
+}
+
+/// Returns the canonical form of requested parameters.
+///
+/// # Errors
+/// If the plugin refuses or fails, or its parameters exceed the request.
+pub(super) async fn normalize(
+    generator: &dyn Generator,
+    requested: &Parameters,
+) -> Result<Parameters, Failure> {
+    let normalized = generator.normalize(requested).await?;
+    let Some(issuer_parameter) = generator.issuer_parameter() else {
+        return Ok(normalized);
+    };
+    let has_same_issuer = normalized.member(issuer_parameter) == requested.member(issuer_parameter);
+    let limits = Limits {
+        may_be_authority: requests_authority(requested),
+        signing_usages: signing_usages(requested),
+        duration_days_max: days(requested).max(u64::from(DURATION_DAYS_MAX)),
+    };
+    if has_same_issuer && limits.include(&normalized) {
+        Ok(normalized)
+    } else {
+        Err(malformed(generator))
+    }
+}
+
+/// Returns recovered parameters, with the parameters that limit the issuer as they were stored.
+pub(super) fn as_stored(
+    mut recovered: Parameters,
+    stored: &Parameters,
+    issuer_parameter: &str,
+) -> Parameters {
+    for name in [
+        issuer_parameter,
+        COMMON_NAME,
+        IS_CA,
+        DURATION,
+        KEY_USAGE,
+        EXTENDED_KEY_USAGE,
+    ] {
+        match stored.member(name) {
+            Some(value) => recovered.insert(name, value.clone()),
+            None => drop(recovered.remove(name)),
+        }
+    }
+    recovered
+}
+
+/// Returns the parameters recovered from a certificate that was set, with the name of the CA that signed it.
+///
+/// # Errors
+/// If the parameters exceed the certificate, or the signer is unknown, so that the certificate can't be regenerated.
+pub(super) fn as_set(
+    mut recovered: Parameters,
+    set: &SetCertificate<'_>,
+    generator: &dyn Generator,
+    issuer_parameter: &str,
+) -> Result<Parameters, Failure> {
+    let limits = Limits {
+        may_be_authority: set.is_authority,
+        signing_usages: set.issuance.signing_usages,
+        duration_days_max: u64::from(set.issuance.duration_days),
+    };
+    if !limits.include(&recovered) {
+        return Err(malformed(generator));
+    }
+    if let Some(signer) = set.signer {
+        recovered.insert(issuer_parameter, Value::String(signer.to_string()));
+        // A plugin can't verify every kind of signature, but the host knows the signer.
+        if recovered.is_true(SELF_SIGN) {
+            recovered.insert(SELF_SIGN, Value::Bool(false));
+        }
+    } else {
+        recovered.remove(issuer_parameter);
+        if !recovered.is_true(SELF_SIGN) {
+            return Err(Failure::NotRegeneratable(
+                "it was set, and the name of the certificate authority that signed it is unknown"
+                    .to_owned(),
+            ));
+        }
+    }
+    Ok(recovered)
+}
+
+/// Returns the signing usages that the parameters request.
+pub(super) fn signing_usages(parameters: &Parameters) -> SigningUsages {
+    let names = |parameter, usage| {
+        let usages = parameters.member(parameter).and_then(Value::as_array);
+        usages.is_some_and(|usages| usages.iter().any(|name| name == usage))
+    };
+    SigningUsages {
+        certificates: names(KEY_USAGE, "key_cert_sign"),
+        revocation_lists: names(KEY_USAGE, "crl_sign"),
+        ocsp_responses: names(EXTENDED_KEY_USAGE, "ocsp_signing"),
+    }
+}
+
+/// The limits of a guest's parameters.
+struct Limits {
+    may_be_authority: bool,
+    signing_usages: SigningUsages,
+    duration_days_max: u64,
+}
+
+impl Limits {
+    fn include(&self, parameters: &Parameters) -> bool {
+        let has_usages =
+            self.may_be_authority || signing_usages(parameters).is_within(self.signing_usages);
+        (self.may_be_authority || !parameters.is_true(IS_CA))
+            && has_usages
+            && days(parameters) <= self.duration_days_max
+    }
+}
+
+/// A caller may send a flag as text, which is only converted if the plugin's schema declares a type.
+fn requests_authority(requested: &Parameters) -> bool {
+    requested.is_true(IS_CA) || requested.text(IS_CA) == Some("true")
+}
+
+/// Returns the days that an issuer would apply; 0 if the duration is not a number.
+fn days(parameters: &Parameters) -> u64 {
+    let duration = parameters.member(DURATION).and_then(Value::as_u64);
+    duration.unwrap_or_default()
+}
+
+fn malformed(generator: &dyn Generator) -> Failure {
+    Failure::Plugin(PluginFailure::Faulted {
+        plugin: generator.identity().name.clone(),
+        fault: PluginFault::OutputMalformed,
+    })
+}
+
+const SELF_SIGN: &str = "self_sign";
+
+/// Returns the stored parameters of a version as the configured plugin would store them; `None` if the value was set.
+///
+/// Calls the guest only if another component generated the version.
+///
+/// # Errors
+/// [`PluginFailure::ParametersRefused`] if the configured plugin does not accept one of them; or if the guest fails.
+pub(super) async fn current_parameters(
+    version: &OpenVersion,
+    generator: &dyn Generator,
+) -> Result<Option<Parameters>, PluginFailure> {
+    let Some(stored) = &version.content.parameters else {
+        return Ok(None);
+    };
+    if is_generated_by(version, generator) {
+        return Ok(Some(stored.clone()));
+    }
+    let credential_type = &version.stored.credential_type;
+    normalized(stored, credential_type, generator)
+        .await
+        .map(Some)
+}
+
+/// Like [`current_parameters`], for comparisons: omits parameters that the configured plugin does not know, since no request
+/// can name them. Also returns `None` if the plugin refuses the others.
+///
+/// # Errors
+/// If the guest fails.
+pub(super) async fn comparable_parameters(
+    version: &OpenVersion,
+    generator: &dyn Generator,
+) -> Result<Option<Parameters>, PluginFailure> {
+    let refused = match current_parameters(version, generator).await {
+        Err(PluginFailure::ParametersRefused(_)) => version.content.parameters.as_ref(),
+        found => return found,
+    };
+    let Some(stored) = refused else {
+        return Ok(None);
+    };
+    let known = generator.known_parameters(stored);
+    if known == *stored {
+        return Ok(None);
+    }
+    let credential_type = &version.stored.credential_type;
+    match normalized(&known, credential_type, generator).await {
+        Ok(parameters) => Ok(Some(parameters)),
+        Err(PluginFailure::ParametersRefused(_)) => Ok(None),
+        Err(failure) => Err(failure),
+    }
+}
+
+/// Returns whether the configured component generated a version.
+pub(super) fn is_generated_by(version: &OpenVersion, generator: &dyn Generator) -> bool {
+    let provenance = version.stored.provenance.as_ref();
+    provenance.is_some_and(|plugin| plugin.digest == generator.identity().digest)
+}
+
+/// Normalizes stored parameters. The issuer, and the parameters that limit it, stay as they were stored.
+async fn normalized(
+    stored: &Parameters,
+    credential_type: &CredentialType,
+    generator: &dyn Generator,
+) -> Result<Parameters, PluginFailure> {
+    let mut given = stored.clone();
+    if credential_type.is_certificate() {
+        // A certificate that was set may have a duration that no request may have.
+        given.remove(DURATION);
+    }
+    let normalized = generator.normalize(&given).await?;
+    Ok(match generator.issuer_parameter() {
+        Some(issuer_parameter) => as_stored(normalized, stored, issuer_parameter),
+        None => normalized,
+    })
+}

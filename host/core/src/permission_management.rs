@@ -1,0 +1,363 @@
+//! Managing permissions: reading, explaining, adding, changing and deleting them.
+//!
+//! A caller that may not read or change the permissions on a path gets the same error as for permissions that do not exist.
+//! [`crate::permission`] has the types, and [`crate::authorization`] evaluates them.
+
+use std::sync::Arc;
+
+use uuid::Uuid;
+
+use crate::{
+    Failure,
+    authorization::{Authorization, Caller, EffectivePermissions, Granted, Permit},
+    credential::{CredentialName, LookupName},
+    permission::{Actor, Grant, Operation, Operations, Permission, PermissionPath},
+    ports::{CredentialRepository, PermissionRepository},
+};
+
+/// The permission use cases.
+#[derive(Clone)]
+pub struct Permissions {
+    /// The stored permissions.
+    pub repository: Arc<dyn PermissionRepository>,
+    /// The stored credentials, for the older API, which addresses permissions by credential name.
+    pub credentials: Arc<dyn CredentialRepository>,
+    /// Decides who may read and change permissions.
+    pub authorization: Authorization,
+}
+
+/// The reason why an actor may, or may not, perform an operation on a path.
+#[derive(Clone, Debug)]
+pub struct Explanation {
+    /// The actor.
+    pub actor: Actor,
+    /// The path.
+    pub path: PermissionPath,
+    /// The operation.
+    pub operation: Operation,
+    /// Whether permissions are enforced. If they are not, every actor may perform every operation.
+    pub is_enforced: bool,
+    /// Whether the actor may perform the operation.
+    pub is_allowed: bool,
+    /// Every rule that could allow the operation, nearest first.
+    pub considered: Vec<ConsideredRule>,
+    /// The nearest permission that allows the operation.
+    pub allowed_by: Option<Permission>,
+}
+
+/// A rule that was evaluated.
+#[derive(Clone, Debug)]
+pub struct ConsideredRule {
+    /// The path of a possible permission.
+    pub path: PermissionPath,
+    /// The permission on this path, if there is one.
+    pub permission: Option<Permission>,
+}
+
+/// The permissions on the name of one credential.
+#[derive(Clone, Debug)]
+pub struct CredentialPermissions {
+    /// The credential's name.
+    pub name: CredentialName,
+    /// The permissions on exactly this name, in the order in which they were added.
+    pub permissions: Vec<Permission>,
+}
+
+impl Permissions {
+    /// Permits a caller to read or change the permissions on a path.
+    async fn permit_on<'a>(
+        &self,
+        caller: &'a Caller,
+        operation: Operation,
+        path: &PermissionPath,
+    ) -> Result<Permit<'a>, Failure> {
+        let permit = self
+            .authorization
+            .permit_path(caller, operation, path)
+            .await;
+        permit.map_err(about_permissions)
+    }
+
+    /// Returns the permission with this id if the caller may read or change it.
+    async fn permit_by_id<'a>(
+        &self,
+        caller: &'a Caller,
+        operation: Operation,
+        id: Uuid,
+    ) -> Result<(Permit<'a>, Permission), Failure> {
+        let Some(permission) = self.repository.by_id(id).await? else {
+            let refused = self.authorization.refuse_absent(caller).await;
+            return Err(about_permissions(refused));
+        };
+        let permit = self.permit_on(caller, operation, &permission.path).await?;
+        permit.touched(id);
+        Ok((permit, permission))
+    }
+
+    /// Records the requested grant in the caller's trail, before it is permitted or refused.
+    fn record_grant_request(caller: &Caller, grant: &Grant) {
+        let granted = Granted {
+            actor: grant.actor.clone(),
+            operations: Some(grant.operations),
+        };
+        caller.trail().record_change_request(&grant.path, granted);
+    }
+
+    /// Prevents a caller from changing its own permissions, if permissions are enforced.
+    fn refuse_own(&self, caller: &Caller, actor: &Actor) -> Result<(), Failure> {
+        if self.authorization.is_enforced() && caller.actor() == actor {
+            return Err(Failure::OwnPermission);
+        }
+        Ok(())
+    }
+
+    /// Returns the permission with this id.
+    ///
+    /// # Errors
+    /// [`Failure::PermissionNotFound`] if there is no such permission, or the caller may not read it.
+    pub async fn by_id(&self, caller: &Caller, id: Uuid) -> Result<Permission, Failure> {
+        let (_, permission) = self.permit_by_id(caller, Operation::ReadAcl, id).await?;
+        Ok(permission)
+    }
+
+    /// Returns the permission of an actor on exactly this path, in this casing.
+    ///
+    /// # Errors
+    /// [`Failure::PermissionNotFound`] if there is no such permission, or the caller may not read it.
+    pub async fn of_actor_on(
+        &self,
+        caller: &Caller,
+        actor: &Actor,
+        path: &LookupName,
+    ) -> Result<Permission, Failure> {
+        let path = PermissionPath::of_lookup(path);
+        let permit = self.permit_on(caller, Operation::ReadAcl, &path).await?;
+        let found = self.repository.of_actor_on(actor, &[path]).await?;
+        let permission = found.into_iter().next();
+        let permission = permission.ok_or(Failure::PermissionNotFound)?;
+        permit.touched(permission.id);
+        Ok(permission)
+    }
+
+    /// Explains why an actor may, or may not, perform an operation on a path. Evaluates the same permissions as requests do.
+    ///
+    /// # Errors
+    /// [`Failure::PermissionNotFound`] if the caller may not read the permissions on the path.
+    pub async fn explain(
+        &self,
+        caller: &Caller,
+        actor: Actor,
+        operation: Operation,
+        path: PermissionPath,
+    ) -> Result<Explanation, Failure> {
+        let permit = self.permit_on(caller, Operation::ReadAcl, &path).await?;
+        let covering = PermissionPath::covering(path.as_str());
+        let (mut permissions, stored) = self
+            .repository
+            .of_actor_on_name(&actor, &covering, &path.lookup())
+            .await?;
+        // A credential that is stored in another casing needs the permission in both casings.
+        let stored = stored.filter(|stored| stored.as_str() != path.as_str());
+        if let Some(stored) = &stored {
+            let on_stored = PermissionPath::of_lookup(&stored.lookup());
+            self.permit_on(caller, Operation::ReadAcl, &on_stored)
+                .await?;
+            let covering = PermissionPath::covering(stored.as_str());
+            permissions.extend(self.repository.of_actor_on(&actor, &covering).await?);
+        }
+        let effective = EffectivePermissions::of(permissions);
+        let casings =
+            || std::iter::once(path.as_str()).chain(stored.iter().map(CredentialName::as_str));
+        let mut considered: Vec<ConsideredRule> = Vec::new();
+        for (path, permission) in casings().flat_map(|casing| effective.considered(casing)) {
+            if considered.iter().all(|rule| rule.path != path) {
+                considered.push(ConsideredRule {
+                    path,
+                    permission: permission.cloned(),
+                });
+            }
+        }
+        let allowed_by = effective.allowing(operation, path.as_str()).cloned();
+        if let Some(permission) = &allowed_by {
+            permit.touched(permission.id);
+        }
+        let is_enforced = self.authorization.is_enforced();
+        Ok(Explanation {
+            is_enforced,
+            is_allowed: !is_enforced || casings().all(|casing| effective.allow(operation, casing)),
+            considered,
+            allowed_by,
+            actor,
+            path,
+            operation,
+        })
+    }
+
+    /// Adds a permission. No credential on its path need exist.
+    ///
+    /// # Errors
+    /// [`Failure::PermissionNotFound`] if the caller may not change the permissions on the path,
+    /// [`Failure::OwnPermission`] if it is the actor itself, and [`Failure::PermissionExists`] if the actor already has a
+    /// permission on the path, with any operations.
+    pub async fn add(&self, caller: &Caller, grant: &Grant) -> Result<Permission, Failure> {
+        Self::record_grant_request(caller, grant);
+        let permit = self
+            .permit_on(caller, Operation::WriteAcl, &grant.path)
+            .await?;
+        self.refuse_own(caller, &grant.actor)?;
+        let added = self.repository.add(grant).await?;
+        let permission = added.ok_or(Failure::PermissionExists)?;
+        permit.touched_permission(&permission);
+        Ok(permission)
+    }
+
+    /// Replaces the operations of a permission.
+    ///
+    /// # Errors
+    /// [`Failure::PermissionNotFound`] if there is no such permission or the caller may not change it, and
+    /// [`Failure::OwnPermission`] if the caller is its actor.
+    pub async fn amend(
+        &self,
+        caller: &Caller,
+        id: Uuid,
+        operations: Operations,
+    ) -> Result<Permission, Failure> {
+        let (permit, stored) = self.permit_by_id(caller, Operation::WriteAcl, id).await?;
+        let permission = Permission {
+            operations,
+            ..stored
+        };
+        permit.touched_permission(&permission);
+        self.refuse_own(caller, &permission.actor)?;
+        let amended = self.repository.replace_operations(id, operations).await?;
+        amended.ok_or(Failure::PermissionNotFound)
+    }
+
+    /// Replaces the operations of a permission with those of a grant for the same path and actor.
+    ///
+    /// # Errors
+    /// [`Failure::PermissionNotFound`] if there is no such permission or the caller may not change it,
+    /// [`Failure::OwnPermission`] if the caller is its actor, and [`Failure::PermissionFixed`] if path or actor differ.
+    pub async fn replace(
+        &self,
+        caller: &Caller,
+        id: Uuid,
+        grant: &Grant,
+    ) -> Result<Permission, Failure> {
+        let (permit, permission) = self.permit_by_id(caller, Operation::WriteAcl, id).await?;
+        permit.touched_permission(&Permission {
+            operations: grant.operations,
+            ..permission.clone()
+        });
+        self.refuse_own(caller, &permission.actor)?;
+        if permission.path != grant.path || permission.actor != grant.actor {
+            return Err(Failure::PermissionFixed);
+        }
+        // The path and the actor of a permission never change, so the permit remains valid while the permission exists.
+        let replaced = self
+            .repository
+            .replace_operations(id, grant.operations)
+            .await?;
+        replaced.ok_or(Failure::PermissionNotFound)
+    }
+
+    /// Deletes a permission and returns it.
+    ///
+    /// # Errors
+    /// [`Failure::PermissionNotFound`] if there is no such permission or the caller may not change it, and
+    /// [`Failure::OwnPermission`] if the caller is its actor.
+    pub async fn delete(&self, caller: &Caller, id: Uuid) -> Result<Permission, Failure> {
+        let (permit, permission) = self.permit_by_id(caller, Operation::WriteAcl, id).await?;
+        permit.touched_permission(&permission);
+        self.refuse_own(caller, &permission.actor)?;
+        let deleted = self.repository.delete(id).await?;
+        deleted.ok_or(Failure::PermissionNotFound)
+    }
+
+    /// Returns the permissions on exactly the name of a credential, in its stored casing. The caller must be allowed to read
+    /// the permissions on the name both in the requested and in the stored casing.
+    ///
+    /// # Errors
+    /// [`Failure::NotFound`] if there is no such credential, or the caller may not read its permissions.
+    pub async fn of_credential(
+        &self,
+        caller: &Caller,
+        name: &LookupName,
+    ) -> Result<CredentialPermissions, Failure> {
+        // Sequential: otherwise the response time would reveal whether a credential exists that the caller may not read.
+        let permit = self
+            .authorization
+            .permit(caller, Operation::ReadAcl, name)
+            .await?;
+        let stored = self.credentials.stored_name(name).await?;
+        let name = stored.ok_or(Failure::NotFound)?;
+        let path = PermissionPath::of_lookup(&name.lookup());
+        let permissions = self.repository.on_path(&path).await?;
+        for permission in &permissions {
+            permit.touched(permission.id);
+        }
+        Ok(CredentialPermissions { name, permissions })
+    }
+
+    /// Grants all of these permissions on one path, or none. The credential need not exist. Existing permissions of the
+    /// actors stay.
+    ///
+    /// # Errors
+    /// [`Failure::PermissionNotFound`] if the caller may not change the permissions on the path,
+    /// [`Failure::OwnPermission`] if it is one of the actors, and [`Failure::PermissionExists`] if the permissions of one
+    /// actor on this path and on enclosing paths already allow every operation of its grant.
+    pub async fn grant_on_credential(
+        &self,
+        caller: &Caller,
+        path: &PermissionPath,
+        grants: &[Grant],
+    ) -> Result<(), Failure> {
+        for grant in grants {
+            Self::record_grant_request(caller, grant);
+        }
+        let permit = self.permit_on(caller, Operation::WriteAcl, path).await?;
+        for grant in grants {
+            self.refuse_own(caller, &grant.actor)?;
+        }
+        let granted = self.repository.grant_uncovered(grants).await?;
+        for permission in granted.ok_or(Failure::PermissionExists)? {
+            permit.touched_permission(&permission);
+        }
+        Ok(())
+    }
+
+    /// Deletes the permission of an actor on exactly the name of a credential. The credential need not exist.
+    ///
+    /// # Errors
+    /// [`Failure::PermissionNotFound`] if there is no such permission or the caller may not change it, and
+    /// [`Failure::OwnPermission`] if the caller is the actor.
+    pub async fn delete_on_credential(
+        &self,
+        caller: &Caller,
+        actor: &Actor,
+        name: &LookupName,
+    ) -> Result<(), Failure> {
+        let path = PermissionPath::of_lookup(name);
+        let revoked = Granted {
+            actor: actor.clone(),
+            operations: None,
+        };
+        caller.trail().record_change_request(&path, revoked);
+        let permit = self.permit_on(caller, Operation::WriteAcl, &path).await?;
+        self.refuse_own(caller, actor)?;
+        let deleted = self.repository.delete_of_actor_on(actor, &path).await?;
+        let permission = deleted.ok_or(Failure::PermissionNotFound)?;
+        permit.touched_permission(&permission);
+        Ok(())
+    }
+}
+
+fn about_permissions(failure: Failure) -> Failure {
+    match failure {
+        Failure::NotFound => Failure::PermissionNotFound,
+        failure => failure,
+    }
+}
+
+/// The maximum number of grants in one request.
+pub const CREDENTIAL_GRANTS_MAX: usize = 100;
