@@ -10,7 +10,7 @@ use std::{
     process::{Command, Output, Stdio},
 };
 
-use crate::build::BuildFailed;
+use crate::error::BuildFailed;
 
 /// The search path for external programs.
 #[derive(Clone, Debug, Default)]

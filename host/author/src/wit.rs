@@ -4,7 +4,7 @@ use std::path::Path;
 
 use wit_parser::{Resolve, WorldId};
 
-use crate::build::BuildFailed;
+use crate::error::BuildFailed;
 
 /// The folder of a project that contains its WIT.
 pub(crate) const FOLDER: &str = "wit";

@@ -6,8 +6,6 @@ use std::{
     process::ExitStatus,
 };
 
-use crate::component::NotEncodable;
-
 /// Why a build failed, worded for the plugin's author.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildFailed {
@@ -126,11 +124,22 @@ pub enum BuildFailed {
 }
 
 impl BuildFailed {
-    pub(super) fn file(verb: &'static str, file: &Path, source: io::Error) -> Self {
+    pub(crate) fn file(verb: &'static str, file: &Path, source: io::Error) -> Self {
         Self::File {
             verb,
             file: file.to_owned(),
             source,
         }
+    }
+}
+
+/// Why no component can be created from a module.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct NotEncodable(String);
+
+impl From<anyhow::Error> for NotEncodable {
+    fn from(cause: anyhow::Error) -> Self {
+        Self(format!("{cause:#}"))
     }
 }
