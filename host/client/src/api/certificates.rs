@@ -288,7 +288,15 @@ fn below(certificate_id: &str, what: &str) -> String {
     format!("{CERTIFICATES}/{}/{what}", segment(certificate_id))
 }
 
+/// Returns the first certificate of a PEM text without whitespace. Equal results mean equal certificates. The signing CA comes
+/// first: a server with `concatenate_cas` appends a second CA certificate.
+pub(crate) fn first_certificate(pem: &str) -> String {
+    let first = pem.split_inclusive(END).next().unwrap_or_default();
+    first.split_whitespace().collect()
+}
+
 const CERTIFICATES: &str = "/api/v1/certificates";
+const END: &str = "-----END CERTIFICATE-----";
 
 #[cfg(test)]
 mod tests {
@@ -309,6 +317,24 @@ mod tests {
                 let version = &summary.versions[0];
                 assert!(version.expiry_date.is_empty() && !version.transitional);
             }
+        }
+    }
+
+    #[test]
+    fn certificates_are_compared_regardless_of_line_breaks() {
+        let [old, new] = ["old", "new"]
+            .map(|body| format!("-----BEGIN CERTIFICATE-----\n{body}\n-----END CERTIFICATE-----"));
+        let cases = [
+            (new.clone(), true),
+            (format!("\n{new}\n").replace('\n', "\r\n"), true),
+            (format!("{new}\n{old}\n"), true),
+            (format!("{old}\n{new}\n"), false),
+            (old.clone(), false),
+            (String::new(), false),
+        ];
+        for (authorities, expected) in cases {
+            let is_same = first_certificate(&authorities) == first_certificate(&new);
+            assert_eq!(is_same, expected, "{authorities}");
         }
     }
 }

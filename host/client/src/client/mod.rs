@@ -1,30 +1,31 @@
-//! The client of a server.
+//! The client of a server, and its builder.
 
-mod builder;
-mod call;
+mod browser;
+mod discovery;
 mod error;
-mod identity;
+mod grant;
 mod login;
+mod provider;
 mod transport;
 mod wait;
 
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 use keywright_json::Checked;
+use reqwest::{Certificate, Identity, redirect::Policy, tls};
 use serde::de::DeserializeOwned;
 use zeroize::Zeroizing;
 
-pub use builder::ClientBuilder;
-pub(crate) use call::Call;
 pub use error::{Error, Loss, Refusal};
-pub use identity::{Grant, LoginOptions, Tokens, UserAction};
+pub use grant::{Grant, LoginOptions, Tokens, UserAction};
+pub(crate) use transport::{Call, address};
 pub use wait::Wait;
 
-use identity::{IdentityProvider, UserActions};
-use login::Login;
-pub(crate) use transport::address;
+use grant::UserActions;
+use login::{Login, Renewed};
+use provider::IdentityProvider;
 use transport::{Response, Transport};
-use wait::Waits;
+use wait::{Notice, RETRIES_DEFAULT, Waits};
 
 /// A client of one server. Cloning is cheap; clones share connections and login.
 #[derive(Clone, Debug)]
@@ -147,8 +148,193 @@ impl fmt::Debug for Shared {
     }
 }
 
-impl From<Response> for Refusal {
-    fn from(response: Response) -> Self {
-        Self::read(response.status, &response.body)
+/// A builder of a [`Client`].
+#[must_use]
+pub struct ClientBuilder {
+    server: String,
+    authorities_pem: Vec<Vec<u8>>,
+    identity_pem: Option<Zeroizing<Vec<u8>>>,
+    grant: Option<Grant>,
+    login_options: LoginOptions,
+    user_actions: Option<UserActions>,
+    tokens: Option<Tokens>,
+    token_source: Option<String>,
+    renewed: Option<Renewed>,
+    notice: Option<Notice>,
+    retries_max: u32,
+}
+
+impl ClientBuilder {
+    fn new(server: &str) -> Self {
+        Self {
+            server: server.to_owned(),
+            authorities_pem: Vec::new(),
+            identity_pem: None,
+            grant: None,
+            login_options: LoginOptions::default(),
+            user_actions: None,
+            tokens: None,
+            token_source: None,
+            renewed: None,
+            notice: None,
+            retries_max: RETRIES_DEFAULT,
+        }
+    }
+
+    /// Trusts these CA certificates (PEM) instead of the system's, for the server and its identity provider. Further calls add
+    /// more.
+    pub fn trusting_only(mut self, authorities_pem: impl Into<Vec<u8>>) -> Self {
+        self.authorities_pem.push(authorities_pem.into());
+        self
+    }
+
+    /// Presents a client certificate: its chain, leaf first, and its private key, both PEM.
+    pub fn client_certificate(mut self, chain_pem: &[u8], private_key_pem: &[u8]) -> Self {
+        let mut identity = Zeroizing::new(Vec::with_capacity(
+            chain_pem.len() + private_key_pem.len() + 1,
+        ));
+        identity.extend_from_slice(chain_pem);
+        identity.push(b'\n');
+        identity.extend_from_slice(private_key_pem);
+        self.identity_pem = Some(identity);
+        self
+    }
+
+    /// Logs in with this grant, before the first request and whenever the login has expired.
+    pub fn grant(mut self, grant: Grant) -> Self {
+        self.grant = Some(grant);
+        self
+    }
+
+    /// Requests tokens with these options.
+    pub fn login_options(mut self, options: LoginOptions) -> Self {
+        self.login_options = options;
+        self
+    }
+
+    /// Reports the steps that a user must take to complete a login with [`Grant::DeviceCode`] or [`Grant::AuthorizationCode`].
+    pub fn on_user_action(mut self, report: impl Fn(&UserAction) + Send + Sync + 'static) -> Self {
+        self.user_actions = Some(Box::new(report));
+        self
+    }
+
+    /// Uses existing tokens.
+    pub fn tokens(mut self, tokens: Tokens) -> Self {
+        self.tokens = Some(tokens);
+        self
+    }
+
+    /// Names the file or variable that the token comes from, for the error when it has expired.
+    pub fn token_source(mut self, source: String) -> Self {
+        self.token_source = Some(source);
+        self
+    }
+
+    /// Calls the function with new tokens, so that it can store them.
+    pub fn on_new_tokens(mut self, store: impl Fn(&Tokens) + Send + Sync + 'static) -> Self {
+        self.renewed = Some(Box::new(store));
+        self
+    }
+
+    /// Calls the function before each wait for an unavailable server.
+    pub fn on_wait(mut self, report: impl Fn(Wait) + Send + Sync + 'static) -> Self {
+        self.notice = Some(Box::new(report));
+        self
+    }
+
+    /// Sets the maximum number of retries of a request; 4 by default, 0 for none. The client retries while the server responds with
+    /// 503 or can't be connected to. It also retries a read whose connection is lost.
+    ///
+    /// A write may have taken effect despite a 503, if the server lost its database before the result. A retry then adds another
+    /// version.
+    pub fn retries_max(mut self, retries_max: u32) -> Self {
+        self.retries_max = retries_max;
+        self
+    }
+
+    /// Builds the client. Sends no request yet.
+    ///
+    /// The client uses the proxies in `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY`, in upper or lower case. It installs aws-lc as the
+    /// process's TLS provider if none is installed.
+    ///
+    /// # Errors
+    /// When the address, the CA certificates or the client certificate are malformed.
+    pub fn build(self) -> Result<Client, Error> {
+        let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+        let mut http = reqwest::Client::builder()
+            .https_only(true)
+            .redirect(Policy::none())
+            .tls_version_min(tls::Version::TLS_1_2)
+            .user_agent(concat!("keywright/", env!("CARGO_PKG_VERSION")))
+            .connect_timeout(CONNECT_TIMEOUT)
+            .timeout(RESPONSE_TIMEOUT);
+        if !self.authorities_pem.is_empty() {
+            http = http.tls_certs_only(authorities(&self.authorities_pem)?);
+        }
+        if let Some(identity) = &self.identity_pem {
+            let identity =
+                Identity::from_pem(identity).map_err(|_| Error::ClientCertificateMalformed)?;
+            http = http.identity(identity);
+        }
+        let http = http
+            .build()
+            .map_err(|cause| Error::Configuration(cause.to_string()))?;
+        let shared = Shared {
+            transport: Transport::new(http, &self.server)?,
+            login: Login::new(self.grant, self.tokens, self.token_source, self.renewed),
+            waits: Waits {
+                retries_max: self.retries_max,
+                notice: self.notice,
+            },
+            login_options: self.login_options,
+            user_actions: self.user_actions,
+        };
+        Ok(Client {
+            shared: Arc::new(shared),
+        })
+    }
+}
+
+impl fmt::Debug for ClientBuilder {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("ClientBuilder")
+            .finish_non_exhaustive()
+    }
+}
+
+fn authorities(bundles: &[Vec<u8>]) -> Result<Vec<Certificate>, Error> {
+    let mut certificates = Vec::new();
+    for bundle in bundles {
+        let found =
+            Certificate::from_pem_bundle(bundle).map_err(|_| Error::AuthoritiesMalformed)?;
+        if found.is_empty() {
+            return Err(Error::AuthoritiesMalformed);
+        }
+        certificates.extend(found);
+    }
+    Ok(certificates)
+}
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The timeout of a whole response. Long, because regenerating everything below a CA takes a while.
+const RESPONSE_TIMEOUT: Duration = Duration::from_mins(5);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn authorities_and_client_certificates_must_be_pem() {
+        for pem in ["", "no certificate"] {
+            let refused = Client::builder("https://a.example").trusting_only(pem);
+            assert!(matches!(refused.build(), Err(Error::AuthoritiesMalformed)));
+        }
+        let refused = Client::builder("https://a.example").client_certificate(b"x", b"y");
+        assert!(matches!(
+            refused.build(),
+            Err(Error::ClientCertificateMalformed)
+        ));
     }
 }

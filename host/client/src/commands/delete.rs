@@ -4,9 +4,9 @@ use std::{fmt::Write, mem};
 
 use clap::Args;
 
-use super::{Completion, Context, Example, Failure, Verb, help};
+use super::verb::{Completion, Context, Example, Failure, Verb, help};
 use crate::{
-    Client, output,
+    Client, input, output,
     transfer::{Losses, names_below},
 };
 
@@ -94,7 +94,7 @@ async fn confirm(path: &str, names: &[String]) -> Result<bool, Failure> {
         output::note(&format!("  and {} more", count - NAMES_SHOWN_MAX));
     }
     let question = format!("Delete {count} credentials below {path:?} with all versions?");
-    output::confirm(&question, "--yes").await
+    input::confirm(&question, "--yes").await
 }
 
 /// Counts the deletions by result, and reports the counts when dropped, even after an error.

@@ -7,11 +7,11 @@ use futures_util::StreamExt;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::{Completion, Context, Example, Failure, Verb, help};
+use super::verb::{Completion, Context, Example, Failure, Verb, help};
 use crate::{
     Client, Error,
     new_file::{NewFile, WriteError},
-    output::{self, Shown, Table},
+    output::{self, Render, Table},
     session::OutputFormat,
     transfer::{
         Authorities, BackgroundWriter, EntryWriter, ExportEntry, Format, Losses, Progress, Read,
@@ -257,7 +257,7 @@ impl Summary {
     }
 }
 
-impl Shown for Summary {
+impl Render for Summary {
     fn json(&self) -> Result<Box<RawValue>, serde_json::Error> {
         to_raw_value(self)
     }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
 
-use super::{Completion, Context, Example, Failure, Verb, help};
+use super::verb::{Completion, Context, Example, Failure, Verb, help};
 use crate::transfer::{Format, ImportError, Plan, Report, import, look_through};
 
 /// Set all credentials listed in a file.

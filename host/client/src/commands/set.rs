@@ -9,12 +9,11 @@ use std::{
 use clap::{Args, ValueHint};
 use zeroize::Zeroizing;
 
-use super::{
-    Completion, Context, Example, Failure, Verb, help,
-    input::{metadata, text_of, without_line_end},
-    shown::ShownVersion,
+use super::verb::{Completion, Context, Example, Failure, Verb, help};
+use crate::{
+    SecretJson, SetCredential,
+    input::{self, metadata, text_of, without_line_end},
 };
-use crate::{SecretJson, SetCredential, output};
 
 /// Set a credential to a given value.
 ///
@@ -84,7 +83,7 @@ impl Verb for Set {
             credential = credential.metadata(metadata);
         }
         let version = client.set_credential(&credential).await?;
-        context.output.show(&ShownVersion(&version))?;
+        context.output.show(&version)?;
         Ok(Completion::Full)
     }
 }
@@ -127,7 +126,7 @@ impl Fields {
             fields.push(("ca_name", Zeroizing::new(name.clone())));
         }
         if let Some(username) = &self.username {
-            let password = output::secret_of_input("Password").await?;
+            let password = input::secret_of_input("Password").await?;
             fields.push(("username", Zeroizing::new(username.clone())));
             fields.push(("password", Zeroizing::new(password.expose().to_owned())));
         }
@@ -146,15 +145,15 @@ impl Fields {
 async fn prompted(credential_type: &str) -> Result<SecretJson, Failure> {
     let is_user = credential_type.eq_ignore_ascii_case("user");
     if is_user && io::stdin().is_terminal() {
-        let username = output::line("Username").await?;
-        let password = output::secret_of_input("Password").await?;
+        let username = input::line("Username").await?;
+        let password = input::secret_of_input("Password").await?;
         let fields = BTreeMap::from([
             ("username", username.as_str()),
             ("password", password.expose()),
         ]);
         return Ok(SecretJson::of(&fields)?);
     }
-    let text = output::secret_of_input("Value").await?;
+    let text = input::secret_of_input("Value").await?;
     parsed(credential_type, text.expose())
 }
 

@@ -8,9 +8,8 @@ use tokio::{
 };
 
 use super::{
-    ending::{Losses, RequestStart},
-    entry::{Entry, EntryError, Position},
-    format::Format,
+    abort_policy::{Losses, RequestStart},
+    entry::{Entry, EntryError, Format, Position},
     order::{Decision, NameHash, Order},
     read::{FileError, Source},
     report::Report,

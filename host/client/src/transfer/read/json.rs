@@ -13,10 +13,7 @@ use serde::{
 };
 use serde_json::{error::Category, value::RawValue};
 
-use super::{
-    FileError, Take,
-    window::{Window, Windowed},
-};
+use super::input::{FileError, Take, Window, Windowed};
 use crate::transfer::{
     entry::{Entry, EntryError, Position},
     node::Node,

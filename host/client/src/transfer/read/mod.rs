@@ -9,34 +9,22 @@
 //! the modification time, nor a write on a network file system before its server reports it. Replacing the file, as editors do, has no
 //! effect: the opened file is read to its end.
 
+mod input;
 mod json;
-mod window;
 mod yaml;
-mod yaml_node;
 
 use std::{
     fs::File,
     io::{self, BufRead, BufReader, Read, Seek, SeekFrom},
-    ops::ControlFlow,
     path::Path,
     time::SystemTime,
 };
 
 use tempfile::SpooledTempFile;
 
-use super::{
-    entry::{Entry, EntryError},
-    format::Format,
-};
-
-/// The largest entry, in the file and with all aliases expanded. It bounds the memory for reading.
-pub(crate) const ENTRY_BYTES_MAX: usize = 1024 * 1024;
-
-/// The maximum total size of all anchored nodes in memory.
-pub(crate) const ANCHORS_BYTES_MAX: usize = 16 * 1024 * 1024;
-
-/// A receiver of entries. It can stop the reading.
-pub(crate) type Take<'a> = &'a mut dyn FnMut(Result<Entry, EntryError>) -> ControlFlow<()>;
+use super::entry::Format;
+pub(crate) use input::FileError;
+use input::Take;
 
 /// A file that can be read repeatedly.
 pub(crate) struct Source {
@@ -51,39 +39,6 @@ enum Content {
 
 /// The length and the modification time of a file.
 type FileState = (u64, Option<SystemTime>);
-
-/// Why a file can't be read.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum FileError {
-    /// An I/O error occurred.
-    #[error("can't be read")]
-    Unreadable(#[from] io::Error),
-    /// The file was modified between or during passes.
-    #[error("the file was modified during the import")]
-    Changed,
-    /// The syntax is invalid.
-    #[error("line {line}, column {column}: {what}")]
-    Malformed {
-        /// The line, from 1.
-        line: usize,
-        /// The column, from 1.
-        column: usize,
-        /// The cause, without content of the file.
-        what: String,
-    },
-    /// The file has no list of credentials.
-    #[error("no top-level list `credentials`")]
-    NoCredentials,
-    /// The file has several YAML documents.
-    #[error("more than one YAML document")]
-    SeveralDocuments,
-    /// An entry is too long.
-    #[error("an entry is longer than {} KiB, including aliases", ENTRY_BYTES_MAX / 1024)]
-    EntryTooLong,
-    /// The anchored nodes are too large.
-    #[error("the anchored nodes are larger than {} MiB", ANCHORS_BYTES_MAX / 1024 / 1024)]
-    AnchorsTooLarge,
-}
 
 impl Source {
     /// Opens a file, or standard input for `-`.

@@ -11,8 +11,6 @@ use std::{
 use tokio::sync::{mpsc, oneshot};
 use zeroize::Zeroizing;
 
-use super::GIVEN_UP;
-
 /// The output of an export. Dropped unfinished, it appends [`GIVEN_UP`], so that no parser accepts the incomplete export.
 pub(crate) struct BackgroundWriter {
     buffer: Zeroizing<Vec<u8>>,
@@ -137,6 +135,11 @@ const CHUNKS_WAITING_MAX: usize = 1;
 
 /// How long a dropped export waits for its reader to read the rest.
 const GIVING_UP_MAX: Duration = Duration::from_secs(2);
+
+/// The end of an incomplete export, which makes it invalid.
+///
+/// A truncated YAML file can be valid, but no YAML or JSON parser accepts a value that starts with an at sign.
+pub(super) const GIVEN_UP: &str = "\n@ incomplete export\n";
 
 #[cfg(test)]
 mod tests {

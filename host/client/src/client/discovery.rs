@@ -1,10 +1,9 @@
-//! Finds the endpoints of an identity provider (OIDC Discovery 1.0; RFC 8414).
+//! The endpoints of an identity provider (OIDC Discovery 1.0; RFC 8414).
 
 use reqwest::Url;
 use serde::Deserialize;
 
-use super::IdentityProvider;
-use crate::client::{Error, transport};
+use super::transport;
 
 /// The endpoints of an identity provider, and the variants of the protocol that it supports.
 pub(super) struct Endpoints {
@@ -43,37 +42,9 @@ pub(super) enum Revocation {
     Unsupported,
 }
 
-impl IdentityProvider<'_> {
-    /// Finds the endpoints below the address that the server names.
-    ///
-    /// Fetches the discovery document of OIDC, then that of RFC 8414. A provider that responds to both with 404 is treated as a
-    /// UAA.
-    ///
-    /// # Errors
-    /// When the provider is unavailable, or its document is malformed or names another issuer.
-    pub(super) async fn endpoints(&self) -> Result<Endpoints, Error> {
-        let url = self.url().await?;
-        for document_url in document_urls(&url) {
-            let response = match self.send(|| self.transport.get(&document_url)).await {
-                Ok(response) => response,
-                Err(Error::LoginRefused(refusal)) if refusal.status == NOT_FOUND => continue,
-                Err(error) => return Err(error),
-            };
-            let malformed = |reason: String| Error::ProviderMalformed {
-                url: document_url.clone(),
-                reason,
-            };
-            let document: Document = keywright_json::read_bytes(&response.body)
-                .map_err(|cause| malformed(cause.to_string()))?;
-            return document.endpoints(&url).map_err(malformed);
-        }
-        Ok(Endpoints::of_uaa(&url))
-    }
-}
-
 impl Endpoints {
     /// UAA's endpoints, for a provider without a discovery document.
-    fn of_uaa(url: &str) -> Self {
+    pub(super) fn of_uaa(url: &str) -> Self {
         Self {
             issuer: None,
             token: format!("{url}/oauth/token"),
@@ -90,7 +61,7 @@ impl Endpoints {
 
 /// The fields of a discovery document that a login needs.
 #[derive(Deserialize)]
-struct Document {
+pub(super) struct Document {
     issuer: String,
     token_endpoint: Option<String>,
     authorization_endpoint: Option<String>,
@@ -104,7 +75,7 @@ struct Document {
 
 impl Document {
     /// Checks the document of the provider at this address.
-    fn endpoints(self, url: &str) -> Result<Endpoints, String> {
+    pub(super) fn endpoints(self, url: &str) -> Result<Endpoints, String> {
         let uaa_token_endpoint = format!("{url}/oauth/token");
         let is_issuer = transport::address(&self.issuer).is_ok_and(|issuer| issuer.as_str() == url);
         let is_uaa = self.issuer == uaa_token_endpoint;
@@ -169,7 +140,7 @@ fn secret_methods(supported: Option<&[String]>) -> Vec<SecretMethod> {
 }
 
 /// The addresses at which a provider may publish its document.
-fn document_urls(url: &str) -> Vec<String> {
+pub(super) fn document_urls(url: &str) -> Vec<String> {
     let mut urls = vec![format!("{url}/.well-known/openid-configuration")];
     if let Ok(mut inserted) = Url::parse(url) {
         let path = inserted.path().trim_end_matches('/');
@@ -193,8 +164,6 @@ fn https_url(field: &str, endpoint: String) -> Result<String, String> {
         Err(format!("{field} is not an https address"))
     }
 }
-
-const NOT_FOUND: u16 = 404;
 
 #[cfg(test)]
 mod tests {

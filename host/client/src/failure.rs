@@ -2,10 +2,7 @@
 
 use std::process::ExitCode;
 
-use crate::{
-    Error,
-    session::{FileFailure, SettingsRefused},
-};
+use crate::{Error, new_file::FileFailure, session::SettingsRefused};
 
 /// How a verb ended without a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,8 +15,7 @@ pub(crate) enum Completion {
 
 /// Why a verb failed.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum Failure {
+pub(crate) enum Failure {
     /// A request failed.
     #[error(transparent)]
     Client(#[from] Error),
@@ -50,7 +46,6 @@ pub enum Failure {
 }
 
 impl Completion {
-    /// Returns the exit status.
     pub(crate) fn status(self) -> ExitCode {
         match self {
             Self::Full => ExitCode::SUCCESS,
@@ -60,7 +55,6 @@ impl Completion {
 }
 
 impl Failure {
-    /// Returns the exit status.
     pub(crate) fn status(&self) -> ExitCode {
         ExitCode::from(match self {
             Self::Client(error) if error.is_not_found() => NOT_FOUND,
@@ -96,4 +90,20 @@ const NOT_FOUND: u8 = 4;
 const NOT_ALLOWED: u8 = 5;
 const UNAVAILABLE: u8 = 6;
 /// The exit status that shells report after SIGINT; also used for SIGTERM and SIGHUP.
-pub(super) const INTERRUPTED: u8 = 130;
+pub(crate) const INTERRUPTED: u8 = 130;
+
+/// The sections of the help on exit statuses and retries.
+pub const EXIT_STATUSES: &str = "\
+Exit statuses:
+    0  success
+    1  failure
+    2  usage error
+    3  partial success, declined confirmation, or findings
+    4  not found, or not visible to you
+    5  not logged in, or not allowed
+    6  server unreachable or unavailable
+  130  interrupted by SIGINT, SIGTERM or SIGHUP; requests in progress may have taken effect
+
+Retries:
+  The client retries a request a few times while it can't connect to the server or the server responds with 503. A write may
+  have taken effect despite a 503; the retry then adds another version. KEYWRIGHT_CLIENT_RETRIES=0 disables retries.";

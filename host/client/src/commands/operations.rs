@@ -1,20 +1,51 @@
-//! `keywright management`.
+//! The verbs for operators: `keywright key-usage` and `keywright management`.
 
 use clap::{Args, ValueEnum};
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::{Completion, Context, Example, Failure, Verb, help};
+use super::verb::{Completion, Context, Example, Failure, Verb, help};
 use crate::{
     ServerMode,
-    output::{Shown, Table},
+    output::{Render, Table},
 };
+
+/// Count versions by encryption key.
+///
+/// Counts the versions encrypted by the active key, by other keys of the server, and by keys that the server does not have.
+#[derive(Debug, Args)]
+#[command(after_help = help(KEY_USAGE_EXAMPLES))]
+pub struct KeyUsage {}
+
+impl Verb for KeyUsage {
+    async fn run(self, context: &Context) -> Result<Completion, Failure> {
+        let usage = context.client()?.key_usage().await?;
+        context.output.show(&usage)?;
+        Ok(Completion::Full)
+    }
+}
+
+impl Render for crate::KeyUsage {
+    fn json(&self) -> Result<Box<RawValue>, serde_json::Error> {
+        to_raw_value(self)
+    }
+
+    fn table(&self) -> Table {
+        let fields = [
+            ("active key", self.active_key),
+            ("inactive keys", self.inactive_keys),
+            ("unknown keys", self.unknown_keys),
+        ];
+        let field = |(name, count): (&str, u64)| (name.to_owned(), count.to_string());
+        Table::Fields(fields.into_iter().map(field).collect())
+    }
+}
 
 /// Show or switch the server's read-only mode.
 ///
 /// The mode applies only to the server that handles the request, and is off after a start. The server's configuration lists who
 /// may switch it.
 #[derive(Debug, Args)]
-#[command(after_help = help(EXAMPLES))]
+#[command(after_help = help(MANAGEMENT_EXAMPLES))]
 pub struct Management {
     /// New read-only mode.
     #[arg(long, value_enum, value_name = "MODE")]
@@ -41,7 +72,7 @@ impl Verb for Management {
     }
 }
 
-impl Shown for ServerMode {
+impl Render for ServerMode {
     fn json(&self) -> Result<Box<RawValue>, serde_json::Error> {
         to_raw_value(self)
     }
@@ -52,7 +83,13 @@ impl Shown for ServerMode {
     }
 }
 
-pub(super) const EXAMPLES: &[Example] = &[
+pub(super) const KEY_USAGE_EXAMPLES: &[Example] = &[Example {
+    does: "Show the progress of an encryption key rotation",
+    line: "keywright key-usage",
+    before: &[],
+}];
+
+pub(super) const MANAGEMENT_EXAMPLES: &[Example] = &[
     Example {
         does: "Show whether the server accepts writes",
         line: "keywright management",

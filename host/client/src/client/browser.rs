@@ -1,4 +1,5 @@
-//! Receives the browser's redirection on the loopback interface (RFC 8252, section 7.3).
+//! Login in the browser: the authorization code grant with PKCE (RFC 6749, RFC 7636, RFC 8252), and the listener for the browser's
+//! redirection on the loopback interface (RFC 8252, section 7.3).
 
 use std::{
     convert::Infallible,
@@ -8,7 +9,12 @@ use std::{
     time::Duration,
 };
 
-use aws_lc_rs::constant_time::verify_slices_are_equal;
+use aws_lc_rs::{
+    constant_time::verify_slices_are_equal,
+    digest::{SHA256, digest},
+    rand,
+};
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use http_body_util::Full;
 use hyper::{
     Method, Request, Response, StatusCode,
@@ -18,6 +24,7 @@ use hyper::{
     service::service_fn,
 };
 use hyper_util::rt::{TokioIo, TokioTimer};
+use reqwest::Url;
 use tokio::{
     net::{TcpListener, TcpStream},
     select,
@@ -25,18 +32,105 @@ use tokio::{
     time::timeout,
 };
 
+use super::{
+    discovery::Endpoints,
+    error::Error,
+    grant::{Tokens, UserAction},
+    provider::IdentityProvider,
+};
+use crate::Secret;
+
+/// Shows the login page and exchanges the code from the browser's redirection for tokens.
+///
+/// # Errors
+/// When the provider has no authorization endpoint or refuses the login, or no redirection arrives in time.
+pub(super) async fn tokens_by_browser(
+    provider: &IdentityProvider<'_>,
+    endpoints: &Endpoints,
+) -> Result<Tokens, Error> {
+    let page = endpoints.authorization.as_ref();
+    let page = page.ok_or(Error::GrantUnsupported("authorization_endpoint"))?;
+    if endpoints.lacks_s256 {
+        return Err(Error::GrantUnsupported(
+            "code_challenge_methods_supported: S256",
+        ));
+    }
+    let (state, verifier) = (random()?, random()?);
+    let failed = |cause: std::io::Error| {
+        Error::Configuration(format!("listening on 127.0.0.1 for the browser: {cause}"))
+    };
+    let redirect = Redirect::listen(state.expose().to_owned())
+        .await
+        .map_err(failed)?;
+    let redirect_uri = redirect.uri().map_err(failed)?;
+    let challenge = digest(&SHA256, verifier.expose().as_bytes());
+    let challenge = URL_SAFE_NO_PAD.encode(challenge);
+    let mut url = Url::parse(page).map_err(|_| Error::AddressMalformed(page.clone()))?;
+    url.query_pairs_mut()
+        .append_pair("response_type", "code")
+        .append_pair("client_id", provider.public_client().id)
+        .append_pair("redirect_uri", &redirect_uri)
+        .append_pair("state", state.expose())
+        .append_pair("code_challenge", &challenge)
+        .append_pair("code_challenge_method", "S256")
+        .extend_pairs(provider.options.initial_parameters());
+    provider.report(&UserAction::OpenPage { page: url.into() });
+    let response = redirect.response(WAIT_MAX).await.map_err(failed)?;
+    let response = response.ok_or(Error::LoginTimedOut)?;
+    check_issuer(endpoints, response.get("iss"))?;
+    if let Some(error) = response.get("error") {
+        let description = response.get("error_description");
+        return Err(Error::LoginDenied(description.unwrap_or(error).to_owned()));
+    }
+    let code = response.get("code").unwrap_or_default();
+    let form = [
+        ("grant_type", "authorization_code"),
+        ("code", code),
+        ("redirect_uri", &redirect_uri),
+        ("code_verifier", verifier.expose()),
+    ];
+    let form = [&form[..], &provider.options.resource_parameter()].concat();
+    provider
+        .request_tokens(endpoints, provider.public_client(), form)
+        .await
+}
+
+/// Checks the issuer in the response, so that the code is only sent to the provider that issued it (RFC 9207).
+fn check_issuer(endpoints: &Endpoints, named: Option<&str>) -> Result<(), Error> {
+    let is_checked = match named {
+        Some(named) => endpoints.issuer.as_deref() == Some(named),
+        None => !endpoints.names_issuer,
+    };
+    if is_checked {
+        Ok(())
+    } else {
+        Err(Error::LoginDenied(
+            "the response in the browser is not from this identity provider: its parameter iss is missing or different"
+                .to_owned(),
+        ))
+    }
+}
+
+/// 32 random bytes in base64url: 43 characters, as RFC 7636 recommends for a code verifier.
+fn random() -> Result<Secret, Error> {
+    let mut bytes = [0; 32];
+    rand::fill(&mut bytes)
+        .map_err(|_| Error::Configuration("the system has no randomness".to_owned()))?;
+    Ok(Secret::new(URL_SAFE_NO_PAD.encode(bytes)))
+}
+
 /// A listener for the redirection of one authorization request.
-pub(super) struct Redirect {
+struct Redirect {
     listener: TcpListener,
     state: Arc<str>,
 }
 
 /// The parameters of the redirection.
-pub(super) struct RedirectResponse(Vec<(String, String)>);
+struct RedirectResponse(Vec<(String, String)>);
 
 impl Redirect {
     /// Listens on a free port of 127.0.0.1 for the redirection with this `state`.
-    pub(super) async fn listen(state: String) -> io::Result<Self> {
+    async fn listen(state: String) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         Ok(Self {
             listener,
@@ -45,7 +139,7 @@ impl Redirect {
     }
 
     /// The address to which the provider redirects the browser.
-    pub(super) fn uri(&self) -> io::Result<String> {
+    fn uri(&self) -> io::Result<String> {
         let port = self.listener.local_addr()?.port();
         Ok(format!("http://127.0.0.1:{port}{PATH}"))
     }
@@ -53,7 +147,7 @@ impl Redirect {
     /// Waits for the redirection, and returns its parameters once the browser has its page. `None` after `wait_max`.
     ///
     /// Requests without the right `state` get 404 and don't end the wait: any local program can send them.
-    pub(super) async fn response(self, wait_max: Duration) -> io::Result<Option<RedirectResponse>> {
+    async fn response(self, wait_max: Duration) -> io::Result<Option<RedirectResponse>> {
         let received = async {
             let mut connections = JoinSet::new();
             loop {
@@ -90,7 +184,7 @@ impl RedirectResponse {
     }
 
     /// A parameter.
-    pub(super) fn get(&self, name: &str) -> Option<&str> {
+    fn get(&self, name: &str) -> Option<&str> {
         let mut parameters = self.0.iter();
         let found = parameters.find(|(have, _)| have == name);
         found.map(|(_, value)| value.as_str())
@@ -152,6 +246,9 @@ fn page(is_redirection: bool) -> Response<Full<Bytes>> {
     }
     response
 }
+
+/// The longest wait for the browser.
+const WAIT_MAX: Duration = Duration::from_mins(10);
 
 /// The path of the redirection.
 const PATH: &str = "/callback";
