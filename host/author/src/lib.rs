@@ -10,7 +10,7 @@ mod build;
 mod component;
 mod error;
 mod language;
-mod outside;
+mod programs;
 mod project;
 mod wit;
 
@@ -18,5 +18,5 @@ pub use build::build;
 pub use component::component_of_module;
 pub use error::{BuildFailed, NotEncodable};
 pub use language::{Language, LanguageNotKnown};
-pub use outside::Programs;
+pub use programs::Programs;
 pub use project::{BeginRefused, NameMalformed, ProjectName, begin};

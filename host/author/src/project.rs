@@ -27,7 +27,7 @@ pub fn begin(
         Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => {
             return Err(BeginRefused::Exists { folder });
         }
-        made => made.map_err(failed(&folder))?,
+        created => created.map_err(failed(&folder))?,
     }
     for (path, text) in template_files(language) {
         let path = folder.join(path.replace(TEMPLATE_NAME, &name.0));
@@ -243,7 +243,7 @@ mod tests {
     #[test]
     fn templates_contain_all_wit_for_generators() {
         let wit = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../wit");
-        let mut there = BTreeSet::new();
+        let mut expected = BTreeSet::new();
         let mut folders = vec![wit];
         while let Some(folder) = folders.pop() {
             for entry in fs::read_dir(folder).unwrap() {
@@ -252,7 +252,7 @@ mod tests {
                 if path.is_dir() && name != "interpolation" && name != "released" {
                     folders.push(path);
                 } else if path.extension() == Some("wit".as_ref()) {
-                    there.insert(fs::read_to_string(path).unwrap());
+                    expected.insert(fs::read_to_string(path).unwrap());
                 }
             }
         }
@@ -260,7 +260,7 @@ mod tests {
             .iter()
             .filter(|(path, _)| path.starts_with("wit/") && *path != "wit/plugin.wit");
         let copied: BTreeSet<String> = copied.map(|(_, text)| (*text).to_owned()).collect();
-        assert_eq!(copied, there);
+        assert_eq!(copied, expected);
     }
 
     #[test]

@@ -20,9 +20,6 @@ pub(crate) struct World {
 
 impl World {
     /// Reads the world of a project.
-    ///
-    /// # Errors
-    /// If its WIT is missing, malformed, or contains no world for plugins.
     pub(crate) fn of_project(project: &Path) -> Result<Self, BuildFailed> {
         let folder = project.join(FOLDER);
         if !folder.is_dir() {

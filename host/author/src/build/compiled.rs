@@ -14,7 +14,7 @@ use wit_parser::WorldItem;
 use super::project::{BUILT, GENERATED, Project, read, write};
 use crate::{
     error::BuildFailed,
-    outside::{Call, Program},
+    programs::{Call, Program},
     wit::World,
 };
 

@@ -12,7 +12,7 @@ use super::project::{BUILT, GENERATED, Project, absolute, read, write};
 use crate::{
     component::rename_import,
     error::{BuildFailed, NotEncodable},
-    outside::{Call, Program},
+    programs::{Call, Program},
     wit::{self, World},
 };
 

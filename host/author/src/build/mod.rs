@@ -7,10 +7,10 @@ mod project;
 use std::path::{Path, PathBuf};
 
 use crate::{
-    component::{close, component_of_bare_module, component_of_module},
+    component::{component_of_bare_module, component_of_module, stub_wasi_imports},
     error::BuildFailed,
     language::Language,
-    outside::Programs,
+    programs::Programs,
     wit::World,
 };
 use compiled::{c_module, go_module, rust_module};
@@ -28,7 +28,9 @@ pub fn build(
     let language = Language::of_project(folder)?;
     let output = match output {
         Some(output) => output.to_owned(),
-        None => folder.join(own_name(folder)?).with_added_extension("wasm"),
+        None => folder
+            .join(folder_name(folder)?)
+            .with_added_extension("wasm"),
     };
     let project = Project { folder, programs };
     let built = match language {
@@ -42,7 +44,7 @@ pub fn build(
     let component = match language {
         Language::C | Language::Rust => component_of_module(&bytes),
         Language::Go => component_of_bare_module(bytes, &World::of_project(folder)?),
-        Language::JavaScript => close(bytes),
+        Language::JavaScript => stub_wasi_imports(bytes),
         Language::Python => with_randomness(bytes),
     };
     let component = component.map_err(|source| BuildFailed::NotEncodable {
@@ -54,7 +56,7 @@ pub fn build(
 }
 
 /// Returns the name of a folder, even if the path is `.`.
-fn own_name(folder: &Path) -> Result<PathBuf, BuildFailed> {
+fn folder_name(folder: &Path) -> Result<PathBuf, BuildFailed> {
     let full = absolute(folder)?;
     Ok(full.file_name().unwrap_or("plugin".as_ref()).into())
 }

@@ -7,7 +7,7 @@ use std::{
 
 use wit_bindgen_core::{Files, WorldGenerator};
 
-use crate::{error::BuildFailed, outside::Programs, wit::World};
+use crate::{error::BuildFailed, programs::Programs, wit::World};
 
 /// The project to build.
 pub(super) struct Project<'a> {

@@ -52,21 +52,15 @@ fn adapter() -> anyhow::Result<Vec<u8>> {
 /// such imports is returned unchanged.
 ///
 /// jco's own stubs are not usable, because they also replace `wasi:random/random`.
-///
-/// # Errors
-/// If the bytes are not a component.
-pub(crate) fn close(component: Vec<u8>) -> Result<Vec<u8>, NotEncodable> {
+pub(crate) fn stub_wasi_imports(component: Vec<u8>) -> Result<Vec<u8>, NotEncodable> {
     Ok(match stubs(&component)? {
         None => component,
-        Some(stubs) => composed(component, stubs)?,
+        Some(stubs) => compose(component, stubs)?,
     })
 }
 
 /// Renames an import of a component. `from` and `to` are prefixes of the name. A component without that import is returned
 /// unchanged.
-///
-/// # Errors
-/// If the bytes are not a component.
 pub(crate) fn rename_import(
     component: Vec<u8>,
     from: &str,
@@ -115,26 +109,26 @@ fn world_of_stubs(resolve: &mut Resolve, imported_by: WorldId) -> anyhow::Result
         .worlds
         .get(imported_by)
         .context("the component has no world")?;
-    let is_closed = |key: &WorldKey| {
+    let is_stubbed = |key: &WorldKey| {
         let name = resolve.name_world_key(key);
         name.starts_with(WASI) && !name.starts_with(WASI_RANDOM)
     };
-    let closed: Vec<(WorldKey, WorldItem)> = importing
+    let stubbed: Vec<(WorldKey, WorldItem)> = importing
         .imports
         .iter()
-        .filter(|(key, _)| is_closed(key))
+        .filter(|(key, _)| is_stubbed(key))
         .map(|(key, item)| (key.clone(), item.clone()))
         .collect();
-    if closed.is_empty() {
+    if stubbed.is_empty() {
         return Ok(None);
     }
     let mut world = importing.clone();
     world.imports.clear();
-    world.exports = closed.into_iter().collect();
+    world.exports = stubbed.into_iter().collect();
     Ok(Some(resolve.worlds.alloc(world)))
 }
 
-fn composed(component: Vec<u8>, stubs: Vec<u8>) -> anyhow::Result<Vec<u8>> {
+fn compose(component: Vec<u8>, stubs: Vec<u8>) -> anyhow::Result<Vec<u8>> {
     let mut graph = CompositionGraph::new();
     let plugged = register(&mut graph, "keywright:stubs", stubs)?;
     let socket = register(&mut graph, "keywright:plugin", component)?;
@@ -230,11 +224,11 @@ mod tests {
         let module = dummy_module(&open.resolve, open.id, abi);
         let component = component_of_bare_module(module, &open).unwrap();
         assert_eq!(imports(&component).len(), 6);
-        let closed = close(component).unwrap();
+        let closed = stub_wasi_imports(component).unwrap();
         assert_eq!(imports(&closed), ["wasi:random/random@0.2.12", "a:b/other"]);
         // There is nothing left to close.
-        assert_eq!(close(closed.clone()).unwrap(), closed);
-        assert!(close(b"\0asm".to_vec()).is_err());
+        assert_eq!(stub_wasi_imports(closed.clone()).unwrap(), closed);
+        assert!(stub_wasi_imports(b"\0asm".to_vec()).is_err());
 
         let renamed = rename_import(closed, "a:b/other", "b:c/another").unwrap();
         assert_eq!(
@@ -256,7 +250,7 @@ mod tests {
     fn module(wanted: &[&str]) -> Vec<u8> {
         let imported = wanted
             .iter()
-            .map(|function| format!("(import \"{}\" {function})", ADAPTER_NAME));
+            .map(|function| format!("(import \"{ADAPTER_NAME}\" {function})"));
         let imported: String = imported.collect();
         let text =
             format!("(module {imported} (memory (export \"memory\") 1) (func (export \"run\")))");

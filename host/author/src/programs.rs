@@ -15,7 +15,7 @@ use crate::error::BuildFailed;
 /// The search path for external programs.
 #[derive(Clone, Debug, Default)]
 pub struct Programs {
-    before_path: Vec<PathBuf>,
+    added_folders: Vec<PathBuf>,
 }
 
 impl Programs {
@@ -29,7 +29,7 @@ impl Programs {
     #[must_use]
     pub fn first_in(mut self, folder: PathBuf) -> Self {
         let folder = path::absolute(&folder).unwrap_or(folder);
-        self.before_path.insert(0, folder);
+        self.added_folders.insert(0, folder);
         self
     }
 
@@ -39,22 +39,22 @@ impl Programs {
         // The program is started in another folder.
         let file = path::absolute(files.find(|file| is_program(file))?).ok()?;
         // Printed as a user would type it.
-        let is_apart = self
-            .before_path
+        let is_in_added_folder = self
+            .added_folders
             .iter()
             .any(|folder| file.starts_with(folder));
-        let shown = if is_apart {
+        let display_name = if is_in_added_folder {
             file.clone().into_os_string()
         } else {
             name.into()
         };
-        Some(Program { file, shown })
+        Some(Program { file, display_name })
     }
 
     fn folders(&self) -> impl Iterator<Item = PathBuf> {
         let path = env::var_os("PATH").unwrap_or_default();
         let on_path: Vec<PathBuf> = env::split_paths(&path).collect();
-        self.before_path.clone().into_iter().chain(on_path)
+        self.added_folders.clone().into_iter().chain(on_path)
     }
 
     /// Returns the `PATH` for started programs, which may start others.
@@ -67,14 +67,14 @@ impl Programs {
 #[derive(Clone, Debug)]
 pub(crate) struct Program {
     file: PathBuf,
-    shown: OsString,
+    display_name: OsString,
 }
 
 impl Program {
-    /// Returns the program in this file, or `None` if the file is not executable. Command lines are printed with the name `shown`.
-    pub(crate) fn at(file: PathBuf, shown: impl Into<OsString>) -> Option<Self> {
-        let shown = shown.into();
-        is_program(&file).then_some(Self { file, shown })
+    /// Returns the program in this file, or `None` if the file is not executable. Command lines show `display_name`.
+    pub(crate) fn at(file: PathBuf, display_name: impl Into<OsString>) -> Option<Self> {
+        let display_name = display_name.into();
+        is_program(&file).then_some(Self { file, display_name })
     }
 }
 
@@ -125,31 +125,28 @@ impl<'a> Call<'a> {
     }
 
     /// Runs the program with its output redirected to standard error.
-    ///
-    /// # Errors
-    /// If the program can't be started, or fails.
     pub(crate) fn run(self) -> Result<(), BuildFailed> {
-        self.announce();
+        self.print_command_line();
         let status = self.command().stdout(io::stderr()).status();
-        self.ended(status)
+        self.check_status(status)
     }
 
     /// Runs the program and returns its standard output.
-    ///
-    /// # Errors
-    /// If the program can't be started, or fails.
     pub(crate) fn output(self) -> Result<Vec<u8>, BuildFailed> {
-        self.announce();
+        self.print_command_line();
         let output = self.command().stderr(Stdio::inherit()).output();
         let ended = output.map(|Output { status, stdout, .. }| (status, stdout));
         match ended {
-            Ok((status, stdout)) => self.ended(Ok(status)).map(|()| stdout),
-            Err(cause) => self.ended(Err(cause)).map(|()| Vec::new()),
+            Ok((status, stdout)) => self.check_status(Ok(status)).map(|()| stdout),
+            Err(cause) => self.check_status(Err(cause)).map(|()| Vec::new()),
         }
     }
 
-    fn ended(&self, status: io::Result<std::process::ExitStatus>) -> Result<(), BuildFailed> {
-        let tool = || self.program.shown.to_string_lossy().into_owned();
+    fn check_status(
+        &self,
+        status: io::Result<std::process::ExitStatus>,
+    ) -> Result<(), BuildFailed> {
+        let tool = || self.program.display_name.to_string_lossy().into_owned();
         match status {
             Ok(status) if status.success() => Ok(()),
             Ok(status) => Err(BuildFailed::ToolFailed {
@@ -175,7 +172,7 @@ impl<'a> Call<'a> {
     }
 
     /// Prints the command line.
-    fn announce(&self) {
+    fn print_command_line(&self) {
         // Standard error may be closed.
         let _ = writeln!(io::stderr(), "+ {}", self.command_line());
     }
@@ -189,7 +186,7 @@ impl<'a> Call<'a> {
         for (name, value) in &self.variables {
             let _ = write!(line, "{name}={} ", quoted(value));
         }
-        let _ = write!(line, "{}", quoted(&self.program.shown));
+        let _ = write!(line, "{}", quoted(&self.program.display_name));
         for argument in &self.arguments {
             let _ = write!(line, " {}", quoted(argument));
         }
@@ -218,7 +215,7 @@ mod tests {
         let programs = Programs::on_path();
         let program = Program {
             file: "/bin/echo".into(),
-            shown: "echo".into(),
+            display_name: "echo".into(),
         };
         let call = Call::new(&programs, Path::new("a folder"), &program)
             .variable("GOOS", "wasip1")
@@ -235,13 +232,13 @@ mod tests {
     fn given_folder_is_searched_before_path() {
         let folder = tempfile::tempdir().unwrap();
         let programs = Programs::on_path().first_in(folder.path().to_owned());
-        assert_eq!(programs.find("sh").unwrap().shown, "sh");
+        assert_eq!(programs.find("sh").unwrap().display_name, "sh");
         let file = folder.path().join("sh");
         std::fs::write(&file, "").unwrap();
         // The file is not executable yet.
-        assert_eq!(programs.find("sh").unwrap().shown, "sh");
+        assert_eq!(programs.find("sh").unwrap().display_name, "sh");
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
-        assert_eq!(programs.find("sh").unwrap().shown, file);
+        assert_eq!(programs.find("sh").unwrap().display_name, file);
         assert!(programs.find("no-such-program").is_none());
     }
 }
