@@ -106,9 +106,6 @@ impl NewFile {
     }
 
     /// Returns a handle for writing the content.
-    ///
-    /// # Errors
-    /// When the process has too many open files.
     pub(crate) fn content(&self) -> Result<File, WriteError> {
         let content = self.content.try_clone();
         content.map_err(|cause| write_error(&self.target, cause))

@@ -50,7 +50,7 @@ impl Stage {
 
     /// Whether a rotation at this stage has completed the step.
     #[must_use]
-    pub fn is_behind(self, step: Step) -> bool {
+    pub fn has_completed(self, step: Step) -> bool {
         match step {
             Step::Retire => self != Self::Renewed,
             step => self.next().number() > step.number(),
@@ -151,11 +151,11 @@ impl Rotation {
         let id = &self.certificate_id;
         match self.stage.next() {
             Step::Introduce => {
-                let how = RegenerateCertificate {
+                let options = RegenerateCertificate {
                     set_as_transitional: true,
                     ..RegenerateCertificate::default()
                 };
-                client.regenerate_certificate(id, &how).await?;
+                client.regenerate_certificate(id, &options).await?;
             }
             Step::Switch => {
                 let old = TransitionalVersion::Id(&self.signing_version);
@@ -417,7 +417,7 @@ mod tests {
         assert_eq!(stages.map(Stage::next), Step::ALL);
         assert_eq!(Step::ALL.map(Step::number), [1, 2, 3, 4]);
         for (index, stage) in stages.into_iter().enumerate() {
-            let behind = Step::ALL.map(|step| stage.is_behind(step));
+            let behind = Step::ALL.map(|step| stage.has_completed(step));
             let mut expected = [false; 4];
             expected[..index].fill(true);
             expected[3] = index < 3;

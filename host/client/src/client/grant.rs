@@ -72,7 +72,7 @@ pub enum UserAction {
 }
 
 /// A receiver of the steps that a user must take.
-pub(super) type UserActions = Box<dyn Fn(&UserAction) + Send + Sync>;
+pub(super) type OnUserAction = Box<dyn Fn(&UserAction) + Send + Sync>;
 
 /// The tokens of a login.
 #[derive(Clone, Debug)]

@@ -17,7 +17,7 @@ use super::{
 use crate::Secret;
 
 /// A receiver of new tokens.
-pub(super) type Renewed = Box<dyn Fn(&Tokens) + Send + Sync>;
+pub(super) type OnNewTokens = Box<dyn Fn(&Tokens) + Send + Sync>;
 
 /// The tokens of a client, and the grant to request them. A client without both sends no token: it has a client certificate, or
 /// only sends requests that need no authentication.
@@ -25,7 +25,7 @@ pub(super) struct Login {
     grant: Option<Grant>,
     /// Where the token comes from, if it is not a login's.
     token_source: Option<String>,
-    renewed: Option<Renewed>,
+    on_new_tokens: Option<OnNewTokens>,
     /// Locked during a token request, so that concurrent requests with an expired token send only one.
     state: Mutex<State>,
     /// The number of token requests that failed because the provider was unavailable.
@@ -51,12 +51,12 @@ impl Login {
         grant: Option<Grant>,
         tokens: Option<Tokens>,
         token_source: Option<String>,
-        renewed: Option<Renewed>,
+        on_new_tokens: Option<OnNewTokens>,
     ) -> Self {
         Self {
             grant,
             token_source,
-            renewed,
+            on_new_tokens,
             state: Mutex::new(State {
                 tokens,
                 outage: None,
@@ -105,7 +105,7 @@ impl Login {
     }
 
     /// Replaces an expired access token, using the refresh token or else the grant, unless another request already has.
-    pub(super) async fn renewed(
+    pub(super) async fn renew(
         &self,
         provider: &IdentityProvider<'_>,
         expired: Option<&Secret>,
@@ -177,8 +177,8 @@ impl Login {
         if let (None, Grant::RefreshToken(used)) = (&tokens.refresh_token, grant) {
             tokens.refresh_token = Some(used.clone());
         }
-        if let Some(renewed) = &self.renewed {
-            renewed(&tokens);
+        if let Some(on_new_tokens) = &self.on_new_tokens {
+            on_new_tokens(&tokens);
         }
         access.state.tokens = Some(tokens.clone());
         Ok(tokens)
@@ -202,7 +202,10 @@ async fn tokens_by_grant(provider: &IdentityProvider<'_>, grant: &Grant) -> Resu
             client_id,
             client_secret,
         } => {
-            let client = ClientIdentity::confidential(client_id, client_secret);
+            let client = ClientIdentity {
+                id: client_id,
+                secret: Some(client_secret),
+            };
             let mut form = vec![("grant_type", "client_credentials")];
             form.extend(provider.options.initial_parameters());
             (client, form)
@@ -249,7 +252,10 @@ async fn revoke(
                 Some(Grant::ClientCredentials {
                     client_id,
                     client_secret,
-                }) => ClientIdentity::confidential(client_id, client_secret),
+                }) => ClientIdentity {
+                    id: client_id,
+                    secret: Some(client_secret),
+                },
                 _ if provider.options.is_of_client => return Err(Error::ClientSecretMissing),
                 _ => provider.public_client(),
             };

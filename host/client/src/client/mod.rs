@@ -21,11 +21,11 @@ pub use grant::{Grant, LoginOptions, Tokens, UserAction};
 pub(crate) use transport::{Call, address};
 pub use wait::Wait;
 
-use grant::UserActions;
-use login::{Login, Renewed};
+use grant::OnUserAction;
+use login::{Login, OnNewTokens};
 use provider::IdentityProvider;
-use transport::{Response, Transport};
-use wait::{Notice, RETRIES_DEFAULT, Waits};
+use transport::{Response, Transport, send_with_retries};
+use wait::{OnWait, RETRIES_DEFAULT, Waits};
 
 /// A client of one server. Cloning is cheap; clones share connections and login.
 #[derive(Clone, Debug)]
@@ -39,7 +39,7 @@ struct Shared {
     login: Login,
     waits: Waits,
     login_options: LoginOptions,
-    user_actions: Option<UserActions>,
+    on_user_action: Option<OnUserAction>,
 }
 
 impl Client {
@@ -73,8 +73,8 @@ impl Client {
 
     /// Sends a request and parses the response.
     pub(crate) async fn execute<T: DeserializeOwned>(&self, call: &Call) -> Result<T, Error> {
-        let body = self.send(call).await?;
-        keywright_json::utf8(&body)
+        let response = self.send(call).await?;
+        keywright_json::utf8(&response.body)
             .and_then(keywright_json::check_response)
             .and_then(Checked::read)
             .map_err(Error::AnswerMalformed)
@@ -85,25 +85,8 @@ impl Client {
         self.send(call).await.map(|_| ())
     }
 
-    /// Sends a request, and retries it with backoff while the server is unavailable.
-    async fn send(&self, call: &Call) -> Result<Zeroizing<Vec<u8>>, Error> {
-        let mut retries = 0;
-        loop {
-            let (error, retry_after) = match self.send_once(call).await? {
-                Ok(response) if response.is_success() => return Ok(response.body),
-                Ok(response) if response.is_unavailable() => {
-                    let retry_after = response.retry_after;
-                    (Error::from(Refusal::from(response)), retry_after)
-                }
-                Ok(response) => return Err(Refusal::from(response).into()),
-                Err(error) if call.may_be_sent_again_after(&error) => (error, None),
-                Err(error) => return Err(error),
-            };
-            if !self.shared.waits.wait(retries, retry_after).await {
-                return Err(error);
-            }
-            retries += 1;
-        }
+    async fn send(&self, call: &Call) -> Result<Response, Error> {
+        send_with_retries(call, &self.shared.waits, || self.send_once(call)).await
     }
 
     /// Sends a request, and a second time with a new token if the token had expired.
@@ -121,7 +104,7 @@ impl Client {
         if !response.as_ref().is_ok_and(is_expired) {
             return Ok(response);
         }
-        let renewed = login.renewed(&provider, token.as_ref()).await?;
+        let renewed = login.renew(&provider, token.as_ref()).await?;
         Ok(transport.send(call, renewed.as_ref()).await)
     }
 }
@@ -132,7 +115,7 @@ impl Shared {
             transport: &self.transport,
             waits: &self.waits,
             options: &self.login_options,
-            user_actions: self.user_actions.as_ref(),
+            on_user_action: self.on_user_action.as_ref(),
         }
     }
 }
@@ -156,11 +139,11 @@ pub struct ClientBuilder {
     identity_pem: Option<Zeroizing<Vec<u8>>>,
     grant: Option<Grant>,
     login_options: LoginOptions,
-    user_actions: Option<UserActions>,
+    on_user_action: Option<OnUserAction>,
     tokens: Option<Tokens>,
     token_source: Option<String>,
-    renewed: Option<Renewed>,
-    notice: Option<Notice>,
+    on_new_tokens: Option<OnNewTokens>,
+    on_wait: Option<OnWait>,
     retries_max: u32,
 }
 
@@ -172,11 +155,11 @@ impl ClientBuilder {
             identity_pem: None,
             grant: None,
             login_options: LoginOptions::default(),
-            user_actions: None,
+            on_user_action: None,
             tokens: None,
             token_source: None,
-            renewed: None,
-            notice: None,
+            on_new_tokens: None,
+            on_wait: None,
             retries_max: RETRIES_DEFAULT,
         }
     }
@@ -214,7 +197,7 @@ impl ClientBuilder {
 
     /// Reports the steps that a user must take to complete a login with [`Grant::DeviceCode`] or [`Grant::AuthorizationCode`].
     pub fn on_user_action(mut self, report: impl Fn(&UserAction) + Send + Sync + 'static) -> Self {
-        self.user_actions = Some(Box::new(report));
+        self.on_user_action = Some(Box::new(report));
         self
     }
 
@@ -232,13 +215,13 @@ impl ClientBuilder {
 
     /// Calls the function with new tokens, so that it can store them.
     pub fn on_new_tokens(mut self, store: impl Fn(&Tokens) + Send + Sync + 'static) -> Self {
-        self.renewed = Some(Box::new(store));
+        self.on_new_tokens = Some(Box::new(store));
         self
     }
 
     /// Calls the function before each wait for an unavailable server.
     pub fn on_wait(mut self, report: impl Fn(Wait) + Send + Sync + 'static) -> Self {
-        self.notice = Some(Box::new(report));
+        self.on_wait = Some(Box::new(report));
         self
     }
 
@@ -281,13 +264,18 @@ impl ClientBuilder {
             .map_err(|cause| Error::Configuration(cause.to_string()))?;
         let shared = Shared {
             transport: Transport::new(http, &self.server)?,
-            login: Login::new(self.grant, self.tokens, self.token_source, self.renewed),
+            login: Login::new(
+                self.grant,
+                self.tokens,
+                self.token_source,
+                self.on_new_tokens,
+            ),
             waits: Waits {
                 retries_max: self.retries_max,
-                notice: self.notice,
+                on_wait: self.on_wait,
             },
             login_options: self.login_options,
-            user_actions: self.user_actions,
+            on_user_action: self.on_user_action,
         };
         Ok(Client {
             shared: Arc::new(shared),

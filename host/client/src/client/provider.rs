@@ -9,9 +9,9 @@ use tokio::time::{Instant, sleep};
 
 use super::{
     discovery::{Document, Endpoints, SecretMethod, document_urls},
-    error::{Error, Loss, Refusal},
-    grant::{LoginOptions, Tokens, UserAction, UserActions},
-    transport::{self, Call, Response, Transport},
+    error::{Error, Loss},
+    grant::{LoginOptions, OnUserAction, Tokens, UserAction},
+    transport::{Call, Response, Transport, address, send_with_retries},
     wait::Waits,
 };
 use crate::Secret;
@@ -21,7 +21,7 @@ pub(super) struct IdentityProvider<'a> {
     pub(super) transport: &'a Transport,
     pub(super) waits: &'a Waits,
     pub(super) options: &'a LoginOptions,
-    pub(super) user_actions: Option<&'a UserActions>,
+    pub(super) on_user_action: Option<&'a OnUserAction>,
 }
 
 impl IdentityProvider<'_> {
@@ -200,39 +200,22 @@ impl IdentityProvider<'_> {
 
     /// Reports a step that the user must take.
     pub(super) fn report(&self, action: &UserAction) {
-        if let Some(user_actions) = self.user_actions {
-            user_actions(action);
+        if let Some(on_user_action) = self.on_user_action {
+            on_user_action(action);
         }
     }
 
     /// Returns the provider's address, as published by the server.
     async fn url(&self) -> Result<String, Error> {
         let call = Call::new(Method::GET, "/info").without_login();
-        let mut retries = 0;
-        let response = loop {
-            let (error, retry_after) = match self.transport.send(&call, None).await {
-                Ok(response) if !response.is_unavailable() => break response,
-                Ok(response) => {
-                    let retry_after = response.retry_after;
-                    (Error::from(Refusal::from(response)), retry_after)
-                }
-                Err(error) if call.may_be_sent_again_after(&error) => (error, None),
-                Err(error) => return Err(error),
-            };
-            if !self.waits.wait(retries, retry_after).await {
-                return Err(error);
-            }
-            retries += 1;
-        };
-        if !response.is_success() {
-            return Err(Error::from(Refusal::from(response)));
-        }
+        let send = || async { Ok(self.transport.send(&call, None).await) };
+        let response = send_with_retries(&call, self.waits, send).await?;
         let info: Info =
             keywright_json::read_bytes(&response.body).map_err(Error::AnswerMalformed)?;
         if info.auth_server.url.is_empty() {
             return Err(Error::NoIdentityProvider);
         }
-        transport::address(&info.auth_server.url)
+        address(&info.auth_server.url)
     }
 
     /// Sends a request and returns the provider's response if it succeeds.
@@ -277,14 +260,6 @@ pub(super) struct ClientIdentity<'a> {
     pub(super) id: &'a str,
     /// The secret of a confidential client.
     pub(super) secret: Option<&'a Secret>,
-}
-
-impl<'a> ClientIdentity<'a> {
-    /// A client with a secret.
-    pub(super) fn confidential(id: &'a str, secret: &'a Secret) -> Self {
-        let secret = Some(secret);
-        Self { id, secret }
-    }
 }
 
 /// A successful response of the token endpoint.

@@ -16,7 +16,7 @@ use zeroize::Zeroizing;
 
 use super::{
     error::{Error, Loss, Refusal},
-    wait,
+    wait::{self, Waits},
 };
 use crate::Secret;
 
@@ -66,7 +66,7 @@ impl Call {
     }
 
     /// Whether a retry after this error has no side effects: the request was not sent, or it only reads.
-    pub(super) fn may_be_sent_again_after(&self, error: &Error) -> bool {
+    fn may_be_retried_after(&self, error: &Error) -> bool {
         let Error::Unreachable { loss, .. } = error else {
             return false;
         };
@@ -101,9 +101,6 @@ pub(super) struct Response {
 
 impl Transport {
     /// Creates a transport to the server at this address.
-    ///
-    /// # Errors
-    /// When the address is malformed or not https.
     pub(super) fn new(http: reqwest::Client, server: &str) -> Result<Self, Error> {
         let server = address(server)?;
         Ok(Self { http, server })
@@ -179,7 +176,7 @@ impl Response {
         (200..300).contains(&self.status)
     }
 
-    pub(super) fn is_unavailable(&self) -> bool {
+    fn is_unavailable(&self) -> bool {
         self.status == StatusCode::SERVICE_UNAVAILABLE.as_u16()
     }
 
@@ -192,6 +189,37 @@ impl Response {
 impl From<Response> for Refusal {
     fn from(response: Response) -> Self {
         Self::read(response.status, &response.body)
+    }
+}
+
+/// Sends a request, and retries it with backoff while the server is unavailable. Returns the response if it is successful.
+///
+/// # Errors
+/// The outer error of `send` ends the attempts. The inner one is retried if that has no side effects.
+pub(super) async fn send_with_retries<Sent>(
+    call: &Call,
+    waits: &Waits,
+    send: impl Fn() -> Sent,
+) -> Result<Response, Error>
+where
+    Sent: Future<Output = Result<Result<Response, Error>, Error>>,
+{
+    let mut retries = 0;
+    loop {
+        let (error, retry_after) = match send().await? {
+            Ok(response) if response.is_success() => return Ok(response),
+            Ok(response) if response.is_unavailable() => {
+                let retry_after = response.retry_after;
+                (Error::from(Refusal::from(response)), retry_after)
+            }
+            Ok(response) => return Err(Refusal::from(response).into()),
+            Err(error) if call.may_be_retried_after(&error) => (error, None),
+            Err(error) => return Err(error),
+        };
+        if !waits.wait(retries, retry_after).await {
+            return Err(error);
+        }
+        retries += 1;
     }
 }
 

@@ -96,6 +96,7 @@ fn for_output(value: &SecretJson) -> Zeroizing<String> {
     text
 }
 
+/// One version, with its value.
 impl Render for CredentialVersion {
     fn json(&self) -> Result<Box<RawValue>, serde_json::Error> {
         to_raw_value(&self.whole.exposed())
@@ -106,6 +107,7 @@ impl Render for CredentialVersion {
     }
 }
 
+/// Several versions of one credential, with their values. The verbs of certificates use `PublicVersions` instead.
 impl Render for [CredentialVersion] {
     fn json(&self) -> Result<Box<RawValue>, serde_json::Error> {
         let versions: Vec<_> = self.iter().map(|version| version.whole.exposed()).collect();

@@ -31,7 +31,7 @@ use crate::{
 #[command(after_help = help(EXAMPLES))]
 pub struct Login {
     #[command(flatten)]
-    who: Who,
+    user: UserOptions,
     /// Id of the client. With an option for users, the public client through which the user logs in; default `credhub_cli`.
     #[arg(long, value_name = "ID")]
     client_id: Option<String>,
@@ -49,7 +49,7 @@ pub struct Login {
 /// The options for logging in as a user.
 #[derive(Debug, Args)]
 #[group(multiple = false)]
-struct Who {
+struct UserOptions {
     /// Log in as a user with this name and a password.
     #[arg(long, value_name = "NAME")]
     username: Option<String>,
@@ -124,15 +124,17 @@ impl Login {
 
     /// Returns the grant, or `None` if only the client certificate identifies the caller.
     async fn grant(self, settings: &Settings) -> Result<Option<Grant>, Failure> {
-        if self.who.device {
+        if self.user.device {
             return Ok(Some(Grant::DeviceCode));
         }
-        if self.who.browser {
+        if self.user.browser {
             return Ok(Some(Grant::AuthorizationCode));
         }
-        if let (Some(client_id), false, None) =
-            (&self.client_id, self.who.refresh_token, &self.who.username)
-        {
+        if let (Some(client_id), false, None) = (
+            &self.client_id,
+            self.user.refresh_token,
+            &self.user.username,
+        ) {
             let client_id = client_id.clone();
             let client_secret = input::secret_line("Client secret").await?;
             return Ok(Some(Grant::ClientCredentials {
@@ -140,11 +142,11 @@ impl Login {
                 client_secret,
             }));
         }
-        if self.who.refresh_token {
+        if self.user.refresh_token {
             let token = input::secret_line("Refresh token").await?;
             return Ok(Some(Grant::RefreshToken(token)));
         }
-        let username = match self.who.username {
+        let username = match self.user.username {
             Some(username) => username,
             None if settings.client_certificate.is_some() => return Ok(None),
             None if settings.grant.is_some() => return Ok(settings.grant.clone()),
@@ -266,7 +268,7 @@ impl Verb for Logout {
             return Ok(Completion::Full);
         };
         let revoked = revoke(settings, session).await;
-        session.end(&settings.directory)?;
+        session.delete_unless_replaced(&settings.directory)?;
         match revoked {
             Ok(()) => {
                 output::note(&format!("logged out of {}", session.server));

@@ -70,11 +70,13 @@ impl Verb for Set {
         self.fields.refuse_two_readers_of_standard_input()?;
         let client = context.client()?;
         let value = match (&self.value, &self.value_file) {
-            (Some(value), _) => parsed(&self.credential_type, value)?,
-            (None, Some(file)) => parsed(&self.credential_type, without_line_end(&text_of(file)?))?,
+            (Some(value), _) => parse_value(&self.credential_type, value)?,
+            (None, Some(file)) => {
+                parse_value(&self.credential_type, without_line_end(&text_of(file)?))?
+            }
             (None, None) => match self.fields.read().await? {
                 Some(value) => value,
-                None => prompted(&self.credential_type).await?,
+                None => prompt_for_value(&self.credential_type).await?,
             },
         };
         let mut credential =
@@ -142,7 +144,7 @@ impl Fields {
 }
 
 /// Reads the value from a prompt or standard input.
-async fn prompted(credential_type: &str) -> Result<SecretJson, Failure> {
+async fn prompt_for_value(credential_type: &str) -> Result<SecretJson, Failure> {
     let is_user = credential_type.eq_ignore_ascii_case("user");
     if is_user && io::stdin().is_terminal() {
         let username = input::line("Username").await?;
@@ -154,12 +156,12 @@ async fn prompted(credential_type: &str) -> Result<SecretJson, Failure> {
         return Ok(SecretJson::of(&fields)?);
     }
     let text = input::secret_of_input("Value").await?;
-    parsed(credential_type, text.expose())
+    parse_value(credential_type, text.expose())
 }
 
 /// Parses a value: a string for `value` and `password`, JSON for the other types of the API. For types of plugins, a JSON object
 /// is parsed and everything else is a string.
-fn parsed(credential_type: &str, text: &str) -> Result<SecretJson, Failure> {
+fn parse_value(credential_type: &str, text: &str) -> Result<SecretJson, Failure> {
     let credential_type = credential_type.to_ascii_lowercase();
     if TYPES_OF_TEXT.contains(&credential_type.as_str()) {
         return Ok(SecretJson::of(text)?);
@@ -220,7 +222,7 @@ mod tests {
             ("pin", "1234", Some(r#""1234""#)),
         ];
         for (credential_type, text, expected) in cases {
-            let value = parsed(credential_type, text).ok();
+            let value = parse_value(credential_type, text).ok();
             let value = value.as_ref().map(SecretJson::expose);
             assert_eq!(value, expected, "{credential_type} {text}");
         }

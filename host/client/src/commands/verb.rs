@@ -2,15 +2,13 @@
 
 use std::{
     fmt::Write,
-    fs, io,
-    path::PathBuf,
-    process,
+    fs, io, process,
     sync::{Mutex, PoisonError},
     thread,
     time::Duration,
 };
 
-use clap::{Args, ValueHint};
+use clap::Args;
 use futures_util::future::select_all;
 use tokio::{
     runtime, select,
@@ -24,7 +22,7 @@ use crate::{
     Client, ClientBuilder, Error,
     failure::INTERRUPTED,
     output::{self, Output},
-    session::{Arguments, OutputFormat, Settings, SettingsRefused, StoredSession},
+    session::{Arguments, Settings, SettingsRefused, StoredSession},
 };
 
 /// A verb with its arguments.
@@ -43,7 +41,7 @@ pub struct Invocation<Own: Args> {
     #[command(flatten)]
     own: Own,
     #[command(flatten)]
-    common: CommonArguments,
+    common: Arguments,
 }
 
 /// Runs a verb until it completes or a shutdown signal arrives. A signal drops the verb's future; `Drop` implementations restore
@@ -56,32 +54,9 @@ pub(super) async fn invoke<Own: Args + Verb>(
     let context = Context::new(invocation.common)?;
     select! {
         biased;
-        () = interruption.came() => Err(Failure::Interrupted),
+        () = interruption.received() => Err(Failure::Interrupted),
         outcome = invocation.own.run(&context) => outcome,
     }
-}
-
-// The arguments of all verbs. A doc comment here would replace the help of the verb.
-#[derive(Debug, Args)]
-pub(crate) struct CommonArguments {
-    /// Server address, such as `https://keywright.example:8844`.
-    #[arg(long, global = true, value_name = "ADDRESS", help_heading = HEADING, value_hint = ValueHint::Url)]
-    server: Option<String>,
-    /// PEM file with the CAs to trust instead of the system's; may be repeated.
-    #[arg(long, global = true, value_name = "FILE", help_heading = HEADING, value_hint = ValueHint::FilePath)]
-    ca_cert: Vec<PathBuf>,
-    /// PEM file with the client certificate.
-    #[arg(long, global = true, value_name = "FILE", help_heading = HEADING, value_hint = ValueHint::FilePath)]
-    cert: Option<PathBuf>,
-    /// PEM file with the private key of the client certificate.
-    #[arg(long, global = true, value_name = "FILE", help_heading = HEADING, value_hint = ValueHint::FilePath)]
-    key: Option<PathBuf>,
-    /// File with an access token, read by each command. Overrides the environment and the login.
-    #[arg(long, global = true, value_name = "FILE", help_heading = HEADING, value_hint = ValueHint::FilePath)]
-    token_file: Option<PathBuf>,
-    /// Output format. Default: a table on a terminal, JSON otherwise.
-    #[arg(long, short, global = true, value_enum, value_name = "FORMAT", help_heading = HEADING)]
-    output: Option<OutputFormat>,
 }
 
 /// The settings and the output of a verb.
@@ -92,15 +67,8 @@ pub(crate) struct Context {
 
 impl Context {
     /// Combines the arguments with the environment, the session and the settings file.
-    pub(crate) fn new(arguments: CommonArguments) -> Result<Self, Failure> {
-        let settings = Settings::gather(Arguments {
-            server: arguments.server,
-            ca_cert: arguments.ca_cert,
-            cert: arguments.cert,
-            key: arguments.key,
-            token_file: arguments.token_file,
-            output: arguments.output,
-        })?;
+    pub(crate) fn new(arguments: Arguments) -> Result<Self, Failure> {
+        let settings = Settings::gather(arguments)?;
         if let Some(file) = StoredSession::open_to_others(&settings.directory) {
             output::note(&format!(
                 "{0}: other users can read this login; run `chmod 600 {0}`",
@@ -141,7 +109,7 @@ impl Context {
             let directory = settings.directory.clone();
             builder = builder.on_new_tokens(move |tokens| {
                 let mut session = session.lock().unwrap_or_else(PoisonError::into_inner);
-                if let Err(cause) = session.keep(tokens, &directory) {
+                if let Err(cause) = session.update_tokens(tokens, &directory) {
                     output::note(&format!("can't store the renewed login: {cause}"));
                 }
             });
@@ -198,16 +166,13 @@ pub(crate) fn help(examples: &[Example]) -> String {
 
 /// A listener for shutdown signals.
 pub(super) struct Interruption {
-    came: oneshot::Receiver<()>,
+    signal: oneshot::Receiver<()>,
 }
 
 impl Interruption {
-    /// Starts listening. After the first signal, the program has [`GIVING_UP_MAX`] to stop before it is forced to exit.
+    /// Starts listening. After the first signal, the program has [`STOP_TIME_MAX`] to stop before it is forced to exit.
     ///
     /// A separate thread enforces this, because the main thread may be blocked on a file or a pipe.
-    ///
-    /// # Errors
-    /// When a signal handler or the thread can't be created.
     pub(super) fn listen() -> io::Result<Self> {
         let runtime = runtime::Builder::new_current_thread()
             .enable_all()
@@ -219,20 +184,20 @@ impl Interruption {
                 SignalKind::terminate(),
                 SignalKind::hangup(),
             ];
-            let heard = kinds.into_iter().filter(|kind| !is_ignored(*kind));
-            heard.map(signal).collect::<io::Result<Vec<_>>>()?
+            let handled = kinds.into_iter().filter(|kind| !is_ignored(*kind));
+            handled.map(signal).collect::<io::Result<Vec<_>>>()?
         };
-        let (interrupted, came) = oneshot::channel();
+        let (interrupted, signal) = oneshot::channel();
         let watch = move || runtime.block_on(watch(signals, interrupted));
         thread::Builder::new()
             .name("signals".to_owned())
             .spawn(watch)?;
-        Ok(Self { came })
+        Ok(Self { signal })
     }
 
     /// Waits for the first signal.
-    pub(super) async fn came(self) {
-        if self.came.await.is_err() {
+    pub(super) async fn received(self) {
+        if self.signal.await.is_err() {
             // All signals are ignored.
             std::future::pending::<()>().await;
         }
@@ -245,7 +210,7 @@ async fn watch(mut signals: Vec<Signal>, interrupted: oneshot::Sender<()>) {
     }
     select_all(signals.iter_mut().map(|signal| Box::pin(signal.recv()))).await;
     let _ = interrupted.send(());
-    sleep(GIVING_UP_MAX).await;
+    sleep(STOP_TIME_MAX).await;
     process::exit(INTERRUPTED.into());
 }
 
@@ -276,10 +241,8 @@ pub(super) const AUTHORITY_AND_LEAF: &[&str] = &[
 pub(super) const AUTHORITY: &str =
     "keywright generate /demo/root --type certificate --common-name root --is-ca";
 
-const HEADING: &str = "Global options";
-
 /// The time a verb has to stop before the program exits. Longer than an export waits for the reader of its output.
-const GIVING_UP_MAX: Duration = Duration::from_secs(4);
+const STOP_TIME_MAX: Duration = Duration::from_secs(4);
 
 #[cfg(test)]
 mod tests {

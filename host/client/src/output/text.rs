@@ -103,11 +103,11 @@ fn escaped(text: &str, escape: impl Fn(&mut String, char)) -> Cow<'_, str> {
 }
 
 fn is_harmless(character: char) -> bool {
-    matches!(character, '\n' | '\t') || !(character.is_control() || turns_text(character))
+    matches!(character, '\n' | '\t') || !(character.is_control() || controls_direction(character))
 }
 
 /// Whether the character controls the text direction (Unicode Standard Annex #9).
-fn turns_text(character: char) -> bool {
+fn controls_direction(character: char) -> bool {
     matches!(
         character,
         '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'

@@ -219,21 +219,25 @@ impl StoredSession {
     pub fn write(&self, directory: &Directory) -> Result<(), FileFailure> {
         directory.create()?;
         let _lock = directory.lock();
-        self.put(directory)
+        self.save(directory)
     }
 
     /// Stores new tokens of this session. Does nothing if another run has changed the stored login in the meantime.
     ///
     /// # Errors
     /// When the file can't be read or written.
-    pub fn keep(&mut self, tokens: &Tokens, directory: &Directory) -> Result<(), SettingsRefused> {
+    pub fn update_tokens(
+        &mut self,
+        tokens: &Tokens,
+        directory: &Directory,
+    ) -> Result<(), SettingsRefused> {
         let _lock = directory.lock();
         let is_current = Self::read(directory)?.is_some_and(|stored| stored.is_same_login(self));
         if !is_current {
             return Ok(());
         }
         self.tokens = Some(tokens.clone());
-        Ok(self.put(directory)?)
+        Ok(self.save(directory)?)
     }
 
     fn is_same_login(&self, other: &Self) -> bool {
@@ -244,7 +248,7 @@ impl StoredSession {
         self.server == other.server && tokens(self) == tokens(other)
     }
 
-    fn put(&self, directory: &Directory) -> Result<(), FileFailure> {
+    fn save(&self, directory: &Directory) -> Result<(), FileFailure> {
         let access_token = self.tokens.as_ref().map(|tokens| &tokens.access_token);
         let refresh_token = self
             .tokens
@@ -271,7 +275,7 @@ impl StoredSession {
     ///
     /// # Errors
     /// When the file can't be deleted.
-    pub fn end(&self, directory: &Directory) -> Result<(), FileFailure> {
+    pub fn delete_unless_replaced(&self, directory: &Directory) -> Result<(), FileFailure> {
         let _lock = directory.lock();
         let stored = Self::read(directory).ok().flatten();
         if stored.is_none_or(|stored| stored.server == self.server) {
@@ -431,7 +435,7 @@ mod tests {
             // Tokens may be renewed twice in one run.
             for access in ["new", "newer"] {
                 let fresh = tokens(access, Some("r"));
-                renewed.keep(&fresh, &directory).unwrap();
+                renewed.update_tokens(&fresh, &directory).unwrap();
                 let read = StoredSession::read(&directory).unwrap();
                 assert_eq!(read.is_some(), stored.is_some());
                 let tokens = read.and_then(|read| read.tokens);

@@ -2,7 +2,7 @@
 
 use std::{fs, path::PathBuf};
 
-use clap::ValueEnum;
+use clap::{Args, ValueEnum, ValueHint};
 use zeroize::Zeroizing;
 
 use super::{
@@ -15,20 +15,30 @@ use crate::{
     new_file::FileFailure,
 };
 
-/// The settings from arguments.
-#[derive(Clone, Debug, Default)]
+// The settings from arguments, which all verbs have.
+#[derive(Args, Clone, Debug, Default)]
+#[expect(
+    missing_docs,
+    reason = "a doc comment would replace the help of the verb"
+)]
 pub struct Arguments {
-    /// The server's address.
+    /// Server address, such as `https://keywright.example:8844`.
+    #[arg(long, global = true, value_name = "ADDRESS", help_heading = HEADING, value_hint = ValueHint::Url)]
     pub server: Option<String>,
-    /// The PEM files with the CAs to trust instead of the system's.
+    /// PEM file with the CAs to trust instead of the system's; may be repeated.
+    #[arg(long, global = true, value_name = "FILE", help_heading = HEADING, value_hint = ValueHint::FilePath)]
     pub ca_cert: Vec<PathBuf>,
-    /// The file with the client certificate, PEM.
+    /// PEM file with the client certificate.
+    #[arg(long, global = true, value_name = "FILE", help_heading = HEADING, value_hint = ValueHint::FilePath)]
     pub cert: Option<PathBuf>,
-    /// The file with its private key, PEM.
+    /// PEM file with the private key of the client certificate.
+    #[arg(long, global = true, value_name = "FILE", help_heading = HEADING, value_hint = ValueHint::FilePath)]
     pub key: Option<PathBuf>,
-    /// The file with an access token.
+    /// File with an access token, read by each command. Overrides the environment and the login.
+    #[arg(long, global = true, value_name = "FILE", help_heading = HEADING, value_hint = ValueHint::FilePath)]
     pub token_file: Option<PathBuf>,
-    /// The output format.
+    /// Output format. Default: a table on a terminal, JSON otherwise.
+    #[arg(long, short, global = true, value_enum, value_name = "FORMAT", help_heading = HEADING)]
     pub output: Option<OutputFormat>,
 }
 
@@ -240,6 +250,8 @@ fn login_options(environment: &Environment, file: &SettingsFile) -> LoginOptions
         is_of_client: false,
     }
 }
+
+const HEADING: &str = "Global options";
 
 #[cfg(test)]
 mod tests {

@@ -1,4 +1,4 @@
-//! Decides whether a failed request ends the whole run.
+//! Decides whether a failed request aborts the whole run.
 
 use std::cell::Cell;
 
@@ -32,8 +32,8 @@ impl Losses {
         self.in_a_row.set(0);
     }
 
-    /// Whether the error of this request ends the run, because all other requests would fail as well.
-    pub(crate) fn ends_run(&self, started: RequestStart, error: &Error) -> bool {
+    /// Whether the error of this request aborts the run, because all other requests would fail as well.
+    pub(crate) fn aborts_run(&self, started: RequestStart, error: &Error) -> bool {
         match error {
             Error::Unreachable { .. } => {
                 // Concurrent requests are lost together, so they count as one loss.
@@ -58,7 +58,7 @@ impl Losses {
     }
 }
 
-/// The number of consecutive losses that ends a run. Each loss comes after all retries of its request.
+/// The number of consecutive losses that aborts a run. Each loss comes after all retries of its request.
 pub(crate) const LOSSES_IN_A_ROW_MAX: u32 = 3;
 
 #[cfg(test)]
@@ -85,15 +85,15 @@ mod tests {
             for _ in 1..LOSSES_IN_A_ROW_MAX {
                 let together = [losses.begin(); 8];
                 for started in together {
-                    assert!(!losses.ends_run(started, &lost()));
+                    assert!(!losses.aborts_run(started, &lost()));
                 }
             }
             losses.responded();
         }
         for _ in 1..LOSSES_IN_A_ROW_MAX {
-            assert!(!losses.ends_run(losses.begin(), &lost()));
+            assert!(!losses.aborts_run(losses.begin(), &lost()));
         }
-        assert!(losses.ends_run(losses.begin(), &lost()));
+        assert!(losses.aborts_run(losses.begin(), &lost()));
     }
 
     #[test]
@@ -112,7 +112,11 @@ mod tests {
             (Error::ProviderUnavailable(Box::new(refused(500))), true),
             (Error::AnswerEmpty, false),
         ] {
-            assert_eq!(losses.ends_run(losses.begin(), &error), expected, "{error}");
+            assert_eq!(
+                losses.aborts_run(losses.begin(), &error),
+                expected,
+                "{error}"
+            );
         }
     }
 }

@@ -11,7 +11,7 @@ use std::{
 use tokio::sync::{mpsc, oneshot};
 use zeroize::Zeroizing;
 
-/// The output of an export. Dropped unfinished, it appends [`GIVEN_UP`], so that no parser accepts the incomplete export.
+/// The output of an export. Dropped unfinished, it appends [`INCOMPLETE_MARK`], so that no parser accepts the incomplete export.
 pub(crate) struct BackgroundWriter {
     buffer: Zeroizing<Vec<u8>>,
     /// `None` once everything is written.
@@ -29,9 +29,6 @@ struct Chunk {
 
 impl BackgroundWriter {
     /// Starts a thread that writes to `output`.
-    ///
-    /// # Errors
-    /// When the thread can't be started.
     pub(crate) fn begin(output: impl Write + Send + 'static) -> io::Result<Self> {
         let (chunks, arriving) = mpsc::channel(CHUNKS_WAITING_MAX);
         let (result, written) = oneshot::channel();
@@ -62,9 +59,6 @@ impl BackgroundWriter {
     }
 
     /// Waits until everything is written.
-    ///
-    /// # Errors
-    /// When a write failed.
     pub(crate) async fn finish(mut self) -> io::Result<()> {
         self.send(true).await?;
         self.outcome().await?;
@@ -112,7 +106,7 @@ impl Drop for BackgroundWriter {
             is_last: false,
         });
         drop(chunks);
-        let _ = self.ended.recv_timeout(GIVING_UP_MAX);
+        let _ = self.ended.recv_timeout(DRAIN_TIME_MAX);
     }
 }
 
@@ -123,7 +117,7 @@ fn write_all(mut output: impl Write, mut chunks: mpsc::Receiver<Chunk>) -> io::R
             return output.flush();
         }
     }
-    output.write_all(GIVEN_UP.as_bytes())?;
+    output.write_all(INCOMPLETE_MARK.as_bytes())?;
     output.flush()
 }
 
@@ -134,12 +128,12 @@ const CHUNK_BYTES: usize = 64 * 1024;
 const CHUNKS_WAITING_MAX: usize = 1;
 
 /// How long a dropped export waits for its reader to read the rest.
-const GIVING_UP_MAX: Duration = Duration::from_secs(2);
+const DRAIN_TIME_MAX: Duration = Duration::from_secs(2);
 
 /// The end of an incomplete export, which makes it invalid.
 ///
 /// A truncated YAML file can be valid, but no YAML or JSON parser accepts a value that starts with an at sign.
-pub(super) const GIVEN_UP: &str = "\n@ incomplete export\n";
+pub(super) const INCOMPLETE_MARK: &str = "\n@ incomplete export\n";
 
 #[cfg(test)]
 mod tests {
@@ -175,7 +169,7 @@ mod tests {
         let mut output = BackgroundWriter::begin(writer).unwrap();
         output.write_all(b"part").unwrap();
         drop(output);
-        assert_eq!(read(reader), format!("part{GIVEN_UP}"));
+        assert_eq!(read(reader), format!("part{INCOMPLETE_MARK}"));
     }
 
     #[tokio::test]

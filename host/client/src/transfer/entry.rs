@@ -97,10 +97,7 @@ impl Entry {
         })
     }
 
-    /// Returns the request to set the credential.
-    ///
-    /// # Errors
-    /// None in practice: `of` has validated the JSON.
+    /// Returns the request to set the credential. Does not fail in practice: `of` has validated the JSON.
     pub(crate) fn to_request(&self) -> Result<SetCredential, Error> {
         let malformed = |cause: JsonError| Error::RequestMalformed(cause.into());
         let value = keywright_json::raw(&self.value).map_err(malformed)?;
@@ -225,9 +222,6 @@ fn ca_name(credential_type: &str, value: &Node) -> Option<String> {
 }
 
 /// Checks a name with a leading slash.
-///
-/// # Errors
-/// The violated rule.
 fn check_name(name: &str) -> Result<(), Reason> {
     if name == "/" {
         return Err(NAME_EMPTY);
@@ -245,9 +239,6 @@ fn check_name(name: &str) -> Result<(), Reason> {
 }
 
 /// Checks the fields required by a type. Only the server can check the types of plugins.
-///
-/// # Errors
-/// The missing or conflicting fields.
 fn check_value(credential_type: &str, value: &Node) -> Result<(), Reason> {
     let has = |name| text_field(value, name).is_some();
     match credential_type {
@@ -271,9 +262,6 @@ fn check_value(credential_type: &str, value: &Node) -> Result<(), Reason> {
 }
 
 /// Checks the size of a value.
-///
-/// # Errors
-/// When the value is larger than [`VALUE_BYTES_MAX`].
 fn check_size(value: &Node, json: &str) -> Result<(), Reason> {
     let bytes = match value {
         Node::Scalar(scalar) if scalar.is_quoted => scalar.text.len(),
@@ -286,9 +274,6 @@ fn check_size(value: &Node, json: &str) -> Result<(), Reason> {
 }
 
 /// Checks the length of metadata.
-///
-/// # Errors
-/// When the metadata is longer than [`METADATA_CHARACTERS_MAX`].
 fn check_metadata(json: &str) -> Result<(), Reason> {
     if json.chars().count() > METADATA_CHARACTERS_MAX {
         return Err(METADATA_TOO_LONG);

@@ -29,7 +29,7 @@ mod write;
 pub(crate) use abort_policy::Losses;
 pub(crate) use background_writer::BackgroundWriter;
 pub(crate) use entry::Format;
-pub(crate) use import::{ImportError, Plan, import, look_through};
+pub(crate) use import::{ImportError, Plan, import, scan};
 pub(crate) use report::{Progress, Report};
 pub(crate) use stored::{Authorities, Read, ReadError, Signer, names_below, read_all};
 pub(crate) use write::{EntryWriter, ExportEntry, yaml};

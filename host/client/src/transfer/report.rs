@@ -19,12 +19,14 @@ pub(crate) struct Progress {
 
 impl Progress {
     /// Starts a progress bar with this label.
-    pub(crate) fn begin(what: &'static str, total: usize) -> Self {
+    pub(crate) fn begin(label: &'static str, total: usize) -> Self {
         let bar = io::stderr().is_terminal().then(|| {
             let style = ProgressStyle::with_template(TEMPLATE);
             let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
             let total = u64::try_from(total).unwrap_or(u64::MAX);
-            let bar = ProgressBar::new(total).with_style(style).with_message(what);
+            let bar = ProgressBar::new(total)
+                .with_style(style)
+                .with_message(label);
             bar.enable_steady_tick(TICK);
             bar
         });
@@ -94,14 +96,14 @@ struct FailedEntry {
 impl Report {
     /// Starts a report on this number of entries.
     pub(crate) fn begin(total: usize, is_dry_run: bool) -> Self {
-        let what = if is_dry_run { "checked" } else { "imported" };
+        let label = if is_dry_run { "checked" } else { "imported" };
         Self {
             summary: Some(Summary {
                 dry_run: is_dry_run,
                 ..Summary::default()
             }),
             total,
-            progress: Progress::begin(what, total),
+            progress: Progress::begin(label, total),
         }
     }
 

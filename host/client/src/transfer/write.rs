@@ -38,9 +38,6 @@ impl ExportEntry {
 }
 
 /// Converts JSON to YAML with a trailing newline. Numbers keep all digits, and keys their order.
-///
-/// # Errors
-/// When the text is not JSON or nested too deep.
 pub(crate) fn yaml(json: &str) -> Result<Zeroizing<String>, Reason> {
     let node = Node::from_json(json)?;
     // The lines of a block scalar must be indented, even at the top level.
@@ -64,9 +61,6 @@ pub(crate) struct EntryWriter<W> {
 
 impl<W: Write> EntryWriter<W> {
     /// Writes the start of the list.
-    ///
-    /// # Errors
-    /// When the write fails.
     pub(crate) fn begin(mut output: W, format: Format) -> io::Result<Self> {
         output.write_all(match format {
             Format::Json => b"{\"credentials\":[",
@@ -80,9 +74,6 @@ impl<W: Write> EntryWriter<W> {
     }
 
     /// Writes one credential.
-    ///
-    /// # Errors
-    /// When the write fails, or the credential can't be represented as JSON.
     pub(crate) fn write(&mut self, written: ExportEntry) -> io::Result<()> {
         let node = written.into_node();
         match self.format {
@@ -102,9 +93,6 @@ impl<W: Write> EntryWriter<W> {
     }
 
     /// Writes the end of the list, and returns the output.
-    ///
-    /// # Errors
-    /// When the write fails.
     pub(crate) fn finish(mut self) -> io::Result<W> {
         self.output.write_all(match (self.format, self.entries) {
             (Format::Json, _) => b"\n]}\n",
@@ -283,7 +271,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::transfer::{background_writer::GIVEN_UP, read::read_entries};
+    use crate::transfer::{background_writer::INCOMPLETE_MARK, read::read_entries};
 
     fn written(format: Format, values: &[Value]) -> String {
         let mut writer = EntryWriter::begin(Vec::new(), format).unwrap();
@@ -375,7 +363,10 @@ mod tests {
                         })
                         .unwrap();
                 }
-                writer.output().write_all(GIVEN_UP.as_bytes()).unwrap();
+                writer
+                    .output()
+                    .write_all(INCOMPLETE_MARK.as_bytes())
+                    .unwrap();
                 let read =
                     read_entries(
                         output.as_slice(),

@@ -89,13 +89,13 @@ impl Verb for Regenerate {
     async fn run(self, context: &Context) -> Result<Completion, Failure> {
         let client = context.client()?;
         let id = client.certificate(&self.name).await?.id;
-        let how = RegenerateCertificate {
+        let options = RegenerateCertificate {
             set_as_transitional: self.transitional,
             allow_transitional_parent_to_sign: self.allow_transitional_parent_to_sign,
             key_length: self.key_length,
             duration: self.duration,
         };
-        let version = client.regenerate_certificate(&id, &how).await?;
+        let version = client.regenerate_certificate(&id, &options).await?;
         context.output.show(&version)?;
         Ok(Completion::Full)
     }
@@ -110,13 +110,13 @@ struct Transitional {
     /// Name of the certificate.
     name: String,
     #[command(flatten)]
-    to: To,
+    to: TransitionalOptions,
 }
 
 /// The new transitional version.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
-struct To {
+struct TransitionalOptions {
     /// Id of the version to make transitional.
     #[arg(long, value_name = "ID")]
     version: Option<String>,

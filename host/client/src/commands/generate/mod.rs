@@ -53,7 +53,7 @@ impl Verb for Generate {
         } else {
             None
         };
-        let parameters = self.parameters.gathered(known.as_ref())?;
+        let parameters = self.parameters.merge(known.as_ref())?;
         if let Some(known) = &known {
             check::check(known, &parameters)?;
         }
@@ -110,7 +110,7 @@ impl Verb for Regenerate {
 #[expect(clippy::struct_excessive_bools, reason = "each is an independent flag")]
 struct Parameters {
     /// Parameter by name. For a list, repeat the option or separate items by commas.
-    #[arg(long, value_name = "NAME=VALUE", value_parser = named)]
+    #[arg(long, value_name = "NAME=VALUE", value_parser = parse_parameter)]
     param: Vec<(String, String)>,
     /// JSON file with parameters; `-` for standard input. Other options override it.
     #[arg(long = "parameters-file", value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -187,20 +187,20 @@ impl Parameters {
     }
 
     /// Merges the parameters of all options. Values of `--param` have the type that the server expects, if it is known.
-    fn gathered(&self, known: Option<&KnownType>) -> Result<Map<String, Value>, Failure> {
-        let mut gathered = match &self.file {
+    fn merge(&self, known: Option<&KnownType>) -> Result<Map<String, Value>, Failure> {
+        let mut merged = match &self.file {
             None => Map::new(),
             Some(file) => object(&text_of(file)?)
                 .map_err(|cause| Failure::Usage(format!("--parameters-file: {cause}")))?,
         };
-        for (name, value) in self.by_options() {
-            gathered.insert(name.to_owned(), value);
+        for (name, value) in self.option_values() {
+            merged.insert(name.to_owned(), value);
         }
         let mut lists: Vec<&str> = Vec::new();
         for (name, text) in &self.param {
             let schema = known.and_then(|known| known.parameters.get("properties")?.get(name));
-            let value = typed(text, schema);
-            match (gathered.get_mut(name), value) {
+            let value = convert(text, schema);
+            match (merged.get_mut(name), value) {
                 (Some(Value::Array(have)), Value::Array(more))
                     if lists.contains(&name.as_str()) =>
                 {
@@ -210,14 +210,14 @@ impl Parameters {
                     if value.is_array() {
                         lists.push(name);
                     }
-                    gathered.insert(name.clone(), value);
+                    merged.insert(name.clone(), value);
                 }
             }
         }
-        Ok(gathered)
+        Ok(merged)
     }
 
-    fn by_options(&self) -> impl Iterator<Item = (&'static str, Value)> {
+    fn option_values(&self) -> impl Iterator<Item = (&'static str, Value)> {
         let flag = |is_set: bool| is_set.then_some(Value::Bool(true));
         let text = |text: &Option<String>| text.as_ref().map(|text| json!(text));
         let number = |number: Option<u64>| number.map(|number| json!(number));
@@ -250,7 +250,7 @@ impl Parameters {
     }
 }
 
-fn named(argument: &str) -> Result<(String, String), String> {
+fn parse_parameter(argument: &str) -> Result<(String, String), String> {
     match argument.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
         _ => Err("must be NAME=VALUE".to_owned()),
@@ -259,28 +259,28 @@ fn named(argument: &str) -> Result<(String, String), String> {
 
 /// Converts a text by the parameter's schema. Without a schema, parses JSON other than strings, and keeps everything else as a
 /// string. A text that does not match the schema stays a string, so that validation reports it.
-fn typed(text: &str, schema: Option<&Value>) -> Value {
+fn convert(text: &str, schema: Option<&Value>) -> Value {
     let as_text = || Value::String(text.to_owned());
     let as_json = || keywright_json::read::<Value>(text).ok();
     let Some(schema) = schema else {
         let value = as_json().filter(|value| !value.is_string());
         return value.unwrap_or_else(as_text);
     };
-    if may_be(schema, "array") {
+    if allows_type(schema, "array") {
         if let Some(list @ Value::Array(_)) = as_json() {
             return list;
         }
         let items = schema.get("items");
-        return text.split(',').map(|item| typed(item, items)).collect();
+        return text.split(',').map(|item| convert(item, items)).collect();
     }
-    if may_be(schema, "string") || !schema.is_object() {
+    if allows_type(schema, "string") || !schema.is_object() {
         return as_text();
     }
     as_json().unwrap_or_else(as_text)
 }
 
 /// Whether a schema names a JSON type, alone or among others.
-fn may_be(schema: &Value, json_type: &str) -> bool {
+fn allows_type(schema: &Value, json_type: &str) -> bool {
     match schema.get("type") {
         Some(Value::String(only)) => only == json_type,
         Some(Value::Array(several)) => several.iter().any(|one| one == json_type),
@@ -349,15 +349,22 @@ mod tests {
             ("\"40\"", None, json!("\"40\"")),
         ];
         for (text, schema, expected) in cases {
-            assert_eq!(typed(text, schema.as_ref()), expected, "{text} {schema:?}");
+            assert_eq!(
+                convert(text, schema.as_ref()),
+                expected,
+                "{text} {schema:?}"
+            );
         }
     }
 
     #[test]
     fn a_parameter_needs_a_name_and_a_value() {
-        assert_eq!(named("a=b=c"), Ok(("a".to_owned(), "b=c".to_owned())));
-        assert_eq!(named("a="), Ok(("a".to_owned(), String::new())));
-        assert!(named("a").is_err());
-        assert!(named("=a").is_err());
+        assert_eq!(
+            parse_parameter("a=b=c"),
+            Ok(("a".to_owned(), "b=c".to_owned()))
+        );
+        assert_eq!(parse_parameter("a="), Ok(("a".to_owned(), String::new())));
+        assert!(parse_parameter("a").is_err());
+        assert!(parse_parameter("=a").is_err());
     }
 }

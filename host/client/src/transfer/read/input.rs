@@ -10,7 +10,7 @@ use std::{
 use crate::transfer::entry::{Entry, EntryError};
 
 /// A receiver of entries. It can stop the reading.
-pub(crate) type Take<'a> = &'a mut dyn FnMut(Result<Entry, EntryError>) -> ControlFlow<()>;
+pub(crate) type EntryReceiver<'a> = &'a mut dyn FnMut(Result<Entry, EntryError>) -> ControlFlow<()>;
 
 /// Why a file can't be read.
 #[derive(Debug, thiserror::Error)]
@@ -22,14 +22,14 @@ pub(crate) enum FileError {
     #[error("the file was modified during the import")]
     Changed,
     /// The syntax is invalid.
-    #[error("line {line}, column {column}: {what}")]
+    #[error("line {line}, column {column}: {reason}")]
     Malformed {
         /// The line, from 1.
         line: usize,
         /// The column, from 1.
         column: usize,
         /// The cause, without content of the file.
-        what: String,
+        reason: String,
     },
     /// The file has no list of credentials.
     #[error("no top-level list `credentials`")]

@@ -23,8 +23,8 @@ use std::{
 use tempfile::SpooledTempFile;
 
 use super::entry::Format;
+use input::EntryReceiver;
 pub(crate) use input::FileError;
-use input::Take;
 
 /// A file that can be read repeatedly.
 pub(crate) struct Source {
@@ -42,9 +42,6 @@ type FileState = (u64, Option<SystemTime>);
 
 impl Source {
     /// Opens a file, or standard input for `-`.
-    ///
-    /// # Errors
-    /// When the file can't be opened or copied.
     pub(crate) fn open(path: &Path, format: Option<Format>) -> Result<Self, FileError> {
         let mut content = if path == Path::new("-") {
             Content::copy(io::stdin().lock())?
@@ -64,13 +61,13 @@ impl Source {
         Ok(Self { content, format })
     }
 
-    /// Passes all entries to `take`, in order.
+    /// Passes all entries to `receive`, in order.
     ///
     /// # Errors
     /// When the file can't be read completely. Entries before the error were passed.
-    pub(crate) fn read(&mut self, take: Take<'_>) -> Result<(), FileError> {
+    pub(crate) fn read(&mut self, receive: EntryReceiver<'_>) -> Result<(), FileError> {
         self.content.check_unchanged()?;
-        let read = read_entries(self.content.rewound()?, self.format, take);
+        let read = read_entries(self.content.rewound()?, self.format, receive);
         // A modification explains a syntax error, so it takes precedence.
         self.content.check_unchanged()?;
         read
@@ -125,11 +122,11 @@ impl Content {
 pub(crate) fn read_entries(
     input: impl Read,
     format: Format,
-    take: Take<'_>,
+    receive: EntryReceiver<'_>,
 ) -> Result<(), FileError> {
     match format {
-        Format::Json => json::read(input, take),
-        Format::Yaml => yaml::read(input, take),
+        Format::Json => json::read(input, receive),
+        Format::Yaml => yaml::read(input, receive),
     }
 }
 

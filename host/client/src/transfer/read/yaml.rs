@@ -14,13 +14,15 @@ use granit_parser::{
 };
 use zeroize::Zeroizing;
 
-use super::input::{ANCHORS_BYTES_MAX, ENTRY_BYTES_MAX, FileError, Take, Window, Windowed};
+use super::input::{
+    ANCHORS_BYTES_MAX, ENTRY_BYTES_MAX, EntryReceiver, FileError, Window, Windowed,
+};
 use crate::transfer::{
     entry::{Entry, EntryError, Position, with_leading_slash},
     node::{DEPTH_MAX, Node, Reason, Scalar, TOO_DEEP},
 };
 
-pub(super) fn read(input: impl Read, take: Take<'_>) -> Result<(), FileError> {
+pub(super) fn read(input: impl Read, receive: EntryReceiver<'_>) -> Result<(), FileError> {
     let window = Window::default();
     let mut events = Events::new(input, window.clone());
     let mut builder = Builder::default();
@@ -53,7 +55,7 @@ pub(super) fn read(input: impl Read, take: Take<'_>) -> Result<(), FileError> {
         has_credentials = true;
         match value {
             Event::SequenceStart(..) => {
-                if read_list(&mut events, &mut builder, &window, take)?.is_break() {
+                if read_list(&mut events, &mut builder, &window, receive)?.is_break() {
                     return Ok(());
                 }
             }
@@ -81,7 +83,7 @@ fn read_list<R: Read>(
     events: &mut Events<R>,
     builder: &mut Builder,
     window: &Window,
-    take: Take<'_>,
+    receive: EntryReceiver<'_>,
 ) -> Result<ControlFlow<()>, FileError> {
     for entry in 1.. {
         window.reset();
@@ -101,7 +103,7 @@ fn read_list<R: Read>(
                 reason: refused.reason.to_owned(),
             }),
         };
-        if take(entry).is_break() {
+        if receive(entry).is_break() {
             return Ok(ControlFlow::Break(()));
         }
     }
@@ -142,11 +144,11 @@ struct NodeError {
 }
 
 /// The outer error concerns the whole file, the inner one only the node.
-type Built = Result<Result<Node, NodeError>, FileError>;
+type BuildResult = Result<Result<Node, NodeError>, FileError>;
 
 impl Builder {
     /// Builds the node that starts with this event.
-    fn build<R: Read>(&mut self, events: &mut Events<R>, event: Event<'static>) -> Built {
+    fn build<R: Read>(&mut self, events: &mut Events<R>, event: Event<'static>) -> BuildResult {
         self.aliased_bytes = 0;
         self.reason = None;
         let node = self.node(events, event, 0)?;
@@ -370,17 +372,17 @@ impl<R: Read> Events<R> {
     }
 }
 
-fn malformed(span: Span, what: &str) -> FileError {
+fn malformed(span: Span, reason: &str) -> FileError {
     FileError::Malformed {
         line: span.start.line(),
         column: span.start.col() + 1,
-        what: what.to_owned(),
+        reason: reason.to_owned(),
     }
 }
 
 /// Converts a parser error, without content of the file.
 fn refused(line: usize, column: usize, kind: &ErrorKind) -> FileError {
-    let what = match kind {
+    let reason = match kind {
         ErrorKind::InputIo { error } => {
             return FileError::Unreadable(io::Error::other(error.message().to_owned()));
         }
@@ -389,7 +391,11 @@ fn refused(line: usize, column: usize, kind: &ErrorKind) -> FileError {
         }
         kind => kind.to_string(),
     };
-    FileError::Malformed { line, column, what }
+    FileError::Malformed {
+        line,
+        column,
+        reason,
+    }
 }
 
 /// Decodes UTF-8.

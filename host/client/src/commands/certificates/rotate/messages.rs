@@ -14,7 +14,7 @@ pub(super) fn state(rotation: &Rotation) -> String {
         Stage::Switched => format!(
             "The new version of {name} signs. The old version signed {} in use: {}.",
             count(rotation.outstanding.len()),
-            some(&rotation.outstanding),
+            list_names(&rotation.outstanding),
         ),
         Stage::Renewed => format!(
             "No certificate in use is signed by the old version of {name}. Deploy the regenerated certificates. Continue when no \
@@ -24,9 +24,9 @@ pub(super) fn state(rotation: &Rotation) -> String {
 }
 
 /// Reports that no step is left.
-pub(super) fn end(rotation: &Rotation, is_just_done: bool) -> String {
+pub(super) fn end(rotation: &Rotation, has_completed: bool) -> String {
     let name = &rotation.name;
-    if is_just_done {
+    if has_completed {
         format!("The rotation of {name} is complete. You can stop trusting the old version.")
     } else {
         format!("No rotation of {name} is in progress, so there is nothing to resume.")
@@ -34,7 +34,7 @@ pub(super) fn end(rotation: &Rotation, is_just_done: bool) -> String {
 }
 
 /// Reports that the request for a step failed, although the step was taken.
-pub(super) fn lost(step: Step, error: &Error) -> String {
+pub(super) fn taken_despite_error(step: Step, error: &Error) -> String {
     format!(
         "The request for step {} failed ({error}), but the server took the step.",
         step.number()
@@ -42,7 +42,7 @@ pub(super) fn lost(step: Step, error: &Error) -> String {
 }
 
 /// Reports that a step succeeded without the expected change of state.
-pub(super) fn stuck(step: Step, rotation: &Rotation) -> String {
+pub(super) fn unexpected_state(step: Step, rotation: &Rotation) -> String {
     format!(
         "step {} of 4 succeeded, but the rotation is in another state; someone else may be rotating the CA. {} Run the same \
          command to continue.",
@@ -74,7 +74,7 @@ fn count(certificates: usize) -> String {
 }
 
 /// Lists the first [`NAMES_MAX`] names, and counts the others.
-fn some(names: &[String]) -> String {
+fn list_names(names: &[String]) -> String {
     let shown = names.iter().take(NAMES_MAX).map(String::as_str);
     let mut text = shown.collect::<Vec<_>>().join(", ");
     if let Some(more @ 1..) = names.len().checked_sub(NAMES_MAX) {
@@ -93,10 +93,13 @@ mod tests {
     #[test]
     fn at_most_ten_names_are_listed() {
         let names: Vec<_> = (0..12).map(|number| format!("/{number}")).collect();
-        assert_eq!(some(&names[..2]), "/0, /1");
-        assert_eq!(some(&names[..10]), "/0, /1, /2, /3, /4, /5, /6, /7, /8, /9");
+        assert_eq!(list_names(&names[..2]), "/0, /1");
         assert_eq!(
-            some(&names),
+            list_names(&names[..10]),
+            "/0, /1, /2, /3, /4, /5, /6, /7, /8, /9"
+        );
+        assert_eq!(
+            list_names(&names),
             "/0, /1, /2, /3, /4, /5, /6, /7, /8, /9 and 2 more"
         );
     }

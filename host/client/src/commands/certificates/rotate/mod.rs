@@ -62,24 +62,24 @@ struct Pace {
 
 impl Verb for Rotate {
     async fn run(self, context: &Context) -> Result<Completion, Failure> {
-        let mut walk = Walk {
+        let mut run = RotationRun {
             client: context.client()?,
             rotate: self,
             taken: Vec::new(),
             regenerated: Vec::new(),
         };
-        let (rotation, outcome) = walk.go().await?;
+        let (rotation, outcome) = run.take_steps().await?;
         context.output.show(&RotationOutput {
             rotation: &rotation,
-            taken: &walk.taken,
-            regenerated: &walk.regenerated,
+            taken: &run.taken,
+            regenerated: &run.regenerated,
         })?;
         Ok(outcome)
     }
 }
 
 /// One run of the verb.
-struct Walk {
+struct RotationRun {
     client: Client,
     rotate: Rotate,
     /// The steps that this run took.
@@ -88,9 +88,9 @@ struct Walk {
     regenerated: Vec<String>,
 }
 
-impl Walk {
+impl RotationRun {
     /// Takes as many steps as the options and the user allow, and returns the resulting state.
-    async fn go(&mut self) -> Result<(Rotation, Completion), Failure> {
+    async fn take_steps(&mut self) -> Result<(Rotation, Completion), Failure> {
         loop {
             let rotation = self.observe().await?;
             if let Some(file) = &self.rotate.bundle {
@@ -98,9 +98,9 @@ impl Walk {
                 write_whole(file, rotation.trusted.as_bytes(), Readers::All)?;
             }
             if let Some(step) = self.taken.last()
-                && !rotation.stage.is_behind(*step)
+                && !rotation.stage.has_completed(*step)
             {
-                return Err(Failure::Other(messages::stuck(*step, &rotation)));
+                return Err(Failure::Other(messages::unexpected_state(*step, &rotation)));
             }
             if self.is_finished(&rotation) {
                 return Ok((rotation, Completion::Full));
@@ -111,7 +111,7 @@ impl Walk {
                 return Ok((rotation, Completion::Partial));
             }
             // The state may have changed while the user was deciding.
-            if self.asks() && self.observe().await? != rotation {
+            if self.needs_confirmation() && self.observe().await? != rotation {
                 output::note("Someone else has continued the rotation.");
                 continue;
             }
@@ -127,13 +127,13 @@ impl Walk {
             Ok(regenerated) => self.regenerated.extend(regenerated),
             Err(error) => {
                 let is_taken = match self.observe().await {
-                    Ok(now) => now.stage.is_behind(step),
+                    Ok(now) => now.stage.has_completed(step),
                     Err(_) => false,
                 };
                 if !is_taken {
                     return Err(error.into());
                 }
-                output::note(&messages::lost(step, &error));
+                output::note(&messages::taken_despite_error(step, &error));
             }
         }
         output::note(&format!("Completed step {} of 4.", step.number()));
@@ -171,14 +171,14 @@ impl Walk {
 
     /// Whether to take the next step.
     async fn may_take(&self, rotation: &Rotation) -> Result<bool, Failure> {
-        if self.asks() {
-            confirm(&messages::question(rotation), WITHOUT_ASKING).await
+        if self.needs_confirmation() {
+            confirm(&messages::question(rotation), CONFIRMATION_OPTIONS).await
         } else {
             Ok(true)
         }
     }
 
-    fn asks(&self) -> bool {
+    fn needs_confirmation(&self) -> bool {
         !self.rotate.pace.next && !self.rotate.pace.yes
     }
 }
@@ -255,7 +255,7 @@ impl Render for RotationOutput<'_> {
 }
 
 /// The options to suggest if there is no terminal.
-const WITHOUT_ASKING: &str = "--next for one step or --yes for all remaining steps";
+const CONFIRMATION_OPTIONS: &str = "--next for one step or --yes for all remaining steps";
 
 pub(super) const EXAMPLES: &[Example] = &[
     Example {
