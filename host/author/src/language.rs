@@ -2,7 +2,7 @@
 
 use std::{fmt, path::Path, str::FromStr};
 
-use crate::build::BuildFailed;
+use crate::error::BuildFailed;
 
 /// A language for plugins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

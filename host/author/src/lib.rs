@@ -4,17 +4,19 @@
 //! tools produce a core module, or a component with the imports of their runtime, and this crate turns it into a component for
 //! Keywright. Authors need no component-model tools. [`component_of_module`] is only that last step.
 //!
-//! To add a language, add a variant of [`Language`], a folder in `templates/` and a file in `build/`.
+//! To add a language, add a variant of [`Language`], a folder in `templates/`, and a function in `build/`.
 
 mod build;
 mod component;
+mod error;
 mod language;
-mod outside;
+mod programs;
 mod project;
 mod wit;
 
-pub use build::{BuildFailed, build};
-pub use component::{NotEncodable, component_of_module};
+pub use build::build;
+pub use component::component_of_module;
+pub use error::{BuildFailed, NotEncodable};
 pub use language::{Language, LanguageNotKnown};
-pub use outside::Programs;
+pub use programs::Programs;
 pub use project::{BeginRefused, NameMalformed, ProjectName, begin};

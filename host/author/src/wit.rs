@@ -4,7 +4,7 @@ use std::path::Path;
 
 use wit_parser::{Resolve, WorldId};
 
-use crate::build::BuildFailed;
+use crate::error::BuildFailed;
 
 /// The folder of a project that contains its WIT.
 pub(crate) const FOLDER: &str = "wit";
@@ -20,9 +20,6 @@ pub(crate) struct World {
 
 impl World {
     /// Reads the world of a project.
-    ///
-    /// # Errors
-    /// If its WIT is missing, malformed, or contains no world for plugins.
     pub(crate) fn of_project(project: &Path) -> Result<Self, BuildFailed> {
         let folder = project.join(FOLDER);
         if !folder.is_dir() {

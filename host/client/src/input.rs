@@ -1,10 +1,42 @@
-//! Reads texts from files and standard input.
+//! Input: texts from files and standard input, JSON arguments, and prompts.
 
-use std::{fmt::Display, io::Read};
+use std::{
+    fmt::Display,
+    fs::File,
+    io::{self, BufRead, IsTerminal, Read, Write},
+    path::Path,
+    thread,
+};
 
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
+use serde_json::{Map, Value};
+use tokio::sync::oneshot;
 use zeroize::Zeroizing;
 
-use crate::commands::Failure;
+use crate::{Secret, SecretJson, failure::Failure, new_file::FileFailure};
+
+/// Reads a text from a file, or from standard input if the path is `-`.
+pub(crate) fn text_of(path: &Path) -> Result<Zeroizing<String>, Failure> {
+    if path == Path::new("-") {
+        return read_text(io::stdin().lock(), &"standard input");
+    }
+    let file = File::open(path).map_err(|cause| FileFailure::new(path, "read", cause))?;
+    read_text(file, &path.display())
+}
+
+/// Parses metadata from an argument: a JSON object, kept verbatim.
+pub(crate) fn metadata(argument: &str) -> Result<SecretJson, String> {
+    object(argument)?;
+    keywright_json::read(argument).map_err(|_| NO_OBJECT.to_owned())
+}
+
+/// Parses a JSON object from an argument.
+pub(crate) fn object(argument: &str) -> Result<Map<String, Value>, String> {
+    match keywright_json::read(argument) {
+        Ok(Value::Object(fields)) => Ok(fields),
+        _ => Err(NO_OBJECT.to_owned()),
+    }
+}
 
 /// Reads a whole text. `name` is for error messages.
 ///
@@ -39,14 +71,150 @@ pub(crate) fn without_line_end(text: &str) -> &str {
     text.strip_suffix('\r').unwrap_or(text)
 }
 
+/// Prompts for a line of text. Requires a terminal.
+pub(crate) async fn line(question: &str) -> Result<String, Failure> {
+    let line = ask(question, Echo::On).await?;
+    Ok(line.expose().to_owned())
+}
+
+/// Reads a secret: from a prompt without echo on a terminal, otherwise from the first line of standard input.
+pub(crate) async fn secret_line(question: &str) -> Result<Secret, Failure> {
+    if !io::stdin().is_terminal() {
+        let line = first_line(io::stdin().lock())
+            .map_err(|cause| Failure::Other(format!("reading standard input: {cause}")))?;
+        if line.is_empty() {
+            return Err(Failure::Other(format!(
+                "{question}: standard input is empty"
+            )));
+        }
+        return Ok(secret(&line));
+    }
+    ask(question, Echo::Off).await
+}
+
+/// Reads a secret of any length: from a prompt without echo on a terminal, otherwise from the whole standard input without its
+/// trailing newline.
+pub(crate) async fn secret_of_input(question: &str) -> Result<Secret, Failure> {
+    if io::stdin().is_terminal() {
+        return ask(question, Echo::Off).await;
+    }
+    let text = read_text(io::stdin().lock(), &"standard input")?;
+    Ok(secret(&text))
+}
+
+/// Asks for confirmation on the terminal. Without a terminal, fails and suggests the argument to use instead.
+pub(crate) async fn confirm(question: &str, argument: &str) -> Result<bool, Failure> {
+    if !io::stdin().is_terminal() {
+        return Err(Failure::Usage(format!(
+            "{question} Can't ask without a terminal; use {argument}"
+        )));
+    }
+    let line = ask(&format!("{question} [y/N]"), Echo::On).await?;
+    let line = line.expose().trim().to_ascii_lowercase();
+    Ok(line == "y" || line == "yes")
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Echo {
+    On,
+    Off,
+}
+
+/// Prompts on the terminal. Dropping the future restores the echo and starts a new line.
+async fn ask(question: &str, echo: Echo) -> Result<Secret, Failure> {
+    let failed = |cause: io::Error| Failure::Other(format!("prompting on the terminal: {cause}"));
+    let mut line_begun = LineBegun { is_ended: false };
+    let hidden = match echo {
+        Echo::Off => Some(Hidden::begin().map_err(failed)?),
+        Echo::On => None,
+    };
+    let mut stderr = io::stderr();
+    write!(stderr, "{question}: ")
+        .and_then(|()| stderr.flush())
+        .map_err(failed)?;
+    let (sender, receiver) = oneshot::channel();
+    // The read can't be interrupted. On its own thread, it doesn't delay the end of the program.
+    thread::spawn(move || {
+        let _ = sender.send(first_line(io::stdin().lock()));
+    });
+    let line = receiver.await;
+    drop(hidden);
+    // The terminal has echoed the newline.
+    line_begun.is_ended = echo == Echo::On;
+    drop(line_begun);
+    let line = line
+        .map_err(|_| failed(io::ErrorKind::UnexpectedEof.into()))?
+        .map_err(failed)?;
+    if line.is_empty() {
+        return Err(Failure::Other(format!("{question}: no input")));
+    }
+    Ok(secret(&line))
+}
+
+/// A line on the terminal. Dropping it ends the line, unless it has ended.
+struct LineBegun {
+    is_ended: bool,
+}
+
+impl Drop for LineBegun {
+    fn drop(&mut self) {
+        if !self.is_ended {
+            let _ = writeln!(io::stderr());
+        }
+    }
+}
+
+/// A terminal without echo. Dropping it restores the terminal.
+struct Hidden {
+    before: Termios,
+}
+
+impl Hidden {
+    fn begin() -> io::Result<Self> {
+        let before = tcgetattr(io::stdin())?;
+        let mut hidden = before.clone();
+        hidden
+            .local_modes
+            .remove(LocalModes::ECHO | LocalModes::ECHONL);
+        tcsetattr(io::stdin(), OptionalActions::Flush, &hidden)?;
+        Ok(Self { before })
+    }
+}
+
+impl Drop for Hidden {
+    fn drop(&mut self) {
+        let _ = tcsetattr(io::stdin(), OptionalActions::Now, &self.before);
+    }
+}
+
+/// Reads a line including its newline, if any.
+fn first_line(source: impl BufRead) -> io::Result<Zeroizing<String>> {
+    let mut line = Zeroizing::new(String::new());
+    source.take(LINE_BYTES_MAX + 1).read_line(&mut line)?;
+    if line.len() as u64 > LINE_BYTES_MAX {
+        return Err(io::Error::other(format!(
+            "the first line is longer than {LINE_BYTES_MAX} bytes"
+        )));
+    }
+    Ok(line)
+}
+
+/// Returns the secret without its trailing newline.
+fn secret(text: &str) -> Secret {
+    Secret::new(without_line_end(text).to_owned())
+}
+
 /// The maximum length of a text: the largest value of a server's `server.request_bytes_max`. A server with a lower limit refuses
 /// texts above it.
 const BYTES_MAX: u64 = 256 * 1024 * 1024;
 
+/// The maximum length of a line, including its newline: longer than any token that fits into a request header.
+const LINE_BYTES_MAX: u64 = 64 * 1024;
+
+const NO_OBJECT: &str = "must be a JSON object";
+
 #[cfg(test)]
 mod tests {
-    use std::io;
-
     use super::*;
 
     #[test]
@@ -70,5 +238,23 @@ mod tests {
         for (text, expected) in [("a\n", "a"), ("a\r\n", "a"), ("a\n\n", "a\n"), ("a", "a")] {
             assert_eq!(without_line_end(text), expected);
         }
+    }
+
+    #[test]
+    fn lines_of_more_than_64_kib_are_refused() {
+        for (text, length) in [
+            ("x".repeat(64 * 1024), Some(64 * 1024)),
+            (format!("{}\n", "x".repeat(64 * 1024 - 1)), Some(64 * 1024)),
+            (format!("{}\n", "x".repeat(64 * 1024)), None),
+            ("x".repeat(64 * 1024 + 1), None),
+            (format!("x\n{}", "y".repeat(64 * 1024)), Some(2)),
+            (String::new(), Some(0)),
+        ] {
+            let line = first_line(text.as_bytes());
+            assert_eq!(line.ok().map(|line| line.len()), length);
+        }
+        let refused = first_line("x".repeat(64 * 1024 + 1).as_bytes()).unwrap_err();
+        let expected = "the first line is longer than 65536 bytes";
+        assert_eq!(refused.to_string(), expected);
     }
 }

@@ -36,38 +36,28 @@
 //! - `api`: one file per noun, with the requests, the responses and the methods of [`Client`] that send them. Add new endpoints
 //!   there; see [`Client::current_version`] in `api/credentials.rs`.
 //! - [`session`]: the state that the command line keeps between runs, and the variables and files that configure it.
-//! - [`commands`]: the verbs, one file each. `commands/mod.rs` describes how to add one. [`commands::EXIT_STATUSES`] lists the exit
+//! - [`commands`]: the verbs. `commands/mod.rs` describes how to add one. [`commands::EXIT_STATUSES`] lists the exit
 //!   statuses. One signal handler serves all verbs: SIGINT, SIGTERM and SIGHUP drop the verb's future, and the program exits
 //!   with 130.
 //! - `transfer`: export and import.
-//! - `output`: JSON, YAML, tables, prompts and confirmations.
-//! - `input`, `new_file`: reading texts, and writing files atomically.
+//! - `output`: JSON, YAML, tables and messages.
+//! - `failure`: why a verb failed, and the exit statuses.
+//! - `input`, `new_file`: reading texts, prompts, and writing files atomically.
 //!
 //! The library depends on no crate of the host, so it can be used without the server.
 
 mod api;
 mod client;
 pub mod commands;
+mod failure;
 mod input;
 mod new_file;
 mod output;
-mod pem;
 mod secret;
 pub mod session;
 mod transfer;
 
-pub use api::{
-    certificates::{
-        BulkRegenerate, CertificateSummary, IssuedCredential, IssuedRecord, ListedVersion,
-        RegenerateCertificate, TransitionalVersion,
-    },
-    credentials::{CredentialVersion, ExpiringLink, Find, FoundCredential, SetCredential},
-    generation::{GenerateCredential, GenerateMode},
-    operations::{KeyUsage, ServerMode},
-    permissions::{AddPermission, Operation, Permission},
-    rotation::{Rotation, RotationFailed, Stage, Step},
-    types::{KnownType, Plugin},
-};
+pub use api::*;
 pub use client::{
     Client, ClientBuilder, Error, Grant, LoginOptions, Loss, Refusal, Tokens, UserAction, Wait,
 };

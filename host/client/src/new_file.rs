@@ -10,8 +10,6 @@ use std::{
 use tempfile::{NamedTempFile, TempPath};
 use tokio::task::spawn_blocking;
 
-use crate::session::FileFailure;
-
 /// A file that is written under a temporary name in the target's folder. Dropping it deletes it.
 ///
 /// If the target is a symbolic link, the file that it points to is replaced, and the link stays. Without permission to replace,
@@ -46,6 +44,31 @@ pub(crate) enum WriteError {
     /// The file can't be written.
     #[error(transparent)]
     Failed(#[from] FileFailure),
+}
+
+/// A file can't be read or written.
+#[derive(Debug, thiserror::Error)]
+#[error("{} can't be {doing}: {cause}", path.display())]
+pub struct FileFailure {
+    /// The path of the file.
+    pub path: PathBuf,
+    doing: &'static str,
+    cause: io::Error,
+}
+
+impl FileFailure {
+    /// Whether the file is not UTF-8.
+    pub(crate) fn is_not_text(&self) -> bool {
+        self.cause.kind() == io::ErrorKind::InvalidData
+    }
+
+    pub(crate) fn new(path: &Path, doing: &'static str, cause: io::Error) -> Self {
+        Self {
+            path: path.to_owned(),
+            doing,
+            cause,
+        }
+    }
 }
 
 /// Writes a file atomically, and replaces an existing one.
@@ -83,9 +106,6 @@ impl NewFile {
     }
 
     /// Returns a handle for writing the content.
-    ///
-    /// # Errors
-    /// When the process has too many open files.
     pub(crate) fn content(&self) -> Result<File, WriteError> {
         let content = self.content.try_clone();
         content.map_err(|cause| write_error(&self.target, cause))

@@ -1,13 +1,13 @@
 //! Creates components from core modules, and stubs the imports of language runtimes.
 
-mod adapter;
-mod closed;
+use anyhow::Context;
+use wac_graph::{CompositionGraph, EncodeOptions, PackageId, plug, types::Package};
+use wit_component::{
+    ComponentEncoder, DecodedWasm, StringEncoding, dummy_module, embed_component_metadata,
+};
+use wit_parser::{LiftLowerAbi, ManglingAndAbi, Resolve, WorldId, WorldItem, WorldKey};
 
-use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
-
-pub(crate) use closed::{close, rename_import};
-
-use crate::wit::World;
+use crate::{error::NotEncodable, wit::World};
 
 /// Creates a component from a core module that contains its WIT, as wit-bindgen generates it.
 ///
@@ -18,11 +18,11 @@ use crate::wit::World;
 /// If the bytes are not a core module, or the module has other imports.
 pub fn component_of_module(module: &[u8]) -> Result<Vec<u8>, NotEncodable> {
     let encode = || {
-        let adapter = adapter::module()?;
+        let adapter = adapter()?;
         ComponentEncoder::default()
             .validate(true)
             .module(module)?
-            .adapter(adapter::NAME, &adapter)?
+            .adapter(ADAPTER_NAME, &adapter)?
             .encode()
     };
     encode().map_err(NotEncodable::from)
@@ -37,22 +37,132 @@ pub(crate) fn component_of_bare_module(
     component_of_module(&module)
 }
 
-/// Why no component can be created from a module.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct NotEncodable(String);
-
-impl From<anyhow::Error> for NotEncodable {
-    fn from(cause: anyhow::Error) -> Self {
-        Self(format!("{cause:#}"))
-    }
+/// Builds the adapter: a core module with the WIT of its imports.
+fn adapter() -> anyhow::Result<Vec<u8>> {
+    let mut module = wat::parse_str(ADAPTER_TEXT)?;
+    let mut resolve = Resolve::default();
+    resolve.push_source("random.wit", RANDOM_WIT)?;
+    let package = resolve.push_source("adapter.wit", ADAPTER_WORLD)?;
+    let world = resolve.select_world(&[package], None)?;
+    embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8)?;
+    Ok(module)
 }
+
+/// Composes a component with stubs for all its WASI imports except randomness. Every call of a stub traps. A component without
+/// such imports is returned unchanged.
+///
+/// jco's own stubs are not usable, because they also replace `wasi:random/random`.
+pub(crate) fn stub_wasi_imports(component: Vec<u8>) -> Result<Vec<u8>, NotEncodable> {
+    Ok(match stubs(&component)? {
+        None => component,
+        Some(stubs) => compose(component, stubs)?,
+    })
+}
+
+/// Renames an import of a component. `from` and `to` are prefixes of the name. A component without that import is returned
+/// unchanged.
+pub(crate) fn rename_import(
+    component: Vec<u8>,
+    from: &str,
+    to: &str,
+) -> Result<Vec<u8>, NotEncodable> {
+    let rename = || {
+        let mut graph = CompositionGraph::new();
+        let package = register(&mut graph, "keywright:plugin", component.clone())?;
+        let imports = &graph.types()[graph[package].ty()].imports;
+        let Some((name, kind)) = imports.iter().find(|(name, _)| name.starts_with(from)) else {
+            return Ok(component);
+        };
+        let (name, kind) = (name.clone(), *kind);
+        let instance = graph.instantiate(package);
+        let import = graph.import(name.replacen(from, to, 1), kind)?;
+        graph.set_instantiation_argument(instance, &name, import)?;
+        let exports = graph.types()[graph[package].ty()].exports.keys().cloned();
+        for name in exports.collect::<Vec<_>>() {
+            let export = graph.alias_instance_export(instance, &name)?;
+            graph.export(export, &name)?;
+        }
+        anyhow::Ok(graph.encode(EncodeOptions::default())?)
+    };
+    rename().map_err(NotEncodable::from)
+}
+
+/// Builds a component that exports stubs, or returns `None` if the component needs none.
+fn stubs(component: &[u8]) -> anyhow::Result<Option<Vec<u8>>> {
+    let decoded = wit_component::decode(component)?;
+    let DecodedWasm::Component(mut resolve, imported_by) = decoded else {
+        anyhow::bail!("expected a component, found a WIT package");
+    };
+    let Some(world) = world_of_stubs(&mut resolve, imported_by)? else {
+        return Ok(None);
+    };
+    let abi = ManglingAndAbi::Legacy(LiftLowerAbi::Sync);
+    let mut module = dummy_module(&resolve, world, abi);
+    embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8)?;
+    let stubs = ComponentEncoder::default().module(&module)?.encode()?;
+    Ok(Some(stubs))
+}
+
+/// Creates the world of the stubs: it exports the WASI imports of the other world, except randomness.
+fn world_of_stubs(resolve: &mut Resolve, imported_by: WorldId) -> anyhow::Result<Option<WorldId>> {
+    let importing = resolve
+        .worlds
+        .get(imported_by)
+        .context("the component has no world")?;
+    let is_stubbed = |key: &WorldKey| {
+        let name = resolve.name_world_key(key);
+        name.starts_with(WASI) && !name.starts_with(WASI_RANDOM)
+    };
+    let stubbed: Vec<(WorldKey, WorldItem)> = importing
+        .imports
+        .iter()
+        .filter(|(key, _)| is_stubbed(key))
+        .map(|(key, item)| (key.clone(), item.clone()))
+        .collect();
+    if stubbed.is_empty() {
+        return Ok(None);
+    }
+    let mut world = importing.clone();
+    world.imports.clear();
+    world.exports = stubbed.into_iter().collect();
+    Ok(Some(resolve.worlds.alloc(world)))
+}
+
+fn compose(component: Vec<u8>, stubs: Vec<u8>) -> anyhow::Result<Vec<u8>> {
+    let mut graph = CompositionGraph::new();
+    let plugged = register(&mut graph, "keywright:stubs", stubs)?;
+    let socket = register(&mut graph, "keywright:plugin", component)?;
+    plug(&mut graph, vec![plugged], socket)?;
+    Ok(graph.encode(EncodeOptions::default())?)
+}
+
+fn register(
+    graph: &mut CompositionGraph,
+    name: &str,
+    component: Vec<u8>,
+) -> anyhow::Result<PackageId> {
+    let package = Package::from_bytes(name, None, component, graph.types_mut())?;
+    Ok(graph.register_package(package)?)
+}
+
+/// The name of the adapted module.
+const ADAPTER_NAME: &str = "wasi_snapshot_preview1";
+
+const ADAPTER_TEXT: &str = include_str!("preview1.wat");
+const RANDOM_WIT: &str = include_str!("../../../../wit/deps/wasi-random/random.wit");
+const ADAPTER_WORLD: &str = "
+    package keywright:adapter;
+
+    world adapter {
+        import wasi:random/random@0.2.0;
+    }
+";
+
+const WASI: &str = "wasi:";
+const WASI_RANDOM: &str = "wasi:random/random@";
 
 #[cfg(test)]
 mod tests {
-    use wit_component::{DecodedWasm, dummy_module};
-    use wit_parser::{LiftLowerAbi, ManglingAndAbi, Resolve};
-
     use super::*;
 
     #[test]
@@ -114,11 +224,11 @@ mod tests {
         let module = dummy_module(&open.resolve, open.id, abi);
         let component = component_of_bare_module(module, &open).unwrap();
         assert_eq!(imports(&component).len(), 6);
-        let closed = close(component).unwrap();
+        let closed = stub_wasi_imports(component).unwrap();
         assert_eq!(imports(&closed), ["wasi:random/random@0.2.12", "a:b/other"]);
         // There is nothing left to close.
-        assert_eq!(close(closed.clone()).unwrap(), closed);
-        assert!(close(b"\0asm".to_vec()).is_err());
+        assert_eq!(stub_wasi_imports(closed.clone()).unwrap(), closed);
+        assert!(stub_wasi_imports(b"\0asm".to_vec()).is_err());
 
         let renamed = rename_import(closed, "a:b/other", "b:c/another").unwrap();
         assert_eq!(
@@ -140,7 +250,7 @@ mod tests {
     fn module(wanted: &[&str]) -> Vec<u8> {
         let imported = wanted
             .iter()
-            .map(|function| format!("(import \"{}\" {function})", adapter::NAME));
+            .map(|function| format!("(import \"{ADAPTER_NAME}\" {function})"));
         let imported: String = imported.collect();
         let text =
             format!("(module {imported} (memory (export \"memory\") 1) (func (export \"run\")))");

@@ -152,8 +152,11 @@ impl Client {
         &self,
         certificate_id: &str,
     ) -> Result<Vec<CredentialVersion>, Error> {
-        self.execute(&Call::new(Method::GET, below(certificate_id, "versions")))
-            .await
+        self.execute(&Call::new(
+            Method::GET,
+            certificate_path(certificate_id, "versions"),
+        ))
+        .await
     }
 
     /// Returns the active version of a certificate, followed by the transitional version, if any.
@@ -164,7 +167,7 @@ impl Client {
         &self,
         certificate_id: &str,
     ) -> Result<Vec<CredentialVersion>, Error> {
-        let call = Call::new(Method::GET, below(certificate_id, "versions"));
+        let call = Call::new(Method::GET, certificate_path(certificate_id, "versions"));
         self.execute(&call.query("current", "true")).await
     }
 
@@ -175,10 +178,10 @@ impl Client {
     pub async fn regenerate_certificate(
         &self,
         certificate_id: &str,
-        how: &RegenerateCertificate,
+        options: &RegenerateCertificate,
     ) -> Result<CredentialVersion, Error> {
-        let call = Call::new(Method::POST, below(certificate_id, "regenerate"));
-        self.execute(&call.body(how)?).await
+        let call = Call::new(Method::POST, certificate_path(certificate_id, "regenerate"));
+        self.execute(&call.body(options)?).await
     }
 
     /// Moves the transitional flag. Returns the resulting active version, followed by the transitional version, if any.
@@ -195,7 +198,7 @@ impl Client {
             TransitionalVersion::Latest => Some("latest"),
             TransitionalVersion::None => None,
         };
-        let path = below(certificate_id, "update_transitional_version");
+        let path = certificate_path(certificate_id, "update_transitional_version");
         self.execute(&Call::new(Method::PUT, path).body(&MoveBody { version })?)
             .await
     }
@@ -213,9 +216,9 @@ impl Client {
     ///
     /// # Errors
     /// When the caller may not write one of the credentials; then nothing changes. And as any request.
-    pub async fn regenerate_all(&self, which: &BulkRegenerate) -> Result<Vec<String>, Error> {
+    pub async fn regenerate_all(&self, selection: &BulkRegenerate) -> Result<Vec<String>, Error> {
         let call = Call::new(Method::POST, "/api/v1/bulk-regenerate");
-        let response: Regenerated = self.execute(&call.body(which)?).await?;
+        let response: Regenerated = self.execute(&call.body(selection)?).await?;
         Ok(response.regenerated_credentials)
     }
 }
@@ -284,11 +287,19 @@ fn null_as_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
     Option::deserialize(deserializer).map(Option::unwrap_or_default)
 }
 
-fn below(certificate_id: &str, what: &str) -> String {
-    format!("{CERTIFICATES}/{}/{what}", segment(certificate_id))
+fn certificate_path(certificate_id: &str, action: &str) -> String {
+    format!("{CERTIFICATES}/{}/{action}", segment(certificate_id))
+}
+
+/// Returns the first certificate of a PEM text without whitespace. Equal results mean equal certificates. The signing CA comes
+/// first: a server with `concatenate_cas` appends a second CA certificate.
+pub(crate) fn first_certificate(pem: &str) -> String {
+    let first = pem.split_inclusive(END).next().unwrap_or_default();
+    first.split_whitespace().collect()
 }
 
 const CERTIFICATES: &str = "/api/v1/certificates";
+const END: &str = "-----END CERTIFICATE-----";
 
 #[cfg(test)]
 mod tests {
@@ -309,6 +320,24 @@ mod tests {
                 let version = &summary.versions[0];
                 assert!(version.expiry_date.is_empty() && !version.transitional);
             }
+        }
+    }
+
+    #[test]
+    fn certificates_are_compared_regardless_of_line_breaks() {
+        let [old, new] = ["old", "new"]
+            .map(|body| format!("-----BEGIN CERTIFICATE-----\n{body}\n-----END CERTIFICATE-----"));
+        let cases = [
+            (new.clone(), true),
+            (format!("\n{new}\n").replace('\n', "\r\n"), true),
+            (format!("{new}\n{old}\n"), true),
+            (format!("{old}\n{new}\n"), false),
+            (old.clone(), false),
+            (String::new(), false),
+        ];
+        for (authorities, expected) in cases {
+            let is_same = first_certificate(&authorities) == first_certificate(&new);
+            assert_eq!(is_same, expected, "{authorities}");
         }
     }
 }

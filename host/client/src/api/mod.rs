@@ -1,11 +1,21 @@
 //! The API: one file per noun, with the requests, the responses and the methods of [`Client`](crate::Client) that send them.
 
-pub(crate) mod certificates;
-pub(crate) mod credentials;
-pub(crate) mod generation;
-pub(crate) mod interpolation;
-pub(crate) mod operations;
-pub(crate) mod permissions;
-pub(crate) mod rotation;
-pub(crate) mod types;
-mod version;
+mod certificates;
+mod credentials;
+mod permissions;
+mod rotation;
+mod server;
+
+pub use certificates::{
+    BulkRegenerate, CertificateSummary, IssuedCredential, IssuedRecord, ListedVersion,
+    RegenerateCertificate, TransitionalVersion,
+};
+pub use credentials::{
+    CredentialVersion, ExpiringLink, Find, FoundCredential, GenerateCredential, GenerateMode,
+    SetCredential,
+};
+pub use permissions::{AddPermission, Operation, Permission};
+pub use rotation::{Rotation, RotationFailed, Stage, Step};
+pub use server::{KeyUsage, KnownType, Plugin, ServerMode};
+
+pub(crate) use certificates::first_certificate;

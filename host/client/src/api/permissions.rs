@@ -80,7 +80,8 @@ impl Client {
     /// # Errors
     /// As [`Client::permission_on`].
     pub async fn permission_by_id(&self, uuid: &str) -> Result<Permission, Error> {
-        self.execute(&Call::new(Method::GET, address(uuid))).await
+        self.execute(&Call::new(Method::GET, permission_path(uuid)))
+            .await
     }
 
     /// Adds a permission.
@@ -102,7 +103,7 @@ impl Client {
         operations: &[Operation],
     ) -> Result<Permission, Error> {
         let body = AmendBody { operations };
-        self.execute(&Call::new(Method::PATCH, address(uuid)).body(&body)?)
+        self.execute(&Call::new(Method::PATCH, permission_path(uuid)).body(&body)?)
             .await
     }
 
@@ -111,7 +112,7 @@ impl Client {
     /// # Errors
     /// As [`Client::amend_permission`].
     pub async fn delete_permission(&self, uuid: &str) -> Result<Permission, Error> {
-        self.execute(&Call::new(Method::DELETE, address(uuid)))
+        self.execute(&Call::new(Method::DELETE, permission_path(uuid)))
             .await
     }
 }
@@ -121,7 +122,7 @@ struct AmendBody<'a> {
     operations: &'a [Operation],
 }
 
-fn address(uuid: &str) -> String {
+fn permission_path(uuid: &str) -> String {
     format!("{PERMISSIONS}/{}", segment(uuid))
 }
 

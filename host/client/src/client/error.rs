@@ -127,7 +127,7 @@ impl Error {
     /// Whether the API itself reports that the object does not exist or is hidden: a 404 with the API's error body. Other 404s may
     /// come from a proxy.
     #[must_use]
-    pub fn is_told_not_found(&self) -> bool {
+    pub fn is_api_not_found(&self) -> bool {
         matches!(self, Self::Refused(refusal) if refusal.status == 404 && !refusal.error.is_empty())
     }
 

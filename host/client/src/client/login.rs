@@ -1,4 +1,4 @@
-//! The tokens of a client.
+//! The tokens of a client: requests, renews and revokes them.
 
 use std::{
     fmt,
@@ -7,11 +7,17 @@ use std::{
 
 use tokio::sync::{Mutex, MutexGuard};
 
-use super::{Error, Grant, Tokens, identity::IdentityProvider};
+use super::{
+    browser::tokens_by_browser,
+    discovery::Revocation,
+    error::Error,
+    grant::{Grant, Tokens},
+    provider::{ClientIdentity, IdentityProvider},
+};
 use crate::Secret;
 
 /// A receiver of new tokens.
-pub(super) type Renewed = Box<dyn Fn(&Tokens) + Send + Sync>;
+pub(super) type OnNewTokens = Box<dyn Fn(&Tokens) + Send + Sync>;
 
 /// The tokens of a client, and the grant to request them. A client without both sends no token: it has a client certificate, or
 /// only sends requests that need no authentication.
@@ -19,7 +25,7 @@ pub(super) struct Login {
     grant: Option<Grant>,
     /// Where the token comes from, if it is not a login's.
     token_source: Option<String>,
-    renewed: Option<Renewed>,
+    on_new_tokens: Option<OnNewTokens>,
     /// Locked during a token request, so that concurrent requests with an expired token send only one.
     state: Mutex<State>,
     /// The number of token requests that failed because the provider was unavailable.
@@ -45,12 +51,12 @@ impl Login {
         grant: Option<Grant>,
         tokens: Option<Tokens>,
         token_source: Option<String>,
-        renewed: Option<Renewed>,
+        on_new_tokens: Option<OnNewTokens>,
     ) -> Self {
         Self {
             grant,
             token_source,
-            renewed,
+            on_new_tokens,
             state: Mutex::new(State {
                 tokens,
                 outage: None,
@@ -71,15 +77,15 @@ impl Login {
         let mut access = self.access().await;
         let tokens = access.state.tokens.take().ok_or(Error::NotLoggedIn)?;
         let grant = self.grant.as_ref();
-        let refused = match provider.revoke(&tokens, grant).await {
+        let refused = match revoke(provider, &tokens, grant).await {
             Err(Error::RevocationRefused(refusal)) if refusal.status == UNAUTHORIZED => refusal,
             result => return result,
         };
         let Some(refresh_token) = tokens.refresh_token else {
             return Err(Error::RevocationRefused(refused));
         };
-        let fresh = provider.tokens(&Grant::RefreshToken(refresh_token)).await?;
-        provider.revoke(&fresh, grant).await
+        let fresh = tokens_by_grant(provider, &Grant::RefreshToken(refresh_token)).await?;
+        revoke(provider, &fresh, grant).await
     }
 
     /// Returns the access token, if requests need one.
@@ -99,7 +105,7 @@ impl Login {
     }
 
     /// Replaces an expired access token, using the refresh token or else the grant, unless another request already has.
-    pub(super) async fn renewed(
+    pub(super) async fn renew(
         &self,
         provider: &IdentityProvider<'_>,
         expired: Option<&Secret>,
@@ -157,7 +163,7 @@ impl Login {
         {
             return Err(outage);
         }
-        let mut tokens = match provider.tokens(grant).await {
+        let mut tokens = match tokens_by_grant(provider, grant).await {
             Ok(tokens) => tokens,
             Err(error) => {
                 if let Some(outage) = error.outage() {
@@ -171,16 +177,13 @@ impl Login {
         if let (None, Grant::RefreshToken(used)) = (&tokens.refresh_token, grant) {
             tokens.refresh_token = Some(used.clone());
         }
-        if let Some(renewed) = &self.renewed {
-            renewed(&tokens);
+        if let Some(on_new_tokens) = &self.on_new_tokens {
+            on_new_tokens(&tokens);
         }
         access.state.tokens = Some(tokens.clone());
         Ok(tokens)
     }
 }
-
-/// The status for an access token that the provider does not accept (RFC 6750, section 3.1).
-const UNAUTHORIZED: u16 = 401;
 
 impl fmt::Debug for Login {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -190,3 +193,86 @@ impl fmt::Debug for Login {
             .finish_non_exhaustive()
     }
 }
+
+/// Requests tokens from the provider.
+async fn tokens_by_grant(provider: &IdentityProvider<'_>, grant: &Grant) -> Result<Tokens, Error> {
+    let endpoints = provider.endpoints().await?;
+    let (client, form) = match grant {
+        Grant::ClientCredentials {
+            client_id,
+            client_secret,
+        } => {
+            let client = ClientIdentity {
+                id: client_id,
+                secret: Some(client_secret),
+            };
+            let mut form = vec![("grant_type", "client_credentials")];
+            form.extend(provider.options.initial_parameters());
+            (client, form)
+        }
+        Grant::Password { username, password } => {
+            let mut form = vec![
+                ("grant_type", "password"),
+                ("username", username),
+                ("password", password.expose()),
+            ];
+            form.extend(provider.options.initial_parameters());
+            (provider.public_client(), form)
+        }
+        Grant::RefreshToken(refresh_token) => {
+            let mut form = vec![
+                ("grant_type", "refresh_token"),
+                ("refresh_token", refresh_token.expose()),
+            ];
+            form.extend(provider.options.resource_parameter());
+            (provider.public_client(), form)
+        }
+        Grant::DeviceCode => return provider.tokens_by_device(&endpoints).await,
+        Grant::AuthorizationCode => return tokens_by_browser(provider, &endpoints).await,
+    };
+    provider.request_tokens(&endpoints, client, form).await
+}
+
+/// Revokes a login, with the client's secret if the grant has it.
+async fn revoke(
+    provider: &IdentityProvider<'_>,
+    tokens: &Tokens,
+    grant: Option<&Grant>,
+) -> Result<(), Error> {
+    let endpoints = provider.endpoints().await?;
+    let revoked = match &endpoints.revocation {
+        Revocation::ByTokenId(url) => {
+            let id = tokens.id().ok_or(Error::TokenWithoutId)?;
+            let url = format!("{url}/{id}");
+            let send = || provider.transport.delete(&url, &tokens.access_token);
+            provider.send(send).await
+        }
+        Revocation::ByToken(url) => {
+            let client = match grant {
+                Some(Grant::ClientCredentials {
+                    client_id,
+                    client_secret,
+                }) => ClientIdentity {
+                    id: client_id,
+                    secret: Some(client_secret),
+                },
+                _ if provider.options.is_of_client => return Err(Error::ClientSecretMissing),
+                _ => provider.public_client(),
+            };
+            let (token, hint) = match &tokens.refresh_token {
+                Some(refresh_token) => (refresh_token, "refresh_token"),
+                None => (&tokens.access_token, "access_token"),
+            };
+            let form = [("token", token.expose()), ("token_type_hint", hint)];
+            provider.post(&endpoints, url, client, &form).await
+        }
+        Revocation::Unsupported => Err(Error::GrantUnsupported("revocation_endpoint")),
+    };
+    match revoked {
+        Err(Error::LoginRefused(refusal)) => Err(Error::RevocationRefused(refusal)),
+        revoked => revoked.map(|_| ()),
+    }
+}
+
+/// The status for an access token that the provider does not accept (RFC 6750, section 3.1).
+const UNAUTHORIZED: u16 = 401;

@@ -1,30 +1,31 @@
-//! The client of a server.
+//! The client of a server, and its builder.
 
-mod builder;
-mod call;
+mod browser;
+mod discovery;
 mod error;
-mod identity;
+mod grant;
 mod login;
+mod provider;
 mod transport;
 mod wait;
 
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 use keywright_json::Checked;
+use reqwest::{Certificate, Identity, redirect::Policy, tls};
 use serde::de::DeserializeOwned;
 use zeroize::Zeroizing;
 
-pub use builder::ClientBuilder;
-pub(crate) use call::Call;
 pub use error::{Error, Loss, Refusal};
-pub use identity::{Grant, LoginOptions, Tokens, UserAction};
+pub use grant::{Grant, LoginOptions, Tokens, UserAction};
+pub(crate) use transport::{Call, address};
 pub use wait::Wait;
 
-use identity::{IdentityProvider, UserActions};
-use login::Login;
-pub(crate) use transport::address;
-use transport::{Response, Transport};
-use wait::Waits;
+use grant::OnUserAction;
+use login::{Login, OnNewTokens};
+use provider::IdentityProvider;
+use transport::{Response, Transport, send_with_retries};
+use wait::{OnWait, RETRIES_DEFAULT, Waits};
 
 /// A client of one server. Cloning is cheap; clones share connections and login.
 #[derive(Clone, Debug)]
@@ -38,7 +39,7 @@ struct Shared {
     login: Login,
     waits: Waits,
     login_options: LoginOptions,
-    user_actions: Option<UserActions>,
+    on_user_action: Option<OnUserAction>,
 }
 
 impl Client {
@@ -72,8 +73,8 @@ impl Client {
 
     /// Sends a request and parses the response.
     pub(crate) async fn execute<T: DeserializeOwned>(&self, call: &Call) -> Result<T, Error> {
-        let body = self.send(call).await?;
-        keywright_json::utf8(&body)
+        let response = self.send(call).await?;
+        keywright_json::utf8(&response.body)
             .and_then(keywright_json::check_response)
             .and_then(Checked::read)
             .map_err(Error::AnswerMalformed)
@@ -84,25 +85,8 @@ impl Client {
         self.send(call).await.map(|_| ())
     }
 
-    /// Sends a request, and retries it with backoff while the server is unavailable.
-    async fn send(&self, call: &Call) -> Result<Zeroizing<Vec<u8>>, Error> {
-        let mut retries = 0;
-        loop {
-            let (error, retry_after) = match self.send_once(call).await? {
-                Ok(response) if response.is_success() => return Ok(response.body),
-                Ok(response) if response.is_unavailable() => {
-                    let retry_after = response.retry_after;
-                    (Error::from(Refusal::from(response)), retry_after)
-                }
-                Ok(response) => return Err(Refusal::from(response).into()),
-                Err(error) if call.may_be_sent_again_after(&error) => (error, None),
-                Err(error) => return Err(error),
-            };
-            if !self.shared.waits.wait(retries, retry_after).await {
-                return Err(error);
-            }
-            retries += 1;
-        }
+    async fn send(&self, call: &Call) -> Result<Response, Error> {
+        send_with_retries(call, &self.shared.waits, || self.send_once(call)).await
     }
 
     /// Sends a request, and a second time with a new token if the token had expired.
@@ -120,7 +104,7 @@ impl Client {
         if !response.as_ref().is_ok_and(is_expired) {
             return Ok(response);
         }
-        let renewed = login.renewed(&provider, token.as_ref()).await?;
+        let renewed = login.renew(&provider, token.as_ref()).await?;
         Ok(transport.send(call, renewed.as_ref()).await)
     }
 }
@@ -131,7 +115,7 @@ impl Shared {
             transport: &self.transport,
             waits: &self.waits,
             options: &self.login_options,
-            user_actions: self.user_actions.as_ref(),
+            on_user_action: self.on_user_action.as_ref(),
         }
     }
 }
@@ -147,8 +131,198 @@ impl fmt::Debug for Shared {
     }
 }
 
-impl From<Response> for Refusal {
-    fn from(response: Response) -> Self {
-        Self::read(response.status, &response.body)
+/// A builder of a [`Client`].
+#[must_use]
+pub struct ClientBuilder {
+    server: String,
+    authorities_pem: Vec<Vec<u8>>,
+    identity_pem: Option<Zeroizing<Vec<u8>>>,
+    grant: Option<Grant>,
+    login_options: LoginOptions,
+    on_user_action: Option<OnUserAction>,
+    tokens: Option<Tokens>,
+    token_source: Option<String>,
+    on_new_tokens: Option<OnNewTokens>,
+    on_wait: Option<OnWait>,
+    retries_max: u32,
+}
+
+impl ClientBuilder {
+    fn new(server: &str) -> Self {
+        Self {
+            server: server.to_owned(),
+            authorities_pem: Vec::new(),
+            identity_pem: None,
+            grant: None,
+            login_options: LoginOptions::default(),
+            on_user_action: None,
+            tokens: None,
+            token_source: None,
+            on_new_tokens: None,
+            on_wait: None,
+            retries_max: RETRIES_DEFAULT,
+        }
+    }
+
+    /// Trusts these CA certificates (PEM) instead of the system's, for the server and its identity provider. Further calls add
+    /// more.
+    pub fn trusting_only(mut self, authorities_pem: impl Into<Vec<u8>>) -> Self {
+        self.authorities_pem.push(authorities_pem.into());
+        self
+    }
+
+    /// Presents a client certificate: its chain, leaf first, and its private key, both PEM.
+    pub fn client_certificate(mut self, chain_pem: &[u8], private_key_pem: &[u8]) -> Self {
+        let mut identity = Zeroizing::new(Vec::with_capacity(
+            chain_pem.len() + private_key_pem.len() + 1,
+        ));
+        identity.extend_from_slice(chain_pem);
+        identity.push(b'\n');
+        identity.extend_from_slice(private_key_pem);
+        self.identity_pem = Some(identity);
+        self
+    }
+
+    /// Logs in with this grant, before the first request and whenever the login has expired.
+    pub fn grant(mut self, grant: Grant) -> Self {
+        self.grant = Some(grant);
+        self
+    }
+
+    /// Requests tokens with these options.
+    pub fn login_options(mut self, options: LoginOptions) -> Self {
+        self.login_options = options;
+        self
+    }
+
+    /// Reports the steps that a user must take to complete a login with [`Grant::DeviceCode`] or [`Grant::AuthorizationCode`].
+    pub fn on_user_action(mut self, report: impl Fn(&UserAction) + Send + Sync + 'static) -> Self {
+        self.on_user_action = Some(Box::new(report));
+        self
+    }
+
+    /// Uses existing tokens.
+    pub fn tokens(mut self, tokens: Tokens) -> Self {
+        self.tokens = Some(tokens);
+        self
+    }
+
+    /// Names the file or variable that the token comes from, for the error when it has expired.
+    pub fn token_source(mut self, source: String) -> Self {
+        self.token_source = Some(source);
+        self
+    }
+
+    /// Calls the function with new tokens, so that it can store them.
+    pub fn on_new_tokens(mut self, store: impl Fn(&Tokens) + Send + Sync + 'static) -> Self {
+        self.on_new_tokens = Some(Box::new(store));
+        self
+    }
+
+    /// Calls the function before each wait for an unavailable server.
+    pub fn on_wait(mut self, report: impl Fn(Wait) + Send + Sync + 'static) -> Self {
+        self.on_wait = Some(Box::new(report));
+        self
+    }
+
+    /// Sets the maximum number of retries of a request; 4 by default, 0 for none. The client retries while the server responds with
+    /// 503 or can't be connected to. It also retries a read whose connection is lost.
+    ///
+    /// A write may have taken effect despite a 503, if the server lost its database before the result. A retry then adds another
+    /// version.
+    pub fn retries_max(mut self, retries_max: u32) -> Self {
+        self.retries_max = retries_max;
+        self
+    }
+
+    /// Builds the client. Sends no request yet.
+    ///
+    /// The client uses the proxies in `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY`, in upper or lower case. It installs aws-lc as the
+    /// process's TLS provider if none is installed.
+    ///
+    /// # Errors
+    /// When the address, the CA certificates or the client certificate are malformed.
+    pub fn build(self) -> Result<Client, Error> {
+        let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+        let mut http = reqwest::Client::builder()
+            .https_only(true)
+            .redirect(Policy::none())
+            .tls_version_min(tls::Version::TLS_1_2)
+            .user_agent(concat!("keywright/", env!("CARGO_PKG_VERSION")))
+            .connect_timeout(CONNECT_TIMEOUT)
+            .timeout(RESPONSE_TIMEOUT);
+        if !self.authorities_pem.is_empty() {
+            http = http.tls_certs_only(authorities(&self.authorities_pem)?);
+        }
+        if let Some(identity) = &self.identity_pem {
+            let identity =
+                Identity::from_pem(identity).map_err(|_| Error::ClientCertificateMalformed)?;
+            http = http.identity(identity);
+        }
+        let http = http
+            .build()
+            .map_err(|cause| Error::Configuration(cause.to_string()))?;
+        let shared = Shared {
+            transport: Transport::new(http, &self.server)?,
+            login: Login::new(
+                self.grant,
+                self.tokens,
+                self.token_source,
+                self.on_new_tokens,
+            ),
+            waits: Waits {
+                retries_max: self.retries_max,
+                on_wait: self.on_wait,
+            },
+            login_options: self.login_options,
+            on_user_action: self.on_user_action,
+        };
+        Ok(Client {
+            shared: Arc::new(shared),
+        })
+    }
+}
+
+impl fmt::Debug for ClientBuilder {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("ClientBuilder")
+            .finish_non_exhaustive()
+    }
+}
+
+fn authorities(bundles: &[Vec<u8>]) -> Result<Vec<Certificate>, Error> {
+    let mut certificates = Vec::new();
+    for bundle in bundles {
+        let found =
+            Certificate::from_pem_bundle(bundle).map_err(|_| Error::AuthoritiesMalformed)?;
+        if found.is_empty() {
+            return Err(Error::AuthoritiesMalformed);
+        }
+        certificates.extend(found);
+    }
+    Ok(certificates)
+}
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The timeout of a whole response. Long, because regenerating everything below a CA takes a while.
+const RESPONSE_TIMEOUT: Duration = Duration::from_mins(5);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn authorities_and_client_certificates_must_be_pem() {
+        for pem in ["", "no certificate"] {
+            let refused = Client::builder("https://a.example").trusting_only(pem);
+            assert!(matches!(refused.build(), Err(Error::AuthoritiesMalformed)));
+        }
+        let refused = Client::builder("https://a.example").client_certificate(b"x", b"y");
+        assert!(matches!(
+            refused.build(),
+            Err(Error::ClientCertificateMalformed)
+        ));
     }
 }

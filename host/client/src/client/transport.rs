@@ -1,4 +1,4 @@
-//! Sends requests and receives responses, without interpreting them.
+//! API requests; sends requests and receives responses, without interpreting them.
 
 use std::{
     error::Error as StdError,
@@ -11,10 +11,79 @@ use reqwest::{
     Method, StatusCode, Url,
     header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER},
 };
+use serde::Serialize;
 use zeroize::Zeroizing;
 
-use super::{Call, Error, Loss, Refusal, wait};
+use super::{
+    error::{Error, Loss, Refusal},
+    wait::{self, Waits},
+};
 use crate::Secret;
+
+/// An API request, which can be sent more than once.
+#[derive(Clone)]
+pub(crate) struct Call {
+    method: Method,
+    path: String,
+    body: Option<Zeroizing<Vec<u8>>>,
+    needs_login: bool,
+    has_query: bool,
+}
+
+impl Call {
+    /// Creates a request for this path, which starts with a slash.
+    pub(crate) fn new(method: Method, path: impl Into<String>) -> Self {
+        Self {
+            method,
+            path: path.into(),
+            body: None,
+            needs_login: true,
+            has_query: false,
+        }
+    }
+
+    /// Marks the request as not requiring a login.
+    pub(crate) fn without_login(mut self) -> Self {
+        self.needs_login = false;
+        self
+    }
+
+    /// Adds a query parameter.
+    pub(crate) fn query(mut self, name: &str, value: &str) -> Self {
+        self.path.push(if self.has_query { '&' } else { '?' });
+        self.has_query = true;
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        self.path.push_str(&query.append_pair(name, value).finish());
+        self
+    }
+
+    /// Adds a query parameter if it has a value.
+    pub(crate) fn query_if(self, name: &str, value: Option<&str>) -> Self {
+        match value {
+            Some(value) => self.query(name, value),
+            None => self,
+        }
+    }
+
+    /// Whether a retry after this error has no side effects: the request was not sent, or it only reads.
+    fn may_be_retried_after(&self, error: &Error) -> bool {
+        let Error::Unreachable { loss, .. } = error else {
+            return false;
+        };
+        match loss {
+            Loss::NotConnected => true,
+            Loss::Lost => self.method.is_safe(),
+            Loss::Lasting => false,
+        }
+    }
+
+    /// Sets the body.
+    pub(crate) fn body(mut self, body: &impl Serialize) -> Result<Self, Error> {
+        let body = serde_json::to_vec(body).map_err(Error::RequestMalformed)?;
+        self.body = Some(Zeroizing::new(body));
+        Ok(self)
+    }
+}
 
 /// The connections to a server and its identity provider.
 #[derive(Debug)]
@@ -32,9 +101,6 @@ pub(super) struct Response {
 
 impl Transport {
     /// Creates a transport to the server at this address.
-    ///
-    /// # Errors
-    /// When the address is malformed or not https.
     pub(super) fn new(http: reqwest::Client, server: &str) -> Result<Self, Error> {
         let server = address(server)?;
         Ok(Self { http, server })
@@ -110,13 +176,50 @@ impl Response {
         (200..300).contains(&self.status)
     }
 
-    pub(super) fn is_unavailable(&self) -> bool {
+    fn is_unavailable(&self) -> bool {
         self.status == StatusCode::SERVICE_UNAVAILABLE.as_u16()
     }
 
     /// Whether the access token has expired, according to the error code. The status does not matter.
     pub(super) fn reports_expired_token(&self) -> bool {
         self.status >= 400 && Refusal::read(self.status, &self.body).error == "access_token_expired"
+    }
+}
+
+impl From<Response> for Refusal {
+    fn from(response: Response) -> Self {
+        Self::read(response.status, &response.body)
+    }
+}
+
+/// Sends a request, and retries it with backoff while the server is unavailable. Returns the response if it is successful.
+///
+/// # Errors
+/// The outer error of `send` ends the attempts. The inner one is retried if that has no side effects.
+pub(super) async fn send_with_retries<Sent>(
+    call: &Call,
+    waits: &Waits,
+    send: impl Fn() -> Sent,
+) -> Result<Response, Error>
+where
+    Sent: Future<Output = Result<Result<Response, Error>, Error>>,
+{
+    let mut retries = 0;
+    loop {
+        let (error, retry_after) = match send().await? {
+            Ok(response) if response.is_success() => return Ok(response),
+            Ok(response) if response.is_unavailable() => {
+                let retry_after = response.retry_after;
+                (Error::from(Refusal::from(response)), retry_after)
+            }
+            Ok(response) => return Err(Refusal::from(response).into()),
+            Err(error) if call.may_be_retried_after(&error) => (error, None),
+            Err(error) => return Err(error),
+        };
+        if !waits.wait(retries, retry_after).await {
+            return Err(error);
+        }
+        retries += 1;
     }
 }
 
@@ -234,6 +337,18 @@ const RESPONSE_BYTES_MAX: usize = 512 * 1024 * 1024;
 mod tests {
     use super::*;
     use crate::Client;
+
+    #[test]
+    fn query_parameters_are_encoded() {
+        let call = Call::new(Method::GET, "/api/v1/data")
+            .query("name", "/a b/[c]&d=é")
+            .query_if("versions", None)
+            .query_if("current", Some("true"));
+        assert_eq!(
+            call.path,
+            "/api/v1/data?name=%2Fa+b%2F%5Bc%5D%26d%3D%C3%A9&current=true"
+        );
+    }
 
     #[test]
     fn addresses_are_https_and_lose_their_trailing_slash() {

@@ -16,13 +16,13 @@ pub struct Wait {
 }
 
 /// A receiver of waits.
-pub(super) type Notice = Box<dyn Fn(Wait) + Send + Sync>;
+pub(super) type OnWait = Box<dyn Fn(Wait) + Send + Sync>;
 
 /// The waits of a client.
 pub(super) struct Waits {
     /// The maximum number of retries of a request.
     pub(super) retries_max: u32,
-    pub(super) notice: Option<Notice>,
+    pub(super) on_wait: Option<OnWait>,
 }
 
 impl Waits {
@@ -31,9 +31,9 @@ impl Waits {
         let Some(duration) = self.duration(retries, retry_after, fastrand::f64()) else {
             return false;
         };
-        if let Some(notice) = &self.notice {
+        if let Some(on_wait) = &self.on_wait {
             let left = self.retries_max - retries - 1;
-            notice(Wait { duration, left });
+            on_wait(Wait { duration, left });
         }
         tokio::time::sleep(duration).await;
         true
@@ -42,22 +42,22 @@ impl Waits {
     /// Returns the next wait: exponential backoff, at least `Retry-After`. `None` after the last retry, or if `Retry-After` exceeds
     /// [`RETRY_AFTER_MAX`].
     ///
-    /// `chance`, from 0 to 1, lengthens the wait by up to [`SPREAD_MAX`], so that clients don't retry simultaneously.
+    /// `jitter`, from 0 to 1, lengthens the wait by up to [`JITTER_MAX`], so that clients don't retry simultaneously.
     fn duration(
         &self,
         retries: u32,
         retry_after: Option<Duration>,
-        chance: f64,
+        jitter: f64,
     ) -> Option<Duration> {
         let requested = retry_after.unwrap_or_default();
         if retries >= self.retries_max || requested > RETRY_AFTER_MAX {
             return None;
         }
-        let backed_off = BACK_OFF_FIRST
+        let backoff = BACKOFF_FIRST
             .saturating_mul(2_u32.saturating_pow(retries))
-            .min(BACK_OFF_MAX);
-        let least = requested.max(backed_off);
-        Some(least + least.mul_f64(chance * SPREAD_MAX))
+            .min(BACKOFF_MAX);
+        let least = requested.max(backoff);
+        Some(least + least.mul_f64(jitter * JITTER_MAX))
     }
 }
 
@@ -84,13 +84,13 @@ pub(super) fn retry_after(header: &str, now: SystemTime) -> Option<Duration> {
 pub(super) const RETRIES_DEFAULT: u32 = 4;
 
 /// The first wait, without `Retry-After`.
-const BACK_OFF_FIRST: Duration = Duration::from_millis(500);
+const BACKOFF_FIRST: Duration = Duration::from_millis(500);
 
 /// The longest wait, without `Retry-After`.
-const BACK_OFF_MAX: Duration = Duration::from_secs(8);
+const BACKOFF_MAX: Duration = Duration::from_secs(8);
 
 /// The maximum jitter, as a fraction of the wait.
-const SPREAD_MAX: f64 = 0.5;
+const JITTER_MAX: f64 = 0.5;
 
 /// The longest `Retry-After` to respect. The client does not retry after a longer one.
 const RETRY_AFTER_MAX: Duration = Duration::from_mins(1);
@@ -102,7 +102,7 @@ mod tests {
     fn waits(retries_max: u32) -> Waits {
         Waits {
             retries_max,
-            notice: None,
+            on_wait: None,
         }
     }
 
@@ -130,25 +130,25 @@ mod tests {
             (60, 0, Some(60_000)),
             (61, 0, None),
         ];
-        for (asked, retries, waited) in cases {
-            let asked = Some(Duration::from_secs(asked));
-            let wait = waits.duration(retries, asked, 0.0);
-            assert_eq!(wait.map(|wait| wait.as_millis()), waited);
+        for (requested, retries, expected) in cases {
+            let requested = Some(Duration::from_secs(requested));
+            let wait = waits.duration(retries, requested, 0.0);
+            assert_eq!(wait.map(|wait| wait.as_millis()), expected);
         }
     }
 
     #[test]
     fn jitter_lengthens_a_wait_by_at_most_half() {
         let waits = waits(1);
-        for (asked, chance, waited) in [
+        for (requested, jitter, expected) in [
             (None, 0.5, 625),
             (None, 1.0, 750),
             (Some(60), 0.5, 75_000),
             (Some(60), 1.0, 90_000),
         ] {
-            let asked = asked.map(Duration::from_secs);
-            let wait = waits.duration(0, asked, chance).unwrap();
-            assert_eq!(wait.as_millis(), waited);
+            let requested = requested.map(Duration::from_secs);
+            let wait = waits.duration(0, requested, jitter).unwrap();
+            assert_eq!(wait.as_millis(), expected);
         }
     }
 

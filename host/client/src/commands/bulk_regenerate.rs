@@ -4,8 +4,8 @@ use clap::Args;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::{Completion, Context, Example, Failure, Verb, help};
-use crate::output::{self, Shown, Table};
+use super::verb::{AUTHORITY_AND_LEAF, Completion, Context, Example, Failure, Verb, help};
+use crate::output::{self, Render, Table};
 
 /// Regenerate all credentials of a CA or a plugin.
 ///
@@ -78,7 +78,7 @@ struct Regenerated {
     dry_run: bool,
 }
 
-impl Shown for Regenerated {
+impl Render for Regenerated {
     fn json(&self) -> Result<Box<RawValue>, serde_json::Error> {
         to_raw_value(self)
     }
@@ -101,7 +101,7 @@ pub(super) const EXAMPLES: &[Example] = &[
     Example {
         does: "Regenerate everything below a CA",
         line: "keywright bulk-regenerate /demo/root",
-        before: super::certificates::AUTHORITY_AND_LEAF,
+        before: AUTHORITY_AND_LEAF,
     },
     Example {
         does: "List what a plugin generated",

@@ -4,9 +4,9 @@ use std::{fmt::Write, mem};
 
 use clap::Args;
 
-use super::{Completion, Context, Example, Failure, Verb, help};
+use super::verb::{Completion, Context, Example, Failure, Verb, help};
 use crate::{
-    Client, output,
+    Client, input, output,
     transfer::{Losses, names_below},
 };
 
@@ -37,14 +37,18 @@ impl Verb for Delete {
                 output::note(&format!("deleted {name}"));
                 Ok(Completion::Full)
             }
-            (None, Some(path)) => below(&client, &path, self.yes).await,
+            (None, Some(path)) => delete_below(&client, &path, self.yes).await,
             (None, None) => Err(Failure::Usage("missing name or --path".to_owned())),
         }
     }
 }
 
 /// Deletes everything below a path. Continues after a failure, and reports each one.
-async fn below(client: &Client, path: &str, is_confirmed: bool) -> Result<Completion, Failure> {
+async fn delete_below(
+    client: &Client,
+    path: &str,
+    is_confirmed: bool,
+) -> Result<Completion, Failure> {
     let names = names_below(client, path).await?;
     if names.is_empty() {
         return Err(Failure::NotFound(format!("no credentials below {path:?}")));
@@ -62,14 +66,14 @@ async fn below(client: &Client, path: &str, is_confirmed: bool) -> Result<Comple
                 losses.responded();
                 tally.deleted += 1;
             }
-            Err(cause) if cause.is_told_not_found() => {
+            Err(cause) if cause.is_api_not_found() => {
                 losses.responded();
                 tally.absent.push(name);
             }
             Err(cause) => {
                 tally.failed += 1;
                 output::note(&format!("{name}: {cause}"));
-                if losses.ends_run(started, &cause) {
+                if losses.aborts_run(started, &cause) {
                     return Err(cause.into());
                 }
             }
@@ -94,7 +98,7 @@ async fn confirm(path: &str, names: &[String]) -> Result<bool, Failure> {
         output::note(&format!("  and {} more", count - NAMES_SHOWN_MAX));
     }
     let question = format!("Delete {count} credentials below {path:?} with all versions?");
-    output::confirm(&question, "--yes").await
+    input::confirm(&question, "--yes").await
 }
 
 /// Counts the deletions by result, and reports the counts when dropped, even after an error.
@@ -136,14 +140,14 @@ impl Drop for Tally {
     fn drop(&mut self) {
         let failed = self.failed + self.absent.len();
         let mut counts = format!("deleted: {}, failed: {failed}", self.deleted);
-        let tried = self.deleted + self.gone + failed;
-        for (count, what) in [
+        let attempted = self.deleted + self.gone + failed;
+        for (count, label) in [
             (self.gone, "already deleted"),
-            (self.total.saturating_sub(tried), "not attempted"),
+            (self.total.saturating_sub(attempted), "not attempted"),
         ] {
             if count > 0 {
                 // Writing to a string does not fail.
-                let _ = write!(counts, ", {what}: {count}");
+                let _ = write!(counts, ", {label}: {count}");
             }
         }
         output::note(&counts);

@@ -7,11 +7,11 @@ use futures_util::StreamExt;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::{Completion, Context, Example, Failure, Verb, help};
+use super::verb::{Completion, Context, Example, Failure, Verb, help};
 use crate::{
     Client, Error,
     new_file::{NewFile, WriteError},
-    output::{self, Shown, Table},
+    output::{self, Render, Table},
     session::OutputFormat,
     transfer::{
         Authorities, BackgroundWriter, EntryWriter, ExportEntry, Format, Losses, Progress, Read,
@@ -154,18 +154,18 @@ impl Reading<'_> {
         match stored {
             Ok(Some(stored)) => {
                 self.summary.exported += 1;
-                if let Some(signer) = stored.not_named {
+                if let Some(signer) = stored.unnamed_signer {
                     self.summary.without_ca_name += 1;
-                    self.note_not_named(&name, &signer);
+                    self.note_unnamed_signer(&name, &signer);
                 }
-                Ok(Some(stored.written))
+                Ok(Some(stored.entry))
             }
             Ok(None) => {
                 self.absent.push(name);
                 Ok(None)
             }
             Err(ReadError::Refused(error))
-                if self.losses.ends_run(started, &error) || !self.keep_going =>
+                if self.losses.aborts_run(started, &error) || !self.keep_going =>
             {
                 self.note(&format!("can't read {name}; exported nothing"));
                 Err(error.into())
@@ -207,9 +207,9 @@ impl Reading<'_> {
         self.note(&format!("failed: {name}: {reason}"));
     }
 
-    fn note_not_named(&self, name: &str, signer: &Signer) {
+    fn note_unnamed_signer(&self, name: &str, signer: &Signer) {
         let reason = match signer {
-            Signer::Before(authority) => {
+            Signer::PreviousVersion(authority) => {
                 format!("was not signed by the active version of {authority}")
             }
             Signer::Hidden(authority) => {
@@ -244,20 +244,20 @@ impl Summary {
             without_ca_name,
         } = self;
         let mut counts = format!("exported {exported} credentials, {failed} failed");
-        for (count, what) in [
+        for (count, label) in [
             (deleted_meanwhile, "deleted during the export"),
             (without_ca_name, "without ca_name"),
         ] {
             if *count > 0 {
                 // Writing to a string does not fail.
-                let _ = write!(counts, ", {count} {what}");
+                let _ = write!(counts, ", {count} {label}");
             }
         }
         output::note(&counts);
     }
 }
 
-impl Shown for Summary {
+impl Render for Summary {
     fn json(&self) -> Result<Box<RawValue>, serde_json::Error> {
         to_raw_value(self)
     }

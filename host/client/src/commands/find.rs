@@ -1,9 +1,15 @@
 //! `keywright find`.
 
-use clap::Args;
+use std::collections::BTreeMap;
 
-use super::{Completion, Context, Example, Failure, Verb, help, shown::ShownFound};
-use crate::output::{Output, printable};
+use clap::Args;
+use serde_json::value::{RawValue, to_raw_value};
+
+use super::verb::{Completion, Context, Example, Failure, Verb, help};
+use crate::{
+    FoundCredential,
+    output::{Output, Render, Table, printable},
+};
 
 /// Find credentials by path, name, expiry or plugin.
 ///
@@ -56,9 +62,38 @@ impl Verb for Find {
             }
             Output::write_raw(names.as_bytes())?;
         } else {
-            context.output.show(&ShownFound(&found))?;
+            context.output.show(found.as_slice())?;
         }
         Ok(Completion::Full)
+    }
+}
+
+impl Render for [FoundCredential] {
+    fn json(&self) -> Result<Box<RawValue>, serde_json::Error> {
+        to_raw_value(&BTreeMap::from([("credentials", self)]))
+    }
+
+    fn table(&self) -> Table {
+        let expires = self.iter().any(|found| found.expiry_date.is_some());
+        let links = self.iter().any(|found| found.expiring_link.is_some());
+        let mut heads = vec!["NAME", "CREATED"];
+        heads.extend(expires.then_some("EXPIRES"));
+        heads.extend(links.then_some("BECAUSE OF"));
+        let row = |found: &FoundCredential| {
+            let mut row = vec![found.name.clone(), found.version_created_at.clone()];
+            if expires {
+                row.push(found.expiry_date.clone().unwrap_or_default());
+            }
+            if links {
+                let link = found.expiring_link.as_ref();
+                row.push(link.map(|link| link.name.clone()).unwrap_or_default());
+            }
+            row
+        };
+        Table::Rows {
+            rows: self.iter().map(row).collect(),
+            heads,
+        }
     }
 }
 

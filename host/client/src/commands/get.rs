@@ -1,22 +1,21 @@
 //! `keywright get`.
 
 use std::{
+    collections::BTreeMap,
     io::{self, IsTerminal},
     num::NonZeroU32,
     path::PathBuf,
 };
 
 use clap::{Args, ValueHint};
+use serde_json::value::{RawValue, to_raw_value};
 use zeroize::Zeroizing;
 
-use super::{
-    Completion, Context, Example, Failure, Verb, help,
-    shown::{ShownVersion, ShownVersions},
-};
+use super::verb::{Completion, Context, Example, Failure, Verb, help};
 use crate::{
-    SecretJson,
+    CredentialVersion, SecretJson,
     new_file::{Readers, write_whole},
-    output::Output,
+    output::{Output, Render, Table},
 };
 
 /// Read a credential.
@@ -49,7 +48,7 @@ impl Verb for Get {
         let name = self.name.unwrap_or_default();
         if let Some(count) = self.versions {
             let versions = client.versions(&name, count.0.map(NonZeroU32::get)).await?;
-            context.output.show(&ShownVersions(&versions))?;
+            context.output.show(versions.as_slice())?;
             return Ok(Completion::Full);
         }
         let version = match &self.id {
@@ -69,7 +68,7 @@ impl Verb for Get {
                 write_whole(file, bare.plain().as_bytes(), Readers::Owner)?;
             }
             (Some(bare), None) => Output::write_raw(for_output(&bare).as_bytes())?,
-            (None, _) => context.output.show(&ShownVersion(&version))?,
+            (None, _) => context.output.show(&version)?,
         }
         Ok(Completion::Full)
     }
@@ -88,8 +87,6 @@ fn count(text: &str) -> Result<Count, String> {
     Ok(Count(Some(number)))
 }
 
-const ALL: &str = "all";
-
 /// Returns the text for standard output. On a terminal it ends with a newline, so that the prompt starts on a line of its own.
 fn for_output(value: &SecretJson) -> Zeroizing<String> {
     let mut text = value.plain();
@@ -98,6 +95,83 @@ fn for_output(value: &SecretJson) -> Zeroizing<String> {
     }
     text
 }
+
+/// One version, with its value.
+impl Render for CredentialVersion {
+    fn json(&self) -> Result<Box<RawValue>, serde_json::Error> {
+        to_raw_value(&self.whole.exposed())
+    }
+
+    fn table(&self) -> Table {
+        Table::Fields(fields(self))
+    }
+}
+
+/// Several versions of one credential, with their values. The verbs of certificates use `PublicVersions` instead.
+impl Render for [CredentialVersion] {
+    fn json(&self) -> Result<Box<RawValue>, serde_json::Error> {
+        let versions: Vec<_> = self.iter().map(|version| version.whole.exposed()).collect();
+        to_raw_value(&BTreeMap::from([("data", versions)]))
+    }
+
+    fn table(&self) -> Table {
+        let row = |version: &CredentialVersion| {
+            vec![
+                version.id.clone(),
+                version.version_created_at.clone(),
+                version.expiry_date.clone().unwrap_or_default(),
+                version.value.plain().to_string(),
+            ]
+        };
+        Table::Rows {
+            heads: vec!["ID", "CREATED", "EXPIRES", "VALUE"],
+            rows: self.iter().map(row).collect(),
+        }
+    }
+}
+
+fn fields(version: &CredentialVersion) -> Vec<(String, String)> {
+    let mut fields = vec![
+        ("name", version.name.clone()),
+        ("type", version.credential_type.clone()),
+        ("id", version.id.clone()),
+        ("created", version.version_created_at.clone()),
+    ];
+    if let Some(date) = &version.expiry_date {
+        fields.push(("expires", date.clone()));
+    }
+    let facts = [
+        ("transitional", version.transitional),
+        ("certificate authority", version.certificate_authority),
+        ("self-signed", version.self_signed),
+        ("generated", version.generated),
+    ];
+    fields.extend(facts.into_iter().filter_map(|(name, fact)| {
+        let word = if fact? { "yes" } else { "no" };
+        Some((name, word.to_owned()))
+    }));
+    if let Some(metadata) = &version.metadata {
+        fields.push(("metadata", metadata.expose().to_owned()));
+    }
+    let mut fields: Vec<_> = fields
+        .into_iter()
+        .map(|(name, text)| (name.to_owned(), text))
+        .collect();
+    match version.value.members() {
+        // The keys of a json value are arbitrary and could collide with the fields above.
+        Some(parts) if version.credential_type != "json" => {
+            fields.extend(
+                parts
+                    .iter()
+                    .map(|(name, part)| (name.clone(), part.plain().to_string())),
+            );
+        }
+        _ => fields.push(("value".to_owned(), version.value.plain().to_string())),
+    }
+    fields
+}
+
+const ALL: &str = "all";
 
 pub(super) const EXAMPLES: &[Example] = &[
     Example {

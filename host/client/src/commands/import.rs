@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
 
-use super::{Completion, Context, Example, Failure, Verb, help};
-use crate::transfer::{Format, ImportError, Plan, Report, import, look_through};
+use super::verb::{Completion, Context, Example, Failure, Verb, help};
+use crate::transfer::{Format, ImportError, Plan, Report, import, scan};
 
 /// Set all credentials listed in a file.
 ///
@@ -43,7 +43,7 @@ impl Verb for Import {
     async fn run(self, context: &Context) -> Result<Completion, Failure> {
         let client = context.client()?;
         let refused = |cause| refused(&self.source, cause);
-        let listing = look_through(self.source.clone(), self.format).await;
+        let listing = scan(self.source.clone(), self.format).await;
         let listing = listing.map_err(refused)?;
         let plan = Plan {
             is_dry_run: self.dry_run,
@@ -68,11 +68,11 @@ fn refused(source: &Path, ended: ImportError) -> Failure {
         ImportError::Client(error) => error.into(),
         ImportError::Broken(_) => Failure::Other(ended.to_string()),
         ImportError::File(cause) => {
-            let deeper = std::error::Error::source(&cause);
-            let deeper = deeper
-                .map(|deeper| format!(": {deeper}"))
+            let source_of_cause = std::error::Error::source(&cause);
+            let source_of_cause = source_of_cause
+                .map(|source_of_cause| format!(": {source_of_cause}"))
                 .unwrap_or_default();
-            Failure::Other(format!("{}: {cause}{deeper}", source.display()))
+            Failure::Other(format!("{}: {cause}{source_of_cause}", source.display()))
         }
     }
 }

@@ -7,8 +7,9 @@ use std::{
 
 use clap::{Args, ValueHint};
 
-use super::{Completion, Context, Example, Failure, Verb, help, input::text_of};
+use super::verb::{Completion, Context, Example, Failure, Verb, help};
 use crate::{
+    input::text_of,
     new_file::{Readers, write_whole},
     output,
 };

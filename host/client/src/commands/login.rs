@@ -1,18 +1,20 @@
-//! `keywright login`.
+//! `keywright login` and `keywright logout`.
 
 use std::{
+    env,
     io::{self, IsTerminal},
     path::{self, PathBuf},
+    process::{Command, Stdio},
 };
 
 use clap::Args;
 
-use super::{
-    Completion, Context, Example, Failure, Verb, browser, context::reporting_retries, help,
-};
+use super::verb::{Completion, Context, Example, Failure, Verb, help, reporting_retries};
 use crate::{
-    Client, Error, Grant, LoginOptions, Tokens, UserAction, output,
-    session::{FileFailure, Settings, StoredSession, TokenSource},
+    Client, Error, Grant, LoginOptions, Tokens, UserAction, input,
+    new_file::FileFailure,
+    output,
+    session::{Settings, StoredSession, TokenSource},
 };
 
 /// Log in at the server's identity provider.
@@ -29,7 +31,7 @@ use crate::{
 #[command(after_help = help(EXAMPLES))]
 pub struct Login {
     #[command(flatten)]
-    who: Who,
+    user: UserOptions,
     /// Id of the client. With an option for users, the public client through which the user logs in; default `credhub_cli`.
     #[arg(long, value_name = "ID")]
     client_id: Option<String>,
@@ -47,7 +49,7 @@ pub struct Login {
 /// The options for logging in as a user.
 #[derive(Debug, Args)]
 #[group(multiple = false)]
-struct Who {
+struct UserOptions {
     /// Log in as a user with this name and a password.
     #[arg(long, value_name = "NAME")]
     username: Option<String>,
@@ -84,7 +86,7 @@ impl Verb for Login {
         let mut refused = None;
         let (client, tokens) = if let Some(grant) = grant {
             let builder = builder.grant(grant).login_options(options.clone());
-            let client = builder.on_user_action(show).build()?;
+            let client = builder.on_user_action(show_action).build()?;
             let tokens = client.log_in().await?;
             refused = refused_token(&settings, &tokens).await?;
             (client, Some(tokens))
@@ -122,31 +124,33 @@ impl Login {
 
     /// Returns the grant, or `None` if only the client certificate identifies the caller.
     async fn grant(self, settings: &Settings) -> Result<Option<Grant>, Failure> {
-        if self.who.device {
+        if self.user.device {
             return Ok(Some(Grant::DeviceCode));
         }
-        if self.who.browser {
+        if self.user.browser {
             return Ok(Some(Grant::AuthorizationCode));
         }
-        if let (Some(client_id), false, None) =
-            (&self.client_id, self.who.refresh_token, &self.who.username)
-        {
+        if let (Some(client_id), false, None) = (
+            &self.client_id,
+            self.user.refresh_token,
+            &self.user.username,
+        ) {
             let client_id = client_id.clone();
-            let client_secret = output::secret_line("Client secret").await?;
+            let client_secret = input::secret_line("Client secret").await?;
             return Ok(Some(Grant::ClientCredentials {
                 client_id,
                 client_secret,
             }));
         }
-        if self.who.refresh_token {
-            let token = output::secret_line("Refresh token").await?;
+        if self.user.refresh_token {
+            let token = input::secret_line("Refresh token").await?;
             return Ok(Some(Grant::RefreshToken(token)));
         }
-        let username = match self.who.username {
+        let username = match self.user.username {
             Some(username) => username,
             None if settings.client_certificate.is_some() => return Ok(None),
             None if settings.grant.is_some() => return Ok(settings.grant.clone()),
-            None if io::stdin().is_terminal() => output::line("Username").await?,
+            None if io::stdin().is_terminal() => input::line("Username").await?,
             None => {
                 return Err(Failure::Usage(
                     "missing identity; use --client-id, --username, --device, --browser, --refresh-token, or --cert and --key"
@@ -154,7 +158,7 @@ impl Login {
                 ));
             }
         };
-        let password = output::secret_line("Password").await?;
+        let password = input::secret_line("Password").await?;
         Ok(Some(Grant::Password { username, password }))
     }
 }
@@ -194,7 +198,7 @@ fn session(
 }
 
 /// Shows a step that the user must take.
-fn show(action: &UserAction) {
+fn show_action(action: &UserAction) {
     match action {
         UserAction::EnterCode {
             page,
@@ -213,13 +217,96 @@ fn show(action: &UserAction) {
         }
         UserAction::OpenPage { page } => {
             output::note(&format!("Log in on this page:\n{page}"));
-            if !browser::open(page) {
+            if !open_in_browser(page) {
                 output::note("Could not start a browser; open the page yourself.");
             }
             output::note(
                 "Waiting for the browser. If the page shows an error, press Ctrl-C and check the client's redirect URI.",
             );
         }
+    }
+}
+
+/// Starts the first program that can be started: one of `BROWSER`, which separates several by colons, or `xdg-open`. Does not
+/// wait for it.
+fn open_in_browser(page: &str) -> bool {
+    let named = env::var("BROWSER").unwrap_or_default();
+    let named = named.split(':').filter(|program| !program.is_empty());
+    named.chain(["xdg-open"]).any(|program| {
+        let mut command = Command::new(program);
+        command.arg(page);
+        command.stdin(Stdio::null());
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        command.spawn().is_ok()
+    })
+}
+
+/// Log out.
+///
+/// Revokes the login at the identity provider and deletes the stored session. If the provider can't revoke it, the session is
+/// still deleted, the tokens stay valid until they expire, and the exit status is 3. To revoke a login whose access token has
+/// expired, the client renews the token once.
+///
+/// Many providers only revoke a client's login with the client's secret, which is not stored. Set `KEYWRIGHT_CLIENT_ID` and
+/// `KEYWRIGHT_CLIENT_SECRET` to revoke it; otherwise its access token stays valid until it expires, and the exit status is 0.
+#[derive(Debug, Args)]
+#[command(after_help = help(LOGOUT_EXAMPLES))]
+pub struct Logout {}
+
+impl Verb for Logout {
+    async fn run(self, context: &Context) -> Result<Completion, Failure> {
+        let settings = &context.settings;
+        if settings.malformed_session.is_some() {
+            StoredSession::delete(&settings.directory)?;
+            output::note(
+                "deleted a malformed session; its login could not be revoked at the identity provider",
+            );
+            return Ok(Completion::Partial);
+        }
+        let Some(session) = &settings.session else {
+            output::note("not logged in");
+            return Ok(Completion::Full);
+        };
+        let revoked = revoke(settings, session).await;
+        session.delete_unless_replaced(&settings.directory)?;
+        match revoked {
+            Ok(()) => {
+                output::note(&format!("logged out of {}", session.server));
+                Ok(Completion::Full)
+            }
+            Err(Failure::Client(Error::ClientSecretMissing)) => {
+                output::note(
+                    "deleted the stored session; its access token stays valid until it expires, because revoking it needs the client's secret",
+                );
+                Ok(Completion::Full)
+            }
+            Err(cause) => {
+                output::note(&format!(
+                    "deleted the stored session, but could not revoke the login: {cause}"
+                ));
+                Ok(Completion::Partial)
+            }
+        }
+    }
+}
+
+async fn revoke(settings: &Settings, session: &StoredSession) -> Result<(), Failure> {
+    let Some(tokens) = &session.tokens else {
+        return Ok(());
+    };
+    let builder = reporting_retries(settings.anonymous_client()?);
+    let options = &session.login_options;
+    let mut builder = builder.login_options(options.clone());
+    if let Some(grant @ Grant::ClientCredentials { client_id, .. }) = &settings.grant
+        && options.is_of_client
+        && options.client_id.as_ref() == Some(client_id)
+    {
+        builder = builder.grant(grant.clone());
+    }
+    let client: Client = builder.tokens(tokens.clone()).build()?;
+    match client.log_out().await {
+        Err(Error::TokenWithoutId) => Err(Failure::Other("its access token has no id".to_owned())),
+        revoked => Ok(revoked?),
     }
 }
 
@@ -240,3 +327,9 @@ pub(super) const EXAMPLES: &[Example] = &[
         before: &[],
     },
 ];
+
+pub(super) const LOGOUT_EXAMPLES: &[Example] = &[Example {
+    does: "Log out",
+    line: "keywright logout",
+    before: &["keywright login"],
+}];

@@ -1,51 +1,43 @@
-//! The verbs of the command line, one file each, with the arguments, the implementation and the examples of the verb.
+//! The verbs of the command line. Each file has one verb, a pair of verbs, or the verbs of one noun, with their arguments, their
+//! implementation and their examples. `verb.rs` has what all verbs share.
 //!
 //! To add a verb:
 //!
-//! 1. Add a file with a struct of arguments ([`clap::Args`]), whose doc comment is the verb's help; an `impl` of [`Verb`]; and
-//!    `EXAMPLES`, which the help shows (`#[command(after_help = help(EXAMPLES))]`) and a test runs.
-//! 2. Add a variant to [`Command`] and a line to `Command::run`, both in alphabetical order, and a line to [`examples()`].
-//! 3. Add tests in `tests/client/<noun>.rs`, or in the folder of its noun.
+//! 1. If [`Client`](crate::Client) lacks the request, add it to the file of its noun in `api/`, and its types to `api/mod.rs`.
+//! 2. Add a file with a struct of arguments ([`clap::Args`]), whose doc comment is the verb's help; an `impl` of
+//!    [`Verb`](verb::Verb); and `EXAMPLES`, which the help shows (`#[command(after_help = help(EXAMPLES))]`) and a test runs. Implement
+//!    [`Render`](crate::output::Render) for the response if it has no output yet.
+//! 3. Here, add a `mod` line, a variant to [`Command`] and a line to `Command::run`, all in alphabetical order, and a line to
+//!    [`examples()`].
+//! 4. Add tests in `tests/client/<noun>.rs`, or in the folder of its noun.
 //!
-//! A noun with several verbs, such as `certificates`, is a folder. Its `mod.rs` has the enum of the verbs and dispatches to them.
+//! Add a verb of a noun, such as `certificates list`, to the file of the noun instead: its struct and its `impl`, a variant of the
+//! noun's enum with a line in its `run`, and its examples.
 
-mod browser;
 mod bulk_regenerate;
 mod certificates;
-mod context;
 mod delete;
-mod examples;
 mod export;
-mod failure;
 mod find;
 mod generate;
 mod get;
 mod import;
-mod input;
 mod interpolate;
-mod interruption;
-mod key_usage;
 mod login;
-mod logout;
-mod management;
+mod operations;
 mod permissions;
-mod regenerate;
 mod set;
-mod shown;
 mod types;
+mod verb;
 
 use std::process::ExitCode;
 
-use clap::{Args, Subcommand};
-use tokio::select;
+use clap::Subcommand;
 
+pub use crate::failure::EXIT_STATUSES;
 use crate::output;
-pub(crate) use context::Context;
-pub(crate) use examples::help;
-pub use examples::{Example, VerbExamples};
-pub(crate) use failure::Completion;
-pub use failure::Failure;
-use interruption::Interruption;
+use verb::{Completion, Failure, invoke};
+pub use verb::{Example, Invocation, VerbExamples};
 
 /// The verbs of the client.
 #[derive(Debug, Subcommand)]
@@ -63,33 +55,14 @@ pub enum Command {
     Get(Invocation<get::Get>),
     Import(Invocation<import::Import>),
     Interpolate(Invocation<interpolate::Interpolate>),
-    KeyUsage(Invocation<key_usage::KeyUsage>),
+    KeyUsage(Invocation<operations::KeyUsage>),
     Login(Invocation<login::Login>),
-    Logout(Invocation<logout::Logout>),
-    Management(Invocation<management::Management>),
+    Logout(Invocation<login::Logout>),
+    Management(Invocation<operations::Management>),
     Permissions(Invocation<permissions::Permissions>),
-    Regenerate(Invocation<regenerate::Regenerate>),
+    Regenerate(Invocation<generate::Regenerate>),
     Set(Invocation<set::Set>),
     Types(Invocation<types::Types>),
-}
-
-// The arguments of a verb, and those of all verbs.
-#[derive(Debug, Args)]
-#[expect(
-    missing_docs,
-    reason = "a doc comment would replace the help of the verb"
-)]
-pub struct Invocation<Own: Args> {
-    #[command(flatten)]
-    own: Own,
-    #[command(flatten)]
-    common: context::CommonArguments,
-}
-
-/// A verb with its arguments.
-pub(crate) trait Verb {
-    /// Runs the verb. A shutdown signal drops the future before it completes.
-    async fn run(self, context: &Context) -> Result<Completion, Failure>;
 }
 
 impl Command {
@@ -143,19 +116,6 @@ impl Command {
     }
 }
 
-/// Runs a verb until it completes or a shutdown signal arrives. A signal drops the verb's future; `Drop` implementations restore
-/// a hidden prompt and remove incomplete files.
-async fn invoke<Own: Args + Verb>(invocation: Invocation<Own>) -> Result<Completion, Failure> {
-    let interruption = Interruption::listen()
-        .map_err(|cause| Failure::Other(format!("listening for signals: {cause}")))?;
-    let context = Context::new(invocation.common)?;
-    select! {
-        biased;
-        () = interruption.came() => Err(Failure::Interrupted),
-        outcome = invocation.own.run(&context) => outcome,
-    }
-}
-
 /// Returns the examples in the help of all verbs.
 #[must_use]
 pub fn examples() -> Vec<VerbExamples> {
@@ -168,11 +128,11 @@ pub fn examples() -> Vec<VerbExamples> {
         VerbExamples::new("get", get::EXAMPLES),
         VerbExamples::new("import", import::EXAMPLES),
         VerbExamples::new("interpolate", interpolate::EXAMPLES),
-        VerbExamples::new("key-usage", key_usage::EXAMPLES),
+        VerbExamples::new("key-usage", operations::KEY_USAGE_EXAMPLES),
         VerbExamples::new("login", login::EXAMPLES),
-        VerbExamples::new("logout", logout::EXAMPLES),
-        VerbExamples::new("management", management::EXAMPLES),
-        VerbExamples::new("regenerate", regenerate::EXAMPLES),
+        VerbExamples::new("logout", login::LOGOUT_EXAMPLES),
+        VerbExamples::new("management", operations::MANAGEMENT_EXAMPLES),
+        VerbExamples::new("regenerate", generate::REGENERATE_EXAMPLES),
         VerbExamples::new("set", set::EXAMPLES),
         VerbExamples::new("types", types::EXAMPLES),
     ];
@@ -180,19 +140,3 @@ pub fn examples() -> Vec<VerbExamples> {
     examples.extend(permissions::EXAMPLES);
     examples
 }
-
-/// The sections of the help on exit statuses and retries.
-pub const EXIT_STATUSES: &str = "\
-Exit statuses:
-    0  success
-    1  failure
-    2  usage error
-    3  partial success, declined confirmation, or findings
-    4  not found, or not visible to you
-    5  not logged in, or not allowed
-    6  server unreachable or unavailable
-  130  interrupted by SIGINT, SIGTERM or SIGHUP; requests in progress may have taken effect
-
-Retries:
-  The client retries a request a few times while it can't connect to the server or the server responds with 503. A write may
-  have taken effect despite a 503; the retry then adds another version. KEYWRIGHT_CLIENT_RETRIES=0 disables retries.";

@@ -9,12 +9,11 @@ use std::{
 use clap::{Args, ValueHint};
 use zeroize::Zeroizing;
 
-use super::{
-    Completion, Context, Example, Failure, Verb, help,
-    input::{metadata, text_of, without_line_end},
-    shown::ShownVersion,
+use super::verb::{Completion, Context, Example, Failure, Verb, help};
+use crate::{
+    SecretJson, SetCredential,
+    input::{self, metadata, text_of, without_line_end},
 };
-use crate::{SecretJson, SetCredential, output};
 
 /// Set a credential to a given value.
 ///
@@ -71,11 +70,13 @@ impl Verb for Set {
         self.fields.refuse_two_readers_of_standard_input()?;
         let client = context.client()?;
         let value = match (&self.value, &self.value_file) {
-            (Some(value), _) => parsed(&self.credential_type, value)?,
-            (None, Some(file)) => parsed(&self.credential_type, without_line_end(&text_of(file)?))?,
+            (Some(value), _) => parse_value(&self.credential_type, value)?,
+            (None, Some(file)) => {
+                parse_value(&self.credential_type, without_line_end(&text_of(file)?))?
+            }
             (None, None) => match self.fields.read().await? {
                 Some(value) => value,
-                None => prompted(&self.credential_type).await?,
+                None => prompt_for_value(&self.credential_type).await?,
             },
         };
         let mut credential =
@@ -84,7 +85,7 @@ impl Verb for Set {
             credential = credential.metadata(metadata);
         }
         let version = client.set_credential(&credential).await?;
-        context.output.show(&ShownVersion(&version))?;
+        context.output.show(&version)?;
         Ok(Completion::Full)
     }
 }
@@ -127,7 +128,7 @@ impl Fields {
             fields.push(("ca_name", Zeroizing::new(name.clone())));
         }
         if let Some(username) = &self.username {
-            let password = output::secret_of_input("Password").await?;
+            let password = input::secret_of_input("Password").await?;
             fields.push(("username", Zeroizing::new(username.clone())));
             fields.push(("password", Zeroizing::new(password.expose().to_owned())));
         }
@@ -143,24 +144,24 @@ impl Fields {
 }
 
 /// Reads the value from a prompt or standard input.
-async fn prompted(credential_type: &str) -> Result<SecretJson, Failure> {
+async fn prompt_for_value(credential_type: &str) -> Result<SecretJson, Failure> {
     let is_user = credential_type.eq_ignore_ascii_case("user");
     if is_user && io::stdin().is_terminal() {
-        let username = output::line("Username").await?;
-        let password = output::secret_of_input("Password").await?;
+        let username = input::line("Username").await?;
+        let password = input::secret_of_input("Password").await?;
         let fields = BTreeMap::from([
             ("username", username.as_str()),
             ("password", password.expose()),
         ]);
         return Ok(SecretJson::of(&fields)?);
     }
-    let text = output::secret_of_input("Value").await?;
-    parsed(credential_type, text.expose())
+    let text = input::secret_of_input("Value").await?;
+    parse_value(credential_type, text.expose())
 }
 
 /// Parses a value: a string for `value` and `password`, JSON for the other types of the API. For types of plugins, a JSON object
 /// is parsed and everything else is a string.
-fn parsed(credential_type: &str, text: &str) -> Result<SecretJson, Failure> {
+fn parse_value(credential_type: &str, text: &str) -> Result<SecretJson, Failure> {
     let credential_type = credential_type.to_ascii_lowercase();
     if TYPES_OF_TEXT.contains(&credential_type.as_str()) {
         return Ok(SecretJson::of(text)?);
@@ -221,7 +222,7 @@ mod tests {
             ("pin", "1234", Some(r#""1234""#)),
         ];
         for (credential_type, text, expected) in cases {
-            let value = parsed(credential_type, text).ok();
+            let value = parse_value(credential_type, text).ok();
             let value = value.as_ref().map(SecretJson::expose);
             assert_eq!(value, expected, "{credential_type} {text}");
         }

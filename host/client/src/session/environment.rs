@@ -1,9 +1,17 @@
-//! Environment variables.
+//! Settings from environment variables, and access tokens from a file or a variable.
 
-use std::{ffi::OsString, path::PathBuf};
+use std::{
+    ffi::OsString,
+    fmt,
+    fs::File,
+    io::Read,
+    path::{Path, PathBuf},
+};
 
-use super::SettingsRefused;
-use crate::Secret;
+use zeroize::Zeroizing;
+
+use super::{SettingsRefused, TOKEN_BYTES_MAX};
+use crate::{Secret, input::without_line_end, new_file::FileFailure};
 
 /// The settings from environment variables. Empty variables are ignored.
 #[derive(Debug, Default)]
@@ -78,6 +86,65 @@ impl Environment {
     }
 }
 
+/// Where an access token comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TokenSource {
+    /// This file.
+    File(PathBuf),
+    /// The environment variable with this name.
+    Variable(&'static str),
+}
+
+impl fmt::Display for TokenSource {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => path.display().fmt(formatter),
+            Self::Variable(name) => formatter.write_str(name),
+        }
+    }
+}
+
+/// Returns the access token of the file or, without a file, of the variable.
+pub(super) fn access_token(
+    file: Option<&Path>,
+    variable: Option<&(&'static str, Secret)>,
+) -> Result<Option<(Secret, TokenSource)>, SettingsRefused> {
+    Ok(match (file, variable) {
+        (Some(path), _) => Some((read_token(path)?, TokenSource::File(path.to_owned()))),
+        (None, Some((name, token))) => {
+            let token = check_token(token.expose(), name)?;
+            Some((token, TokenSource::Variable(name)))
+        }
+        (None, None) => None,
+    })
+}
+
+/// Reads an access token from a file.
+fn read_token(path: &Path) -> Result<Secret, SettingsRefused> {
+    let failed = |cause| FileFailure::new(path, "read", cause);
+    let file = File::open(path).map_err(failed)?;
+    let mut bytes = Zeroizing::new(Vec::with_capacity(TOKEN_BYTES_MAX + 3));
+    // Room for a line end and one excess byte.
+    let bytes_max = TOKEN_BYTES_MAX as u64 + 3;
+    file.take(bytes_max)
+        .read_to_end(&mut bytes)
+        .map_err(failed)?;
+    let name = path.display().to_string();
+    let text = str::from_utf8(&bytes).map_err(|_| SettingsRefused::TokenMalformed(name.clone()))?;
+    check_token(without_line_end(text), &name)
+}
+
+/// Checks that a text can be sent as an access token.
+fn check_token(text: &str, name: &str) -> Result<Secret, SettingsRefused> {
+    let is_token = (1..=TOKEN_BYTES_MAX).contains(&text.len())
+        && text.bytes().all(|byte| byte.is_ascii_graphic());
+    if is_token {
+        Ok(Secret::new(text.to_owned()))
+    } else {
+        Err(SettingsRefused::TokenMalformed(name.to_owned()))
+    }
+}
+
 /// The variable with an access token.
 const TOKEN: &str = "KEYWRIGHT_TOKEN";
 
@@ -89,6 +156,8 @@ const PREFIX: &str = "KEYWRIGHT_CLIENT_";
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn read(variables: &[(&str, &str)]) -> Result<Environment, SettingsRefused> {
@@ -140,6 +209,39 @@ mod tests {
         ] {
             let read = read(&[(name, "hunter2")]).unwrap();
             assert!(!format!("{read:?}").contains("hunter2"));
+        }
+    }
+
+    #[test]
+    fn tokens_are_one_line_of_visible_ascii_of_limited_length() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("token");
+        let longest = "x".repeat(16 * 1024);
+        for (bytes, token) in [
+            (&b"a.b-c_d~e+f/g="[..], Some("a.b-c_d~e+f/g=")),
+            (b"a\n", Some("a")),
+            (b"a\r\n", Some("a")),
+            (longest.as_bytes(), Some(longest.as_str())),
+            (format!("{longest}\r\n").as_bytes(), Some(longest.as_str())),
+            (format!("{longest}x").as_bytes(), None),
+            (b"", None),
+            (b"\n", None),
+            (b"a\n\n", None),
+            (b"hunter2 hunter2", None),
+            (b"hunter2\xff", None),
+            ("hunter2é".as_bytes(), None),
+        ] {
+            fs::write(&file, bytes).unwrap();
+            let read = read_token(&file);
+            let found = read.as_ref().ok().map(Secret::expose);
+            assert_eq!(found, token);
+            if let Err(refused) = read {
+                let refused = refused.to_string();
+                assert!(
+                    refused.contains("token") && !refused.contains("hunter2"),
+                    "{refused}"
+                );
+            }
         }
     }
 }

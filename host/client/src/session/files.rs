@@ -1,30 +1,26 @@
-//! Files that only their owner can read.
+//! The folder of the command line, with the settings file and the session that `login` stores for later runs.
 
 use std::{
     fs::{self, DirBuilder, File},
     io,
     os::unix::fs::{DirBuilderExt, PermissionsExt},
-    path::{Path, PathBuf},
+    path::PathBuf,
 };
 
+use clap::ValueEnum;
 use etcetera::{BaseStrategy, base_strategy};
+use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
-use crate::new_file::{Readers, write_whole};
+use super::{RETRIES_MAX, SettingsRefused};
+use crate::{
+    LoginOptions, Secret, Tokens,
+    new_file::{FileFailure, Readers, write_whole},
+};
 
 /// The folder with the settings and the session.
 #[derive(Clone, Debug)]
 pub struct Directory(PathBuf);
-
-/// A file can't be read or written.
-#[derive(Debug, thiserror::Error)]
-#[error("{} can't be {doing}: {cause}", path.display())]
-pub struct FileFailure {
-    /// The path of the file.
-    pub path: PathBuf,
-    doing: &'static str,
-    cause: io::Error,
-}
 
 impl Directory {
     /// Returns the folder named by `KEYWRIGHT_CLIENT_DIRECTORY`, or the platform's default.
@@ -52,7 +48,7 @@ impl Directory {
     }
 
     /// Reads a file in the folder. `None` if it does not exist.
-    pub(super) fn read(&self, name: &str) -> Result<Option<Zeroizing<String>>, FileFailure> {
+    fn read(&self, name: &str) -> Result<Option<Zeroizing<String>>, FileFailure> {
         let path = self.file(name);
         match fs::read_to_string(&path) {
             Ok(text) => Ok(Some(Zeroizing::new(text))),
@@ -62,7 +58,7 @@ impl Directory {
     }
 
     /// Creates the folder if it does not exist.
-    pub(super) fn create(&self) -> Result<(), FileFailure> {
+    fn create(&self) -> Result<(), FileFailure> {
         let failed = |cause| FileFailure::new(&self.0, "created", cause);
         let mut folder = DirBuilder::new();
         folder.recursive(true).mode(0o700);
@@ -70,25 +66,25 @@ impl Directory {
     }
 
     /// Writes a file in the folder atomically. Only its owner may read it.
-    pub(super) fn write(&self, name: &str, bytes: &[u8]) -> Result<(), FileFailure> {
+    fn write(&self, name: &str, bytes: &[u8]) -> Result<(), FileFailure> {
         write_whole(&self.file(name), bytes, Readers::Owner)
     }
 
     /// Whether group or others have any permission on a file in the folder.
-    pub(super) fn is_open_to_others(&self, name: &str) -> bool {
+    fn is_open_to_others(&self, name: &str) -> bool {
         let metadata = fs::metadata(self.file(name));
         metadata.is_ok_and(|metadata| metadata.permissions().mode() & OTHERS != 0)
     }
 
     /// Locks the folder against other runs of the program until the returned file is dropped. `None` if the file system does not
     /// support locks.
-    pub(super) fn lock(&self) -> Option<File> {
+    fn lock(&self) -> Option<File> {
         let folder = File::open(&self.0).ok()?;
         folder.lock().ok().map(|()| folder)
     }
 
     /// Deletes a file in the folder, or the target of a link. `false` if it does not exist.
-    pub(super) fn delete(&self, name: &str) -> Result<bool, FileFailure> {
+    fn delete(&self, name: &str) -> Result<bool, FileFailure> {
         let path = self.file(name);
         match fs::canonicalize(&path).and_then(fs::remove_file) {
             Ok(()) => Ok(true),
@@ -98,26 +94,237 @@ impl Directory {
     }
 }
 
-impl FileFailure {
-    /// Whether the file is not UTF-8.
-    pub(super) fn is_not_text(&self) -> bool {
-        self.cause.kind() == io::ErrorKind::InvalidData
-    }
+/// `settings.toml`. Relative paths are relative to its folder.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SettingsFile {
+    /// The server's address.
+    pub server: Option<String>,
+    /// The PEM file with the CAs to trust instead of the system's.
+    pub ca_cert: Option<PathBuf>,
+    /// The file with the client certificate, PEM.
+    pub cert: Option<PathBuf>,
+    /// The file with its private key, PEM.
+    pub key: Option<PathBuf>,
+    /// The output format.
+    pub output: Option<OutputFormat>,
+    /// The maximum number of retries while the server is unavailable, 0 to 20.
+    pub retries: Option<u32>,
+    /// The public client through which users log in.
+    pub client_id: Option<String>,
+    /// The scopes that a login requests, separated by spaces.
+    pub scope: Option<String>,
+    /// The audience that a login requests.
+    pub audience: Option<String>,
+    /// The resource that a login requests.
+    pub resource: Option<String>,
+}
 
-    pub(crate) fn new(path: &Path, doing: &'static str, cause: io::Error) -> Self {
-        Self {
-            path: path.to_owned(),
-            doing,
-            cause,
+/// The output format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum OutputFormat {
+    /// JSON.
+    Json,
+    /// YAML.
+    Yaml,
+    /// Table.
+    Table,
+}
+
+impl SettingsFile {
+    pub(super) fn read(directory: &Directory) -> Result<Self, SettingsRefused> {
+        let Some(text) = directory.read(SETTINGS_FILE)? else {
+            return Ok(Self::default());
+        };
+        let path = directory.file(SETTINGS_FILE);
+        let malformed = |cause: toml::de::Error| SettingsRefused::FileMalformed {
+            path: path.clone(),
+            cause: cause.message().to_owned(),
+        };
+        let mut file: Self = toml::from_str(&text).map_err(malformed)?;
+        if file.retries.is_some_and(|retries| retries > RETRIES_MAX) {
+            return Err(SettingsRefused::TooManyRetries);
         }
+        for named in [&mut file.ca_cert, &mut file.cert, &mut file.key]
+            .into_iter()
+            .flatten()
+        {
+            *named = directory.file("").join(&*named);
+        }
+        Ok(file)
     }
 }
+
+/// The session that `login` stores for later runs.
+#[derive(Clone, Debug)]
+pub struct StoredSession {
+    /// The server's address.
+    pub server: String,
+    /// The files with the CAs trusted for this server.
+    pub ca_cert: Vec<PathBuf>,
+    /// The files with the client certificate and its private key.
+    pub client_certificate: Option<(PathBuf, PathBuf)>,
+    /// The tokens; `None` if only the client certificate identifies the caller.
+    pub tokens: Option<Tokens>,
+    /// The client and the resource for renewing and revoking the tokens.
+    pub login_options: LoginOptions,
+}
+
+impl StoredSession {
+    /// Reads the session. `None` if there is none.
+    ///
+    /// # Errors
+    /// When the file can't be read or is malformed.
+    pub fn read(directory: &Directory) -> Result<Option<Self>, SettingsRefused> {
+        let malformed = || SettingsRefused::SessionMalformed(directory.file(SESSION_FILE));
+        let text = match directory.read(SESSION_FILE) {
+            Ok(Some(text)) => text,
+            Ok(None) => return Ok(None),
+            Err(failure) if failure.is_not_text() => return Err(malformed()),
+            Err(failure) => return Err(failure.into()),
+        };
+        let stored: SessionJson = keywright_json::read(&text).map_err(|_| malformed())?;
+        let login_options = LoginOptions {
+            client_id: stored.client_id,
+            resource: stored.resource,
+            is_of_client: stored.is_of_client,
+            ..LoginOptions::default()
+        };
+        Ok(Some(Self {
+            server: stored.server,
+            ca_cert: stored.ca_cert,
+            client_certificate: stored.cert.zip(stored.key),
+            tokens: stored.access_token.map(|access_token| {
+                Tokens::new(
+                    Secret::new(access_token),
+                    stored.refresh_token.map(Secret::new),
+                )
+            }),
+            login_options,
+        }))
+    }
+
+    /// Returns the path of the session file if users other than its owner have access to it.
+    #[must_use]
+    pub fn open_to_others(directory: &Directory) -> Option<PathBuf> {
+        let is_open = directory.is_open_to_others(SESSION_FILE);
+        is_open.then(|| directory.file(SESSION_FILE))
+    }
+
+    /// Writes the session, and replaces an existing one.
+    ///
+    /// # Errors
+    /// When the file can't be written.
+    pub fn write(&self, directory: &Directory) -> Result<(), FileFailure> {
+        directory.create()?;
+        let _lock = directory.lock();
+        self.save(directory)
+    }
+
+    /// Stores new tokens of this session. Does nothing if another run has changed the stored login in the meantime.
+    ///
+    /// # Errors
+    /// When the file can't be read or written.
+    pub fn update_tokens(
+        &mut self,
+        tokens: &Tokens,
+        directory: &Directory,
+    ) -> Result<(), SettingsRefused> {
+        let _lock = directory.lock();
+        let is_current = Self::read(directory)?.is_some_and(|stored| stored.is_same_login(self));
+        if !is_current {
+            return Ok(());
+        }
+        self.tokens = Some(tokens.clone());
+        Ok(self.save(directory)?)
+    }
+
+    fn is_same_login(&self, other: &Self) -> bool {
+        let tokens = |session: &Self| {
+            let tokens = session.tokens.clone();
+            tokens.map(|tokens| (tokens.access_token, tokens.refresh_token))
+        };
+        self.server == other.server && tokens(self) == tokens(other)
+    }
+
+    fn save(&self, directory: &Directory) -> Result<(), FileFailure> {
+        let access_token = self.tokens.as_ref().map(|tokens| &tokens.access_token);
+        let refresh_token = self
+            .tokens
+            .as_ref()
+            .and_then(|tokens| tokens.refresh_token.as_ref());
+        let text = |secret: &Secret| secret.expose().to_owned();
+        let (cert, key) = self.client_certificate.clone().unzip();
+        let stored = SessionJson {
+            server: self.server.clone(),
+            ca_cert: self.ca_cert.clone(),
+            cert,
+            key,
+            access_token: access_token.map(text),
+            refresh_token: refresh_token.map(text),
+            client_id: self.login_options.client_id.clone(),
+            resource: self.login_options.resource.clone(),
+            is_of_client: self.login_options.is_of_client,
+        };
+        let text = Zeroizing::new(serde_json::to_vec_pretty(&stored).unwrap_or_default());
+        directory.write(SESSION_FILE, &text)
+    }
+
+    /// Deletes the session, unless another run has logged in at another server in the meantime.
+    ///
+    /// # Errors
+    /// When the file can't be deleted.
+    pub fn delete_unless_replaced(&self, directory: &Directory) -> Result<(), FileFailure> {
+        let _lock = directory.lock();
+        let stored = Self::read(directory).ok().flatten();
+        if stored.is_none_or(|stored| stored.server == self.server) {
+            directory.delete(SESSION_FILE)?;
+        }
+        Ok(())
+    }
+
+    /// Deletes any session. `false` if there is none.
+    ///
+    /// # Errors
+    /// When the file can't be deleted.
+    pub fn delete(directory: &Directory) -> Result<bool, FileFailure> {
+        let _lock = directory.lock();
+        directory.delete(SESSION_FILE)
+    }
+}
+
+#[derive(Deserialize, Serialize)]
+struct SessionJson {
+    server: String,
+    ca_cert: Vec<PathBuf>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cert: Option<PathBuf>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<PathBuf>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    access_token: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refresh_token: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    client_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resource: Option<String>,
+    #[serde(default)]
+    is_of_client: bool,
+}
+
+const SETTINGS_FILE: &str = "settings.toml";
+
+const SESSION_FILE: &str = "session.json";
 
 /// The permission bits of group and others.
 const OTHERS: u32 = 0o077;
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     #[test]
@@ -142,5 +349,99 @@ mod tests {
         );
         assert!(directory.delete("session.json").unwrap());
         assert!(!directory.delete("session.json").unwrap());
+    }
+
+    #[test]
+    fn sessions_survive_a_round_trip() {
+        let folder = tempfile::tempdir().unwrap();
+        let directory = Directory::at(folder.path().to_owned());
+        assert!(StoredSession::read(&directory).unwrap().is_none());
+        let tokens = Tokens::new(
+            Secret::new("access".to_owned()),
+            Some(Secret::new("refresh".to_owned())),
+        );
+        let login_options = LoginOptions {
+            client_id: Some("cli".to_owned()),
+            resource: Some("https://api.example".to_owned()),
+            is_of_client: true,
+            ..LoginOptions::default()
+        };
+        let session = StoredSession {
+            server: "https://a.example".to_owned(),
+            ca_cert: vec!["/ca.pem".into()],
+            client_certificate: Some(("/cert.pem".into(), "/key.pem".into())),
+            tokens: Some(tokens),
+            login_options,
+        };
+        session.write(&directory).unwrap();
+        let read = StoredSession::read(&directory).unwrap().unwrap();
+        let tokens = read.tokens.unwrap();
+        assert_eq!(read.server, session.server);
+        assert_eq!(read.ca_cert, session.ca_cert);
+        assert_eq!(read.client_certificate, session.client_certificate);
+        assert_eq!(read.login_options, session.login_options);
+        assert_eq!(tokens.access_token.expose(), "access");
+        assert_eq!(tokens.refresh_token.unwrap().expose(), "refresh");
+    }
+
+    #[test]
+    fn malformed_sessions_are_refused_without_their_content() {
+        let folder = tempfile::tempdir().unwrap();
+        let directory = Directory::at(folder.path().to_owned());
+        for text in [
+            &b"hunter2"[..],
+            b"{\"server\": \"hunter2\"}",
+            b"hunter2\xff",
+        ] {
+            directory.write(SESSION_FILE, text).unwrap();
+            let refused = StoredSession::read(&directory).unwrap_err();
+            assert!(matches!(refused, SettingsRefused::SessionMalformed(_)));
+            let refused = refused.to_string();
+            assert!(
+                refused.contains(SESSION_FILE) && !refused.contains("hunter2"),
+                "{refused}"
+            );
+        }
+    }
+
+    #[test]
+    fn new_tokens_are_stored_only_for_their_own_login() {
+        let folder = tempfile::tempdir().unwrap();
+        let directory = Directory::at(folder.path().to_owned());
+        let tokens = |access: &str, refresh: Option<&str>| {
+            let secret = |text: &str| Secret::new(text.to_owned());
+            Tokens::new(secret(access), refresh.map(secret))
+        };
+        let session = |server: &str, tokens| StoredSession {
+            server: server.to_owned(),
+            ca_cert: Vec::new(),
+            client_certificate: None,
+            tokens: Some(tokens),
+            login_options: LoginOptions::default(),
+        };
+        let one = || session("https://one", tokens("a", Some("r")));
+        for (stored, is_stored) in [
+            (Some(one()), true),
+            (Some(session("https://two", tokens("a", Some("r")))), false),
+            (Some(session("https://one", tokens("b", Some("r")))), false),
+            (Some(session("https://one", tokens("a", None))), false),
+            (None, false),
+        ] {
+            StoredSession::delete(&directory).unwrap();
+            if let Some(stored) = &stored {
+                stored.write(&directory).unwrap();
+            }
+            let mut renewed = one();
+            // Tokens may be renewed twice in one run.
+            for access in ["new", "newer"] {
+                let fresh = tokens(access, Some("r"));
+                renewed.update_tokens(&fresh, &directory).unwrap();
+                let read = StoredSession::read(&directory).unwrap();
+                assert_eq!(read.is_some(), stored.is_some());
+                let tokens = read.and_then(|read| read.tokens);
+                let is_new = tokens.is_some_and(|tokens| tokens.access_token == fresh.access_token);
+                assert_eq!(is_new, is_stored, "{stored:?}");
+            }
+        }
     }
 }

@@ -37,10 +37,76 @@
 mod environment;
 mod files;
 mod settings;
-mod stored;
-mod token;
 
-pub use files::{Directory, FileFailure};
-pub use settings::{Arguments, OutputFormat, Settings, SettingsFile, SettingsRefused};
-pub use stored::StoredSession;
-pub use token::TokenSource;
+use std::path::PathBuf;
+
+pub use crate::new_file::FileFailure;
+pub use environment::TokenSource;
+pub use files::{Directory, OutputFormat, SettingsFile, StoredSession};
+pub use settings::{Arguments, Settings};
+
+use crate::Error;
+
+/// Why settings are refused.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SettingsRefused {
+    /// A file can't be read.
+    #[error(transparent)]
+    File(#[from] FileFailure),
+    /// The session file is malformed.
+    #[error("{} is malformed; log in again", .0.display())]
+    SessionMalformed(PathBuf),
+    /// The settings file is malformed.
+    #[error("{}: {cause}", path.display())]
+    FileMalformed {
+        /// The path of the file.
+        path: PathBuf,
+        /// The cause.
+        cause: String,
+    },
+    /// A variable is not UTF-8.
+    #[error("environment variable {0} is not UTF-8")]
+    NotUnicode(String),
+    /// A variable has the client's prefix, but is unknown.
+    #[error("unknown environment variable {0}")]
+    VariableUnknown(String),
+    /// A variable has an invalid value.
+    #[error("environment variable {name} must be {expected}")]
+    VariableMalformed {
+        /// The name of the variable.
+        name: &'static str,
+        /// The expected value.
+        expected: &'static str,
+    },
+    /// A file or a variable does not contain an access token.
+    #[error(
+        "{0} must contain an access token: 1 to {max} bytes of visible ASCII on one line",
+        max = TOKEN_BYTES_MAX
+    )]
+    TokenMalformed(String),
+    /// `retries` is too large.
+    #[error("retries must be at most {RETRIES_MAX}")]
+    TooManyRetries,
+    /// The first setting is missing, which the second one requires.
+    #[error("missing {0}, which {1} requires")]
+    Incomplete(&'static str, &'static str),
+    /// The platform has no configuration folder.
+    #[error("no settings folder; set KEYWRIGHT_CLIENT_DIRECTORY")]
+    NoDirectory,
+    /// No server is set.
+    #[error("no server; log in, or set --server or KEYWRIGHT_CLIENT_SERVER")]
+    NoServer,
+}
+
+impl From<SettingsRefused> for Error {
+    fn from(refused: SettingsRefused) -> Self {
+        Self::Configuration(refused.to_string())
+    }
+}
+
+/// The longest access token, in bytes. Servers accept 16 KiB.
+const TOKEN_BYTES_MAX: usize = 16 * 1024;
+
+/// The largest configurable number of retries.
+const RETRIES_MAX: u32 = 20;

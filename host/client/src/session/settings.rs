@@ -2,65 +2,43 @@
 
 use std::{fs, path::PathBuf};
 
-use clap::ValueEnum;
-use serde::Deserialize;
+use clap::{Args, ValueEnum, ValueHint};
 use zeroize::Zeroizing;
 
-use super::{Directory, FileFailure, StoredSession, TokenSource, environment::Environment, token};
-use crate::{Client, ClientBuilder, Error, Grant, LoginOptions, Secret, Tokens, client::address};
+use super::{
+    RETRIES_MAX, SettingsRefused,
+    environment::{Environment, TokenSource, access_token},
+    files::{Directory, OutputFormat, SettingsFile, StoredSession},
+};
+use crate::{
+    Client, ClientBuilder, Grant, LoginOptions, Secret, Tokens, client::address,
+    new_file::FileFailure,
+};
 
-/// The output format.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ValueEnum)]
-#[serde(rename_all = "lowercase")]
-pub enum OutputFormat {
-    /// JSON.
-    Json,
-    /// YAML.
-    Yaml,
-    /// Table.
-    Table,
-}
-
-/// `settings.toml`. Relative paths are relative to its folder.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct SettingsFile {
-    /// The server's address.
-    pub server: Option<String>,
-    /// The PEM file with the CAs to trust instead of the system's.
-    pub ca_cert: Option<PathBuf>,
-    /// The file with the client certificate, PEM.
-    pub cert: Option<PathBuf>,
-    /// The file with its private key, PEM.
-    pub key: Option<PathBuf>,
-    /// The output format.
-    pub output: Option<OutputFormat>,
-    /// The maximum number of retries while the server is unavailable, 0 to 20.
-    pub retries: Option<u32>,
-    /// The public client through which users log in.
-    pub client_id: Option<String>,
-    /// The scopes that a login requests, separated by spaces.
-    pub scope: Option<String>,
-    /// The audience that a login requests.
-    pub audience: Option<String>,
-    /// The resource that a login requests.
-    pub resource: Option<String>,
-}
-
-/// The settings from arguments.
-#[derive(Clone, Debug, Default)]
+// The settings from arguments, which all verbs have.
+#[derive(Args, Clone, Debug, Default)]
+#[expect(
+    missing_docs,
+    reason = "a doc comment would replace the help of the verb"
+)]
 pub struct Arguments {
-    /// The server's address.
+    /// Server address, such as `https://keywright.example:8844`.
+    #[arg(long, global = true, value_name = "ADDRESS", help_heading = HEADING, value_hint = ValueHint::Url)]
     pub server: Option<String>,
-    /// The PEM files with the CAs to trust instead of the system's.
+    /// PEM file with the CAs to trust instead of the system's; may be repeated.
+    #[arg(long, global = true, value_name = "FILE", help_heading = HEADING, value_hint = ValueHint::FilePath)]
     pub ca_cert: Vec<PathBuf>,
-    /// The file with the client certificate, PEM.
+    /// PEM file with the client certificate.
+    #[arg(long, global = true, value_name = "FILE", help_heading = HEADING, value_hint = ValueHint::FilePath)]
     pub cert: Option<PathBuf>,
-    /// The file with its private key, PEM.
+    /// PEM file with the private key of the client certificate.
+    #[arg(long, global = true, value_name = "FILE", help_heading = HEADING, value_hint = ValueHint::FilePath)]
     pub key: Option<PathBuf>,
-    /// The file with an access token.
+    /// File with an access token, read by each command. Overrides the environment and the login.
+    #[arg(long, global = true, value_name = "FILE", help_heading = HEADING, value_hint = ValueHint::FilePath)]
     pub token_file: Option<PathBuf>,
-    /// The output format.
+    /// Output format. Default: a table on a terminal, JSON otherwise.
+    #[arg(long, short, global = true, value_enum, value_name = "FORMAT", help_heading = HEADING)]
     pub output: Option<OutputFormat>,
 }
 
@@ -93,58 +71,6 @@ pub struct Settings {
     pub malformed_session: Option<PathBuf>,
     /// The folder with the session.
     pub directory: Directory,
-}
-
-/// Why settings are refused.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum SettingsRefused {
-    /// A file can't be read.
-    #[error(transparent)]
-    File(#[from] FileFailure),
-    /// The session file is malformed.
-    #[error("{} is malformed; log in again", .0.display())]
-    SessionMalformed(PathBuf),
-    /// The settings file is malformed.
-    #[error("{}: {cause}", path.display())]
-    FileMalformed {
-        /// The path of the file.
-        path: PathBuf,
-        /// The cause.
-        cause: String,
-    },
-    /// A variable is not UTF-8.
-    #[error("environment variable {0} is not UTF-8")]
-    NotUnicode(String),
-    /// A variable has the client's prefix, but is unknown.
-    #[error("unknown environment variable {0}")]
-    VariableUnknown(String),
-    /// A variable has an invalid value.
-    #[error("environment variable {name} must be {expected}")]
-    VariableMalformed {
-        /// The name of the variable.
-        name: &'static str,
-        /// The expected value.
-        expected: &'static str,
-    },
-    /// A file or a variable does not contain an access token.
-    #[error(
-        "{0} must contain an access token: 1 to {max} bytes of visible ASCII on one line",
-        max = token::BYTES_MAX
-    )]
-    TokenMalformed(String),
-    /// `retries` is too large.
-    #[error("retries must be at most {RETRIES_MAX}")]
-    TooManyRetries,
-    /// The first setting is missing, which the second one requires.
-    #[error("missing {0}, which {1} requires")]
-    Incomplete(&'static str, &'static str),
-    /// The platform has no configuration folder.
-    #[error("no settings folder; set KEYWRIGHT_CLIENT_DIRECTORY")]
-    NoDirectory,
-    /// No server is set.
-    #[error("no server; log in, or set --server or KEYWRIGHT_CLIENT_SERVER")]
-    NoServer,
 }
 
 impl Settings {
@@ -197,7 +123,7 @@ impl Settings {
         let grant = client_of(environment.client_id, environment.client_secret)?;
         // Arguments override variables, so a token file overrides a client in the environment.
         let grant = grant.filter(|_| arguments.token_file.is_none());
-        let token = token::gather(arguments.token_file.as_deref(), environment.token.as_ref())?;
+        let token = access_token(arguments.token_file.as_deref(), environment.token.as_ref())?;
         let (token, token_source) = token.unzip();
         let tokens = match (token, &grant) {
             (Some(token), _) => Some(Tokens::new(token, None)),
@@ -250,36 +176,6 @@ impl Settings {
     #[must_use]
     pub fn has_identity(&self) -> bool {
         self.grant.is_some() || self.tokens.is_some() || self.client_certificate.is_some()
-    }
-}
-
-impl SettingsFile {
-    fn read(directory: &Directory) -> Result<Self, SettingsRefused> {
-        let Some(text) = directory.read(FILE)? else {
-            return Ok(Self::default());
-        };
-        let path = directory.file(FILE);
-        let malformed = |cause: toml::de::Error| SettingsRefused::FileMalformed {
-            path: path.clone(),
-            cause: cause.message().to_owned(),
-        };
-        let mut file: Self = toml::from_str(&text).map_err(malformed)?;
-        if file.retries.is_some_and(|retries| retries > RETRIES_MAX) {
-            return Err(SettingsRefused::TooManyRetries);
-        }
-        for named in [&mut file.ca_cert, &mut file.cert, &mut file.key]
-            .into_iter()
-            .flatten()
-        {
-            *named = directory.file("").join(&*named);
-        }
-        Ok(file)
-    }
-}
-
-impl From<SettingsRefused> for Error {
-    fn from(refused: SettingsRefused) -> Self {
-        Self::Configuration(refused.to_string())
     }
 }
 
@@ -355,10 +251,258 @@ fn login_options(environment: &Environment, file: &SettingsFile) -> LoginOptions
     }
 }
 
-const FILE: &str = "settings.toml";
-
-/// The largest configurable number of retries.
-const RETRIES_MAX: u32 = 20;
+const HEADING: &str = "Global options";
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use tempfile::TempDir;
+
+    use super::*;
+
+    /// A folder with these settings and a session for this server.
+    fn folder(settings: &str, session: Option<&str>) -> TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("settings.toml"), settings).unwrap();
+        if let Some(server) = session {
+            let session = StoredSession {
+                server: server.to_owned(),
+                ca_cert: vec!["/session.pem".into()],
+                client_certificate: None,
+                tokens: Some(Tokens::new(Secret::new("token".to_owned()), None)),
+                login_options: LoginOptions::default(),
+            };
+            session
+                .write(&Directory::at(folder.path().to_owned()))
+                .unwrap();
+        }
+        folder
+    }
+
+    fn of(
+        folder: &TempDir,
+        arguments: Arguments,
+        environment: Environment,
+    ) -> Result<Settings, SettingsRefused> {
+        Settings::of(
+            arguments,
+            environment,
+            Directory::at(folder.path().to_owned()),
+        )
+    }
+
+    fn named(server: &str) -> Arguments {
+        Arguments {
+            server: Some(server.to_owned()),
+            ..Arguments::default()
+        }
+    }
+
+    #[test]
+    fn sessions_match_every_spelling_of_the_server_address() {
+        let folder = folder("", Some("https://session"));
+        for (server, is_found) in [
+            ("https://session", true),
+            (" https://session/ ", true),
+            ("https://Session:443", true),
+            ("HTTPS://session", true),
+            ("https://session:8844", false),
+            ("https://session/path", false),
+            ("https://other", false),
+            ("session", false),
+        ] {
+            let settings = of(&folder, named(server), Environment::default()).unwrap();
+            assert_eq!(settings.session.is_some(), is_found, "{server}");
+            assert_eq!(settings.tokens.is_some(), is_found, "{server}");
+        }
+    }
+
+    #[test]
+    fn arguments_override_variables_then_session_then_file() {
+        let settings = "server = \"https://file\"\nca_cert = \"file.pem\"\noutput = \"yaml\"";
+        let variables = || Environment {
+            server: Some("https://variable".to_owned()),
+            output: Some("table".to_owned()),
+            ..Environment::default()
+        };
+        let with_session = folder(settings, Some("https://session"));
+        let without_session = folder(settings, None);
+        let cases = [
+            (
+                &with_session,
+                named("https://argument"),
+                variables(),
+                "https://argument",
+            ),
+            (
+                &with_session,
+                Arguments::default(),
+                variables(),
+                "https://variable",
+            ),
+            (
+                &with_session,
+                Arguments::default(),
+                Environment::default(),
+                "https://session",
+            ),
+            (
+                &without_session,
+                Arguments::default(),
+                Environment::default(),
+                "https://file",
+            ),
+        ];
+        for (folder, arguments, environment, server) in cases {
+            let settings = of(folder, arguments, environment).unwrap();
+            assert_eq!(settings.server.as_deref(), Some(server));
+        }
+        let settings = of(&with_session, Arguments::default(), Environment::default()).unwrap();
+        assert_eq!(settings.ca_cert, [PathBuf::from("/session.pem")]);
+        assert_eq!(settings.output, Some(OutputFormat::Yaml));
+        let settings = of(&without_session, Arguments::default(), variables()).unwrap();
+        assert_eq!(settings.ca_cert, [without_session.path().join("file.pem")]);
+        assert_eq!(settings.output, Some(OutputFormat::Table));
+    }
+
+    #[test]
+    fn stored_tokens_are_only_used_for_their_server() {
+        let folder = folder("", Some("https://session"));
+        let tokens = |arguments| {
+            let settings = of(&folder, arguments, Environment::default()).unwrap();
+            settings.tokens.is_some()
+        };
+        assert!(tokens(Arguments::default()));
+        assert!(tokens(named("https://session/")));
+        assert!(!tokens(named("https://other")));
+        assert!(!tokens(named("https://session:444")));
+    }
+
+    #[test]
+    fn a_client_in_the_environment_overrides_the_session() {
+        let folder = folder("", Some("https://session"));
+        let environment = Environment {
+            client_id: Some("app".to_owned()),
+            client_secret: Some(Secret::new("secret".to_owned())),
+            ..Environment::default()
+        };
+        let settings = of(&folder, Arguments::default(), environment).unwrap();
+        assert!(settings.tokens.is_none() && settings.grant.is_some());
+    }
+
+    #[test]
+    fn a_token_file_overrides_variables_then_the_session() {
+        let folder = folder("", Some("https://session"));
+        let file = folder.path().join("token");
+        fs::write(&file, "of-file\n").unwrap();
+        let with_file = || Arguments {
+            token_file: Some(file.clone()),
+            ..Arguments::default()
+        };
+        let with_client = || Environment {
+            client_id: Some("app".to_owned()),
+            client_secret: Some(Secret::new("secret".to_owned())),
+            ..Environment::default()
+        };
+        let with_token = || Environment {
+            token: Some(("KEYWRIGHT_TOKEN", Secret::new("of-variable".to_owned()))),
+            ..with_client()
+        };
+        for (arguments, environment, token, has_grant) in [
+            (with_file(), with_token(), Some("of-file"), false),
+            (
+                Arguments::default(),
+                with_token(),
+                Some("of-variable"),
+                true,
+            ),
+            (Arguments::default(), with_client(), None, true),
+            (
+                Arguments::default(),
+                Environment::default(),
+                Some("token"),
+                false,
+            ),
+        ] {
+            let settings = of(&folder, arguments, environment).unwrap();
+            let found = settings.tokens.map(|tokens| tokens.access_token);
+            assert_eq!(found.as_ref().map(Secret::expose), token);
+            assert_eq!(settings.grant.is_some(), has_grant);
+        }
+    }
+
+    #[test]
+    fn variables_override_the_file_for_login_parameters() {
+        let folder = folder(
+            "client_id = \"cli\"\nscope = \"of-file\"\naudience = \"of-file\"\nresource = \"of-file\"",
+            None,
+        );
+        let environment = Environment {
+            scope: Some("of-variable".to_owned()),
+            ..Environment::default()
+        };
+        let settings = of(&folder, Arguments::default(), environment).unwrap();
+        let options = settings.login_options;
+        assert_eq!(options.client_id.as_deref(), Some("cli"));
+        assert_eq!(options.scope.as_deref(), Some("of-variable"));
+        assert_eq!(options.audience.as_deref(), Some("of-file"));
+        assert_eq!(options.resource.as_deref(), Some("of-file"));
+    }
+
+    #[test]
+    fn invalid_settings_are_refused_by_name() {
+        let plain = folder("", None);
+        let environment = |set: fn(&mut Environment)| {
+            let mut environment = Environment::default();
+            set(&mut environment);
+            environment
+        };
+        let cases = [
+            (
+                environment(|variables| variables.retries = Some("21".to_owned())),
+                "KEYWRIGHT_CLIENT_RETRIES",
+            ),
+            (
+                environment(|variables| variables.output = Some("xml".to_owned())),
+                "KEYWRIGHT_CLIENT_OUTPUT",
+            ),
+            (
+                environment(|variables| variables.client_id = Some("app".to_owned())),
+                "missing KEYWRIGHT_CLIENT_SECRET",
+            ),
+            (
+                environment(|variables| variables.cert = Some("/cert.pem".into())),
+                "missing KEYWRIGHT_CLIENT_KEY",
+            ),
+        ];
+        for (environment, words) in cases {
+            let refused = of(&plain, Arguments::default(), environment).unwrap_err();
+            assert!(refused.to_string().contains(words), "{refused}");
+        }
+        let twenty = environment(|variables| variables.retries = Some("20".to_owned()));
+        let settings = of(&plain, Arguments::default(), twenty).unwrap();
+        assert_eq!(settings.retries_max, Some(20));
+
+        for (text, words) in [
+            ("servr = \"x\"", "servr"),
+            ("retries = 21", "at most 20"),
+            ("cert = \"cert.pem\"", "missing key"),
+            ("server = ", "settings.toml"),
+        ] {
+            let folder = folder(text, None);
+            let refused = of(&folder, Arguments::default(), Environment::default()).unwrap_err();
+            assert!(refused.to_string().contains(words), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_missing_server_is_reported_with_the_options_to_set_it() {
+        let settings = of(
+            &folder("", None),
+            Arguments::default(),
+            Environment::default(),
+        )
+        .unwrap();
+        let refused = settings.anonymous_client().unwrap_err();
+        assert!(refused.to_string().contains("--server"));
+    }
+}

@@ -8,13 +8,12 @@ use tokio::{
 };
 
 use super::{
-    ending::{Losses, RequestStart},
-    entry::{Entry, EntryError, Position},
-    format::Format,
+    abort_policy::{Losses, RequestStart},
+    entry::{Entry, EntryError, Format, Position},
     order::{Decision, NameHash, Order},
     read::{FileError, Source},
     report::Report,
-    stored::{Authorities, ReadError, Stored},
+    stored::{Authorities, ReadError, StoredCredential},
 };
 use crate::{Client, Error};
 
@@ -44,10 +43,7 @@ pub(crate) enum ImportError {
 }
 
 /// Reads the whole file, or standard input for `-`, before any credential is set, so that nothing of a malformed file is set.
-pub(crate) async fn look_through(
-    file: PathBuf,
-    format: Option<Format>,
-) -> Result<Listing, ImportError> {
+pub(crate) async fn scan(file: PathBuf, format: Option<Format>) -> Result<Listing, ImportError> {
     let listing = spawn_blocking(move || {
         let mut source = Source::open(&file, format)?;
         let mut order = Order::default();
@@ -55,7 +51,7 @@ pub(crate) async fn look_through(
         source.read(&mut |read| {
             total += 1;
             if let Ok(entry) = &read {
-                order.list(entry);
+                order.register(entry);
             }
             ControlFlow::Continue(())
         })?;
@@ -77,9 +73,6 @@ pub(crate) struct Listing {
 }
 
 /// Sets all credentials of a file. Continues after failed entries.
-///
-/// # Errors
-/// Why the import stopped.
 pub(crate) async fn import(
     client: Client,
     listing: Listing,
@@ -217,7 +210,7 @@ impl Importer<'_> {
             authority_is_listed: entry
                 .ca_name
                 .as_ref()
-                .is_some_and(|name| self.order.lists(name)),
+                .is_some_and(|name| self.order.contains_certificate(name)),
             entry,
         };
         self.attempts.spawn(async move {
@@ -255,7 +248,7 @@ impl Importer<'_> {
                 let reason = error.to_string();
                 self.report.failed(position, Some(name), reason);
                 if let SetError::Refused(error) = error
-                    && self.losses.ends_run(started, &error)
+                    && self.losses.aborts_run(started, &error)
                 {
                     return Err(ImportError::Client(error));
                 }
@@ -291,10 +284,11 @@ impl Task {
 
     /// Whether an export of the stored credential would contain the same entry.
     async fn is_unchanged(&self) -> Result<bool, SetError> {
-        let stored = Stored::read(&self.client, &self.authorities, &self.entry.name).await;
+        let stored =
+            StoredCredential::read(&self.client, &self.authorities, &self.entry.name).await;
         let written = match stored {
-            Ok(stored) => stored.written,
-            Err(ReadError::Refused(error)) if error.is_told_not_found() => return Ok(false),
+            Ok(stored) => stored.entry,
+            Err(ReadError::Refused(error)) if error.is_api_not_found() => return Ok(false),
             Err(ReadError::Refused(error)) => return Err(error.into()),
             Err(ReadError::Malformed(_)) => return Ok(false),
         };
@@ -329,7 +323,7 @@ impl Task {
     async fn type_of(&self, name: &str) -> Result<Option<String>, SetError> {
         match self.client.current_version(name).await {
             Ok(version) => Ok(Some(version.credential_type)),
-            Err(error) if error.is_told_not_found() => Ok(None),
+            Err(error) if error.is_api_not_found() => Ok(None),
             Err(error) => Err(error.into()),
         }
     }

@@ -18,7 +18,7 @@ pub(crate) struct Order {
     /// The certificates in the file.
     listed: HashSet<NameHash>,
     /// The attempted names.
-    tried: HashSet<NameHash>,
+    attempted: HashSet<NameHash>,
     /// The names deferred in this pass.
     deferred: HashSet<NameHash>,
     /// Whether each entry was attempted, by its number from 1.
@@ -54,7 +54,7 @@ impl Order {
     }
 
     /// Registers an entry during the first reading of the file.
-    pub(crate) fn list(&mut self, entry: &Entry) {
+    pub(crate) fn register(&mut self, entry: &Entry) {
         if entry.is_certificate() {
             let name = self.hash(&entry.name);
             self.listed.insert(name);
@@ -62,7 +62,7 @@ impl Order {
     }
 
     /// Whether the file contains a certificate with this name.
-    pub(crate) fn lists(&self, certificate: &str) -> bool {
+    pub(crate) fn contains_certificate(&self, certificate: &str) -> bool {
         self.listed.contains(&self.hash(certificate))
     }
 
@@ -79,7 +79,7 @@ impl Order {
         }
         self.mark_done(number);
         self.has_progressed = true;
-        let is_repeated = !self.tried.insert(name);
+        let is_repeated = !self.attempted.insert(name);
         Decision::Now { is_repeated }
     }
 
@@ -107,7 +107,7 @@ impl Order {
             return false;
         };
         let authority = self.hash(ca_name);
-        let is_pending = self.listed.contains(&authority) && !self.tried.contains(&authority);
+        let is_pending = self.listed.contains(&authority) && !self.attempted.contains(&authority);
         authority != name && !self.is_last && (is_pending || self.deferred.contains(&authority))
     }
 }
@@ -120,7 +120,7 @@ mod tests {
     use crate::transfer::entry::Position;
 
     /// Returns the order of attempts and the number of passes for entries given by name and CA.
-    fn tried(listed: &[(&str, Option<&str>)]) -> (Vec<usize>, usize) {
+    fn attempted(listed: &[(&str, Option<&str>)]) -> (Vec<usize>, usize) {
         let entries: Vec<Entry> = (1..)
             .zip(listed)
             .map(|(entry, (name, ca_name))| Entry {
@@ -134,19 +134,19 @@ mod tests {
             .collect();
         let mut order = Order::default();
         for entry in &entries {
-            order.list(entry);
+            order.register(entry);
         }
-        let mut tried = Vec::new();
+        let mut attempted = Vec::new();
         let mut passes = 0;
         loop {
             passes += 1;
             for entry in &entries {
                 if let Decision::Now { .. } = order.decide(entry) {
-                    tried.push(entry.position.entry);
+                    attempted.push(entry.position.entry);
                 }
             }
             if !order.end_pass() {
-                return (tried, passes);
+                return (attempted, passes);
             }
         }
     }
@@ -159,7 +159,7 @@ mod tests {
             ("/leaf", Some("/inner")),
             ("/other", Some("/on-the-server")),
         ];
-        assert_eq!(tried(&listed), (vec![1, 2, 3, 4], 1));
+        assert_eq!(attempted(&listed), (vec![1, 2, 3, 4], 1));
     }
 
     #[test]
@@ -177,13 +177,13 @@ mod tests {
             .map(|(name, ca_name)| (name.as_str(), ca_name))
             .collect();
         let expected: Vec<usize> = (1..=50).rev().collect();
-        assert_eq!(tried(&listed), (expected, 50));
+        assert_eq!(attempted(&listed), (expected, 50));
     }
 
     #[test]
     fn entries_that_sign_each_other_are_attempted_too() {
         let listed = [("/a", Some("/b")), ("/b", Some("/a")), ("/c", Some("/c"))];
-        let (mut entries, _) = tried(&listed);
+        let (mut entries, _) = attempted(&listed);
         entries.sort_unstable();
         assert_eq!(entries, [1, 2, 3]);
     }
@@ -196,6 +196,6 @@ mod tests {
             ("/ca", None),
             ("/leaf", Some("/ca")),
         ];
-        assert_eq!(tried(&listed), (vec![3, 1, 2, 4], 2));
+        assert_eq!(attempted(&listed), (vec![3, 1, 2, 4], 2));
     }
 }

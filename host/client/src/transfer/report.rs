@@ -1,10 +1,62 @@
-//! The report of an import.
+//! The progress bar of a transfer, and the report of an import.
 
+use std::{
+    io::{self, IsTerminal},
+    time::Duration,
+};
+
+use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::{entry::Position, progress::Progress};
-use crate::output::{self, Shown, Table};
+use super::entry::Position;
+use crate::output::{self, Render, Table};
+
+/// The progress of a transfer, on standard error if it is a terminal.
+pub(crate) struct Progress {
+    bar: Option<ProgressBar>,
+}
+
+impl Progress {
+    /// Starts a progress bar with this label.
+    pub(crate) fn begin(label: &'static str, total: usize) -> Self {
+        let bar = io::stderr().is_terminal().then(|| {
+            let style = ProgressStyle::with_template(TEMPLATE);
+            let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
+            let total = u64::try_from(total).unwrap_or(u64::MAX);
+            let bar = ProgressBar::new(total)
+                .with_style(style)
+                .with_message(label);
+            bar.enable_steady_tick(TICK);
+            bar
+        });
+        Self { bar }
+    }
+
+    /// Advances by one.
+    pub(crate) fn advance(&self) {
+        if let Some(bar) = &self.bar {
+            bar.inc(1);
+        }
+    }
+
+    /// Writes other output above the bar.
+    pub(crate) fn above<T>(&self, write: impl FnOnce() -> T) -> T {
+        match &self.bar {
+            Some(bar) => bar.suspend(write),
+            None => write(),
+        }
+    }
+}
+
+impl Drop for Progress {
+    /// Leaves the bar at its last state.
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.abandon();
+        }
+    }
+}
 
 /// The running report of an import. Prints each failure at once and, if dropped unfinished, the counts.
 pub(crate) struct Report {
@@ -44,14 +96,14 @@ struct FailedEntry {
 impl Report {
     /// Starts a report on this number of entries.
     pub(crate) fn begin(total: usize, is_dry_run: bool) -> Self {
-        let what = if is_dry_run { "checked" } else { "imported" };
+        let label = if is_dry_run { "checked" } else { "imported" };
         Self {
             summary: Some(Summary {
                 dry_run: is_dry_run,
                 ..Summary::default()
             }),
             total,
-            progress: Progress::begin(what, total),
+            progress: Progress::begin(label, total),
         }
     }
 
@@ -129,7 +181,7 @@ impl Summary {
     }
 }
 
-impl Shown for Summary {
+impl Render for Summary {
     fn json(&self) -> Result<Box<RawValue>, serde_json::Error> {
         to_raw_value(self)
     }
@@ -148,6 +200,11 @@ fn shortened(name: &str) -> &str {
         None => name,
     }
 }
+
+const TEMPLATE: &str = "{msg} {wide_bar} {human_pos} of {human_len}, {per_sec}, {eta} left";
+
+/// The interval of redrawing without progress.
+const TICK: Duration = Duration::from_millis(250);
 
 /// The maximum number of failures in the summary. Standard error has all of them.
 const FAILURES_LISTED_MAX: usize = 1_000;

@@ -5,25 +5,28 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
+use futures_util::{Stream, StreamExt, stream};
+
 use super::{
+    abort_policy::{Losses, RequestStart},
     node::{Node, Reason},
     write::ExportEntry,
 };
-use crate::{Client, CredentialVersion, Error, Find, pem::first_certificate};
+use crate::{Client, CredentialVersion, Error, Find, api::first_certificate};
 
 /// A stored credential.
-pub(crate) struct Stored {
+pub(crate) struct StoredCredential {
     /// The entry to write.
-    pub(crate) written: ExportEntry,
+    pub(crate) entry: ExportEntry,
     /// The stored CA of a certificate that is written with `ca` instead of `ca_name`.
-    pub(crate) not_named: Option<Signer>,
+    pub(crate) unnamed_signer: Option<Signer>,
 }
 
 /// A CA that an export can't refer to by name. The certificate contains a copy of the CA certificate instead.
 #[derive(Debug)]
 pub(crate) enum Signer {
     /// The CA's active version is not the one that signed.
-    Before(String),
+    PreviousVersion(String),
     /// The CA does not exist or is hidden from the caller.
     Hidden(String),
 }
@@ -56,7 +59,7 @@ enum InUse {
     Hidden,
 }
 
-impl Stored {
+impl StoredCredential {
     /// Reads the active version.
     pub(crate) async fn read(
         client: &Client,
@@ -65,19 +68,19 @@ impl Stored {
     ) -> Result<Self, ReadError> {
         let version = client.current_version(name).await?;
         let mut value = Node::from_json(version.value.expose()).map_err(ReadError::Malformed)?;
-        let mut not_named = None;
+        let mut unnamed_signer = None;
         if version.credential_type == CERTIFICATE
             && let Some(ca_name) = signed_by(client, &version).await?
         {
-            let own_copy = version.value.member("ca").and_then(|ca| ca.text());
-            let own_copy = own_copy.map(|ca| InUse::Certificate(first_certificate(ca.expose())));
+            let ca_copy = version.value.member("ca").and_then(|ca| ca.text());
+            let ca_copy = ca_copy.map(|ca| InUse::Certificate(first_certificate(ca.expose())));
             let in_use = authorities.in_use(client, &ca_name).await?;
-            if own_copy.is_none_or(|own_copy| own_copy == in_use) {
+            if ca_copy.is_none_or(|ca_copy| ca_copy == in_use) {
                 value = with_ca_name(value, ca_name);
             } else if in_use == InUse::Hidden {
-                not_named = Some(Signer::Hidden(ca_name));
+                unnamed_signer = Some(Signer::Hidden(ca_name));
             } else {
-                not_named = Some(Signer::Before(ca_name));
+                unnamed_signer = Some(Signer::PreviousVersion(ca_name));
             }
         }
         let metadata = version.metadata.as_ref();
@@ -85,13 +88,13 @@ impl Stored {
             .map(|json| Node::from_json(json.expose()))
             .transpose();
         Ok(Self {
-            written: ExportEntry {
+            entry: ExportEntry {
                 name: version.name,
                 credential_type: version.credential_type,
                 value,
                 metadata: metadata.map_err(ReadError::Malformed)?,
             },
-            not_named,
+            unnamed_signer,
         })
     }
 }
@@ -109,7 +112,7 @@ impl Authorities {
                     InUse::Certificate(first_certificate(certificate.expose()))
                 })
             }
-            Err(refused) if refused.is_told_not_found() => InUse::Hidden,
+            Err(refused) if refused.is_api_not_found() => InUse::Hidden,
             Err(refused) => return Err(refused),
         };
         let mut known = self.known();
@@ -126,9 +129,6 @@ impl Authorities {
 }
 
 /// Returns the sorted names of all readable credentials below a path.
-///
-/// # Errors
-/// As any request.
 pub(crate) async fn names_below(client: &Client, path: &str) -> Result<Vec<String>, Error> {
     let found = client.find_credentials(&Find::below(path)).await?;
     let mut names: Vec<_> = found.into_iter().map(|found| found.name).collect();
@@ -155,6 +155,42 @@ fn with_ca_name(value: Node, ca_name: String) -> Node {
     let others = fields.into_iter().filter(|(field, _)| field != "ca");
     let first = ("ca_name".to_owned(), Node::quoted(ca_name));
     Node::Mapping(std::iter::once(first).chain(others).collect())
+}
+
+/// The result of reading a credential.
+pub(crate) struct Read {
+    /// The name.
+    pub(crate) name: String,
+    /// The credential; `None` if the server listed it but then responded with 404.
+    pub(crate) stored: Result<Option<StoredCredential>, ReadError>,
+    /// The start of the request.
+    pub(crate) started: RequestStart,
+}
+
+/// Reads credentials in order, `parallel` at a time. Keeps at most that many in memory.
+pub(crate) fn read_all(
+    client: &Client,
+    authorities: &Authorities,
+    losses: &Losses,
+    names: Vec<String>,
+    parallel: usize,
+) -> impl Stream<Item = Read> {
+    let read = move |name: String| {
+        let started = losses.begin();
+        async move {
+            let stored = match StoredCredential::read(client, authorities, &name).await {
+                Ok(stored) => Ok(Some(stored)),
+                Err(ReadError::Refused(error)) if error.is_api_not_found() => Ok(None),
+                Err(error) => Err(error),
+            };
+            Read {
+                name,
+                stored,
+                started,
+            }
+        }
+    };
+    stream::iter(names).map(read).buffered(parallel)
 }
 
 const CERTIFICATE: &str = "certificate";

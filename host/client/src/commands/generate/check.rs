@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use jsonschema::{ValidationError, Validator, error::ValidationErrorKind};
 use serde_json::{Map, Value};
 
-use crate::{Client, Error, KnownType, commands::Failure};
+use crate::{Client, Error, KnownType, failure::Failure};
 
 /// Returns a type's description. `None` if the server does not describe its types or the parameters of this one; then only the
 /// server validates.

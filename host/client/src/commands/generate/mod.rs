@@ -1,15 +1,17 @@
-//! `keywright generate`.
+//! `keywright generate` and `keywright regenerate`.
 
 mod check;
-mod parameters;
 
-use clap::{Args, ValueEnum};
+use std::path::PathBuf;
 
-use super::{
-    Completion, Context, Example, Failure, Verb, help, input::metadata, shown::ShownVersion,
+use clap::{Args, ValueEnum, ValueHint};
+use serde_json::{Map, Value, json};
+
+use super::verb::{Completion, Context, Example, Failure, Verb, help};
+use crate::{
+    GenerateCredential, GenerateMode, KnownType, SecretJson,
+    input::{metadata, object, text_of},
 };
-use crate::{GenerateCredential, GenerateMode, SecretJson};
-use parameters::Parameters;
 
 /// Generate a credential.
 ///
@@ -51,7 +53,7 @@ impl Verb for Generate {
         } else {
             None
         };
-        let parameters = self.parameters.gathered(known.as_ref())?;
+        let parameters = self.parameters.merge(known.as_ref())?;
         if let Some(known) = &known {
             check::check(known, &parameters)?;
         }
@@ -64,7 +66,7 @@ impl Verb for Generate {
             credential = credential.metadata(metadata);
         }
         let version = client.generate_credential(&credential).await?;
-        context.output.show(&ShownVersion(&version))?;
+        context.output.show(&version)?;
         Ok(Completion::Full)
     }
 }
@@ -78,6 +80,221 @@ impl From<Mode> for GenerateMode {
         }
     }
 }
+
+/// Regenerate a credential with its stored parameters.
+///
+/// Adds a version, generated with the parameters of the latest version.
+#[derive(Debug, Args)]
+#[command(after_help = help(REGENERATE_EXAMPLES))]
+pub struct Regenerate {
+    /// Name of the credential.
+    name: String,
+    /// Metadata to store: a JSON object. It is not encrypted.
+    #[arg(long, value_name = "JSON", value_parser = metadata)]
+    metadata: Option<SecretJson>,
+}
+
+impl Verb for Regenerate {
+    async fn run(self, context: &Context) -> Result<Completion, Failure> {
+        let client = context.client()?;
+        let version = client
+            .regenerate_credential(&self.name, self.metadata.as_ref())
+            .await?;
+        context.output.show(&version)?;
+        Ok(Completion::Full)
+    }
+}
+
+/// The parameters of a generation.
+#[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an independent flag")]
+struct Parameters {
+    /// Parameter by name. For a list, repeat the option or separate items by commas.
+    #[arg(long, value_name = "NAME=VALUE", value_parser = parse_parameter)]
+    param: Vec<(String, String)>,
+    /// JSON file with parameters; `-` for standard input. Other options override it.
+    #[arg(long = "parameters-file", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    file: Option<PathBuf>,
+    /// Number of characters.
+    #[arg(long, value_name = "COUNT", help_heading = PASSWORDS)]
+    length: Option<u64>,
+    /// Exclude the letters A-Z.
+    #[arg(long, help_heading = PASSWORDS)]
+    exclude_upper: bool,
+    /// Exclude the letters a-z.
+    #[arg(long, help_heading = PASSWORDS)]
+    exclude_lower: bool,
+    /// Exclude digits.
+    #[arg(long, help_heading = PASSWORDS)]
+    exclude_number: bool,
+    /// Include special characters.
+    #[arg(long, help_heading = PASSWORDS)]
+    include_special: bool,
+    /// Name of the user. Default: generated.
+    #[arg(long, value_name = "NAME", help_heading = PASSWORDS)]
+    username: Option<String>,
+    /// Length of an RSA key in bits.
+    #[arg(long, value_name = "BITS", help_heading = KEYS)]
+    key_length: Option<u64>,
+    /// Comment of an SSH key.
+    #[arg(long, value_name = "TEXT", help_heading = KEYS)]
+    ssh_comment: Option<String>,
+    /// Common name of the subject.
+    #[arg(long, value_name = "TEXT", help_heading = CERTIFICATES)]
+    common_name: Option<String>,
+    /// Organization of the subject.
+    #[arg(long, value_name = "TEXT", help_heading = CERTIFICATES)]
+    organization: Option<String>,
+    /// Organizational unit of the subject.
+    #[arg(long, value_name = "TEXT", help_heading = CERTIFICATES)]
+    organization_unit: Option<String>,
+    /// City of the subject.
+    #[arg(long, value_name = "TEXT", help_heading = CERTIFICATES)]
+    locality: Option<String>,
+    /// State or province of the subject.
+    #[arg(long, value_name = "TEXT", help_heading = CERTIFICATES)]
+    state: Option<String>,
+    /// Two-letter country code of the subject.
+    #[arg(long, value_name = "CODE", help_heading = CERTIFICATES)]
+    country: Option<String>,
+    /// Subject alternative name: a host name or an address; may be repeated.
+    #[arg(long = "alternative-name", value_name = "NAME", help_heading = CERTIFICATES)]
+    alternative_names: Vec<String>,
+    /// Key usage, such as `digital_signature`; may be repeated.
+    #[arg(long, value_name = "USAGE", help_heading = CERTIFICATES)]
+    key_usage: Vec<String>,
+    /// Extended key usage, such as `server_auth`; may be repeated.
+    #[arg(long, value_name = "USAGE", help_heading = CERTIFICATES)]
+    extended_key_usage: Vec<String>,
+    /// Validity period.
+    #[arg(long, value_name = "DAYS", help_heading = CERTIFICATES)]
+    duration: Option<u64>,
+    /// Name of the stored CA that signs the certificate.
+    #[arg(long, value_name = "NAME", help_heading = CERTIFICATES)]
+    ca: Option<String>,
+    /// Generate a CA.
+    #[arg(long, help_heading = CERTIFICATES)]
+    is_ca: bool,
+    /// Generate a self-signed certificate.
+    #[arg(long, help_heading = CERTIFICATES)]
+    self_sign: bool,
+}
+
+impl Parameters {
+    /// Whether the server's description of the type is needed to parse or validate the parameters.
+    fn need_description(&self) -> bool {
+        !self.param.is_empty() || self.file.is_some()
+    }
+
+    /// Merges the parameters of all options. Values of `--param` have the type that the server expects, if it is known.
+    fn merge(&self, known: Option<&KnownType>) -> Result<Map<String, Value>, Failure> {
+        let mut merged = match &self.file {
+            None => Map::new(),
+            Some(file) => object(&text_of(file)?)
+                .map_err(|cause| Failure::Usage(format!("--parameters-file: {cause}")))?,
+        };
+        for (name, value) in self.option_values() {
+            merged.insert(name.to_owned(), value);
+        }
+        let mut lists: Vec<&str> = Vec::new();
+        for (name, text) in &self.param {
+            let schema = known.and_then(|known| known.parameters.get("properties")?.get(name));
+            let value = convert(text, schema);
+            match (merged.get_mut(name), value) {
+                (Some(Value::Array(have)), Value::Array(more))
+                    if lists.contains(&name.as_str()) =>
+                {
+                    have.extend(more);
+                }
+                (_, value) => {
+                    if value.is_array() {
+                        lists.push(name);
+                    }
+                    merged.insert(name.clone(), value);
+                }
+            }
+        }
+        Ok(merged)
+    }
+
+    fn option_values(&self) -> impl Iterator<Item = (&'static str, Value)> {
+        let flag = |is_set: bool| is_set.then_some(Value::Bool(true));
+        let text = |text: &Option<String>| text.as_ref().map(|text| json!(text));
+        let number = |number: Option<u64>| number.map(|number| json!(number));
+        let list = |list: &Vec<String>| (!list.is_empty()).then(|| json!(list));
+        [
+            ("length", number(self.length)),
+            ("exclude_upper", flag(self.exclude_upper)),
+            ("exclude_lower", flag(self.exclude_lower)),
+            ("exclude_number", flag(self.exclude_number)),
+            ("include_special", flag(self.include_special)),
+            ("username", text(&self.username)),
+            ("key_length", number(self.key_length)),
+            ("ssh_comment", text(&self.ssh_comment)),
+            ("common_name", text(&self.common_name)),
+            ("organization", text(&self.organization)),
+            ("organization_unit", text(&self.organization_unit)),
+            ("locality", text(&self.locality)),
+            ("state", text(&self.state)),
+            ("country", text(&self.country)),
+            ("alternative_names", list(&self.alternative_names)),
+            ("key_usage", list(&self.key_usage)),
+            ("extended_key_usage", list(&self.extended_key_usage)),
+            ("duration", number(self.duration)),
+            ("ca", text(&self.ca)),
+            ("is_ca", flag(self.is_ca)),
+            ("self_sign", flag(self.self_sign)),
+        ]
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, value?)))
+    }
+}
+
+fn parse_parameter(argument: &str) -> Result<(String, String), String> {
+    match argument.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err("must be NAME=VALUE".to_owned()),
+    }
+}
+
+/// Converts a text by the parameter's schema. Without a schema, parses JSON other than strings, and keeps everything else as a
+/// string. A text that does not match the schema stays a string, so that validation reports it.
+fn convert(text: &str, schema: Option<&Value>) -> Value {
+    let as_text = || Value::String(text.to_owned());
+    let as_json = || keywright_json::read::<Value>(text).ok();
+    let Some(schema) = schema else {
+        let value = as_json().filter(|value| !value.is_string());
+        return value.unwrap_or_else(as_text);
+    };
+    if allows_type(schema, "array") {
+        if let Some(list @ Value::Array(_)) = as_json() {
+            return list;
+        }
+        let items = schema.get("items");
+        return text.split(',').map(|item| convert(item, items)).collect();
+    }
+    if allows_type(schema, "string") || !schema.is_object() {
+        return as_text();
+    }
+    as_json().unwrap_or_else(as_text)
+}
+
+/// Whether a schema names a JSON type, alone or among others.
+fn allows_type(schema: &Value, json_type: &str) -> bool {
+    match schema.get("type") {
+        Some(Value::String(only)) => only == json_type,
+        Some(Value::Array(several)) => several.iter().any(|one| one == json_type),
+        _ => {
+            let values = schema.get("enum").and_then(Value::as_array);
+            json_type == "string"
+                && values.is_some_and(|values| values.iter().all(Value::is_string))
+        }
+    }
+}
+
+const PASSWORDS: &str = "Parameters of passwords and users";
+const KEYS: &str = "Parameters of keys";
+const CERTIFICATES: &str = "Parameters of certificates";
 
 pub(super) const EXAMPLES: &[Example] = &[
     Example {
@@ -101,3 +318,53 @@ pub(super) const EXAMPLES: &[Example] = &[
         before: &[],
     },
 ];
+
+pub(super) const REGENERATE_EXAMPLES: &[Example] = &[Example {
+    does: "Replace a password with a new one of the same form",
+    line: "keywright regenerate /demo/generated",
+    before: &["keywright generate /demo/generated --type password --length 40"],
+}];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_are_converted_by_their_schema() {
+        let texts = json!({"type": "array", "items": {"type": "string"}});
+        let cases = [
+            ("40", Some(json!({"type": "integer"})), json!(40)),
+            ("40", Some(json!({"type": "string"})), json!("40")),
+            ("40", Some(json!({"type": ["string", "null"]})), json!("40")),
+            ("true", Some(json!({"type": "boolean"})), json!(true)),
+            ("yes", Some(json!({"type": "boolean"})), json!("yes")),
+            ("a,1", Some(texts.clone()), json!(["a", "1"])),
+            (r#"["a,b"]"#, Some(texts), json!(["a,b"])),
+            ("2048", Some(json!({"enum": [2048, 4096]})), json!(2048)),
+            ("1", Some(json!({"enum": ["1", "2"]})), json!("1")),
+            ("40", None, json!(40)),
+            ("true", None, json!(true)),
+            ("[1]", None, json!([1])),
+            ("a b", None, json!("a b")),
+            ("\"40\"", None, json!("\"40\"")),
+        ];
+        for (text, schema, expected) in cases {
+            assert_eq!(
+                convert(text, schema.as_ref()),
+                expected,
+                "{text} {schema:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_parameter_needs_a_name_and_a_value() {
+        assert_eq!(
+            parse_parameter("a=b=c"),
+            Ok(("a".to_owned(), "b=c".to_owned()))
+        );
+        assert_eq!(parse_parameter("a="), Ok(("a".to_owned(), String::new())));
+        assert!(parse_parameter("a").is_err());
+        assert!(parse_parameter("=a").is_err());
+    }
+}

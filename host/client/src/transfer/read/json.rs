@@ -13,16 +13,13 @@ use serde::{
 };
 use serde_json::{error::Category, value::RawValue};
 
-use super::{
-    FileError, Take,
-    window::{Window, Windowed},
-};
+use super::input::{EntryReceiver, FileError, Window, Windowed};
 use crate::transfer::{
     entry::{Entry, EntryError, Position},
     node::Node,
 };
 
-pub(super) fn read(input: impl Read, take: Take<'_>) -> Result<(), FileError> {
+pub(super) fn read(input: impl Read, receive: EntryReceiver<'_>) -> Result<(), FileError> {
     let window = Window::default();
     let mut deserializer =
         serde_json::Deserializer::from_reader(Windowed::new(input, window.clone()));
@@ -30,14 +27,14 @@ pub(super) fn read(input: impl Read, take: Take<'_>) -> Result<(), FileError> {
     let document = Document(Shared {
         window: &window,
         progress: &progress,
-        take: RefCell::new(take),
+        receive: RefCell::new(receive),
     });
     let done = deserializer
         .deserialize_map(document)
         .and_then(|()| deserializer.end());
     let progress = progress.into_inner();
     match done {
-        _ if progress.was_broken_off => Ok(()),
+        _ if progress.was_stopped => Ok(()),
         Err(cause) => Err(refused(cause, &window)),
         Ok(()) if progress.has_credentials => Ok(()),
         Ok(()) => Err(FileError::NoCredentials),
@@ -49,7 +46,7 @@ fn refused(cause: serde_json::Error, window: &Window) -> FileError {
     if window.is_exceeded() {
         return FileError::EntryTooLong;
     }
-    let what = match cause.classify() {
+    let reason = match cause.classify() {
         Category::Io => return FileError::Unreadable(io::Error::from(cause)),
         Category::Data => return FileError::NoCredentials,
         Category::Eof => "unexpected end of file",
@@ -58,21 +55,21 @@ fn refused(cause: serde_json::Error, window: &Window) -> FileError {
     FileError::Malformed {
         line: cause.line(),
         column: cause.column(),
-        what: what.to_owned(),
+        reason: reason.to_owned(),
     }
 }
 
 #[derive(Default)]
 struct Progress {
     has_credentials: bool,
-    was_broken_off: bool,
+    was_stopped: bool,
     entries: usize,
 }
 
 struct Shared<'a, 't> {
     window: &'a Window,
     progress: &'a RefCell<Progress>,
-    take: RefCell<Take<'t>>,
+    receive: RefCell<EntryReceiver<'t>>,
 }
 
 /// The whole document. Keys other than `credentials` are ignored.
@@ -137,9 +134,9 @@ impl<'de> Visitor<'de> for Credentials<'_, '_, '_> {
                 }
             };
             let entry = entry_of(position, &item);
-            let take = &mut *shared.take.borrow_mut();
-            if let ControlFlow::Break(()) = take(entry) {
-                shared.progress.borrow_mut().was_broken_off = true;
+            let receive = &mut *shared.receive.borrow_mut();
+            if let ControlFlow::Break(()) = receive(entry) {
+                shared.progress.borrow_mut().was_stopped = true;
                 return Err(A::Error::custom("stopped by the caller"));
             }
         }

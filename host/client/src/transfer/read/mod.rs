@@ -9,34 +9,22 @@
 //! the modification time, nor a write on a network file system before its server reports it. Replacing the file, as editors do, has no
 //! effect: the opened file is read to its end.
 
+mod input;
 mod json;
-mod window;
 mod yaml;
-mod yaml_node;
 
 use std::{
     fs::File,
     io::{self, BufRead, BufReader, Read, Seek, SeekFrom},
-    ops::ControlFlow,
     path::Path,
     time::SystemTime,
 };
 
 use tempfile::SpooledTempFile;
 
-use super::{
-    entry::{Entry, EntryError},
-    format::Format,
-};
-
-/// The largest entry, in the file and with all aliases expanded. It bounds the memory for reading.
-pub(crate) const ENTRY_BYTES_MAX: usize = 1024 * 1024;
-
-/// The maximum total size of all anchored nodes in memory.
-pub(crate) const ANCHORS_BYTES_MAX: usize = 16 * 1024 * 1024;
-
-/// A receiver of entries. It can stop the reading.
-pub(crate) type Take<'a> = &'a mut dyn FnMut(Result<Entry, EntryError>) -> ControlFlow<()>;
+use super::entry::Format;
+use input::EntryReceiver;
+pub(crate) use input::FileError;
 
 /// A file that can be read repeatedly.
 pub(crate) struct Source {
@@ -52,44 +40,8 @@ enum Content {
 /// The length and the modification time of a file.
 type FileState = (u64, Option<SystemTime>);
 
-/// Why a file can't be read.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum FileError {
-    /// An I/O error occurred.
-    #[error("can't be read")]
-    Unreadable(#[from] io::Error),
-    /// The file was modified between or during passes.
-    #[error("the file was modified during the import")]
-    Changed,
-    /// The syntax is invalid.
-    #[error("line {line}, column {column}: {what}")]
-    Malformed {
-        /// The line, from 1.
-        line: usize,
-        /// The column, from 1.
-        column: usize,
-        /// The cause, without content of the file.
-        what: String,
-    },
-    /// The file has no list of credentials.
-    #[error("no top-level list `credentials`")]
-    NoCredentials,
-    /// The file has several YAML documents.
-    #[error("more than one YAML document")]
-    SeveralDocuments,
-    /// An entry is too long.
-    #[error("an entry is longer than {} KiB, including aliases", ENTRY_BYTES_MAX / 1024)]
-    EntryTooLong,
-    /// The anchored nodes are too large.
-    #[error("the anchored nodes are larger than {} MiB", ANCHORS_BYTES_MAX / 1024 / 1024)]
-    AnchorsTooLarge,
-}
-
 impl Source {
     /// Opens a file, or standard input for `-`.
-    ///
-    /// # Errors
-    /// When the file can't be opened or copied.
     pub(crate) fn open(path: &Path, format: Option<Format>) -> Result<Self, FileError> {
         let mut content = if path == Path::new("-") {
             Content::copy(io::stdin().lock())?
@@ -109,13 +61,13 @@ impl Source {
         Ok(Self { content, format })
     }
 
-    /// Passes all entries to `take`, in order.
+    /// Passes all entries to `receive`, in order.
     ///
     /// # Errors
     /// When the file can't be read completely. Entries before the error were passed.
-    pub(crate) fn read(&mut self, take: Take<'_>) -> Result<(), FileError> {
+    pub(crate) fn read(&mut self, receive: EntryReceiver<'_>) -> Result<(), FileError> {
         self.content.check_unchanged()?;
-        let read = read_entries(self.content.rewound()?, self.format, take);
+        let read = read_entries(self.content.rewound()?, self.format, receive);
         // A modification explains a syntax error, so it takes precedence.
         self.content.check_unchanged()?;
         read
@@ -170,11 +122,11 @@ impl Content {
 pub(crate) fn read_entries(
     input: impl Read,
     format: Format,
-    take: Take<'_>,
+    receive: EntryReceiver<'_>,
 ) -> Result<(), FileError> {
     match format {
-        Format::Json => json::read(input, take),
-        Format::Yaml => yaml::read(input, take),
+        Format::Json => json::read(input, receive),
+        Format::Yaml => yaml::read(input, receive),
     }
 }
 

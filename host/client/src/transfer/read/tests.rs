@@ -2,7 +2,7 @@
 
 use std::{fmt::Write, fs, ops::ControlFlow, time::UNIX_EPOCH};
 
-use super::*;
+use super::{input::ENTRY_BYTES_MAX, *};
 
 /// Returns each entry's name, type, value and metadata, or the reason of its refusal.
 fn read(format: Format, file: &str) -> (Vec<Result<String, String>>, Result<(), FileError>) {

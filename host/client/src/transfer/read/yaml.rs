@@ -4,23 +4,25 @@
 //! anchors.
 
 use std::{
+    collections::{HashMap, HashSet},
     io::{self, BufRead, Read},
     ops::ControlFlow,
 };
 
-use granit_parser::{ErrorKind, Event, FallibleBufferedInput, InputIoError, Parser, Span};
+use granit_parser::{
+    ErrorKind, Event, FallibleBufferedInput, InputIoError, Parser, ScalarStyle, Span, Tag,
+};
+use zeroize::Zeroizing;
 
-use super::{
-    FileError, Take,
-    window::{Window, Windowed},
-    yaml_node::Builder,
+use super::input::{
+    ANCHORS_BYTES_MAX, ENTRY_BYTES_MAX, EntryReceiver, FileError, Window, Windowed,
 };
 use crate::transfer::{
-    entry::{Entry, EntryError, Position},
-    node::{DEPTH_MAX, Node},
+    entry::{Entry, EntryError, Position, with_leading_slash},
+    node::{DEPTH_MAX, Node, Reason, Scalar, TOO_DEEP},
 };
 
-pub(super) fn read(input: impl Read, take: Take<'_>) -> Result<(), FileError> {
+pub(super) fn read(input: impl Read, receive: EntryReceiver<'_>) -> Result<(), FileError> {
     let window = Window::default();
     let mut events = Events::new(input, window.clone());
     let mut builder = Builder::default();
@@ -53,7 +55,7 @@ pub(super) fn read(input: impl Read, take: Take<'_>) -> Result<(), FileError> {
         has_credentials = true;
         match value {
             Event::SequenceStart(..) => {
-                if read_list(&mut events, &mut builder, &window, take)?.is_break() {
+                if read_list(&mut events, &mut builder, &window, receive)?.is_break() {
                     return Ok(());
                 }
             }
@@ -81,7 +83,7 @@ fn read_list<R: Read>(
     events: &mut Events<R>,
     builder: &mut Builder,
     window: &Window,
-    take: Take<'_>,
+    receive: EntryReceiver<'_>,
 ) -> Result<ControlFlow<()>, FileError> {
     for entry in 1.. {
         window.reset();
@@ -101,7 +103,7 @@ fn read_list<R: Read>(
                 reason: refused.reason.to_owned(),
             }),
         };
-        if take(entry).is_break() {
+        if receive(entry).is_break() {
             return Ok(ControlFlow::Break(()));
         }
     }
@@ -113,11 +115,219 @@ fn name_of(node: &Node) -> Option<String> {
         return None;
     };
     let (_, name) = fields.iter().find(|(field, _)| field == "name")?;
-    name.text().map(crate::transfer::entry::with_leading_slash)
+    name.text().map(with_leading_slash)
+}
+
+/// Builds nodes, and stores anchored nodes.
+#[derive(Default)]
+struct Builder {
+    anchors: HashMap<usize, Anchored>,
+    anchors_bytes: usize,
+    /// The size of all expanded aliases in the current node.
+    aliased_bytes: usize,
+    /// The first error in the current node. The rest of the node is still read.
+    reason: Option<Reason>,
+}
+
+/// A node with an anchor.
+struct Anchored {
+    node: Node,
+    bytes: usize,
+    depth: usize,
+}
+
+/// An invalid node. Reading can continue after it.
+struct NodeError {
+    /// The readable part of the node.
+    node: Option<Node>,
+    reason: Reason,
+}
+
+/// The outer error concerns the whole file, the inner one only the node.
+type BuildResult = Result<Result<Node, NodeError>, FileError>;
+
+impl Builder {
+    /// Builds the node that starts with this event.
+    fn build<R: Read>(&mut self, events: &mut Events<R>, event: Event<'static>) -> BuildResult {
+        self.aliased_bytes = 0;
+        self.reason = None;
+        let node = self.node(events, event, 0)?;
+        Ok(match self.reason.take() {
+            None => Ok(node),
+            Some(reason) => Err(NodeError {
+                node: Some(node),
+                reason,
+            }),
+        })
+    }
+
+    fn node<R: Read>(
+        &mut self,
+        events: &mut Events<R>,
+        event: Event<'static>,
+        depth: usize,
+    ) -> Result<Node, FileError> {
+        if depth > DEPTH_MAX {
+            self.refuse(TOO_DEEP);
+        }
+        let (node, anchor) = match event {
+            Event::Scalar(text, style, anchor, tag) => {
+                let scalar = self.scalar(text.into_owned(), style, tag.as_deref());
+                (scalar, anchor)
+            }
+            Event::Alias(anchor) => return Ok(self.aliased(anchor, depth)),
+            Event::SequenceStart(_, anchor, tag) => {
+                self.check_tag(tag.as_deref(), "seq");
+                (self.list(events, depth)?, anchor)
+            }
+            Event::MappingStart(_, anchor, tag) => {
+                self.check_tag(tag.as_deref(), "map");
+                (self.mapping(events, depth)?, anchor)
+            }
+            _ => {
+                self.refuse(ALIAS_UNKNOWN);
+                (Node::null(), NO_ANCHOR)
+            }
+        };
+        if anchor != NO_ANCHOR {
+            self.store(anchor, &node)?;
+        }
+        Ok(node)
+    }
+
+    /// Stores an anchored node. Skips invalid nodes, so that aliases of them are refused as well.
+    fn store(&mut self, anchor: usize, node: &Node) -> Result<(), FileError> {
+        if self.reason.is_some() {
+            return Ok(());
+        }
+        let anchored = Anchored {
+            bytes: node.bytes(),
+            depth: node.depth(),
+            node: node.clone(),
+        };
+        self.anchors_bytes += anchored.bytes;
+        if self.anchors_bytes > ANCHORS_BYTES_MAX {
+            return Err(FileError::AnchorsTooLarge);
+        }
+        self.anchors.insert(anchor, anchored);
+        Ok(())
+    }
+
+    fn scalar(&mut self, text: String, style: ScalarStyle, tag: Option<&Tag>) -> Node {
+        let is_plain = style == ScalarStyle::Plain;
+        let is_quoted = match tag.map(Tag::core_suffix) {
+            None => !is_plain,
+            Some(Some("str")) => true,
+            Some(Some("null" | "bool" | "int" | "float")) => false,
+            Some(_) => {
+                self.refuse(TAG_UNKNOWN);
+                true
+            }
+        };
+        Node::Scalar(Scalar {
+            text: Zeroizing::new(text),
+            is_quoted,
+        })
+    }
+
+    fn check_tag(&mut self, tag: Option<&Tag>, expected: &str) {
+        if tag.is_some_and(|tag| tag.core_suffix() != Some(expected)) {
+            self.refuse(TAG_UNKNOWN);
+        }
+    }
+
+    /// Returns the node of an alias. An alias inside its own anchored node is refused, because that node is not stored yet.
+    fn aliased(&mut self, anchor: usize, depth: usize) -> Node {
+        let reason = match self.anchors.get(&anchor) {
+            None => ALIAS_UNKNOWN,
+            Some(anchored) if depth + anchored.depth > DEPTH_MAX => TOO_DEEP,
+            Some(anchored) => {
+                self.aliased_bytes = self.aliased_bytes.saturating_add(anchored.bytes);
+                if self.aliased_bytes <= ENTRY_BYTES_MAX {
+                    return anchored.node.clone();
+                }
+                ALIASES_TOO_LARGE
+            }
+        };
+        self.refuse(reason);
+        Node::null()
+    }
+
+    fn list<R: Read>(&mut self, events: &mut Events<R>, depth: usize) -> Result<Node, FileError> {
+        let mut nodes = Vec::new();
+        loop {
+            match events.next()?.0 {
+                Event::SequenceEnd => return Ok(Node::List(nodes)),
+                event => nodes.push(self.node(events, event, depth + 1)?),
+            }
+        }
+    }
+
+    fn mapping<R: Read>(
+        &mut self,
+        events: &mut Events<R>,
+        depth: usize,
+    ) -> Result<Node, FileError> {
+        let mut entries = Vec::new();
+        let mut keys = HashSet::new();
+        let mut merged = Vec::new();
+        loop {
+            let key = match events.next()?.0 {
+                Event::MappingEnd => break,
+                key => self.node(events, key, depth + 1)?,
+            };
+            let (value, _) = events.next()?;
+            let value = self.node(events, value, depth + 1)?;
+            let Node::Scalar(key) = key else {
+                self.refuse(KEY_NOT_A_TEXT);
+                continue;
+            };
+            if !key.is_quoted && key.text.as_str() == "<<" {
+                merged.push(value);
+                continue;
+            }
+            if !keys.insert(key.text.to_string()) {
+                self.refuse(KEY_DUPLICATE);
+            }
+            entries.push((key.text.to_string(), value));
+        }
+        for value in merged {
+            self.merge(value, &mut entries, &mut keys);
+        }
+        Ok(Node::Mapping(entries))
+    }
+
+    /// Adds the missing keys from a mapping or a list of mappings.
+    fn merge(
+        &mut self,
+        value: Node,
+        entries: &mut Vec<(String, Node)>,
+        keys: &mut HashSet<String>,
+    ) {
+        let mappings = match value {
+            Node::List(nodes) => nodes,
+            node => vec![node],
+        };
+        for mapping in mappings {
+            let Node::Mapping(added) = mapping else {
+                self.refuse(MERGE_NOT_A_MAPPING);
+                continue;
+            };
+            for (key, node) in added {
+                if keys.insert(key.clone()) {
+                    entries.push((key, node));
+                }
+            }
+        }
+    }
+
+    fn refuse(&mut self, reason: Reason) {
+        self.reason.get_or_insert(reason);
+    }
 }
 
 /// The parser events of a file.
-pub(super) struct Events<R: Read> {
+struct Events<R: Read> {
     parser: Parser<'static, FallibleBufferedInput<Characters<R>>>,
     window: Window,
 }
@@ -137,7 +347,7 @@ impl<R: Read> Events<R> {
         }
     }
 
-    pub(super) fn next(&mut self) -> Result<(Event<'static>, Span), FileError> {
+    fn next(&mut self) -> Result<(Event<'static>, Span), FileError> {
         match self.parser.next_event() {
             Some(Ok(event)) => Ok(event),
             Some(Err(_)) if self.window.is_exceeded() => Err(FileError::EntryTooLong),
@@ -162,17 +372,17 @@ impl<R: Read> Events<R> {
     }
 }
 
-fn malformed(span: Span, what: &str) -> FileError {
+fn malformed(span: Span, reason: &str) -> FileError {
     FileError::Malformed {
         line: span.start.line(),
         column: span.start.col() + 1,
-        what: what.to_owned(),
+        reason: reason.to_owned(),
     }
 }
 
 /// Converts a parser error, without content of the file.
 fn refused(line: usize, column: usize, kind: &ErrorKind) -> FileError {
-    let what = match kind {
+    let reason = match kind {
         ErrorKind::InputIo { error } => {
             return FileError::Unreadable(io::Error::other(error.message().to_owned()));
         }
@@ -181,7 +391,11 @@ fn refused(line: usize, column: usize, kind: &ErrorKind) -> FileError {
         }
         kind => kind.to_string(),
     };
-    FileError::Malformed { line, column, what }
+    FileError::Malformed {
+        line,
+        column,
+        reason,
+    }
 }
 
 /// Decodes UTF-8.
@@ -238,3 +452,14 @@ fn not_utf8() -> io::Error {
 
 /// The depth of the document, the list of credentials and an entry, with one to spare.
 const FRAME_DEPTH: usize = 4;
+
+/// The id of nodes without an anchor.
+const NO_ANCHOR: usize = 0;
+
+const ALIAS_UNKNOWN: Reason =
+    "an alias refers to an undefined or invalid anchor; quote strings that start with an asterisk";
+const ALIASES_TOO_LARGE: Reason = "aliases expand to more than 1 MiB";
+const TAG_UNKNOWN: Reason = "a tag is not in YAML's core schema";
+const KEY_NOT_A_TEXT: Reason = "a key is not a string";
+const KEY_DUPLICATE: Reason = "a mapping has a duplicate key";
+const MERGE_NOT_A_MAPPING: Reason = "a merge key has a value that is not a mapping";

@@ -1,19 +1,22 @@
 //! `keywright certificates rotate`.
 
-mod shown;
-mod words;
+mod messages;
 
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
 
 use crate::{
     Client, Rotation, RotationFailed, Stage, Step,
-    commands::{Completion, Context, Example, Failure, Verb, help},
+    commands::verb::{
+        AUTHORITY, AUTHORITY_AND_LEAF, Completion, Context, Example, Failure, Verb, help,
+    },
+    input::confirm,
     new_file::{Readers, write_whole},
-    output::{self, confirm},
+    output::{self, Render, Table},
 };
-use shown::ShownRotation;
 
 /// Rotate a CA without downtime
 ///
@@ -59,24 +62,24 @@ struct Pace {
 
 impl Verb for Rotate {
     async fn run(self, context: &Context) -> Result<Completion, Failure> {
-        let mut walk = Walk {
+        let mut run = RotationRun {
             client: context.client()?,
             rotate: self,
             taken: Vec::new(),
             regenerated: Vec::new(),
         };
-        let (rotation, outcome) = walk.go().await?;
-        context.output.show(&ShownRotation {
+        let (rotation, outcome) = run.take_steps().await?;
+        context.output.show(&RotationOutput {
             rotation: &rotation,
-            taken: &walk.taken,
-            regenerated: &walk.regenerated,
+            taken: &run.taken,
+            regenerated: &run.regenerated,
         })?;
         Ok(outcome)
     }
 }
 
 /// One run of the verb.
-struct Walk {
+struct RotationRun {
     client: Client,
     rotate: Rotate,
     /// The steps that this run took.
@@ -85,9 +88,9 @@ struct Walk {
     regenerated: Vec<String>,
 }
 
-impl Walk {
+impl RotationRun {
     /// Takes as many steps as the options and the user allow, and returns the resulting state.
-    async fn go(&mut self) -> Result<(Rotation, Completion), Failure> {
+    async fn take_steps(&mut self) -> Result<(Rotation, Completion), Failure> {
         loop {
             let rotation = self.observe().await?;
             if let Some(file) = &self.rotate.bundle {
@@ -95,20 +98,20 @@ impl Walk {
                 write_whole(file, rotation.trusted.as_bytes(), Readers::All)?;
             }
             if let Some(step) = self.taken.last()
-                && !rotation.stage.is_behind(*step)
+                && !rotation.stage.has_completed(*step)
             {
-                return Err(Failure::Other(words::stuck(*step, &rotation)));
+                return Err(Failure::Other(messages::unexpected_state(*step, &rotation)));
             }
             if self.is_finished(&rotation) {
                 return Ok((rotation, Completion::Full));
             }
-            output::note(&words::state(&rotation));
+            output::note(&messages::state(&rotation));
             if !self.may_take(&rotation).await? {
                 output::note("Stopped. Run the same command to continue.");
                 return Ok((rotation, Completion::Partial));
             }
             // The state may have changed while the user was deciding.
-            if self.asks() && self.observe().await? != rotation {
+            if self.needs_confirmation() && self.observe().await? != rotation {
                 output::note("Someone else has continued the rotation.");
                 continue;
             }
@@ -124,13 +127,13 @@ impl Walk {
             Ok(regenerated) => self.regenerated.extend(regenerated),
             Err(error) => {
                 let is_taken = match self.observe().await {
-                    Ok(now) => now.stage.is_behind(step),
+                    Ok(now) => now.stage.has_completed(step),
                     Err(_) => false,
                 };
                 if !is_taken {
                     return Err(error.into());
                 }
-                output::note(&words::lost(step, &error));
+                output::note(&messages::taken_despite_error(step, &error));
             }
         }
         output::note(&format!("Completed step {} of 4.", step.number()));
@@ -156,11 +159,11 @@ impl Walk {
         }
         let has_ended = self.taken.last() == Some(&Step::Retire);
         if has_ended || (rotation.stage == Stage::NotBegun && *resume) {
-            output::note(&words::end(rotation, has_taken));
+            output::note(&messages::end(rotation, has_taken));
             return true;
         }
         if pace.next && has_taken {
-            output::note(&words::state(rotation));
+            output::note(&messages::state(rotation));
             return true;
         }
         false
@@ -168,38 +171,106 @@ impl Walk {
 
     /// Whether to take the next step.
     async fn may_take(&self, rotation: &Rotation) -> Result<bool, Failure> {
-        if self.asks() {
-            confirm(&words::question(rotation), WITHOUT_ASKING).await
+        if self.needs_confirmation() {
+            confirm(&messages::question(rotation), CONFIRMATION_OPTIONS).await
         } else {
             Ok(true)
         }
     }
 
-    fn asks(&self) -> bool {
+    fn needs_confirmation(&self) -> bool {
         !self.rotate.pace.next && !self.rotate.pace.yes
     }
 }
 
+/// The state of a rotation, and what this run did.
+struct RotationOutput<'a> {
+    rotation: &'a Rotation,
+    taken: &'a [Step],
+    regenerated: &'a [String],
+}
+
+#[derive(Serialize)]
+struct Body<'a> {
+    name: &'a str,
+    stage: Stage,
+    /// `None` if no rotation is in progress.
+    next: Option<Step>,
+    signing_version: &'a str,
+    transitional_version: Option<&'a str>,
+    outstanding: &'a [String],
+    steps_taken: &'a [Step],
+    regenerated_credentials: &'a [String],
+}
+
+impl RotationOutput<'_> {
+    fn next(&self) -> Option<Step> {
+        let stage = self.rotation.stage;
+        (stage != Stage::NotBegun).then(|| stage.next())
+    }
+}
+
+impl Render for RotationOutput<'_> {
+    fn json(&self) -> Result<Box<RawValue>, serde_json::Error> {
+        to_raw_value(&Body {
+            name: &self.rotation.name,
+            stage: self.rotation.stage,
+            next: self.next(),
+            signing_version: &self.rotation.signing_version,
+            transitional_version: self.rotation.transitional_version.as_deref(),
+            outstanding: &self.rotation.outstanding,
+            steps_taken: self.taken,
+            regenerated_credentials: self.regenerated,
+        })
+    }
+
+    fn table(&self) -> Table {
+        let rotation = self.rotation;
+        let stage = match rotation.stage {
+            Stage::NotBegun => "none in progress",
+            Stage::Introduced => "the new version does not sign yet",
+            Stage::Switched => "the new version signs",
+            Stage::Renewed => "everything is regenerated",
+        };
+        let mut fields = vec![
+            ("name", rotation.name.clone()),
+            ("rotation", stage.to_owned()),
+            ("signing version", rotation.signing_version.clone()),
+        ];
+        if let Some(id) = &rotation.transitional_version {
+            fields.push(("transitional version", id.clone()));
+        }
+        for name in &rotation.outstanding {
+            fields.push(("outstanding", name.clone()));
+        }
+        for name in self.regenerated {
+            fields.push(("regenerated", name.clone()));
+        }
+        if let Some(step) = self.next() {
+            fields.push(("next step", format!("{} of 4", step.number())));
+        }
+        let named = |(name, text): (&str, String)| (name.to_owned(), text);
+        Table::Fields(fields.into_iter().map(named).collect())
+    }
+}
+
 /// The options to suggest if there is no terminal.
-const WITHOUT_ASKING: &str = "--next for one step or --yes for all remaining steps";
+const CONFIRMATION_OPTIONS: &str = "--next for one step or --yes for all remaining steps";
 
 pub(super) const EXAMPLES: &[Example] = &[
     Example {
         does: "Show the state of a rotation",
         line: "keywright certificates rotate /demo/root --status",
-        before: super::AUTHORITY_AND_LEAF,
+        before: AUTHORITY_AND_LEAF,
     },
     Example {
         does: "Take the next step and write the certificates to trust to a file",
         line: "keywright certificates rotate /demo/root --next --bundle trusted.pem",
-        before: super::AUTHORITY_AND_LEAF,
+        before: AUTHORITY_AND_LEAF,
     },
     Example {
         does: "Take the remaining steps of an interrupted rotation",
         line: "keywright certificates rotate /demo/root --resume --yes",
-        before: &[
-            super::AUTHORITY,
-            "keywright certificates rotate /demo/root --next",
-        ],
+        before: &[AUTHORITY, "keywright certificates rotate /demo/root --next"],
     },
 ];

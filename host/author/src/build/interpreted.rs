@@ -1,0 +1,120 @@
+//! Interpreted languages, whose tools produce a component that contains the interpreter: JavaScript with jco and `QuickJS`, Python
+//! with componentize-py and `CPython`.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use serde_json::Value;
+
+use super::project::{BUILT, GENERATED, Project, absolute, read, write};
+use crate::{
+    component::rename_import,
+    error::{BuildFailed, NotEncodable},
+    programs::{Call, Program},
+    wit::{self, World},
+};
+
+/// Builds a component from the project's module. Returns its path.
+pub(super) fn javascript_component(project: &Project<'_>) -> Result<PathBuf, BuildFailed> {
+    let jco = jco(project).ok_or(BuildFailed::ToolMissing {
+        tool: "jco",
+        remedy: "`npm install` in the project's folder, or `npm install --global @bytecodealliance/jco`",
+    })?;
+    let world = World::of_project(project.folder)?;
+    let generated = project.recreate_generated()?;
+    // jco resolves relative paths twice.
+    let folder = absolute(project.folder)?;
+    let built = absolute(&generated)?.join(BUILT);
+    Call::new(project.programs, project.folder, &jco)
+        .arguments([
+            "componentize".as_ref(),
+            folder.join(entry(project.folder)?).as_os_str(),
+        ])
+        .arguments(["--wit".as_ref(), folder.join(wit::FOLDER).as_os_str()])
+        .arguments(["--world-name", world.name()])
+        .arguments(["--backend", "quickjs", "--backend-qjs-disable-async"])
+        .arguments(["--out".as_ref(), built.as_os_str()])
+        .run()?;
+    Ok(project.folder.join(GENERATED).join(BUILT))
+}
+
+/// Finds the project's own jco, or the installed one.
+fn jco(project: &Project<'_>) -> Option<Program> {
+    let own = Path::new("node_modules/.bin/jco");
+    let file = project.folder.join(own).canonicalize().ok();
+    file.and_then(|file| Program::at(file, own))
+        .or_else(|| project.programs.find("jco"))
+}
+
+/// Reads the path of the module from the manifest: `main`.
+fn entry(folder: &Path) -> Result<String, BuildFailed> {
+    let file = folder.join("package.json");
+    let manifest: Option<Value> = keywright_json::read_bytes(&read(&file)?).ok();
+    let main = manifest
+        .as_ref()
+        .and_then(|manifest| manifest.get("main")?.as_str());
+    main.map(str::to_owned)
+        .ok_or(BuildFailed::ManifestMalformed {
+            file,
+            rule: "must be a JSON object whose field `main` is the name of a file",
+        })
+}
+
+/// Builds a component from the project's module. Returns its path.
+///
+/// Without `--stub-wasi`, the runtime reads the environment and 2,496 random bytes at the start of each call. With it, every
+/// WASI import traps, including `wasi:random/random`. So the module is built against a copy of the project's WIT in which that
+/// package is renamed, and the import is renamed back in the built component.
+pub(super) fn python_component(project: &Project<'_>) -> Result<PathBuf, BuildFailed> {
+    let tool = project
+        .programs
+        .find("componentize-py")
+        .ok_or(BuildFailed::ToolMissing {
+            tool: "componentize-py",
+            remedy: "`pip install -r requirements.txt`, in an activated virtual environment",
+        })?;
+    let world = World::of_project(project.folder)?;
+    let generated = project.recreate_generated()?;
+    copy_renamed(
+        &project.folder.join(wit::FOLDER),
+        &generated.join(wit::FOLDER),
+    )?;
+    let built = Path::new(GENERATED).join(BUILT);
+    Call::new(project.programs, project.folder, &tool)
+        .arguments(["--wit-path".into(), Path::new(GENERATED).join(wit::FOLDER)])
+        .arguments(["--world", world.name()])
+        .arguments(["componentize", PYTHON_MODULE, "--stub-wasi", "--output"])
+        .arguments([&built])
+        .run()?;
+    Ok(project.folder.join(built))
+}
+
+/// Renames the import of the random package back.
+pub(super) fn with_randomness(component: Vec<u8>) -> Result<Vec<u8>, NotEncodable> {
+    let interface = |package| format!("{package}/random@");
+    rename_import(component, &interface(RENAMED), &interface(RANDOM))
+}
+
+/// Copies WIT, renaming the random package.
+fn copy_renamed(from: &Path, to: &Path) -> Result<(), BuildFailed> {
+    let failed = |cause| BuildFailed::file("list", from, cause);
+    for entry in fs::read_dir(from).map_err(failed)? {
+        let name = entry.map_err(failed)?.file_name();
+        let (from, to) = (from.join(&name), to.join(&name));
+        if from.is_dir() {
+            copy_renamed(&from, &to)?;
+        } else {
+            let text = read(&from)?;
+            let text = String::from_utf8_lossy(&text).replace(RANDOM, RENAMED);
+            write(&to, text.as_bytes())?;
+        }
+    }
+    Ok(())
+}
+
+/// The module with the project's code.
+const PYTHON_MODULE: &str = "plugin";
+const RANDOM: &str = "wasi:random";
+const RENAMED: &str = "keywright-host:random";

@@ -1,0 +1,74 @@
+//! The project to build, with its generated files.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use wit_bindgen_core::{Files, WorldGenerator};
+
+use crate::{error::BuildFailed, programs::Programs, wit::World};
+
+/// The project to build.
+pub(super) struct Project<'a> {
+    pub(super) folder: &'a Path,
+    pub(super) programs: &'a Programs,
+}
+
+impl Project<'_> {
+    /// Generates the bindings for the world, replacing those of an earlier build.
+    pub(super) fn generate(
+        &self,
+        world: &mut World,
+        generator: &mut dyn WorldGenerator,
+    ) -> Result<(), BuildFailed> {
+        let folder = self.recreate_generated()?;
+        let mut files = Files::default();
+        generator
+            .generate(&mut world.resolve, world.id, &mut files)
+            .map_err(|cause| BuildFailed::NotBound {
+                cause: format!("{cause:#}"),
+            })?;
+        for (name, contents) in files.iter() {
+            write(&folder.join(name), contents)?;
+        }
+        Ok(())
+    }
+
+    /// Removes the folder for generated files and creates it again.
+    pub(super) fn recreate_generated(&self) -> Result<PathBuf, BuildFailed> {
+        let folder = self.folder.join(GENERATED);
+        match fs::remove_dir_all(&folder) {
+            Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => {
+                Err(BuildFailed::file("remove", &folder, cause))
+            }
+            _ => {
+                fs::create_dir_all(&folder)
+                    .map_err(|cause| BuildFailed::file("create", &folder, cause))?;
+                Ok(folder)
+            }
+        }
+    }
+}
+
+pub(super) fn absolute(path: &Path) -> Result<PathBuf, BuildFailed> {
+    path.canonicalize()
+        .map_err(|cause| BuildFailed::file("find", path, cause))
+}
+
+pub(super) fn read(file: &Path) -> Result<Vec<u8>, BuildFailed> {
+    fs::read(file).map_err(|cause| BuildFailed::file("read", file, cause))
+}
+
+pub(super) fn write(file: &Path, contents: &[u8]) -> Result<(), BuildFailed> {
+    let written = file
+        .parent()
+        .map_or(Ok(()), fs::create_dir_all)
+        .and_then(|()| fs::write(file, contents));
+    written.map_err(|cause| BuildFailed::file("write", file, cause))
+}
+
+/// The folder of a project for generated and intermediate files.
+pub(super) const GENERATED: &str = "generated";
+/// The output of a language's tools, in that folder: a core module, or a component with the imports of its runtime.
+pub(super) const BUILT: &str = "built.wasm";

@@ -1,0 +1,244 @@
+//! Finds and runs external programs, and prints their command lines.
+
+use std::{
+    env,
+    ffi::{OsStr, OsString},
+    fmt::Write as _,
+    io::{self, Write as _},
+    os::unix::fs::PermissionsExt,
+    path::{self, Path, PathBuf},
+    process::{Command, Output, Stdio},
+};
+
+use crate::error::BuildFailed;
+
+/// The search path for external programs.
+#[derive(Clone, Debug, Default)]
+pub struct Programs {
+    added_folders: Vec<PathBuf>,
+}
+
+impl Programs {
+    /// Searches the `PATH` of this process.
+    #[must_use]
+    pub fn on_path() -> Self {
+        Self::default()
+    }
+
+    /// Searches this folder first.
+    #[must_use]
+    pub fn first_in(mut self, folder: PathBuf) -> Self {
+        let folder = path::absolute(&folder).unwrap_or(folder);
+        self.added_folders.insert(0, folder);
+        self
+    }
+
+    /// Finds the program with this name.
+    pub(crate) fn find(&self, name: &str) -> Option<Program> {
+        let mut files = self.folders().map(|folder| folder.join(name));
+        // The program is started in another folder.
+        let file = path::absolute(files.find(|file| is_program(file))?).ok()?;
+        // Printed as a user would type it.
+        let is_in_added_folder = self
+            .added_folders
+            .iter()
+            .any(|folder| file.starts_with(folder));
+        let display_name = if is_in_added_folder {
+            file.clone().into_os_string()
+        } else {
+            name.into()
+        };
+        Some(Program { file, display_name })
+    }
+
+    fn folders(&self) -> impl Iterator<Item = PathBuf> {
+        let path = env::var_os("PATH").unwrap_or_default();
+        let on_path: Vec<PathBuf> = env::split_paths(&path).collect();
+        self.added_folders.clone().into_iter().chain(on_path)
+    }
+
+    /// Returns the `PATH` for started programs, which may start others.
+    fn path(&self) -> OsString {
+        env::join_paths(self.folders()).unwrap_or_else(|_| env::var_os("PATH").unwrap_or_default())
+    }
+}
+
+/// An existing program.
+#[derive(Clone, Debug)]
+pub(crate) struct Program {
+    file: PathBuf,
+    display_name: OsString,
+}
+
+impl Program {
+    /// Returns the program in this file, or `None` if the file is not executable. Command lines show `display_name`.
+    pub(crate) fn at(file: PathBuf, display_name: impl Into<OsString>) -> Option<Self> {
+        let display_name = display_name.into();
+        is_program(&file).then_some(Self { file, display_name })
+    }
+}
+
+fn is_program(file: &Path) -> bool {
+    let is_executable = |metadata: std::fs::Metadata| {
+        metadata.is_file() && metadata.permissions().mode() & EXECUTABLE != 0
+    };
+    file.metadata().is_ok_and(is_executable)
+}
+
+/// The execute bits of a file mode.
+const EXECUTABLE: u32 = 0o111;
+
+/// A call of an external program in the folder of a project.
+pub(crate) struct Call<'a> {
+    programs: &'a Programs,
+    folder: &'a Path,
+    program: &'a Program,
+    arguments: Vec<OsString>,
+    variables: Vec<(&'static str, OsString)>,
+}
+
+impl<'a> Call<'a> {
+    pub(crate) fn new(programs: &'a Programs, folder: &'a Path, program: &'a Program) -> Self {
+        Self {
+            programs,
+            folder,
+            program,
+            arguments: Vec::new(),
+            variables: Vec::new(),
+        }
+    }
+
+    pub(crate) fn arguments<S: AsRef<OsStr>>(
+        mut self,
+        arguments: impl IntoIterator<Item = S>,
+    ) -> Self {
+        let arguments = arguments
+            .into_iter()
+            .map(|argument| argument.as_ref().to_owned());
+        self.arguments.extend(arguments);
+        self
+    }
+
+    pub(crate) fn variable(mut self, name: &'static str, value: impl Into<OsString>) -> Self {
+        self.variables.push((name, value.into()));
+        self
+    }
+
+    /// Runs the program with its output redirected to standard error.
+    pub(crate) fn run(self) -> Result<(), BuildFailed> {
+        self.print_command_line();
+        let status = self.command().stdout(io::stderr()).status();
+        self.check_status(status)
+    }
+
+    /// Runs the program and returns its standard output.
+    pub(crate) fn output(self) -> Result<Vec<u8>, BuildFailed> {
+        self.print_command_line();
+        let output = self.command().stderr(Stdio::inherit()).output();
+        let ended = output.map(|Output { status, stdout, .. }| (status, stdout));
+        match ended {
+            Ok((status, stdout)) => self.check_status(Ok(status)).map(|()| stdout),
+            Err(cause) => self.check_status(Err(cause)).map(|()| Vec::new()),
+        }
+    }
+
+    fn check_status(
+        &self,
+        status: io::Result<std::process::ExitStatus>,
+    ) -> Result<(), BuildFailed> {
+        let tool = || self.program.display_name.to_string_lossy().into_owned();
+        match status {
+            Ok(status) if status.success() => Ok(()),
+            Ok(status) => Err(BuildFailed::ToolFailed {
+                tool: tool(),
+                status,
+            }),
+            Err(cause) => Err(BuildFailed::ToolNotStarted {
+                tool: tool(),
+                source: cause,
+            }),
+        }
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.program.file);
+        command
+            .args(&self.arguments)
+            .env("PATH", self.programs.path())
+            .envs(self.variables.iter().map(|(name, value)| (name, value)))
+            .current_dir(self.folder)
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Prints the command line.
+    fn print_command_line(&self) {
+        // Standard error may be closed.
+        let _ = writeln!(io::stderr(), "+ {}", self.command_line());
+    }
+
+    fn command_line(&self) -> String {
+        let mut line = String::new();
+        // Writing to a string does not fail.
+        if self.folder != Path::new(".") {
+            let _ = write!(line, "cd {} && ", quoted(self.folder.as_os_str()));
+        }
+        for (name, value) in &self.variables {
+            let _ = write!(line, "{name}={} ", quoted(value));
+        }
+        let _ = write!(line, "{}", quoted(&self.program.display_name));
+        for argument in &self.arguments {
+            let _ = write!(line, " {}", quoted(argument));
+        }
+        line
+    }
+}
+
+/// Quotes a word for a shell if necessary.
+fn quoted(word: &OsStr) -> String {
+    let word = word.to_string_lossy();
+    let is_plain =
+        |character: char| character.is_ascii_alphanumeric() || "-_./=:,+@%".contains(character);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.into_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn command_line_is_quoted_for_a_shell() {
+        let programs = Programs::on_path();
+        let program = Program {
+            file: "/bin/echo".into(),
+            display_name: "echo".into(),
+        };
+        let call = Call::new(&programs, Path::new("a folder"), &program)
+            .variable("GOOS", "wasip1")
+            .arguments(["-o", "it's", "", "-ldflags=-s -w", "./a"]);
+        assert_eq!(
+            call.command_line(),
+            r"cd 'a folder' && GOOS=wasip1 echo -o 'it'\''s' '' '-ldflags=-s -w' ./a"
+        );
+        let here = Call::new(&programs, Path::new("."), &program).command_line();
+        assert_eq!(here, "echo");
+    }
+
+    #[test]
+    fn given_folder_is_searched_before_path() {
+        let folder = tempfile::tempdir().unwrap();
+        let programs = Programs::on_path().first_in(folder.path().to_owned());
+        assert_eq!(programs.find("sh").unwrap().display_name, "sh");
+        let file = folder.path().join("sh");
+        std::fs::write(&file, "").unwrap();
+        // The file is not executable yet.
+        assert_eq!(programs.find("sh").unwrap().display_name, "sh");
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+        assert_eq!(programs.find("sh").unwrap().display_name, file);
+        assert!(programs.find("no-such-program").is_none());
+    }
+}

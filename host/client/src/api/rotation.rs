@@ -1,0 +1,427 @@
+//! Rotation of a CA without downtime, in four steps.
+//!
+//! No state is stored between steps. The stage follows from the CA's versions, the transitional flag, and the signers of the
+//! certificates below. Any client can therefore continue a rotation.
+//!
+//! | Stage | The CA's versions | Next step |
+//! |---|---|---|
+//! | [`NotBegun`](Stage::NotBegun) | no version is transitional | [`Introduce`](Step::Introduce) |
+//! | [`Introduced`](Stage::Introduced) | the latest is transitional, so an older one signs | [`Switch`](Step::Switch) |
+//! | [`Switched`](Stage::Switched) | a version older than the signing one is transitional; it signed certificates that are in use | [`Renew`](Step::Renew) |
+//! | [`Renewed`](Stage::Renewed) | the same, but it signed no certificate in use | [`Retire`](Step::Retire) |
+//!
+//! After the last step no version is transitional. A completed rotation therefore looks like one that has not started.
+
+use std::collections::{HashMap, HashSet};
+
+use serde::Serialize;
+
+use super::certificates::{
+    CertificateSummary, IssuedRecord, ListedVersion, RegenerateCertificate, TransitionalVersion,
+    first_certificate,
+};
+use crate::{Client, CredentialVersion, Error};
+
+/// The stage of a rotation.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stage {
+    /// No rotation is in progress.
+    NotBegun,
+    /// A new version exists, but does not sign yet. Its certificate is being distributed to clients.
+    Introduced,
+    /// The new version signs. The old version signed some certificates in use.
+    Switched,
+    /// The old version signed no certificate in use. The regenerated certificates are being deployed.
+    Renewed,
+}
+
+impl Stage {
+    /// Returns the next step.
+    #[must_use]
+    pub fn next(self) -> Step {
+        match self {
+            Self::NotBegun => Step::Introduce,
+            Self::Introduced => Step::Switch,
+            Self::Switched => Step::Renew,
+            Self::Renewed => Step::Retire,
+        }
+    }
+
+    /// Whether a rotation at this stage has completed the step.
+    #[must_use]
+    pub fn has_completed(self, step: Step) -> bool {
+        match step {
+            Step::Retire => self != Self::Renewed,
+            step => self.next().number() > step.number(),
+        }
+    }
+}
+
+/// A step from one stage to the next.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Step {
+    /// Add a transitional version, so that clients can trust it before it signs.
+    Introduce,
+    /// Move the transitional flag to the old version, so that the new one signs.
+    Switch,
+    /// Regenerate everything that the CA signed.
+    Renew,
+    /// Clear the flag, so that the server no longer returns the old version.
+    Retire,
+}
+
+impl Step {
+    /// All steps in order.
+    pub const ALL: [Self; 4] = [Self::Introduce, Self::Switch, Self::Renew, Self::Retire];
+
+    /// Returns the number of the step, from 1.
+    #[must_use]
+    pub fn number(self) -> usize {
+        match self {
+            Self::Introduce => 1,
+            Self::Switch => 2,
+            Self::Renew => 3,
+            Self::Retire => 4,
+        }
+    }
+}
+
+/// The observed state of a CA's rotation.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Rotation {
+    /// The credential's name, in its stored case.
+    pub name: String,
+    /// The stage.
+    pub stage: Stage,
+    /// The id of the signing version.
+    pub signing_version: String,
+    /// The id of the transitional version.
+    pub transitional_version: Option<String>,
+    /// The names of certificates in use, and of other credentials with a certificate, that the signing version did not sign,
+    /// directly or through another CA. Only determined after [`Step::Switch`].
+    pub outstanding: Vec<String>,
+    /// The PEM certificates of the active and the transitional version, which clients must trust at this stage.
+    pub trusted: String,
+    certificate_id: String,
+}
+
+impl Rotation {
+    /// Determines the state of a CA's rotation.
+    ///
+    /// # Errors
+    /// When the credential can't be rotated, when a credential that it signed can't be read, or when a request fails.
+    pub async fn observe(client: &Client, name: &str) -> Result<Self, RotationFailed> {
+        let summary = client.certificate(name).await?;
+        let versions = Versions::of(&summary)?;
+        let current = client.current_certificate_versions(&summary.id).await?;
+        let trusted: Vec<_> = current.iter().map(certificate).collect();
+        let mut rotation = Self {
+            name: summary.name.clone(),
+            stage: versions.stage_before_renewal(),
+            signing_version: versions.signing.id.clone(),
+            transitional_version: versions.transitional.map(|version| version.id.clone()),
+            outstanding: Vec::new(),
+            trusted: trusted.concat(),
+            certificate_id: summary.id.clone(),
+        };
+        if rotation.stage == Stage::Switched {
+            let signing = trusted.into_iter().next().unwrap_or_default();
+            rotation.outstanding = outstanding(client, summary, signing).await?;
+            if rotation.outstanding.is_empty() {
+                rotation.stage = Stage::Renewed;
+            }
+        }
+        Ok(rotation)
+    }
+
+    /// Takes the next step and returns the names of the regenerated credentials.
+    ///
+    /// The step follows from the observed state, and the request is unconditional, so observe immediately before. If someone else
+    /// has continued the rotation since then: [`Step::Introduce`] is refused; [`Step::Switch`] has no effect; [`Step::Renew`]
+    /// regenerates everything again; [`Step::Retire`] clears any transitional flag, even that of a new rotation, whose version then
+    /// signs before clients trust it.
+    ///
+    /// The step may have been taken despite an error, if the response was lost or the server lost its database (503): observe again.
+    ///
+    /// # Errors
+    /// When the request fails.
+    pub async fn advance(&self, client: &Client) -> Result<Vec<String>, Error> {
+        let id = &self.certificate_id;
+        match self.stage.next() {
+            Step::Introduce => {
+                let options = RegenerateCertificate {
+                    set_as_transitional: true,
+                    ..RegenerateCertificate::default()
+                };
+                client.regenerate_certificate(id, &options).await?;
+            }
+            Step::Switch => {
+                let old = TransitionalVersion::Id(&self.signing_version);
+                client.move_transitional_version(id, old).await?;
+            }
+            Step::Renew => return client.bulk_regenerate(&self.name).await,
+            Step::Retire => {
+                let none = TransitionalVersion::None;
+                client.move_transitional_version(id, none).await?;
+            }
+        }
+        Ok(Vec::new())
+    }
+}
+
+/// Why the state of a rotation can't be determined.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RotationFailed {
+    /// The certificate is not a CA certificate.
+    #[error("{0} is not a CA; regenerate it instead")]
+    NoAuthority(String),
+    /// The only version is transitional.
+    #[error(
+        "{0} has only a transitional version, which does not sign; run `keywright certificates transitional {0} --clear` first"
+    )]
+    NothingSigns(String),
+    /// The caller may not read a certificate below the CA, so its signer is unknown.
+    #[error(
+        "can't read {name}, which {authority} signed, to check whether it was regenerated; the operation `read` is required"
+    )]
+    Unreadable {
+        /// The certificate.
+        name: String,
+        /// The CA above it.
+        authority: String,
+    },
+    /// A request failed.
+    #[error(transparent)]
+    Request(#[from] Error),
+}
+
+/// The signing and the transitional version of a CA.
+struct Versions<'a> {
+    signing: &'a ListedVersion,
+    transitional: Option<&'a ListedVersion>,
+    is_newest_transitional: bool,
+}
+
+impl<'a> Versions<'a> {
+    fn of(summary: &'a CertificateSummary) -> Result<Self, RotationFailed> {
+        let versions = &summary.versions;
+        let signing = versions.iter().position(|version| !version.transitional);
+        let transitional = versions.iter().position(|version| version.transitional);
+        let signing_version = signing.and_then(|index| versions.get(index));
+        let signing_version =
+            signing_version.ok_or_else(|| RotationFailed::NothingSigns(summary.name.clone()))?;
+        if !signing_version.certificate_authority {
+            return Err(RotationFailed::NoAuthority(summary.name.clone()));
+        }
+        Ok(Self {
+            signing: signing_version,
+            transitional: transitional.and_then(|index| versions.get(index)),
+            // Versions are listed newest first.
+            is_newest_transitional: transitional < signing,
+        })
+    }
+
+    /// Returns the stage without checking the signed certificates.
+    fn stage_before_renewal(&self) -> Stage {
+        match self.transitional {
+            None => Stage::NotBegun,
+            Some(_) if self.is_newest_transitional => Stage::Introduced,
+            Some(_) => Stage::Switched,
+        }
+    }
+}
+
+/// Returns the PEM certificate of a version, with a trailing newline.
+fn certificate(version: &CredentialVersion) -> String {
+    let certificate = version.public_field("certificate").unwrap_or_default();
+    format!("{}\n", certificate.trim())
+}
+
+/// Returns the credentials below a CA whose active certificate the active version of their own CA did not sign. Omits everything
+/// below such a credential, because it is regenerated together with it.
+async fn outstanding(
+    client: &Client,
+    root: CertificateSummary,
+    signing: String,
+) -> Result<Vec<String>, RotationFailed> {
+    let mut found = Vec::new();
+    let mut seen = HashSet::from([root.name.to_lowercase()]);
+    let mut authorities = vec![(root, signing)];
+    while let Some((authority, signing)) = authorities.pop() {
+        let others = outstanding_issued(client, &authority, &signing, &mut seen).await?;
+        found.extend(others);
+        for name in &authority.signs {
+            if !seen.insert(name.to_lowercase()) {
+                continue;
+            }
+            let child = readable(client.certificate(name).await, name, &authority)?;
+            // The certificate may be listed because of an older version. The signer of the latest version counts.
+            if !child.signed_by.eq_ignore_ascii_case(&authority.name) {
+                continue;
+            }
+            let current = client.current_certificate_versions(&child.id).await;
+            let current = readable(current, name, &authority)?;
+            let Some(in_use) = current.first() else {
+                continue;
+            };
+            // The signing CA comes first.
+            let authorities_of_child = in_use.public_field("ca").unwrap_or_default();
+            if first_certificate(&authorities_of_child) != first_certificate(&signing) {
+                found.push(child.name);
+            } else if !child.signs.is_empty() || !child.issued.is_empty() {
+                let certificate = certificate(in_use);
+                authorities.push((child, certificate));
+            }
+        }
+    }
+    found.sort_unstable();
+    Ok(found)
+}
+
+/// Returns the credentials of other types whose certificate the active version of the CA did not sign.
+async fn outstanding_issued(
+    client: &Client,
+    authority: &CertificateSummary,
+    signing: &str,
+    seen: &mut HashSet<String>,
+) -> Result<Vec<String>, RotationFailed> {
+    let mut found = Vec::new();
+    let mut is_signing = HashMap::new();
+    let in_use = authority.versions.iter().find(|one| !one.transitional);
+    if let Some(in_use) = in_use {
+        is_signing.insert(in_use.id.clone(), true);
+    }
+    for issued in &authority.issued {
+        if !seen.insert(issued.name.to_lowercase()) {
+            continue;
+        }
+        let record = issued.record.as_ref();
+        let record = record.ok_or_else(|| RotationFailed::Unreadable {
+            name: issued.name.clone(),
+            authority: authority.name.clone(),
+        })?;
+        if !is_issued_by(client, record, signing, &mut is_signing).await? {
+            found.push(issued.name.clone());
+        }
+    }
+    Ok(found)
+}
+
+/// Whether the recorded issuer has this certificate. `known` caches the results by version.
+async fn is_issued_by(
+    client: &Client,
+    record: &IssuedRecord,
+    signing: &str,
+    known: &mut HashMap<String, bool>,
+) -> Result<bool, Error> {
+    let Some(id) = &record.issuer_version_id else {
+        return Ok(false);
+    };
+    if let Some(known) = known.get(id) {
+        return Ok(*known);
+    }
+    let has_certificate = match client.version_by_id(id).await {
+        Ok(version) => {
+            let certificate = version.public_field("certificate").unwrap_or_default();
+            first_certificate(&certificate) == first_certificate(signing)
+        }
+        Err(failed) if failed.is_not_found() => false,
+        Err(failed) => return Err(failed),
+    };
+    known.insert(id.clone(), has_certificate);
+    Ok(has_certificate)
+}
+
+fn readable<T>(
+    response: Result<T, Error>,
+    name: &str,
+    authority: &CertificateSummary,
+) -> Result<T, RotationFailed> {
+    response.map_err(|failed| {
+        if failed.is_not_found() {
+            RotationFailed::Unreadable {
+                name: name.to_owned(),
+                authority: authority.name.clone(),
+            }
+        } else {
+            failed.into()
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Versions, newest first: `t` is transitional, `s` is not.
+    fn summary(versions: &str, is_authority: bool) -> CertificateSummary {
+        let versions = versions.chars().enumerate().map(|(index, kind)| {
+            serde_json::json!({
+                "id": index.to_string(),
+                "expiry_date": "",
+                "transitional": kind == 't',
+                "certificate_authority": is_authority,
+                "self_signed": true,
+            })
+        });
+        let summary = serde_json::json!({
+            "id": "id", "name": "/ca", "signed_by": "/ca", "signs": [],
+            "versions": versions.collect::<Vec<_>>(),
+        });
+        serde_json::from_value(summary).unwrap()
+    }
+
+    #[test]
+    fn the_stage_follows_from_the_order_of_versions_and_the_flag() {
+        let cases = [
+            ("s", Stage::NotBegun, "0", None),
+            ("sss", Stage::NotBegun, "0", None),
+            ("ts", Stage::Introduced, "1", Some("0")),
+            ("tss", Stage::Introduced, "1", Some("0")),
+            ("st", Stage::Switched, "0", Some("1")),
+            // The CA was regenerated again after or before the flag moved.
+            ("sst", Stage::Switched, "0", Some("2")),
+            ("sts", Stage::Switched, "0", Some("1")),
+        ];
+        for (versions, stage, signing, transitional) in cases {
+            let summary = summary(versions, true);
+            let found = Versions::of(&summary).unwrap();
+            assert_eq!(found.stage_before_renewal(), stage, "{versions}");
+            assert_eq!(found.signing.id, signing, "{versions}");
+            let flagged = found.transitional.map(|version| version.id.as_str());
+            assert_eq!(flagged, transitional, "{versions}");
+        }
+    }
+
+    #[test]
+    fn certificates_without_a_signing_version_are_refused() {
+        let leaf = summary("s", false);
+        let refused = Versions::of(&leaf).err().unwrap();
+        assert!(matches!(refused, RotationFailed::NoAuthority(_)));
+        let flagged = summary("t", true);
+        let refused = Versions::of(&flagged).err().unwrap();
+        assert!(matches!(refused, RotationFailed::NothingSigns(_)));
+    }
+
+    #[test]
+    fn the_steps_pass_through_all_stages_in_order() {
+        let stages = [
+            Stage::NotBegun,
+            Stage::Introduced,
+            Stage::Switched,
+            Stage::Renewed,
+        ];
+        assert_eq!(stages.map(Stage::next), Step::ALL);
+        assert_eq!(Step::ALL.map(Step::number), [1, 2, 3, 4]);
+        for (index, stage) in stages.into_iter().enumerate() {
+            let behind = Step::ALL.map(|step| stage.has_completed(step));
+            let mut expected = [false; 4];
+            expected[..index].fill(true);
+            expected[3] = index < 3;
+            assert_eq!(behind, expected, "{stage:?}");
+        }
+    }
+}

@@ -1,0 +1,310 @@
+//! Sends requests to an identity provider (OAuth 2.0): discovery, token requests with the client's authentication (RFC 6749,
+//! sections 2.3 and 3.2), and the login with a code that the user enters on another device (RFC 8628).
+
+use std::time::Duration;
+
+use reqwest::Method;
+use serde::Deserialize;
+use tokio::time::{Instant, sleep};
+
+use super::{
+    discovery::{Document, Endpoints, SecretMethod, document_urls},
+    error::{Error, Loss},
+    grant::{LoginOptions, OnUserAction, Tokens, UserAction},
+    transport::{Call, Response, Transport, address, send_with_retries},
+    wait::Waits,
+};
+use crate::Secret;
+
+/// The identity provider that a server trusts.
+pub(super) struct IdentityProvider<'a> {
+    pub(super) transport: &'a Transport,
+    pub(super) waits: &'a Waits,
+    pub(super) options: &'a LoginOptions,
+    pub(super) on_user_action: Option<&'a OnUserAction>,
+}
+
+impl IdentityProvider<'_> {
+    /// Finds the endpoints below the address that the server names.
+    ///
+    /// Fetches the discovery document of OIDC, then that of RFC 8414. A provider that responds to both with 404 is treated as a
+    /// UAA.
+    ///
+    /// # Errors
+    /// When the provider is unavailable, or its document is malformed or names another issuer.
+    pub(super) async fn endpoints(&self) -> Result<Endpoints, Error> {
+        let url = self.url().await?;
+        for document_url in document_urls(&url) {
+            let response = match self.send(|| self.transport.get(&document_url)).await {
+                Ok(response) => response,
+                Err(Error::LoginRefused(refusal)) if refusal.status == NOT_FOUND => continue,
+                Err(error) => return Err(error),
+            };
+            let malformed = |reason: String| Error::ProviderMalformed {
+                url: document_url.clone(),
+                reason,
+            };
+            let document: Document = keywright_json::read_bytes(&response.body)
+                .map_err(|cause| malformed(cause.to_string()))?;
+            return document.endpoints(&url).map_err(malformed);
+        }
+        Ok(Endpoints::of_uaa(&url))
+    }
+
+    /// Requests tokens.
+    ///
+    /// # Errors
+    /// When the provider refuses, or returns tokens that are not bearer tokens.
+    pub(super) async fn request_tokens(
+        &self,
+        endpoints: &Endpoints,
+        client: ClientIdentity<'_>,
+        form: Form<'_>,
+    ) -> Result<Tokens, Error> {
+        let mut form = form;
+        if endpoints.is_uaa {
+            form.push(("response_type", "token"));
+        }
+        let response = self
+            .post(endpoints, &endpoints.token, client, &form)
+            .await?;
+        let malformed = |reason: String| Error::ProviderMalformed {
+            url: endpoints.token.clone(),
+            reason,
+        };
+        let response: TokenResponse = keywright_json::read_bytes(&response.body)
+            .map_err(|cause| malformed(cause.to_string()))?;
+        let is_bearer = response
+            .token_type
+            .is_none_or(|token_type| token_type.eq_ignore_ascii_case("bearer"));
+        if !is_bearer {
+            return Err(malformed("the tokens are not bearer tokens".to_owned()));
+        }
+        Ok(Tokens::new(response.access_token, response.refresh_token))
+    }
+
+    /// Sends a form to an endpoint that authenticates clients.
+    ///
+    /// A provider lists the supported methods to send a secret, but may require a specific one from each client. If it refuses one
+    /// with `invalid_client`, the client tries the next.
+    pub(super) async fn post(
+        &self,
+        endpoints: &Endpoints,
+        url: &str,
+        client: ClientIdentity<'_>,
+        form: &[(&str, &str)],
+    ) -> Result<Response, Error> {
+        let Some(secret) = client.secret else {
+            let mut form = [form, &[("client_id", client.id)]].concat();
+            if endpoints.is_uaa {
+                form.push(("client_secret", ""));
+            }
+            return self
+                .send(|| self.transport.post_form(url, &form, None))
+                .await;
+        };
+        let mut refused = Error::ProviderMalformed {
+            url: url.to_owned(),
+            reason: "it supports neither client_secret_basic nor client_secret_post".to_owned(),
+        };
+        for method in &endpoints.secret_methods {
+            let response = match method {
+                SecretMethod::Basic => {
+                    let basic = Some((client.id, secret));
+                    self.send(|| self.transport.post_form(url, form, basic))
+                        .await
+                }
+                SecretMethod::Post => {
+                    let own = [("client_id", client.id), ("client_secret", secret.expose())];
+                    let form = [form, &own].concat();
+                    self.send(|| self.transport.post_form(url, &form, None))
+                        .await
+                }
+            };
+            match response {
+                Err(Error::LoginRefused(refusal)) if refusal.error == "invalid_client" => {
+                    refused = Error::LoginRefused(refusal);
+                }
+                response => return response,
+            }
+        }
+        Err(refused)
+    }
+
+    /// Requests a code, shows it, and polls until the user has entered it.
+    ///
+    /// # Errors
+    /// When the provider has no device authorization endpoint, the user refuses, or the code expires.
+    pub(super) async fn tokens_by_device(&self, endpoints: &Endpoints) -> Result<Tokens, Error> {
+        let url = endpoints.device_authorization.as_ref();
+        let url = url.ok_or(Error::GrantUnsupported("device_authorization_endpoint"))?;
+        let client = self.public_client();
+        let form = self.options.initial_parameters();
+        let response = self.post(endpoints, url, client, &form).await?;
+        let authorization: DeviceAuthorization = keywright_json::read_bytes(&response.body)
+            .map_err(|cause| Error::ProviderMalformed {
+                url: url.clone(),
+                reason: cause.to_string(),
+            })?;
+        let expires_in = Duration::from_secs(authorization.expires_in).min(CODE_AGE_MAX);
+        let expires_at = Instant::now() + expires_in;
+        let interval = authorization.interval.map_or(INTERVAL, Duration::from_secs);
+        self.report(&UserAction::EnterCode {
+            page: authorization.verification_uri,
+            page_with_code: authorization.verification_uri_complete,
+            code: authorization.user_code,
+            expires_in,
+        });
+        let form = [
+            ("grant_type", "urn:ietf:params:oauth:grant-type:device_code"),
+            ("device_code", authorization.device_code.expose()),
+        ];
+        let form = [&form[..], &self.options.resource_parameter()].concat();
+        self.poll(endpoints, client, &form, interval, expires_at)
+            .await
+    }
+
+    async fn poll(
+        &self,
+        endpoints: &Endpoints,
+        client: ClientIdentity<'_>,
+        form: &Form<'_>,
+        interval: Duration,
+        expires_at: Instant,
+    ) -> Result<Tokens, Error> {
+        let mut interval = interval.clamp(INTERVAL_MIN, CODE_AGE_MAX);
+        loop {
+            if Instant::now() + interval > expires_at {
+                return Err(Error::LoginTimedOut);
+            }
+            sleep(interval).await;
+            match self.request_tokens(endpoints, client, form.clone()).await {
+                Err(Error::LoginRefused(refusal)) => match refusal.error.as_str() {
+                    "authorization_pending" => {}
+                    "slow_down" => interval += SLOWER_BY,
+                    "expired_token" => return Err(Error::LoginTimedOut),
+                    _ => return Err(Error::LoginRefused(refusal)),
+                },
+                response => return response,
+            }
+        }
+    }
+
+    /// The client through which users log in. It has no secret.
+    pub(super) fn public_client(&self) -> ClientIdentity<'_> {
+        ClientIdentity {
+            id: self.options.client_id.as_deref().unwrap_or(COMMAND_LINE),
+            secret: None,
+        }
+    }
+
+    /// Reports a step that the user must take.
+    pub(super) fn report(&self, action: &UserAction) {
+        if let Some(on_user_action) = self.on_user_action {
+            on_user_action(action);
+        }
+    }
+
+    /// Returns the provider's address, as published by the server.
+    async fn url(&self) -> Result<String, Error> {
+        let call = Call::new(Method::GET, "/info").without_login();
+        let send = || async { Ok(self.transport.send(&call, None).await) };
+        let response = send_with_retries(&call, self.waits, send).await?;
+        let info: Info =
+            keywright_json::read_bytes(&response.body).map_err(Error::AnswerMalformed)?;
+        if info.auth_server.url.is_empty() {
+            return Err(Error::NoIdentityProvider);
+        }
+        address(&info.auth_server.url)
+    }
+
+    /// Sends a request and returns the provider's response if it succeeds.
+    ///
+    /// Retries a limited number of times while the provider is unreachable or fails (5xx). That is safe: a repeated login returns
+    /// another token, and a repeated revocation changes nothing.
+    pub(super) async fn send<Sent: Future<Output = Result<Response, Error>>>(
+        &self,
+        send: impl Fn() -> Sent,
+    ) -> Result<Response, Error> {
+        let mut retries = 0;
+        loop {
+            let (error, retry_after) = match send().await {
+                Ok(response) if response.is_success() => return Ok(response),
+                Ok(response) if response.status >= 500 => {
+                    let retry_after = response.retry_after;
+                    (Error::Refused(response.into()), retry_after)
+                }
+                Ok(response) => return Err(Error::LoginRefused(response.into())),
+                Err(error @ Error::Unreachable { loss, .. }) if loss != Loss::Lasting => {
+                    (error, None)
+                }
+                Err(error @ Error::Unreachable { .. }) => {
+                    return Err(Error::ProviderUnavailable(Box::new(error)));
+                }
+                Err(error) => return Err(error),
+            };
+            if !self.waits.wait(retries, retry_after).await {
+                return Err(Error::ProviderUnavailable(Box::new(error)));
+            }
+            retries += 1;
+        }
+    }
+}
+
+/// A form that is sent to an endpoint.
+type Form<'a> = Vec<(&'a str, &'a str)>;
+
+/// A client as it identifies itself to the provider.
+#[derive(Clone, Copy)]
+pub(super) struct ClientIdentity<'a> {
+    pub(super) id: &'a str,
+    /// The secret of a confidential client.
+    pub(super) secret: Option<&'a Secret>,
+}
+
+/// A successful response of the token endpoint.
+#[derive(Deserialize)]
+struct TokenResponse {
+    access_token: Secret,
+    token_type: Option<String>,
+    refresh_token: Option<Secret>,
+}
+
+/// A response of the device authorization endpoint.
+#[derive(Deserialize)]
+struct DeviceAuthorization {
+    device_code: Secret,
+    user_code: String,
+    verification_uri: String,
+    verification_uri_complete: Option<String>,
+    expires_in: u64,
+    interval: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct Info {
+    #[serde(rename = "auth-server")]
+    auth_server: AuthServer,
+}
+
+#[derive(Deserialize)]
+struct AuthServer {
+    url: String,
+}
+
+/// The default client through which users log in: UAA's client for command lines.
+const COMMAND_LINE: &str = "credhub_cli";
+
+const NOT_FOUND: u16 = 404;
+
+/// The default interval between polls (RFC 8628, section 3.2).
+const INTERVAL: Duration = Duration::from_secs(5);
+
+/// The shortest interval between polls, regardless of the provider's.
+const INTERVAL_MIN: Duration = Duration::from_secs(1);
+
+/// The increase of the interval after `slow_down` (RFC 8628, section 3.5).
+const SLOWER_BY: Duration = Duration::from_secs(5);
+
+/// The longest wait for a code, regardless of its expiry.
+const CODE_AGE_MAX: Duration = Duration::from_mins(30);

@@ -1,0 +1,230 @@
+//! `keywright permissions`: the verbs of permissions.
+
+use clap::{Args, Subcommand};
+use serde_json::value::{RawValue, to_raw_value};
+
+use super::verb::{Completion, Context, Example, Failure, Verb, VerbExamples, help};
+use crate::{
+    AddPermission, Client, Operation, Permission,
+    output::{Render, Table},
+};
+
+/// Manage the permissions of actors on paths.
+#[derive(Debug, Args)]
+pub struct Permissions {
+    #[command(subcommand)]
+    verb: PermissionsVerb,
+}
+
+#[derive(Debug, Subcommand)]
+enum PermissionsVerb {
+    Add(Add),
+    Delete(Delete),
+    Get(Get),
+    Update(Update),
+}
+
+impl Verb for Permissions {
+    async fn run(self, context: &Context) -> Result<Completion, Failure> {
+        match self.verb {
+            PermissionsVerb::Add(verb) => verb.run(context).await,
+            PermissionsVerb::Delete(verb) => verb.run(context).await,
+            PermissionsVerb::Get(verb) => verb.run(context).await,
+            PermissionsVerb::Update(verb) => verb.run(context).await,
+        }
+    }
+}
+
+/// Add a permission on a credential or a path.
+///
+/// Permissions add up. If the actor already has a permission on exactly this path, change it with `permissions update`.
+#[derive(Debug, Args)]
+#[command(after_help = help(ADD_EXAMPLES))]
+struct Add {
+    /// Name of a credential, which need not exist yet, or a path that ends in `/*`.
+    path: String,
+    /// Actor to permit: `uaa-client:` and a client id, `uaa-user:` and a user id, or `mtls-app:` and an app id.
+    #[arg(long)]
+    actor: String,
+    #[command(flatten)]
+    operations: Operations,
+}
+
+impl Verb for Add {
+    async fn run(self, context: &Context) -> Result<Completion, Failure> {
+        let new = AddPermission {
+            path: self.path,
+            actor: self.actor,
+            operations: self.operations.operations,
+        };
+        let added = context.client()?.add_permission(&new).await;
+        let permission = added.map_err(|error| match error.status() {
+            Some(CONFLICT) => {
+                Failure::Other(format!("{error}; use `permissions update` to change it"))
+            }
+            _ => error.into(),
+        })?;
+        context.output.show(&permission)?;
+        Ok(Completion::Full)
+    }
+}
+
+/// Delete a permission and show it.
+#[derive(Debug, Args)]
+#[command(after_help = help(DELETE_EXAMPLES))]
+struct Delete {
+    #[command(flatten)]
+    selection: Selection,
+}
+
+impl Verb for Delete {
+    async fn run(self, context: &Context) -> Result<Completion, Failure> {
+        let client = context.client()?;
+        let id = self.selection.id(&client).await?;
+        let permission = client.delete_permission(&id).await?;
+        context.output.show(&permission)?;
+        Ok(Completion::Full)
+    }
+}
+
+/// Show a permission.
+#[derive(Debug, Args)]
+#[command(after_help = help(GET_EXAMPLES))]
+struct Get {
+    #[command(flatten)]
+    selection: Selection,
+}
+
+impl Verb for Get {
+    async fn run(self, context: &Context) -> Result<Completion, Failure> {
+        let client = context.client()?;
+        let permission = self.selection.permission(&client).await?;
+        context.output.show(&permission)?;
+        Ok(Completion::Full)
+    }
+}
+
+/// Replace the operations of a permission.
+#[derive(Debug, Args)]
+#[command(after_help = help(UPDATE_EXAMPLES))]
+struct Update {
+    #[command(flatten)]
+    selection: Selection,
+    #[command(flatten)]
+    operations: Operations,
+}
+
+impl Verb for Update {
+    async fn run(self, context: &Context) -> Result<Completion, Failure> {
+        let client = context.client()?;
+        let id = self.selection.id(&client).await?;
+        let operations = &self.operations.operations;
+        let permission = client.amend_permission(&id, operations).await?;
+        context.output.show(&permission)?;
+        Ok(Completion::Full)
+    }
+}
+
+/// The permission to select.
+#[derive(Debug, Args)]
+struct Selection {
+    /// Path of the permission: a credential's name, or a path that ends in `/*`.
+    #[arg(
+        required_unless_present = "id",
+        conflicts_with = "id",
+        requires = "actor"
+    )]
+    path: Option<String>,
+    /// Actor of the permission, such as `uaa-client:app`.
+    #[arg(long, conflicts_with = "id")]
+    actor: Option<String>,
+    /// Id of the permission, instead of its path and actor.
+    #[arg(long)]
+    id: Option<String>,
+}
+
+impl Selection {
+    /// Returns the selected permission.
+    async fn permission(&self, client: &Client) -> Result<Permission, Failure> {
+        let path = self.path.as_deref().unwrap_or_default();
+        let actor = self.actor.as_deref().unwrap_or_default();
+        Ok(match &self.id {
+            Some(id) => client.permission_by_id(id).await?,
+            None => client.permission_on(path, actor).await?,
+        })
+    }
+
+    /// Returns the id of the selected permission.
+    async fn id(self, client: &Client) -> Result<String, Failure> {
+        match self.id {
+            Some(id) => Ok(id),
+            None => self.permission(client).await.map(|found| found.uuid),
+        }
+    }
+}
+
+/// The operations that a permission allows.
+#[derive(Debug, Args)]
+struct Operations {
+    /// Operations that the actor may perform, separated by commas.
+    #[arg(long, value_enum, value_delimiter = ',', required = true)]
+    operations: Vec<Operation>,
+}
+
+impl Render for Permission {
+    fn json(&self) -> Result<Box<RawValue>, serde_json::Error> {
+        to_raw_value(self)
+    }
+
+    fn table(&self) -> Table {
+        let operations: Vec<_> = self.operations.iter().map(|one| one.name()).collect();
+        let field = |name: &str, text: &str| (name.to_owned(), text.to_owned());
+        Table::Fields(vec![
+            field("id", &self.uuid),
+            field("path", &self.path),
+            field("actor", &self.actor),
+            field("operations", &operations.join(", ")),
+        ])
+    }
+}
+
+pub(super) const EXAMPLES: [VerbExamples; 4] = [
+    VerbExamples::new("permissions add", ADD_EXAMPLES),
+    VerbExamples::new("permissions delete", DELETE_EXAMPLES),
+    VerbExamples::new("permissions get", GET_EXAMPLES),
+    VerbExamples::new("permissions update", UPDATE_EXAMPLES),
+];
+
+/// The status if the actor already has a permission on the path.
+const CONFLICT: u16 = 409;
+
+const ADD_EXAMPLES: &[Example] = &[
+    Example {
+        does: "Let an app read everything below a path",
+        line: "keywright permissions add '/demo/*' --actor uaa-client:app --operations read",
+        before: &[],
+    },
+    Example {
+        does: "Let a user manage one credential and its permissions",
+        line: "keywright permissions add /demo/database --actor uaa-user:3f0b6a3c-5f0e-4a9b-9d0e-6d1c4a1f2b11 --operations read,write,delete,read_acl,write_acl",
+        before: &[],
+    },
+];
+
+const DELETE_EXAMPLES: &[Example] = &[Example {
+    does: "Delete an app's permission on a path",
+    line: "keywright permissions delete '/demo/*' --actor uaa-client:deleting",
+    before: &["keywright permissions add '/demo/*' --actor uaa-client:deleting --operations read"],
+}];
+
+const GET_EXAMPLES: &[Example] = &[Example {
+    does: "Show an app's permission on a path",
+    line: "keywright permissions get '/demo/*' --actor uaa-client:getting",
+    before: &["keywright permissions add '/demo/*' --actor uaa-client:getting --operations read"],
+}];
+
+const UPDATE_EXAMPLES: &[Example] = &[Example {
+    does: "Let an app read and write everything below a path",
+    line: "keywright permissions update '/demo/*' --actor uaa-client:updating --operations read,write",
+    before: &["keywright permissions add '/demo/*' --actor uaa-client:updating --operations read"],
+}];

@@ -1,0 +1,271 @@
+//! What all verbs share: the trait, the common arguments, the context of a run, examples, and shutdown signals.
+
+use std::{
+    fmt::Write,
+    fs, io, process,
+    sync::{Mutex, PoisonError},
+    thread,
+    time::Duration,
+};
+
+use clap::Args;
+use futures_util::future::select_all;
+use tokio::{
+    runtime, select,
+    signal::unix::{Signal, SignalKind, signal},
+    sync::oneshot,
+    time::sleep,
+};
+
+pub(super) use crate::failure::{Completion, Failure};
+use crate::{
+    Client, ClientBuilder, Error,
+    failure::INTERRUPTED,
+    output::{self, Output},
+    session::{Arguments, Settings, SettingsRefused, StoredSession},
+};
+
+/// A verb with its arguments.
+pub(crate) trait Verb {
+    /// Runs the verb. A shutdown signal drops the future before it completes.
+    async fn run(self, context: &Context) -> Result<Completion, Failure>;
+}
+
+// The arguments of a verb, and those of all verbs.
+#[derive(Debug, Args)]
+#[expect(
+    missing_docs,
+    reason = "a doc comment would replace the help of the verb"
+)]
+pub struct Invocation<Own: Args> {
+    #[command(flatten)]
+    own: Own,
+    #[command(flatten)]
+    common: Arguments,
+}
+
+/// Runs a verb until it completes or a shutdown signal arrives. A signal drops the verb's future; `Drop` implementations restore
+/// a hidden prompt and remove incomplete files.
+pub(super) async fn invoke<Own: Args + Verb>(
+    invocation: Invocation<Own>,
+) -> Result<Completion, Failure> {
+    let interruption = Interruption::listen()
+        .map_err(|cause| Failure::Other(format!("listening for signals: {cause}")))?;
+    let context = Context::new(invocation.common)?;
+    select! {
+        biased;
+        () = interruption.received() => Err(Failure::Interrupted),
+        outcome = invocation.own.run(&context) => outcome,
+    }
+}
+
+/// The settings and the output of a verb.
+pub(crate) struct Context {
+    pub(crate) output: Output,
+    pub(crate) settings: Settings,
+}
+
+impl Context {
+    /// Combines the arguments with the environment, the session and the settings file.
+    pub(crate) fn new(arguments: Arguments) -> Result<Self, Failure> {
+        let settings = Settings::gather(arguments)?;
+        if let Some(file) = StoredSession::open_to_others(&settings.directory) {
+            output::note(&format!(
+                "{0}: other users can read this login; run `chmod 600 {0}`",
+                file.display()
+            ));
+        }
+        Ok(Self {
+            output: Output::new(settings.output),
+            settings,
+        })
+    }
+
+    /// Returns a client of the configured server with the configured identity.
+    ///
+    /// The client stores new tokens of a session at once, so that later runs can use them even if this run fails.
+    pub(crate) fn client(&self) -> Result<Client, Failure> {
+        let settings = &self.settings;
+        if let Some(file) = &settings.malformed_session {
+            return Err(SettingsRefused::SessionMalformed(file.clone()).into());
+        }
+        let mut builder = reporting_retries(settings.anonymous_client()?);
+        if !settings.has_identity() {
+            return Err(Error::NotLoggedIn.into());
+        }
+        if let Some(grant) = &settings.grant {
+            builder = builder.grant(grant.clone());
+            builder = builder.login_options(settings.login_options.clone());
+        }
+        if let Some(tokens) = &settings.tokens {
+            builder = builder.tokens(tokens.clone());
+        }
+        if let Some(source) = &settings.token_source {
+            builder = builder.token_source(source.to_string());
+        }
+        if let (Some(session), None) = (&settings.session, &settings.grant) {
+            builder = builder.login_options(session.login_options.clone());
+            let session = Mutex::new(session.clone());
+            let directory = settings.directory.clone();
+            builder = builder.on_new_tokens(move |tokens| {
+                let mut session = session.lock().unwrap_or_else(PoisonError::into_inner);
+                if let Err(cause) = session.update_tokens(tokens, &directory) {
+                    output::note(&format!("can't store the renewed login: {cause}"));
+                }
+            });
+        }
+        Ok(builder.build()?)
+    }
+}
+
+/// Makes the client report each wait before a retry.
+pub(super) fn reporting_retries(builder: ClientBuilder) -> ClientBuilder {
+    builder.on_wait(|wait| {
+        let seconds = wait.duration.as_secs_f32();
+        output::note(&format!(
+            "the server or its identity provider is unavailable; retrying in {seconds:.1} s"
+        ));
+    })
+}
+
+/// One example of a verb.
+#[derive(Clone, Copy, Debug)]
+pub struct Example {
+    /// What the example does, in the imperative.
+    pub does: &'static str,
+    /// The shell command.
+    pub line: &'static str,
+    /// Shell commands to run first; not part of the help.
+    pub before: &'static [&'static str],
+}
+
+/// The examples of one verb.
+#[derive(Clone, Copy, Debug)]
+pub struct VerbExamples {
+    /// The verb as typed, such as `certificates list`.
+    pub verb: &'static str,
+    /// Its examples.
+    pub examples: &'static [Example],
+}
+
+impl VerbExamples {
+    pub(crate) const fn new(verb: &'static str, examples: &'static [Example]) -> Self {
+        Self { verb, examples }
+    }
+}
+
+/// Returns the examples section of a help text.
+pub(crate) fn help(examples: &[Example]) -> String {
+    let mut text = "Examples:".to_owned();
+    for Example { does, line, .. } in examples {
+        // Writing to a string does not fail.
+        let _ = write!(text, "\n  # {does}\n  {line}");
+    }
+    text
+}
+
+/// A listener for shutdown signals.
+pub(super) struct Interruption {
+    signal: oneshot::Receiver<()>,
+}
+
+impl Interruption {
+    /// Starts listening. After the first signal, the program has [`STOP_TIME_MAX`] to stop before it is forced to exit.
+    ///
+    /// A separate thread enforces this, because the main thread may be blocked on a file or a pipe.
+    pub(super) fn listen() -> io::Result<Self> {
+        let runtime = runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        let signals = {
+            let _entered = runtime.enter();
+            let kinds = [
+                SignalKind::interrupt(),
+                SignalKind::terminate(),
+                SignalKind::hangup(),
+            ];
+            let handled = kinds.into_iter().filter(|kind| !is_ignored(*kind));
+            handled.map(signal).collect::<io::Result<Vec<_>>>()?
+        };
+        let (interrupted, signal) = oneshot::channel();
+        let watch = move || runtime.block_on(watch(signals, interrupted));
+        thread::Builder::new()
+            .name("signals".to_owned())
+            .spawn(watch)?;
+        Ok(Self { signal })
+    }
+
+    /// Waits for the first signal.
+    pub(super) async fn received(self) {
+        if self.signal.await.is_err() {
+            // All signals are ignored.
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+async fn watch(mut signals: Vec<Signal>, interrupted: oneshot::Sender<()>) {
+    if signals.is_empty() {
+        return;
+    }
+    select_all(signals.iter_mut().map(|signal| Box::pin(signal.recv()))).await;
+    let _ = interrupted.send(());
+    sleep(STOP_TIME_MAX).await;
+    process::exit(INTERRUPTED.into());
+}
+
+/// Whether the process was started with this signal ignored, as by `nohup`. Such signals stay ignored.
+fn is_ignored(kind: SignalKind) -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    is_ignored_in(&status, kind)
+}
+
+fn is_ignored_in(status: &str, kind: SignalKind) -> bool {
+    let mask = status
+        .lines()
+        .find_map(|line| line.strip_prefix("SigIgn:"))
+        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    // The lowest bit belongs to signal 1.
+    let bit = u32::try_from(kind.as_raw_value() - 1).ok();
+    let bit = bit.and_then(|shift| 1_u64.checked_shl(shift));
+    mask.unwrap_or_default() & bit.unwrap_or_default() != 0
+}
+
+/// Commands that generate a CA and a certificate that it signs.
+pub(super) const AUTHORITY_AND_LEAF: &[&str] = &[
+    AUTHORITY,
+    "keywright generate /demo/web --type certificate --common-name web --ca /demo/root",
+];
+
+/// A command that generates a CA.
+pub(super) const AUTHORITY: &str =
+    "keywright generate /demo/root --type certificate --common-name root --is-ca";
+
+/// The time a verb has to stop before the program exits. Longer than an export waits for the reader of its output.
+const STOP_TIME_MAX: Duration = Duration::from_secs(4);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signals_in_the_mask_of_ignored_signals_stay_ignored() {
+        let status = |mask: &str| format!("Name:\tkeywright\nSigBlk:\tffff\nSigIgn:\t{mask}\n");
+        let [interrupt, terminate, hang_up] = [
+            SignalKind::interrupt(),
+            SignalKind::terminate(),
+            SignalKind::hangup(),
+        ];
+        for (mask, kind, expected) in [
+            ("0000000000000001", hang_up, true),
+            ("0000000000000001", interrupt, false),
+            ("0000000000000002", interrupt, true),
+            ("0000000000004000", terminate, true),
+            ("0000000000001000", terminate, false),
+            ("nonsense", terminate, false),
+        ] {
+            assert_eq!(is_ignored_in(&status(mask), kind), expected, "{mask}");
+        }
+        assert!(!is_ignored_in("", hang_up));
+    }
+}

@@ -1,0 +1,109 @@
+//! The outcomes and failures of verbs, and their exit statuses.
+
+use std::process::ExitCode;
+
+use crate::{Error, new_file::FileFailure, session::SettingsRefused};
+
+/// How a verb ended without a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Completion {
+    /// Everything was done.
+    Full,
+    /// Something was not done, and was reported.
+    Partial,
+}
+
+/// Why a verb failed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    /// A request failed.
+    #[error(transparent)]
+    Client(#[from] Error),
+    /// The login succeeded, but the server refuses its access token.
+    #[error("logged in, but the server refuses the token: {0}; check the audience and the scopes")]
+    TokenRefused(Error),
+    /// The settings are invalid.
+    #[error(transparent)]
+    Settings(#[from] SettingsRefused),
+    /// A file can't be read or written.
+    #[error(transparent)]
+    File(#[from] FileFailure),
+    /// The arguments are invalid.
+    #[error("{0}")]
+    Usage(String),
+    /// The requested object does not exist.
+    #[error("{0}")]
+    NotFound(String),
+    /// A signal interrupted the verb.
+    #[error("interrupted")]
+    Interrupted,
+    /// The output can't be serialized as JSON.
+    #[error("writing JSON: {0}")]
+    Json(#[from] serde_json::Error),
+    /// Anything else.
+    #[error("{0}")]
+    Other(String),
+}
+
+impl Completion {
+    pub(crate) fn status(self) -> ExitCode {
+        match self {
+            Self::Full => ExitCode::SUCCESS,
+            Self::Partial => ExitCode::from(PARTIAL),
+        }
+    }
+}
+
+impl Failure {
+    pub(crate) fn status(&self) -> ExitCode {
+        ExitCode::from(match self {
+            Self::Client(error) if error.is_not_found() => NOT_FOUND,
+            Self::Client(error) if error.is_not_allowed() => NOT_ALLOWED,
+            Self::Client(error) if error.is_unavailable() => UNAVAILABLE,
+            Self::TokenRefused(_) => NOT_ALLOWED,
+            Self::NotFound(_) => NOT_FOUND,
+            Self::Usage(_) => USAGE,
+            Self::Interrupted => INTERRUPTED,
+            Self::Client(_)
+            | Self::Settings(_)
+            | Self::File(_)
+            | Self::Json(_)
+            | Self::Other(_) => OTHER,
+        })
+    }
+
+    /// Returns what the user can do, unless it is obvious.
+    pub(crate) fn advice(&self) -> Option<&'static str> {
+        match self {
+            Self::Client(Error::NotLoggedIn | Error::LoginExpired) => Some(
+                "Run `keywright login`, set KEYWRIGHT_CLIENT_ID and KEYWRIGHT_CLIENT_SECRET, or provide a token.",
+            ),
+            _ => None,
+        }
+    }
+}
+
+const OTHER: u8 = 1;
+const USAGE: u8 = 2;
+const PARTIAL: u8 = 3;
+const NOT_FOUND: u8 = 4;
+const NOT_ALLOWED: u8 = 5;
+const UNAVAILABLE: u8 = 6;
+/// The exit status that shells report after SIGINT; also used for SIGTERM and SIGHUP.
+pub(crate) const INTERRUPTED: u8 = 130;
+
+/// The sections of the help on exit statuses and retries.
+pub const EXIT_STATUSES: &str = "\
+Exit statuses:
+    0  success
+    1  failure
+    2  usage error
+    3  partial success, declined confirmation, or findings
+    4  not found, or not visible to you
+    5  not logged in, or not allowed
+    6  server unreachable or unavailable
+  130  interrupted by SIGINT, SIGTERM or SIGHUP; requests in progress may have taken effect
+
+Retries:
+  The client retries a request a few times while it can't connect to the server or the server responds with 503. A write may
+  have taken effect despite a 503; the retry then adds another version. KEYWRIGHT_CLIENT_RETRIES=0 disables retries.";
