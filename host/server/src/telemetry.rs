@@ -1,11 +1,11 @@
-//! Writes log lines, many lines of the access log with one call.
+//! Logging: readable text on a terminal, JSON otherwise, unless the format is configured.
 //!
 //! The access log has a line for each request. These lines are buffered for at most [`FLUSH_INTERVAL`], or until there are
 //! [`FLUSH_BYTES`]. Every other line is written at once, after all buffered lines, because the last lines explain why a
 //! server ended.
 
 use std::{
-    io::{self, Write},
+    io::{self, IsTerminal, Write},
     mem,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     thread::{self, Thread},
@@ -13,10 +13,83 @@ use std::{
 };
 
 use tracing::Metadata;
-use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::{
+    EnvFilter,
+    filter::LevelFilter,
+    fmt::{self, MakeWriter},
+    layer::SubscriberExt,
+    util::SubscriberInitExt,
+};
+
+use crate::{
+    config::{LogConfig, LogFormat},
+    started::StartRefused,
+};
+
+/// Starts logging to standard error, without buffering.
+///
+/// The filter is the environment variable `KEYWRIGHT_LOG`, in the syntax of `tracing`, or the configured one if it is not
+/// set. Lines of other libraries at `debug` and below are always dropped, because they may contain bodies.
+pub(crate) fn start(config: &LogConfig) -> Result<(), StartRefused> {
+    start_up_to(LevelFilter::TRACE, config, io::stderr)
+}
+
+/// Like [`start`], but drops everything below warnings, whatever the filter.
+pub(crate) fn start_quietly(config: &LogConfig) -> Result<(), StartRefused> {
+    start_up_to(LevelFilter::WARN, config, io::stderr)
+}
+
+/// Like [`start`], but writes many lines of the access log at once. Remaining lines are written when the guard is dropped.
+pub(crate) fn start_buffered(config: &LogConfig) -> Result<LogGuard, StartRefused> {
+    let started = LogWriter::start(io::stderr());
+    let (writer, guard) =
+        started.map_err(|cause| StartRefused::while_doing("starting the log's thread", cause))?;
+    start_up_to(LevelFilter::TRACE, config, writer)?;
+    Ok(guard)
+}
+
+fn start_up_to<W>(level_max: LevelFilter, config: &LogConfig, writer: W) -> Result<(), StartRefused>
+where
+    W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
+{
+    let filter = filter(config)?;
+    // Without this limit, every event of a library at a lower level would be passed to the filters.
+    let level_max = filter
+        .max_level_hint()
+        .map_or(level_max, |hint| hint.min(level_max));
+    let own_code_or_important = tracing_subscriber::filter::filter_fn(|metadata| {
+        *metadata.level() <= tracing::Level::INFO || metadata.target().starts_with("keywright")
+    });
+    let as_json = match config.format {
+        LogFormat::Auto => !io::stderr().is_terminal(),
+        LogFormat::Human => false,
+        LogFormat::Json => true,
+    };
+    let registry = tracing_subscriber::registry()
+        .with(filter)
+        .with(level_max)
+        .with(own_code_or_important);
+    // A failure to write the log must not end the caller: reporting it on the same stream would panic.
+    let layer = fmt::layer().log_internal_errors(false).with_writer(writer);
+    let outcome = if as_json {
+        let layer = layer.json().flatten_event(true).with_span_list(false);
+        registry.with(layer).try_init()
+    } else {
+        registry.with(layer).try_init()
+    };
+    outcome.map_err(|cause| StartRefused::while_doing("starting the log", cause))
+}
+
+/// Returns the log filter.
+pub(crate) fn filter(config: &LogConfig) -> Result<EnvFilter, StartRefused> {
+    let wanted = std::env::var(FILTER_VARIABLE).unwrap_or_else(|_| config.filter.clone());
+    EnvFilter::try_new(&wanted).map_err(|cause| {
+        StartRefused::while_doing(format!("reading the log filter {wanted:?}"), cause)
+    })
+}
 
 /// Writes log lines to an output.
-pub(super) struct LogWriter {
+struct LogWriter {
     shared: Arc<Shared>,
     thread: Thread,
 }
@@ -25,7 +98,7 @@ pub(super) struct LogWriter {
 pub(crate) struct LogGuard(Arc<Shared>);
 
 /// Writes one line.
-pub(super) struct LineWriter<'a> {
+struct LineWriter<'a> {
     writer: &'a LogWriter,
     is_urgent: bool,
 }
@@ -39,10 +112,7 @@ struct Shared {
 
 impl LogWriter {
     /// Starts writing to an output.
-    ///
-    /// # Errors
-    /// If the thread that writes buffered lines can't be started.
-    pub(super) fn start(output: impl Write + Send + 'static) -> io::Result<(Self, LogGuard)> {
+        fn start(output: impl Write + Send + 'static) -> io::Result<(Self, LogGuard)> {
         let shared = Arc::new(Shared {
             lines: Mutex::default(),
             output: Mutex::new(Box::new(output)),
@@ -52,7 +122,7 @@ impl LogWriter {
             .name("keywright-log".to_owned())
             .spawn({
                 let shared = Arc::clone(&shared);
-                move || shared.write_what_has_waited()
+                move || shared.flush_buffered_lines()
             })?;
         let guard = LogGuard(Arc::clone(&shared));
         let thread = thread.thread().clone();
@@ -82,7 +152,7 @@ impl Shared {
         let _ = output.write_all(&lines).and_then(|()| output.flush());
     }
 
-    fn write_what_has_waited(&self) {
+    fn flush_buffered_lines(&self) {
         loop {
             while lock(&self.lines).is_empty() {
                 thread::park();
@@ -134,6 +204,8 @@ impl Write for LineWriter<'_> {
     }
 }
 
+const FILTER_VARIABLE: &str = "KEYWRIGHT_LOG";
+
 /// Maximum time that a line of the access log is buffered.
 const FLUSH_INTERVAL: Duration = Duration::from_millis(100);
 
@@ -168,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn an_urgent_line_is_written_at_once_after_those_before_it() {
+    fn an_urgent_line_is_written_at_once_after_earlier_ones() {
         let (writer, _guard, output) = start();
         writer.put(b"1\n", false);
         writer.put(b"2\n", false);
@@ -177,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_not_urgent_is_written_without_another() {
+    fn a_buffered_line_is_written_without_another() {
         let (writer, _guard, output) = start();
         for line in ["1\n", "2\n"] {
             writer.put(line.as_bytes(), false);
@@ -186,14 +258,14 @@ mod tests {
     }
 
     #[test]
-    fn lines_do_not_wait_when_there_are_enough_of_them() {
+    fn lines_are_written_once_the_buffer_is_full() {
         let (writer, _guard, output) = start();
         writer.put(&vec![b'x'; FLUSH_BYTES], false);
         assert_eq!(output.try_recv().unwrap().len(), FLUSH_BYTES);
     }
 
     #[test]
-    fn what_is_left_at_the_end_is_written() {
+    fn dropping_the_guard_writes_remaining_lines() {
         let (writer, guard, output) = start();
         writer.put(b"1\n", false);
         drop(guard);
