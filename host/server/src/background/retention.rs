@@ -21,7 +21,7 @@ use tokio::time::Instant;
 use super::{LEASE_TIME, Stop, Work};
 use crate::{
     config::Config,
-    measurements::{RetentionOutcome, clock_looked_at, retention_run, versions_deleted},
+    measurements::{RetentionOutcome, retention_clock_checked, retention_run, retention_versions_deleted},
     started::StartRefused,
 };
 
@@ -150,7 +150,7 @@ impl RetentionWork {
             }
             let deleted_before = run.versions_deleted();
             let progress = self.retention.proceed(&mut run).await;
-            versions_deleted(run.versions_deleted().saturating_sub(deleted_before));
+            retention_versions_deleted(run.versions_deleted().saturating_sub(deleted_before));
             match progress {
                 Ok(RetentionProgress::Done) => break RetentionOutcome::Completed,
                 Ok(RetentionProgress::Further) => {}
@@ -230,7 +230,7 @@ impl ClockCheck {
         self.record.write(record).await?;
         self.due_at = Instant::now() + LOOK_INTERVAL;
         let is_trusted = record.is_trusted();
-        clock_looked_at(is_trusted);
+        retention_clock_checked(is_trusted);
         if is_trusted != self.was_trusted {
             if is_trusted {
                 tracing::info!("retention trusts the clock again and deletes versions by age");

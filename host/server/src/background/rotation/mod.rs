@@ -124,7 +124,7 @@ impl<R: Reporter> Rotation<R> {
                 self.reporter.failed(version_id);
             }
         }
-        measurements::rotation::batch_done(batch.rotated, new_failures);
+        measurements::rotation_batch_done(batch.rotated, new_failures);
         let counts = &mut pass.counts;
         counts.rotated += batch.rotated;
         counts.failed += u64::try_from(batch.failed.len()).unwrap_or(u64::MAX);
@@ -139,7 +139,7 @@ impl<R: Reporter> Rotation<R> {
                 self.reporter.begun(counts);
             }
         }
-        measurements::rotation::versions_remain(counts.remaining);
+        measurements::rotation_versions_remain(counts.remaining);
         if pass.has_begun {
             self.reporter.advanced(counts);
         }
@@ -177,10 +177,10 @@ impl<R: Reporter> Work for Rotation<R> {
         }
         if is_stopped {
             // The rest is left to other servers.
-            measurements::rotation::versions_remain(0);
+            measurements::rotation_versions_remain(0);
         } else {
             self.completed = Some(pass.counts);
-            measurements::rotation::versions_remain(pass.counts.remaining);
+            measurements::rotation_versions_remain(pass.counts.remaining);
         }
         if pass.has_begun {
             self.reporter.ended(&pass.counts);
