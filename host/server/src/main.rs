@@ -2,7 +2,7 @@
 //!
 //! Start reading at [`wiring`], which connects the crates of the host. The other modules are the edge of the process:
 //! [`commands`], [`config`], [`config_check`], [`tls`], [`listener`], [`management`], [`telemetry`], [`measurements`],
-//! [`service_manager`], and [`development`], which generates a configuration for newcomers.
+//! [`process`], and [`development`], which generates a configuration for newcomers.
 
 mod audit;
 mod background;
@@ -12,7 +12,6 @@ mod components;
 mod config;
 mod config_check;
 mod development;
-mod file_descriptors;
 mod keys;
 mod listener;
 mod listening;
@@ -20,9 +19,9 @@ mod management;
 mod measurements;
 mod plugin_cache;
 mod plugins;
+mod process;
 mod progress;
 mod served;
-mod service_manager;
 mod started;
 mod telemetry;
 mod tls;

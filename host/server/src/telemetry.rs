@@ -112,7 +112,7 @@ struct Shared {
 
 impl LogWriter {
     /// Starts writing to an output.
-        fn start(output: impl Write + Send + 'static) -> io::Result<(Self, LogGuard)> {
+    fn start(output: impl Write + Send + 'static) -> io::Result<(Self, LogGuard)> {
         let shared = Arc::new(Shared {
             lines: Mutex::default(),
             output: Mutex::new(Box::new(output)),

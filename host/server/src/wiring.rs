@@ -1,14 +1,7 @@
 //! Connects the crates of the host.
 
-use std::{
-    fs,
-    net::SocketAddr,
-    path::Path,
-    sync::Arc,
-    time::{Duration, SystemTime},
-};
+use std::{fs, net::SocketAddr, path::Path, sync::Arc, time::Duration};
 
-use chrono::{DateTime, Utc};
 use keywright_api::{
     Api, HealthCheck, Information, Pipeline,
     development_identity::{
@@ -29,7 +22,6 @@ use keywright_core::{
 use keywright_crypto::X509Certificates;
 use keywright_runtime::Plugins;
 use keywright_storage::Database;
-use uuid::Uuid;
 
 use crate::{
     audit,
@@ -43,6 +35,7 @@ use crate::{
     keys::{self, SharedKeyRing},
     measurements::{Recorder, StoredCounts},
     plugins,
+    process::{self, RandomIdentifiers},
     served::{Activation, Served},
     started::StartRefused,
     tls::Tls,
@@ -58,7 +51,7 @@ pub(crate) async fn assemble(
     let recorder = Recorder::install_for(&config.management)?;
     let tls = Arc::new(Tls::load(&config.server.tls)?);
     tls.reload_on_hangup()?;
-    let clock = clock();
+    let clock = process::clock();
     let development_identity = served_development_identity(config, addresses, &clock)?;
     let token_verifier = token_verifier(config, development_identity.as_ref(), clock.clone())?;
     let audit = audit::start(&config.audit, Arc::clone(&clock))?;
@@ -322,32 +315,4 @@ fn development_clients(
             refresh_token_lifetime: seconds(development.refresh_token_seconds),
         })
         .collect()
-}
-
-/// Returns the system clock.
-pub(crate) fn clock() -> Arc<dyn Clock> {
-    Arc::new(SystemClock)
-}
-
-/// Returns the system time. `Utc::now` would panic if it is before 1970.
-pub(crate) fn now() -> DateTime<Utc> {
-    SystemTime::now().into()
-}
-
-/// The system clock.
-pub(crate) struct SystemClock;
-
-impl Clock for SystemClock {
-    fn now(&self) -> DateTime<Utc> {
-        now()
-    }
-}
-
-/// Random identifiers.
-pub(crate) struct RandomIdentifiers;
-
-impl Identifiers for RandomIdentifiers {
-    fn fresh(&self) -> Uuid {
-        Uuid::new_v4()
-    }
 }

@@ -142,7 +142,7 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::wiring::{RandomIdentifiers, SystemClock};
+    use crate::process::{self, RandomIdentifiers};
 
     /// The lease of one name, in memory.
     #[derive(Default)]
@@ -223,7 +223,7 @@ mod tests {
             lease_time: SHORT,
             renewal_interval: SHORT / 10,
             stop_time_max: SHORT / 10,
-            ..LeaseHolder::new(leases, Arc::new(SystemClock), Arc::new(RandomIdentifiers))
+            ..LeaseHolder::new(leases, process::clock(), Arc::new(RandomIdentifiers))
         }
     }
 

@@ -204,7 +204,7 @@ mod tests {
     use tokio::sync::mpsc;
 
     use super::*;
-    use crate::wiring::{RandomIdentifiers, SystemClock};
+    use crate::process::{self, RandomIdentifiers};
 
     #[test]
     fn pauses_grow_with_each_failure_up_to_the_longest() {
@@ -264,7 +264,7 @@ mod tests {
 
     #[tokio::test]
     async fn work_starts_only_after_begin_and_restarts_after_a_panic() {
-        let (clock, identifiers) = (Arc::new(SystemClock), Arc::new(RandomIdentifiers));
+        let (clock, identifiers) = (process::clock(), Arc::new(RandomIdentifiers));
         let mut background = Background {
             panic_pause: Duration::ZERO,
             ..Background::new(LeaseHolder::new(Arc::new(Free), clock, identifiers))

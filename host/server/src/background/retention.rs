@@ -21,7 +21,9 @@ use tokio::time::Instant;
 use super::{LEASE_TIME, Stop, Work};
 use crate::{
     config::Config,
-    measurements::{RetentionOutcome, retention_clock_checked, retention_run, retention_versions_deleted},
+    measurements::{
+        RetentionOutcome, retention_clock_checked, retention_run, retention_versions_deleted,
+    },
     started::StartRefused,
 };
 

@@ -6,7 +6,9 @@ use keywright_storage::{BackedUp, DatabaseOptions, SqliteOptions, back_up};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::output::{self, counted};
-use crate::{commands, config::Config, progress::Progress, started::StartRefused, telemetry};
+use crate::{
+    config::Config, process::on_threads, progress::Progress, started::StartRefused, telemetry,
+};
 
 /// Copies the configured SQLite database to a file; servers may use it meanwhile.
 pub(crate) fn backup(
@@ -21,7 +23,7 @@ pub(crate) fn backup(
              archive of the write-ahead log",
         ));
     };
-    commands::on_threads(async {
+    on_threads(async {
         // Dropping the copy removes the incomplete file.
         tokio::select! {
             done = copy(&source, target, may_replace) => done,

@@ -16,6 +16,7 @@ use crate::{
     commands::{self, output::counted},
     config::Config,
     keys,
+    process::on_threads,
     progress::Progress,
     started::StartRefused,
     telemetry,
@@ -24,7 +25,7 @@ use crate::{
 /// Verifies all stored data, and prints findings.
 pub(crate) fn check(config: &Config, as_json: bool) -> Result<ExitCode, StartRefused> {
     telemetry::start(&config.log)?;
-    commands::on_threads(async {
+    on_threads(async {
         let database = commands::open_to_read(config).await?;
         let key_ring = keys::unlock_to_read(&config.encryption, &database).await?;
         let check = Check {

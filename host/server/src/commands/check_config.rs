@@ -4,14 +4,14 @@ use std::{fmt::Write, path::Path, process::ExitCode};
 
 use super::output;
 use crate::{
-    commands,
     config_check::{self, Extent, Findings},
+    process::on_threads,
     started::StartRefused,
 };
 
 /// Prints the errors and warnings of a configuration, one per line.
 pub(crate) fn check_config(file: &Path, extent: Extent) -> Result<ExitCode, StartRefused> {
-    commands::on_threads(async {
+    on_threads(async {
         let findings = Box::pin(config_check::check(file, extent)).await?;
         output::print(&report(&findings, file))?;
         Ok(if findings.mistakes.is_empty() {

@@ -11,7 +11,7 @@ mod output;
 mod plugin;
 mod serve;
 
-use std::{future::Future, process::ExitCode, sync::Arc, thread};
+use std::{process::ExitCode, sync::Arc};
 
 use keywright_storage::Database;
 
@@ -22,8 +22,8 @@ use crate::{
     config::Config,
     config_check::Extent,
     development,
+    process::RandomIdentifiers,
     started::StartRefused,
-    wiring::RandomIdentifiers,
 };
 
 /// Runs the command of these arguments.
@@ -62,24 +62,6 @@ pub(crate) fn execute(arguments: Arguments) -> Result<ExitCode, StartRefused> {
             serve::serve(&config_file)
         }
     }
-}
-
-/// Runs a command on one thread per processor, and at least two, so that one continues if a file blocks the other. When the
-/// command is complete, its background tasks are abandoned: compilation of plugins can't be interrupted, and could take
-/// minutes.
-fn on_threads<T>(work: impl Future<Output = Result<T, StartRefused>>) -> Result<T, StartRefused> {
-    let mut runtime = tokio::runtime::Builder::new_multi_thread();
-    if thread::available_parallelism().is_ok_and(|processors| processors.get() == 1) {
-        runtime.worker_threads(2);
-    }
-    let runtime = runtime
-        .enable_all()
-        .thread_name("keywright-work")
-        .build()
-        .map_err(|cause| StartRefused::while_doing("starting threads", cause))?;
-    let outcome = runtime.block_on(work);
-    runtime.shutdown_background();
-    outcome
 }
 
 /// Opens the configured database for reading, without creating or migrating it.

@@ -3,16 +3,21 @@
 use std::{path::Path, process::ExitCode};
 
 use crate::{
-    commands, config::Config, listener, listening::BoundAddresses, management::ManagementListener,
-    started::StartRefused, telemetry, wiring,
+    config::Config,
+    listener,
+    listening::BoundAddresses,
+    management::ManagementListener,
+    process::{self, on_threads},
+    started::StartRefused,
+    telemetry, wiring,
 };
 
 /// Runs a server with this configuration file, until it receives a shutdown signal.
 pub(crate) fn serve(file: &Path) -> Result<ExitCode, StartRefused> {
     let config = &Config::load(file)?;
     let _log = telemetry::start_buffered(&config.log)?;
-    commands::on_threads(async {
-        listener::survive_failing_writes()?;
+    on_threads(async {
+        process::survive_failing_writes()?;
         tracing::info!(keywright.version = env!("CARGO_PKG_VERSION"), "starting");
         // All TLS of this process must use the same provider; a second installation changes nothing.
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();

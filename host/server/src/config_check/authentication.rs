@@ -3,8 +3,9 @@
 use super::Findings;
 use crate::{
     config::{AuthenticationConfig, AuthorizationConfig, Sections},
+    process,
     started::StartRefused,
-    tokens, wiring,
+    tokens,
 };
 
 pub(super) fn check(sections: &Sections, findings: &mut Findings) {
@@ -30,7 +31,7 @@ fn check_tokens(config: &AuthenticationConfig, sections: &Sections, findings: &m
         return;
     }
     if let (Some(key), Some(rules)) = (&config.static_key, rules) {
-        let verifier = tokens::by_static_key(key, rules, wiring::clock());
+        let verifier = tokens::by_static_key(key, rules, process::clock());
         findings.taken("authentication.static_key.public_key", verifier);
     }
     if config.static_key.is_some() {

@@ -13,8 +13,8 @@ use crate::{
     components::{Components, ConfiguredPlugins},
     config::Sections,
     keys, plugins,
+    process::RandomIdentifiers,
     started::StartRefused,
-    wiring::RandomIdentifiers,
 };
 
 /// Checks the sandbox and signature keys, and loads each plugin as the server does. Components in registries are

@@ -5,6 +5,7 @@ use std::{net::IpAddr, net::SocketAddr};
 use super::{Findings, access::warn_if_world_accessible};
 use crate::{
     config::{DevelopmentConfig, ListenAddress, Sections},
+    process,
     started::StartRefused,
     tls, wiring,
 };
@@ -77,7 +78,7 @@ fn check_development(
     );
     findings.taken(section, wiring::refuse_other_than_loopback(addresses));
     if let Some(authentication) = &sections.authentication {
-        let clock = wiring::clock();
+        let clock = process::clock();
         let provider = wiring::development_identity(development, authentication, &clock);
         let setting = if authentication.url.is_some() {
             "development_identity_provider.signing_key"

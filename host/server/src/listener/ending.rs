@@ -4,7 +4,6 @@ use std::pin::pin;
 
 use hyper::rt::Executor;
 use hyper_util::server::graceful::GracefulConnection;
-use rustix::process::Signal;
 use tokio::{
     signal::unix::{Signal as SignalStream, SignalKind, signal},
     sync::watch,
@@ -111,17 +110,6 @@ where
             }
         });
     }
-}
-
-/// Prevents signals from killing the process when a file reaches its size limit or a pipe is closed. The write fails
-/// with an error.
-pub(crate) fn survive_failing_writes() -> Result<(), StartRefused> {
-    for signal_number in [Signal::XFSZ, Signal::PIPE] {
-        // A handler stays installed even if its stream is dropped.
-        let handled = signal(SignalKind::from_raw(signal_number.as_raw()));
-        drop(handled.map_err(|cause| StartRefused::while_doing("handling signals", cause))?);
-    }
-    Ok(())
 }
 
 /// The signals that shut the server down.

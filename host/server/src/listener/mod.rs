@@ -18,8 +18,6 @@ use keywright_api::{Connection, Pipeline};
 use tokio::{net::TcpStream, sync::watch, time::timeout};
 use tokio_rustls::server::TlsStream;
 
-pub(crate) use ending::survive_failing_writes;
-
 use self::{
     activity::Activity,
     ending::{EndSignals, Ended, RequestExecutor, Stage, process_ends},
@@ -30,11 +28,10 @@ use self::{
 };
 use crate::{
     config::{Config, ServerSection},
-    file_descriptors,
     listening::{BoundAddresses, Listeners},
     measurements::handshake_failed,
+    process::{self, ServiceManager},
     served::Served,
-    service_manager::ServiceManager,
     started::StartRefused,
     tls::{self, Tls},
 };
@@ -47,7 +44,7 @@ pub(crate) async fn serve(
 ) -> Result<(), StartRefused> {
     let database_connections_max = config.storage.connections_max();
     let config = &config.server;
-    file_descriptors::provide_for(config.connections_max.count(), database_connections_max);
+    process::raise_open_file_limit(config.connections_max.count(), database_connections_max);
     let listeners = bound.listen()?;
     let mut end = EndSignals::new()?;
     served.begin().await?;
@@ -70,7 +67,7 @@ pub(crate) async fn serve(
     }
     drop(listeners);
     served.background.tell_to_stop();
-    service_manager.ending();
+    service_manager.stopping();
     tracing::info!("shutting down: completing requests in progress, refusing new ones");
     connections
         .finish(config.shutdown_seconds_max.seconds())

@@ -4,11 +4,11 @@ use keywright_crypto::client_certificate_facts;
 use rustls::{crypto::aws_lc_rs, sign::CertifiedKey};
 
 use super::files;
-use crate::{config::TlsConfig, config_check::Findings, started::StartRefused, wiring};
+use crate::{config::TlsConfig, config_check::Findings, process, started::StartRefused};
 
 /// Reads the files as a server does, and reports all errors.
 pub(crate) fn check(files: &TlsConfig, findings: &mut Findings) {
-    let now = wiring::now();
+    let now = process::now();
     let chain = files::certificates("the TLS certificate", &files.certificate);
     let chain = findings.taken(CERTIFICATE, chain);
     let key = findings.taken(PRIVATE_KEY, files::private_key(&files.private_key));

@@ -31,7 +31,7 @@ use tokio::{
 };
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
-use crate::{config::TlsConfig, started::StartRefused, wiring};
+use crate::{config::TlsConfig, process, started::StartRefused};
 use client_verifier::{ClientAuthority, ClientVerifier};
 
 pub(crate) use check::check;
@@ -138,7 +138,7 @@ fn server_config(files: &TlsConfig) -> Result<ServerConfig, StartRefused> {
     let key = files::private_key(&files.private_key)?;
     let authorities = files.client_authorities.as_deref();
     let authorities = authorities
-        .map(|file| files::client_authorities(file, wiring::now()))
+        .map(|file| files::client_authorities(file, process::now()))
         .transpose()?;
     let knows_clients = authorities.is_some();
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());

@@ -5,7 +5,9 @@ mod status;
 
 use std::process::ExitCode;
 
-use crate::{cli::KeysCommand, commands, config::Config, started::StartRefused, telemetry};
+use crate::{
+    cli::KeysCommand, config::Config, process::on_threads, started::StartRefused, telemetry,
+};
 
 /// Executes a command.
 pub(crate) fn keys(command: &KeysCommand) -> Result<ExitCode, StartRefused> {
@@ -13,7 +15,7 @@ pub(crate) fn keys(command: &KeysCommand) -> Result<ExitCode, StartRefused> {
         KeysCommand::Status { config, json } => {
             let config = Config::load(config)?;
             telemetry::start(&config.log)?;
-            commands::on_threads(status::status(&config, *json))
+            on_threads(status::status(&config, *json))
         }
         KeysCommand::Rotate {
             config,
@@ -26,7 +28,7 @@ pub(crate) fn keys(command: &KeysCommand) -> Result<ExitCode, StartRefused> {
             } else {
                 telemetry::start(&config.log)?;
             }
-            commands::on_threads(rotate::rotate(&config, *wait, *quiet))
+            on_threads(rotate::rotate(&config, *wait, *quiet))
         }
     }
 }

@@ -5,7 +5,7 @@ use std::{process::ExitCode, sync::Arc, time::Duration};
 use keywright_core::{
     Failure,
     encryption_key::{EncryptionKeys, RotateKeys},
-    ports::{Clock, Identifiers, KeyRotationRepository, Sealer},
+    ports::{Identifiers, KeyRotationRepository, Sealer},
 };
 use tokio::{sync::watch, time::sleep};
 use uuid::Uuid;
@@ -18,9 +18,10 @@ use crate::{
     commands::output::counted,
     config::Config,
     keys,
+    process::{self, RandomIdentifiers},
     progress::Progress,
     started::StartRefused,
-    wiring::{RandomIdentifiers, SystemClock, open_database},
+    wiring::open_database,
 };
 
 /// Re-encrypts with the active key the values that other configured keys encrypt.
@@ -31,7 +32,7 @@ pub(super) async fn rotate(
 ) -> Result<ExitCode, StartRefused> {
     let identifiers: Arc<dyn Identifiers> = Arc::new(RandomIdentifiers);
     let database = open_database(config, Arc::clone(&identifiers)).await?;
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let clock = process::clock();
     let ring = keys::unlock(
         &config.encryption,
         &database,

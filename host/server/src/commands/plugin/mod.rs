@@ -28,7 +28,7 @@ use serde_json::{Map, Value};
 use tracing::Level;
 
 use self::registry::RegistryArguments;
-use crate::{commands::on_threads, config::ComponentLocation, started::StartRefused};
+use crate::{config::ComponentLocation, process::on_threads, started::StartRefused};
 
 /// A command for plugins.
 #[derive(Debug, Subcommand)]

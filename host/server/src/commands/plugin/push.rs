@@ -14,10 +14,7 @@ use keywright_runtime::{ComponentSource, Inspection, Limits, PluginUnderTest};
 use serde_json::Map;
 
 use super::{inspect::REFUSED, registry::RegistryArguments, seen};
-use crate::{
-    commands::{on_threads, output},
-    started::StartRefused,
-};
+use crate::{commands::output, process::on_threads, started::StartRefused};
 
 /// Pushes a component to a registry.
 #[derive(Debug, Args)]
