@@ -1,6 +1,6 @@
-//! Ends connections and the process.
+//! Closes connections at their timeouts and at shutdown, and receives the signals for it.
 
-use std::pin::pin;
+use std::{pin::pin, time::Duration};
 
 use hyper::rt::Executor;
 use hyper_util::server::graceful::GracefulConnection;
@@ -11,9 +11,8 @@ use tokio::{
 };
 
 use super::{
-    SHORT_IDLE_TIME,
-    activity::Activity,
-    judgement::{Times, Verdict},
+    connection_tracker::ConnectionTracker,
+    timeouts::{Decision, Timeouts},
 };
 use crate::started::StartRefused;
 
@@ -22,60 +21,60 @@ use crate::started::StartRefused;
 pub(super) enum Stage {
     /// Connections are served.
     Open,
-    /// Connections are served, but slots are short: idle connections are closed.
-    Short,
+    /// Connections are served, but slots are scarce: idle connections are closed.
+    Scarce,
     /// The process is shutting down: requests in progress are completed, and no new ones are accepted.
-    Ending,
-    /// The shutdown time is over: requests in progress are cancelled.
-    CutOff,
+    ShuttingDown,
+    /// The shutdown time is over: requests in progress are aborted.
+    Aborting,
 }
 
 /// How a connection ended.
 #[derive(Debug)]
 pub(super) enum Ended<E> {
     /// The connection ended: the client closed it, it completed after a graceful shutdown, or it failed.
-    Itself(Result<(), E>),
+    Completed(Result<(), E>),
     /// The server closed it for this reason.
-    Cut(&'static str),
+    Aborted(&'static str),
 }
 
 /// Serves a connection until it ends, and enforces its time limits.
-pub(super) async fn serve_to_the_end<C: GracefulConnection>(
+pub(super) async fn serve_until_closed<C: GracefulConnection>(
     connection: C,
-    activity: &Activity,
-    times: Times,
+    tracker: &ConnectionTracker,
+    timeouts: Timeouts,
     mut stage: watch::Receiver<Stage>,
 ) -> Ended<C::Error> {
     let mut connection = pin!(connection);
-    let mut ending_since = None;
+    let mut closing_since = None;
     loop {
-        let now_stage = *stage.borrow_and_update();
-        if now_stage == Stage::CutOff {
-            return Ended::Cut("the server is shutting down");
+        let current = *stage.borrow_and_update();
+        if current == Stage::Aborting {
+            return Ended::Aborted("the server is shutting down");
         }
-        if now_stage == Stage::Ending && ending_since.is_none() {
+        if current == Stage::ShuttingDown && closing_since.is_none() {
             connection.as_mut().graceful_shutdown();
-            ending_since = Some(Instant::now());
+            closing_since = Some(Instant::now());
         }
-        let times = match now_stage {
-            Stage::Short => Times {
-                idle: times.idle.min(SHORT_IDLE_TIME),
-                ..times
+        let timeouts = match current {
+            Stage::Scarce => Timeouts {
+                idle: timeouts.idle.min(SHORT_IDLE_TIME),
+                ..timeouts
             },
-            Stage::Open | Stage::Ending | Stage::CutOff => times,
+            Stage::Open | Stage::ShuttingDown | Stage::Aborting => timeouts,
         };
-        let wake = match activity.verdict(&times, ending_since) {
-            Verdict::Cut(reason) => return Ended::Cut(reason),
-            Verdict::End(reason) => {
+        let wake = match tracker.decide(&timeouts, closing_since) {
+            Decision::Abort(reason) => return Ended::Aborted(reason),
+            Decision::Close(reason) => {
                 tracing::debug!(reason, "closing the connection");
                 connection.as_mut().graceful_shutdown();
-                ending_since = Some(Instant::now());
+                closing_since = Some(Instant::now());
                 continue;
             }
-            Verdict::Wait(wake) => wake,
+            Decision::Wait(wake) => wake,
         };
         tokio::select! {
-            ended = connection.as_mut() => return Ended::Itself(ended),
+            ended = connection.as_mut() => return Ended::Completed(ended),
             // The sender outlives all connections; an error would be harmless.
             Ok(()) = stage.changed() => {}
             () = sleep_until(wake) => {}
@@ -84,14 +83,14 @@ pub(super) async fn serve_to_the_end<C: GracefulConnection>(
 }
 
 /// Returns when the process is shutting down.
-pub(super) async fn process_ends(stage: &mut watch::Receiver<Stage>) {
+pub(super) async fn shutdown_started(stage: &mut watch::Receiver<Stage>) {
     // An error means that the listener is gone.
     let _ = stage
-        .wait_for(|stage| matches!(stage, Stage::Ending | Stage::CutOff))
+        .wait_for(|stage| matches!(stage, Stage::ShuttingDown | Stage::Aborting))
         .await;
 }
 
-/// Runs HTTP/2 request tasks until they complete or are cut off. A running task keeps a receiver of the stage, so that
+/// Runs HTTP/2 request tasks until they complete or are aborted. A running task keeps a receiver of the stage, so that
 /// the listener knows when the last one has ended.
 #[derive(Clone)]
 pub(super) struct RequestExecutor(pub(super) watch::Sender<Stage>);
@@ -105,7 +104,7 @@ where
         tokio::spawn(async move {
             tokio::select! {
                 biased;
-                _ = stage.wait_for(|stage| *stage == Stage::CutOff) => {}
+                _ = stage.wait_for(|stage| *stage == Stage::Aborting) => {}
                 _ = future => {}
             }
         });
@@ -113,12 +112,12 @@ where
 }
 
 /// The signals that shut the server down.
-pub(super) struct EndSignals {
+pub(super) struct ShutdownSignals {
     terminate: SignalStream,
     interrupt: SignalStream,
 }
 
-impl EndSignals {
+impl ShutdownSignals {
     pub(super) fn new() -> Result<Self, StartRefused> {
         let listen = |kind| {
             signal(kind).map_err(|cause| StartRefused::while_doing("listening for signals", cause))
@@ -136,3 +135,6 @@ impl EndSignals {
         }
     }
 }
+
+/// Maximum idle time of a connection while slots are scarce.
+const SHORT_IDLE_TIME: Duration = Duration::from_secs(1);

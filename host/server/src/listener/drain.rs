@@ -8,7 +8,7 @@
 //! - Over HTTP/2, hyper resets the stream after the response. RFC 9113, section 8.1, forbids clients to discard the response
 //!   because of that reset, but curl 7.88 does.
 //!
-//! So the server first receives the body to its end, unless it is too large or too slow. The received bytes are not kept.
+//! So the server first receives the body to its end, unless it is too large or too slow. The received bytes are discarded.
 
 use std::{
     pin::Pin,
@@ -32,27 +32,27 @@ pub(super) struct ReturnedBody {
 }
 
 /// The body that a dropped [`ReturnedBody`] returned.
-pub(super) struct Unread(Option<oneshot::Receiver<Incoming>>);
+pub(super) struct UnreadBody(Option<oneshot::Receiver<Incoming>>);
 
 /// Passes on a body that is returned unless it is read to its end. A body is never returned if it is empty, or if its
 /// client waits for `100 Continue` before sending it.
-pub(super) fn returned(body: Incoming, headers: &HeaderMap) -> (ReturnedBody, Unread) {
+pub(super) fn returnable(body: Incoming, headers: &HeaderMap) -> (ReturnedBody, UnreadBody) {
     let may_return = !body.is_end_stream() && !headers.contains_key(EXPECT);
     let (owner, unread) = may_return.then(oneshot::channel).unzip();
     let body = Some(body);
-    (ReturnedBody { body, owner }, Unread(unread))
+    (ReturnedBody { body, owner }, UnreadBody(unread))
 }
 
-impl Unread {
+impl UnreadBody {
     /// Receives the rest of the body and discards it. Returns early if the rest is larger than a body may be or takes longer
-    /// than [`DISCARDING_TIME_MAX`] to arrive.
-    pub(super) async fn discard(mut self, limits: Limits) {
+    /// than [`DRAIN_TIME_MAX`] to arrive.
+    pub(super) async fn drain(mut self, limits: Limits) {
         let unread = self.0.as_mut().map(oneshot::Receiver::try_recv);
         let Some(Ok(mut body)) = unread else {
             return;
         };
         let bytes_max = u64::try_from(limits.body_bytes_max).unwrap_or(u64::MAX);
-        let discarded = async {
+        let drained = async {
             let mut bytes = 0;
             while body.size_hint().lower().saturating_add(bytes) <= bytes_max {
                 let Some(Ok(frame)) = body.frame().await else {
@@ -62,9 +62,9 @@ impl Unread {
                 bytes = bytes.saturating_add(u64::try_from(received).unwrap_or(u64::MAX));
             }
         };
-        let time_max = limits.body_deadline.min(DISCARDING_TIME_MAX);
+        let time_max = limits.body_deadline.min(DRAIN_TIME_MAX);
         // After that time the response is sent, and the connection is closed or the stream reset.
-        let _ = timeout(time_max, discarded).await;
+        let _ = timeout(time_max, drained).await;
     }
 }
 
@@ -107,4 +107,4 @@ impl Drop for ReturnedBody {
 
 /// Maximum time that a response waits for the rest of a body. Usually shorter than `body_seconds_max`, because clients that
 /// are not authenticated can make a request wait for it.
-const DISCARDING_TIME_MAX: Duration = Duration::from_secs(5);
+const DRAIN_TIME_MAX: Duration = Duration::from_secs(5);
