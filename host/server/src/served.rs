@@ -48,7 +48,7 @@ impl Served {
         repository.activate(*key_id).await.map_err(|cause| {
             StartRefused::while_doing("writing down which encryption key is active", cause)
         })?;
-        self.background.begin();
+        self.background.start();
         Ok(())
     }
 }

@@ -76,7 +76,7 @@ pub(crate) async fn assemble(
     };
     let server_mode = config.management.server_mode()?;
     if let Some(work) = retention(config, &database, &credentials, audit.as_ref())? {
-        background.add(work.resting_in(server_mode.read_only()));
+        background.add(work.paused_in(server_mode.read_only()));
     }
     let interpolation = interpolation(&plugins, &credentials);
     let health = HealthCheck::new(Arc::clone(&credentials.repository), audit.clone());

@@ -64,7 +64,7 @@ pub(crate) async fn serve(
         }
     }
     drop(listeners);
-    served.background.tell_to_stop();
+    served.background.request_stop();
     service_manager.stopping();
     tracing::info!("shutting down: completing requests in progress, refusing new ones");
     connections
