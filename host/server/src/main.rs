@@ -8,7 +8,6 @@ mod audit;
 mod background;
 mod cli;
 mod commands;
-mod components;
 mod config;
 mod config_check;
 mod development;

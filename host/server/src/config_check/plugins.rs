@@ -10,9 +10,9 @@ use keywright_storage::Database;
 
 use super::{Extent, Findings, access::check_private_folder};
 use crate::{
-    components::{Components, ConfiguredPlugins},
     config::Sections,
-    keys, plugins,
+    keys,
+    plugins::{self, Components, ConfiguredPlugins},
     process::RandomIdentifiers,
     started::StartRefused,
 };

@@ -6,7 +6,7 @@ use clap::Args;
 use keywright_runtime::{CandidateFailure, Limits, PluginUnderTest, TestedComponents};
 use serde_json::Map;
 
-use crate::{commands::output, components::tested_components, started::StartRefused};
+use crate::{commands::output, plugins::tested_components, started::StartRefused};
 
 /// Prints the list of components that a release embeds.
 #[derive(Debug, Args)]
