@@ -19,7 +19,6 @@ mod measurements;
 mod plugin_cache;
 mod plugins;
 mod process;
-mod progress;
 mod served;
 mod started;
 mod telemetry;
@@ -37,8 +36,7 @@ use mimalloc::MiMalloc;
 static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
-    let arguments = cli::Arguments::parse();
-    match commands::execute(arguments) {
+    match cli::Arguments::parse().execute() {
         Ok(status) => status,
         Err(refused) => {
             eprintln!("keywright: {}", refused.with_causes());

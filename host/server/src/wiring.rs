@@ -191,6 +191,13 @@ pub(crate) async fn open_database(
         .map_err(|cause| StartRefused::while_doing("opening the database", cause))
 }
 
+/// Opens the configured database for reading, without creating or migrating it.
+pub(crate) async fn open_database_to_read(config: &Config) -> Result<Database, StartRefused> {
+    Database::open_to_read(&config.storage.options()?, Arc::new(RandomIdentifiers))
+        .await
+        .map_err(|cause| StartRefused::while_doing("opening the database", cause))
+}
+
 /// Adds the configured permissions to the stored ones, and returns the authorization.
 async fn authorization(
     config: &AuthorizationConfig,

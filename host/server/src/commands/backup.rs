@@ -5,10 +5,8 @@ use std::{path::Path, process::ExitCode};
 use keywright_storage::{BackedUp, DatabaseOptions, SqliteOptions, back_up};
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::output::{self, counted};
-use crate::{
-    config::Config, process::on_threads, progress::Progress, started::StartRefused, telemetry,
-};
+use super::output::{self, Progress, counted};
+use crate::{config::Config, process::on_threads, started::StartRefused, telemetry};
 
 /// Copies the configured SQLite database to a file; servers may use it meanwhile.
 pub(crate) fn backup(
@@ -37,7 +35,7 @@ async fn copy(
     target: &Path,
     may_replace: bool,
 ) -> Result<ExitCode, StartRefused> {
-    let mut progress = Progress::begin("bytes copied", 0, false);
+    let mut progress = Progress::start("bytes copied", 0, false);
     let backed_up = back_up(source, target, may_replace, |done, total| {
         progress.set_total(total);
         progress.set_done(done);

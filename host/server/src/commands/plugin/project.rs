@@ -1,11 +1,16 @@
-//! `keywright plugin new`.
+//! `keywright plugin new` and `keywright plugin build`.
 
-use std::{path::Path, process::ExitCode};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use clap::Args;
-use keywright_author::{Language, ProjectName, begin};
+use keywright_author::{Language, Programs, ProjectName, begin};
 
-use crate::{commands::output, started::StartRefused};
+use super::super::output;
+use crate::started::StartRefused;
 
 /// Creates a project.
 #[derive(Debug, Args)]
@@ -49,5 +54,36 @@ fn preparation(language: Language) -> &'static str {
         Language::JavaScript => "  npm install\n",
         Language::Python => "  pip install -r requirements.txt\n",
         Language::Rust => "  rustup target add wasm32-unknown-unknown\n",
+    }
+}
+
+/// Builds a component.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  # Build api-key.wasm from the project in the folder api-key
+  keywright plugin build api-key
+  # Write the component to another file
+  keywright plugin build api-key --output key.wasm")]
+pub(crate) struct Build {
+    /// The project's folder. A file in it determines the language: Cargo.toml (Rust), plugin.c (C), package.json
+    /// (JavaScript), plugin.py (Python) or go.mod (Go).
+    #[arg(value_name = "FOLDER", default_value = ".")]
+    folder: PathBuf,
+    /// The file for the component. Defaults to the folder's name with the extension `.wasm`, in the folder.
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+impl Build {
+    pub(super) fn execute(self) -> Result<ExitCode, StartRefused> {
+        let programs = Programs::on_path();
+        let built = keywright_author::build(&self.folder, self.output.as_deref(), &programs)
+            .map_err(|failed| StartRefused::while_doing("building the plugin", failed))?;
+        let bytes = fs::metadata(&built)
+            .map_err(|cause| StartRefused::file("reading", &built, cause))?
+            .len();
+        output::print(&format!("{}, {bytes} bytes\n", built.display()))?;
+        Ok(ExitCode::SUCCESS)
     }
 }
