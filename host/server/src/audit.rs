@@ -69,21 +69,8 @@ fn reopen_on_hangup(trail: &Arc<AuditTrail>) -> Result<(), StartRefused> {
     Ok(())
 }
 
-/// Checks that a file is configured if and only if the sink needs one.
-pub(crate) fn check(config: &AuditConfig) -> Result<(), StartRefused> {
-    match (config.sink, &config.file) {
-        (AuditSinkKind::File, None) => Err(StartRefused::new(
-            "audit.sink is \"file\", so audit.file is required",
-        )),
-        (AuditSinkKind::Off | AuditSinkKind::Stdout, Some(_)) => Err(StartRefused::new(
-            "audit.file can only be set if audit.sink is \"file\"",
-        )),
-        _ => Ok(()),
-    }
-}
-
 fn sink(config: &AuditConfig) -> Result<Option<Box<dyn AuditSink>>, StartRefused> {
-    check(config)?;
+    config.check_file()?;
     match (config.sink, &config.file) {
         (AuditSinkKind::File, Some(path)) => {
             let sink = FileSink::open(path.clone(), config.sync)

@@ -16,10 +16,11 @@ use rcgen::{
 };
 use zeroize::Zeroizing;
 
-use crate::{config::ListenAddress, started::StartRefused};
+use crate::{
+    config::{IDENTITY_PATH, ListenAddress},
+    started::StartRefused,
+};
 
-/// The path of the development identity provider.
-pub(crate) const IDENTITY_PATH: &str = "/identity";
 /// The development identity provider's client for this program's own commands.
 pub(crate) const CLIENT_ID: &str = "developer";
 /// The client's secret. It is public: the provider is only served on loopback addresses.

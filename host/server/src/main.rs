@@ -1,9 +1,10 @@
 //! `keywright`: the server and its commands.
 //!
-//! Start reading at [`wiring`], which connects the crates of the host. The other modules are the edge of the process:
+//! Start reading at [`app`], which connects the crates of the host. The other modules are the edge of the process:
 //! [`commands`], [`config`], [`config_check`], [`tls`], [`listener`], [`management`], [`telemetry`], [`measurements`],
 //! [`process`], and [`development`], which generates a configuration for newcomers.
 
+mod app;
 mod audit;
 mod background;
 mod cli;
@@ -19,12 +20,9 @@ mod measurements;
 mod plugin_cache;
 mod plugins;
 mod process;
-mod served;
 mod started;
 mod telemetry;
 mod tls;
-mod tokens;
-mod wiring;
 
 use std::process::ExitCode;
 

@@ -14,7 +14,6 @@ use std::{
 
 use tracing::Metadata;
 use tracing_subscriber::{
-    EnvFilter,
     filter::LevelFilter,
     fmt::{self, MakeWriter},
     layer::SubscriberExt,
@@ -52,7 +51,7 @@ fn start_up_to<W>(level_max: LevelFilter, config: &LogConfig, writer: W) -> Resu
 where
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
-    let filter = filter(config)?;
+    let filter = config.filter()?;
     // Without this limit, every event of a library at a lower level would be passed to the filters.
     let level_max = filter
         .max_level_hint()
@@ -78,14 +77,6 @@ where
         registry.with(layer).try_init()
     };
     outcome.map_err(|cause| StartRefused::while_doing("starting the log", cause))
-}
-
-/// Returns the log filter.
-pub(crate) fn filter(config: &LogConfig) -> Result<EnvFilter, StartRefused> {
-    let wanted = std::env::var(FILTER_VARIABLE).unwrap_or_else(|_| config.filter.clone());
-    EnvFilter::try_new(&wanted).map_err(|cause| {
-        StartRefused::while_doing(format!("reading the log filter {wanted:?}"), cause)
-    })
 }
 
 /// Writes log lines to an output.
@@ -203,8 +194,6 @@ impl Write for LineWriter<'_> {
         Ok(())
     }
 }
-
-const FILTER_VARIABLE: &str = "KEYWRIGHT_LOG";
 
 /// Maximum time that a line of the access log is buffered.
 const FLUSH_INTERVAL: Duration = Duration::from_millis(100);

@@ -3,7 +3,7 @@
 //! Work runs under a lease (`lease_holder.rs`): only one of several servers with the same database does it at a time,
 //! and another server can continue it. Work must tolerate being done more than once.
 //!
-//! To add work, implement [`Work`] in a file of its own, and let `wiring.rs` add it.
+//! To add work, implement [`Work`] in a file of its own, and let `app.rs` add it.
 
 mod lease_holder;
 pub(crate) mod retention;

@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 
 use super::output::{Progress, counted};
 use crate::{
-    config::Config, keys, process::on_threads, started::StartRefused, telemetry,
-    wiring::open_database_to_read,
+    app::open_database_to_read, config::Config, keys, process::on_threads, started::StartRefused,
+    telemetry,
 };
 
 /// Verifies all stored data, and prints findings.

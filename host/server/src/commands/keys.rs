@@ -20,6 +20,7 @@ use uuid::Uuid;
 
 use super::output::{self, Progress, counted};
 use crate::{
+    app::{open_database, open_database_to_read},
     background::{
         LeaseHolder, LeaseOutcome, Stop,
         rotation::{Counts, Reporter, Rotation},
@@ -29,7 +30,6 @@ use crate::{
     process::{self, RandomIdentifiers, on_threads},
     started::StartRefused,
     telemetry,
-    wiring::{open_database, open_database_to_read},
 };
 
 /// A command for encryption keys.

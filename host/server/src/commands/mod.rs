@@ -17,15 +17,15 @@ use std::{
 use clap_complete::{Shell, generate};
 
 use crate::{
-    config::{Config, ListenAddress, reference},
-    config_check::{self, Extent, Findings},
+    app::assemble,
+    config::{Config, Findings, ListenAddress, reference},
+    config_check::{self, Extent},
     development, listener,
     listening::BoundAddresses,
     management::ManagementListener,
     process::{self, on_threads},
     started::StartRefused,
     telemetry,
-    wiring::assemble,
 };
 
 pub(crate) use self::{
@@ -108,7 +108,7 @@ fn report(findings: &Findings, file: &Path) -> String {
 
 /// Prints the configuration reference.
 pub(crate) fn config_reference() -> Result<ExitCode, StartRefused> {
-    output::print(&reference::reference())?;
+    output::print(&reference(&Config::schema()))?;
     Ok(ExitCode::SUCCESS)
 }
 

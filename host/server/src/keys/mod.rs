@@ -1,7 +1,5 @@
 //! Builds a key ring from the configured secrets and the key records in the database.
 
-mod configured;
-mod meter;
 mod records;
 mod shared;
 
@@ -14,8 +12,6 @@ use keywright_storage::{Database, SqlEncryptionKeyRepository};
 use uuid::Uuid;
 
 use crate::{config::EncryptionConfig, started::StartRefused};
-use configured::configured_keys;
-pub(crate) use configured::{read_authorities, source_of};
 use records::{records_of, row_of};
 pub(crate) use shared::SharedKeyRing;
 
@@ -65,7 +61,7 @@ pub(crate) async fn unlock_to_read(
 /// keys, but its id is in no record.
 pub(crate) async fn raw_key_ring(config: &EncryptionConfig) -> Option<KeyRing> {
     let active = config.keys.iter().find(|key| key.active)?;
-    let source = source_of(&active.origin().ok()?).ok()?;
+    let source = active.source().ok()?;
     let KeySource::Raw(_) = source else {
         return None;
     };
@@ -95,7 +91,7 @@ impl RecognisedKeys {
         database: &Database,
     ) -> Result<Self, StartRefused> {
         let mut keys = Self {
-            configured: configured_keys(config).await?,
+            configured: config.read_keys().await?,
             repository: database.encryption_keys(),
             recognition: Recognition::default(),
         };
@@ -150,9 +146,9 @@ impl RecognisedKeys {
     }
 
     fn log(&self, key_ring: &KeyRing) {
-        for place in self.recognition.unrecognised(&self.configured) {
+        for index in self.recognition.unrecognised(&self.configured) {
             tracing::warn!(
-                encryption.key_number = place + 1,
+                encryption.key_number = index + 1,
                 "an encryption key is ignored until a server has made it active: it is not active, and never was"
             );
         }

@@ -25,18 +25,18 @@ use self::{
     timeouts::Timeouts,
 };
 use crate::{
+    app::App,
     config::{Config, ServerSection},
     listening::{BoundAddresses, Listeners},
     measurements::handshake_failed,
     process::{self, ServiceManager},
-    served::Served,
     started::StartRefused,
     tls::{self, Tls},
 };
 
 /// Serves requests until the process receives a shutdown signal, then completes the requests in progress.
 pub(crate) async fn serve(
-    mut served: Served,
+    mut app: App,
     bound: BoundAddresses,
     config: &Config,
 ) -> Result<(), StartRefused> {
@@ -45,13 +45,12 @@ pub(crate) async fn serve(
     process::raise_open_file_limit(config.connections_max.count(), database_connections_max);
     let listeners = bound.listen()?;
     let mut shutdown = ShutdownSignals::new()?;
-    served.begin().await?;
-    let connections = Connections::new(served.tls, served.pipeline, config);
+    app.start().await?;
+    let connections = Connections::new(app.tls, app.pipeline, config);
     for address in listeners.addresses() {
         tracing::info!(server.address = %address, "listening");
     }
-    if let (Some(announcement), Some(address)) =
-        (&served.announcement, listeners.addresses().first())
+    if let (Some(announcement), Some(address)) = (&app.announcement, listeners.addresses().first())
     {
         announcement.print(*address);
     }
@@ -64,17 +63,17 @@ pub(crate) async fn serve(
         }
     }
     drop(listeners);
-    served.background.request_stop();
+    app.background.request_stop();
     service_manager.stopping();
     tracing::info!("shutting down: completing requests in progress, refusing new ones");
     connections
         .finish(config.shutdown_seconds_max.seconds())
         .await;
-    served.background.finish().await;
-    if let Some(audit) = &served.audit {
+    app.background.finish().await;
+    if let Some(audit) = &app.audit {
         audit.close().await;
     }
-    served.database.close().await;
+    app.database.close().await;
     Ok(())
 }
 

@@ -3,9 +3,7 @@
 //! The files are read again at each SIGHUP: later handshakes use their new contents, and open connections continue. If
 //! the files are invalid, the previous contents stay in use.
 
-mod check;
-mod client_verifier;
-mod files;
+pub(crate) mod certificates;
 
 use std::{
     io,
@@ -31,11 +29,10 @@ use tokio::{
 };
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
+use self::certificates::{
+    ClientAuthority, ClientVerifier, read_certificates, read_client_authorities, read_private_key,
+};
 use crate::{config::TlsConfig, process, started::StartRefused};
-use client_verifier::{ClientAuthority, ClientVerifier};
-
-pub(crate) use check::check;
-pub(crate) use files::certificates;
 
 /// The TLS configuration for handshakes.
 pub(crate) struct Tls {
@@ -134,11 +131,11 @@ impl TimeProvider for TimeFrom1970 {
 
 /// Supports TLS 1.2 and 1.3, and offers HTTP/2 and HTTP/1.1.
 fn server_config(files: &TlsConfig) -> Result<ServerConfig, StartRefused> {
-    let chain = files::certificates("the TLS certificate", &files.certificate)?;
-    let key = files::private_key(&files.private_key)?;
+    let chain = read_certificates("the TLS certificate", &files.certificate)?;
+    let key = read_private_key(&files.private_key)?;
     let authorities = files.client_authorities.as_deref();
     let authorities = authorities
-        .map(|file| files::client_authorities(file, process::now()))
+        .map(|file| read_client_authorities(file, process::now()))
         .transpose()?;
     let knows_clients = authorities.is_some();
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());

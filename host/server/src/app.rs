@@ -1,27 +1,24 @@
-//! Connects the crates of the host.
+//! Assembles the server: connects the crates of the host.
 
-use std::{fs, net::SocketAddr, path::Path, sync::Arc, time::Duration};
+use std::{net::SocketAddr, path::Path, sync::Arc};
 
 use keywright_api::{
-    Api, HealthCheck, Information, Pipeline,
-    development_identity::{
-        DevelopmentClient, DevelopmentIdentity, DevelopmentIdentitySettings, DevelopmentUser, Grant,
-    },
-    management_router,
+    Api, HealthCheck, Information, Pipeline, Router, audit::AuditTrail,
+    authentication::TokenVerifier, development_identity::DevelopmentIdentity, management_router,
 };
 use keywright_core::{
-    Secret,
     authorization::Authorization,
     credential::{BulkRegenerations, Credentials},
     encryption_key::{EncryptionKeys, RotateKeys},
     interpolation::Interpolation,
     permission::Permissions,
-    ports::{Clock, Identifiers, PermissionRepository},
+    ports::{Clock, Identifiers, KeyRotationRepository, PermissionRepository},
     response_memory::ResponseMemory,
 };
 use keywright_crypto::X509Certificates;
 use keywright_runtime::Plugins;
-use keywright_storage::Database;
+use keywright_storage::{Database, SqlKeyRotationRepository};
+use uuid::Uuid;
 
 use crate::{
     audit,
@@ -30,30 +27,68 @@ use crate::{
         retention::retention,
         rotation::{LogReporter, Rotation},
     },
-    config::{AuthenticationConfig, AuthorizationConfig, Config, DevelopmentConfig},
-    development::{Announcement, IDENTITY_PATH},
+    config::{AuthorizationConfig, Config, DevelopmentConfig},
+    development::Announcement,
     keys::{self, SharedKeyRing},
     measurements::{Recorder, StoredCounts},
     plugins,
     process::{self, RandomIdentifiers},
-    served::{Activation, Served},
     started::StartRefused,
     tls::Tls,
-    tokens::token_verifier,
 };
+
+/// A server that is assembled, but does not listen yet.
+pub(crate) struct App {
+    /// The TLS configuration.
+    pub(crate) tls: Arc<Tls>,
+    /// Responds to requests.
+    pub(crate) pipeline: Arc<Pipeline>,
+    /// Responds to requests at the management address, if configured.
+    pub(crate) management: Option<Router>,
+    /// Printed once the server is listening.
+    pub(crate) announcement: Option<Announcement>,
+    /// The audit trail, if enabled; closed at shutdown.
+    pub(crate) audit: Option<Arc<AuditTrail>>,
+    /// The active key, recorded at start-up.
+    pub(crate) activation: Activation,
+    /// Background tasks, stopped before the audit trail and the database are closed.
+    pub(crate) background: Background,
+    /// The database, closed at shutdown.
+    pub(crate) database: Database,
+}
+
+/// The active key, recorded at start-up.
+pub(crate) struct Activation {
+    /// The repository that records the key.
+    pub(crate) repository: SqlKeyRotationRepository,
+    /// The id of this server's active key.
+    pub(crate) key_id: Uuid,
+}
+
+impl App {
+    /// Records the active key of this start, and starts the background tasks. Any step that could make the start fail must
+    /// come before: a failed start must not change the key to which other servers rotate.
+    pub(crate) async fn start(&mut self) -> Result<(), StartRefused> {
+        let Activation { repository, key_id } = &self.activation;
+        repository.activate(*key_id).await.map_err(|cause| {
+            StartRefused::while_doing("writing down which encryption key is active", cause)
+        })?;
+        self.background.start();
+        Ok(())
+    }
+}
 
 /// Assembles a server from a configuration, which was read from this file. The server will listen on these addresses.
 pub(crate) async fn assemble(
     config: &Config,
     file: &Path,
     addresses: &[SocketAddr],
-) -> Result<Served, StartRefused> {
+) -> Result<App, StartRefused> {
     let recorder = Recorder::install_for(&config.management)?;
     let tls = Arc::new(Tls::load(&config.server.tls)?);
     tls.reload_on_hangup()?;
     let clock = process::clock();
-    let development_identity = served_development_identity(config, addresses, &clock)?;
-    let token_verifier = token_verifier(config, development_identity.as_ref(), clock.clone())?;
+    let (development_identity, token_verifier) = authentication(config, addresses, &clock)?;
     let audit = audit::start(&config.audit, Arc::clone(&clock))?;
     let identifiers: Arc<dyn Identifiers> = Arc::new(RandomIdentifiers);
     let database = open_database(config, Arc::clone(&identifiers)).await?;
@@ -101,7 +136,7 @@ pub(crate) async fn assemble(
         server_mode,
         development_identity,
     }));
-    Ok(Served {
+    Ok(App {
         tls,
         pipeline,
         management,
@@ -113,7 +148,7 @@ pub(crate) async fn assemble(
     })
 }
 
-/// Unlocks the configured keys. The active key is recorded later, by [`Served::begin`].
+/// Unlocks the configured keys. The active key is recorded later, by [`App::start`].
 async fn key_ring(
     config: &Config,
     database: &Database,
@@ -232,7 +267,23 @@ fn permissions(database: &Database, authorization: Authorization) -> Permissions
     }
 }
 
-fn served_development_identity(
+/// Creates the development identity provider, if it is configured, and the verifier of access tokens, if tokens are
+/// accepted.
+fn authentication(
+    config: &Config,
+    addresses: &[SocketAddr],
+    clock: &Arc<dyn Clock>,
+) -> Result<(Option<DevelopmentIdentity>, Option<TokenVerifier>), StartRefused> {
+    let development_identity = development_identity(config, addresses, clock)?;
+    let token_verifier = config.authentication.token_verifier(
+        development_identity.as_ref(),
+        config.server.tls.client_authorities.is_some(),
+        Arc::clone(clock),
+    )?;
+    Ok((development_identity, token_verifier))
+}
+
+fn development_identity(
     config: &Config,
     addresses: &[SocketAddr],
     clock: &Arc<dyn Clock>,
@@ -240,86 +291,11 @@ fn served_development_identity(
     let Some(development) = &config.development_identity_provider else {
         return Ok(None);
     };
-    refuse_other_than_loopback(addresses)?;
+    DevelopmentConfig::check_addresses(addresses)?;
     tracing::warn!(
         "THE DEVELOPMENT IDENTITY PROVIDER IS ON: its secrets are public, so anybody who reaches this server can log in. \
          Never use this configuration in production."
     );
-    development_identity(development, &config.authentication, clock).map(Some)
-}
-
-/// Creates the configured development identity provider.
-pub(crate) fn development_identity(
-    development: &DevelopmentConfig,
-    authentication: &AuthenticationConfig,
-    clock: &Arc<dyn Clock>,
-) -> Result<DevelopmentIdentity, StartRefused> {
-    let signing_key = fs::read_to_string(&development.signing_key).map_err(|cause| {
-        StartRefused::file(
-            "reading the token signing key",
-            &development.signing_key,
-            cause,
-        )
-    })?;
-    let issuer = authentication.url.clone().ok_or_else(|| {
-        StartRefused::new(
-            "the development identity provider needs its own address as authentication.url",
-        )
-    })?;
-    let settings = DevelopmentIdentitySettings {
-        signing_key_pem: Secret::new(signing_key),
-        issuer,
-        path_prefix: IDENTITY_PATH.to_owned(),
-        clients: development_clients(development, &authentication.scopes_required),
-        users: development
-            .users
-            .iter()
-            .map(|user| DevelopmentUser {
-                id: user.id,
-                name: user.name.clone(),
-                password: Secret::new(user.password.clone()),
-                scopes: authentication.scopes_required.clone(),
-            })
-            .collect(),
-    };
-    DevelopmentIdentity::new(settings, Arc::clone(clock))
-        .map_err(|cause| StartRefused::while_doing("using the token signing key", cause))
-}
-
-/// Checks that the development identity provider is served on loopback addresses only.
-pub(crate) fn refuse_other_than_loopback(addresses: &[SocketAddr]) -> Result<(), StartRefused> {
-    let mut addresses = addresses.iter();
-    let Some(other) = addresses.find(|address| !address.ip().is_loopback()) else {
-        return Ok(());
-    };
-    Err(StartRefused::new(format!(
-        "the development identity provider is refused on {other}: its secrets are public, so it is served on loopback \
-         addresses alone"
-    )))
-}
-
-fn development_clients(
-    development: &DevelopmentConfig,
-    scopes: &[String],
-) -> Vec<DevelopmentClient> {
-    let seconds = |seconds: u32| Duration::from_secs(seconds.into());
-    let clients = development.clients.iter();
-    clients
-        .map(|client| DevelopmentClient {
-            id: client.id.clone(),
-            secret: Secret::new(client.secret.clone()),
-            grants: if client.secret.is_empty() {
-                vec![Grant::Password, Grant::RefreshToken]
-            } else {
-                vec![
-                    Grant::ClientCredentials,
-                    Grant::Password,
-                    Grant::RefreshToken,
-                ]
-            },
-            scopes: scopes.to_vec(),
-            access_token_lifetime: seconds(development.access_token_seconds),
-            refresh_token_lifetime: seconds(development.refresh_token_seconds),
-        })
-        .collect()
+    let identity = development.identity_provider(&config.authentication, Arc::clone(clock))?;
+    Ok(Some(identity))
 }
