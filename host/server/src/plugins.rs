@@ -289,17 +289,17 @@ impl Components<'_> {
             (ComponentLocation::File(path), Some(key)) => {
                 let path = path.clone();
                 // The file may be large; requests must not wait for its digest.
-                spawn_blocking(move || signed_file(&path, &key))
+                spawn_blocking(move || read_signed_file(&path, &key))
                     .await
                     .unwrap_or_else(|join_error| Err(("component", join_error.into())))
             }
             (ComponentLocation::Registry(reference), key) => {
-                self.pulled(reference, key.as_ref()).await
+                self.pull_component(reference, key.as_ref()).await
             }
         }
     }
 
-    async fn pulled(
+    async fn pull_component(
         &self,
         reference: &PinnedReference,
         key: Option<&SignatureKey>,
@@ -315,7 +315,7 @@ impl Components<'_> {
         );
         let pulled = pulled
             .await
-            .map_err(|fault| (setting(&fault), fault.into()))?;
+            .map_err(|fault| (setting_of(&fault), fault.into()))?;
         tracing::info!(
             component = %reference,
             signed = key.is_some(),
@@ -342,7 +342,7 @@ pub(crate) fn tested_components() -> TestedComponents {
 }
 
 /// Returns the bytes of a file whose signature was verified: the same bytes, not the file.
-fn signed_file(path: &Path, key: &SignatureKey) -> Result<ComponentSource, Cause> {
+fn read_signed_file(path: &Path, key: &SignatureKey) -> Result<ComponentSource, Cause> {
     let file = ComponentSource::File(path.to_owned());
     let bytes = file
         .read()
@@ -355,7 +355,7 @@ fn signed_file(path: &Path, key: &SignatureKey) -> Result<ComponentSource, Cause
     })
 }
 
-fn setting(fault: &Fault) -> &'static str {
+fn setting_of(fault: &Fault) -> &'static str {
     if fault.is_of_signature() {
         "signature"
     } else {

@@ -121,7 +121,7 @@ impl LogWriter {
     }
 
     /// Adds a line, with its line break.
-    fn put(&self, line: &[u8], is_urgent: bool) {
+    fn add_line(&self, line: &[u8], is_urgent: bool) {
         let mut lines = lock(&self.shared.lines);
         let is_first = lines.is_empty();
         lines.extend_from_slice(line);
@@ -186,7 +186,7 @@ impl<'a> MakeWriter<'a> for LogWriter {
 /// `tracing` writes each line with one call.
 impl Write for LineWriter<'_> {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        self.writer.put(line, self.is_urgent);
+        self.writer.add_line(line, self.is_urgent);
         Ok(line.len())
     }
 
@@ -231,9 +231,9 @@ mod tests {
     #[test]
     fn an_urgent_line_is_written_at_once_after_earlier_ones() {
         let (writer, _guard, output) = start();
-        writer.put(b"1\n", false);
-        writer.put(b"2\n", false);
-        writer.put(b"3\n", true);
+        writer.add_line(b"1\n", false);
+        writer.add_line(b"2\n", false);
+        writer.add_line(b"3\n", true);
         assert_eq!(output.try_iter().collect::<String>(), "1\n2\n3\n");
     }
 
@@ -241,7 +241,7 @@ mod tests {
     fn a_buffered_line_is_written_without_another() {
         let (writer, _guard, output) = start();
         for line in ["1\n", "2\n"] {
-            writer.put(line.as_bytes(), false);
+            writer.add_line(line.as_bytes(), false);
             assert_eq!(output.recv().unwrap(), line);
         }
     }
@@ -249,14 +249,14 @@ mod tests {
     #[test]
     fn lines_are_written_once_the_buffer_is_full() {
         let (writer, _guard, output) = start();
-        writer.put(&vec![b'x'; FLUSH_BYTES], false);
+        writer.add_line(&vec![b'x'; FLUSH_BYTES], false);
         assert_eq!(output.try_recv().unwrap().len(), FLUSH_BYTES);
     }
 
     #[test]
     fn dropping_the_guard_writes_remaining_lines() {
         let (writer, guard, output) = start();
-        writer.put(b"1\n", false);
+        writer.add_line(b"1\n", false);
         drop(guard);
         assert_eq!(output.try_recv().unwrap(), "1\n");
     }

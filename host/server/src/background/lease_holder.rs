@@ -270,26 +270,26 @@ mod tests {
     async fn running_time(
         happens: fn(&OneLease),
         ends: Ends,
-        is_ending: bool,
+        is_stopping: bool,
         renewal_interval: Duration,
     ) -> Duration {
         let leases = Arc::new(OneLease::default());
-        let ending = watch::Sender::new(is_ending);
+        let stopping = watch::Sender::new(is_stopping);
         let seen = Arc::clone(&leases);
         let mut work = TestWork {
             begin: move || happens(&seen),
             ends,
             outcome: None,
         };
-        let mut stop = Stop::requested_by(&ending);
+        let mut stop = Stop::requested_by(&stopping);
         let holder = LeaseHolder {
             renewal_interval,
             ..holder(&leases)
         };
-        let begun = Instant::now();
+        let started_at = Instant::now();
         let outcome = timeout(HANGING, holder.run_under_lease(&mut work, &mut stop)).await;
         assert_eq!(outcome.unwrap().unwrap(), LeaseOutcome::Ran);
-        begun.elapsed()
+        started_at.elapsed()
     }
 
     const NOTHING: fn(&OneLease) = |_| {};
@@ -299,13 +299,13 @@ mod tests {
 
     #[tokio::test]
     async fn work_is_stopped_when_its_lease_is_lost_or_at_shutdown() {
-        for (happens, is_ending, stopped_after) in [
+        for (happens, is_stopping, stopped_after) in [
             (TAKEN, false, Duration::ZERO),
             (AWAY, false, SHORT),
             (HANGS, false, SHORT),
             (NOTHING, true, Duration::ZERO),
         ] {
-            let took = running_time(happens, Ends::OnRequest, is_ending, SHORT / 10).await;
+            let took = running_time(happens, Ends::OnRequest, is_stopping, SHORT / 10).await;
             assert!(took >= stopped_after, "{took:?}");
         }
     }

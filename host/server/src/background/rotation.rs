@@ -28,7 +28,7 @@ pub(crate) struct Rotation<R> {
 /// Receives the progress of a rotation.
 pub(crate) trait Reporter: Send + 'static {
     /// The first batch with a rotated or a failed version is done; `counts` includes it.
-    fn begun(&mut self, counts: &Counts);
+    fn started(&mut self, counts: &Counts);
 
     /// Another batch is done.
     fn advanced(&mut self, counts: &Counts);
@@ -128,19 +128,19 @@ impl<R: Reporter> Rotation<R> {
         let counts = &mut pass.counts;
         counts.rotated += batch.rotated;
         counts.failed += u64::try_from(batch.failed.len()).unwrap_or(u64::MAX);
-        let is_news = batch.rotated + new_failures > 0;
-        if pass.has_begun {
+        let is_new = batch.rotated + new_failures > 0;
+        if pass.has_started {
             counts.remaining = counts.remaining.saturating_sub(batch.rotated + batch.gone);
         } else {
             counts.remaining = counts.failed;
-            if is_news {
+            if is_new {
                 counts.remaining = self.usage.usage().await?.inactive_keys;
-                pass.has_begun = true;
-                self.reporter.begun(counts);
+                pass.has_started = true;
+                self.reporter.started(counts);
             }
         }
         measurements::rotation_versions_remain(counts.remaining);
-        if pass.has_begun {
+        if pass.has_started {
             self.reporter.advanced(counts);
         }
         Ok(())
@@ -151,7 +151,7 @@ impl<R: Reporter> Rotation<R> {
 #[derive(Default)]
 struct Pass {
     /// Whether anything new was found. Versions that failed before are not new.
-    has_begun: bool,
+    has_started: bool,
     counts: Counts,
 }
 
@@ -182,7 +182,7 @@ impl<R: Reporter> Work for Rotation<R> {
             self.completed = Some(pass.counts);
             measurements::rotation_versions_remain(pass.counts.remaining);
         }
-        if pass.has_begun {
+        if pass.has_started {
             self.reporter.ended(&pass.counts);
         }
         Ok(())
@@ -208,7 +208,7 @@ pub(crate) struct LogReporter {
 }
 
 impl Reporter for LogReporter {
-    fn begun(&mut self, counts: &Counts) {
+    fn started(&mut self, counts: &Counts) {
         self.logged_at = Some(Instant::now());
         self.is_superseded = false;
         tracing::info!(
@@ -419,8 +419,8 @@ mod tests {
     async fn a_stopped_or_superseded_pass_is_not_completed() {
         for (is_requested, active_until) in [(true, usize::MAX), (false, 1)] {
             let mut rotation = rotation(1_000, active_until);
-            let ending = watch::Sender::new(is_requested);
-            rotation.run(Stop::requested_by(&ending)).await.unwrap();
+            let stopping = watch::Sender::new(is_requested);
+            rotation.run(Stop::requested_by(&stopping)).await.unwrap();
             assert_eq!(rotation.completed(), None);
         }
     }

@@ -63,11 +63,11 @@ mod tests {
 
     #[tokio::test]
     async fn a_pause_ends_at_a_stop_request_or_without_a_sender() {
-        let ending = watch::Sender::new(false);
-        let mut stop = Stop::requested_by(&ending);
+        let stopping = watch::Sender::new(false);
+        let mut stop = Stop::requested_by(&stopping);
         assert!(!stop.is_requested());
         assert!(stop.pause(Duration::ZERO).await);
-        ending.send_replace(true);
+        stopping.send_replace(true);
         assert!(stop.is_requested());
         assert!(!stop.pause(Duration::MAX).await);
         let mut stop = Stop::requested_by(&watch::Sender::new(false));

@@ -250,7 +250,7 @@ impl ProgressReporter {
 }
 
 impl Reporter for ProgressReporter {
-    fn begun(&mut self, counts: &Counts) {
+    fn started(&mut self, counts: &Counts) {
         self.set_left(counts.remaining.saturating_add(counts.rotated));
         self.set_left(counts.remaining);
     }

@@ -26,8 +26,8 @@ pub(super) fn print(text: &str) -> Result<(), StartRefused> {
 
 /// Returns a count with its unit: `1 version`, `2 versions`. The plural must end in s.
 pub(super) fn counted(count: u64, singular: &str) -> String {
-    let ending = if count == 1 { "" } else { "s" };
-    format!("{count} {singular}{ending}")
+    let suffix = if count == 1 { "" } else { "s" };
+    format!("{count} {singular}{suffix}")
 }
 
 /// The progress of a command, on standard error.
@@ -153,14 +153,14 @@ mod tests {
 
     #[test]
     fn lines_are_written_at_the_interval() {
-        let begun = Instant::now();
+        let started_at = Instant::now();
         let mut lines = Lines {
             what: "versions checked",
-            written_at: begun,
+            written_at: started_at,
         };
-        let almost = begun + LINES_INTERVAL.mul_f64(0.999);
+        let almost = started_at + LINES_INTERVAL.mul_f64(0.999);
         assert_eq!(lines.due(almost, 1, 9), None);
-        let due = begun + LINES_INTERVAL;
+        let due = started_at + LINES_INTERVAL;
         let written = lines.due(due, 2, 9);
         assert_eq!(written.as_deref(), Some("versions checked: 2 of 9"));
         assert_eq!(lines.due(due, 3, 9), None);

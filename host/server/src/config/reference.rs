@@ -5,7 +5,7 @@ use std::fmt::Write;
 use serde_json::Value;
 
 use super::{
-    schema::{CHOSEN_NAME, Holds, members},
+    schema::{CHOSEN_NAME, Content, members},
     source::{joined, variable},
 };
 
@@ -18,7 +18,7 @@ pub(crate) fn reference(schema: &Value) -> String {
 
 /// Adds the settings of a section, then its subsections.
 fn add_section(text: &mut String, section: &Value, name: &str) {
-    let is_value = |schema: &Value| matches!(Holds::of(schema), Holds::Value);
+    let is_value = |schema: &Value| matches!(Content::of(schema), Content::Value);
     let required = section.get("required").and_then(Value::as_array);
     let mut settings = members(section).filter(|(_, schema)| is_value(schema));
     if let Some(first) = settings.next() {
@@ -31,18 +31,18 @@ fn add_section(text: &mut String, section: &Value, name: &str) {
     }
     for (member, schema) in members(section) {
         let name = joined(name, member);
-        match Holds::of(schema) {
-            Holds::Value => {}
-            Holds::Section => {
+        match Content::of(schema) {
+            Content::Value => {}
+            Content::Section => {
                 add_heading(text, &format!("[{name}]"), schema);
                 add_section(text, schema, &name);
             }
-            Holds::NamedSections(each) => {
+            Content::NamedSections(each) => {
                 let name = joined(&name, CHOSEN_NAME);
                 add_heading(text, &format!("[{name}]"), schema);
                 add_section(text, each, &name);
             }
-            Holds::ListOfSections(each) => {
+            Content::ListOfSections(each) => {
                 add_heading(text, &format!("[[{name}]]"), schema);
                 let variable = variable(&name);
                 // Writing to a string does not fail.

@@ -43,7 +43,7 @@ pub(super) fn members(schema: &Value) -> impl Iterator<Item = (&String, &Value)>
 }
 
 /// The content of a setting.
-pub(super) enum Holds<'a> {
+pub(super) enum Content<'a> {
     /// A value.
     Value,
     /// A section.
@@ -54,7 +54,7 @@ pub(super) enum Holds<'a> {
     ListOfSections(&'a Value),
 }
 
-impl<'a> Holds<'a> {
+impl<'a> Content<'a> {
     /// Returns the content of a setting with this schema.
     pub(super) fn of(schema: &'a Value) -> Self {
         if schema.get("properties").is_some() {
@@ -74,11 +74,11 @@ impl<'a> Holds<'a> {
 fn add_names(schema: &Value, section: &str, names: &mut Vec<String>) {
     for (member, schema) in members(schema) {
         let name = joined(section, member);
-        match Holds::of(schema) {
-            Holds::Value => {}
-            Holds::Section => add_names(schema, &name, names),
-            Holds::NamedSections(each) => add_names(each, &joined(&name, CHOSEN_NAME), names),
-            Holds::ListOfSections(each) => add_names(each, &format!("{name}[]"), names),
+        match Content::of(schema) {
+            Content::Value => {}
+            Content::Section => add_names(schema, &name, names),
+            Content::NamedSections(each) => add_names(each, &joined(&name, CHOSEN_NAME), names),
+            Content::ListOfSections(each) => add_names(each, &format!("{name}[]"), names),
         }
         names.push(name);
     }

@@ -179,11 +179,11 @@ impl FromStr for ListenAddress {
             return Ok(Self::new(address.ip(), address.port()));
         }
         let (name, port) = text.rsplit_once(':').ok_or(ListenAddressError)?;
-        let is_of_name =
+        let is_name_character =
             |character: char| character.is_ascii_alphanumeric() || "-._".contains(character);
         // The resolver would interpret a name of digits and dots as an abbreviated IPv4 address.
-        let is_name = name.contains(|character: char| character.is_ascii_alphabetic());
-        if !is_name || !name.chars().all(is_of_name) {
+        let has_letter = name.contains(|character: char| character.is_ascii_alphabetic());
+        if !has_letter || !name.chars().all(is_name_character) {
             return Err(ListenAddressError);
         }
         Ok(Self {

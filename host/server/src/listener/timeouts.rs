@@ -41,10 +41,10 @@ pub(super) struct ConnectionState {
     /// When the last request started.
     last_request_at: Instant,
     /// When the last request or response ended, or when the connection became ready.
-    free_since: Instant,
+    idle_since: Instant,
     /// When the first byte of the next request arrived. Unknown for HTTP/2, where other bytes arrive, too.
     head_since: Option<Instant>,
-    bytes_written: Instant,
+    last_write_at: Instant,
     is_write_blocked: bool,
 }
 
@@ -58,25 +58,25 @@ impl ConnectionState {
             answers: HashMap::new(),
             answers_begun: 0,
             last_request_at: now,
-            free_since: now,
+            idle_since: now,
             head_since: None,
-            bytes_written: now,
+            last_write_at: now,
             is_write_blocked: false,
         }
     }
 
-    fn is_free(&self) -> bool {
+    fn is_idle(&self) -> bool {
         self.requests_running == 0 && self.answers.is_empty()
     }
 
     pub(super) fn bytes_read(&mut self, now: Instant) {
-        if self.is_http1 && self.is_free() {
+        if self.is_http1 && self.is_idle() {
             self.head_since.get_or_insert(now);
         }
     }
 
     pub(super) fn bytes_written(&mut self, now: Instant) {
-        self.bytes_written = now;
+        self.last_write_at = now;
         self.is_write_blocked = false;
     }
 
@@ -111,12 +111,12 @@ impl ConnectionState {
             }
             None => self.requests_running = self.requests_running.saturating_sub(1),
         }
-        if self.is_free() {
-            self.free_since = now;
+        if self.is_idle() {
+            self.idle_since = now;
         }
     }
 
-    /// Decides about the connection. `closing_since` is when it started to end.
+    /// Decides about the connection. `closing_since` is when it started to close.
     pub(super) fn decide(
         &self,
         timeouts: &Timeouts,
@@ -174,10 +174,10 @@ impl ConnectionState {
         }
         if !self.has_requested {
             let decision = Decision::Abort("no first request arrived in time");
-            return Some((self.free_since + timeouts.head, decision));
+            return Some((self.idle_since + timeouts.head, decision));
         }
         let idle = (
-            self.free_since + timeouts.idle,
+            self.idle_since + timeouts.idle,
             Decision::Close("maximum idle time exceeded"),
         );
         match self.head_since.map(|since| since + timeouts.head) {
@@ -188,15 +188,15 @@ impl ConnectionState {
         }
     }
 
-    /// Returns when a closing connection without requests is cut off. A transfer in progress may continue, but not
+    /// Returns when a closing connection without requests is aborted. A transfer in progress may continue, but not
     /// forever.
     fn quiet_deadline(&self, closing_since: Instant, timeouts: &Timeouts) -> Instant {
-        let since = closing_since.max(self.free_since);
+        let since = closing_since.max(self.idle_since);
         let latest = since + timeouts.idle.max(QUIET_TIME);
         if self.is_write_blocked {
             return latest;
         }
-        latest.min(since.max(self.bytes_written) + QUIET_TIME)
+        latest.min(since.max(self.last_write_at) + QUIET_TIME)
     }
 }
 
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_in_progress_is_not_cut_off() {
+    fn a_request_in_progress_is_not_aborted() {
         let opened_at = Instant::now();
         let mut state = ConnectionState::new(opened_at, true);
         state.request_begins(opened_at);
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unaccepted_response_is_cut_off_despite_other_requests() {
+    fn an_unaccepted_response_is_aborted_despite_other_requests() {
         let opened_at = Instant::now();
         let mut state = ConnectionState::new(opened_at, true);
         state.request_begins(opened_at);
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn late_requests_on_a_closing_connection_are_cut_off() {
+    fn late_requests_on_a_closing_connection_are_aborted() {
         let opened_at = Instant::now();
         let mut state = after_one_request(opened_at, 5);
         let closing = Some(at(opened_at, 40));
@@ -331,16 +331,16 @@ mod tests {
     }
 
     #[test]
-    fn a_silent_closing_connection_is_cut_off() {
+    fn a_silent_closing_connection_is_aborted() {
         let opened_at = Instant::now();
         let mut state = after_one_request(opened_at, 5);
         assert_first(&state, Some(at(opened_at, 40)), 42, is_abort);
-        state.bytes_written = at(opened_at, 41);
+        state.last_write_at = at(opened_at, 41);
         assert_first(&state, Some(at(opened_at, 40)), 43, is_abort);
         state.is_write_blocked = true;
         assert_first(&state, Some(at(opened_at, 40)), 140, is_abort);
         state.is_write_blocked = false;
-        state.bytes_written = at(opened_at, 139);
+        state.last_write_at = at(opened_at, 139);
         assert_first(&state, Some(at(opened_at, 40)), 140, is_abort);
     }
 

@@ -137,7 +137,7 @@ fn server_config(files: &TlsConfig) -> Result<ServerConfig, StartRefused> {
     let authorities = authorities
         .map(|file| read_client_authorities(file, process::now()))
         .transpose()?;
-    let knows_clients = authorities.is_some();
+    let verifies_clients = authorities.is_some();
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let verifier = client_verifier(authorities, &provider);
     let mut server = ServerConfig::builder_with_provider(provider)
@@ -150,8 +150,8 @@ fn server_config(files: &TlsConfig) -> Result<ServerConfig, StartRefused> {
         })?;
     server.time_provider = Arc::new(TimeFrom1970);
     server.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    if knows_clients {
-        refuse_resumption(&mut server);
+    if verifies_clients {
+        disable_resumption(&mut server);
     }
     Ok(server)
 }
@@ -171,7 +171,7 @@ fn client_verifier(
 
 /// Disables resumption: a resumed session would reuse its client certificate without verifying it again, even if it has
 /// expired since.
-fn refuse_resumption(server: &mut ServerConfig) {
+fn disable_resumption(server: &mut ServerConfig) {
     server.session_storage = Arc::new(NoServerSessionStorage {});
     server.send_tls13_tickets = 0;
 }
