@@ -1,4 +1,4 @@
-//! The sinks of the audit trail, and their configuration.
+//! Starts the audit trail, with a file or standard output as its sink.
 
 use std::{
     fs::{File, OpenOptions},
@@ -15,10 +15,10 @@ use keywright_api::audit::{
     AppendFailed, AuditFormat, AuditSettings, AuditSink, AuditTrail, OnAuditFailure,
 };
 use keywright_core::ports::Clock;
-use tokio::signal::unix::{SignalKind, signal};
 
 use crate::{
     config::{AuditConfig, AuditFailurePolicy, AuditLineFormat, AuditSinkKind},
+    process::hangup_signal,
     started::StartRefused,
 };
 
@@ -58,8 +58,7 @@ pub(crate) fn start(
 
 /// Reopens the trail on SIGHUP, for log rotation.
 fn reopen_on_hangup(trail: &Arc<AuditTrail>) -> Result<(), StartRefused> {
-    let mut hangup = signal(SignalKind::hangup())
-        .map_err(|cause| StartRefused::while_doing("listening for SIGHUP", cause))?;
+    let mut hangup = hangup_signal()?;
     let trail = Arc::clone(trail);
     tokio::spawn(async move {
         while hangup.recv().await.is_some() {

@@ -21,10 +21,7 @@ use keywright_runtime::{
     self as runtime, CacheAccess, CacheKeys, ComponentSource, LoadRefused, Plugins, Runtime,
     RuntimeConfig, SandboxConfig, SystemRandom, TestedComponents,
 };
-use tokio::{
-    signal::unix::{SignalKind, signal},
-    task::spawn_blocking,
-};
+use tokio::task::spawn_blocking;
 
 use crate::{
     config::{
@@ -32,6 +29,7 @@ use crate::{
     },
     keys::{self, SharedKeyRing},
     plugin_cache::{InUse, remove_unused},
+    process::hangup_signal,
     started::StartRefused,
 };
 
@@ -81,8 +79,7 @@ fn replace_on_hangup(
     file: PathBuf,
     cache_keys: Arc<CacheKeys>,
 ) -> Result<(), StartRefused> {
-    let mut hangup = signal(SignalKind::hangup())
-        .map_err(|cause| StartRefused::while_doing("listening for SIGHUP", cause))?;
+    let mut hangup = hangup_signal()?;
     let plugins = Arc::clone(plugins);
     tokio::spawn(async move {
         while hangup.recv().await.is_some() {
@@ -137,7 +134,7 @@ async fn load_configured(
         .unwrap_or_else(|join_error| Err(vec![describe(join_error)]))
 }
 
-/// Loads the collected plugins, or returns all errors, including the given ones.
+/// Loads the collected plugins, or returns all errors, including `reasons`.
 fn load_or_reasons(
     config: &RuntimeConfig,
     mut reasons: Vec<String>,
@@ -225,7 +222,8 @@ pub(crate) struct ComponentError {
 type Cause = (&'static str, Box<dyn Error + Send + Sync>);
 
 impl Components<'_> {
-    /// Reads, pulls and verifies the components. Returns the configuration of plugins with available components, and the errors of the others.
+    /// Reads, pulls and verifies the components. Returns the configuration of plugins with available components, and
+    /// the errors of the others.
     pub(crate) async fn collect(
         &self,
         sandbox: SandboxConfig,

@@ -12,7 +12,7 @@ use keywright_core::ports::{Clock, Identifiers};
 use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 use sd_notify::NotifyState;
 use tokio::{
-    signal::unix::{SignalKind, signal},
+    signal::unix::{Signal as SignalStream, SignalKind, signal},
     task::JoinHandle,
 };
 use uuid::Uuid;
@@ -64,6 +64,12 @@ impl Identifiers for RandomIdentifiers {
     fn fresh(&self) -> Uuid {
         Uuid::new_v4()
     }
+}
+
+/// Returns the stream of SIGHUP signals.
+pub(crate) fn hangup_signal() -> Result<SignalStream, StartRefused> {
+    signal(SignalKind::hangup())
+        .map_err(|cause| StartRefused::while_doing("listening for SIGHUP", cause))
 }
 
 /// Prevents signals from killing the process when a file reaches its size limit or a pipe is closed. The write fails

@@ -111,17 +111,17 @@ impl RecognisedKeys {
 
     /// Compares the keys with new records.
     async fn compare(&mut self) -> Result<(), StartRefused> {
-        let records = records_of(self.repository.all().await.map_err(reading)?)?;
+        let records = records_of(self.repository.all().await.map_err(read_failed)?)?;
         self.recognition
             .compare(&self.configured, &records)
             .await
-            .map_err(using)
+            .map_err(keys_refused)
     }
 
     /// Checks that stored values can be decrypted.
     async fn check(&self) -> Result<(), StartRefused> {
-        let in_use = self.repository.in_use().await.map_err(reading)?;
-        self.recognition.check(&in_use).map_err(using)
+        let in_use = self.repository.in_use().await.map_err(read_failed)?;
+        self.recognition.check(&in_use).map_err(keys_refused)
     }
 
     /// Stores a record of the active key, unless another server has stored one meanwhile. Returns whether it was
@@ -164,11 +164,11 @@ impl RecognisedKeys {
     }
 }
 
-fn reading(cause: RepositoryFailure) -> StartRefused {
+fn read_failed(cause: RepositoryFailure) -> StartRefused {
     StartRefused::while_doing("reading the encryption key records", cause)
 }
 
-fn using(cause: impl Into<Box<dyn Error + Send + Sync>>) -> StartRefused {
+fn keys_refused(cause: impl Into<Box<dyn Error + Send + Sync>>) -> StartRefused {
     StartRefused::while_doing("using the configured encryption keys", cause)
 }
 

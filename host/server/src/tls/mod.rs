@@ -22,7 +22,6 @@ use rustls::{
 };
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
-    signal::unix::{SignalKind, signal},
     sync::watch,
     task::spawn_blocking,
     time::timeout,
@@ -66,8 +65,7 @@ impl Tls {
 
     /// Reads the files again at each SIGHUP.
     pub(crate) fn reload_on_hangup(self: &Arc<Self>) -> Result<(), StartRefused> {
-        let mut hangup = signal(SignalKind::hangup())
-            .map_err(|cause| StartRefused::while_doing("listening for SIGHUP", cause))?;
+        let mut hangup = process::hangup_signal()?;
         let tls = Arc::clone(self);
         tokio::spawn(async move {
             while hangup.recv().await.is_some() {
