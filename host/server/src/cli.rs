@@ -1,12 +1,17 @@
 //! The command line.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, process::ExitCode};
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
-use keywright_client::commands;
+use keywright_client::commands as client;
 
-use crate::{commands::PluginCommand, config::ListenAddress};
+use crate::{
+    commands::{self, KeysCommand, PluginCommand},
+    config::{Config, ListenAddress},
+    config_check::Extent,
+    started::StartRefused,
+};
 
 /// Stores and generates credentials
 #[derive(Debug, Parser)]
@@ -15,18 +20,55 @@ use crate::{commands::PluginCommand, config::ListenAddress};
     version,
     arg_required_else_help = true,
     next_display_order = None,
-    after_help = commands::EXIT_STATUSES
+    after_help = client::EXIT_STATUSES
 )]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Command,
 }
 
+impl Arguments {
+    /// Runs the command.
+    pub(crate) fn execute(self) -> Result<ExitCode, StartRefused> {
+        match self.command {
+            Command::Backup {
+                config,
+                force,
+                target,
+            } => commands::backup(&Config::load(&config)?, &target, force),
+            Command::Check { config, json } => commands::check(&Config::load(&config)?, json),
+            Command::CheckConfig {
+                config,
+                connect,
+                no_plugins,
+            } => {
+                let extent = Extent {
+                    loads_plugins: !no_plugins,
+                    connects: connect,
+                };
+                commands::check_config(&config, extent)
+            }
+            Command::Client(command) => Ok(command.execute()),
+            Command::Completions { shell } => commands::completions(Self::command(), shell),
+            Command::ConfigReference => commands::config_reference(),
+            Command::Keys { command } => commands::keys(&command),
+            Command::ManPages { directory } => commands::man_pages(Self::command(), &directory),
+            Command::Plugin { command } => commands::plugin(*command),
+            Command::Serve { config } => commands::serve(&config),
+            Command::Develop {
+                directory,
+                plugins,
+                listen,
+            } => commands::develop(&directory, &plugins, &listen),
+        }
+    }
+}
+
 /// A command of the program.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     #[command(flatten)]
-    Client(Box<commands::Command>),
+    Client(Box<client::Command>),
     /// Copy the SQLite database to a file
     ///
     /// Servers may be running. The encryption keys are not included: back them up separately.
@@ -109,36 +151,5 @@ pub(crate) enum Command {
         /// configuration; ignored if it exists.
         #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8844")]
         listen: ListenAddress,
-    },
-}
-
-/// A command for encryption keys.
-#[derive(Debug, Subcommand)]
-pub(crate) enum KeysCommand {
-    /// Re-encrypt values with the active key
-    ///
-    /// Servers do the same in the background. The command ends when it is complete, or if another process is rotating
-    /// keys. Exits with status 3 if versions remain that cannot be rotated.
-    Rotate {
-        /// The servers' configuration file
-        #[arg(long, value_name = "FILE")]
-        config: PathBuf,
-        /// Wait until rotation is complete, even if another process does it
-        #[arg(long)]
-        wait: bool,
-        /// Show no progress
-        #[arg(long)]
-        quiet: bool,
-    },
-    /// Show all encryption keys and how much they encrypt
-    ///
-    /// Lists each key that was ever active. Nothing is changed.
-    Status {
-        /// The servers' configuration file
-        #[arg(long, value_name = "FILE")]
-        config: PathBuf,
-        /// Print JSON instead of a table
-        #[arg(long)]
-        json: bool,
     },
 }

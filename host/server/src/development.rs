@@ -16,10 +16,11 @@ use rcgen::{
 };
 use zeroize::Zeroizing;
 
-use crate::{config::ListenAddress, started::StartRefused};
+use crate::{
+    config::{IDENTITY_PATH, ListenAddress},
+    started::StartRefused,
+};
 
-/// The path of the development identity provider.
-pub(crate) const IDENTITY_PATH: &str = "/identity";
 /// The development identity provider's client for this program's own commands.
 pub(crate) const CLIENT_ID: &str = "developer";
 /// The client's secret. It is public: the provider is only served on loopback addresses.
@@ -53,7 +54,7 @@ pub(crate) fn prepare(
     write_tls_files(directory, listen)?;
     write_private(
         &directory.join("encryption.key"),
-        fresh_encryption_key()?.as_bytes(),
+        generate_encryption_key()?.as_bytes(),
     )?;
     let signing_key = KeyPair::generate_for(&PKCS_RSA_SHA256)
         .map_err(|cause| StartRefused::while_doing("generating the token signing key", cause))?;
@@ -169,7 +170,7 @@ fn write_tls_files(directory: &Path, listen: &ListenAddress) -> Result<(), Start
     )
 }
 
-fn fresh_encryption_key() -> Result<Zeroizing<String>, StartRefused> {
+fn generate_encryption_key() -> Result<Zeroizing<String>, StartRefused> {
     let mut key = Zeroizing::new([0; 32]);
     SystemRandom::new()
         .fill(key.as_mut())
@@ -191,7 +192,8 @@ fn write_private(path: &Path, bytes: &[u8]) -> Result<(), StartRefused> {
 }
 
 fn configuration(plugins: &Path, listen: &ListenAddress) -> String {
-    let component = |name: &str| quoted(&plugins.join(format!("{name}.wasm")).to_string_lossy());
+    let component =
+        |name: &str| toml_string(&plugins.join(format!("{name}.wasm")).to_string_lossy());
     format!(
         include_str!("development.template.toml"),
         client_id = CLIENT_ID,
@@ -226,7 +228,7 @@ fn management_address(listen: &ListenAddress) -> ListenAddress {
 }
 
 /// Returns the text as a TOML basic string, which has the same escapes as JSON.
-fn quoted(text: &str) -> String {
+fn toml_string(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 

@@ -92,7 +92,7 @@ impl BoundAddresses {
     pub(crate) fn listen(self) -> Result<Listeners, StartRefused> {
         let sockets = self.sockets.into_iter().zip(&self.addresses);
         let listeners = sockets.map(|(socket, address)| {
-            let listening = socket.listen(WAITING_MAX);
+            let listening = socket.listen(BACKLOG_MAX);
             listening.map_err(|cause| refused(self.setting, address, cause))
         });
         Ok(Listeners {
@@ -117,8 +117,8 @@ impl Listeners {
         let count = self.sockets.len();
         poll_fn(|context| {
             let first = self.attempts.fetch_add(1, Ordering::Relaxed) % count;
-            let in_turn = self.sockets.iter().cycle().skip(first).take(count);
-            for listener in in_turn {
+            let rotated = self.sockets.iter().cycle().skip(first).take(count);
+            for listener in rotated {
                 if let Poll::Ready(accepted) = listener.poll_accept(context) {
                     return Poll::Ready(accepted);
                 }
@@ -151,7 +151,7 @@ fn is_missing(cause: &io::Error) -> bool {
 }
 
 /// Maximum number of connections that wait to be accepted; the kernel may allow fewer. Further clients must retry.
-const WAITING_MAX: u32 = 4_096;
+const BACKLOG_MAX: u32 = 4_096;
 
 #[cfg(test)]
 mod tests {

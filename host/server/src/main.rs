@@ -1,18 +1,17 @@
 //! `keywright`: the server and its commands.
 //!
-//! Start reading at [`wiring`], which connects the crates of the host. The other modules are the edge of the process:
+//! Start reading at [`app`], which connects the crates of the host. The other modules are the edge of the process:
 //! [`commands`], [`config`], [`config_check`], [`tls`], [`listener`], [`management`], [`telemetry`], [`measurements`],
-//! [`service_manager`], and [`development`], which generates a configuration for newcomers.
+//! [`process`], and [`development`], which generates a configuration for newcomers.
 
+mod app;
 mod audit;
 mod background;
 mod cli;
 mod commands;
-mod components;
 mod config;
 mod config_check;
 mod development;
-mod file_descriptors;
 mod keys;
 mod listener;
 mod listening;
@@ -20,14 +19,10 @@ mod management;
 mod measurements;
 mod plugin_cache;
 mod plugins;
-mod progress;
-mod served;
-mod service_manager;
+mod process;
 mod started;
 mod telemetry;
 mod tls;
-mod tokens;
-mod wiring;
 
 use std::process::ExitCode;
 
@@ -39,8 +34,7 @@ use mimalloc::MiMalloc;
 static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
-    let arguments = cli::Arguments::parse();
-    match commands::execute(arguments) {
+    match cli::Arguments::parse().execute() {
         Ok(status) => status,
         Err(refused) => {
             eprintln!("keywright: {}", refused.with_causes());

@@ -48,7 +48,7 @@ pub(crate) struct ManagementListener {
 struct OpenConnection {
     task: AbortHandle,
     opened: Instant,
-    has_asked: Arc<AtomicBool>,
+    has_request: Arc<AtomicBool>,
 }
 
 impl ManagementListener {
@@ -80,7 +80,7 @@ impl ManagementListener {
         loop {
             self.make_room().await;
             match self.listeners.accept().await {
-                Ok((stream, _)) => self.take(stream),
+                Ok((stream, _)) => self.spawn(stream),
                 Err(cause) => {
                     tracing::warn!(error = %cause, "could not accept a connection to the management address");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -99,7 +99,7 @@ impl ManagementListener {
                 return;
             }
             let closable = self.open.iter().position(OpenConnection::may_be_closed);
-            if let Some(closed) = closable.and_then(|place| self.open.remove(place)) {
+            if let Some(closed) = closable.and_then(|index| self.open.remove(index)) {
                 closed.task.abort();
                 tracing::debug!("closed a connection to the management address for a new one");
                 return;
@@ -109,33 +109,33 @@ impl ManagementListener {
         }
     }
 
-    fn take(&mut self, stream: TcpStream) {
-        let has_asked = Arc::<AtomicBool>::default();
-        let answering = answer(stream, self.router.clone(), Arc::clone(&has_asked));
+    fn spawn(&mut self, stream: TcpStream) {
+        let has_request = Arc::<AtomicBool>::default();
+        let answering = answer(stream, self.router.clone(), Arc::clone(&has_request));
         self.open.push_back(OpenConnection {
             task: self.connections.spawn(answering),
             opened: Instant::now(),
-            has_asked,
+            has_request,
         });
     }
 }
 
 impl OpenConnection {
     fn may_be_closed(&self) -> bool {
-        let kept = if self.has_asked.load(Ordering::Acquire) {
+        let open_time_min = if self.has_request.load(Ordering::Acquire) {
             ANSWER_DURATION_MAX
         } else {
             IDLE_DURATION_MIN
         };
-        self.opened.elapsed() >= kept
+        self.opened.elapsed() >= open_time_min
     }
 }
 
 /// Serves the request of a connection.
-async fn answer(stream: TcpStream, router: Router, has_asked: Arc<AtomicBool>) {
+async fn answer(stream: TcpStream, router: Router, has_request: Arc<AtomicBool>) {
     let router = TowerToHyperService::new(router);
     let service = service_fn(move |request| {
-        has_asked.store(true, Ordering::Release);
+        has_request.store(true, Ordering::Release);
         router.call(request)
     });
     let connection = http1::Builder::new()

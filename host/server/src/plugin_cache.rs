@@ -24,7 +24,7 @@ pub(crate) struct InUse {
 impl InUse {
     /// Marks files as used now. A file that is missing or can't be marked only causes a later compilation or download.
     pub(crate) fn mark(paths: &BTreeSet<PathBuf>, now: SystemTime) -> Self {
-        let mark = |path: &PathBuf| match used(path, now) {
+        let mark = |path: &PathBuf| match mark_used(path, now) {
             Ok(file) => Some(file),
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => None,
             Err(cause) => {
@@ -46,7 +46,7 @@ impl Drop for InUse {
     }
 }
 
-fn used(path: &Path, now: SystemTime) -> io::Result<File> {
+fn mark_used(path: &Path, now: SystemTime) -> io::Result<File> {
     let file = File::open(path)?;
     file.set_modified(now)?;
     file.lock_shared()?;
@@ -63,7 +63,7 @@ pub(crate) fn remove_unused(cache_directory: &Path, unused_max: Duration, now: S
     ] {
         // The folder is missing if nothing was ever pulled.
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-            match removed(&entry, extensions, unused_max, now) {
+            match remove_if_unused(&entry, extensions, unused_max, now) {
                 Ok(None) => {}
                 Ok(Some(length)) => {
                     files += 1;
@@ -81,7 +81,7 @@ pub(crate) fn remove_unused(cache_directory: &Path, unused_max: Duration, now: S
 }
 
 /// Removes a file if it is unused. Returns the length of a removed file.
-fn removed(
+fn remove_if_unused(
     entry: &DirEntry,
     extensions: &[&str],
     unused_max: Duration,
@@ -89,7 +89,7 @@ fn removed(
 ) -> io::Result<Option<u64>> {
     let name = entry.file_name();
     let name = name.to_string_lossy();
-    let age_max = if is_of_cache(&name, extensions) {
+    let age_max = if is_cache_file(&name, extensions) {
         unused_max
     } else if name.starts_with(TEMPORARY) {
         TEMPORARY_AGE_MAX
@@ -125,7 +125,7 @@ fn removed(
 }
 
 /// Returns whether a file belongs to the cache: a digest, and one of the extensions.
-fn is_of_cache(name: &str, extensions: &[&str]) -> bool {
+fn is_cache_file(name: &str, extensions: &[&str]) -> bool {
     let Some((digest, rest)) = name.split_once(['-', '.']) else {
         return false;
     };

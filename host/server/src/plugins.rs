@@ -1,10 +1,13 @@
 //! The server's plugins and their replacement at SIGHUP.
 //!
+//! Components are read or pulled, and their signatures verified, before any is loaded.
+//!
 //! The configuration is read again at each SIGHUP. The plugins of its sections `plugins`, `registry`, `generators` and
 //! `resolver` are pulled, compiled and checked while requests use the old plugins. Then all plugins are replaced, or
 //! none if there is an error.
 
 use std::{
+    collections::BTreeMap,
     error::Error,
     mem,
     path::{Path, PathBuf},
@@ -12,20 +15,21 @@ use std::{
     time::SystemTime,
 };
 
-use keywright_registry::Cache;
+use futures_util::future::join_all;
+use keywright_registry::{Cache, Fault, PinnedReference, SignatureKey, pull};
 use keywright_runtime::{
-    CacheAccess, CacheKeys, LoadRefused, Plugins, Runtime, RuntimeConfig, SystemRandom,
+    self as runtime, CacheAccess, CacheKeys, ComponentSource, LoadRefused, Plugins, Runtime,
+    RuntimeConfig, SandboxConfig, SystemRandom, TestedComponents,
 };
-use tokio::{
-    signal::unix::{SignalKind, signal},
-    task::spawn_blocking,
-};
+use tokio::task::spawn_blocking;
 
 use crate::{
-    components::{ComponentError, Components, ConfiguredPlugins},
-    config::{Config, EncryptionConfig},
+    config::{
+        ComponentLocation, Config, EncryptionConfig, PluginConfig, RegistryConfig, SignatureConfig,
+    },
     keys::{self, SharedKeyRing},
     plugin_cache::{InUse, remove_unused},
+    process::hangup_signal,
     started::StartRefused,
 };
 
@@ -36,13 +40,13 @@ pub(crate) async fn load(
     key_ring: &SharedKeyRing,
 ) -> Result<Arc<Plugins>, StartRefused> {
     let cache_keys = Arc::new(cache_keys(key_ring)?);
-    let (plugins, refused, pulled) = collected(config).await;
+    let (plugins, refused, pulled) = collect(config).await;
     if let Some(first) = refused.into_iter().next() {
         return Err(StartRefused::while_doing("loading the plugins", first));
     }
     let keys = Arc::clone(&cache_keys);
     // On a separate thread, because compilation blocks.
-    let (runtime, in_use) = spawn_blocking(move || loaded(&plugins, &pulled, &keys))
+    let (runtime, in_use) = spawn_blocking(move || load_runtime(&plugins, &pulled, &keys))
         .await
         .map_err(|cause| StartRefused::while_doing("loading the plugins", cause))?
         .map_err(|cause| StartRefused::while_doing("loading the plugins", cause))?;
@@ -75,8 +79,7 @@ fn replace_on_hangup(
     file: PathBuf,
     cache_keys: Arc<CacheKeys>,
 ) -> Result<(), StartRefused> {
-    let mut hangup = signal(SignalKind::hangup())
-        .map_err(|cause| StartRefused::while_doing("listening for SIGHUP", cause))?;
+    let mut hangup = hangup_signal()?;
     let plugins = Arc::clone(plugins);
     tokio::spawn(async move {
         while hangup.recv().await.is_some() {
@@ -98,7 +101,7 @@ async fn replace(
     file: PathBuf,
     cache_keys: Arc<CacheKeys>,
 ) -> Option<InUse> {
-    match loaded_again(&file, cache_keys).await {
+    match load_configured(&file, cache_keys).await {
         Ok((runtime, in_use)) => {
             plugins.replace(runtime);
             tracing::info!("reloaded the plugins: new calls use them");
@@ -118,28 +121,28 @@ async fn replace(
 }
 
 /// Loads the plugins configured now, or returns all errors.
-async fn loaded_again(
+async fn load_configured(
     file: &Path,
     cache_keys: Arc<CacheKeys>,
 ) -> Result<(Runtime, InUse), Vec<String>> {
     let config = Config::load(file).map_err(|refused| vec![refused.with_causes()])?;
-    let (config, absent, pulled) = collected(&config).await;
-    let absent: Vec<String> = absent.into_iter().map(in_words).collect();
+    let (config, missing, pulled) = collect(&config).await;
+    let missing: Vec<String> = missing.into_iter().map(describe).collect();
     // On a separate thread, because compilation blocks; shutdown does not wait for it.
-    spawn_blocking(move || loaded_or_reasons(&config, absent, &pulled, &cache_keys))
+    spawn_blocking(move || load_or_reasons(&config, missing, &pulled, &cache_keys))
         .await
-        .unwrap_or_else(|ended_early| Err(vec![in_words(ended_early)]))
+        .unwrap_or_else(|join_error| Err(vec![describe(join_error)]))
 }
 
-/// Loads the collected plugins, or returns all errors, including the given ones.
-fn loaded_or_reasons(
+/// Loads the collected plugins, or returns all errors, including `reasons`.
+fn load_or_reasons(
     config: &RuntimeConfig,
     mut reasons: Vec<String>,
     pulled: &Cache,
     cache_keys: &CacheKeys,
 ) -> Result<(Runtime, InUse), Vec<String>> {
     let loaded = if reasons.is_empty() {
-        loaded(config, pulled, cache_keys).map_err(Some)
+        load_runtime(config, pulled, cache_keys).map_err(Some)
     } else {
         Err(None)
     };
@@ -147,16 +150,16 @@ fn loaded_or_reasons(
         // Components that could be loaded are cached by now, so this is fast.
         let cache = CacheAccess::ReadWrite(cache_keys);
         let others = Runtime::check(config, cache, Arc::new(SystemRandom));
-        reasons.extend(others.into_iter().map(in_words));
+        reasons.extend(others.into_iter().map(describe));
         if reasons.is_empty() {
-            reasons.extend(first.map(in_words));
+            reasons.extend(first.map(describe));
         }
         reasons
     })
 }
 
 /// Loads the plugins, and removes files from the cache that no server has used for long.
-fn loaded(
+fn load_runtime(
     config: &RuntimeConfig,
     pulled: &Cache,
     cache_keys: &CacheKeys,
@@ -170,7 +173,7 @@ fn loaded(
 }
 
 /// Returns the configuration for the runtime, the plugins without a component, and the pulled components.
-async fn collected(config: &Config) -> (RuntimeConfig, Vec<ComponentError>, Cache) {
+async fn collect(config: &Config) -> (RuntimeConfig, Vec<ComponentError>, Cache) {
     let components = Components {
         registry: &config.registry,
         cache: Cache::new(&config.plugins.cache_directory),
@@ -183,8 +186,179 @@ async fn collected(config: &Config) -> (RuntimeConfig, Vec<ComponentError>, Cach
     (plugins, refused, components.cache)
 }
 
-fn in_words(refused: impl Error + Send + Sync + 'static) -> String {
+fn describe(refused: impl Error + Send + Sync + 'static) -> String {
     StartRefused::while_doing("loading the plugins", refused).with_causes()
+}
+
+/// The sources of components.
+pub(crate) struct Components<'a> {
+    /// The registries.
+    pub(crate) registry: &'a RegistryConfig,
+    /// Components pulled earlier.
+    pub(crate) cache: Cache,
+}
+
+/// The plugins of a configuration.
+#[derive(Clone, Copy)]
+pub(crate) struct ConfiguredPlugins<'a> {
+    /// The generators, by credential type.
+    pub(crate) generators: &'a BTreeMap<String, PluginConfig>,
+    /// The resolver.
+    pub(crate) resolver: Option<&'a PluginConfig>,
+}
+
+/// A component could not be read or pulled, or its signature is missing or invalid.
+#[derive(Debug, thiserror::Error)]
+#[error("the plugin {plugin} (component {component}) is refused")]
+pub(crate) struct ComponentError {
+    plugin: String,
+    component: String,
+    /// The full name of the setting to correct.
+    pub(crate) setting: String,
+    source: Box<dyn Error + Send + Sync>,
+}
+
+/// A cause, and the plugin's setting to correct.
+type Cause = (&'static str, Box<dyn Error + Send + Sync>);
+
+impl Components<'_> {
+    /// Reads, pulls and verifies the components. Returns the configuration of plugins with available components, and
+    /// the errors of the others.
+    pub(crate) async fn collect(
+        &self,
+        sandbox: SandboxConfig,
+        plugins: ConfiguredPlugins<'_>,
+    ) -> (RuntimeConfig, Vec<ComponentError>) {
+        let generators = plugins.generators.iter();
+        let named = generators.map(|(name, plugin)| (Some(name), plugin));
+        let named = named.chain(plugins.resolver.map(|plugin| (None, plugin)));
+        let collected = named.map(async |(name, plugin)| (name, self.plugin(name, plugin).await));
+        let mut config = RuntimeConfig {
+            sandbox,
+            generators: BTreeMap::new(),
+            resolver: None,
+            tested: tested_components(),
+        };
+        let mut refused = Vec::new();
+        for (name, plugin) in join_all(collected).await {
+            match (name, plugin) {
+                (Some(name), Ok(plugin)) => {
+                    config.generators.insert(name.clone(), plugin);
+                }
+                (None, Ok(plugin)) => config.resolver = Some(plugin),
+                (_, Err(cause)) => refused.push(cause),
+            }
+        }
+        (config, refused)
+    }
+
+    async fn plugin(
+        &self,
+        generator: Option<&String>,
+        plugin: &PluginConfig,
+    ) -> Result<runtime::PluginConfig, ComponentError> {
+        let section = generator.map_or("resolver".to_owned(), |name| format!("generators.{name}"));
+        let component = self
+            .source(plugin)
+            .await
+            .map_err(|(setting, source)| ComponentError {
+                plugin: generator.map_or("resolver", String::as_str).to_owned(),
+                component: plugin.component.to_string(),
+                setting: format!("{section}.{setting}"),
+                source,
+            })?;
+        Ok(runtime::PluginConfig {
+            component,
+            sha256: plugin.sha256.clone(),
+            settings: plugin.settings.clone(),
+            grants: plugin.grants.clone(),
+            derived: plugin.derived,
+            limits: plugin.limits,
+        })
+    }
+
+    async fn source(&self, plugin: &PluginConfig) -> Result<ComponentSource, Cause> {
+        let key = plugin.signature.as_ref().map(SignatureConfig::key);
+        let key = key
+            .transpose()
+            .map_err(|cause| ("signature", cause.into()))?;
+        match (&plugin.component, key) {
+            (ComponentLocation::File(path), None) => Ok(ComponentSource::File(path.clone())),
+            (ComponentLocation::File(path), Some(key)) => {
+                let path = path.clone();
+                // The file may be large; requests must not wait for its digest.
+                spawn_blocking(move || read_signed_file(&path, &key))
+                    .await
+                    .unwrap_or_else(|join_error| Err(("component", join_error.into())))
+            }
+            (ComponentLocation::Registry(reference), key) => {
+                self.pull_component(reference, key.as_ref()).await
+            }
+        }
+    }
+
+    async fn pull_component(
+        &self,
+        reference: &PinnedReference,
+        key: Option<&SignatureKey>,
+    ) -> Result<ComponentSource, Cause> {
+        let registry = self.registry.registry(reference.host());
+        let registry = registry.map_err(|cause| ("component", cause.into()))?;
+        let pulled = pull(
+            &registry,
+            reference,
+            key,
+            &self.cache,
+            self.registry.limits(),
+        );
+        let pulled = pulled
+            .await
+            .map_err(|fault| (setting_of(&fault), fault.into()))?;
+        tracing::info!(
+            component = %reference,
+            signed = key.is_some(),
+            "{}",
+            if pulled.was_kept {
+                "used the cached component instead of pulling it"
+            } else {
+                "pulled the component from its registry"
+            }
+        );
+        Ok(ComponentSource::Bytes {
+            name: reference.to_string(),
+            bytes: pulled.component.into(),
+        })
+    }
+}
+
+/// Returns the components whose randomness was tested when this program was built, if it is a release. `cargo xtask
+/// dist` and `cargo xtask run --release` set the variable at compile time. Other builds test every component when they
+/// load it.
+pub(crate) fn tested_components() -> TestedComponents {
+    let list = option_env!("KEYWRIGHT_TESTED_COMPONENTS");
+    list.map(TestedComponents::parse).unwrap_or_default()
+}
+
+/// Returns the bytes of a file whose signature was verified: the same bytes, not the file.
+fn read_signed_file(path: &Path, key: &SignatureKey) -> Result<ComponentSource, Cause> {
+    let file = ComponentSource::File(path.to_owned());
+    let bytes = file
+        .read()
+        .map_err(|refusal| ("component", refusal.into()))?;
+    key.verify_file(path, &bytes)
+        .map_err(|refused| ("signature", refused.into()))?;
+    Ok(ComponentSource::Bytes {
+        name: path.display().to_string(),
+        bytes: bytes.into(),
+    })
+}
+
+fn setting_of(fault: &Fault) -> &'static str {
+    if fault.is_of_signature() {
+        "signature"
+    } else {
+        "component"
+    }
 }
 
 /// The label for deriving the key that authenticates compiled plugins.

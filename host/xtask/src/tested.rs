@@ -59,7 +59,7 @@ fn tested(program: &Path, components: &Path) -> Result<String, StepFailed> {
     Ok(tested.trim_end().to_owned())
 }
 
-/// The variable that the server's `components.rs` reads when it is compiled.
+/// The variable that the server's `plugins.rs` reads when it is compiled.
 const VARIABLE: &str = "KEYWRIGHT_TESTED_COMPONENTS";
 
 /// The file of the list, next to the components.

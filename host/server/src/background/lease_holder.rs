@@ -12,7 +12,7 @@ use tokio::{
     time::{Instant, sleep_until, timeout, timeout_at},
 };
 
-use super::{STOP_TIME_MAX, Stop, Work};
+use super::work::{STOP_TIME_MAX, Stop, Work};
 
 /// Acquires leases for a process.
 #[derive(Clone)]
@@ -52,9 +52,6 @@ impl LeaseHolder {
 
     /// Runs work, unless another server has its lease. The lease is renewed meanwhile and released afterwards. The work
     /// is stopped when the lease is lost, or when `stop` is signalled.
-    ///
-    /// # Errors
-    /// If the lease can't be acquired because of an error, or the work fails.
     pub(crate) async fn run_under_lease(
         &self,
         work: &mut dyn Work,
@@ -65,31 +62,31 @@ impl LeaseHolder {
             holder: self.identifiers.fresh(),
         };
         let (now, ends_at) = (self.clock.now(), Instant::now() + self.lease_time);
-        if !self.leases.acquire(&lease, now, self.end_of(now)).await? {
+        if !self.leases.acquire(&lease, now, self.expiry(now)).await? {
             return Ok(LeaseOutcome::HeldElsewhere);
         }
-        let is_over = watch::Sender::new(false);
+        let is_stopping = watch::Sender::new(false);
         let outcome = {
-            let mut doing = pin!(work.run(Stop::requested_by(&is_over)));
+            let mut running = pin!(work.run(Stop::requested_by(&is_stopping)));
             let ended = tokio::select! {
-                outcome = &mut doing => Some(outcome),
-                () = self.keep(&lease, ends_at) => None,
+                outcome = &mut running => Some(outcome),
+                () = self.renew_until_lost(&lease, ends_at) => None,
                 () = stop.requested() => None,
             };
             if let Some(outcome) = ended {
                 outcome
             } else {
-                is_over.send_replace(true);
-                let stopping = timeout(self.stop_time_max, doing).await;
+                is_stopping.send_replace(true);
+                let stopping = timeout(self.stop_time_max, running).await;
                 stopping.unwrap_or(Ok(()))
             }
         };
-        self.give_up(&lease).await;
+        self.release(&lease).await;
         outcome.map(|()| LeaseOutcome::Ran)
     }
 
     /// Renews a lease that expires at `ends_at`. Returns when the lease has expired or another server has it.
-    async fn keep(&self, lease: &Lease, mut ends_at: Instant) {
+    async fn renew_until_lost(&self, lease: &Lease, mut ends_at: Instant) {
         let mut renewed_at = Instant::now();
         loop {
             sleep_until(ends_at.min(renewed_at + self.renewal_interval)).await;
@@ -97,9 +94,9 @@ impl LeaseHolder {
             if renewed_at >= ends_at {
                 break;
             }
-            let until = self.end_of(self.clock.now());
-            let tried_until = ends_at.min(renewed_at + self.renewal_interval);
-            match timeout_at(tried_until, self.leases.renew(lease, until)).await {
+            let until = self.expiry(self.clock.now());
+            let attempt_until = ends_at.min(renewed_at + self.renewal_interval);
+            match timeout_at(attempt_until, self.leases.renew(lease, until)).await {
                 Ok(Ok(true)) => ends_at = renewed_at + self.lease_time,
                 Ok(Ok(false)) => break,
                 Ok(Err(_)) | Err(_) => {}
@@ -112,11 +109,11 @@ impl LeaseHolder {
     }
 
     /// Releases a lease. If that fails, the lease expires.
-    async fn give_up(&self, lease: &Lease) {
+    async fn release(&self, lease: &Lease) {
         let _ = timeout(self.renewal_interval, self.leases.release(lease)).await;
     }
 
-    fn end_of(&self, begin: DateTime<Utc>) -> DateTime<Utc> {
+    fn expiry(&self, begin: DateTime<Utc>) -> DateTime<Utc> {
         begin + TimeDelta::from_std(self.lease_time).unwrap_or_default()
     }
 }
@@ -142,7 +139,7 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::wiring::{RandomIdentifiers, SystemClock};
+    use crate::process::{self, RandomIdentifiers};
 
     /// The lease of one name, in memory.
     #[derive(Default)]
@@ -183,7 +180,7 @@ mod tests {
     }
 
     /// Work that calls `begin` when it runs, and then ends.
-    struct Doing<F> {
+    struct TestWork<F> {
         begin: F,
         ends: Ends,
         outcome: Option<Failure>,
@@ -197,7 +194,7 @@ mod tests {
     }
 
     #[async_trait]
-    impl<F: FnMut() + Send + 'static> Work for Doing<F> {
+    impl<F: FnMut() + Send + 'static> Work for TestWork<F> {
         fn name(&self) -> &'static str {
             "test"
         }
@@ -223,7 +220,7 @@ mod tests {
             lease_time: SHORT,
             renewal_interval: SHORT / 10,
             stop_time_max: SHORT / 10,
-            ..LeaseHolder::new(leases, Arc::new(SystemClock), Arc::new(RandomIdentifiers))
+            ..LeaseHolder::new(leases, process::clock(), Arc::new(RandomIdentifiers))
         }
     }
 
@@ -241,13 +238,13 @@ mod tests {
             let is_failure = outcome.is_some();
             let seen = Arc::clone(&leases);
             let begin = move || assert!(seen.holder.lock().unwrap().is_some());
-            let mut work = Doing {
+            let mut work = TestWork {
                 begin,
                 ends: Ends::AtOnce,
                 outcome,
             };
-            let turn = holder(&leases).run_under_lease(&mut work, &mut stop).await;
-            assert_eq!(turn.is_err(), is_failure);
+            let outcome = holder(&leases).run_under_lease(&mut work, &mut stop).await;
+            assert_eq!(outcome.is_err(), is_failure);
             assert_eq!(*leases.holder.lock().unwrap(), None);
         }
     }
@@ -258,14 +255,14 @@ mod tests {
         *leases.holder.lock().unwrap() = Some(Uuid::nil());
         let never = watch::Sender::new(false);
         let begin: fn() = || panic!("ran without the lease");
-        let mut work = Doing {
+        let mut work = TestWork {
             begin,
             ends: Ends::AtOnce,
             outcome: None,
         };
         let mut stop = Stop::requested_by(&never);
-        let turn = holder(&leases).run_under_lease(&mut work, &mut stop).await;
-        assert_eq!(turn.unwrap(), LeaseOutcome::HeldElsewhere);
+        let outcome = holder(&leases).run_under_lease(&mut work, &mut stop).await;
+        assert_eq!(outcome.unwrap(), LeaseOutcome::HeldElsewhere);
         assert_eq!(*leases.holder.lock().unwrap(), Some(Uuid::nil()));
     }
 
@@ -273,26 +270,26 @@ mod tests {
     async fn running_time(
         happens: fn(&OneLease),
         ends: Ends,
-        is_ending: bool,
+        is_stopping: bool,
         renewal_interval: Duration,
     ) -> Duration {
         let leases = Arc::new(OneLease::default());
-        let ending = watch::Sender::new(is_ending);
+        let stopping = watch::Sender::new(is_stopping);
         let seen = Arc::clone(&leases);
-        let mut work = Doing {
+        let mut work = TestWork {
             begin: move || happens(&seen),
             ends,
             outcome: None,
         };
-        let mut stop = Stop::requested_by(&ending);
+        let mut stop = Stop::requested_by(&stopping);
         let holder = LeaseHolder {
             renewal_interval,
             ..holder(&leases)
         };
-        let begun = Instant::now();
-        let turn = timeout(HANGING, holder.run_under_lease(&mut work, &mut stop)).await;
-        assert_eq!(turn.unwrap().unwrap(), LeaseOutcome::Ran);
-        begun.elapsed()
+        let started_at = Instant::now();
+        let outcome = timeout(HANGING, holder.run_under_lease(&mut work, &mut stop)).await;
+        assert_eq!(outcome.unwrap().unwrap(), LeaseOutcome::Ran);
+        started_at.elapsed()
     }
 
     const NOTHING: fn(&OneLease) = |_| {};
@@ -302,13 +299,13 @@ mod tests {
 
     #[tokio::test]
     async fn work_is_stopped_when_its_lease_is_lost_or_at_shutdown() {
-        for (happens, is_ending, stopped_after) in [
+        for (happens, is_stopping, stopped_after) in [
             (TAKEN, false, Duration::ZERO),
             (AWAY, false, SHORT),
             (HANGS, false, SHORT),
             (NOTHING, true, Duration::ZERO),
         ] {
-            let took = running_time(happens, Ends::OnRequest, is_ending, SHORT / 10).await;
+            let took = running_time(happens, Ends::OnRequest, is_stopping, SHORT / 10).await;
             assert!(took >= stopped_after, "{took:?}");
         }
     }

@@ -3,114 +3,70 @@
 //! Work runs under a lease (`lease_holder.rs`): only one of several servers with the same database does it at a time,
 //! and another server can continue it. Work must tolerate being done more than once.
 //!
-//! To add work, implement [`Work`] in a file of its own, and let `wiring.rs` add it.
+//! To add work, implement [`Work`] in a file of its own, and let `app.rs` add it.
 
 mod lease_holder;
 pub(crate) mod retention;
 pub(crate) mod rotation;
+mod work;
 
 use std::{panic::AssertUnwindSafe, time::Duration};
 
-use async_trait::async_trait;
 use futures_util::FutureExt;
-use keywright_core::Failure;
-use tokio::{sync::watch, task::JoinSet, time::sleep};
+use tokio::{sync::watch, task::JoinSet};
 
-pub(crate) use lease_holder::{LEASE_TIME, LeaseHolder, LeaseOutcome};
+use self::lease_holder::LEASE_TIME;
 
-/// Recurring background work.
-#[async_trait]
-pub(crate) trait Work: Send + 'static {
-    /// The name of its lease, the same on all servers and in all releases.
-    fn name(&self) -> &'static str;
-
-    /// The time to wait after a run before checking for work again.
-    fn interval(&self) -> Duration;
-
-    /// Does all available work, in small steps, each of which leaves the data consistent. Returns soon after it is
-    /// asked to stop: after [`STOP_TIME_MAX`] it is cancelled.
-    ///
-    /// # Errors
-    /// If the work can't continue, for instance because the database is unavailable. It is retried after a pause.
-    async fn run(&mut self, stop: Stop) -> Result<(), Failure>;
-}
+pub(crate) use self::{
+    lease_holder::{LeaseHolder, LeaseOutcome},
+    work::{Stop, Work},
+};
 
 /// The background work of a server.
 pub(crate) struct Background {
     holder: LeaseHolder,
-    is_ending: watch::Sender<bool>,
+    is_stopping: watch::Sender<bool>,
     /// Work that has not started.
     added: Vec<Box<dyn Work>>,
     panic_pause: Duration,
     tasks: JoinSet<()>,
 }
 
-/// Signals work to stop.
-#[derive(Clone, Debug)]
-pub(crate) struct Stop(watch::Receiver<bool>);
-
 impl Background {
     /// Creates an empty set of work.
     pub(crate) fn new(holder: LeaseHolder) -> Self {
         Self {
             holder,
-            is_ending: watch::Sender::new(false),
+            is_stopping: watch::Sender::new(false),
             added: Vec::new(),
             panic_pause: PANIC_PAUSE,
             tasks: JoinSet::new(),
         }
     }
 
-    /// Adds work, to be started with [`Self::begin`].
+    /// Adds work, to be started with [`Self::start`].
     pub(crate) fn add(&mut self, work: impl Work) {
         self.added.push(Box::new(work));
     }
 
     /// Starts the added work, which runs until shutdown.
-    pub(crate) fn begin(&mut self) {
+    pub(crate) fn start(&mut self) {
         for work in self.added.drain(..) {
-            let stop = Stop::requested_by(&self.is_ending);
+            let stop = Stop::requested_by(&self.is_stopping);
             let running = run_until_shutdown(self.holder.clone(), work, stop, self.panic_pause);
             self.tasks.spawn(running);
         }
     }
 
     /// Asks all work to stop.
-    pub(crate) fn tell_to_stop(&self) {
-        self.is_ending.send_replace(true);
+    pub(crate) fn request_stop(&self) {
+        self.is_stopping.send_replace(true);
     }
 
     /// Asks all work to stop, and waits until it has stopped.
     pub(crate) async fn finish(mut self) {
-        self.tell_to_stop();
+        self.request_stop();
         while self.tasks.join_next().await.is_some() {}
-    }
-}
-
-impl Stop {
-    /// Stops when the channel's value becomes true.
-    pub(crate) fn requested_by(is_over: &watch::Sender<bool>) -> Self {
-        Self(is_over.subscribe())
-    }
-
-    /// Returns whether to stop.
-    pub(crate) fn is_requested(&self) -> bool {
-        *self.0.borrow()
-    }
-
-    /// Returns when it is time to stop.
-    pub(crate) async fn requested(&mut self) {
-        // An error means that the sender was dropped.
-        let _ = self.0.wait_for(|is_requested| *is_requested).await;
-    }
-
-    /// Waits for this time, or until it is time to stop. Returns whether to continue.
-    pub(crate) async fn pause(&mut self, time: Duration) -> bool {
-        tokio::select! {
-            biased;
-            () = self.requested() => false,
-            () = sleep(time) => true,
-        }
     }
 }
 
@@ -148,9 +104,9 @@ async fn run_repeatedly(holder: &LeaseHolder, work: &mut dyn Work, mut stop: Sto
     let mut failures = Failures::default();
     while !stop.is_requested() {
         let pause = match holder.run_under_lease(work, &mut stop).await {
-            Ok(turn) => {
+            Ok(outcome) => {
                 failures = Failures::default();
-                match turn {
+                match outcome {
                     LeaseOutcome::Ran => work.interval(),
                     LeaseOutcome::HeldElsewhere => work.interval().min(LEASE_TIME),
                 }
@@ -184,9 +140,6 @@ impl Failures {
     }
 }
 
-/// Maximum time for work to stop.
-pub(crate) const STOP_TIME_MAX: Duration = Duration::from_secs(5);
-
 /// The pauses after failures.
 const FAILURE_PAUSE_FIRST: Duration = Duration::from_secs(1);
 const FAILURE_PAUSE_MAX: Duration = Duration::from_secs(30);
@@ -199,12 +152,16 @@ pub(crate) const PANIC_PAUSE: Duration = FAILURE_PAUSE_MAX;
 mod tests {
     use std::sync::Arc;
 
+    use async_trait::async_trait;
     use chrono::{DateTime, Utc};
-    use keywright_core::ports::{Lease, Leases, RepositoryFailure};
+    use keywright_core::{
+        Failure,
+        ports::{Lease, Leases, RepositoryFailure},
+    };
     use tokio::sync::mpsc;
 
     use super::*;
-    use crate::wiring::{RandomIdentifiers, SystemClock};
+    use crate::process::{self, RandomIdentifiers};
 
     #[test]
     fn pauses_grow_with_each_failure_up_to_the_longest() {
@@ -263,8 +220,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn work_starts_only_after_begin_and_restarts_after_a_panic() {
-        let (clock, identifiers) = (Arc::new(SystemClock), Arc::new(RandomIdentifiers));
+    async fn work_starts_only_after_start_and_restarts_after_a_panic() {
+        let (clock, identifiers) = (process::clock(), Arc::new(RandomIdentifiers));
         let mut background = Background {
             panic_pause: Duration::ZERO,
             ..Background::new(LeaseHolder::new(Arc::new(Free), clock, identifiers))
@@ -273,23 +230,10 @@ mod tests {
         background.add(Panicking { runs: 0, started });
         tokio::task::yield_now().await;
         assert!(runs.try_recv().is_err());
-        background.begin();
+        background.start();
         assert_eq!(runs.recv().await, Some(1));
         assert_eq!(runs.recv().await, Some(2));
         background.finish().await;
         assert_eq!(runs.recv().await, None);
-    }
-
-    #[tokio::test]
-    async fn a_pause_ends_at_a_stop_request_or_without_a_sender() {
-        let ending = watch::Sender::new(false);
-        let mut stop = Stop::requested_by(&ending);
-        assert!(!stop.is_requested());
-        assert!(stop.pause(Duration::ZERO).await);
-        ending.send_replace(true);
-        assert!(stop.is_requested());
-        assert!(!stop.pause(Duration::MAX).await);
-        let mut stop = Stop::requested_by(&watch::Sender::new(false));
-        assert!(!stop.pause(Duration::MAX).await);
     }
 }

@@ -18,10 +18,15 @@ use keywright_core::{
 use keywright_storage::Database;
 use tokio::time::Instant;
 
-use super::{LEASE_TIME, Stop, Work};
+use super::{
+    lease_holder::LEASE_TIME,
+    work::{Stop, Work},
+};
 use crate::{
     config::Config,
-    measurements::{RetentionOutcome, clock_looked_at, retention_run, versions_deleted},
+    measurements::{
+        RetentionOutcome, retention_clock_checked, retention_run, retention_versions_deleted,
+    },
     started::StartRefused,
 };
 
@@ -81,7 +86,7 @@ impl RetentionWork {
         Self {
             retention,
             leases,
-            clock_check: ClockCheck::begin(clock),
+            clock_check: ClockCheck::new(clock),
             interval,
             read_only: ReadOnlyMode::default(),
             check_due_at: Instant::now() + interval.min(CHECK_INTERVAL_MAX),
@@ -89,7 +94,7 @@ impl RetentionWork {
     }
 
     /// Pauses the work in read-only mode.
-    pub(crate) fn resting_in(self, read_only: &ReadOnlyMode) -> Self {
+    pub(crate) fn paused_in(self, read_only: &ReadOnlyMode) -> Self {
         Self {
             read_only: read_only.clone(),
             ..self
@@ -112,7 +117,7 @@ impl RetentionWork {
             return Ok(false);
         }
         let ended = match self.check_clock().await {
-            Ok(is_trusted) => self.walk(is_trusted, stop).await,
+            Ok(is_trusted) => self.run_to_end(is_trusted, stop).await,
             Err(failure) => Err(failure),
         };
         let outcome = match &ended {
@@ -133,11 +138,11 @@ impl RetentionWork {
         if !self.retention.policies.has_age_limits() {
             return Ok(false);
         }
-        self.clock_check.look(self.retention.clock.now()).await
+        self.clock_check.check(self.retention.clock.now()).await
     }
 
     /// Goes through all names with limits.
-    async fn walk(
+    async fn run_to_end(
         &self,
         is_clock_trusted: bool,
         stop: &mut Stop,
@@ -150,7 +155,7 @@ impl RetentionWork {
             }
             let deleted_before = run.versions_deleted();
             let progress = self.retention.proceed(&mut run).await;
-            versions_deleted(run.versions_deleted().saturating_sub(deleted_before));
+            retention_versions_deleted(run.versions_deleted().saturating_sub(deleted_before));
             match progress {
                 Ok(RetentionProgress::Done) => break RetentionOutcome::Completed,
                 Ok(RetentionProgress::Further) => {}
@@ -213,7 +218,7 @@ impl Work for RetentionWork {
 }
 
 impl ClockCheck {
-    fn begin(record: Arc<dyn RetentionClock>) -> Self {
+    fn new(record: Arc<dyn RetentionClock>) -> Self {
         let now = Instant::now();
         Self {
             record,
@@ -224,13 +229,13 @@ impl ClockCheck {
         }
     }
 
-    async fn look(&mut self, now: DateTime<Utc>) -> Result<bool, RepositoryFailure> {
+    async fn check(&mut self, now: DateTime<Utc>) -> Result<bool, RepositoryFailure> {
         let uptime = delta(self.began_at.elapsed());
         let record = self.watch.look(now, uptime, self.record.read().await?);
         self.record.write(record).await?;
-        self.due_at = Instant::now() + LOOK_INTERVAL;
+        self.due_at = Instant::now() + CLOCK_CHECK_INTERVAL;
         let is_trusted = record.is_trusted();
-        clock_looked_at(is_trusted);
+        retention_clock_checked(is_trusted);
         if is_trusted != self.was_trusted {
             if is_trusted {
                 tracing::info!("retention trusts the clock again and deletes versions by age");
@@ -261,7 +266,7 @@ const CHECK_INTERVAL_MAX: Duration = Duration::from_mins(1);
 const CHECK_INTERVAL_MIN: Duration = Duration::from_secs(1);
 
 /// The interval between checks of the clock, even if runs are rarer.
-const LOOK_INTERVAL: Duration = Duration::from_mins(10);
+const CLOCK_CHECK_INTERVAL: Duration = Duration::from_mins(10);
 
 /// The pause after each step, for waiting writers.
 const STEP_PAUSE: Duration = Duration::from_millis(10);

@@ -5,8 +5,8 @@ use std::{path::Path, process::ExitCode};
 use keywright_storage::{BackedUp, DatabaseOptions, SqliteOptions, back_up};
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::output::{self, counted};
-use crate::{commands, config::Config, progress::Progress, started::StartRefused, telemetry};
+use super::output::{self, Progress, counted};
+use crate::{config::Config, process::on_threads, started::StartRefused, telemetry};
 
 /// Copies the configured SQLite database to a file; servers may use it meanwhile.
 pub(crate) fn backup(
@@ -21,7 +21,7 @@ pub(crate) fn backup(
              archive of the write-ahead log",
         ));
     };
-    commands::on_threads(async {
+    on_threads(async {
         // Dropping the copy removes the incomplete file.
         tokio::select! {
             done = copy(&source, target, may_replace) => done,
@@ -35,7 +35,7 @@ async fn copy(
     target: &Path,
     may_replace: bool,
 ) -> Result<ExitCode, StartRefused> {
-    let mut progress = Progress::begin("bytes copied", 0, false);
+    let mut progress = Progress::start("bytes copied", 0, false);
     let backed_up = back_up(source, target, may_replace, |done, total| {
         progress.set_total(total);
         progress.set_done(done);

@@ -12,20 +12,17 @@ use keywright_core::check::{
 use keywright_crypto::X509Certificates;
 use serde_json::{Value, json};
 
+use super::output::{Progress, counted};
 use crate::{
-    commands::{self, output::counted},
-    config::Config,
-    keys,
-    progress::Progress,
-    started::StartRefused,
+    app::open_database_to_read, config::Config, keys, process::on_threads, started::StartRefused,
     telemetry,
 };
 
 /// Verifies all stored data, and prints findings.
 pub(crate) fn check(config: &Config, as_json: bool) -> Result<ExitCode, StartRefused> {
     telemetry::start(&config.log)?;
-    commands::on_threads(async {
-        let database = commands::open_to_read(config).await?;
+    on_threads(async {
+        let database = open_database_to_read(config).await?;
         let key_ring = keys::unlock_to_read(&config.encryption, &database).await?;
         let check = Check {
             repository: Arc::new(database.check()),
@@ -41,20 +38,20 @@ pub(crate) fn check(config: &Config, as_json: bool) -> Result<ExitCode, StartRef
         let summary =
             summary.map_err(|cause| StartRefused::while_doing("checking the database", cause))?;
         database.close().await;
-        report.summarise(&summary);
+        report.print_summary(&summary);
         report
             .written
             .map_err(|cause| StartRefused::while_doing("writing the report", cause))?;
         Ok(if summary.findings == 0 {
             ExitCode::SUCCESS
         } else {
-            ExitCode::from(FOUND)
+            ExitCode::from(HAS_FINDINGS)
         })
     })
 }
 
 /// The exit status if there are findings.
-const FOUND: u8 = 3;
+const HAS_FINDINGS: u8 = 3;
 
 /// Prints findings.
 struct Report {
@@ -66,7 +63,7 @@ struct Report {
 }
 
 impl Report {
-    fn summarise(&mut self, summary: &CheckSummary) {
+    fn print_summary(&mut self, summary: &CheckSummary) {
         self.finish_part();
         let line = if self.as_json {
             json!({
@@ -94,7 +91,7 @@ impl Report {
         }
         let write = || writeln!(io::stdout(), "{line}");
         self.written = match &self.progress {
-            Some((_, progress)) => progress.above(write),
+            Some((_, progress)) => progress.suspend(write),
             None => write(),
         };
     }
@@ -121,7 +118,7 @@ impl CheckObserver for Report {
             Some((part, bar)) if *part == progress.part => bar.set_done(progress.position),
             _ => {
                 self.finish_part();
-                let mut bar = Progress::begin(part_name(progress.part), progress.end, false);
+                let mut bar = Progress::start(part_name(progress.part), progress.end, false);
                 bar.set_done(progress.position);
                 self.progress = Some((progress.part, bar));
             }
@@ -143,21 +140,21 @@ fn part_name(part: CheckPart) -> &'static str {
 fn line_of(finding: &Finding) -> String {
     let kind = finding.fault.kind();
     let subject = match &finding.subject {
-        Subject::Credential(name) => format!("credential {}", seen(name)),
+        Subject::Credential(name) => format!("credential {}", escaped(name)),
         Subject::Database => "database".to_owned(),
         Subject::Permission(id) => format!("permission {id}"),
         Subject::Version {
             name: Some(name),
             id,
-        } => format!("credential {} version {id}", seen(name)),
+        } => format!("credential {} version {id}", escaped(name)),
         Subject::Version { name: None, id } => format!("version {id}"),
     };
     let detail = finding.fault.to_string();
-    format!("{kind}: {subject}: {}", seen(&detail))
+    format!("{kind}: {subject}: {}", escaped(&detail))
 }
 
 /// Escapes invisible characters: the text may come from a damaged database and must not control the terminal.
-fn seen(text: &str) -> String {
+fn escaped(text: &str) -> String {
     let characters = text.chars().map(|character| match character {
         '"' | '\'' | '\\' => character.to_string(),
         _ => character.escape_debug().to_string(),

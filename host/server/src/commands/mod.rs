@@ -1,90 +1,142 @@
-//! The commands of the program, one file each.
+//! The commands of the program. Those with more code have files of their own.
 
 mod backup;
 mod check;
-mod check_config;
-mod completions;
-mod config_reference;
 mod keys;
-mod man_pages;
 mod output;
 mod plugin;
-mod serve;
 
-use std::{future::Future, process::ExitCode, sync::Arc, thread};
-
-use keywright_storage::Database;
-
-pub(crate) use plugin::PluginCommand;
-
-use crate::{
-    cli::{Arguments, Command},
-    config::Config,
-    config_check::Extent,
-    development,
-    started::StartRefused,
-    wiring::RandomIdentifiers,
+use std::{
+    fmt::Write as _,
+    fs,
+    io::{self, Write as _},
+    path::Path,
+    process::ExitCode,
 };
 
-/// Runs the command of these arguments.
-pub(crate) fn execute(arguments: Arguments) -> Result<ExitCode, StartRefused> {
-    match arguments.command {
-        Command::Backup {
-            config,
-            force,
-            target,
-        } => backup::backup(&Config::load(&config)?, &target, force),
-        Command::Check { config, json } => check::check(&Config::load(&config)?, json),
-        Command::CheckConfig {
-            config,
-            connect,
-            no_plugins,
-        } => {
-            let extent = Extent {
-                loads_plugins: !no_plugins,
-                connects: connect,
-            };
-            check_config::check_config(&config, extent)
-        }
-        Command::Client(command) => Ok(command.execute()),
-        Command::Completions { shell } => completions::completions(shell),
-        Command::ConfigReference => config_reference::config_reference(),
-        Command::Keys { command } => keys::keys(&command),
-        Command::ManPages { directory } => man_pages::man_pages(&directory),
-        Command::Plugin { command } => plugin::plugin(*command),
-        Command::Serve { config } => serve::serve(&config),
-        Command::Develop {
-            directory,
-            plugins,
-            listen,
-        } => {
-            let config_file = development::prepare(&directory, &plugins, &listen)?;
-            serve::serve(&config_file)
-        }
+use clap_complete::{Shell, generate};
+
+use crate::{
+    app::assemble,
+    config::{Config, Findings, ListenAddress, reference},
+    config_check::{self, Extent},
+    development, listener,
+    listening::BoundAddresses,
+    management::ManagementListener,
+    process::{self, on_threads},
+    started::StartRefused,
+    telemetry,
+};
+
+pub(crate) use self::{
+    backup::backup,
+    check::check,
+    keys::{KeysCommand, keys},
+    plugin::{PluginCommand, plugin},
+};
+
+/// Runs a server with this configuration file, until it receives a shutdown signal.
+pub(crate) fn serve(file: &Path) -> Result<ExitCode, StartRefused> {
+    let config = &Config::load(file)?;
+    let _log = telemetry::start_buffered(&config.log)?;
+    on_threads(async {
+        process::survive_failing_writes()?;
+        tracing::info!(keywright.version = env!("CARGO_PKG_VERSION"), "starting");
+        // All TLS of this process must use the same provider; a second installation changes nothing.
+        let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+        let bound = BoundAddresses::bind(&config.server.listen, "server.listen")?;
+        let management = config.management.listen.as_ref();
+        let management = management
+            .map(|address| BoundAddresses::bind(address, "management.listen"))
+            .transpose()?;
+        let mut app = assemble(config, file, bound.addresses()).await?;
+        let management = management
+            .zip(app.management.take())
+            .map(|(bound, router)| ManagementListener::listen(bound, router))
+            .transpose()?;
+        let serving = listener::serve(app, bound, config);
+        match management {
+            Some(management) => tokio::select! {
+                outcome = serving => outcome,
+                never = management.serve() => match never {},
+            },
+            None => serving.await,
+        }?;
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+/// Runs a server for development. Generates its configuration at the first start.
+pub(crate) fn develop(
+    directory: &Path,
+    plugins: &Path,
+    listen: &ListenAddress,
+) -> Result<ExitCode, StartRefused> {
+    let config_file = development::prepare(directory, plugins, listen)?;
+    serve(&config_file)
+}
+
+/// Prints the errors and warnings of a configuration, one per line.
+pub(crate) fn check_config(file: &Path, extent: Extent) -> Result<ExitCode, StartRefused> {
+    on_threads(async {
+        let findings = Box::pin(config_check::check(file, extent)).await?;
+        output::print(&report(&findings, file))?;
+        Ok(if findings.mistakes.is_empty() {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::FAILURE
+        })
+    })
+}
+
+fn report(findings: &Findings, file: &Path) -> String {
+    let mut text = String::new();
+    // Writing to a string does not fail.
+    for warning in &findings.warnings {
+        let _ = writeln!(text, "warning: {warning}");
+    }
+    for mistake in &findings.mistakes {
+        let _ = writeln!(text, "{mistake}");
+    }
+    let file = file.display();
+    let _ = match findings.mistakes.len() {
+        0 => writeln!(text, "{file} can be used"),
+        count => writeln!(text, "{file} can't be used: {count} settings have errors"),
+    };
+    text
+}
+
+/// Prints the configuration reference.
+pub(crate) fn config_reference() -> Result<ExitCode, StartRefused> {
+    output::print(&reference(&Config::schema()))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints a shell completion script.
+pub(crate) fn completions(
+    mut program: clap::Command,
+    shell: Shell,
+) -> Result<ExitCode, StartRefused> {
+    let mut script = Vec::new();
+    generate(shell, &mut program, "keywright", &mut script);
+    match io::stdout().write_all(&script) {
+        // The reader closed the pipe.
+        Err(cause) if cause.kind() == io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
+        Err(cause) => Err(StartRefused::while_doing(
+            "printing the completion script",
+            cause,
+        )),
+        Ok(()) => Ok(ExitCode::SUCCESS),
     }
 }
 
-/// Runs a command on one thread per processor, and at least two, so that one continues if a file blocks the other. When the
-/// command is complete, its background tasks are abandoned: compilation of plugins can't be interrupted, and could take
-/// minutes.
-fn on_threads<T>(work: impl Future<Output = Result<T, StartRefused>>) -> Result<T, StartRefused> {
-    let mut runtime = tokio::runtime::Builder::new_multi_thread();
-    if thread::available_parallelism().is_ok_and(|processors| processors.get() == 1) {
-        runtime.worker_threads(2);
-    }
-    let runtime = runtime
-        .enable_all()
-        .thread_name("keywright-work")
-        .build()
-        .map_err(|cause| StartRefused::while_doing("starting threads", cause))?;
-    let outcome = runtime.block_on(work);
-    runtime.shutdown_background();
-    outcome
-}
-
-/// Opens the configured database for reading, without creating or migrating it.
-async fn open_to_read(config: &Config) -> Result<Database, StartRefused> {
-    Database::open_to_read(&config.storage.options()?, Arc::new(RandomIdentifiers))
-        .await
-        .map_err(|cause| StartRefused::while_doing("opening the database", cause))
+/// Writes the manual pages of the program and its commands: `keywright.1`, `keywright-get.1`, and so on.
+pub(crate) fn man_pages(
+    program: clap::Command,
+    directory: &Path,
+) -> Result<ExitCode, StartRefused> {
+    let failed = |cause| StartRefused::file("writing the manual pages to", directory, cause);
+    fs::create_dir_all(directory).map_err(failed)?;
+    clap_mangen::generate_to(program, directory).map_err(failed)?;
+    Ok(ExitCode::SUCCESS)
 }

@@ -1,6 +1,11 @@
-//! Printing and wording.
+//! The output of commands: text, and progress as a bar on a terminal, otherwise as lines at intervals.
 
-use std::io::{self, Write};
+use std::{
+    io::{self, IsTerminal, Write},
+    time::{Duration, Instant},
+};
+
+use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::started::StartRefused;
 
@@ -21,9 +26,119 @@ pub(super) fn print(text: &str) -> Result<(), StartRefused> {
 
 /// Returns a count with its unit: `1 version`, `2 versions`. The plural must end in s.
 pub(super) fn counted(count: u64, singular: &str) -> String {
-    let ending = if count == 1 { "" } else { "s" };
-    format!("{count} {singular}{ending}")
+    let suffix = if count == 1 { "" } else { "s" };
+    format!("{count} {singular}{suffix}")
 }
+
+/// The progress of a command, on standard error.
+pub(super) struct Progress {
+    form: Form,
+    done: u64,
+    total: u64,
+}
+
+enum Form {
+    Bar(ProgressBar),
+    Lines(Lines),
+    Silent,
+}
+
+/// When the last line was written.
+struct Lines {
+    what: &'static str,
+    written_at: Instant,
+}
+
+impl Progress {
+    /// Starts showing how many of `total` are done. `what` names the items, as in `versions checked`.
+    pub(super) fn start(what: &'static str, total: u64, is_quiet: bool) -> Self {
+        let form = if is_quiet {
+            Form::Silent
+        } else if io::stderr().is_terminal() {
+            Form::Bar(bar(what, total))
+        } else {
+            Form::Lines(Lines {
+                what,
+                written_at: Instant::now(),
+            })
+        };
+        Self {
+            form,
+            done: 0,
+            total,
+        }
+    }
+
+    /// Sets the number of items done.
+    pub(super) fn set_done(&mut self, done: u64) {
+        self.done = done;
+        match &mut self.form {
+            Form::Bar(bar) => bar.set_position(done),
+            Form::Lines(lines) => {
+                if let Some(line) = lines.due(Instant::now(), done, self.total) {
+                    eprintln!("{line}");
+                }
+            }
+            Form::Silent => {}
+        }
+    }
+
+    /// Sets the total, as far as it is known.
+    pub(super) fn set_total(&mut self, total: u64) {
+        self.total = total;
+        if let Form::Bar(bar) = &self.form {
+            bar.set_length(total);
+        }
+    }
+
+    /// Writes something else, above the bar if there is one.
+    pub(super) fn suspend<T>(&self, write: impl FnOnce() -> T) -> T {
+        match &self.form {
+            Form::Bar(bar) => bar.suspend(write),
+            Form::Lines(_) | Form::Silent => write(),
+        }
+    }
+
+    /// Ends the progress; its last state stays visible.
+    pub(super) fn finish(self) {
+        match self.form {
+            Form::Bar(bar) => bar.abandon(),
+            Form::Lines(lines) => eprintln!("{}", line(lines.what, self.done, self.total)),
+            Form::Silent => {}
+        }
+    }
+}
+
+impl Lines {
+    /// Returns the next line, if it is due.
+    fn due(&mut self, now: Instant, done: u64, total: u64) -> Option<String> {
+        if now.saturating_duration_since(self.written_at) < LINES_INTERVAL {
+            return None;
+        }
+        self.written_at = now;
+        Some(line(self.what, done, total))
+    }
+}
+
+fn line(what: &str, done: u64, total: u64) -> String {
+    format!("{what}: {done} of {total}")
+}
+
+fn bar(what: &'static str, total: u64) -> ProgressBar {
+    let style = ProgressStyle::with_template(TEMPLATE);
+    let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
+    let bar = ProgressBar::new(total).with_style(style).with_message(what);
+    bar.enable_steady_tick(TICK);
+    bar
+}
+
+const TEMPLATE: &str = "{msg} {wide_bar} {human_pos} of {human_len}, {per_sec}, {eta} left";
+
+/// The redraw interval of the bar.
+const TICK: Duration = Duration::from_millis(250);
+
+/// The minimum time between two lines.
+const LINES_INTERVAL: Duration = Duration::from_secs(5);
 
 #[cfg(test)]
 mod tests {
@@ -34,5 +149,20 @@ mod tests {
         for (count, words) in [(0, "0 versions"), (1, "1 version"), (2, "2 versions")] {
             assert_eq!(counted(count, "version"), words);
         }
+    }
+
+    #[test]
+    fn lines_are_written_at_the_interval() {
+        let started_at = Instant::now();
+        let mut lines = Lines {
+            what: "versions checked",
+            written_at: started_at,
+        };
+        let almost = started_at + LINES_INTERVAL.mul_f64(0.999);
+        assert_eq!(lines.due(almost, 1, 9), None);
+        let due = started_at + LINES_INTERVAL;
+        let written = lines.due(due, 2, 9);
+        assert_eq!(written.as_deref(), Some("versions checked: 2 of 9"));
+        assert_eq!(lines.due(due, 3, 9), None);
     }
 }

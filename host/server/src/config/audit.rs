@@ -5,6 +5,9 @@ use std::{net::IpAddr, path::PathBuf};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::{findings::Findings, source::Section};
+use crate::started::StartRefused;
+
 /// The audit trail.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -60,4 +63,36 @@ pub(crate) enum AuditFailurePolicy {
     /// They are rejected until events can be written again.
     #[default]
     Refuse,
+}
+
+impl Section for AuditConfig {
+    fn paths_mut(&mut self) -> Vec<&mut PathBuf> {
+        self.file.iter_mut().collect()
+    }
+}
+
+impl AuditConfig {
+    /// Checks the section.
+    pub(crate) fn check(&self, findings: &mut Findings) {
+        findings.ok_or_report("audit.file", self.check_file());
+        if let (AuditSinkKind::File, Some(file)) = (self.sink, &self.file) {
+            findings.check_writable_file("audit.file", file);
+        }
+        if self.sink == AuditSinkKind::Off {
+            findings.warning("audit.sink", "accesses and changes are not recorded");
+        }
+    }
+
+    /// Checks that a file is configured if and only if the sink needs one.
+    pub(crate) fn check_file(&self) -> Result<(), StartRefused> {
+        match (self.sink, &self.file) {
+            (AuditSinkKind::File, None) => Err(StartRefused::new(
+                "audit.sink is \"file\", so audit.file is required",
+            )),
+            (AuditSinkKind::Off | AuditSinkKind::Stdout, Some(_)) => Err(StartRefused::new(
+                "audit.file can only be set if audit.sink is \"file\"",
+            )),
+            _ => Ok(()),
+        }
+    }
 }

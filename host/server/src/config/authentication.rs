@@ -1,12 +1,24 @@
 //! Which access tokens are accepted.
 
-use std::path::PathBuf;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
-use keywright_api::authentication::{ClaimSettings, KeyPace, TokenRules, TokenRulesRefused};
+use keywright_api::{
+    authentication::{
+        ClaimSettings, HttpsIdentityProvider, HttpsIdentityProviderSettings, KeyPace, StaticKey,
+        TokenRules, TokenVerifier,
+    },
+    development_identity::DevelopmentIdentity,
+};
+use keywright_core::ports::Clock;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 
-use super::number::Number;
+use super::{findings::Findings, source::Section, values::Number};
+use crate::{process, started::StartRefused};
 
 /// Which access tokens are accepted. Without `url` and `static_key`, none are.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -14,10 +26,10 @@ use super::number::Number;
 pub(crate) struct AuthenticationConfig {
     /// The identity provider's https URL for clients, as shown by `/info`. The provider publishes its metadata
     /// at `/.well-known/openid-configuration` below it. A trailing slash is removed.
-    #[serde(deserialize_with = "without_slash_at_the_end")]
+    #[serde(deserialize_with = "without_trailing_slashes")]
     pub(crate) url: Option<String>,
     /// The identity provider's https URL for this server, if it differs. A trailing slash is removed.
-    #[serde(deserialize_with = "without_slash_at_the_end")]
+    #[serde(deserialize_with = "without_trailing_slashes")]
     pub(crate) internal_url: Option<String>,
     /// The file with the CA certificates to trust, PEM, instead of the platform's, when fetching the provider's keys.
     pub(crate) trusted_authorities: Option<PathBuf>,
@@ -47,7 +59,7 @@ pub(crate) struct StaticKeyConfig {
 }
 
 /// Removes trailing slashes, because clients append paths to the URL.
-fn without_slash_at_the_end<'de, D: Deserializer<'de>>(
+fn without_trailing_slashes<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<String>, D::Error> {
     let url = Option::<String>::deserialize(deserializer)?;
@@ -70,34 +82,141 @@ impl Default for AuthenticationConfig {
     }
 }
 
+impl Section for AuthenticationConfig {
+    fn paths_mut(&mut self) -> Vec<&mut PathBuf> {
+        let static_key = self.static_key.as_mut().map(|key| &mut key.public_key);
+        self.trusted_authorities
+            .iter_mut()
+            .chain(static_key)
+            .collect()
+    }
+}
+
 impl AuthenticationConfig {
+    /// Returns the token verifier, if tokens are accepted: with the key of the development identity provider, the
+    /// configured key, or the identity provider's published keys. It is an error if neither tokens nor client certificates
+    /// are accepted.
+    pub(crate) fn token_verifier(
+        &self,
+        development: Option<&DevelopmentIdentity>,
+        accepts_certificates: bool,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Option<TokenVerifier>, StartRefused> {
+        let rules = self.rules()?;
+        if let Some(development) = development {
+            return Ok(Some(development.token_verifier(rules, clock)));
+        }
+        if let Some(key) = &self.static_key {
+            return key.verifier(rules, clock).map(Some);
+        }
+        match self.provider_address() {
+            Some((_, url)) => {
+                let provider = self.identity_provider(url)?;
+                let pace = KeyPace {
+                    age_max: self.keys_age_seconds_max.seconds(),
+                    interval_min: self.keys_interval_seconds_min.seconds(),
+                };
+                let verifier = TokenVerifier::with_identity_provider(provider, pace, rules, clock);
+                Ok(Some(verifier))
+            }
+            None if accepts_certificates => Ok(None),
+            None => Err(StartRefused::new(NO_AUTHENTICATION)),
+        }
+    }
+
+    /// Checks the section. No request is sent.
+    pub(crate) fn check(
+        &self,
+        is_development: bool,
+        accepts_certificates: bool,
+        findings: &mut Findings,
+    ) {
+        let rules = findings.ok_or_report("authentication", self.rules());
+        if is_development {
+            return;
+        }
+        if let Some(key) = &self.static_key {
+            if let Some(rules) = rules {
+                let verifier = key.verifier(rules, process::clock());
+                findings.ok_or_report("authentication.static_key.public_key", verifier);
+            }
+            return;
+        }
+        if let Some(authorities) = &self.trusted_authorities {
+            findings.ok_or_report(AUTHORITIES, read_authorities(authorities));
+        }
+        match self.provider_address() {
+            Some((setting, url)) => {
+                if !findings.has_mistake(AUTHORITIES) {
+                    findings.ok_or_report(setting, self.identity_provider(url));
+                }
+            }
+            None if accepts_certificates => {}
+            None => findings.mistake("authentication.url", NO_AUTHENTICATION),
+        }
+    }
+
     /// Returns the rules for tokens.
-    pub(crate) fn rules(&self) -> Result<TokenRules, TokenRulesRefused> {
+    fn rules(&self) -> Result<TokenRules, StartRefused> {
         TokenRules::new(
             self.scopes_required.clone(),
             self.audience.clone(),
             self.claims.clone(),
         )
+        .map_err(|cause| StartRefused::while_doing("reading the rules for access tokens", cause))
     }
 
-    /// Returns how often the provider's keys are fetched.
-    pub(crate) fn key_pace(&self) -> KeyPace {
-        KeyPace {
-            age_max: self.keys_age_seconds_max.seconds(),
-            interval_min: self.keys_interval_seconds_min.seconds(),
-        }
+    /// Creates a client of the identity provider, without sending a request.
+    fn identity_provider(&self, url: &str) -> Result<HttpsIdentityProvider, StartRefused> {
+        let authorities = self.trusted_authorities.as_deref();
+        HttpsIdentityProvider::new(&HttpsIdentityProviderSettings {
+            url: url.to_owned(),
+            public_url: self.url.clone(),
+            trusted_certificates_pem: authorities.map(read_authorities).transpose()?,
+            timeout: HttpsIdentityProviderSettings::TIMEOUT,
+        })
+        .map_err(|cause| StartRefused::while_doing("using the identity provider's address", cause))
     }
 
     /// Returns the identity provider's URL for this server, and the name of the setting.
-    pub(crate) fn provider_address(&self) -> Option<(&'static str, &str)> {
+    fn provider_address(&self) -> Option<(&'static str, &str)> {
         let internal = self.internal_url.as_deref();
         let internal = internal.map(|url| ("authentication.internal_url", url));
         internal.or_else(|| Some(("authentication.url", self.url.as_deref()?)))
     }
+}
 
-    /// Returns the configured paths.
-    pub(super) fn files_mut(&mut self) -> impl Iterator<Item = &mut PathBuf> {
-        let static_key = self.static_key.as_mut().map(|key| &mut key.public_key);
-        self.trusted_authorities.iter_mut().chain(static_key)
+impl StaticKeyConfig {
+    /// Creates a verifier with the key.
+    fn verifier(
+        &self,
+        rules: TokenRules,
+        clock: Arc<dyn Clock>,
+    ) -> Result<TokenVerifier, StartRefused> {
+        let public_key_pem = read(&self.public_key, "reading the token verification key")?;
+        let key = StaticKey {
+            public_key_pem: &public_key_pem,
+            issuer: &self.issuer,
+        };
+        TokenVerifier::with_static_key(&key, rules, clock)
+            .map_err(|cause| StartRefused::while_doing("using the token verification key", cause))
     }
 }
+
+/// Reads the CAs trusted to sign the identity provider's certificate.
+fn read_authorities(path: &Path) -> Result<String, StartRefused> {
+    read(
+        path,
+        "reading the authorities trusted for the identity provider",
+    )
+}
+
+fn read(path: &Path, doing: &'static str) -> Result<String, StartRefused> {
+    fs::read_to_string(path).map_err(|cause| StartRefused::file(doing, path, cause))
+}
+
+const AUTHORITIES: &str = "authentication.trusted_authorities";
+
+/// The error if no method of authentication is configured.
+const NO_AUTHENTICATION: &str = "no authentication is configured: set authentication.url or authentication.static_key for access tokens, or \
+     server.tls.client_authorities for client certificates";

@@ -7,6 +7,7 @@ use keywright_core::permission::{
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::{findings::Findings, source::Section};
 use crate::started::StartRefused;
 
 /// Permissions granted by the configuration.
@@ -40,15 +41,41 @@ impl Default for AuthorizationConfig {
     }
 }
 
+impl Section for AuthorizationConfig {}
+
 impl AuthorizationConfig {
+    /// Checks the section.
+    pub(crate) fn check(&self, findings: &mut Findings) {
+        if !self.enforced {
+            findings.warning(
+                "authorization.enforced",
+                "permissions are not enforced: every authenticated caller may do everything",
+            );
+        }
+        for (index, grants) in self.grants_of_each().enumerate() {
+            let setting = format!("authorization.permissions[{index}]");
+            for grant in findings
+                .ok_or_report(&setting, grants)
+                .into_iter()
+                .flatten()
+            {
+                if !grant.actor.can_log_in() {
+                    let actor = grant.actor.as_str();
+                    let what = format!("names {actor:?} on {}, which no caller can be", grant.path);
+                    findings.warning(format!("{setting}.actors"), what);
+                }
+            }
+        }
+    }
+
     /// Validates and returns the permissions, one per actor.
     pub(crate) fn grants(&self) -> Result<Vec<Grant>, StartRefused> {
-        let each = self.grants_of_each().collect::<Result<Vec<_>, _>>()?;
-        Ok(each.into_iter().flatten().collect())
+        let grants = self.grants_of_each().collect::<Result<Vec<_>, _>>()?;
+        Ok(grants.into_iter().flatten().collect())
     }
 
     /// Like [`Self::grants`], for each configured permission separately.
-    pub(crate) fn grants_of_each(&self) -> impl Iterator<Item = Result<Vec<Grant>, StartRefused>> {
+    fn grants_of_each(&self) -> impl Iterator<Item = Result<Vec<Grant>, StartRefused>> {
         self.permissions.iter().map(|granted| {
             granted.grants().map_err(|cause| {
                 let doing = format!("reading authorization.permissions for {:?}", granted.path);
@@ -125,8 +152,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
-        for (config, wrong) in [
+    fn errors_name_the_setting_and_the_cause() {
+        for (config, expected) in [
             (granted("/a*", &["one"], &["read"]), "asterisk"),
             (granted("/a", &[], &["read"]), "actors"),
             (granted("/a", &[""], &["read"]), "actor"),
@@ -135,7 +162,7 @@ mod tests {
         ] {
             let refused = config.grants().unwrap_err().with_causes();
             assert!(refused.contains("authorization.permissions"), "{refused}");
-            assert!(refused.contains(wrong), "{refused}");
+            assert!(refused.contains(expected), "{refused}");
         }
     }
 }

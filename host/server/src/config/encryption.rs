@@ -1,16 +1,23 @@
-//! Encryption keys.
+//! Encryption keys and their rotation.
 
 use std::{
     fs,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
-use keywright_core::Secret;
+use keywright_crypto::{
+    ConfiguredKey, ConfiguredKeys, KeySource, PASSWORD_ITERATIONS_MIN, WrappingKey,
+};
+use keywright_kms::{KeyManagementPlugin, PluginSettings};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use zeroize::Zeroizing;
 
-use super::RotationConfig;
+use super::{
+    findings::Findings,
+    source::Section,
+    values::{Number, SecretSource},
+};
 use crate::started::StartRefused;
 
 /// The keys that encrypt stored values.
@@ -29,6 +36,33 @@ pub(crate) struct EncryptionConfig {
     /// The re-encryption of values with the active key.
     #[serde(default)]
     pub(crate) rotation: RotationConfig,
+}
+
+/// The rotation of encryption keys: values encrypted with other configured keys are re-encrypted with the active key,
+/// in the background.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct RotationConfig {
+    /// Whether this server rotates keys. `keywright keys rotate` does so in any case.
+    pub(crate) enabled: bool,
+    /// Number of versions to re-encrypt in one transaction; fewer if they exceed 16 MiB together. Other writers wait
+    /// until the transaction is complete.
+    pub(crate) batch_versions: Number<1, 1_000, 200>,
+    /// The pause after each batch, which keeps requests fast.
+    pub(crate) pause_milliseconds: Number<0, 60_000, 10>,
+    /// Interval between checks of the keys in use. The first check is at start-up.
+    pub(crate) interval_seconds: Number<1, 86_400, 60>,
+}
+
+impl Default for RotationConfig {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            batch_versions: Number::default(),
+            pause_milliseconds: Number::default(),
+            interval_seconds: Number::default(),
+        }
+    }
 }
 
 /// One key.
@@ -67,7 +101,7 @@ enum KeyProvider {
 
 /// The origin of a key.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum KeyOrigin<'a> {
+enum KeyOrigin<'a> {
     /// Unwrapped by a key management plugin.
     Plugin(PluginAddress<'a>),
     /// Made from a secret.
@@ -76,7 +110,7 @@ pub(crate) enum KeyOrigin<'a> {
 
 /// The kind of a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SecretKind {
+enum SecretKind {
     /// A password, from which the key is derived.
     Password,
     /// The key itself.
@@ -85,37 +119,60 @@ pub(crate) enum SecretKind {
 
 /// The address of a key management plugin.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct PluginAddress<'a> {
+struct PluginAddress<'a> {
     /// The Unix socket.
-    pub(crate) socket: &'a Path,
+    socket: &'a Path,
     /// The host name for requests.
-    pub(crate) host: &'a str,
+    host: &'a str,
     /// The file with the CAs trusted to sign the plugin's certificate; `None` disables TLS.
-    pub(crate) trusted_authorities: Option<&'a Path>,
+    trusted_authorities: Option<&'a Path>,
 }
 
-/// The location of a secret.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum SecretSource<'a> {
-    /// An environment variable.
-    Environment(&'a str),
-    /// A file. A trailing line break is not part of the secret.
-    File(&'a Path),
+impl Section for EncryptionConfig {
+    fn paths_mut(&mut self) -> Vec<&mut PathBuf> {
+        let keys = self.keys.iter_mut();
+        keys.flat_map(|key| [&mut key.file, &mut key.socket, &mut key.trusted_authorities])
+            .flatten()
+            .collect()
+    }
 }
 
 impl EncryptionConfig {
-    /// Returns the configured paths.
-    pub(super) fn files_mut(&mut self) -> impl Iterator<Item = &mut PathBuf> {
-        self.keys.iter_mut().flat_map(|key| {
-            let files = [&mut key.file, &mut key.socket, &mut key.trusted_authorities];
-            files.into_iter().flatten()
-        })
+    /// Checks the keys as a server reads them, without calling key management plugins.
+    pub(crate) fn check(&self, findings: &mut Findings) {
+        let mut keys = Vec::with_capacity(self.keys.len());
+        for (index, key) in self.keys.iter().enumerate() {
+            let section = format!("encryption.keys[{index}]");
+            keys.extend(key.check(&section, findings));
+        }
+        // If a key can't be read, the keys can't be compared.
+        if keys.len() == self.keys.len()
+            && let Err(refused) = ConfiguredKeys::new(keys)
+        {
+            findings.mistake("encryption.keys", refused);
+        }
+    }
+
+    /// Reads the keys, and connects to their key management plugins.
+    pub(crate) async fn read_keys(&self) -> Result<Arc<ConfiguredKeys>, StartRefused> {
+        let mut keys = Vec::with_capacity(self.keys.len());
+        for (index, key) in self.keys.iter().enumerate() {
+            let number = index + 1;
+            let key = key.read(number).await.map_err(|cause| {
+                StartRefused::while_doing(format!("reading the encryption key {number}"), cause)
+            })?;
+            keys.push(key);
+        }
+        let keys = ConfiguredKeys::new(keys).map_err(|cause| {
+            StartRefused::while_doing("using the configured encryption keys", cause)
+        })?;
+        Ok(Arc::new(keys))
     }
 }
 
 impl KeyConfig {
     /// Returns the origin of the key.
-    pub(crate) fn origin(&self) -> Result<KeyOrigin<'_>, StartRefused> {
+    fn origin(&self) -> Result<KeyOrigin<'_>, StartRefused> {
         let kind = match self.provider {
             KeyProvider::Kms => return self.plugin().map(KeyOrigin::Plugin),
             KeyProvider::Password => SecretKind::Password,
@@ -135,6 +192,57 @@ impl KeyConfig {
         }
     }
 
+    /// Returns the source of the key, without calling a key management plugin, unless a secret is missing or invalid.
+    pub(crate) fn source(&self) -> Result<KeySource, StartRefused> {
+        self.origin()?.source()
+    }
+
+    async fn read(&self, number: usize) -> Result<ConfiguredKey, StartRefused> {
+        let origin = self.origin()?;
+        let source = match &origin {
+            KeyOrigin::Plugin(address) => {
+                let plugin = KeyManagementPlugin::connect(address.settings()?).await;
+                let plugin = plugin.map_err(|cause| {
+                    StartRefused::while_doing("connecting to a key management plugin", cause)
+                })?;
+                address.wrapping_key(plugin)
+            }
+            KeyOrigin::Secret(..) => origin.source()?,
+        };
+        if let KeySource::Password { password, .. } = &source {
+            warn_if_short(password.expose(), number);
+        }
+        Ok(ConfiguredKey {
+            source,
+            is_active: self.active,
+        })
+    }
+
+    fn check(&self, section: &str, findings: &mut Findings) -> Option<ConfiguredKey> {
+        let origin = findings.ok_or_report(section, self.origin())?;
+        let setting = match &origin {
+            KeyOrigin::Secret(_, SecretSource::Environment(_)) => format!("{section}.environment"),
+            KeyOrigin::Secret(_, SecretSource::File(file)) => {
+                let setting = format!("{section}.file");
+                findings.warn_if_world_accessible(&setting, file);
+                setting
+            }
+            KeyOrigin::Plugin(address) => {
+                let authorities = address.read_authorities();
+                findings.ok_or_report(format!("{section}.trusted_authorities"), authorities)?;
+                section.to_owned()
+            }
+        };
+        let source = findings.ok_or_report(&setting, origin.source())?;
+        let checked = source.check();
+        let checked = checked.map_err(|refused| StartRefused::new(refused.to_string()));
+        findings.ok_or_report(setting, checked)?;
+        Some(ConfiguredKey {
+            source,
+            is_active: self.active,
+        })
+    }
+
     fn plugin(&self) -> Result<PluginAddress<'_>, StartRefused> {
         if self.file.is_some() || self.environment.is_some() {
             return Err(StartRefused::new(
@@ -152,20 +260,67 @@ impl KeyConfig {
     }
 }
 
-impl SecretSource<'_> {
-    /// Reads the secret.
-    pub(crate) fn read(self) -> Result<Secret, StartRefused> {
+impl KeyOrigin<'_> {
+    /// Returns the source of a key. Key management plugins are not called.
+    fn source(&self) -> Result<KeySource, StartRefused> {
         match self {
-            Self::Environment(name) => std::env::var(name).map(Secret::new).map_err(|_| {
-                StartRefused::new(format!("the environment variable {name} is not set"))
-            }),
-            Self::File(path) => {
-                let text = fs::read_to_string(path)
-                    .map(Zeroizing::new)
-                    .map_err(|cause| StartRefused::file("reading a secret", path, cause))?;
-                Ok(Secret::new(text.trim_end_matches(['\r', '\n']).to_owned()))
+            Self::Plugin(address) => {
+                let plugin = KeyManagementPlugin::new(address.settings()?);
+                let plugin = plugin.map_err(|cause| {
+                    StartRefused::while_doing("using a key management plugin", cause)
+                })?;
+                Ok(address.wrapping_key(plugin))
             }
+            Self::Secret(SecretKind::Password, secret) => Ok(KeySource::Password {
+                password: secret.read()?,
+                iterations: PASSWORD_ITERATIONS_MIN,
+            }),
+            Self::Secret(SecretKind::Raw, secret) => KeySource::raw_from_base64(&secret.read()?)
+                .map_err(|cause| StartRefused::new(cause.to_string())),
         }
+    }
+}
+
+impl PluginAddress<'_> {
+    /// Reads the CAs trusted to sign a plugin's certificate, PEM, if configured.
+    fn read_authorities(&self) -> Result<Option<Vec<u8>>, StartRefused> {
+        let read = |path| {
+            fs::read(path).map_err(|cause| {
+                StartRefused::file(
+                    "reading the CAs trusted for the key management plugin",
+                    path,
+                    cause,
+                )
+            })
+        };
+        self.trusted_authorities.map(read).transpose()
+    }
+
+    fn settings(&self) -> Result<PluginSettings, StartRefused> {
+        Ok(PluginSettings {
+            socket: self.socket.to_owned(),
+            host: self.host.to_owned(),
+            trusted_authorities_pem: self.read_authorities()?,
+            deadline: PluginSettings::DEADLINE,
+        })
+    }
+
+    fn wrapping_key(&self, plugin: KeyManagementPlugin) -> KeySource {
+        KeySource::Wrapped(WrappingKey {
+            place: format!("the key management plugin at {}", self.socket.display()),
+            service: Arc::new(plugin),
+        })
+    }
+}
+
+/// Key stretching does not protect a password that is easy to guess.
+fn warn_if_short(password: &str, number: usize) {
+    let characters = password.chars().count();
+    if characters < PASSWORD_CHARACTERS_ADVISED && characters > 0 {
+        tracing::warn!(
+            encryption.key_number = number,
+            "an encryption password has fewer than {PASSWORD_CHARACTERS_ADVISED} characters: who has the database could guess it"
+        );
     }
 }
 
@@ -176,3 +331,7 @@ fn key_creation_enabled() -> bool {
 fn key_wait_seconds_max() -> u32 {
     600
 }
+
+/// The length below which a password causes a warning. It is not an error, because existing deployments have such
+/// passwords.
+const PASSWORD_CHARACTERS_ADVISED: usize = 20;

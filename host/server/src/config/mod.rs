@@ -7,57 +7,49 @@
 mod audit;
 mod authentication;
 mod authorization;
-mod certificates;
+mod development;
 mod encryption;
-mod identity;
-mod listen;
+mod findings;
 mod management;
-mod number;
-mod plugin;
-pub(crate) mod reference;
-mod registry;
+mod plugins;
+mod reference;
 mod retention;
-mod rotation;
-pub(crate) mod schema;
-mod sections;
+mod schema;
 mod server;
+mod source;
 mod storage;
+mod values;
 
-use std::{
-    collections::BTreeMap,
-    fs,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeMap, path::Path};
 
-use figment::{
-    Figment,
-    error::Kind,
-    providers::{Env, Format, Toml},
-    value::UncasedStr,
-};
+use keywright_core::certificate::{CertificateSettings, DURATION_DAYS_MAX};
 use keywright_runtime::SandboxConfig;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-pub(crate) use audit::{AuditConfig, AuditFailurePolicy, AuditLineFormat, AuditSinkKind};
-pub(crate) use authentication::{AuthenticationConfig, StaticKeyConfig};
-pub(crate) use authorization::AuthorizationConfig;
-pub(crate) use certificates::CertificatesConfig;
-pub(crate) use encryption::{
-    EncryptionConfig, KeyConfig, KeyOrigin, PluginAddress, SecretKind, SecretSource,
-};
-pub(crate) use identity::DevelopmentConfig;
-pub(crate) use listen::ListenAddress;
-pub(crate) use management::ManagementConfig;
-pub(crate) use plugin::{ComponentLocation, PluginConfig, SignatureConfig};
-pub(crate) use registry::{RegistryConfig, RegistryHostConfig};
-pub(crate) use retention::RetentionConfig;
-pub(crate) use rotation::RotationConfig;
-pub(crate) use sections::Sections;
-pub(crate) use server::ServerSection;
-pub(crate) use storage::StorageConfig;
+use serde_json::Value;
+use tracing_subscriber::EnvFilter;
 
 use crate::started::StartRefused;
+
+pub(crate) use self::{
+    audit::{AuditConfig, AuditFailurePolicy, AuditLineFormat, AuditSinkKind},
+    authentication::AuthenticationConfig,
+    authorization::AuthorizationConfig,
+    development::{DevelopmentConfig, IDENTITY_PATH},
+    encryption::{EncryptionConfig, RotationConfig},
+    findings::Findings,
+    management::ManagementConfig,
+    plugins::{
+        ComponentLocation, PluginConfig, RegistryConfig, RegistryHostConfig, SignatureConfig,
+    },
+    reference::reference,
+    retention::RetentionConfig,
+    schema::check as check_schema,
+    server::{ServerSection, TlsConfig},
+    source::{Section, in_words, joined, read},
+    storage::StorageConfig,
+    values::ListenAddress,
+};
 
 /// The configuration of a server.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -111,27 +103,6 @@ pub(crate) struct Config {
     pub(crate) development_identity_provider: Option<DevelopmentConfig>,
 }
 
-/// The TLS certificates of the server and its clients.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct TlsConfig {
-    /// The file with the certificate chain, in PEM, with the server's certificate first. All three files are reloaded at SIGHUP.
-    pub(crate) certificate: PathBuf,
-    /// The file with its private key, in PEM: PKCS#8, PKCS#1 or SEC1.
-    pub(crate) private_key: PathBuf,
-    /// The file with the CA certificates that client certificates are verified against, in PEM. Without it, the server requests
-    /// no client certificates.
-    pub(crate) client_authorities: Option<PathBuf>,
-}
-
-impl TlsConfig {
-    fn files_mut(&mut self) -> impl Iterator<Item = &mut PathBuf> {
-        [&mut self.certificate, &mut self.private_key]
-            .into_iter()
-            .chain(&mut self.client_authorities)
-    }
-}
-
 /// The contents of `/info` and `/version`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -156,7 +127,7 @@ impl Default for InfoConfig {
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct LogConfig {
     /// The log level: `error`, `warn`, `info`, `debug` or `trace`, or a comma-separated list of `target=level`.
-    pub(crate) filter: String,
+    filter: String,
     /// The format of a line.
     pub(crate) format: LogFormat,
 }
@@ -167,6 +138,16 @@ impl Default for LogConfig {
             filter: "info".to_owned(),
             format: LogFormat::Auto,
         }
+    }
+}
+
+impl LogConfig {
+    /// Returns the filter: `KEYWRIGHT_LOG` in the environment, or the configured one.
+    pub(crate) fn filter(&self) -> Result<EnvFilter, StartRefused> {
+        let wanted = std::env::var(FILTER_VARIABLE).unwrap_or_else(|_| self.filter.clone());
+        EnvFilter::try_new(&wanted).map_err(|cause| {
+            StartRefused::while_doing(format!("reading the log filter {wanted:?}"), cause)
+        })
     }
 }
 
@@ -182,55 +163,67 @@ pub(crate) enum LogFormat {
     Json,
 }
 
-/// Reads the file and the environment without validating the settings.
-///
-/// # Errors
-/// If the file does not exist or is malformed. The error never repeats its contents, which may be secrets.
-pub(crate) fn read(path: &Path) -> Result<Figment, StartRefused> {
-    if !path.is_file() {
-        return Err(StartRefused::new(format!(
-            "there is no configuration at {}",
-            path.display()
-        )));
+/// Settings for all generated certificates.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct CertificatesConfig {
+    /// Minimum duration of a CA certificate; a shorter one is raised to it.
+    #[schemars(range(max = DURATION_DAYS_MAX))]
+    ca_minimum_duration_in_days: u32,
+    /// Minimum duration of any other certificate; a shorter one is raised to it.
+    #[schemars(range(max = DURATION_DAYS_MAX))]
+    leaf_minimum_duration_in_days: u32,
+    /// Whether a CA generated without key usages gets `key_cert_sign` and `crl_sign`.
+    enable_default_ca_key_usages: bool,
+    /// Whether `ca` in responses also contains the CA's other trusted certificate, next to the one that signed.
+    concatenate_cas: bool,
+}
+
+impl CertificatesConfig {
+    /// Validates and returns the settings.
+    pub(crate) fn settings(&self) -> Result<CertificateSettings, StartRefused> {
+        for (name, days) in [
+            (
+                "ca_minimum_duration_in_days",
+                self.ca_minimum_duration_in_days,
+            ),
+            (
+                "leaf_minimum_duration_in_days",
+                self.leaf_minimum_duration_in_days,
+            ),
+        ] {
+            if days > DURATION_DAYS_MAX {
+                return Err(StartRefused::new(format!(
+                    "certificates.{name} must be at most {DURATION_DAYS_MAX}, not {days}"
+                )));
+            }
+        }
+        Ok(CertificateSettings {
+            authority_duration_days_min: self.ca_minimum_duration_in_days,
+            leaf_duration_days_min: self.leaf_minimum_duration_in_days,
+            has_default_authority_key_usages: self.enable_default_ca_key_usages,
+            concatenates_authorities: self.concatenate_cas,
+        })
     }
-    let refused = |cause: String| StartRefused::file("reading the configuration", path, cause);
-    let text = fs::read_to_string(path).map_err(|cause| refused(cause.to_string()))?;
-    text.parse::<toml::Table>().map_err(|cause| {
-        let before = cause.span().and_then(|span| text.get(..span.start));
-        let line = before.map_or(1, |before| before.matches('\n').count() + 1);
-        refused(format!(
-            "malformed TOML in line {line}: {}",
-            cause.message()
-        ))
-    })?;
-    Ok(Figment::new()
-        .merge(Toml::string(&text))
-        .merge(environment()))
 }
 
-/// The environment variables that override settings.
-fn environment() -> Env {
-    let is_ours = |name: &UncasedStr| {
-        let is_clients = name
-            .as_str()
-            .get(..CLIENT_PREFIX.len())
-            .is_some_and(|start| start.eq_ignore_ascii_case(CLIENT_PREFIX));
-        !is_clients && name != "log" && name != "token"
-    };
-    Env::prefixed("KEYWRIGHT_").filter(is_ours).split("__")
-}
+impl Section for CertificatesConfig {}
 
-/// The prefix of the client's variables, after `KEYWRIGHT_`. No section's name may start with it.
-const CLIENT_PREFIX: &str = "client_";
+impl Section for LogConfig {}
 
 impl Config {
-    /// Reads a configuration.
-    ///
-    /// # Errors
-    /// If a setting is invalid. The error never repeats a value, which may be a misplaced secret.
+    /// Returns the JSON Schema of the configuration.
+    pub(crate) fn schema() -> Value {
+        schema::schema_of::<Self>()
+    }
+
+    /// Reads a configuration. An error never repeats a value, which may be a misplaced secret.
     pub(crate) fn load(path: &Path) -> Result<Self, StartRefused> {
         let mut config: Self = read(path)?.extract().map_err(|cause| {
-            let mistakes: Vec<String> = cause.into_iter().map(|error| mistake(&error)).collect();
+            let mistakes: Vec<String> = cause
+                .into_iter()
+                .map(|error| source::mistake(&error))
+                .collect();
             StartRefused::file("reading the configuration", path, mistakes.join("; "))
         })?;
         if let Some((setting, what)) = config.server.mistakes().into_iter().next() {
@@ -242,54 +235,19 @@ impl Config {
 
     /// Makes relative paths relative to the configuration's folder.
     fn resolve_paths(&mut self, folder: &Path) {
-        let resolve = |path: &mut PathBuf| *path = folder.join(&*path);
-        self.server.tls.files_mut().for_each(resolve);
-        self.storage.files_mut().for_each(resolve);
-        resolve(&mut self.plugins.cache_directory);
-        self.generators
-            .values_mut()
-            .chain(&mut self.resolver)
-            .flat_map(PluginConfig::files_mut)
-            .for_each(resolve);
-        self.registry.files_mut().for_each(resolve);
-        self.encryption.files_mut().for_each(resolve);
-        self.authentication.files_mut().for_each(resolve);
-        self.audit.file.iter_mut().for_each(resolve);
+        let plugins = self.generators.values_mut().chain(&mut self.resolver);
+        plugins.for_each(|plugin| plugin.resolve_paths(folder));
+        self.server.resolve_paths(folder);
+        self.storage.resolve_paths(folder);
+        self.plugins.resolve_paths(folder);
+        self.registry.resolve_paths(folder);
+        self.encryption.resolve_paths(folder);
+        self.authentication.resolve_paths(folder);
+        self.audit.resolve_paths(folder);
         if let Some(development) = &mut self.development_identity_provider {
-            resolve(&mut development.signing_key);
+            development.resolve_paths(folder);
         }
     }
 }
 
-/// Returns the message for an invalid setting.
-fn mistake(error: &figment::Error) -> String {
-    let setting = error.path.join(".");
-    if let Kind::UnknownField(..) = &error.kind
-        && let Some(variable) = set_variable(&setting)
-    {
-        return format!("unknown environment variable {variable}; {VARIABLES}");
-    }
-    let (what, source) = (sections::in_words(&error.kind), source_of(&setting));
-    if setting.is_empty() {
-        return what;
-    }
-    format!("{setting}: {what}{source}")
-}
-
-/// Returns the source of a setting that does not come from the file.
-pub(crate) fn source_of(setting: &str) -> String {
-    set_variable(setting).map_or_else(String::new, |variable| {
-        format!(" ({variable} in the environment)")
-    })
-}
-
-/// Returns the environment variable that overrides a setting, if it is set. Names are case-insensitive.
-fn set_variable(setting: &str) -> Option<String> {
-    let variable = reference::variable(setting);
-    let mut names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
-    names.find(|name| name.eq_ignore_ascii_case(&variable))
-}
-
-/// Explains the names of variables in errors about unknown ones.
-const VARIABLES: &str =
-    "a variable whose name begins with KEYWRIGHT_ must name a setting, as KEYWRIGHT_SECTION__NAME";
+const FILTER_VARIABLE: &str = "KEYWRIGHT_LOG";

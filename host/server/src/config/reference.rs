@@ -4,18 +4,21 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
-use super::schema::{CHOSEN_NAME, Holds, joined, members, schema};
+use super::{
+    schema::{CHOSEN_NAME, Content, members},
+    source::{joined, variable},
+};
 
-/// Returns the configuration reference.
-pub(crate) fn reference() -> String {
+/// Returns the configuration reference for the schema of the configuration.
+pub(crate) fn reference(schema: &Value) -> String {
     let mut text = INTRODUCTION.to_owned();
-    add_section(&mut text, &schema(), "");
+    add_section(&mut text, schema, "");
     text
 }
 
 /// Adds the settings of a section, then its subsections.
 fn add_section(text: &mut String, section: &Value, name: &str) {
-    let is_value = |schema: &Value| matches!(Holds::of(schema), Holds::Value);
+    let is_value = |schema: &Value| matches!(Content::of(schema), Content::Value);
     let required = section.get("required").and_then(Value::as_array);
     let mut settings = members(section).filter(|(_, schema)| is_value(schema));
     if let Some(first) = settings.next() {
@@ -28,18 +31,18 @@ fn add_section(text: &mut String, section: &Value, name: &str) {
     }
     for (member, schema) in members(section) {
         let name = joined(name, member);
-        match Holds::of(schema) {
-            Holds::Value => {}
-            Holds::Section => {
+        match Content::of(schema) {
+            Content::Value => {}
+            Content::Section => {
                 add_heading(text, &format!("[{name}]"), schema);
                 add_section(text, schema, &name);
             }
-            Holds::NamedSections(each) => {
+            Content::NamedSections(each) => {
                 let name = joined(&name, CHOSEN_NAME);
                 add_heading(text, &format!("[{name}]"), schema);
                 add_section(text, each, &name);
             }
-            Holds::ListOfSections(each) => {
+            Content::ListOfSections(each) => {
                 add_heading(text, &format!("[[{name}]]"), schema);
                 let variable = variable(&name);
                 // Writing to a string does not fail.
@@ -129,11 +132,6 @@ fn bounds(schema: &Value) -> String {
     }
 }
 
-/// Returns the environment variable that overrides a setting.
-pub(crate) fn variable(name: &str) -> String {
-    format!("KEYWRIGHT_{}", name.replace('.', "__").to_uppercase())
-}
-
 fn description(schema: &Value) -> String {
     let text = schema.get("description").and_then(Value::as_str);
     text.unwrap_or_default()
@@ -166,23 +164,24 @@ mod tests {
     use std::{fs, path::Path};
 
     use super::*;
+    use crate::config::Config;
 
     #[test]
     fn the_golden_reference_matches_the_code() {
         let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/configuration.md");
         if std::env::var_os("KEYWRIGHT_REFRESH_GOLDEN_FILES").is_some() {
-            fs::write(&golden, reference()).unwrap();
+            fs::write(&golden, reference(&Config::schema())).unwrap();
         }
-        let kept = fs::read_to_string(&golden).unwrap_or_default();
+        let golden_text = fs::read_to_string(&golden).unwrap_or_default();
         assert!(
-            kept == reference(),
+            golden_text == reference(&Config::schema()),
             "host/docs/configuration.md does not match the code; run `cargo xtask golden` and review the difference"
         );
     }
 
     #[test]
     fn a_setting_has_its_bounds_and_default() {
-        let text = reference();
+        let text = reference(&Config::schema());
         for part in [
             "| `connections_max` | whole number from 1 to 1000000 | `4096` | ",
             "## `[server.tls]`\n",
@@ -201,7 +200,7 @@ mod tests {
 
     #[test]
     fn the_reference_contains_no_code() {
-        let text = reference();
+        let text = reference(&Config::schema());
         for part in ["crate::", "](", "[`", "Self::", "`Debug`"] {
             assert!(!text.contains(part), "{part} is in\n{text}");
         }

@@ -9,7 +9,7 @@ use keywright_core::{
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::number::Number;
+use super::{source::Section, values::Number};
 use crate::started::StartRefused;
 
 /// How many versions of each credential are kept, and for how long. Without a policy, all are kept forever.
@@ -43,6 +43,8 @@ type VersionsMax = Number<1, 10_000, 1>;
 
 /// A hundred years.
 type AgeDaysMax = Number<1, 36_500, 1>;
+
+impl Section for RetentionConfig {}
 
 impl RetentionConfig {
     /// Validates and returns the policies.

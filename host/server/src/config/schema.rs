@@ -1,16 +1,25 @@
 //! The configuration as a JSON Schema derived from the structs, for the reference and for checks.
 
-use schemars::generate::SchemaSettings;
+use figment::Figment;
+use jsonschema::{
+    ValidationError,
+    error::{TypeKind, ValidationErrorKind},
+    paths::LocationSegment,
+};
+use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
-use super::Config;
+use super::{
+    findings::Findings,
+    source::{joined, source_of},
+};
 
-/// The JSON Schema of the whole configuration, without `$ref` and without null, which TOML does not have.
+/// Returns the JSON Schema of a configuration's type, without `$ref` and without null, which TOML does not have.
 /// `enumDescriptions` describes the values of an enumeration, in the order of `enum`.
-pub(crate) fn schema() -> Value {
+pub(super) fn schema_of<T: JsonSchema>() -> Value {
     let settings =
         SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
-    let schema = settings.into_generator().into_root_schema_for::<Config>();
+    let schema = settings.into_generator().into_root_schema_for::<T>();
     let mut schema = schema.to_value();
     simplify(&mut schema);
     schema
@@ -18,14 +27,14 @@ pub(crate) fn schema() -> Value {
 
 /// Returns the full names of all settings and sections. `NAME` is a name chosen by the operator, and `[]` an item of a
 /// list.
-pub(crate) fn names(schema: &Value) -> Vec<String> {
+fn names(schema: &Value) -> Vec<String> {
     let mut names = Vec::new();
     add_names(schema, "", &mut names);
     names
 }
 
 /// Returns the settings of a section, with their names within it.
-pub(crate) fn members(schema: &Value) -> impl Iterator<Item = (&String, &Value)> {
+pub(super) fn members(schema: &Value) -> impl Iterator<Item = (&String, &Value)> {
     schema
         .get("properties")
         .and_then(Value::as_object)
@@ -33,17 +42,8 @@ pub(crate) fn members(schema: &Value) -> impl Iterator<Item = (&String, &Value)>
         .flatten()
 }
 
-/// Joins the names of a section and a setting.
-pub(crate) fn joined(section: &str, member: &str) -> String {
-    if section.is_empty() {
-        member.to_owned()
-    } else {
-        format!("{section}.{member}")
-    }
-}
-
 /// The content of a setting.
-pub(crate) enum Holds<'a> {
+pub(super) enum Content<'a> {
     /// A value.
     Value,
     /// A section.
@@ -54,9 +54,9 @@ pub(crate) enum Holds<'a> {
     ListOfSections(&'a Value),
 }
 
-impl<'a> Holds<'a> {
+impl<'a> Content<'a> {
     /// Returns the content of a setting with this schema.
-    pub(crate) fn of(schema: &'a Value) -> Self {
+    pub(super) fn of(schema: &'a Value) -> Self {
         if schema.get("properties").is_some() {
             return Self::Section;
         }
@@ -74,18 +74,18 @@ impl<'a> Holds<'a> {
 fn add_names(schema: &Value, section: &str, names: &mut Vec<String>) {
     for (member, schema) in members(schema) {
         let name = joined(section, member);
-        match Holds::of(schema) {
-            Holds::Value => {}
-            Holds::Section => add_names(schema, &name, names),
-            Holds::NamedSections(each) => add_names(each, &joined(&name, CHOSEN_NAME), names),
-            Holds::ListOfSections(each) => add_names(each, &format!("{name}[]"), names),
+        match Content::of(schema) {
+            Content::Value => {}
+            Content::Section => add_names(schema, &name, names),
+            Content::NamedSections(each) => add_names(each, &joined(&name, CHOSEN_NAME), names),
+            Content::ListOfSections(each) => add_names(each, &format!("{name}[]"), names),
         }
         names.push(name);
     }
 }
 
 /// The placeholder, in full names, for a name chosen by the operator.
-pub(crate) const CHOSEN_NAME: &str = "NAME";
+pub(super) const CHOSEN_NAME: &str = "NAME";
 
 fn simplify(schema: &mut Value) {
     let Value::Object(schema) = schema else {
@@ -143,13 +143,146 @@ fn gather_enumeration(schema: &mut Map<String, Value>) {
     schema.insert("enumDescriptions".to_owned(), descriptions.into());
 }
 
+/// Reports unknown and missing settings and wrong types: everything that the schema alone can detect.
+pub(crate) fn check(figment: &Figment, schema: &Value, findings: &mut Findings) {
+    let known = names(schema);
+    let configured: Value = match figment.extract() {
+        Ok(configured) => configured,
+        Err(cause) => return findings.mistake("the configuration", cause.kind),
+    };
+    // The schema comes from this program, and a test compiles it.
+    let Ok(validator) = jsonschema::validator_for(schema) else {
+        return;
+    };
+    for error in validator.iter_errors(&configured) {
+        report(&error, &known, findings);
+    }
+}
+
+/// Reports an error without the value, which may be a secret.
+fn report(error: &ValidationError<'_>, known: &[String], findings: &mut Findings) {
+    let setting = setting_at(error);
+    let mut mistake = |setting: String, what: String| {
+        let source = source_of(&setting);
+        findings.mistake(setting, format!("{what}{source}"));
+    };
+    match error.kind() {
+        ValidationErrorKind::AdditionalProperties { unexpected } => {
+            for member in unexpected {
+                let name = joined(&setting, member);
+                let what = match nearest(&name, known) {
+                    Some(near) => format!("there is no such setting; did you mean {near}?"),
+                    None => "there is no such setting".to_owned(),
+                };
+                mistake(name, what);
+            }
+        }
+        ValidationErrorKind::Required { property } => {
+            let member = property.as_str().unwrap_or_default();
+            mistake(joined(&setting, member), "is missing".to_owned());
+        }
+        ValidationErrorKind::Minimum { limit } => {
+            mistake(setting, format!("must be at least {limit}"));
+        }
+        ValidationErrorKind::Maximum { limit } => {
+            mistake(setting, format!("must be at most {limit}"));
+        }
+        ValidationErrorKind::Enum { options } => {
+            mistake(setting, format!("must be one of {}", enumerated(options)));
+        }
+        ValidationErrorKind::Type { kind } => {
+            mistake(setting, format!("must be {}", type_name(kind)));
+        }
+        _ => mistake(setting, error.masked().to_string()),
+    }
+}
+
+/// Returns the full name of the setting that has the error.
+fn setting_at(error: &ValidationError<'_>) -> String {
+    let mut name = String::new();
+    for segment in error.instance_path() {
+        name = match segment {
+            LocationSegment::Property(member) => joined(&name, &member),
+            LocationSegment::Index(index) => format!("{name}[{index}]"),
+        };
+    }
+    name
+}
+
+fn enumerated(options: &Value) -> String {
+    let options = options.as_array().into_iter().flatten();
+    let options: Vec<_> = options.map(Value::to_string).collect();
+    options.join(", ")
+}
+
+/// Returns the TOML name of a type.
+fn type_name(kind: &TypeKind) -> String {
+    let name = match kind {
+        TypeKind::Single(kind) => kind.to_string(),
+        TypeKind::Multiple(_) => return "of another type".to_owned(),
+    };
+    match name.as_str() {
+        "array" => "a list",
+        "boolean" => "true or false",
+        "integer" => "a whole number",
+        "object" => "a section",
+        "string" => "text",
+        other => other,
+    }
+    .to_owned()
+}
+
+/// Returns the known setting that is most likely meant by a name: the only one with the same last word, or else the one
+/// with the most similar spelling.
+fn nearest(name: &str, known: &[String]) -> Option<String> {
+    let last = |name: &str| name.rsplit('.').next().unwrap_or_default().to_owned();
+    let mut elsewhere = known.iter().filter(|known| last(known) == last(name));
+    // If several sections have it, the intended one is unclear.
+    if let (Some(only), None) = (elsewhere.next(), elsewhere.next()) {
+        return Some(only.clone());
+    }
+    let distance_max = last(name).len().saturating_sub(1) / 2;
+    known
+        .iter()
+        .filter_map(|known| with_names_of(name, known))
+        .map(|known| (strsim::osa_distance(name, &known), known))
+        .min()
+        .filter(|(distance, _)| *distance <= distance_max.min(DISTANCE_MAX))
+        .map(|(_, known)| known)
+}
+
+/// Returns a known name with the operator's names and list indices of `name`, if both have the same depth.
+fn with_names_of(name: &str, known: &str) -> Option<String> {
+    let (words, known): (Vec<_>, Vec<_>) = (name.split('.').collect(), known.split('.').collect());
+    let is_item_of = |word: &str, list: &str| {
+        let item = list
+            .strip_suffix(']')
+            .and_then(|list| word.strip_prefix(list));
+        item.is_some_and(|rest| rest.ends_with(']'))
+    };
+    let named = words.iter().zip(&known).map(|(word, known)| {
+        if *known == CHOSEN_NAME || is_item_of(word, known) {
+            *word
+        } else {
+            *known
+        }
+    });
+    (words.len() == known.len()).then(|| named.collect::<Vec<_>>().join("."))
+}
+
+/// The maximum edit distance between a name and a suggestion.
+const DISTANCE_MAX: usize = 3;
+
 #[cfg(test)]
 mod tests {
+    use figment::providers::{Format, Toml};
+
     use super::*;
+    use crate::config::Config;
 
     #[test]
     fn every_setting_is_named_and_described() {
-        let schema = schema();
+        let schema = Config::schema();
         let names = names(&schema);
         for name in [
             "server.tls.certificate",
@@ -183,5 +316,110 @@ mod tests {
                     .for_each(|each| assert_described(each, &name));
             }
         }
+    }
+
+    fn found(text: &str) -> Vec<String> {
+        let figment = Figment::from(Toml::string(text));
+        let mut findings = Findings::default();
+        check(&figment, &Config::schema(), &mut findings);
+        findings.mistakes.iter().map(ToString::to_string).collect()
+    }
+
+    const WHOLE: &str = r#"
+[server]
+listen = "127.0.0.1:8844"
+tls = { certificate = "c", private_key = "k" }
+[storage]
+file = "f"
+[encryption]
+keys = [{ provider = "raw", file = "k", active = true }]
+[plugins]
+cache_directory = "cache"
+"#;
+
+    #[test]
+    fn a_valid_configuration_has_no_errors() {
+        assert_eq!(found(WHOLE), Vec::<String>::new());
+    }
+
+    #[test]
+    fn each_error_names_its_setting() {
+        for (from, to, expected) in [
+            (
+                "certificate =",
+                "certificat =",
+                "server.tls.certificat: there is no such setting; did you mean server.tls.certificate?",
+            ),
+            (
+                "certificate =",
+                "certificat =",
+                "server.tls.certificate: is missing",
+            ),
+            (
+                "listen =",
+                "filter = \"info\"\nlisten =",
+                "server.filter: there is no such setting; did you mean log.filter?",
+            ),
+            (
+                "listen =",
+                "tomato = 1\nlisten =",
+                "server.tomato: there is no such setting",
+            ),
+            (
+                "listen =",
+                "requests_max = 0\nlisten =",
+                "server.requests_max: must be at least 1",
+            ),
+            (
+                "listen =",
+                "header_seconds_max = 3601\nlisten =",
+                "server.header_seconds_max: must be at most 3600",
+            ),
+            (
+                "listen =",
+                "requests_max = \"many\"\nlisten =",
+                "server.requests_max: must be a whole number",
+            ),
+            (
+                "\"raw\"",
+                "\"row\"",
+                "encryption.keys[0].provider: must be one of \"password\", \"raw\", \"kms\"",
+            ),
+            (
+                "file = \"k\"",
+                "fil = \"k\"",
+                "encryption.keys[0].fil: there is no such setting; did you mean encryption.keys[0].file?",
+            ),
+            (
+                "[storage]",
+                "[generators.x]\ncomponet = \"c\"\n[storage]",
+                "generators.x.componet: there is no such setting; did you mean generators.x.component?",
+            ),
+            (
+                "[storage]",
+                "[stronghold]\n[storage]",
+                "stronghold: there is no such setting",
+            ),
+            (
+                "[storage]",
+                "[info]\nname = [\"hunter2\"]\n[storage]",
+                "info.name: must be text",
+            ),
+        ] {
+            let mistakes = found(&WHOLE.replacen(from, to, 1));
+            assert!(
+                mistakes.iter().any(|mistake| mistake == expected),
+                "{expected}: {mistakes:#?}"
+            );
+            assert!(!mistakes.concat().contains("hunter2"));
+        }
+    }
+
+    #[test]
+    fn all_errors_are_reported_at_once() {
+        assert_eq!(
+            found("[server]\nrequests_max = 0\nlisen = \"a\"\n[audit]\nsink = \"tape\"\n").len(),
+            8
+        );
     }
 }

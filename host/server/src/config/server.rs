@@ -1,13 +1,20 @@
-//! The listener and its limits.
+//! The listener, its limits and its TLS.
 
-use std::num::NonZeroU32;
+use std::{net::SocketAddr, num::NonZeroU32, path::PathBuf};
 
 use keywright_api::{Limits, RequestLimits};
 use keywright_core::response_memory::ResponseLimits;
+use keywright_crypto::client_certificate_facts;
+use rustls::{crypto::aws_lc_rs, sign::CertifiedKey};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{ListenAddress, TlsConfig, number::Number};
+use super::{
+    findings::Findings,
+    source::Section,
+    values::{ListenAddress, Number},
+};
+use crate::{process, started::StartRefused, tls::certificates};
 
 /// The listener and its limits.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -98,19 +105,42 @@ pub(crate) struct ServerSection {
     pub(crate) shutdown_seconds_max: Number<1, 86_400, 30>,
 }
 
+/// The TLS certificates of the server and its clients.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TlsConfig {
+    /// The file with the certificate chain, in PEM, with the server's certificate first. All three files are reloaded at SIGHUP.
+    pub(crate) certificate: PathBuf,
+    /// The file with its private key, in PEM: PKCS#8, PKCS#1 or SEC1.
+    pub(crate) private_key: PathBuf,
+    /// The file with the CA certificates that client certificates are verified against, in PEM. Without it, the server requests
+    /// no client certificates.
+    pub(crate) client_authorities: Option<PathBuf>,
+}
+
+impl Section for ServerSection {
+    fn paths_mut(&mut self) -> Vec<&mut PathBuf> {
+        let tls = &mut self.tls;
+        [&mut tls.certificate, &mut tls.private_key]
+            .into_iter()
+            .chain(&mut tls.client_authorities)
+            .collect()
+    }
+}
+
 impl ServerSection {
     /// The maximum number of open connections per client address.
     pub(crate) fn connections_per_address_max(&self) -> usize {
         let all = self.connections_max.count();
         self.connections_per_address_max
-            .map_or_else(|| all.div_ceil(SHARE_OF_ONE_ADDRESS), Number::count)
+            .map_or_else(|| all.div_ceil(ADDRESS_SHARE_DIVISOR), Number::count)
     }
 
     /// The maximum number of concurrent authenticated requests per actor.
     fn requests_per_actor_max(&self) -> usize {
         let all = self.requests_max.count();
         self.requests_per_actor_max
-            .map_or_else(|| all.div_ceil(SHARE_OF_ONE_ACTOR), Number::count)
+            .map_or_else(|| all.div_ceil(ACTOR_SHARE_DIVISOR), Number::count)
     }
 
     /// The limits of a request's body.
@@ -138,7 +168,7 @@ impl ServerSection {
     fn responses_bytes_per_actor_max(&self) -> usize {
         let all = self.responses_bytes_max.count();
         self.responses_bytes_per_actor_max
-            .map_or_else(|| all.div_ceil(SHARE_OF_ONE_ACTOR), Number::count)
+            .map_or_else(|| all.div_ceil(ACTOR_SHARE_DIVISOR), Number::count)
     }
 
     /// The memory limits of responses.
@@ -197,16 +227,69 @@ impl ServerSection {
         ];
         let larger = pairs.into_iter().filter(|(part, whole)| part.1 > whole.1);
         larger
-            .map(|((part, number), (whole, most))| {
-                let what = format!("must not exceed server.{whole} ({most}), but is {number}");
+            .map(|((part, number), (whole, max))| {
+                let what = format!("must not exceed server.{whole} ({max}), but is {number}");
                 (format!("server.{part}"), what)
             })
             .collect()
     }
+
+    /// Checks the section, and returns the addresses to listen on.
+    pub(crate) fn check(&self, findings: &mut Findings) -> Vec<SocketAddr> {
+        for (setting, what) in self.mistakes() {
+            findings.mistake(setting, what);
+        }
+        self.tls.check(findings);
+        findings.warn_if_world_accessible(PRIVATE_KEY, &self.tls.private_key);
+        self.listen.resolve_or_report("server.listen", findings)
+    }
 }
 
+impl TlsConfig {
+    /// Reads the files as a server does, and reports all errors.
+    fn check(&self, findings: &mut Findings) {
+        let now = process::now();
+        let chain = certificates::read_certificates("the TLS certificate", &self.certificate);
+        let chain = findings.ok_or_report(CERTIFICATE, chain);
+        let key = findings.ok_or_report(
+            PRIVATE_KEY,
+            certificates::read_private_key(&self.private_key),
+        );
+        let facts = chain
+            .as_ref()
+            .and_then(|chain| client_certificate_facts(chain.first()?));
+        if let Some(facts) = facts.filter(|facts| facts.expires_at < now) {
+            findings.warning(CERTIFICATE, format!("expired on {}", facts.expires_at));
+        }
+        if let (Some(chain), Some(key)) = (chain, key) {
+            let certified = CertifiedKey::from_der(chain, key, &aws_lc_rs::default_provider());
+            let certified = certified
+                .map_err(|cause| StartRefused::while_doing("using it for the certificate", cause));
+            findings.ok_or_report(PRIVATE_KEY, certified);
+        }
+        let Some(file) = &self.client_authorities else {
+            return;
+        };
+        let authorities = findings.ok_or_report(
+            AUTHORITIES,
+            certificates::read_client_authorities(file, now),
+        );
+        for (number, authority) in (1..).zip(authorities.into_iter().flatten()) {
+            if !authority.facts.is_valid_at(now) {
+                let (from, until) = (authority.facts.valid_from, authority.facts.expires_at);
+                let what = format!("certificate {number} is only valid from {from} until {until}");
+                findings.warning(AUTHORITIES, what);
+            }
+        }
+    }
+}
+
+const AUTHORITIES: &str = "server.tls.client_authorities";
+const CERTIFICATE: &str = "server.tls.certificate";
+const PRIVATE_KEY: &str = "server.tls.private_key";
+
 /// The default share of all connections for one address: one in this many.
-const SHARE_OF_ONE_ADDRESS: usize = 4;
+const ADDRESS_SHARE_DIVISOR: usize = 4;
 
 /// The default share of all concurrent requests for one actor: one in this many.
-const SHARE_OF_ONE_ACTOR: usize = 4;
+const ACTOR_SHARE_DIVISOR: usize = 4;

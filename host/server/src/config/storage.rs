@@ -2,12 +2,16 @@
 
 use std::{fmt, path::PathBuf};
 
-use keywright_storage::{DatabaseOptions, PostgresOptions, SqliteOptions};
+use keywright_storage::{Database, DatabaseOptions, PostgresOptions, SqliteOptions};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{encryption::SecretSource, number::Number};
-use crate::started::StartRefused;
+use super::{
+    findings::Findings,
+    source::Section,
+    values::{Number, SecretSource},
+};
+use crate::{started::StartRefused, tls::certificates};
 
 /// The database: an SQLite file or a PostgreSQL server.
 #[derive(Deserialize, JsonSchema)]
@@ -26,11 +30,11 @@ pub(crate) struct StorageConfig {
     url: Option<String>,
     /// The file that contains the password for `url`. A trailing line break is ignored. Either this or
     /// `password_environment`, or neither.
-    pub(crate) password_file: Option<PathBuf>,
+    password_file: Option<PathBuf>,
     /// The environment variable that contains the password for `url`.
     password_environment: Option<String>,
     /// The CA certificates, PEM, that are trusted to sign the database server's certificate. Defaults to public CAs.
-    pub(crate) root_certificate: Option<PathBuf>,
+    root_certificate: Option<PathBuf>,
     /// Maximum number of concurrent reads, each on its own connection.
     #[serde(default)]
     readers_max: Number<1, 1_000, 4>,
@@ -52,6 +56,16 @@ impl fmt::Debug for StorageConfig {
     }
 }
 
+impl Section for StorageConfig {
+    fn paths_mut(&mut self) -> Vec<&mut PathBuf> {
+        self.file
+            .iter_mut()
+            .chain(&mut self.password_file)
+            .chain(&mut self.root_certificate)
+            .collect()
+    }
+}
+
 impl StorageConfig {
     /// Converts the configuration to the storage's options.
     pub(crate) fn options(&self) -> Result<DatabaseOptions, StartRefused> {
@@ -59,7 +73,7 @@ impl StorageConfig {
         let readers_max = self.readers_max.count_u32();
         match (&self.file, &self.url) {
             (Some(file), None) => {
-                self.check_no_server_settings()?;
+                self.check_no_postgres_settings()?;
                 Ok(DatabaseOptions::Sqlite(SqliteOptions {
                     path: file.clone(),
                     may_create: self.file_creation_enabled,
@@ -91,12 +105,34 @@ impl StorageConfig {
         self.readers_max.count() + writers_max
     }
 
-    /// Returns the configured paths.
-    pub(super) fn files_mut(&mut self) -> impl Iterator<Item = &mut PathBuf> {
-        self.file
-            .iter_mut()
-            .chain(&mut self.password_file)
-            .chain(&mut self.root_certificate)
+    /// Checks the section, and connects to the database if requested. Nothing is changed there.
+    pub(crate) async fn check(&self, connects: bool, findings: &mut Findings) {
+        let Some(options) = findings.ok_or_report("storage", self.options()) else {
+            return;
+        };
+        if let DatabaseOptions::Sqlite(options) = &options {
+            findings.check_writable_file("storage.file", &options.path);
+        }
+        if let Some(file) = &self.root_certificate {
+            let read = certificates::read_certificates("the authorities", file);
+            findings.ok_or_report("storage.root_certificate", read);
+        }
+        if let Some(file) = &self.password_file {
+            findings.warn_if_world_accessible("storage.password_file", file);
+        }
+        let parsed = options
+            .check()
+            .map_err(|cause| StartRefused::while_doing("reading the URL", cause));
+        if findings.ok_or_report("storage.url", parsed).is_some() && connects {
+            let setting = match &options {
+                DatabaseOptions::Postgres(_) => "storage.url",
+                DatabaseOptions::Sqlite(_) => "storage.file",
+            };
+            let reached = Database::reach(&options).await;
+            let reached =
+                reached.map_err(|cause| StartRefused::while_doing("connecting to it", cause));
+            findings.ok_or_report(setting, reached);
+        }
     }
 
     fn password(&self) -> Result<Option<SecretSource<'_>>, StartRefused> {
@@ -110,11 +146,11 @@ impl StorageConfig {
         }
     }
 
-    fn check_no_server_settings(&self) -> Result<(), StartRefused> {
-        let is_any_there = self.password_file.is_some()
+    fn check_no_postgres_settings(&self) -> Result<(), StartRefused> {
+        let is_any_set = self.password_file.is_some()
             || self.password_environment.is_some()
             || self.root_certificate.is_some();
-        if is_any_there {
+        if is_any_set {
             return Err(StartRefused::new(
                 "storage.password_file, password_environment and root_certificate can only be set with url, not with file",
             ));

@@ -1,7 +1,5 @@
 //! Builds a key ring from the configured secrets and the key records in the database.
 
-mod configured;
-mod meter;
 mod records;
 mod shared;
 
@@ -14,8 +12,6 @@ use keywright_storage::{Database, SqlEncryptionKeyRepository};
 use uuid::Uuid;
 
 use crate::{config::EncryptionConfig, started::StartRefused};
-use configured::configured_keys;
-pub(crate) use configured::{read_authorities, source_of};
 use records::{records_of, row_of};
 pub(crate) use shared::SharedKeyRing;
 
@@ -65,7 +61,7 @@ pub(crate) async fn unlock_to_read(
 /// keys, but its id is in no record.
 pub(crate) async fn raw_key_ring(config: &EncryptionConfig) -> Option<KeyRing> {
     let active = config.keys.iter().find(|key| key.active)?;
-    let source = source_of(&active.origin().ok()?).ok()?;
+    let source = active.source().ok()?;
     let KeySource::Raw(_) = source else {
         return None;
     };
@@ -95,7 +91,7 @@ impl RecognisedKeys {
         database: &Database,
     ) -> Result<Self, StartRefused> {
         let mut keys = Self {
-            configured: configured_keys(config).await?,
+            configured: config.read_keys().await?,
             repository: database.encryption_keys(),
             recognition: Recognition::default(),
         };
@@ -115,17 +111,17 @@ impl RecognisedKeys {
 
     /// Compares the keys with new records.
     async fn compare(&mut self) -> Result<(), StartRefused> {
-        let records = records_of(self.repository.all().await.map_err(reading)?)?;
+        let records = records_of(self.repository.all().await.map_err(read_failed)?)?;
         self.recognition
             .compare(&self.configured, &records)
             .await
-            .map_err(using)
+            .map_err(keys_refused)
     }
 
     /// Checks that stored values can be decrypted.
     async fn check(&self) -> Result<(), StartRefused> {
-        let in_use = self.repository.in_use().await.map_err(reading)?;
-        self.recognition.check(&in_use).map_err(using)
+        let in_use = self.repository.in_use().await.map_err(read_failed)?;
+        self.recognition.check(&in_use).map_err(keys_refused)
     }
 
     /// Stores a record of the active key, unless another server has stored one meanwhile. Returns whether it was
@@ -150,9 +146,9 @@ impl RecognisedKeys {
     }
 
     fn log(&self, key_ring: &KeyRing) {
-        for place in self.recognition.unrecognised(&self.configured) {
+        for index in self.recognition.unrecognised(&self.configured) {
             tracing::warn!(
-                encryption.key_number = place + 1,
+                encryption.key_number = index + 1,
                 "an encryption key is ignored until a server has made it active: it is not active, and never was"
             );
         }
@@ -168,11 +164,11 @@ impl RecognisedKeys {
     }
 }
 
-fn reading(cause: RepositoryFailure) -> StartRefused {
+fn read_failed(cause: RepositoryFailure) -> StartRefused {
     StartRefused::while_doing("reading the encryption key records", cause)
 }
 
-fn using(cause: impl Into<Box<dyn Error + Send + Sync>>) -> StartRefused {
+fn keys_refused(cause: impl Into<Box<dyn Error + Send + Sync>>) -> StartRefused {
     StartRefused::while_doing("using the configured encryption keys", cause)
 }
 

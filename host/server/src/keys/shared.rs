@@ -6,7 +6,10 @@
 //! and no record is compared twice.
 
 use std::{
-    sync::{Arc, PoisonError, RwLock},
+    sync::{
+        Arc, PoisonError, RwLock,
+        atomic::{AtomicU64, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -18,13 +21,16 @@ use keywright_core::{
         Sealer,
     },
 };
-use keywright_crypto::{ComparisonFailed, ConfiguredKeys, DerivationFailed, KeyRing, Recognition};
+use keywright_crypto::{
+    ComparisonFailed, ConfiguredKeys, DerivationFailed, ENCRYPTIONS_PER_KEY_MAX,
+    ENCRYPTIONS_PER_KEY_WARNED, KeyRing, Recognition,
+};
 use keywright_storage::SqlEncryptionKeyRepository;
 use tokio::{runtime::Handle, sync::Mutex, task};
 use uuid::Uuid;
 use zeroize::Zeroizing;
 
-use super::{meter::EncryptionMeter, records::records_of};
+use super::records::records_of;
 use crate::background::{PANIC_PAUSE, catch_panic};
 
 /// The key ring of a running server.
@@ -34,7 +40,7 @@ pub(crate) struct SharedKeyRing {
     current: RwLock<Arc<Current>>,
     meter: EncryptionMeter,
     /// Locked while reading records; the time of the last failure.
-    looking: Mutex<Option<Instant>>,
+    reading: Mutex<Option<Instant>>,
 }
 
 /// Keys for one purpose, derived from the encryption keys.
@@ -66,7 +72,7 @@ impl SharedKeyRing {
                 recognition,
                 key_ring,
             })),
-            looking: Mutex::new(None),
+            reading: Mutex::new(None),
         }
     }
 
@@ -101,9 +107,9 @@ impl SharedKeyRing {
 
     async fn watch(&self) {
         while !self.is_complete() {
-            tokio::time::sleep(LOOK_INTERVAL).await;
-            let mut failed_at = self.looking.lock().await;
-            if let Err(failure) = self.look(&mut failed_at).await {
+            tokio::time::sleep(RECORDS_INTERVAL).await;
+            let mut failed_at = self.reading.lock().await;
+            if let Err(failure) = self.read_records(&mut failed_at).await {
                 tracing::debug!(
                     error = &failure as &dyn std::error::Error,
                     "could not read the encryption key records"
@@ -126,7 +132,7 @@ impl SharedKeyRing {
     }
 
     /// Reads the records, and compares the new ones on a blocking thread.
-    async fn look(&self, failed_at: &mut Option<Instant>) -> Result<(), RepositoryFailure> {
+    async fn read_records(&self, failed_at: &mut Option<Instant>) -> Result<(), RepositoryFailure> {
         let records = records_of(self.repository.all().await?)
             .map_err(|_| RepositoryFailure::Inconsistent("encryption_key.provider"))?;
         let configured = Arc::clone(&self.configured);
@@ -187,10 +193,10 @@ impl Sealer for SharedKeyRing {
         if self.current().recognition.was_compared(key_id) {
             return Ok(());
         }
-        let mut failed_at = self.looking.lock().await;
+        let mut failed_at = self.reading.lock().await;
         let has_just_failed = failed_at.is_some_and(|at| at.elapsed() < FAILURE_PAUSE);
         if !self.current().recognition.was_compared(key_id) && !has_just_failed {
-            self.look(&mut failed_at).await?;
+            self.read_records(&mut failed_at).await?;
         }
         if self.current().recognition.was_compared(key_id) || failed_at.is_none() {
             return Ok(());
@@ -208,8 +214,95 @@ fn log_failure(outcome: &Result<(), ComparisonFailed>) {
     }
 }
 
+/// Counts the encryptions of the active key in advance.
+///
+/// An AES-GCM key with random nonces may encrypt at most 2³² values. Servers reserve numbers in the database and use
+/// them up in memory. So a killed server has counted too many, never too few, and the counts of several servers add up.
+struct EncryptionMeter {
+    repository: SqlEncryptionKeyRepository,
+    key_id: Uuid,
+    /// The number of reserved encryptions left.
+    left: AtomicU64,
+    /// The number of encryptions to reserve next.
+    next: Mutex<u64>,
+}
+
+impl EncryptionMeter {
+    fn new(repository: SqlEncryptionKeyRepository, key_id: Uuid) -> Self {
+        Self {
+            repository,
+            key_id,
+            left: AtomicU64::new(0),
+            next: Mutex::new(RESERVED_FIRST),
+        }
+    }
+
+    /// Counts one encryption, before it happens.
+    async fn count(&self) -> Result<(), SealFailure> {
+        if self.take_reserved() {
+            return Ok(());
+        }
+        let mut next = self.next.lock().await;
+        // Another task may have reserved meanwhile.
+        if self.take_reserved() {
+            return Ok(());
+        }
+        let encryptions = self.reserve(*next).await?;
+        self.left.fetch_add(*next - 1, Ordering::AcqRel);
+        *next = (*next * 2).min(RESERVED_MAX);
+        if encryptions >= ENCRYPTIONS_PER_KEY_WARNED {
+            tracing::warn!(
+                encryption.key = %self.key_id,
+                encryption.encryptions = encryptions,
+                encryption.encryptions_max = ENCRYPTIONS_PER_KEY_MAX,
+                "the active encryption key has encrypted more than half of its maximum number of values: configure a new active key"
+            );
+        }
+        Ok(())
+    }
+
+    fn take_reserved(&self) -> bool {
+        let taken = self
+            .left
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |left| {
+                left.checked_sub(1)
+            });
+        taken.is_ok()
+    }
+
+    /// Returns the number of encryptions counted so far, on all servers.
+    async fn reserve(&self, count: u64) -> Result<u64, SealFailure> {
+        let reserving =
+            self.repository
+                .reserve_encryptions(self.key_id, count, ENCRYPTIONS_PER_KEY_MAX);
+        match reserving.await {
+            Ok(Some(encryptions)) => Ok(encryptions),
+            Ok(None) => {
+                tracing::error!(
+                    encryption.key = %self.key_id,
+                    "the active encryption key has reached its maximum number of encryptions: values can't be stored until a \
+                     new key is active"
+                );
+                Err(SealFailure::KeyExhausted(self.key_id))
+            }
+            Err(failure) => {
+                tracing::warn!(
+                    error = &failure as &dyn std::error::Error,
+                    "could not count the encryptions of the active key"
+                );
+                Err(SealFailure::UsageNotCounted)
+            }
+        }
+    }
+}
+
 /// The interval between checks for new records.
-const LOOK_INTERVAL: Duration = Duration::from_secs(5);
+const RECORDS_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The pause after a key management plugin failed to respond.
 const FAILURE_PAUSE: Duration = Duration::from_secs(1);
+
+/// The number of encryptions reserved at first, and the maximum reserved at once. Unused reservations are lost at
+/// shutdown, so the first one is small.
+const RESERVED_FIRST: u64 = 1_024;
+const RESERVED_MAX: u64 = 65_536;

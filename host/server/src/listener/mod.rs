@@ -1,16 +1,15 @@
-//! Accepts, serves and ends connections.
+//! Accepts, serves and closes connections.
 //!
-//! A connection takes a slot (`places.rs`), performs the TLS handshake, and is served (`protocol.rs`). Its bytes
-//! (`watched.rs`) and requests are recorded in its `activity.rs`. From that, `judgement.rs` decides whether it may stay
-//! open, and `ending.rs` enforces the decision. `unread.rs` discards bodies that no handler read.
+//! A connection takes a slot (`connection_limit.rs`), performs the TLS handshake, and is served (`protocol.rs`). Its bytes
+//! and requests are recorded (`connection_tracker.rs`). From that, `timeouts.rs` decides whether it may stay open, and
+//! `shutdown.rs` enforces the decision. `drain.rs` discards bodies that no handler read.
 
-mod activity;
-mod ending;
-mod judgement;
-mod places;
+mod connection_limit;
+mod connection_tracker;
+mod drain;
 mod protocol;
-mod unread;
-mod watched;
+mod shutdown;
+mod timeouts;
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -18,45 +17,40 @@ use keywright_api::{Connection, Pipeline};
 use tokio::{net::TcpStream, sync::watch, time::timeout};
 use tokio_rustls::server::TlsStream;
 
-pub(crate) use ending::survive_failing_writes;
-
 use self::{
-    activity::Activity,
-    ending::{EndSignals, Ended, RequestExecutor, Stage, process_ends},
-    judgement::Times,
-    places::{Place, Places, TakenPlace},
+    connection_limit::{ConnectionLimit, Slot, UsedSlot},
+    connection_tracker::{ConnectionTracker, TrackedStream},
     protocol::Protocols,
-    watched::Watched,
+    shutdown::{Ended, RequestExecutor, ShutdownSignals, Stage, shutdown_started},
+    timeouts::Timeouts,
 };
 use crate::{
+    app::App,
     config::{Config, ServerSection},
-    file_descriptors,
     listening::{BoundAddresses, Listeners},
     measurements::handshake_failed,
-    served::Served,
-    service_manager::ServiceManager,
+    process::{self, ServiceManager},
     started::StartRefused,
     tls::{self, Tls},
 };
 
 /// Serves requests until the process receives a shutdown signal, then completes the requests in progress.
 pub(crate) async fn serve(
-    mut served: Served,
+    mut app: App,
     bound: BoundAddresses,
     config: &Config,
 ) -> Result<(), StartRefused> {
     let database_connections_max = config.storage.connections_max();
     let config = &config.server;
-    file_descriptors::provide_for(config.connections_max.count(), database_connections_max);
+    process::raise_open_file_limit(config.connections_max.count(), database_connections_max);
     let listeners = bound.listen()?;
-    let mut end = EndSignals::new()?;
-    served.begin().await?;
-    let connections = Connections::new(served.tls, served.pipeline, config);
+    let mut shutdown = ShutdownSignals::new()?;
+    app.start().await?;
+    let connections = Connections::new(app.tls, app.pipeline, config);
     for address in listeners.addresses() {
         tracing::info!(server.address = %address, "listening");
     }
-    if let (Some(announcement), Some(address)) =
-        (&served.announcement, listeners.addresses().first())
+    if let (Some(announcement), Some(address)) = (&app.announcement, listeners.addresses().first())
     {
         announcement.print(*address);
     }
@@ -64,59 +58,56 @@ pub(crate) async fn serve(
 
     loop {
         tokio::select! {
-            () = end.received() => break,
+            () = shutdown.received() => break,
             () = connections.accept_one(&listeners) => {}
         }
     }
     drop(listeners);
-    served.background.tell_to_stop();
-    service_manager.ending();
+    app.background.request_stop();
+    service_manager.stopping();
     tracing::info!("shutting down: completing requests in progress, refusing new ones");
     connections
         .finish(config.shutdown_seconds_max.seconds())
         .await;
-    served.background.finish().await;
-    if let Some(audit) = &served.audit {
+    app.background.finish().await;
+    if let Some(audit) = &app.audit {
         audit.close().await;
     }
-    served.database.close().await;
+    app.database.close().await;
     Ok(())
 }
 
-/// Maximum idle time of a connection while slots are short.
-pub(crate) const SHORT_IDLE_TIME: Duration = Duration::from_secs(1);
-
 /// The open connections.
 struct Connections {
-    places: Places,
+    limit: ConnectionLimit,
     stage: watch::Sender<Stage>,
-    terms: Terms,
+    shared: Shared,
 }
 
 /// The services and limits that all connections share.
 #[derive(Clone)]
-struct Terms {
+struct Shared {
     tls: Arc<Tls>,
     pipeline: Arc<Pipeline>,
     protocols: Protocols,
     handshake_time_max: Duration,
-    times: Times,
+    timeouts: Timeouts,
 }
 
 impl Connections {
     fn new(tls: Arc<Tls>, pipeline: Arc<Pipeline>, config: &ServerSection) -> Self {
         let stage = watch::Sender::new(Stage::Open);
         Self {
-            places: Places::new(
+            limit: ConnectionLimit::new(
                 config.connections_max.count(),
                 config.connections_per_address_max(),
             ),
-            terms: Terms {
+            shared: Shared {
                 tls,
                 pipeline,
                 protocols: Protocols::new(config, RequestExecutor(stage.clone())),
                 handshake_time_max: config.handshake_seconds_max.seconds(),
-                times: Times {
+                timeouts: Timeouts {
                     head: config.header_seconds_max.seconds(),
                     idle: config.idle_seconds_max.seconds(),
                     write: config.write_seconds_max.seconds(),
@@ -129,53 +120,53 @@ impl Connections {
 
     /// Waits for a free slot and a connection, and serves the connection concurrently with the others.
     async fn accept_one(&self, listeners: &Listeners) {
-        let Some(place) = self.place().await else {
+        let Some(slot) = self.slot().await else {
             return;
         };
         let accepted = loop {
             tokio::select! {
                 accepted = listeners.accept() => break accepted,
-                () = self.places.left() => self.open_if_plenty(),
+                () = self.limit.slot_released() => self.reopen_if_plenty(),
             }
         };
         match accepted {
-            Ok((stream, peer)) => match self.places.take(place, peer.ip()) {
-                Some(place) => self.spawn(stream, peer, place),
+            Ok((stream, peer)) => match self.limit.assign(slot, peer.ip()) {
+                Some(slot) => self.spawn(stream, peer, slot),
                 None => {
                     tracing::debug!(client.address = %peer, "closed: its address has too many connections");
                 }
             },
             Err(cause) => {
-                // Most likely, the process has no file descriptors left until other connections end.
+                // Most likely, the process has no file descriptors left until other connections are closed.
                 tracing::warn!(error = %cause, "a connection could not be accepted");
-                self.tell(Stage::Short);
+                self.set_stage(Stage::Scarce);
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
         }
     }
 
-    /// Returns a free slot. If there is none, ends idle connections and waits for one.
-    async fn place(&self) -> Option<Place> {
-        if let Some(place) = self.places.free_place() {
-            self.open_if_plenty();
-            return Some(place);
+    /// Returns a free slot. If there is none, closes idle connections and waits for one.
+    async fn slot(&self) -> Option<Slot> {
+        if let Some(slot) = self.limit.free_slot() {
+            self.reopen_if_plenty();
+            return Some(slot);
         }
-        if self.tell(Stage::Short) {
+        if self.set_stage(Stage::Scarce) {
             tracing::warn!(
                 "as many connections are open as may be: idle ones are ended, further ones wait"
             );
         }
-        self.places.wait_for_place().await
+        self.limit.wait_for_slot().await
     }
 
-    fn open_if_plenty(&self) {
-        if self.places.are_plenty() {
-            self.tell(Stage::Open);
+    fn reopen_if_plenty(&self) {
+        if self.limit.has_plenty() {
+            self.set_stage(Stage::Open);
         }
     }
 
     /// Sends the stage to all connections. Returns whether the stage has changed.
-    fn tell(&self, stage: Stage) -> bool {
+    fn set_stage(&self, stage: Stage) -> bool {
         self.stage.send_if_modified(|current| {
             let is_new = *current != stage;
             *current = stage;
@@ -183,15 +174,15 @@ impl Connections {
         })
     }
 
-    fn spawn(&self, stream: TcpStream, peer: SocketAddr, place: TakenPlace) {
-        let terms = self.terms.clone();
+    fn spawn(&self, stream: TcpStream, peer: SocketAddr, slot: UsedSlot) {
+        let shared = self.shared.clone();
         let mut stage = self.stage.subscribe();
         tokio::spawn(async move {
-            let _place = place;
-            let activity = Activity::new();
-            let handshake = terms.shake_hands(stream, Arc::clone(&activity));
+            let _slot = slot;
+            let tracker = ConnectionTracker::new();
+            let handshake = shared.handshake(stream, Arc::clone(&tracker));
             let stream = tokio::select! {
-                () = process_ends(&mut stage) => return,
+                () = shutdown_started(&mut stage) => return,
                 stream = handshake => stream,
             };
             let stream = match stream {
@@ -202,60 +193,57 @@ impl Connections {
                     return;
                 }
             };
-            let connection = match described(&stream, peer) {
+            let connection = match connection_facts(&stream, peer) {
                 Ok(connection) => connection,
                 Err(cause) => {
                     tracing::debug!(client.address = %peer, error = %cause, "connection ended early");
                     return;
                 }
             };
-            let served = terms.protocols.serve(
+            let served = shared.protocols.serve(
                 stream,
                 connection,
-                terms.pipeline,
-                activity,
-                terms.times,
+                shared.pipeline,
+                tracker,
+                shared.timeouts,
                 stage,
             );
             match served.await {
-                Ended::Itself(Ok(())) => {}
-                Ended::Itself(Err(cause)) => {
+                Ended::Completed(Ok(())) => {}
+                Ended::Completed(Err(cause)) => {
                     tracing::debug!(client.address = %peer, error = %cause, "connection ended early");
                 }
-                Ended::Cut(reason) => {
+                Ended::Aborted(reason) => {
                     tracing::debug!(client.address = %peer, reason, "connection is cut off");
                 }
             }
         });
     }
 
-    /// Ends all connections, and waits until their requests are complete. Cuts them off after this time.
+    /// Closes all connections, and waits until their requests are complete. Aborts the requests after this time.
     async fn finish(self, time_max: Duration) {
-        self.tell(Stage::Ending);
+        self.set_stage(Stage::ShuttingDown);
         // Each connection, and each request that runs in a task of its own, holds a receiver until it ends.
         if timeout(time_max, self.stage.closed()).await.is_err() {
             tracing::warn!("aborted requests that were still in progress after {time_max:?}");
-            self.tell(Stage::CutOff);
-            // A request that blocks its thread, because a file does not respond, can't be cut off.
-            if timeout(CUT_OFF_TIME_MAX, self.stage.closed())
-                .await
-                .is_err()
-            {
+            self.set_stage(Stage::Aborting);
+            // A request that blocks its thread, because a file does not respond, can't be aborted.
+            if timeout(ABORT_TIME_MAX, self.stage.closed()).await.is_err() {
                 tracing::error!("requests are blocked; the server ends without them");
             }
         }
     }
 }
 
-impl Terms {
-    async fn shake_hands(
+impl Shared {
+    async fn handshake(
         &self,
         stream: TcpStream,
-        activity: Arc<Activity>,
-    ) -> io::Result<TlsStream<Watched>> {
+        tracker: Arc<ConnectionTracker>,
+    ) -> io::Result<TlsStream<TrackedStream>> {
         // Small responses must not wait for the client's acknowledgement of earlier ones.
         let _ = stream.set_nodelay(true);
-        let stream = Watched::new(stream, activity, self.times.write);
+        let stream = TrackedStream::new(stream, tracker, self.timeouts.write);
         timeout(self.handshake_time_max, self.tls.accept(stream))
             .await
             .unwrap_or_else(|_| Err(io::Error::new(io::ErrorKind::TimedOut, "it took too long")))
@@ -263,7 +251,7 @@ impl Terms {
 }
 
 /// Returns the properties of a connection for its requests.
-fn described(stream: &TlsStream<Watched>, peer: SocketAddr) -> io::Result<Connection> {
+fn connection_facts(stream: &TlsStream<TrackedStream>, peer: SocketAddr) -> io::Result<Connection> {
     let (transport, session) = stream.get_ref();
     Ok(Connection {
         peer,
@@ -274,5 +262,5 @@ fn described(stream: &TlsStream<Watched>, peer: SocketAddr) -> io::Result<Connec
 
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Maximum time to wait for requests that were cut off.
-const CUT_OFF_TIME_MAX: Duration = Duration::from_secs(5);
+/// Maximum time to wait for aborted requests.
+const ABORT_TIME_MAX: Duration = Duration::from_secs(5);

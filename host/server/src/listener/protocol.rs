@@ -14,11 +14,10 @@ use tokio::sync::watch;
 use tokio_rustls::server::TlsStream;
 
 use super::{
-    activity::Activity,
-    ending::{Ended, RequestExecutor, Stage, serve_to_the_end},
-    judgement::Times,
-    unread::returned,
-    watched::Watched,
+    connection_tracker::{ConnectionTracker, TrackedStream},
+    drain::returnable,
+    shutdown::{Ended, RequestExecutor, Stage, serve_until_closed},
+    timeouts::Timeouts,
 };
 use crate::config::ServerSection;
 
@@ -34,7 +33,7 @@ impl Protocols {
     pub(super) fn new(config: &ServerSection, executor: RequestExecutor) -> Self {
         let header_bytes_max = config.header_bytes_max.count();
         let mut http1 = http1::Builder::new();
-        // `judgement.rs` limits the time for a head, for both versions. A head may arrive together with the data after it,
+        // `timeouts.rs` limits the time for a head, for both versions. A head may arrive together with the data after it,
         // so the size of the buffer alone does not limit the size of the head.
         http1
             .timer(TokioTimer::new())
@@ -60,38 +59,38 @@ impl Protocols {
     /// Serves a connection until it ends, in the version negotiated in the handshake, and records each request in progress.
     pub(super) async fn serve(
         &self,
-        stream: TlsStream<Watched>,
+        stream: TlsStream<TrackedStream>,
         connection: Connection,
         pipeline: Arc<Pipeline>,
-        activity: Arc<Activity>,
-        times: Times,
+        tracker: Arc<ConnectionTracker>,
+        timeouts: Timeouts,
         stage: watch::Receiver<Stage>,
     ) -> Ended<hyper::Error> {
         let is_http2 = stream.get_ref().1.alpn_protocol() == Some(HTTP2);
-        activity.is_ready(!is_http2);
-        let requests = Arc::clone(&activity);
+        tracker.handshake_done(!is_http2);
+        let requests = Arc::clone(&tracker);
         let body_limits = self.body_limits;
         let connection = Arc::new(connection);
         let service = service_fn(move |request: Request<Incoming>| {
-            let under_way = requests.request_begins();
+            let in_progress = requests.request_begins();
             let (pipeline, connection) = (Arc::clone(&pipeline), Arc::clone(&connection));
             let (head, body) = request.into_parts();
-            let (body, unread) = returned(body, &head.headers);
+            let (body, unread) = returnable(body, &head.headers);
             let request = Request::from_parts(head, body);
             async move {
                 let response = pipeline.respond(Some(&connection), request).await;
-                unread.discard(body_limits).await;
-                let under_way = under_way.answered();
-                Ok::<_, Infallible>(response.map(|body| HeldBody::new(body, under_way)))
+                unread.drain(body_limits).await;
+                let in_progress = in_progress.answered();
+                Ok::<_, Infallible>(response.map(|body| HeldBody::new(body, in_progress)))
             }
         });
         let stream = TokioIo::new(stream);
         if is_http2 {
             let served = self.http2.serve_connection(stream, service);
-            serve_to_the_end(served, &activity, times, stage).await
+            serve_until_closed(served, &tracker, timeouts, stage).await
         } else {
             let served = self.http1.serve_connection(stream, service);
-            serve_to_the_end(served, &activity, times, stage).await
+            serve_until_closed(served, &tracker, timeouts, stage).await
         }
     }
 }

@@ -2,15 +2,12 @@
 //!
 //! Counters and durations are recorded where events happen, with the macros of the crate `metrics`, which do nothing unless
 //! a [`Recorder`] was installed. States are determined when metrics are read: lanes and connections each time, counts in the
-//! database at a limited rate (`stored.rs`).
+//! database at a limited rate.
 //!
 //! To add a metric, name it, with its unit last, in the crate that records it. Describe it there, and add a row to the table
 //! in `host/docs/metrics.md`. No label may contain a value that a caller chooses.
 
-mod handshakes;
-mod retention;
-pub(crate) mod rotation;
-mod stored;
+mod events;
 
 use std::{
     sync::Arc,
@@ -19,15 +16,26 @@ use std::{
 
 use async_trait::async_trait;
 use keywright_api::{Measurements, audit::AuditTrail};
+use keywright_core::{
+    Failure,
+    credential::{CertificatesByDaysLeft, Credentials},
+    encryption_key::{EncryptionKeys, KeyUsage},
+    ports::{Clock, CredentialRepository},
+};
+use keywright_crypto::ENCRYPTIONS_PER_KEY_MAX;
 use keywright_runtime::Plugins;
 use keywright_storage::{Database, PoolOccupancy};
 use metrics::{counter, describe_counter, describe_gauge, gauge};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use tokio::{sync::Mutex, time::timeout};
 
+use self::events::gauge_value;
 use crate::{config::ManagementConfig, started::StartRefused};
-pub(crate) use handshakes::handshake_failed;
-pub(crate) use retention::{RetentionOutcome, clock_looked_at, retention_run, versions_deleted};
-pub(crate) use stored::StoredCounts;
+
+pub(crate) use self::events::{
+    RetentionOutcome, handshake_failed, retention_clock_checked, retention_run,
+    retention_versions_deleted, rotation_batch_done, rotation_versions_remain,
+};
 
 /// The recorder of metrics for the whole process.
 pub(crate) struct Recorder {
@@ -121,6 +129,107 @@ impl Measurements for MeasurementsPage {
     }
 }
 
+/// Counts stored data, at a limited rate.
+pub(crate) struct StoredCounts {
+    credentials: Arc<dyn CredentialRepository>,
+    encryption_keys: EncryptionKeys,
+    clock: Arc<dyn Clock>,
+    times: Mutex<CountTimes>,
+}
+
+/// The times of counting.
+#[derive(Default)]
+struct CountTimes {
+    /// The last attempt.
+    tried: Option<Instant>,
+    /// The last success.
+    succeeded: Option<Instant>,
+}
+
+impl CountTimes {
+    fn is_due(&self, now: Instant) -> bool {
+        self.tried
+            .is_none_or(|tried| now.saturating_duration_since(tried) >= STORED_INTERVAL_MIN)
+    }
+}
+
+impl StoredCounts {
+    pub(crate) fn new(credentials: &Credentials, encryption_keys: EncryptionKeys) -> Self {
+        Self {
+            credentials: Arc::clone(&credentials.store.repository),
+            encryption_keys,
+            clock: Arc::clone(&credentials.store.clock),
+            times: Mutex::default(),
+        }
+    }
+
+    /// Updates the counts, unless the last attempt was less than [`STORED_INTERVAL_MIN`] before `now`. If the database
+    /// does not respond, the numbers stay as they are, and their age grows.
+    pub(crate) async fn refresh(&self, now: Instant) {
+        let mut times = self.times.lock().await;
+        if times.is_due(now) {
+            times.tried = Some(now);
+            match timeout(STORED_DURATION_MAX, self.count()).await {
+                Ok(Ok(counts)) => {
+                    record_certificates(&counts.certificates);
+                    record_key_usage(counts.key_usage);
+                    gauge!(ENCRYPTIONS).set(gauge_value(counts.encryptions));
+                    gauge!(ENCRYPTIONS_MAX).set(gauge_value(ENCRYPTIONS_PER_KEY_MAX));
+                    times.succeeded = Some(now);
+                }
+                Ok(Err(cause)) => {
+                    tracing::warn!(
+                        error = &cause as &dyn std::error::Error,
+                        "could not count stored data"
+                    );
+                }
+                Err(_) => tracing::warn!("counting stored data timed out"),
+            }
+        }
+        if let Some(succeeded) = times.succeeded {
+            gauge!(STORED_AGE).set(now.saturating_duration_since(succeeded));
+        }
+    }
+
+    async fn count(&self) -> Result<Counts, Failure> {
+        let now = self.clock.now();
+        Ok(Counts {
+            certificates: CertificatesByDaysLeft::count(self.credentials.as_ref(), now).await?,
+            key_usage: self.encryption_keys.usage().await?,
+            encryptions: self.encryption_keys.active_encryptions().await?,
+        })
+    }
+}
+
+/// The counts at one time.
+struct Counts {
+    certificates: CertificatesByDaysLeft,
+    key_usage: KeyUsage,
+    /// By the active key.
+    encryptions: u64,
+}
+
+fn record_certificates(certificates: &CertificatesByDaysLeft) {
+    let record = |days_left: String, number: u64| {
+        gauge!(CERTIFICATES, "days_left" => days_left).set(gauge_value(number));
+    };
+    record("expired".to_owned(), certificates.expired);
+    for (days, number) in certificates.within {
+        record(days.to_string(), number);
+    }
+    record("more".to_owned(), certificates.more);
+}
+
+fn record_key_usage(usage: KeyUsage) {
+    for (key, number) in [
+        ("active", usage.active_key),
+        ("inactive", usage.inactive_keys),
+        ("unknown", usage.unknown_keys),
+    ] {
+        gauge!(ENCRYPTED_VERSIONS, "key" => key).set(gauge_value(number));
+    }
+}
+
 fn record_pool(pool: &'static str, occupancy: &PoolOccupancy) {
     let in_use = ("in_use", occupancy.in_use);
     for (state, number) in [in_use, ("idle", occupancy.idle)] {
@@ -132,11 +241,6 @@ fn record_pool(pool: &'static str, occupancy: &PoolOccupancy) {
 
 fn record_check(check: &'static str, is_well: bool) {
     gauge!(HEALTH_CHECK, "check" => check).set(if is_well { 1.0 } else { 0.0 });
-}
-
-/// Converts a number to a gauge value. A number that is too large becomes the largest possible value.
-fn gauge_value(number: impl TryInto<u32>) -> f64 {
-    f64::from(number.try_into().unwrap_or(u32::MAX))
 }
 
 fn describe_metrics() {
@@ -165,10 +269,27 @@ fn describe_metrics() {
         TRANSACTIONS_RETRIED,
         "How often a transaction was done again because another one stood in its way."
     );
-    handshakes::describe_metrics();
-    retention::describe_metrics();
-    rotation::describe_metrics();
-    stored::describe_metrics();
+    describe_gauge!(
+        CERTIFICATES,
+        "Certificates by the remaining days of their newest version; each is counted once, under the smallest bound."
+    );
+    describe_gauge!(
+        ENCRYPTED_VERSIONS,
+        "Credential versions by the key that encrypts them: active, other configured (inactive) or unknown."
+    );
+    describe_gauge!(
+        ENCRYPTIONS,
+        "Values that the active encryption key may have encrypted, on all servers."
+    );
+    describe_gauge!(
+        ENCRYPTIONS_MAX,
+        "Maximum number of values per encryption key; writes fail beyond it."
+    );
+    describe_gauge!(
+        STORED_AGE,
+        "Seconds since certificates and encrypted versions were last counted."
+    );
+    events::describe_metrics();
 }
 
 const AUDIT_EVENTS_LOST: &str = "keywright_audit_events_lost_total";
@@ -178,6 +299,11 @@ const CONNECTIONS_MAX: &str = "keywright_database_connections_max";
 const CONNECTION_WAITERS: &str = "keywright_database_connection_waiters";
 const HEALTH_CHECK: &str = "keywright_health_check";
 const TRANSACTIONS_RETRIED: &str = "keywright_database_transactions_retried_total";
+const CERTIFICATES: &str = "keywright_certificates";
+const ENCRYPTED_VERSIONS: &str = "keywright_encrypted_versions";
+const ENCRYPTIONS: &str = "keywright_encryption_key_encryptions";
+const ENCRYPTIONS_MAX: &str = "keywright_encryption_key_encryptions_max";
+const STORED_AGE: &str = "keywright_stored_counts_age_seconds";
 
 /// The upper bounds of the histogram buckets for durations, in seconds: from a fast read to the generation of a large key.
 const DURATION_BOUNDS_SECONDS: &[f64] = &[
@@ -186,3 +312,32 @@ const DURATION_BOUNDS_SECONDS: &[f64] = &[
 
 /// Interval at which recorded durations are aggregated.
 const UPKEEP_INTERVAL: Duration = Duration::from_secs(5);
+
+/// Minimum time between two attempts to count: each scans an index.
+const STORED_INTERVAL_MIN: Duration = Duration::from_mins(1);
+
+/// Maximum duration of an attempt, after which metrics are served without it.
+const STORED_DURATION_MAX: Duration = Duration::from_secs(5);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counting_is_due_at_first_and_after_the_interval() {
+        let tried = Instant::now();
+        assert!(CountTimes::default().is_due(tried));
+        let times = CountTimes {
+            tried: Some(tried),
+            succeeded: None,
+        };
+        let almost = STORED_INTERVAL_MIN.mul_f64(0.999);
+        for (passed, is_due) in [
+            (Duration::ZERO, false),
+            (almost, false),
+            (STORED_INTERVAL_MIN, true),
+        ] {
+            assert_eq!(times.is_due(tried + passed), is_due, "{passed:?}");
+        }
+    }
+}

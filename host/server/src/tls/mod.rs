@@ -3,9 +3,7 @@
 //! The files are read again at each SIGHUP: later handshakes use their new contents, and open connections continue. If
 //! the files are invalid, the previous contents stay in use.
 
-mod check;
-mod client_verifier;
-mod files;
+pub(crate) mod certificates;
 
 use std::{
     io,
@@ -24,18 +22,16 @@ use rustls::{
 };
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
-    signal::unix::{SignalKind, signal},
     sync::watch,
     task::spawn_blocking,
     time::timeout,
 };
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
-use crate::{config::TlsConfig, started::StartRefused, wiring};
-use client_verifier::{ClientAuthority, ClientVerifier};
-
-pub(crate) use check::check;
-pub(crate) use files::certificates;
+use self::certificates::{
+    ClientAuthority, ClientVerifier, read_certificates, read_client_authorities, read_private_key,
+};
+use crate::{config::TlsConfig, process, started::StartRefused};
 
 /// The TLS configuration for handshakes.
 pub(crate) struct Tls {
@@ -69,8 +65,7 @@ impl Tls {
 
     /// Reads the files again at each SIGHUP.
     pub(crate) fn reload_on_hangup(self: &Arc<Self>) -> Result<(), StartRefused> {
-        let mut hangup = signal(SignalKind::hangup())
-            .map_err(|cause| StartRefused::while_doing("listening for SIGHUP", cause))?;
+        let mut hangup = process::hangup_signal()?;
         let tls = Arc::clone(self);
         tokio::spawn(async move {
             while hangup.recv().await.is_some() {
@@ -134,13 +129,13 @@ impl TimeProvider for TimeFrom1970 {
 
 /// Supports TLS 1.2 and 1.3, and offers HTTP/2 and HTTP/1.1.
 fn server_config(files: &TlsConfig) -> Result<ServerConfig, StartRefused> {
-    let chain = files::certificates("the TLS certificate", &files.certificate)?;
-    let key = files::private_key(&files.private_key)?;
+    let chain = read_certificates("the TLS certificate", &files.certificate)?;
+    let key = read_private_key(&files.private_key)?;
     let authorities = files.client_authorities.as_deref();
     let authorities = authorities
-        .map(|file| files::client_authorities(file, wiring::now()))
+        .map(|file| read_client_authorities(file, process::now()))
         .transpose()?;
-    let knows_clients = authorities.is_some();
+    let verifies_clients = authorities.is_some();
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let verifier = client_verifier(authorities, &provider);
     let mut server = ServerConfig::builder_with_provider(provider)
@@ -153,8 +148,8 @@ fn server_config(files: &TlsConfig) -> Result<ServerConfig, StartRefused> {
         })?;
     server.time_provider = Arc::new(TimeFrom1970);
     server.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    if knows_clients {
-        refuse_resumption(&mut server);
+    if verifies_clients {
+        disable_resumption(&mut server);
     }
     Ok(server)
 }
@@ -174,7 +169,7 @@ fn client_verifier(
 
 /// Disables resumption: a resumed session would reuse its client certificate without verifying it again, even if it has
 /// expired since.
-fn refuse_resumption(server: &mut ServerConfig) {
+fn disable_resumption(server: &mut ServerConfig) {
     server.session_storage = Arc::new(NoServerSessionStorage {});
     server.send_tls13_tickets = 0;
 }

@@ -1,13 +1,29 @@
-//! `keywright plugin run`.
+//! The commands that call a plugin: `keywright plugin run`, `bench` and `test`, and `tested` for building a release.
 
-use std::{process::ExitCode, sync::Arc};
+use std::{
+    fmt::Write,
+    fs, io,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    sync::Arc,
+    time::Duration,
+};
 
 use clap::Args;
-use keywright_runtime::SystemRandom;
-use serde_json::json;
+use keywright_runtime::{
+    CandidateFailure, ConformanceReport, Limits, PluginUnderTest, Quantiles, Speed, SystemRandom,
+    TestedComponents, Vector,
+};
+use serde_json::{Map, Value, json};
 
-use super::{ComponentArguments, OutputForm, ParameterArguments, now_seconds, pretty};
-use crate::{commands::output, started::StartRefused};
+use super::{
+    super::output,
+    arguments::{
+        ComponentArguments, OutputForm, ParameterArguments, escaped, now_seconds, object, pretty,
+        to_json,
+    },
+};
+use crate::{plugins::tested_components, started::StartRefused};
 
 /// Generates one value.
 #[derive(Debug, Args)]
@@ -21,7 +37,7 @@ pub(crate) struct Run {
     #[command(flatten)]
     component: ComponentArguments,
     #[command(flatten)]
-    asked: ParameterArguments,
+    request: ParameterArguments,
     /// Also show the secret parts
     #[arg(long)]
     reveal: bool,
@@ -29,9 +45,13 @@ pub(crate) struct Run {
 
 impl Run {
     pub(super) fn execute(self) -> Result<ExitCode, StartRefused> {
-        let candidate = self.component.open_with_notes()?;
-        let run = candidate
-            .run(self.asked.parameters, now_seconds(), Arc::new(SystemRandom))
+        let plugin = self.component.open_with_notes()?;
+        let run = plugin
+            .run(
+                self.request.parameters,
+                now_seconds(),
+                Arc::new(SystemRandom),
+            )
             .map_err(|failure| StartRefused::while_doing("making a value", failure))?;
         let value = if self.reveal { run.value } else { run.redacted };
         output::print(&match self.component.output {
@@ -45,3 +65,192 @@ impl Run {
         Ok(ExitCode::SUCCESS)
     }
 }
+
+/// Measures calls.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  # Measure 200 calls, with the first example of the plugin's schema
+  keywright plugin bench wireguard.wasm
+  # Measure fewer, with parameters, for a program
+  keywright plugin bench wireguard.wasm --calls 20 --parameters '{\"preshared_key\": true}' --output json")]
+pub(crate) struct Bench {
+    #[command(flatten)]
+    component: ComponentArguments,
+    /// Parameters of the request: a JSON object. Defaults to the first example in the plugin's schema, or `{}` if there
+    /// is none.
+    #[arg(long, value_name = "JSON", value_parser = object)]
+    parameters: Option<Map<String, Value>>,
+    /// Number of calls to measure
+    #[arg(long, value_name = "COUNT", default_value = "200", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    calls: u32,
+}
+
+impl Bench {
+    pub(super) fn execute(self) -> Result<ExitCode, StartRefused> {
+        let plugin = self.component.open()?;
+        let random = Arc::new(SystemRandom);
+        let speed = plugin
+            .measure(self.parameters, self.calls, now_seconds(), random)
+            .map_err(|failure| StartRefused::while_doing("making a value", failure))?;
+        output::print(&match self.component.output {
+            OutputForm::Json => pretty(&json!({
+                "calls": speed.calls,
+                "instantiation": quantiles_json(speed.instantiation),
+                "overhead": quantiles_json(speed.overhead),
+                "call": quantiles_json(speed.call),
+            })),
+            OutputForm::Table => speed_table(speed),
+        })?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn quantiles_json(quantiles: Quantiles) -> Value {
+    json!({
+        "p50_us": microseconds(quantiles.p50),
+        "p99_us": microseconds(quantiles.p99),
+    })
+}
+
+fn speed_table(speed: Speed) -> String {
+    let line = |what: &str, quantiles: Quantiles| {
+        let [p50, p99] = [quantiles.p50, quantiles.p99].map(microseconds);
+        format!("{what:<50} {p50:>10.1} {p99:>10.1}\n")
+    };
+    format!(
+        "{:<50} {:>10} {:>10}\n{}{}{}",
+        format!("microseconds, of {} calls", speed.calls),
+        "p50",
+        "p99",
+        line("making an instance", speed.instantiation),
+        line(
+            "the overhead of a call, in an instance of its own",
+            speed.overhead
+        ),
+        line("making a value, in an instance of its own", speed.call),
+    )
+}
+
+fn microseconds(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1_000_000.0
+}
+
+/// Tests a plugin.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  # Test a plugin, with the vectors in wireguard.vectors.json if it exists
+  keywright plugin test wireguard.wasm
+  # Print JSON, and limit the duration of each call
+  keywright plugin test wireguard.wasm --limits '{\"deadline_ms\": 2000}' --output json")]
+pub(crate) struct Test {
+    #[command(flatten)]
+    component: ComponentArguments,
+    /// Test vectors: a JSON array of objects with `parameters`, `random` bytes in hexadecimal, the time as
+    /// `now_seconds`, and either the expected `value` or the name of the parameter that is `refused`. Defaults to the
+    /// file next to the component with the extension `.vectors.json`, if it exists.
+    #[arg(long, value_name = "FILE")]
+    vectors: Option<PathBuf>,
+}
+
+impl Test {
+    pub(super) fn execute(self) -> Result<ExitCode, StartRefused> {
+        let vectors = self.vectors()?;
+        let plugin = self.component.open_with_notes()?;
+        let report = plugin
+            .test(&vectors, now_seconds())
+            .map_err(|failure| StartRefused::while_doing("testing the component", failure))?;
+        output::print(&match self.component.output {
+            OutputForm::Json => pretty(&to_json(&report)?),
+            OutputForm::Table => report_table(&report),
+        })?;
+        Ok(if report.is_passed() {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::from(HAS_FINDINGS)
+        })
+    }
+
+    fn vectors(&self) -> Result<Vec<Vector>, StartRefused> {
+        let read = |path: &Path| {
+            let refused = |cause| StartRefused::file("reading the test vectors", path, cause);
+            fs::read_to_string(path).map_err(refused)
+        };
+        let default_path = self.component.file.with_extension(VECTORS_EXTENSION);
+        let (path, text) = match &self.vectors {
+            Some(path) => (path, read(path)?),
+            None => match fs::metadata(&default_path) {
+                Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+                _ => (&default_path, read(&default_path)?),
+            },
+        };
+        Vector::parse_all(&text)
+            .map_err(|cause| StartRefused::file("reading the test vectors", path, cause))
+    }
+}
+
+fn report_table(report: &ConformanceReport) -> String {
+    let mut text = String::new();
+    // Writing to a string does not fail.
+    for check in &report.checks {
+        let _ = match &check.fault {
+            None => writeln!(text, "ok      {}", check.claim),
+            Some(fault) => writeln!(text, "FAILED  {}: {}", check.claim, escaped(fault)),
+        };
+    }
+    if let Some(entropy) = &report.entropy {
+        let _ = writeln!(
+            text,
+            "\n{} values were compared, and {} random bits flipped; at least {} bits are drawn for a value",
+            entropy.values, entropy.flipped_bits, entropy.drawn_bits
+        );
+    }
+    let _ = writeln!(
+        text,
+        "\n{:<18} {:>12} {:>12} {:>7}",
+        "LIMIT", "USED", "OF", ""
+    );
+    for limit in &report.limits {
+        let percent = limit.used.saturating_mul(100).div_ceil(limit.max.max(1));
+        let _ = writeln!(
+            text,
+            "{:<18} {:>12} {:>12} {percent:>6}%",
+            limit.limit, limit.used, limit.max
+        );
+    }
+    text
+}
+
+/// Prints the list of components that a release embeds.
+#[derive(Debug, Args)]
+pub(crate) struct Tested {
+    /// Components of generators and resolvers.
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+}
+
+impl Tested {
+    pub(super) fn execute(self) -> Result<ExitCode, StartRefused> {
+        let known = tested_components();
+        let mut tested = TestedComponents::default();
+        for file in self.files {
+            let refused = |cause| StartRefused::file("loading", &file, cause);
+            let plugin = PluginUnderTest::open(file.clone(), Map::new(), Limits::default());
+            let plugin = plugin.map_err(refused)?;
+            let digest = plugin.digest().to_owned();
+            let failed = |cause: CandidateFailure| StartRefused::file("testing", &file, cause);
+            if known.contains(&digest) || plugin.is_random().map_err(failed)? {
+                tested.insert(digest);
+            }
+        }
+        output::print(&format!("{tested}\n"))?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// The exit status if there are findings.
+const HAS_FINDINGS: u8 = 3;
+
+/// The extension of the file of test vectors next to a component.
+const VECTORS_EXTENSION: &str = "vectors.json";

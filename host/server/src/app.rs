@@ -1,0 +1,304 @@
+//! Assembles the server: connects the crates of the host.
+
+use std::{net::SocketAddr, path::Path, sync::Arc};
+
+use keywright_api::{
+    Api, HealthCheck, Information, Pipeline, Router, audit::AuditTrail,
+    authentication::TokenVerifier, development_identity::DevelopmentIdentity, management_router,
+};
+use keywright_core::{
+    authorization::Authorization,
+    credential::{BulkRegenerations, Credentials, VersionStore},
+    encryption_key::{EncryptionKeys, RotateKeys},
+    interpolation::Interpolation,
+    permission_management::Permissions,
+    ports::{Clock, Identifiers, KeyRotationRepository, PermissionRepository},
+    response_memory::ResponseMemory,
+};
+use keywright_crypto::X509Certificates;
+use keywright_runtime::Plugins;
+use keywright_storage::{Database, SqlKeyRotationRepository};
+use uuid::Uuid;
+
+use crate::{
+    audit,
+    background::{
+        Background, LeaseHolder,
+        retention::retention,
+        rotation::{LogReporter, Rotation},
+    },
+    config::{AuthorizationConfig, Config, DevelopmentConfig},
+    development::Announcement,
+    keys::{self, SharedKeyRing},
+    measurements::{Recorder, StoredCounts},
+    plugins,
+    process::{self, RandomIdentifiers},
+    started::StartRefused,
+    tls::Tls,
+};
+
+/// A server that is assembled, but does not listen yet.
+pub(crate) struct App {
+    /// The TLS configuration.
+    pub(crate) tls: Arc<Tls>,
+    /// Responds to requests.
+    pub(crate) pipeline: Arc<Pipeline>,
+    /// Responds to requests at the management address, if configured.
+    pub(crate) management: Option<Router>,
+    /// Printed once the server is listening.
+    pub(crate) announcement: Option<Announcement>,
+    /// The audit trail, if enabled; closed at shutdown.
+    pub(crate) audit: Option<Arc<AuditTrail>>,
+    /// The active key, recorded at start-up.
+    pub(crate) activation: Activation,
+    /// Background tasks, stopped before the audit trail and the database are closed.
+    pub(crate) background: Background,
+    /// The database, closed at shutdown.
+    pub(crate) database: Database,
+}
+
+/// The active key, recorded at start-up.
+pub(crate) struct Activation {
+    /// The repository that records the key.
+    pub(crate) repository: SqlKeyRotationRepository,
+    /// The id of this server's active key.
+    pub(crate) key_id: Uuid,
+}
+
+impl App {
+    /// Records the active key of this start, and starts the background tasks. Any step that could make the start fail must
+    /// come before: a failed start must not change the key to which other servers rotate.
+    pub(crate) async fn start(&mut self) -> Result<(), StartRefused> {
+        let Activation { repository, key_id } = &self.activation;
+        repository.activate(*key_id).await.map_err(|cause| {
+            StartRefused::while_doing("writing down which encryption key is active", cause)
+        })?;
+        self.background.start();
+        Ok(())
+    }
+}
+
+/// Assembles a server from a configuration, which was read from this file. The server will listen on these addresses.
+pub(crate) async fn assemble(
+    config: &Config,
+    file: &Path,
+    addresses: &[SocketAddr],
+) -> Result<App, StartRefused> {
+    let recorder = Recorder::install_for(&config.management)?;
+    let tls = Arc::new(Tls::load(&config.server.tls)?);
+    tls.reload_on_hangup()?;
+    let clock = process::clock();
+    let (development_identity, token_verifier) = authentication(config, addresses, &clock)?;
+    let audit = audit::start(&config.audit, Arc::clone(&clock))?;
+    let identifiers: Arc<dyn Identifiers> = Arc::new(RandomIdentifiers);
+    let database = open_database(config, Arc::clone(&identifiers)).await?;
+    let (key_ring, activation) = key_ring(config, &database, &identifiers, &clock).await?;
+    let plugins = plugins::load(config, file, &key_ring).await?;
+    let encryption_keys = encryption_keys(&database, key_ring);
+    let mut background = background(config, &database, &clock, &identifiers, &encryption_keys);
+    let authorization = authorization(&config.authorization, &database).await?;
+    let credentials = Credentials {
+        authorization: authorization.clone(),
+        store: VersionStore {
+            repository: Arc::new(database.credentials()),
+            sealer: Arc::clone(&encryption_keys.sealer),
+            clock,
+            identifiers,
+        },
+        reads: Arc::new(database.credentials()),
+        generators: Arc::clone(&plugins) as _,
+        certificates: Arc::new(X509Certificates),
+        certificate_settings: config.certificates.settings()?,
+        bulk_regenerations: BulkRegenerations::default(),
+    };
+    let server_mode = config.management.server_mode()?;
+    if let Some(work) = retention(config, &database, &credentials, audit.as_ref())? {
+        background.add(work.paused_in(server_mode.read_only()));
+    }
+    let interpolation = interpolation(&plugins, &credentials);
+    let health = HealthCheck::new(Arc::clone(&credentials.store.repository), audit.clone());
+    let management = recorder.map(|recorder| {
+        let stored = StoredCounts::new(&credentials, encryption_keys.clone());
+        let page = recorder.page(plugins, database.clone(), stored, audit.clone());
+        management_router(Arc::clone(&health), Arc::new(page))
+    });
+    let announcement = announcement(config, development_identity.is_some());
+    let pipeline = Arc::new(Pipeline::new(Api {
+        credentials,
+        permissions: permissions(&database, authorization),
+        encryption_keys,
+        interpolation,
+        token_verifier,
+        audit: audit.clone(),
+        health,
+        information: information(config),
+        limits: config.server.body_limits(),
+        request_limits: config.server.request_limits(),
+        response_memory: Arc::new(ResponseMemory::new(config.server.response_limits())),
+        server_mode,
+        development_identity,
+    }));
+    Ok(App {
+        tls,
+        pipeline,
+        management,
+        announcement,
+        audit,
+        activation,
+        background,
+        database,
+    })
+}
+
+/// Unlocks the configured keys. The active key is recorded later, by [`App::start`].
+async fn key_ring(
+    config: &Config,
+    database: &Database,
+    identifiers: &Arc<dyn Identifiers>,
+    clock: &Arc<dyn Clock>,
+) -> Result<(SharedKeyRing, Activation), StartRefused> {
+    let (identifiers, now) = (identifiers.as_ref(), clock.now());
+    let key_ring = keys::unlock(&config.encryption, database, identifiers, now).await?;
+    let activation = Activation {
+        repository: database.key_rotation(),
+        key_id: key_ring.active_key_id(),
+    };
+    Ok((key_ring, activation))
+}
+
+fn encryption_keys(database: &Database, key_ring: SharedKeyRing) -> EncryptionKeys {
+    EncryptionKeys {
+        repository: Arc::new(database.encryption_keys()),
+        sealer: key_ring.watched(),
+    }
+}
+
+/// Returns the background tasks.
+fn background(
+    config: &Config,
+    database: &Database,
+    clock: &Arc<dyn Clock>,
+    identifiers: &Arc<dyn Identifiers>,
+    encryption_keys: &EncryptionKeys,
+) -> Background {
+    let mut background = Background::new(LeaseHolder::new(
+        Arc::new(database.leases()),
+        Arc::clone(clock),
+        Arc::clone(identifiers),
+    ));
+    let settings = config.encryption.rotation;
+    if settings.enabled {
+        let rotate = RotateKeys {
+            repository: Arc::new(database.key_rotation()),
+            sealer: Arc::clone(&encryption_keys.sealer),
+        };
+        let usage = encryption_keys.clone();
+        let reporter = LogReporter::default();
+        background.add(Rotation::new(rotate, usage, settings, reporter));
+    }
+    background
+}
+
+fn interpolation(plugins: &Arc<Plugins>, credentials: &Credentials) -> Interpolation {
+    Interpolation {
+        authorization: credentials.authorization.clone(),
+        store: credentials.store.clone(),
+        resolvers: Arc::clone(plugins) as _,
+    }
+}
+
+fn announcement(config: &Config, is_development: bool) -> Option<Announcement> {
+    is_development.then(|| Announcement::new(&config.server.tls.certificate))
+}
+
+fn information(config: &Config) -> Information {
+    Information {
+        identity_provider_url: config.authentication.url.clone().unwrap_or_default(),
+        application_name: config.info.name.clone(),
+        api_level: config.info.api_version.clone(),
+    }
+}
+
+/// Opens the configured database.
+pub(crate) async fn open_database(
+    config: &Config,
+    identifiers: Arc<dyn Identifiers>,
+) -> Result<Database, StartRefused> {
+    Database::open(&config.storage.options()?, identifiers)
+        .await
+        .map_err(|cause| StartRefused::while_doing("opening the database", cause))
+}
+
+/// Opens the configured database for reading, without creating or migrating it.
+pub(crate) async fn open_database_to_read(config: &Config) -> Result<Database, StartRefused> {
+    Database::open_to_read(&config.storage.options()?, Arc::new(RandomIdentifiers))
+        .await
+        .map_err(|cause| StartRefused::while_doing("opening the database", cause))
+}
+
+/// Adds the configured permissions to the stored ones, and returns the authorization.
+async fn authorization(
+    config: &AuthorizationConfig,
+    database: &Database,
+) -> Result<Authorization, StartRefused> {
+    let permissions = database.permissions();
+    let grants = config.grants()?;
+    for grant in grants.iter().filter(|grant| !grant.actor.can_log_in()) {
+        tracing::warn!(
+            "authorization.permissions names {:?} on {}, which no caller can be",
+            grant.actor.as_str(),
+            grant.path
+        );
+    }
+    permissions
+        .grant(&grants)
+        .await
+        .map_err(|cause| StartRefused::while_doing("adding the configured permissions", cause))?;
+    if !config.enforced {
+        tracing::warn!(
+            "permissions are not enforced: every authenticated caller may do everything"
+        );
+    }
+    Ok(Authorization::new(Arc::new(permissions), config.enforced))
+}
+
+fn permissions(database: &Database, authorization: Authorization) -> Permissions {
+    Permissions {
+        repository: Arc::new(database.permissions()),
+        credentials: Arc::new(database.credentials()),
+        authorization,
+    }
+}
+
+/// Creates the development identity provider, if it is configured, and the verifier of access tokens, if tokens are
+/// accepted.
+fn authentication(
+    config: &Config,
+    addresses: &[SocketAddr],
+    clock: &Arc<dyn Clock>,
+) -> Result<(Option<DevelopmentIdentity>, Option<TokenVerifier>), StartRefused> {
+    let development_identity = development_identity(config, addresses, clock)?;
+    let token_verifier = config.authentication.token_verifier(
+        development_identity.as_ref(),
+        config.server.tls.client_authorities.is_some(),
+        Arc::clone(clock),
+    )?;
+    Ok((development_identity, token_verifier))
+}
+
+fn development_identity(
+    config: &Config,
+    addresses: &[SocketAddr],
+    clock: &Arc<dyn Clock>,
+) -> Result<Option<DevelopmentIdentity>, StartRefused> {
+    let Some(development) = &config.development_identity_provider else {
+        return Ok(None);
+    };
+    DevelopmentConfig::check_addresses(addresses)?;
+    tracing::warn!(
+        "THE DEVELOPMENT IDENTITY PROVIDER IS ON: its secrets are public, so anybody who reaches this server can log in. \
+         Never use this configuration in production."
+    );
+    let identity = development.identity_provider(&config.authentication, Arc::clone(clock))?;
+    Ok(Some(identity))
+}

@@ -1,0 +1,294 @@
+//! Starts the audit trail, with a file or standard output as its sink.
+
+use std::{
+    fs::{File, OpenOptions},
+    io::{self, ErrorKind, Write},
+    os::{
+        fd::AsFd,
+        unix::fs::{FileExt, MetadataExt, OpenOptionsExt},
+    },
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use keywright_api::audit::{
+    AppendFailed, AuditFormat, AuditSettings, AuditSink, AuditTrail, OnAuditFailure,
+};
+use keywright_core::ports::Clock;
+
+use crate::{
+    config::{AuditConfig, AuditFailurePolicy, AuditLineFormat, AuditSinkKind},
+    process::hangup_signal,
+    started::StartRefused,
+};
+
+/// Starts the audit trail, unless it is off.
+pub(crate) fn start(
+    config: &AuditConfig,
+    clock: Arc<dyn Clock>,
+) -> Result<Option<Arc<AuditTrail>>, StartRefused> {
+    let Some(sink) = sink(config)? else {
+        tracing::warn!("the audit trail is off: reads and changes are not recorded");
+        return Ok(None);
+    };
+    let settings = AuditSettings {
+        format: match config.format {
+            AuditLineFormat::Cef => AuditFormat::Cef,
+            AuditLineFormat::Json => AuditFormat::Json,
+        },
+        on_failure: match config.on_failure {
+            AuditFailurePolicy::Continue => OnAuditFailure::Continue,
+            AuditFailurePolicy::Refuse => OnAuditFailure::Refuse,
+        },
+        host: config.host.clone().unwrap_or_else(own_host_name),
+        trusted_proxies: config
+            .trusted_proxies
+            .iter()
+            .map(std::net::IpAddr::to_canonical)
+            .collect(),
+        write_time_max: AuditSettings::WRITE_TIME_MAX,
+        unwritten_bytes_max: AuditSettings::UNWRITTEN_BYTES_MAX,
+    };
+    let trail = AuditTrail::start(settings, sink, clock)
+        .map_err(|cause| StartRefused::while_doing("starting the audit trail's thread", cause))?;
+    let trail = Arc::new(trail);
+    reopen_on_hangup(&trail)?;
+    Ok(Some(trail))
+}
+
+/// Reopens the trail on SIGHUP, for log rotation.
+fn reopen_on_hangup(trail: &Arc<AuditTrail>) -> Result<(), StartRefused> {
+    let mut hangup = hangup_signal()?;
+    let trail = Arc::clone(trail);
+    tokio::spawn(async move {
+        while hangup.recv().await.is_some() {
+            trail.reopen();
+        }
+    });
+    Ok(())
+}
+
+fn sink(config: &AuditConfig) -> Result<Option<Box<dyn AuditSink>>, StartRefused> {
+    config.check_file()?;
+    match (config.sink, &config.file) {
+        (AuditSinkKind::File, Some(path)) => {
+            let sink = FileSink::open(path.clone(), config.sync)
+                .map_err(|cause| StartRefused::file("opening the audit trail", path, cause))?;
+            Ok(Some(Box::new(sink)))
+        }
+        (AuditSinkKind::Stdout, _) => {
+            let sink = StandardOutputSink::open()
+                .map_err(|cause| StartRefused::while_doing("opening standard output", cause))?;
+            Ok(Some(Box::new(sink)))
+        }
+        (AuditSinkKind::File | AuditSinkKind::Off, _) => Ok(None),
+    }
+}
+
+fn own_host_name() -> String {
+    rustix::system::uname()
+        .nodename()
+        .to_string_lossy()
+        .into_owned()
+}
+
+/// A file that lines are appended to. Other processes may also append to it, or move it and have it reopened.
+struct FileSink {
+    path: PathBuf,
+    /// Whether lines must be on the disk before an append returns.
+    is_synced: bool,
+    writer: LineWriter,
+}
+
+impl FileSink {
+    /// Opens a file, or creates it if it does not exist.
+    fn open(path: PathBuf, is_synced: bool) -> io::Result<Self> {
+        let writer = open(&path)?;
+        Ok(Self {
+            path,
+            is_synced,
+            writer,
+        })
+    }
+
+    /// Reopens the file if it was deleted: lines written to a deleted file are lost.
+    fn reopen_if_deleted(&mut self) -> io::Result<()> {
+        if self.writer.file().metadata()?.nlink() == 0 {
+            self.reopen()?;
+        }
+        Ok(())
+    }
+}
+
+impl AuditSink for FileSink {
+    fn append(&mut self, lines: &[u8]) -> Result<(), AppendFailed> {
+        let nothing_written = |cause| AppendFailed {
+            bytes_written: 0,
+            cause,
+        };
+        self.reopen_if_deleted().map_err(nothing_written)?;
+        self.writer.append(lines)?;
+        if self.is_synced {
+            // If this fails, the state of the disk is unknown. Writing lines twice is better than losing them.
+            self.writer.file().sync_data().map_err(nothing_written)?;
+        }
+        Ok(())
+    }
+
+    fn reopen(&mut self) -> io::Result<()> {
+        self.writer = open(&self.path)?;
+        Ok(())
+    }
+
+    /// A sync waits for the disk, and a write to a named pipe may wait for its reader.
+    fn is_prompt(&self) -> bool {
+        let metadata = self.writer.file().metadata();
+        !self.is_synced && metadata.is_ok_and(|metadata| metadata.is_file())
+    }
+}
+
+/// Opens a file for appending. If the file is created, only its owner has access.
+fn open(path: &Path) -> io::Result<LineWriter> {
+    let file = OpenOptions::new()
+        .read(true)
+        .append(true)
+        .create(true)
+        .mode(0o600)
+        .open(path)?;
+    let is_torn = is_torn(&file)?;
+    Ok(LineWriter::new(file, is_torn))
+}
+
+/// Returns whether the last line of a file is incomplete, because a process was killed while writing it.
+fn is_torn(file: &File) -> io::Result<bool> {
+    let metadata = file.metadata()?;
+    if !metadata.is_file() || metadata.len() == 0 {
+        return Ok(false);
+    }
+    let mut last = [0];
+    file.read_exact_at(&mut last, metadata.len() - 1)?;
+    Ok(last != *b"\n")
+}
+
+/// Standard output, without the standard library's buffer.
+struct StandardOutputSink(LineWriter);
+
+impl StandardOutputSink {
+    /// Opens standard output, unless it is closed.
+    fn open() -> io::Result<Self> {
+        let output = io::stdout().as_fd().try_clone_to_owned()?;
+        Ok(Self(LineWriter::new(File::from(output), false)))
+    }
+}
+
+impl AuditSink for StandardOutputSink {
+    fn append(&mut self, lines: &[u8]) -> Result<(), AppendFailed> {
+        self.0.append(lines)
+    }
+
+    /// Does nothing: standard output has no path to reopen.
+    fn reopen(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Returns `false`, because the reader of a pipe may be slow.
+    fn is_prompt(&self) -> bool {
+        false
+    }
+}
+
+/// Writes whole lines to an open file or pipe, even if a write fails in the middle.
+struct LineWriter {
+    file: File,
+    /// Whether the last write ended within a line.
+    is_torn: bool,
+}
+
+impl LineWriter {
+    /// Creates a writer; `is_torn` is whether the file's last line is incomplete.
+    fn new(file: File, is_torn: bool) -> Self {
+        Self { file, is_torn }
+    }
+
+    fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Writes lines. An incomplete line is ended first, so that lines are never joined.
+    fn append(&mut self, lines: &[u8]) -> Result<(), AppendFailed> {
+        if lines.is_empty() {
+            return Ok(());
+        }
+        if self.is_torn {
+            write_all(&mut self.file, b"\n").map_err(|(_, cause)| AppendFailed {
+                bytes_written: 0,
+                cause,
+            })?;
+            self.is_torn = false;
+        }
+        write_all(&mut self.file, lines).map_err(|(bytes, cause)| {
+            let bytes_written = whole_lines(lines.get(..bytes).unwrap_or_default());
+            self.is_torn = bytes_written < bytes;
+            AppendFailed {
+                bytes_written,
+                cause,
+            }
+        })
+    }
+}
+
+/// Writes all bytes. An error contains the number of bytes written.
+fn write_all(file: &mut impl Write, bytes: &[u8]) -> Result<(), (usize, io::Error)> {
+    let mut written = 0;
+    while let Some(rest) = bytes.get(written..).filter(|rest| !rest.is_empty()) {
+        match file.write(rest) {
+            Ok(0) => return Err((written, ErrorKind::WriteZero.into())),
+            Ok(count) => written += count,
+            Err(cause) if cause.kind() == ErrorKind::Interrupted => {}
+            Err(cause) => return Err((written, cause)),
+        }
+    }
+    Ok(())
+}
+
+/// Returns the length of the complete lines.
+fn whole_lines(bytes: &[u8]) -> usize {
+    bytes
+        .iter()
+        .rposition(|byte| *byte == b'\n')
+        .map_or(0, |end| end + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Accepts this many bytes, three at a time, and then fails.
+    struct Small(Vec<u8>, usize);
+
+    impl Write for Small {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let count = bytes.len().min(3).min(self.1 - self.0.len());
+            if count == 0 {
+                return Err(ErrorKind::StorageFull.into());
+            }
+            self.0.extend_from_slice(&bytes[..count]);
+            Ok(count)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn only_complete_lines_count_as_written() {
+        for (room, bytes, lines) in [(0, 0, 0), (4, 4, 0), (5, 5, 5), (7, 7, 5), (9, 9, 5)] {
+            let mut small = Small(Vec::new(), room);
+            let (written, _) = write_all(&mut small, b"1234\n6789\n").unwrap_err();
+            assert_eq!((written, whole_lines(&small.0)), (bytes, lines), "{room}");
+        }
+        let mut large = Small(Vec::new(), 10);
+        assert!(write_all(&mut large, b"1234\n6789\n").is_ok());
+    }
+}

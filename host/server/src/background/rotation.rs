@@ -1,0 +1,438 @@
+//! Key rotation: values encrypted with other configured keys are re-encrypted with the active key.
+
+use std::{
+    collections::HashSet,
+    time::{Duration, Instant},
+};
+
+use async_trait::async_trait;
+use keywright_core::{
+    Failure,
+    encryption_key::{EncryptionKeys, RotateKeys, RotatedBatch},
+};
+use uuid::Uuid;
+
+use super::work::{Stop, Work};
+use crate::{config::RotationConfig, measurements};
+
+/// Key rotation.
+pub(crate) struct Rotation<R> {
+    rotate: RotateKeys,
+    usage: EncryptionKeys,
+    config: RotationConfig,
+    known_failures: KnownFailures,
+    completed: Option<Counts>,
+    reporter: R,
+}
+
+/// Receives the progress of a rotation.
+pub(crate) trait Reporter: Send + 'static {
+    /// The first batch with a rotated or a failed version is done; `counts` includes it.
+    fn started(&mut self, counts: &Counts);
+
+    /// Another batch is done.
+    fn advanced(&mut self, counts: &Counts);
+
+    /// A version can't be decrypted, and is not changed. Reported once.
+    fn failed(&mut self, version_id: Uuid);
+
+    /// The pass has ended: no version is left that can be rotated, or it was asked to stop.
+    fn ended(&mut self, counts: &Counts);
+
+    /// Nothing is rotated, because a server with another active key started later.
+    fn superseded(&mut self);
+}
+
+/// The progress of a rotation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    /// Versions re-encrypted with the active key.
+    pub(crate) rotated: u64,
+    /// Versions that can't be decrypted.
+    pub(crate) failed: u64,
+    /// The number of versions of inactive keys left: counted when the pass first finds something new, then reduced by each
+    /// batch. Until then, it equals `failed`.
+    pub(crate) remaining: u64,
+}
+
+impl<R: Reporter> Rotation<R> {
+    /// Creates the work from its configuration.
+    pub(crate) fn new(
+        rotate: RotateKeys,
+        usage: EncryptionKeys,
+        config: RotationConfig,
+        reporter: R,
+    ) -> Self {
+        Self {
+            rotate,
+            usage,
+            config,
+            known_failures: KnownFailures::default(),
+            completed: None,
+            reporter,
+        }
+    }
+
+    /// Returns the reporter.
+    pub(crate) fn reporter_mut(&mut self) -> &mut R {
+        &mut self.reporter
+    }
+
+    /// Returns the counts of the last pass, if it was not stopped.
+    pub(crate) fn completed(&self) -> Option<Counts> {
+        self.completed
+    }
+
+    /// Rotates the versions of one key. Returns false if it is time to stop.
+    async fn rotate_key(
+        &mut self,
+        key_id: Uuid,
+        pass: &mut Pass,
+        stop: &mut Stop,
+    ) -> Result<bool, Failure> {
+        let mut after_sequence = 0;
+        loop {
+            if !self.rotate.is_towards_active_key().await? {
+                self.reporter.superseded();
+                return Ok(false);
+            }
+            let count_max = self.config.batch_versions.count_u32();
+            let batch = self
+                .rotate
+                .rotate_batch(key_id, after_sequence, count_max)
+                .await?;
+            let Some(last_sequence) = batch.last_sequence else {
+                return Ok(true);
+            };
+            after_sequence = last_sequence;
+            self.count(&batch, pass).await?;
+            if !stop
+                .pause(self.config.pause_milliseconds.milliseconds())
+                .await
+            {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// Counts a batch and reports it.
+    async fn count(&mut self, batch: &RotatedBatch, pass: &mut Pass) -> Result<(), Failure> {
+        let mut new_failures = 0;
+        for &version_id in &batch.failed {
+            if self.known_failures.insert(version_id) {
+                new_failures += 1;
+                self.reporter.failed(version_id);
+            }
+        }
+        measurements::rotation_batch_done(batch.rotated, new_failures);
+        let counts = &mut pass.counts;
+        counts.rotated += batch.rotated;
+        counts.failed += u64::try_from(batch.failed.len()).unwrap_or(u64::MAX);
+        let is_new = batch.rotated + new_failures > 0;
+        if pass.has_started {
+            counts.remaining = counts.remaining.saturating_sub(batch.rotated + batch.gone);
+        } else {
+            counts.remaining = counts.failed;
+            if is_new {
+                counts.remaining = self.usage.usage().await?.inactive_keys;
+                pass.has_started = true;
+                self.reporter.started(counts);
+            }
+        }
+        measurements::rotation_versions_remain(counts.remaining);
+        if pass.has_started {
+            self.reporter.advanced(counts);
+        }
+        Ok(())
+    }
+}
+
+/// One pass over all versions of inactive keys.
+#[derive(Default)]
+struct Pass {
+    /// Whether anything new was found. Versions that failed before are not new.
+    has_started: bool,
+    counts: Counts,
+}
+
+#[async_trait]
+impl<R: Reporter> Work for Rotation<R> {
+    fn name(&self) -> &'static str {
+        "key-rotation"
+    }
+
+    fn interval(&self) -> Duration {
+        self.config.interval_seconds.seconds()
+    }
+
+    async fn run(&mut self, mut stop: Stop) -> Result<(), Failure> {
+        let mut pass = Pass::default();
+        self.completed = None;
+        let mut is_stopped = false;
+        for key_id in self.rotate.keys_to_rotate().await? {
+            if !self.rotate_key(key_id, &mut pass, &mut stop).await? {
+                is_stopped = true;
+                break;
+            }
+        }
+        if is_stopped {
+            // The rest is left to other servers.
+            measurements::rotation_versions_remain(0);
+        } else {
+            self.completed = Some(pass.counts);
+            measurements::rotation_versions_remain(pass.counts.remaining);
+        }
+        if pass.has_started {
+            self.reporter.ended(&pass.counts);
+        }
+        Ok(())
+    }
+}
+
+/// Versions already reported as failed.
+#[derive(Default)]
+struct KnownFailures(HashSet<Uuid>);
+
+impl KnownFailures {
+    /// Returns whether the failure is new. If the set is full, no failure is new.
+    fn insert(&mut self, version_id: Uuid) -> bool {
+        self.0.len() < KNOWN_FAILURES_MAX && self.0.insert(version_id)
+    }
+}
+
+/// Logs the progress.
+#[derive(Default)]
+pub(crate) struct LogReporter {
+    logged_at: Option<Instant>,
+    is_superseded: bool,
+}
+
+impl Reporter for LogReporter {
+    fn started(&mut self, counts: &Counts) {
+        self.logged_at = Some(Instant::now());
+        self.is_superseded = false;
+        tracing::info!(
+            rotation.versions_remaining = counts.remaining,
+            "started rotating encryption keys"
+        );
+    }
+
+    fn advanced(&mut self, counts: &Counts) {
+        if self
+            .logged_at
+            .is_some_and(|logged_at| logged_at.elapsed() < LOG_INTERVAL)
+        {
+            return;
+        }
+        self.logged_at = Some(Instant::now());
+        tracing::info!(
+            rotation.versions_rotated = counts.rotated,
+            rotation.versions_failed = counts.failed,
+            rotation.versions_remaining = counts.remaining,
+            "rotating encryption keys"
+        );
+    }
+
+    fn failed(&mut self, version_id: Uuid) {
+        tracing::error!(
+            credential_version.id = %version_id,
+            "a version can't be rotated to the active encryption key: its ciphertext was modified or moved from another record"
+        );
+    }
+
+    fn ended(&mut self, counts: &Counts) {
+        tracing::info!(
+            rotation.versions_rotated = counts.rotated,
+            rotation.versions_failed = counts.failed,
+            rotation.versions_remaining = counts.remaining,
+            "stopped rotating encryption keys"
+        );
+    }
+
+    fn superseded(&mut self) {
+        if !self.is_superseded {
+            self.is_superseded = true;
+            tracing::warn!(
+                "encryption keys are not rotated here: a server with another active key started after this one, and values are \
+                 rotated to that key"
+            );
+        }
+    }
+}
+
+/// The interval between log messages about the progress.
+const LOG_INTERVAL: Duration = Duration::from_secs(10);
+
+/// The maximum number of failed versions to report. A database with more of them is damaged, which is known by then.
+const KNOWN_FAILURES_MAX: usize = 10_000;
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    };
+
+    use keywright_core::{
+        Secret,
+        credential::CredentialName,
+        ports::{
+            EncryptionKeyRepository, Envelope, KeyRotationRepository, KeyStanding,
+            RecognitionFailure, RepositoryFailure, ResealedVersion, SealFailure, SealedPlace,
+            SealedVersion, Sealer,
+        },
+    };
+    use tokio::sync::watch;
+
+    use super::*;
+
+    const ACTIVE: Uuid = Uuid::from_u128(1);
+    const INACTIVE: Uuid = Uuid::from_u128(2);
+
+    /// A sealer that decrypts nothing.
+    struct NothingOpens;
+
+    #[async_trait]
+    impl Sealer for NothingOpens {
+        async fn seal(&self, _: SealedPlace<'_>, _: &Secret) -> Result<Envelope, SealFailure> {
+            unreachable!("nothing was opened")
+        }
+
+        fn open(&self, _: SealedPlace<'_>, _: &Envelope) -> Result<Secret, SealFailure> {
+            Err(SealFailure::NotAuthentic)
+        }
+
+        fn standing(&self, key_id: Uuid) -> KeyStanding {
+            if key_id == ACTIVE {
+                KeyStanding::Active
+            } else {
+                KeyStanding::Inactive
+            }
+        }
+
+        async fn recognise(&self, _: Uuid) -> Result<(), RecognitionFailure> {
+            Ok(())
+        }
+    }
+
+    /// Versions of the inactive key. `active_until` is the batch, counted from 0, before which another key becomes active.
+    struct Versions {
+        count: i64,
+        batches: AtomicUsize,
+        active_until: usize,
+    }
+
+    #[async_trait]
+    impl KeyRotationRepository for Versions {
+        async fn activate(&self, _: Uuid) -> Result<(), RepositoryFailure> {
+            unreachable!("rotation activates no key")
+        }
+
+        async fn activate_new(&self, _: Uuid) -> Result<(), RepositoryFailure> {
+            unreachable!("rotation activates no key")
+        }
+
+        async fn last_activated(&self) -> Result<Option<Uuid>, RepositoryFailure> {
+            let batch = self.batches.fetch_add(1, Ordering::Relaxed);
+            Ok(Some(if batch < self.active_until {
+                ACTIVE
+            } else {
+                INACTIVE
+            }))
+        }
+
+        async fn keys_in_use(&self) -> Result<Vec<Uuid>, RepositoryFailure> {
+            Ok(vec![INACTIVE])
+        }
+
+        async fn versions_under(
+            &self,
+            key_id: Uuid,
+            after_sequence: i64,
+            count_max: u32,
+        ) -> Result<Vec<SealedVersion>, RepositoryFailure> {
+            let last = self.count.min(after_sequence + i64::from(count_max));
+            let version = |sequence: i64| SealedVersion {
+                sequence,
+                id: Uuid::from_u128(sequence.unsigned_abs().into()),
+                name: CredentialName::from_stored("/a".to_owned()),
+                envelope: Envelope {
+                    key_id,
+                    nonce: Vec::new(),
+                    ciphertext: Vec::new(),
+                },
+            };
+            Ok((after_sequence + 1..=last).map(version).collect())
+        }
+
+        async fn replace_envelopes(&self, _: &[ResealedVersion]) -> Result<u64, RepositoryFailure> {
+            unreachable!("nothing was opened")
+        }
+    }
+
+    #[async_trait]
+    impl EncryptionKeyRepository for Versions {
+        async fn encryptions_by_key(&self) -> Result<Vec<(Uuid, u64)>, RepositoryFailure> {
+            Ok(Vec::new())
+        }
+
+        async fn versions_by_key(&self) -> Result<Vec<(Uuid, u64)>, RepositoryFailure> {
+            Ok(vec![(INACTIVE, self.count.unsigned_abs())])
+        }
+    }
+
+    fn rotation(count: i64, active_until: usize) -> Rotation<LogReporter> {
+        let sealer: Arc<dyn Sealer> = Arc::new(NothingOpens);
+        let versions = Arc::new(Versions {
+            count,
+            batches: AtomicUsize::new(0),
+            active_until,
+        });
+        let rotate = RotateKeys {
+            repository: Arc::<Versions>::clone(&versions),
+            sealer: Arc::clone(&sealer),
+        };
+        let usage = EncryptionKeys {
+            repository: versions,
+            sealer,
+        };
+        let config = RotationConfig {
+            pause_milliseconds: 0.try_into().unwrap(),
+            ..RotationConfig::default()
+        };
+        Rotation::new(rotate, usage, config, LogReporter::default())
+    }
+
+    #[tokio::test]
+    async fn failures_count_in_each_pass_even_if_already_reported() {
+        let count = KNOWN_FAILURES_MAX as u64 + 1;
+        let mut rotation = rotation(count.cast_signed(), usize::MAX);
+        for _ in 0..2 {
+            let never = watch::Sender::new(false);
+            rotation.run(Stop::requested_by(&never)).await.unwrap();
+            let completed = rotation.completed().unwrap();
+            assert_eq!((completed.rotated, completed.failed), (0, count));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_stopped_or_superseded_pass_is_not_completed() {
+        for (is_requested, active_until) in [(true, usize::MAX), (false, 1)] {
+            let mut rotation = rotation(1_000, active_until);
+            let stopping = watch::Sender::new(is_requested);
+            rotation.run(Stop::requested_by(&stopping)).await.unwrap();
+            assert_eq!(rotation.completed(), None);
+        }
+    }
+
+    #[test]
+    fn a_failure_is_new_only_once_and_up_to_the_maximum() {
+        let mut known = KnownFailures::default();
+        let id = |number: usize| Uuid::from_u128(number as u128);
+        for number in 0..KNOWN_FAILURES_MAX {
+            assert!(known.insert(id(number)));
+            assert!(!known.insert(id(number)));
+        }
+        assert!(!known.insert(id(KNOWN_FAILURES_MAX)));
+    }
+}

@@ -1,0 +1,425 @@
+//! `keywright keys …`: the encryption keys of a database, whether or not servers use it.
+
+use std::{collections::HashMap, path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
+
+use chrono::SecondsFormat;
+use clap::Subcommand;
+use keywright_core::{
+    Failure,
+    encryption_key::{EncryptionKeys, RotateKeys},
+    ports::{
+        EncryptionKeyRepository, Identifiers, KeyRotationRepository, KeyStanding,
+        RepositoryFailure, Sealer,
+    },
+};
+use keywright_crypto::{ENCRYPTIONS_PER_KEY_MAX, ENCRYPTIONS_PER_KEY_WARNED};
+use keywright_storage::{Database, EncryptionKeyRow};
+use serde::Serialize;
+use tokio::{sync::watch, time::sleep};
+use uuid::Uuid;
+
+use super::output::{self, Progress, counted};
+use crate::{
+    app::{open_database, open_database_to_read},
+    background::{
+        LeaseHolder, LeaseOutcome, Stop,
+        rotation::{Counts, Reporter, Rotation},
+    },
+    config::Config,
+    keys::{self, RecognisedKeys},
+    process::{self, RandomIdentifiers, on_threads},
+    started::StartRefused,
+    telemetry,
+};
+
+/// A command for encryption keys.
+#[derive(Debug, Subcommand)]
+pub(crate) enum KeysCommand {
+    /// Re-encrypt values with the active key
+    ///
+    /// Servers do the same in the background. The command ends when it is complete, or if another process is rotating
+    /// keys. Exits with status 3 if versions remain that cannot be rotated.
+    Rotate {
+        /// The servers' configuration file
+        #[arg(long, value_name = "FILE")]
+        config: PathBuf,
+        /// Wait until rotation is complete, even if another process does it
+        #[arg(long)]
+        wait: bool,
+        /// Show no progress
+        #[arg(long)]
+        quiet: bool,
+    },
+    /// Show all encryption keys and how much they encrypt
+    ///
+    /// Lists each key that was ever active. Nothing is changed.
+    Status {
+        /// The servers' configuration file
+        #[arg(long, value_name = "FILE")]
+        config: PathBuf,
+        /// Print JSON instead of a table
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Executes a command.
+pub(crate) fn keys(command: &KeysCommand) -> Result<ExitCode, StartRefused> {
+    match command {
+        KeysCommand::Status { config, json } => {
+            let config = Config::load(config)?;
+            telemetry::start(&config.log)?;
+            on_threads(status(&config, *json))
+        }
+        KeysCommand::Rotate {
+            config,
+            wait,
+            quiet,
+        } => {
+            let config = Config::load(config)?;
+            if *quiet {
+                telemetry::start_quietly(&config.log)?;
+            } else {
+                telemetry::start(&config.log)?;
+            }
+            on_threads(rotate(&config, *wait, *quiet))
+        }
+    }
+}
+
+/// Re-encrypts with the active key the values that other configured keys encrypt.
+async fn rotate(config: &Config, waits: bool, is_quiet: bool) -> Result<ExitCode, StartRefused> {
+    let identifiers: Arc<dyn Identifiers> = Arc::new(RandomIdentifiers);
+    let database = open_database(config, Arc::clone(&identifiers)).await?;
+    let clock = process::clock();
+    let ring = keys::unlock(
+        &config.encryption,
+        &database,
+        identifiers.as_ref(),
+        clock.now(),
+    )
+    .await?;
+    let active_key_id = ring.active_key_id();
+    let sealer: Arc<dyn Sealer> = Arc::new(ring);
+    let repository = Arc::new(database.key_rotation());
+    repository
+        .activate_new(active_key_id)
+        .await
+        .map_err(|cause| StartRefused::while_doing("recording the active encryption key", cause))?;
+    let usage = EncryptionKeys {
+        repository: Arc::new(database.encryption_keys()),
+        sealer: Arc::clone(&sealer),
+    };
+    let rotate = RotateKeys { repository, sealer };
+    let leases = Arc::new(database.leases());
+    let command = RotateCommand {
+        holder: LeaseHolder::new(leases, clock, identifiers),
+        rotation: Rotation::new(
+            rotate.clone(),
+            usage.clone(),
+            config.encryption.rotation,
+            ProgressReporter::new(is_quiet),
+        ),
+        active_key_id,
+        rotate,
+        usage,
+        waits,
+        is_quiet,
+    };
+    let status = command.run().await;
+    database.close().await;
+    status
+}
+
+struct RotateCommand {
+    holder: LeaseHolder,
+    rotation: Rotation<ProgressReporter>,
+    active_key_id: Uuid,
+    rotate: RotateKeys,
+    usage: EncryptionKeys,
+    waits: bool,
+    is_quiet: bool,
+}
+
+impl RotateCommand {
+    async fn run(mut self) -> Result<ExitCode, StartRefused> {
+        // Never stops: a signal kills the process, which is safe.
+        let never = watch::Sender::new(false);
+        let mut stop = Stop::requested_by(&never);
+        loop {
+            self.check_active_key().await?;
+            let outcome = self
+                .holder
+                .run_under_lease(&mut self.rotation, &mut stop)
+                .await;
+            let outcome = outcome.map_err(rotation_failed)?;
+            let left = self
+                .usage
+                .usage()
+                .await
+                .map_err(rotation_failed)?
+                .inactive_keys;
+            if left == 0 {
+                self.rotation.reporter_mut().finish(left);
+                return Ok(ExitCode::SUCCESS);
+            }
+            if outcome == LeaseOutcome::HeldElsewhere && !self.waits {
+                self.print(&format!(
+                    "another process rotates; {} left",
+                    counted(left, "version")
+                ));
+                return Ok(ExitCode::SUCCESS);
+            }
+            // An incomplete run means that the lease was lost, or that another key became active, which is checked first.
+            let completed = self
+                .rotation
+                .completed()
+                .filter(|_| outcome == LeaseOutcome::Ran);
+            if completed.is_some_and(|counts| !self.waits || counts.failed >= left) {
+                self.rotation.reporter_mut().finish(left);
+                self.print(&format!("{} not rotated", counted(left, "version")));
+                return Ok(ExitCode::from(VERSIONS_LEFT));
+            }
+            self.rotation.reporter_mut().set_left(left);
+            sleep(WAITING_INTERVAL).await;
+        }
+    }
+
+    /// Returns an error if another server has started with another active key.
+    async fn check_active_key(&self) -> Result<(), StartRefused> {
+        if self
+            .rotate
+            .is_towards_active_key()
+            .await
+            .map_err(rotation_failed)?
+        {
+            return Ok(());
+        }
+        Err(StartRefused::new(format!(
+            "the active key of this configuration is {}, but a server has started with another one since: values are rotated to \
+             that key until a server starts with this configuration",
+            self.active_key_id
+        )))
+    }
+
+    fn print(&self, words: &str) {
+        if !self.is_quiet {
+            eprintln!("{words}");
+        }
+    }
+}
+
+fn rotation_failed(cause: Failure) -> StartRefused {
+    StartRefused::while_doing("rotating the encryption keys", cause)
+}
+
+/// Shows the progress, no matter which process rotates.
+struct ProgressReporter {
+    is_quiet: bool,
+    progress: Option<Progress>,
+    /// The maximum number of versions ever left.
+    total: u64,
+}
+
+impl ProgressReporter {
+    fn new(is_quiet: bool) -> Self {
+        Self {
+            is_quiet,
+            progress: None,
+            total: 0,
+        }
+    }
+
+    /// Updates the number of versions left.
+    fn set_left(&mut self, left: u64) {
+        self.total = self.total.max(left);
+        let (total, is_quiet) = (self.total, self.is_quiet);
+        let start = || Progress::start("versions rotated", total, is_quiet);
+        let progress = self.progress.get_or_insert_with(start);
+        progress.set_total(total);
+        progress.set_done(total.saturating_sub(left));
+    }
+
+    /// Completes the progress with the number of versions left.
+    fn finish(&mut self, left: u64) {
+        self.set_left(left);
+        if let Some(progress) = self.progress.take() {
+            progress.finish();
+        }
+    }
+}
+
+impl Reporter for ProgressReporter {
+    fn started(&mut self, counts: &Counts) {
+        self.set_left(counts.remaining.saturating_add(counts.rotated));
+        self.set_left(counts.remaining);
+    }
+
+    fn advanced(&mut self, counts: &Counts) {
+        self.set_left(counts.remaining);
+    }
+
+    fn failed(&mut self, version_id: Uuid) {
+        let print = || {
+            eprintln!(
+                "the version {version_id} can't be decrypted: its ciphertext was modified or moved from another record"
+            );
+        };
+        match &self.progress {
+            Some(progress) => progress.suspend(print),
+            None => print(),
+        }
+    }
+
+    fn ended(&mut self, counts: &Counts) {
+        self.set_left(counts.remaining);
+    }
+
+    /// The command checks this itself.
+    fn superseded(&mut self) {}
+}
+
+/// Prints each key that has a record, oldest first. Nothing is changed: a missing record of the active key is not
+/// created, and the database of an older release is not migrated.
+async fn status(config: &Config, as_json: bool) -> Result<ExitCode, StartRefused> {
+    let database = open_database_to_read(config).await?;
+    let recognised = RecognisedKeys::read(&config.encryption, &database).await?;
+    let stored = read_keys(&database)
+        .await
+        .map_err(|cause| StartRefused::while_doing("reading the encryption key records", cause))?;
+    database.close().await;
+    let is_new = !recognised.is_active_known();
+    let records = stored.records.iter();
+    let keys = records.map(|record| KeyStatus::new(record, &stored, &recognised));
+    let keys: Vec<KeyStatus> = keys.collect();
+    let text = if as_json {
+        let status = serde_json::json!({
+            "keys": keys,
+            "active_key_is_new": is_new,
+            "encryptions_max": ENCRYPTIONS_PER_KEY_MAX,
+        });
+        format!("{status:#}\n")
+    } else {
+        table(&keys)
+            + if is_new { NEW_KEY_NOTE } else { "" }
+            + if is_nearly_exhausted(&keys) {
+                EXHAUSTION_NOTE
+            } else {
+                ""
+            }
+    };
+    output::print(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The records of all keys, and their counts.
+struct StoredKeys {
+    records: Vec<EncryptionKeyRow>,
+    versions: HashMap<Uuid, u64>,
+    encryptions: HashMap<Uuid, u64>,
+}
+
+async fn read_keys(database: &Database) -> Result<StoredKeys, RepositoryFailure> {
+    let repository = database.encryption_keys();
+    Ok(StoredKeys {
+        records: repository.all().await?,
+        versions: repository.versions_by_key().await?.into_iter().collect(),
+        encryptions: repository.encryptions_by_key().await?.into_iter().collect(),
+    })
+}
+
+/// One key.
+#[derive(Serialize)]
+struct KeyStatus {
+    id: Uuid,
+    provider: String,
+    created_at: String,
+    state: &'static str,
+    versions: u64,
+    /// The maximum number of values it can have encrypted.
+    encryptions: u64,
+}
+
+impl KeyStatus {
+    fn new(record: &EncryptionKeyRow, stored: &StoredKeys, recognised: &RecognisedKeys) -> Self {
+        let count =
+            |counts: &HashMap<Uuid, u64>| counts.get(&record.id).copied().unwrap_or_default();
+        Self {
+            id: record.id,
+            provider: record.provider.clone(),
+            created_at: record.created_at.to_rfc3339_opts(SecondsFormat::Secs, true),
+            state: match recognised.standing(record.id) {
+                KeyStanding::Active => ACTIVE,
+                KeyStanding::Inactive => "inactive",
+                KeyStanding::Unknown => "unknown",
+            },
+            versions: count(&stored.versions),
+            encryptions: count(&stored.encryptions),
+        }
+    }
+}
+
+/// Formats a table for people.
+fn table(keys: &[KeyStatus]) -> String {
+    let line = |id: &str, provider: &str, created_at: &str, state: &str, counts: [&str; 2]| {
+        let [versions, encryptions] = counts;
+        format!(
+            "{id:<36}  {provider:<8}  {created_at:<20}  {state:<8}  {versions:>10}  {encryptions:>11}\n"
+        )
+    };
+    let counts = ["VERSIONS", "ENCRYPTIONS"];
+    let head = line("KEY", "PROVIDER", "MADE", "STATE", counts);
+    let lines = keys.iter().map(|key| {
+        let (versions, encryptions) = (key.versions.to_string(), key.encryptions.to_string());
+        let (id, counts) = (key.id.to_string(), [versions.as_str(), &encryptions]);
+        line(&id, &key.provider, &key.created_at, key.state, counts)
+    });
+    std::iter::once(head).chain(lines).collect()
+}
+
+/// Returns whether the active key should be replaced soon because of the number of its encryptions.
+fn is_nearly_exhausted(keys: &[KeyStatus]) -> bool {
+    let mut active = keys.iter().filter(|key| key.state == ACTIVE);
+    active.any(|key| key.encryptions >= ENCRYPTIONS_PER_KEY_WARNED)
+}
+
+/// The exit status if versions of inactive keys are left.
+const VERSIONS_LEFT: u8 = 3;
+
+/// The interval between checks of another process's progress.
+const WAITING_INTERVAL: Duration = Duration::from_secs(1);
+
+const ACTIVE: &str = "active";
+
+/// The note printed in this case.
+const EXHAUSTION_NOTE: &str = "The active key has encrypted more than half of its maximum number of values: configure a new active key.\n";
+
+/// The note printed if the active key is not in the table.
+const NEW_KEY_NOTE: &str = "The configured active key is not listed because it was never active.\n";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_columns_of_a_table_are_aligned() {
+        let key = |id, state, versions| KeyStatus {
+            id: Uuid::from_u128(id),
+            provider: "raw".to_owned(),
+            created_at: "2026-01-02T03:04:05Z".to_owned(),
+            state,
+            versions,
+            encryptions: 1_024,
+        };
+        let text = table(&[key(1, "inactive", 0), key(2, "active", 1_234_567)]);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(
+            lines[0],
+            "KEY                                   PROVIDER  MADE                  STATE       VERSIONS  ENCRYPTIONS"
+        );
+        assert_eq!(
+            lines[2],
+            "00000000-0000-0000-0000-000000000002  raw       2026-01-02T03:04:05Z  active       1234567         1024"
+        );
+    }
+}

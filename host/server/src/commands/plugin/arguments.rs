@@ -1,0 +1,190 @@
+//! The arguments that the commands for plugins share, and the form of their output.
+
+use std::{
+    io::{self, Write},
+    path::PathBuf,
+    sync::Arc,
+};
+
+use chrono::Utc;
+use clap::{Args, ValueEnum};
+use keywright_registry::{Cache, PinnedReference, RegistryHost, pull};
+use keywright_runtime::{ComponentSource, Limits, NoteReader, PluginUnderTest};
+use serde_json::{Map, Value};
+
+use crate::{
+    config::{ComponentLocation, RegistryConfig, RegistryHostConfig},
+    process::on_threads,
+    started::StartRefused,
+};
+
+/// The component, its settings and its limits.
+#[derive(Debug, Args)]
+pub(super) struct ComponentArguments {
+    /// The component: a file, or `oci://HOST[:PORT]/REPOSITORY[:TAG]@sha256:DIGEST` in a registry
+    #[arg(value_name = "FILE")]
+    pub(super) file: PathBuf,
+    /// The plugin's settings: a JSON object. Other users of the machine can see it.
+    #[arg(long, value_name = "JSON", default_value = "{}", value_parser = object)]
+    settings: Map<String, Value>,
+    /// Limits of each call that differ from the defaults: a JSON object, such as `{"deadline_ms": 1000}`
+    #[arg(long, value_name = "JSON", default_value = "{}", value_parser = limits)]
+    limits: Limits,
+    /// The output format
+    #[arg(long, value_enum, value_name = "FORM", default_value = "table")]
+    pub(super) output: OutputForm,
+    #[command(flatten)]
+    registry: RegistryArguments,
+}
+
+impl ComponentArguments {
+    pub(super) fn open(&self) -> Result<PluginUnderTest, StartRefused> {
+        let doing = "loading the component";
+        let component = self.file.clone().into_os_string().into_string();
+        let location = component.ok().map(ComponentLocation::try_from).transpose();
+        let location = location.map_err(|cause| StartRefused::while_doing(doing, cause))?;
+        let component = match location {
+            Some(ComponentLocation::Registry(reference)) => self.pull(&reference)?,
+            Some(ComponentLocation::File(_)) | None => ComponentSource::File(self.file.clone()),
+        };
+        PluginUnderTest::open(component, self.settings.clone(), self.limits)
+            .map_err(|refused| StartRefused::while_doing(doing, refused))
+    }
+
+    /// Pulls a component. Signatures are not checked, and nothing is cached.
+    fn pull(&self, reference: &PinnedReference) -> Result<ComponentSource, StartRefused> {
+        let config = self.registry.config(reference.host())?;
+        let pulled = on_threads(async {
+            let registry = config.registry(reference.host())?;
+            pull(&registry, reference, None, &Cache::none(), config.limits())
+                .await
+                .map_err(|fault| StartRefused::while_doing(format!("pulling {reference}"), fault))
+        });
+        Ok(ComponentSource::Bytes {
+            name: reference.to_string(),
+            bytes: pulled?.component.into(),
+        })
+    }
+
+    /// Opens the component. Its notes are printed to standard error.
+    pub(super) fn open_with_notes(&self) -> Result<PluginUnderTest, StartRefused> {
+        let reader: NoteReader = Arc::new(|function, text| {
+            // Standard error may be closed.
+            let _ = writeln!(io::stderr(), "note ({function}): {text}");
+        });
+        Ok(self.open()?.with_notes(reader))
+    }
+}
+
+/// The parameters of a request.
+#[derive(Debug, Args)]
+pub(super) struct ParameterArguments {
+    /// Parameters of the request: a JSON object
+    #[arg(long, value_name = "JSON", default_value = "{}", value_parser = object)]
+    pub(super) parameters: Map<String, Value>,
+}
+
+/// The output format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum OutputForm {
+    /// JSON
+    Json,
+    /// A table
+    Table,
+}
+
+pub(super) fn object(text: &str) -> Result<Map<String, Value>, String> {
+    match keywright_json::read(text) {
+        Ok(Value::Object(members)) => Ok(members),
+        Ok(_) => Err("must be a JSON object".to_owned()),
+        Err(cause) => Err(cause.to_string()),
+    }
+}
+
+fn limits(text: &str) -> Result<Limits, String> {
+    let limits: Value = keywright_json::read(text).map_err(|cause| cause.to_string())?;
+    serde_json::from_value(limits).map_err(|cause| cause.to_string())
+}
+
+/// Returns the time of a call, in seconds since 1970.
+pub(super) fn now_seconds() -> u64 {
+    u64::try_from(Utc::now().timestamp()).unwrap_or_default()
+}
+
+/// Escapes control characters, so that a plugin or path cannot control the terminal.
+pub(super) fn escaped(text: &str) -> String {
+    let characters = text.chars().map(|character| {
+        if character.is_control() {
+            character.escape_default().to_string()
+        } else {
+            character.to_string()
+        }
+    });
+    characters.collect()
+}
+
+/// Formats JSON with a trailing line break.
+pub(super) fn pretty(json: &Value) -> String {
+    format!("{json:#}\n")
+}
+
+/// Serializes a result. An error is a bug.
+pub(super) fn to_json(result: &impl serde::Serialize) -> Result<Value, StartRefused> {
+    serde_json::to_value(result)
+        .map_err(|cause| StartRefused::while_doing("writing the result", cause))
+}
+
+/// Access to a registry.
+#[derive(Debug, Args)]
+pub(super) struct RegistryArguments {
+    /// The user to log in as
+    #[arg(long, value_name = "NAME", requires = "password_file", help_heading = HEADING)]
+    user: Option<String>,
+    /// The file that contains the user's password or access token
+    #[arg(long, value_name = "FILE", requires = "user", help_heading = HEADING)]
+    password_file: Option<PathBuf>,
+    /// A Docker login file with users and passwords, such as `~/.docker/config.json`
+    #[arg(long, value_name = "FILE", conflicts_with = "user", help_heading = HEADING)]
+    docker_config: Option<PathBuf>,
+    /// The file with the CA certificates to trust, PEM, instead of the platform's. Registries on this machine are then
+    /// also accessed over HTTPS.
+    #[arg(long, value_name = "FILE", help_heading = HEADING)]
+    trusted_authorities: Option<PathBuf>,
+    /// Use plain HTTP, which protects nothing in transit. It is the default for registries on this machine; passwords
+    /// are never sent to others this way.
+    #[arg(long, conflicts_with = "trusted_authorities", help_heading = HEADING)]
+    plain_http: bool,
+}
+
+impl RegistryArguments {
+    /// Returns the configuration for a registry.
+    pub(super) fn config(&self, host: &RegistryHost) -> Result<RegistryConfig, StartRefused> {
+        let has_password = self.user.is_some() || self.docker_config.is_some();
+        if self.plain_http && has_password && !host.is_loopback() {
+            return Err(StartRefused::new(
+                "passwords are sent over plain HTTP only to this machine; omit --plain-http",
+            ));
+        }
+        let known = RegistryHostConfig::of_arguments(
+            host.clone(),
+            self.user.clone(),
+            self.password_file.clone(),
+            self.trusted_authorities.clone(),
+            self.plain_http(),
+        );
+        Ok(RegistryConfig {
+            docker_config: self.docker_config.clone(),
+            hosts: vec![known],
+            ..RegistryConfig::default()
+        })
+    }
+
+    /// Returns the choice between plain HTTP and HTTPS, if the arguments make one.
+    fn plain_http(&self) -> Option<bool> {
+        let is_protected = self.trusted_authorities.is_some();
+        (self.plain_http || is_protected).then_some(self.plain_http)
+    }
+}
+
+/// The help heading of these arguments.
+const HEADING: &str = "Registry";

@@ -1,0 +1,172 @@
+//! The identity provider for development.
+
+use std::{fs, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
+
+use keywright_api::development_identity::{
+    self as identity, DevelopmentIdentity, DevelopmentIdentitySettings, Grant,
+};
+use keywright_core::{Secret, ports::Clock};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use uuid::Uuid;
+
+use super::{authentication::AuthenticationConfig, findings::Findings, source::Section};
+use crate::{process, started::StartRefused};
+
+/// The path of the development identity provider.
+pub(crate) const IDENTITY_PATH: &str = "/identity";
+
+/// The identity provider for development, with its clients and users.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct DevelopmentConfig {
+    /// The file with the RSA key that signs tokens, PEM (PKCS#8).
+    pub(crate) signing_key: PathBuf,
+    /// Lifetime of an access token.
+    pub(crate) access_token_seconds: u32,
+    /// Lifetime of a refresh token.
+    pub(crate) refresh_token_seconds: u32,
+    /// The programs that may request tokens.
+    pub(crate) clients: Vec<DevelopmentClient>,
+    /// The users that may log in.
+    pub(crate) users: Vec<DevelopmentUser>,
+}
+
+/// A client of the development identity provider.
+#[derive(Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct DevelopmentClient {
+    /// The client's id.
+    pub(crate) id: String,
+    /// The client's secret; empty for a program on users' own machines. It protects only a development server.
+    pub(crate) secret: String,
+}
+
+/// A user of the development identity provider.
+#[derive(Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct DevelopmentUser {
+    /// The user's id in tokens.
+    pub(crate) id: Uuid,
+    /// The name to log in with.
+    pub(crate) name: String,
+    /// The password to log in with. It protects only a development server.
+    pub(crate) password: String,
+}
+
+impl std::fmt::Debug for DevelopmentClient {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("DevelopmentClient")
+            .field("id", &self.id)
+            .finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for DevelopmentUser {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("DevelopmentUser")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Section for DevelopmentConfig {
+    fn paths_mut(&mut self) -> Vec<&mut PathBuf> {
+        vec![&mut self.signing_key]
+    }
+}
+
+impl DevelopmentConfig {
+    /// Checks the section, for a server on these addresses.
+    pub(crate) fn check(
+        &self,
+        authentication: Option<&AuthenticationConfig>,
+        addresses: &[SocketAddr],
+        findings: &mut Findings,
+    ) {
+        let section = "development_identity_provider";
+        findings.warning(
+            section,
+            "its secrets are public: never use this configuration in production",
+        );
+        findings.ok_or_report(section, Self::check_addresses(addresses));
+        if let Some(authentication) = authentication {
+            let setting = if authentication.url.is_some() {
+                "development_identity_provider.signing_key"
+            } else {
+                "authentication.url"
+            };
+            let provider = self.identity_provider(authentication, process::clock());
+            findings.ok_or_report(setting, provider);
+        }
+    }
+
+    /// Checks that the identity provider is served on loopback addresses only.
+    pub(crate) fn check_addresses(addresses: &[SocketAddr]) -> Result<(), StartRefused> {
+        let mut addresses = addresses.iter();
+        let Some(other) = addresses.find(|address| !address.ip().is_loopback()) else {
+            return Ok(());
+        };
+        Err(StartRefused::new(format!(
+            "the development identity provider is refused on {other}: its secrets are public, so it is served on loopback \
+             addresses alone"
+        )))
+    }
+
+    /// Creates the identity provider.
+    pub(crate) fn identity_provider(
+        &self,
+        authentication: &AuthenticationConfig,
+        clock: Arc<dyn Clock>,
+    ) -> Result<DevelopmentIdentity, StartRefused> {
+        let signing_key = fs::read_to_string(&self.signing_key).map_err(|cause| {
+            StartRefused::file("reading the token signing key", &self.signing_key, cause)
+        })?;
+        let issuer = authentication.url.clone().ok_or_else(|| {
+            StartRefused::new(
+                "the development identity provider needs its own address as authentication.url",
+            )
+        })?;
+        let scopes = &authentication.scopes_required;
+        let users = self.users.iter().map(|user| identity::DevelopmentUser {
+            id: user.id,
+            name: user.name.clone(),
+            password: Secret::new(user.password.clone()),
+            scopes: scopes.clone(),
+        });
+        let settings = DevelopmentIdentitySettings {
+            signing_key_pem: Secret::new(signing_key),
+            issuer,
+            path_prefix: IDENTITY_PATH.to_owned(),
+            clients: self.identity_clients(scopes),
+            users: users.collect(),
+        };
+        DevelopmentIdentity::new(settings, clock)
+            .map_err(|cause| StartRefused::while_doing("using the token signing key", cause))
+    }
+
+    fn identity_clients(&self, scopes: &[String]) -> Vec<identity::DevelopmentClient> {
+        let seconds = |seconds: u32| Duration::from_secs(seconds.into());
+        let clients = self.clients.iter();
+        clients
+            .map(|client| identity::DevelopmentClient {
+                id: client.id.clone(),
+                secret: Secret::new(client.secret.clone()),
+                grants: if client.secret.is_empty() {
+                    vec![Grant::Password, Grant::RefreshToken]
+                } else {
+                    vec![
+                        Grant::ClientCredentials,
+                        Grant::Password,
+                        Grant::RefreshToken,
+                    ]
+                },
+                scopes: scopes.to_vec(),
+                access_token_lifetime: seconds(self.access_token_seconds),
+                refresh_token_lifetime: seconds(self.refresh_token_seconds),
+            })
+            .collect()
+    }
+}

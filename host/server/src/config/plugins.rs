@@ -1,0 +1,430 @@
+//! Plugins: their components, the signatures they need and their grants; and the registries of components.
+
+use std::{
+    borrow::Cow,
+    fmt, fs,
+    path::{Path, PathBuf},
+};
+
+use keywright_registry::{
+    Access, CosignKey, Credentials, DockerConfig, MinisignKey, PinnedReference, PullLimits,
+    ReferenceMalformed, Registry, RegistryHost, SignatureKey, is_reference,
+};
+use keywright_runtime::{COMPONENT_BYTES_MAX, Grant, Limits, SandboxConfig};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::{
+    findings::Findings,
+    source::Section,
+    values::{Number, SecretSource},
+};
+use crate::started::StartRefused;
+
+/// One plugin.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PluginConfig {
+    /// The WebAssembly component: a file, or `oci://HOST[:PORT]/REPOSITORY[:TAG]@sha256:DIGEST` with the digest of the
+    /// manifest in a registry. The tag is only informational.
+    pub(crate) component: ComponentLocation,
+    /// The required SHA-256 of the component, in lower-case hexadecimal. Without it, any is accepted.
+    #[serde(default)]
+    pub(crate) sha256: Option<String>,
+    /// The required signature of the component: one of the two keys. Without it, signatures are not checked.
+    #[serde(default)]
+    pub(crate) signature: Option<SignatureConfig>,
+    /// Settings passed to the plugin with each call; the plugin's documentation describes them. They may contain
+    /// secrets, and are never shown.
+    #[serde(default, deserialize_with = "keywright_json::deserialize_object")]
+    pub(crate) settings: Map<String, Value>,
+    /// Host interfaces that the plugin may use. A plugin that imports others is rejected.
+    #[serde(default)]
+    pub(crate) grants: Vec<Grant>,
+    /// Whether the plugin may derive values from its parameters alone. A generator that declares its values not random
+    /// is rejected without this. All others are always tested for the random bits they declare.
+    #[serde(default)]
+    pub(crate) derived: bool,
+    /// The limits of each call.
+    #[serde(default)]
+    pub(crate) limits: Limits,
+}
+
+/// The required signature of a component.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SignatureConfig {
+    /// The minisign public key that must have signed the component: the second line of `minisign.pub`. The signature of
+    /// a file is next to it, in `FILE.minisig`.
+    minisign_public_key: Option<String>,
+    /// The file with the cosign public key that must have signed the component's manifest, P-256 in PEM. Only for
+    /// components in a registry.
+    cosign_public_key: Option<PathBuf>,
+}
+
+/// The location of a component.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(try_from = "String")]
+pub(crate) enum ComponentLocation {
+    /// A file.
+    File(PathBuf),
+    /// A registry.
+    Registry(PinnedReference),
+}
+
+impl Section for SandboxConfig {
+    fn paths_mut(&mut self) -> Vec<&mut PathBuf> {
+        vec![&mut self.cache_directory]
+    }
+}
+
+impl Section for PluginConfig {
+    fn paths_mut(&mut self) -> Vec<&mut PathBuf> {
+        let component = match &mut self.component {
+            ComponentLocation::File(path) => Some(path),
+            ComponentLocation::Registry(_) => None,
+        };
+        let signature = self.signature.as_mut();
+        let key = signature.and_then(|signature| signature.cosign_public_key.as_mut());
+        component.into_iter().chain(key).collect()
+    }
+}
+
+impl fmt::Debug for PluginConfig {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("PluginConfig")
+            .field("component", &self.component)
+            .field("sha256", &self.sha256)
+            .field("signature", &self.signature)
+            .field("grants", &self.grants)
+            .field("derived", &self.derived)
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
+    }
+}
+
+impl SignatureConfig {
+    /// Returns the configured key.
+    pub(crate) fn key(&self) -> Result<SignatureKey, StartRefused> {
+        match (&self.minisign_public_key, &self.cosign_public_key) {
+            (Some(key), None) => MinisignKey::read(key)
+                .map(SignatureKey::Minisign)
+                .map_err(|cause| StartRefused::while_doing("reading minisign_public_key", cause)),
+            (None, Some(file)) => cosign_key(file),
+            _ => Err(StartRefused::new(
+                "a signature needs either minisign_public_key or cosign_public_key",
+            )),
+        }
+    }
+}
+
+fn cosign_key(file: &Path) -> Result<SignatureKey, StartRefused> {
+    let doing = "reading the public key";
+    let pem = fs::read_to_string(file).map_err(|cause| StartRefused::file(doing, file, cause))?;
+    CosignKey::read(&pem)
+        .map(SignatureKey::Cosign)
+        .map_err(|cause| StartRefused::file(doing, file, cause))
+}
+
+impl TryFrom<String> for ComponentLocation {
+    type Error = ReferenceMalformed;
+
+    fn try_from(text: String) -> Result<Self, ReferenceMalformed> {
+        if is_reference(&text) {
+            return text.parse().map(Self::Registry);
+        }
+        Ok(Self::File(PathBuf::from(text)))
+    }
+}
+
+impl fmt::Display for ComponentLocation {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => path.display().fmt(formatter),
+            Self::Registry(reference) => reference.fmt(formatter),
+        }
+    }
+}
+
+impl JsonSchema for ComponentLocation {
+    fn schema_name() -> Cow<'static, str> {
+        "ComponentLocation".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "string"})
+    }
+}
+
+/// The registries from which components are pulled.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct RegistryConfig {
+    /// Maximum size of a component to pull.
+    pub(crate) component_bytes_max: Number<1, COMPONENT_BYTES_MAX, COMPONENT_BYTES_MAX>,
+    /// Maximum time to pull a component and its signature.
+    pub(crate) fetch_seconds_max: Number<1, 3_600, 120>,
+    /// A Docker login file such as `~/.docker/config.json`, with users and passwords for registries without `user`
+    /// here. Credential helpers are not called.
+    pub(crate) docker_config: Option<PathBuf>,
+    /// Registries with settings of their own.
+    pub(crate) hosts: Vec<RegistryHostConfig>,
+}
+
+/// One registry.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RegistryHostConfig {
+    /// The registry's host, with the port if references have one: `HOST` or `HOST:PORT`.
+    host: HostName,
+    /// The user to log in as.
+    user: Option<String>,
+    /// The file that contains the user's password or access token. A trailing line break is ignored.
+    password_file: Option<PathBuf>,
+    /// The file with the CA certificates to trust, PEM, instead of the platform's, for the registry and for hosts it
+    /// redirects to.
+    trusted_authorities: Option<PathBuf>,
+    /// Whether to use plain HTTP, which protects nothing in transit. By default, only for registries on this machine:
+    /// `localhost` and loopback addresses.
+    plain_http: Option<bool>,
+}
+
+impl Section for RegistryConfig {
+    fn paths_mut(&mut self) -> Vec<&mut PathBuf> {
+        let hosts = self.hosts.iter_mut().flat_map(|known| {
+            let files = [&mut known.password_file, &mut known.trusted_authorities];
+            files.into_iter().flatten()
+        });
+        self.docker_config.iter_mut().chain(hosts).collect()
+    }
+}
+
+impl RegistryConfig {
+    /// Returns the limits of a pull.
+    pub(crate) fn limits(&self) -> PullLimits {
+        PullLimits {
+            component_bytes_max: u64::try_from(self.component_bytes_max.count())
+                .unwrap_or(u64::MAX),
+            deadline: self.fetch_seconds_max.seconds(),
+        }
+    }
+
+    /// Creates a client for a registry, without sending a request.
+    pub(crate) fn registry(&self, host: &RegistryHost) -> Result<Registry, StartRefused> {
+        let mut named = self.hosts.iter().filter(|known| known.host.0 == *host);
+        let mut access = match (named.next(), named.next()) {
+            (None, _) => Access {
+                is_plain: host.is_loopback(),
+                ..Access::default()
+            },
+            (Some(known), None) => known.access()?,
+            (Some(_), Some(_)) => {
+                return Err(StartRefused::new(format!(
+                    "registry.hosts contains {host} more than once"
+                )));
+            }
+        };
+        if access.credentials.is_none()
+            && let Some((file, docker)) = self.read_docker_config()?
+        {
+            access.credentials = docker
+                .credentials(host)
+                .map_err(|cause| StartRefused::file(READING_DOCKER_CONFIG, file, cause))?;
+        }
+        Registry::new(host, access)
+            .map_err(|cause| StartRefused::while_doing(format!("using the registry {host}"), cause))
+    }
+
+    /// Reads the configured Docker login file.
+    fn read_docker_config(&self) -> Result<Option<(&Path, DockerConfig)>, StartRefused> {
+        let Some(file) = self.docker_config.as_deref() else {
+            return Ok(None);
+        };
+        let text = SecretSource::File(file).read()?;
+        let docker = DockerConfig::read(&text)
+            .map_err(|cause| StartRefused::file(READING_DOCKER_CONFIG, file, cause))?;
+        Ok(Some((file, docker)))
+    }
+
+    /// Checks the section. No request is sent.
+    pub(crate) fn check(&self, findings: &mut Findings) {
+        if let Some(file) = &self.docker_config {
+            findings.ok_or_report("registry.docker_config", self.read_docker_config());
+            findings.warn_if_world_accessible("registry.docker_config", file);
+        }
+        for (index, known) in self.hosts.iter().enumerate() {
+            let setting = format!("registry.hosts[{index}]");
+            findings.ok_or_report(&setting, self.registry(&known.host.0));
+            if let Some(file) = &known.password_file {
+                findings.warn_if_world_accessible(&format!("{setting}.password_file"), file);
+            }
+            if known.exposes_password() {
+                let what = "plain_http sends the password unencrypted over the network";
+                findings.warning(&setting, what);
+            }
+        }
+    }
+}
+
+impl RegistryHostConfig {
+    /// Creates the settings of a registry from command-line arguments.
+    pub(crate) fn of_arguments(
+        host: RegistryHost,
+        user: Option<String>,
+        password_file: Option<PathBuf>,
+        trusted_authorities: Option<PathBuf>,
+        plain_http: Option<bool>,
+    ) -> Self {
+        Self {
+            host: HostName(host),
+            user,
+            password_file,
+            trusted_authorities,
+            plain_http,
+        }
+    }
+
+    /// Returns whether the password would be sent unencrypted over the network.
+    fn exposes_password(&self) -> bool {
+        self.user.is_some() && self.is_plain() && !self.host.0.is_loopback()
+    }
+
+    fn is_plain(&self) -> bool {
+        self.plain_http.unwrap_or_else(|| self.host.0.is_loopback())
+    }
+
+    fn access(&self) -> Result<Access, StartRefused> {
+        let credentials = match (&self.user, &self.password_file) {
+            (Some(user), Some(file)) => {
+                let password = SecretSource::File(file).read()?;
+                Some(Credentials::new(user.clone(), password).map_err(|cause| {
+                    StartRefused::while_doing(format!("logging in at {}", self.host.0), cause)
+                })?)
+            }
+            (None, None) => None,
+            _ => {
+                return Err(StartRefused::new(format!(
+                    "for {}, user and password_file belong together",
+                    self.host.0
+                )));
+            }
+        };
+        let authorities = self.trusted_authorities.as_deref();
+        Ok(Access {
+            credentials,
+            trusted_certificates_pem: authorities.map(read_authorities).transpose()?,
+            is_plain: self.is_plain(),
+        })
+    }
+}
+
+fn read_authorities(path: &Path) -> Result<String, StartRefused> {
+    fs::read_to_string(path).map_err(|cause| {
+        StartRefused::file(
+            "reading the authorities trusted for the registry",
+            path,
+            cause,
+        )
+    })
+}
+
+const READING_DOCKER_CONFIG: &str = "reading the Docker login file";
+
+/// The host of a registry, as text.
+#[derive(Debug, Deserialize)]
+#[serde(try_from = "String")]
+struct HostName(RegistryHost);
+
+impl TryFrom<String> for HostName {
+    type Error = ReferenceMalformed;
+
+    fn try_from(text: String) -> Result<Self, ReferenceMalformed> {
+        text.parse().map(Self)
+    }
+}
+
+impl JsonSchema for HostName {
+    fn schema_name() -> Cow<'static, str> {
+        "HostName".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "string"})
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(config: &Value) -> Result<PluginConfig, String> {
+        serde_json::from_value(config.clone()).map_err(|cause| cause.to_string())
+    }
+
+    #[test]
+    fn a_component_path_is_the_only_required_setting() {
+        let plugin = read(&json!({"component": "p.wasm"})).unwrap();
+        assert!(matches!(plugin.component, ComponentLocation::File(_)));
+        assert_eq!(plugin.limits, Limits::default());
+        assert!(plugin.grants.is_empty() && plugin.settings.is_empty() && plugin.sha256.is_none());
+        assert!(!plugin.derived && plugin.signature.is_none());
+    }
+
+    #[test]
+    fn unknown_settings_are_rejected() {
+        for config in [
+            json!({"component": "p.wasm", "memory": 1}),
+            json!({"component": "p.wasm", "limits": {"fuel": 1}}),
+            json!({"component": "p.wasm", "grants": ["network"]}),
+            json!({"component": "p.wasm", "signature": {"key": "k"}}),
+        ] {
+            assert!(read(&config).is_err(), "{config}");
+        }
+    }
+
+    #[test]
+    fn a_reference_without_a_digest_is_rejected_with_a_remedy() {
+        let refused = read(&json!({"component": "oci://h/a:1.0"})).unwrap_err();
+        assert!(refused.contains("it has no digest"), "{refused}");
+        assert!(refused.contains("keywright plugin push"), "{refused}");
+    }
+
+    #[test]
+    fn a_signature_has_exactly_one_key() {
+        for (signature, expected) in [
+            (json!({}), "needs either"),
+            (
+                json!({"minisign_public_key": "k", "cosign_public_key": "f"}),
+                "needs either",
+            ),
+            (
+                json!({"minisign_public_key": "k"}),
+                "must be a minisign public key",
+            ),
+            (json!({"cosign_public_key": "nowhere"}), "nowhere"),
+        ] {
+            let plugin = read(&json!({"component": "p.wasm", "signature": signature})).unwrap();
+            let refused = plugin.signature.unwrap().key().err().unwrap().with_causes();
+            assert!(refused.contains(expected), "{refused}");
+        }
+    }
+
+    #[test]
+    fn debug_omits_the_settings() {
+        let config = json!({"component": "p.wasm", "settings": {"token": "hunter2"}});
+        let plugin = read(&config).unwrap();
+        assert!(!format!("{plugin:?}").contains("hunter2"));
+    }
+}

@@ -1,0 +1,128 @@
+//! Reads the file and the environment variables that override its settings.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use figment::{
+    Figment,
+    error::Kind,
+    providers::{Env, Format, Toml},
+    value::UncasedStr,
+};
+
+use crate::started::StartRefused;
+
+/// A section of the configuration.
+pub(crate) trait Section {
+    /// Returns the configured paths.
+    fn paths_mut(&mut self) -> Vec<&mut PathBuf> {
+        Vec::new()
+    }
+
+    /// Makes relative paths relative to the configuration's folder.
+    fn resolve_paths(&mut self, folder: &Path) {
+        for path in self.paths_mut() {
+            *path = folder.join(&*path);
+        }
+    }
+}
+
+/// Reads the file and the environment without validating the settings. An error never repeats the contents, which may be
+/// secrets.
+pub(crate) fn read(path: &Path) -> Result<Figment, StartRefused> {
+    if !path.is_file() {
+        return Err(StartRefused::new(format!(
+            "there is no configuration at {}",
+            path.display()
+        )));
+    }
+    let refused = |cause: String| StartRefused::file("reading the configuration", path, cause);
+    let text = fs::read_to_string(path).map_err(|cause| refused(cause.to_string()))?;
+    text.parse::<toml::Table>().map_err(|cause| {
+        let before = cause.span().and_then(|span| text.get(..span.start));
+        let line = before.map_or(1, |before| before.matches('\n').count() + 1);
+        refused(format!(
+            "malformed TOML in line {line}: {}",
+            cause.message()
+        ))
+    })?;
+    Ok(Figment::new()
+        .merge(Toml::string(&text))
+        .merge(environment()))
+}
+
+/// The environment variables that override settings.
+fn environment() -> Env {
+    let is_ours = |name: &UncasedStr| {
+        let is_clients = name
+            .as_str()
+            .get(..CLIENT_PREFIX.len())
+            .is_some_and(|start| start.eq_ignore_ascii_case(CLIENT_PREFIX));
+        !is_clients && name != "log" && name != "token"
+    };
+    Env::prefixed("KEYWRIGHT_").filter(is_ours).split("__")
+}
+
+/// Returns the message for an invalid setting.
+pub(super) fn mistake(error: &figment::Error) -> String {
+    let setting = error.path.join(".");
+    if let Kind::UnknownField(..) = &error.kind
+        && let Some(variable) = set_variable(&setting)
+    {
+        return format!("unknown environment variable {variable}; {VARIABLES}");
+    }
+    let (what, source) = (in_words(&error.kind), source_of(&setting));
+    if setting.is_empty() {
+        return what;
+    }
+    format!("{setting}: {what}{source}")
+}
+
+/// Returns the source of a setting that does not come from the file.
+pub(super) fn source_of(setting: &str) -> String {
+    set_variable(setting).map_or_else(String::new, |variable| {
+        format!(" ({variable} in the environment)")
+    })
+}
+
+/// Returns the environment variable that overrides a setting, if it is set. Names are case-insensitive.
+fn set_variable(setting: &str) -> Option<String> {
+    let variable = variable(setting);
+    let mut names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    names.find(|name| name.eq_ignore_ascii_case(&variable))
+}
+
+/// Describes the error, without the value, which may be a secret.
+pub(crate) fn in_words(kind: &Kind) -> String {
+    match kind {
+        Kind::InvalidType(_, expected) | Kind::InvalidValue(_, expected) => {
+            format!("must be {expected}")
+        }
+        Kind::InvalidLength(_, expected) => format!("must have {expected}"),
+        Kind::UnknownVariant(_, expected) => format!("must be one of {}", expected.join(", ")),
+        other => other.to_string(),
+    }
+}
+
+/// Returns the environment variable that overrides a setting.
+pub(super) fn variable(name: &str) -> String {
+    format!("KEYWRIGHT_{}", name.replace('.', "__").to_uppercase())
+}
+
+/// Joins the names of a section and a setting.
+pub(crate) fn joined(section: &str, member: &str) -> String {
+    if section.is_empty() {
+        member.to_owned()
+    } else {
+        format!("{section}.{member}")
+    }
+}
+
+/// The prefix of the client's variables, after `KEYWRIGHT_`. No section's name may start with it.
+const CLIENT_PREFIX: &str = "client_";
+
+/// Explains the names of variables in errors about unknown ones.
+const VARIABLES: &str =
+    "a variable whose name begins with KEYWRIGHT_ must name a setting, as KEYWRIGHT_SECTION__NAME";

@@ -1,0 +1,284 @@
+//! The types of settings: numbers with bounds, addresses to listen on, and the locations of secrets.
+
+use std::{
+    borrow::Cow,
+    fmt, fs, io,
+    net::{IpAddr, SocketAddr, ToSocketAddrs},
+    path::Path,
+    str::FromStr,
+    time::Duration,
+};
+
+use keywright_core::Secret;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+use zeroize::Zeroizing;
+
+use super::findings::Findings;
+use crate::started::StartRefused;
+
+/// A number from `MIN` to `MAX`, inclusive, with the default `DEFAULT`. A number out of range is rejected when the
+/// configuration is read, with the name of the setting.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+#[serde(try_from = "u64")]
+pub(crate) struct Number<const MIN: u64, const MAX: u64, const DEFAULT: u64>(u64);
+
+/// A number is out of range.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("must be from {min} to {max}, not {number}")]
+pub(crate) struct OutOfBoundsError {
+    min: u64,
+    max: u64,
+    number: u64,
+}
+
+impl<const MIN: u64, const MAX: u64, const DEFAULT: u64> Number<MIN, MAX, DEFAULT> {
+    /// Returns the number as a count of items or bytes.
+    pub(crate) fn count(self) -> usize {
+        usize::try_from(self.0).unwrap_or(usize::MAX)
+    }
+
+    /// Returns the number as a 32-bit count.
+    pub(crate) fn count_u32(self) -> u32 {
+        u32::try_from(self.0).unwrap_or(u32::MAX)
+    }
+
+    /// Returns the number as a duration in milliseconds.
+    pub(crate) fn milliseconds(self) -> Duration {
+        Duration::from_millis(self.0)
+    }
+
+    /// Returns the number as a duration in seconds.
+    pub(crate) fn seconds(self) -> Duration {
+        Duration::from_secs(self.0)
+    }
+}
+
+impl<const MIN: u64, const MAX: u64, const DEFAULT: u64> Default for Number<MIN, MAX, DEFAULT> {
+    fn default() -> Self {
+        const { assert!(MIN <= DEFAULT && DEFAULT <= MAX) };
+        Self(DEFAULT)
+    }
+}
+
+/// An integer within the bounds; the schema of each setting adds the default.
+impl<const MIN: u64, const MAX: u64, const DEFAULT: u64> JsonSchema for Number<MIN, MAX, DEFAULT> {
+    fn schema_name() -> Cow<'static, str> {
+        format!("Number from {MIN} to {MAX}").into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "integer", "minimum": MIN, "maximum": MAX})
+    }
+}
+
+impl<const MIN: u64, const MAX: u64, const DEFAULT: u64> TryFrom<u64>
+    for Number<MIN, MAX, DEFAULT>
+{
+    type Error = OutOfBoundsError;
+
+    fn try_from(number: u64) -> Result<Self, OutOfBoundsError> {
+        if (MIN..=MAX).contains(&number) {
+            return Ok(Self(number));
+        }
+        Err(OutOfBoundsError {
+            min: MIN,
+            max: MAX,
+            number,
+        })
+    }
+}
+
+/// An IP address or a host name, and a port.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub(crate) struct ListenAddress {
+    host: Host,
+    port: u16,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Host {
+    Ip(IpAddr),
+    Name(String),
+}
+
+/// A text is not an address to listen on.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "must be an IP address or a host name, and a port, such as 127.0.0.1:8844, [::1]:8844 or localhost:8844"
+)]
+pub(crate) struct ListenAddressError;
+
+impl ListenAddress {
+    pub(crate) fn new(ip: IpAddr, port: u16) -> Self {
+        let host = Host::Ip(ip);
+        Self { host, port }
+    }
+
+    /// The host as a certificate names it.
+    pub(crate) fn host(&self) -> String {
+        match &self.host {
+            Host::Ip(ip) => ip.to_string(),
+            Host::Name(name) => name.clone(),
+        }
+    }
+
+    /// The IP address; `None` for a host name.
+    pub(crate) fn ip(&self) -> Option<IpAddr> {
+        match &self.host {
+            Host::Ip(ip) => Some(*ip),
+            Host::Name(_) => None,
+        }
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Returns all addresses, each once, in the order of the system's resolver. There is at least one.
+    pub(crate) fn resolve(&self) -> io::Result<Vec<SocketAddr>> {
+        let name = match &self.host {
+            Host::Ip(ip) => return Ok(vec![SocketAddr::new(*ip, self.port)]),
+            Host::Name(name) => name,
+        };
+        let mut addresses = Vec::new();
+        for address in (name.as_str(), self.port).to_socket_addrs()? {
+            if !addresses.contains(&address) {
+                addresses.push(address);
+            }
+        }
+        if addresses.is_empty() {
+            return Err(io::Error::other("the host name has no address"));
+        }
+        Ok(addresses)
+    }
+
+    /// Returns the addresses of a setting, or none if the host name can't be resolved, which is reported.
+    pub(super) fn resolve_or_report(
+        &self,
+        setting: &str,
+        findings: &mut Findings,
+    ) -> Vec<SocketAddr> {
+        let resolved = self.resolve().map_err(|cause| {
+            StartRefused::while_doing(format!("resolving {}", self.host()), cause)
+        });
+        findings.ok_or_report(setting, resolved).unwrap_or_default()
+    }
+}
+
+impl FromStr for ListenAddress {
+    type Err = ListenAddressError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if let Ok(address) = text.parse::<SocketAddr>() {
+            return Ok(Self::new(address.ip(), address.port()));
+        }
+        let (name, port) = text.rsplit_once(':').ok_or(ListenAddressError)?;
+        let is_name_character =
+            |character: char| character.is_ascii_alphanumeric() || "-._".contains(character);
+        // The resolver would interpret a name of digits and dots as an abbreviated IPv4 address.
+        let has_letter = name.contains(|character: char| character.is_ascii_alphabetic());
+        if !has_letter || !name.chars().all(is_name_character) {
+            return Err(ListenAddressError);
+        }
+        Ok(Self {
+            host: Host::Name(name.to_owned()),
+            port: port.parse().map_err(|_| ListenAddressError)?,
+        })
+    }
+}
+
+impl TryFrom<String> for ListenAddress {
+    type Error = ListenAddressError;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+    }
+}
+
+impl fmt::Display for ListenAddress {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.host {
+            Host::Ip(ip) => SocketAddr::new(*ip, self.port).fmt(formatter),
+            Host::Name(name) => write!(formatter, "{name}:{}", self.port),
+        }
+    }
+}
+
+impl JsonSchema for ListenAddress {
+    fn schema_name() -> Cow<'static, str> {
+        "ListenAddress".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "string"})
+    }
+}
+
+/// The location of a secret.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum SecretSource<'a> {
+    /// An environment variable.
+    Environment(&'a str),
+    /// A file. A trailing line break is not part of the secret.
+    File(&'a Path),
+}
+
+impl SecretSource<'_> {
+    /// Reads the secret.
+    pub(crate) fn read(self) -> Result<Secret, StartRefused> {
+        match self {
+            Self::Environment(name) => std::env::var(name).map(Secret::new).map_err(|_| {
+                StartRefused::new(format!("the environment variable {name} is not set"))
+            }),
+            Self::File(path) => {
+                let text = fs::read_to_string(path)
+                    .map(Zeroizing::new)
+                    .map_err(|cause| StartRefused::file("reading a secret", path, cause))?;
+                Ok(Secret::new(text.trim_end_matches(['\r', '\n']).to_owned()))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_ip_address_or_a_host_name_with_a_port_is_accepted() {
+        for text in [
+            "127.0.0.1:8844",
+            "[::1]:0",
+            "localhost:65535",
+            "a-b.example:1",
+        ] {
+            assert_eq!(text.parse::<ListenAddress>().unwrap().to_string(), text);
+        }
+        for text in [
+            "",
+            "localhost",
+            ":8844",
+            "8844",
+            "127.0.0.1",
+            "::1:8844x",
+            "127.1:8844",
+            "localhost:65536",
+            "localhost:",
+            "local host:1",
+            "https://localhost:1",
+            "*:8844",
+        ] {
+            assert_eq!(text.parse::<ListenAddress>(), Err(ListenAddressError));
+        }
+    }
+}

@@ -1,0 +1,367 @@
+//! Checks a configuration without starting the server, and reports all errors at once.
+//!
+//! The configuration is validated against the schema. Then each section is read separately and checks itself and the
+//! files that it refers to, with the code that the server uses. An invalid setting is removed, so that the rest is still
+//! checked.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use figment::{Figment, error::Kind, value::Value};
+use keywright_registry::Cache;
+use keywright_runtime::{
+    CacheAccess, CacheKeys, LoadRefused, Runtime, SandboxConfig, SystemRandom,
+};
+use keywright_storage::Database;
+use serde::de::DeserializeOwned;
+
+use crate::{
+    config::{
+        self, AuditConfig, AuthenticationConfig, AuthorizationConfig, CertificatesConfig, Config,
+        DevelopmentConfig, EncryptionConfig, Findings, LogConfig, ManagementConfig, PluginConfig,
+        RegistryConfig, RetentionConfig, Section, ServerSection, StorageConfig, in_words, joined,
+    },
+    keys,
+    plugins::{self, Components, ConfiguredPlugins},
+    process::RandomIdentifiers,
+    started::StartRefused,
+};
+
+/// The extent of a check.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Extent {
+    /// Whether plugins are loaded.
+    pub(crate) loads_plugins: bool,
+    /// Whether to connect to the database. Nothing is changed there.
+    pub(crate) connects: bool,
+}
+
+/// Checks a configuration, unless the file can't be read or is not TOML.
+pub(crate) async fn check(file: &Path, extent: Extent) -> Result<Findings, StartRefused> {
+    let figment = config::read(file)?;
+    let mut findings = Findings::default();
+    config::check_schema(&figment, &Config::schema(), &mut findings);
+    let folder = file.parent().unwrap_or(Path::new(""));
+    let mistaken = findings.mistakes.iter();
+    let mistaken = mistaken.map(|mistake| mistake.setting.as_str()).collect();
+    let (sections, unreadable) = Sections::read(&figment, folder, mistaken);
+    for (setting, what) in unreadable {
+        findings.mistake(setting, what);
+    }
+    sections.check(extent, &mut findings).await;
+    check_plugins(sections, extent, &mut findings).await;
+    if findings.mistakes.is_empty() {
+        // Errors that no section's check reports.
+        findings.ok_or_report("the configuration", Config::load(file));
+    }
+    Ok(findings)
+}
+
+/// The valid sections. An absent optional section has its default.
+#[derive(Debug)]
+struct Sections {
+    server: Option<ServerSection>,
+    storage: Option<StorageConfig>,
+    encryption: Option<EncryptionConfig>,
+    authentication: Option<AuthenticationConfig>,
+    audit: Option<AuditConfig>,
+    authorization: Option<AuthorizationConfig>,
+    plugins: Option<SandboxConfig>,
+    registry: Option<RegistryConfig>,
+    generators: BTreeMap<String, PluginConfig>,
+    resolver: Option<PluginConfig>,
+    certificates: Option<CertificatesConfig>,
+    retention: Option<RetentionConfig>,
+    management: Option<ManagementConfig>,
+    log: Option<LogConfig>,
+    development_identity_provider: Option<DevelopmentConfig>,
+}
+
+/// An unreadable setting and the reason.
+type Unreadable = (String, String);
+
+impl Sections {
+    /// Reads the valid sections, with relative paths resolved against the folder. Settings in `mistaken` are removed,
+    /// so that the rest of their sections can be read. Missing settings are not reported here.
+    fn read<'a>(
+        figment: &'a Figment,
+        folder: &'a Path,
+        mistaken: Vec<&'a str>,
+    ) -> (Self, Vec<Unreadable>) {
+        let mut reader = Reader {
+            figment,
+            folder,
+            mistaken,
+            unreadable: Vec::new(),
+        };
+        let sections = Self {
+            server: reader.section("server"),
+            storage: reader.section("storage"),
+            encryption: reader.section("encryption"),
+            authentication: reader.section_or_default("authentication"),
+            audit: reader.section_or_default("audit"),
+            authorization: reader.section_or_default("authorization"),
+            plugins: reader.section("plugins"),
+            registry: reader.section_or_default("registry"),
+            generators: reader.generators(),
+            resolver: reader.section("resolver"),
+            certificates: reader.section_or_default("certificates"),
+            retention: reader.section_or_default("retention"),
+            management: reader.section_or_default("management"),
+            log: reader.section_or_default("log"),
+            development_identity_provider: reader.section("development_identity_provider"),
+        };
+        (sections, reader.unreadable)
+    }
+
+    /// Checks each section, except the plugins.
+    async fn check(&self, extent: Extent, findings: &mut Findings) {
+        let management = self.management.as_ref();
+        let development = self.development_identity_provider.as_ref();
+        if let Some(server) = &self.server {
+            let addresses = server.check(findings);
+            if let Some(management) = management {
+                management.check_address(&addresses, findings);
+            }
+            if let Some(development) = development {
+                development.check(self.authentication.as_ref(), &addresses, findings);
+            }
+        }
+        if let Some(storage) = &self.storage {
+            storage.check(extent.connects, findings).await;
+        }
+        if let Some(encryption) = &self.encryption {
+            encryption.check(findings);
+        }
+        if let Some(authentication) = &self.authentication {
+            let server = self.server.as_ref();
+            let accepts_certificates =
+                server.is_none_or(|server| server.tls.client_authorities.is_some());
+            authentication.check(development.is_some(), accepts_certificates, findings);
+        }
+        if let Some(authorization) = &self.authorization {
+            authorization.check(findings);
+        }
+        if let Some(audit) = &self.audit {
+            audit.check(findings);
+        }
+        if let Some(log) = &self.log {
+            findings.ok_or_report("log.filter", log.filter());
+        }
+        if let Some(certificates) = &self.certificates {
+            findings.ok_or_report("certificates", certificates.settings());
+        }
+        if let Some(retention) = &self.retention {
+            findings.ok_or_report("retention.policies", retention.policies());
+        }
+        if let Some(management) = management {
+            management.check(findings);
+        }
+        if let Some(registry) = &self.registry {
+            registry.check(findings);
+        }
+    }
+}
+
+struct Reader<'a> {
+    figment: &'a Figment,
+    folder: &'a Path,
+    mistaken: Vec<&'a str>,
+    unreadable: Vec<Unreadable>,
+}
+
+impl Reader<'_> {
+    /// Reads a section, if it exists and is valid.
+    fn section<T: Section + DeserializeOwned>(&mut self, name: &str) -> Option<T> {
+        let section = self.figment.find_value(name).ok()?;
+        self.section_of(name, section)
+    }
+
+    /// Reads a section from its value, if it is valid.
+    fn section_of<T: Section + DeserializeOwned>(
+        &mut self,
+        name: &str,
+        mut section: Value,
+    ) -> Option<T> {
+        for mistaken in &self.mistaken {
+            let within = mistaken.strip_prefix(name);
+            if let Some(within) = within.and_then(|within| within.strip_prefix('.')) {
+                remove_setting(&mut section, within);
+            }
+        }
+        match T::deserialize(&section) {
+            Ok(mut section) => {
+                section.resolve_paths(self.folder);
+                Some(section)
+            }
+            Err(errors) => {
+                let is_known = |kind: &Kind| matches!(kind, Kind::MissingField(_));
+                let named = |error: figment::Error| {
+                    let setting = joined(name, &error.path.join("."));
+                    (setting, in_words(&error.kind))
+                };
+                let errors = errors.into_iter().filter(|error| !is_known(&error.kind));
+                self.unreadable.extend(errors.map(named));
+                None
+            }
+        }
+    }
+
+    /// Reads a section, or returns its default if it is absent.
+    fn section_or_default<T: Section + DeserializeOwned + Default>(
+        &mut self,
+        name: &str,
+    ) -> Option<T> {
+        if self.figment.find_value(name).is_err() {
+            return Some(T::default());
+        }
+        self.section(name)
+    }
+
+    fn generators(&mut self) -> BTreeMap<String, PluginConfig> {
+        let configured = self.figment.find_value("generators").ok();
+        let named = configured.and_then(Value::into_dict);
+        let named = named.into_iter().flatten();
+        named
+            .filter_map(|(name, section)| {
+                let plugin = self.section_of(&joined("generators", &name), section)?;
+                Some((name, plugin))
+            })
+            .collect()
+    }
+}
+
+/// Removes a setting from a section.
+fn remove_setting(section: &mut Value, setting: &str) {
+    let (first, rest) = match setting.split_once('.') {
+        Some((first, rest)) => (first, Some(rest)),
+        None => (setting, None),
+    };
+    let Value::Dict(_, members) = section else {
+        return;
+    };
+    let (member, index) = match first.trim_end_matches(']').split_once('[') {
+        Some((member, index)) => (member, index.parse::<usize>().ok()),
+        None => (first, None),
+    };
+    let Some(rest) = rest else {
+        // Removing a list item would shift the indices of the others.
+        if index.is_none() {
+            members.remove(member);
+        }
+        return;
+    };
+    match (members.get_mut(member), index) {
+        (Some(Value::Array(_, items)), Some(index)) => {
+            if let Some(item) = items.get_mut(index) {
+                remove_setting(item, rest);
+            }
+        }
+        (Some(member), None) => remove_setting(member, rest),
+        _ => {}
+    }
+}
+
+/// Checks the sandbox and signature keys, and loads each plugin as the server does. Components in registries are
+/// pulled, unless they are cached. Nothing is written.
+///
+/// Components are compiled last, and only if there are no errors, because compilation is slow. Components in the plugin
+/// cache are not compiled if the keys of the cache are known.
+async fn check_plugins(sections: Sections, extent: Extent, findings: &mut Findings) {
+    if let Some(sandbox) = &sections.plugins {
+        let folder = &sandbox.cache_directory;
+        findings.check_private_folder("plugins.cache_directory", folder);
+    }
+    check_signature_keys(&sections, findings);
+    if !extent.loads_plugins {
+        return;
+    }
+    let cache_keys = cache_keys(&sections, extent.connects).await;
+    let sandbox = sections.plugins;
+    let sandbox = sandbox.unwrap_or_else(|| SandboxConfig::new(PathBuf::new()));
+    let components = Components {
+        registry: &sections.registry.unwrap_or_default(),
+        cache: Cache::read_only(&sandbox.cache_directory),
+    };
+    let plugins = ConfiguredPlugins {
+        generators: &sections.generators,
+        resolver: sections.resolver.as_ref(),
+    };
+    let (config, missing) = components.collect(sandbox, plugins).await;
+    for refused in missing {
+        let setting = refused.setting.clone();
+        let refused = Err::<(), _>(StartRefused::while_doing("loading it", refused));
+        findings.ok_or_report(setting, refused);
+    }
+    let config = Arc::new(config);
+    let uncompiled = Arc::clone(&config);
+    report_refusals(
+        on_blocking_thread(move || Runtime::check_components(&uncompiled)).await,
+        findings,
+    );
+    if !findings.mistakes.is_empty() {
+        let what = "were not compiled because of errors; correct them and check again";
+        findings.warning("plugins", what);
+        return;
+    }
+    let checked = on_blocking_thread(move || {
+        let cache = cache_keys
+            .as_ref()
+            .map_or(CacheAccess::None, CacheAccess::Read);
+        Runtime::check(&config, cache, Arc::new(SystemRandom))
+    });
+    report_refusals(checked.await, findings);
+}
+
+/// Runs a check on a thread that does not serve requests.
+async fn on_blocking_thread(
+    check: impl FnOnce() -> Vec<LoadRefused> + Send + 'static,
+) -> Vec<LoadRefused> {
+    tokio::task::spawn_blocking(check)
+        .await
+        .unwrap_or_else(|cause| vec![LoadRefused::Threads(cause.into())])
+}
+
+/// Returns the keys of the plugin cache, if they can be derived from the configuration or the connected database.
+async fn cache_keys(sections: &Sections, connects: bool) -> Option<CacheKeys> {
+    let encryption = sections.encryption.as_ref()?;
+    let keys = plugins::cache_keys_without_database(encryption).await;
+    if keys.is_some() || !connects {
+        return keys;
+    }
+    let options = sections.storage.as_ref()?.options().ok()?;
+    let database = Database::open_to_read(&options, Arc::new(RandomIdentifiers));
+    let database = database.await.ok()?;
+    let key_ring = keys::unlock_to_read(encryption, &database).await.ok()?;
+    plugins::cache_keys(&key_ring).ok()
+}
+
+fn report_refusals(refusals: Vec<LoadRefused>, findings: &mut Findings) {
+    for refused in refusals {
+        let setting = match &refused {
+            LoadRefused::Plugin(plugin) if plugin.is_generator => {
+                format!("generators.{}.{}", plugin.plugin, plugin.refusal.setting())
+            }
+            LoadRefused::Plugin(plugin) => format!("resolver.{}", plugin.refusal.setting()),
+            LoadRefused::SettingOutOfBounds { setting, .. } => format!("plugins.{setting}"),
+            _ => "plugins".to_owned(),
+        };
+        let refused = Err::<(), _>(StartRefused::while_doing("loading it", refused));
+        findings.ok_or_report(setting, refused);
+    }
+}
+
+fn check_signature_keys(sections: &Sections, findings: &mut Findings) {
+    let generators = sections.generators.iter();
+    let generators = generators.map(|(name, plugin)| (format!("generators.{name}"), plugin));
+    let resolver = sections.resolver.iter();
+    let resolver = resolver.map(|plugin| ("resolver".to_owned(), plugin));
+    for (section, plugin) in generators.chain(resolver) {
+        if let Some(signature) = &plugin.signature {
+            findings.ok_or_report(format!("{section}.signature"), signature.key());
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! Metrics of TLS handshakes, retention and key rotation, recorded where the events happen.
+
+use std::io;
+
+use chrono::{DateTime, Utc};
+use metrics::{Unit, counter, describe_counter, describe_gauge, gauge};
+use rustls::{CertificateError, OtherError};
+
+/// Counts a handshake that failed or timed out.
+pub(crate) fn handshake_failed(cause: &io::Error) {
+    if cause.kind() == io::ErrorKind::TimedOut {
+        return count_handshake_failure("timed_out");
+    }
+    let cause = cause
+        .get_ref()
+        .and_then(|cause| cause.downcast_ref::<rustls::Error>());
+    count_handshake_failure(cause.map_or("connection_lost", reason_of));
+}
+
+fn count_handshake_failure(reason: &'static str) {
+    counter!(HANDSHAKE_FAILURES, "reason" => reason).increment(1);
+}
+
+fn reason_of(cause: &rustls::Error) -> &'static str {
+    match cause {
+        rustls::Error::InvalidCertificate(cause) => reason_of_certificate(cause),
+        rustls::Error::AlertReceived(_) => "refused_by_client",
+        rustls::Error::PeerIncompatible(_) => "incompatible",
+        _ => "malformed",
+    }
+}
+
+/// Returns the reason for an invalid client certificate. The verifier hides details about its validity from clients.
+fn reason_of_certificate(cause: &CertificateError) -> &'static str {
+    match cause {
+        CertificateError::UnknownIssuer => "client_certificate_issuer_unknown",
+        CertificateError::Other(OtherError(hidden)) => match hidden.downcast_ref() {
+            Some(webpki::Error::CertExpired { .. }) => "client_certificate_expired",
+            Some(webpki::Error::CertNotValidYet { .. }) => "client_certificate_not_yet_valid",
+            _ => "client_certificate_invalid",
+        },
+        _ => "client_certificate_invalid",
+    }
+}
+
+/// The outcome of a retention run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RetentionOutcome {
+    Completed,
+    /// The database or the audit trail failed.
+    Failed,
+    /// The server was shut down, another server has taken over, or read-only mode is on.
+    Stopped,
+}
+
+impl RetentionOutcome {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Stopped => "stopped",
+        }
+    }
+}
+
+/// Counts deleted versions.
+pub(crate) fn retention_versions_deleted(count: u64) {
+    counter!(VERSIONS_DELETED).increment(count);
+}
+
+/// Counts a run that ended at `now`.
+pub(crate) fn retention_run(outcome: RetentionOutcome, now: DateTime<Utc>) {
+    counter!(RETENTION_RUNS, "outcome" => outcome.as_str()).increment(1);
+    if outcome == RetentionOutcome::Completed {
+        let seconds = u64::try_from(now.timestamp()).unwrap_or_default();
+        gauge!(RETENTION_LAST_RUN).set(gauge_value(seconds));
+    }
+}
+
+/// Records whether retention trusts the clock.
+pub(crate) fn retention_clock_checked(is_trusted: bool) {
+    gauge!(RETENTION_CLOCK_TRUSTED).set(if is_trusted { 1.0 } else { 0.0 });
+}
+
+/// Counts the versions of a batch that were rotated, or newly found to fail.
+pub(crate) fn rotation_batch_done(rotated: u64, failed: u64) {
+    counter!(ROTATION_VERSIONS, "outcome" => "rotated").increment(rotated);
+    counter!(ROTATION_VERSIONS, "outcome" => "failed").increment(failed);
+}
+
+/// Sets the number of versions left to this server.
+pub(crate) fn rotation_versions_remain(count: u64) {
+    gauge!(ROTATION_VERSIONS_REMAINING).set(gauge_value(count));
+}
+
+/// Converts a number to a gauge value. A number that is too large becomes the largest possible value.
+pub(super) fn gauge_value(number: impl TryInto<u32>) -> f64 {
+    f64::from(number.try_into().unwrap_or(u32::MAX))
+}
+
+/// Registers the descriptions of these metrics, and the initial values of rotation.
+pub(super) fn describe_metrics() {
+    describe_counter!(
+        HANDSHAKE_FAILURES,
+        "Failed TLS handshakes by reason; reasons that start with client_certificate are about mutual TLS."
+    );
+    describe_counter!(
+        VERSIONS_DELETED,
+        "Credential versions that this server deleted according to retention policies."
+    );
+    describe_counter!(RETENTION_RUNS, "Retention runs on this server, by outcome.");
+    describe_gauge!(
+        RETENTION_CLOCK_TRUSTED,
+        "Whether retention trusts the clock: 0 while nothing is deleted by age because the clock has jumped."
+    );
+    describe_gauge!(
+        RETENTION_LAST_RUN,
+        Unit::Seconds,
+        "Unix time at which this server last completed a retention run. If several servers share a database, use the largest \
+         value."
+    );
+    describe_counter!(
+        ROTATION_VERSIONS,
+        "Credential versions that this server was to re-encrypt with the active key, by outcome."
+    );
+    describe_gauge!(
+        ROTATION_VERSIONS_REMAINING,
+        "Credential versions that this server has left to re-encrypt with the active key, while rotating."
+    );
+    for outcome in ["rotated", "failed"] {
+        counter!(ROTATION_VERSIONS, "outcome" => outcome).increment(0);
+    }
+    gauge!(ROTATION_VERSIONS_REMAINING).set(0);
+}
+
+const HANDSHAKE_FAILURES: &str = "keywright_tls_handshake_failures_total";
+const VERSIONS_DELETED: &str = "keywright_retention_versions_deleted_total";
+const RETENTION_RUNS: &str = "keywright_retention_runs_total";
+const RETENTION_CLOCK_TRUSTED: &str = "keywright_retention_clock_trusted";
+const RETENTION_LAST_RUN: &str = "keywright_retention_last_run_timestamp_seconds";
+const ROTATION_VERSIONS: &str = "keywright_key_rotation_versions_total";
+const ROTATION_VERSIONS_REMAINING: &str = "keywright_key_rotation_versions_remaining";
+
+#[cfg(test)]
+mod tests {
+    use rustls::{AlertDescription, InvalidMessage};
+
+    use super::*;
+
+    #[test]
+    fn causes_have_different_reasons() {
+        for (cause, word) in [
+            (
+                rustls::Error::AlertReceived(AlertDescription::UnknownCA),
+                "refused_by_client",
+            ),
+            (
+                rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType),
+                "malformed",
+            ),
+            (
+                rustls::Error::InvalidCertificate(CertificateError::BadSignature),
+                "client_certificate_invalid",
+            ),
+        ] {
+            assert_eq!(reason_of(&cause), word);
+        }
+    }
+}

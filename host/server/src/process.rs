@@ -1,0 +1,219 @@
+//! The process: its threads, clock, signals and limit of open files, and the service manager that started it.
+
+use std::{
+    net::SocketAddr,
+    sync::{Arc, mpsc},
+    thread,
+    time::{Duration, SystemTime},
+};
+
+use chrono::{DateTime, Utc};
+use keywright_core::ports::{Clock, Identifiers};
+use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
+use sd_notify::NotifyState;
+use tokio::{
+    signal::unix::{Signal as SignalStream, SignalKind, signal},
+    task::JoinHandle,
+};
+use uuid::Uuid;
+
+use crate::started::StartRefused;
+
+/// Runs a command on one thread per processor, and at least two, so that one continues if a file blocks the other. When the
+/// command is complete, its background tasks are abandoned: compilation of plugins can't be interrupted, and could take
+/// minutes.
+pub(crate) fn on_threads<T>(
+    work: impl Future<Output = Result<T, StartRefused>>,
+) -> Result<T, StartRefused> {
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    if thread::available_parallelism().is_ok_and(|processors| processors.get() == 1) {
+        runtime.worker_threads(2);
+    }
+    let runtime = runtime
+        .enable_all()
+        .thread_name("keywright-work")
+        .build()
+        .map_err(|cause| StartRefused::while_doing("starting threads", cause))?;
+    let outcome = runtime.block_on(work);
+    runtime.shutdown_background();
+    outcome
+}
+
+/// Returns the system clock.
+pub(crate) fn clock() -> Arc<dyn Clock> {
+    Arc::new(SystemClock)
+}
+
+/// Returns the system time. `Utc::now` would panic if it is before 1970.
+pub(crate) fn now() -> DateTime<Utc> {
+    SystemTime::now().into()
+}
+
+struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now(&self) -> DateTime<Utc> {
+        now()
+    }
+}
+
+/// Random identifiers.
+pub(crate) struct RandomIdentifiers;
+
+impl Identifiers for RandomIdentifiers {
+    fn fresh(&self) -> Uuid {
+        Uuid::new_v4()
+    }
+}
+
+/// Returns the stream of SIGHUP signals.
+pub(crate) fn hangup_signal() -> Result<SignalStream, StartRefused> {
+    signal(SignalKind::hangup())
+        .map_err(|cause| StartRefused::while_doing("listening for SIGHUP", cause))
+}
+
+/// Prevents signals from killing the process when a file reaches its size limit or a pipe is closed. The write fails
+/// with an error.
+pub(crate) fn survive_failing_writes() -> Result<(), StartRefused> {
+    for signal_number in [Signal::XFSZ, Signal::PIPE] {
+        // A handler stays installed even if its stream is dropped.
+        let handled = signal(SignalKind::from_raw(signal_number.as_raw()));
+        drop(handled.map_err(|cause| StartRefused::while_doing("handling signals", cause))?);
+    }
+    Ok(())
+}
+
+/// Raises the soft limit of open files as far as needed and allowed for this many connections. If that is not enough,
+/// this is logged; connections beyond the limit wait, as they do beyond the configured maximum.
+pub(crate) fn raise_open_file_limit(connections_max: usize, database_connections_max: usize) {
+    let wanted = open_files_max(connections_max, database_connections_max);
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let Some(raised) = raised_limit(current, maximum, wanted) else {
+        return;
+    };
+    let limit = Rlimit {
+        current: Some(raised),
+        maximum,
+    };
+    if let Err(cause) = setrlimit(Resource::Nofile, limit) {
+        tracing::warn!(error = %cause, "could not raise the limit of open files to {raised}");
+    } else if raised < wanted {
+        tracing::warn!(
+            "too few open files are allowed for server.connections_max ({connections_max}) and {database_connections_max} database \
+             connections (storage.readers_max, storage.writers_max): {wanted} are needed, and {raised} are allowed; raise the hard \
+             limit (`LimitNOFILE`, `ulimit -Hn`), or lower a setting"
+        );
+    }
+}
+
+/// Returns the maximum number of open files.
+fn open_files_max(connections_max: usize, database_connections_max: usize) -> u64 {
+    let files = database_connections_max
+        .saturating_mul(DESCRIPTORS_PER_DATABASE_CONNECTION)
+        .saturating_add(connections_max);
+    let files = u64::try_from(files).unwrap_or(u64::MAX);
+    files.saturating_add(OTHER_DESCRIPTORS)
+}
+
+/// Returns the new soft limit, or `None` if it is high enough.
+fn raised_limit(current: Option<u64>, maximum: Option<u64>, wanted: u64) -> Option<u64> {
+    if current? >= wanted {
+        return None;
+    }
+    Some(maximum.map_or(wanted, |maximum| wanted.min(maximum)))
+}
+
+/// The service manager, notified as systemd expects (`sd_notify(3)`). Without one, nothing is sent.
+pub(crate) struct ServiceManager {
+    watchdog: Option<JoinHandle<()>>,
+}
+
+impl ServiceManager {
+    /// Reports that the server serves requests at these addresses, and starts watchdog notifications, if enabled.
+    pub(crate) fn ready(addresses: &[SocketAddr]) -> Self {
+        let addresses: Vec<_> = addresses.iter().map(SocketAddr::to_string).collect();
+        let status = format!("listening on {}", addresses.join(", "));
+        notify(&[NotifyState::Ready, NotifyState::Status(&status)]);
+        let silence_max = sd_notify::watchdog_enabled();
+        Self {
+            watchdog: silence_max.map(|time| tokio::spawn(send_watchdog_notifications(time / 2))),
+        }
+    }
+
+    /// Reports that the server is shutting down, and stops the watchdog notifications: the manager has a stop timeout
+    /// instead, and may no longer read notifications.
+    pub(crate) fn stopping(self) {
+        if let Some(watchdog) = self.watchdog {
+            watchdog.abort();
+        }
+        let status = NotifyState::Status("completing requests in progress");
+        notify(&[NotifyState::Stopping, status]);
+    }
+}
+
+/// Sends watchdog notifications while the request threads are responsive. A separate thread sends them, so that a
+/// manager that does not read them cannot block requests.
+async fn send_watchdog_notifications(pause: Duration) {
+    let (due, receiver) = mpsc::sync_channel(1);
+    let notifying = move || {
+        while receiver.recv().is_ok() {
+            notify(&[NotifyState::Watchdog]);
+        }
+    };
+    let thread = thread::Builder::new().name("keywright-alive".to_owned());
+    if let Err(cause) = thread.spawn(notifying) {
+        tracing::warn!(error = %cause, "could not start the thread for watchdog notifications");
+        return;
+    }
+    let mut ticks = tokio::time::interval(pause.max(PAUSE_MIN));
+    loop {
+        ticks.tick().await;
+        // If the last notification is pending, another one is redundant.
+        let _ = due.try_send(());
+    }
+}
+
+fn notify(states: &[NotifyState<'_>]) {
+    if let Err(cause) = sd_notify::notify(states) {
+        tracing::warn!(error = %cause, "could not notify the service manager");
+    }
+}
+
+/// Open files per database connection: with SQLite, the database, the write-ahead log and its index.
+const DESCRIPTORS_PER_DATABASE_CONNECTION: usize = 3;
+
+/// Listeners, logs, the audit trail, connections to the identity provider, and connections being closed.
+const OTHER_DESCRIPTORS: u64 = 256;
+
+/// The minimum interval of notifications, whatever the manager requests.
+const PAUSE_MIN: Duration = Duration::from_millis(10);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn client_connections_need_one_file_and_database_ones_three() {
+        assert_eq!(open_files_max(1, 0), 257);
+        assert_eq!(open_files_max(4_096, 20), 4_096 + 60 + 256);
+        assert_eq!(open_files_max(usize::MAX, usize::MAX), u64::MAX);
+    }
+
+    #[test]
+    fn the_limit_is_raised_as_far_as_needed_and_allowed() {
+        for (current, maximum, wanted, to) in [
+            (Some(1_024), Some(20_000), 4_352, Some(4_352)),
+            (Some(1_024), None, 4_352, Some(4_352)),
+            (Some(1_024), Some(4_096), 4_352, Some(4_096)),
+            (Some(4_096), Some(4_096), 4_352, Some(4_096)),
+            (Some(4_352), Some(4_352), 4_352, None),
+            (None, None, 4_352, None),
+        ] {
+            assert_eq!(
+                raised_limit(current, maximum, wanted),
+                to,
+                "{current:?} {maximum:?}"
+            );
+        }
+    }
+}

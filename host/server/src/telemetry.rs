@@ -1,0 +1,263 @@
+//! Logging: readable text on a terminal, JSON otherwise, unless the format is configured.
+//!
+//! The access log has a line for each request. These lines are buffered for at most [`FLUSH_INTERVAL`], or until there are
+//! [`FLUSH_BYTES`]. Every other line is written at once, after all buffered lines, because the last lines explain why a
+//! server ended.
+
+use std::{
+    io::{self, IsTerminal, Write},
+    mem,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    thread::{self, Thread},
+    time::Duration,
+};
+
+use tracing::Metadata;
+use tracing_subscriber::{
+    filter::LevelFilter,
+    fmt::{self, MakeWriter},
+    layer::SubscriberExt,
+    util::SubscriberInitExt,
+};
+
+use crate::{
+    config::{LogConfig, LogFormat},
+    started::StartRefused,
+};
+
+/// Starts logging to standard error, without buffering.
+///
+/// The filter is the environment variable `KEYWRIGHT_LOG`, in the syntax of `tracing`, or the configured one if it is not
+/// set. Lines of other libraries at `debug` and below are always dropped, because they may contain bodies.
+pub(crate) fn start(config: &LogConfig) -> Result<(), StartRefused> {
+    start_up_to(LevelFilter::TRACE, config, io::stderr)
+}
+
+/// Like [`start`], but drops everything below warnings, whatever the filter.
+pub(crate) fn start_quietly(config: &LogConfig) -> Result<(), StartRefused> {
+    start_up_to(LevelFilter::WARN, config, io::stderr)
+}
+
+/// Like [`start`], but writes many lines of the access log at once. Remaining lines are written when the guard is dropped.
+pub(crate) fn start_buffered(config: &LogConfig) -> Result<LogGuard, StartRefused> {
+    let started = LogWriter::start(io::stderr());
+    let (writer, guard) =
+        started.map_err(|cause| StartRefused::while_doing("starting the log's thread", cause))?;
+    start_up_to(LevelFilter::TRACE, config, writer)?;
+    Ok(guard)
+}
+
+fn start_up_to<W>(level_max: LevelFilter, config: &LogConfig, writer: W) -> Result<(), StartRefused>
+where
+    W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
+{
+    let filter = config.filter()?;
+    // Without this limit, every event of a library at a lower level would be passed to the filters.
+    let level_max = filter
+        .max_level_hint()
+        .map_or(level_max, |hint| hint.min(level_max));
+    let own_code_or_important = tracing_subscriber::filter::filter_fn(|metadata| {
+        *metadata.level() <= tracing::Level::INFO || metadata.target().starts_with("keywright")
+    });
+    let as_json = match config.format {
+        LogFormat::Auto => !io::stderr().is_terminal(),
+        LogFormat::Human => false,
+        LogFormat::Json => true,
+    };
+    let registry = tracing_subscriber::registry()
+        .with(filter)
+        .with(level_max)
+        .with(own_code_or_important);
+    // A failure to write the log must not end the caller: reporting it on the same stream would panic.
+    let layer = fmt::layer().log_internal_errors(false).with_writer(writer);
+    let outcome = if as_json {
+        let layer = layer.json().flatten_event(true).with_span_list(false);
+        registry.with(layer).try_init()
+    } else {
+        registry.with(layer).try_init()
+    };
+    outcome.map_err(|cause| StartRefused::while_doing("starting the log", cause))
+}
+
+/// Writes log lines to an output.
+struct LogWriter {
+    shared: Arc<Shared>,
+    thread: Thread,
+}
+
+/// Writes the remaining lines on drop.
+pub(crate) struct LogGuard(Arc<Shared>);
+
+/// Writes one line.
+struct LineWriter<'a> {
+    writer: &'a LogWriter,
+    is_urgent: bool,
+}
+
+struct Shared {
+    /// Lines not yet written, oldest first.
+    lines: Mutex<Vec<u8>>,
+    /// Locked before `lines`, so that lines are written in order.
+    output: Mutex<Box<dyn Write + Send>>,
+}
+
+impl LogWriter {
+    /// Starts writing to an output.
+    fn start(output: impl Write + Send + 'static) -> io::Result<(Self, LogGuard)> {
+        let shared = Arc::new(Shared {
+            lines: Mutex::default(),
+            output: Mutex::new(Box::new(output)),
+        });
+        // The thread is never joined: once the guard has written the remaining lines, it has no work left.
+        let thread = thread::Builder::new()
+            .name("keywright-log".to_owned())
+            .spawn({
+                let shared = Arc::clone(&shared);
+                move || shared.flush_buffered_lines()
+            })?;
+        let guard = LogGuard(Arc::clone(&shared));
+        let thread = thread.thread().clone();
+        Ok((Self { shared, thread }, guard))
+    }
+
+    /// Adds a line, with its line break.
+    fn add_line(&self, line: &[u8], is_urgent: bool) {
+        let mut lines = lock(&self.shared.lines);
+        let is_first = lines.is_empty();
+        lines.extend_from_slice(line);
+        let is_due = is_urgent || lines.len() >= FLUSH_BYTES;
+        drop(lines);
+        if is_due {
+            self.shared.flush();
+        } else if is_first {
+            self.thread.unpark();
+        }
+    }
+}
+
+impl Shared {
+    fn flush(&self) {
+        let mut output = lock(&self.output);
+        let lines = mem::take(&mut *lock(&self.lines));
+        // A failure to write the log must not end the caller, and there is nowhere to report it.
+        let _ = output.write_all(&lines).and_then(|()| output.flush());
+    }
+
+    fn flush_buffered_lines(&self) {
+        loop {
+            while lock(&self.lines).is_empty() {
+                thread::park();
+            }
+            thread::sleep(FLUSH_INTERVAL);
+            self.flush();
+        }
+    }
+}
+
+impl Drop for LogGuard {
+    fn drop(&mut self) {
+        self.0.flush();
+    }
+}
+
+fn lock<T: ?Sized>(locked: &Mutex<T>) -> MutexGuard<'_, T> {
+    // No code under these locks can panic halfway.
+    locked.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<'a> MakeWriter<'a> for LogWriter {
+    type Writer = LineWriter<'a>;
+
+    fn make_writer(&'a self) -> LineWriter<'a> {
+        LineWriter {
+            writer: self,
+            is_urgent: true,
+        }
+    }
+
+    fn make_writer_for(&'a self, metadata: &Metadata<'_>) -> LineWriter<'a> {
+        LineWriter {
+            writer: self,
+            is_urgent: metadata.target() != keywright_api::ACCESS_LOG,
+        }
+    }
+}
+
+/// `tracing` writes each line with one call.
+impl Write for LineWriter<'_> {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        self.writer.add_line(line, self.is_urgent);
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Maximum time that a line of the access log is buffered.
+const FLUSH_INTERVAL: Duration = Duration::from_millis(100);
+
+/// The number of buffered bytes at which they are written at once.
+const FLUSH_BYTES: usize = 64 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{Receiver, Sender, channel};
+
+    use super::*;
+
+    /// An output that sends its data to the test.
+    struct PassingOutput(Sender<String>);
+
+    impl Write for PassingOutput {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let text = String::from_utf8(bytes.to_vec()).unwrap();
+            let _ = self.0.send(text);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn start() -> (LogWriter, LogGuard, Receiver<String>) {
+        let (sender, receiver) = channel();
+        let (writer, guard) = LogWriter::start(PassingOutput(sender)).unwrap();
+        (writer, guard, receiver)
+    }
+
+    #[test]
+    fn an_urgent_line_is_written_at_once_after_earlier_ones() {
+        let (writer, _guard, output) = start();
+        writer.add_line(b"1\n", false);
+        writer.add_line(b"2\n", false);
+        writer.add_line(b"3\n", true);
+        assert_eq!(output.try_iter().collect::<String>(), "1\n2\n3\n");
+    }
+
+    #[test]
+    fn a_buffered_line_is_written_without_another() {
+        let (writer, _guard, output) = start();
+        for line in ["1\n", "2\n"] {
+            writer.add_line(line.as_bytes(), false);
+            assert_eq!(output.recv().unwrap(), line);
+        }
+    }
+
+    #[test]
+    fn lines_are_written_once_the_buffer_is_full() {
+        let (writer, _guard, output) = start();
+        writer.add_line(&vec![b'x'; FLUSH_BYTES], false);
+        assert_eq!(output.try_recv().unwrap().len(), FLUSH_BYTES);
+    }
+
+    #[test]
+    fn dropping_the_guard_writes_remaining_lines() {
+        let (writer, guard, output) = start();
+        writer.add_line(b"1\n", false);
+        drop(guard);
+        assert_eq!(output.try_recv().unwrap(), "1\n");
+    }
+}

@@ -1,0 +1,244 @@
+//! Reads the TLS files, and verifies client certificates in handshakes.
+
+use std::{path::Path, sync::Arc};
+
+use chrono::{DateTime, Utc};
+use keywright_core::certificate::ClientAuthorityFacts;
+use keywright_crypto::{client_authority_facts, may_issue_for_clients};
+use rustls::{
+    CertificateError, DigitallySignedStruct, DistinguishedName, Error, OtherError, SignatureScheme,
+    client::danger::HandshakeSignatureValid,
+    crypto::{WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature},
+    pki_types::{CertificateDer, PrivateKeyDer, TrustAnchor, UnixTime, pem::PemObject},
+    server::danger::{ClientCertVerified, ClientCertVerifier},
+};
+use webpki::{
+    EndEntityCert, ExtendedKeyUsageValidator, KeyPurposeIdIter, VerifiedPath,
+    anchor_from_trusted_cert,
+};
+
+use crate::started::StartRefused;
+
+/// Reads the certificates of a PEM file, in order. There must be at least one.
+pub(crate) fn read_certificates(
+    what: &str,
+    path: &Path,
+) -> Result<Vec<CertificateDer<'static>>, StartRefused> {
+    let refused = |cause| StartRefused::file(&format!("reading {what}"), path, cause);
+    let certificates: Vec<_> = CertificateDer::pem_file_iter(path)
+        .map_err(refused)?
+        .collect::<Result<_, _>>()
+        .map_err(refused)?;
+    if certificates.is_empty() {
+        return Err(StartRefused::new(format!(
+            "{} contains no certificate",
+            path.display()
+        )));
+    }
+    Ok(certificates)
+}
+
+/// Reads the private key of a PEM file.
+pub(crate) fn read_private_key(path: &Path) -> Result<PrivateKeyDer<'static>, StartRefused> {
+    PrivateKeyDer::from_pem_file(path)
+        .map_err(|cause| StartRefused::file("reading the TLS private key", path, cause))
+}
+
+/// Reads the CAs of client certificates. A CA outside its validity period is logged, and trusted as soon as it is
+/// valid.
+pub(crate) fn read_client_authorities(
+    path: &Path,
+    now: DateTime<Utc>,
+) -> Result<Vec<ClientAuthority>, StartRefused> {
+    let certificates = read_certificates("the client authorities", path)?;
+    let numbered = (1..).zip(&certificates);
+    numbered
+        .map(|(number, certificate)| client_authority(path, number, certificate, now))
+        .collect()
+}
+
+fn client_authority(
+    path: &Path,
+    number: usize,
+    certificate: &CertificateDer<'_>,
+    now: DateTime<Utc>,
+) -> Result<ClientAuthority, StartRefused> {
+    let refused = |cause: &str| {
+        let doing = "using the client authorities";
+        StartRefused::file(doing, path, format!("certificate {number} {cause}"))
+    };
+    let facts = client_authority_facts(certificate).ok_or_else(|| refused("can't be read"))?;
+    if !facts.is_certificate_authority {
+        return Err(refused("is not a CA certificate"));
+    }
+    if !facts.is_valid_at(now) {
+        tracing::warn!(
+            "certificate {number} of {} is only valid from {} until {}: outside this period, clients with certificates from this CA are rejected",
+            path.display(),
+            facts.valid_from,
+            facts.expires_at
+        );
+    }
+    let anchor = anchor_from_trusted_cert(certificate)
+        .map_err(|_| refused("can't be read"))?
+        .to_owned();
+    Ok(ClientAuthority { anchor, facts })
+}
+
+/// Accepts a client certificate that is valid and chains to a trusted CA, and clients without a certificate.
+///
+/// It differs from the verifier of rustls in two ways. The purpose of the client's certificate is checked when requests
+/// are authenticated, because a response can explain the error and a failed handshake cannot. And an invalid validity
+/// period is reported by the alert `certificate_unknown`, as clients of this API expect.
+#[derive(Debug)]
+pub(super) struct ClientVerifier {
+    anchors: Vec<TrustAnchor<'static>>,
+    authorities: Vec<ClientAuthority>,
+    authority_names: Vec<DistinguishedName>,
+    algorithms: WebPkiSupportedAlgorithms,
+}
+
+/// A trusted CA. It is trusted only while its own certificate is valid, which the anchor does not record.
+#[derive(Debug)]
+pub(crate) struct ClientAuthority {
+    /// The CA's name and key.
+    anchor: TrustAnchor<'static>,
+    /// Other facts from the CA's certificate.
+    pub(crate) facts: ClientAuthorityFacts,
+}
+
+impl ClientVerifier {
+    pub(super) fn new(
+        authorities: Vec<ClientAuthority>,
+        algorithms: WebPkiSupportedAlgorithms,
+    ) -> Self {
+        let anchors = authorities.iter().map(|authority| authority.anchor.clone());
+        let names = authorities
+            .iter()
+            .map(|authority| DistinguishedName::in_sequence(&authority.anchor.subject));
+        Self {
+            anchors: anchors.collect(),
+            authority_names: names.collect(),
+            authorities,
+            algorithms,
+        }
+    }
+
+    fn verify(
+        &self,
+        certificate: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<(), webpki::Error> {
+        EndEntityCert::try_from(certificate)?
+            .verify_for_usage(
+                self.algorithms.all,
+                &self.anchors,
+                intermediates,
+                now,
+                AnyPurpose,
+                None,
+                Some(&|path| {
+                    check_intermediates(path)?;
+                    self.check_authority(path.anchor(), now)
+                }),
+            )
+            .map(|_| ())
+    }
+
+    /// Checks that the CA at the end of a path is valid, as every other certificate of the path must be. If several CAs
+    /// share a name and key, as after a renewal, one valid one is enough.
+    fn check_authority(
+        &self,
+        anchor: &TrustAnchor<'_>,
+        now: UnixTime,
+    ) -> Result<(), webpki::Error> {
+        let authorities = self.authorities.iter();
+        let mut facts = authorities
+            .filter(|authority| authority.anchor == *anchor)
+            .map(|authority| authority.facts);
+        let time = i64::try_from(now.as_secs()).ok();
+        let time = time.and_then(|seconds| DateTime::from_timestamp(seconds, 0));
+        let is_valid = time.is_some_and(|time| facts.any(|facts| facts.is_valid_at(time)));
+        if !is_valid {
+            tracing::warn!(
+                "rejected a client: its CA in server.tls.client_authorities is not valid now"
+            );
+            return Err(webpki::Error::UnknownIssuer);
+        }
+        Ok(())
+    }
+}
+
+impl ClientCertVerifier for ClientVerifier {
+    fn client_auth_mandatory(&self) -> bool {
+        false
+    }
+
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        &self.authority_names
+    }
+
+    fn verify_client_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<ClientCertVerified, Error> {
+        self.verify(end_entity, intermediates, now)
+            .map(|()| ClientCertVerified::assertion())
+            .map_err(|cause| Error::InvalidCertificate(certificate_error(cause)))
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls12_signature(message, certificate, signature, &self.algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls13_signature(message, certificate, signature, &self.algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.algorithms.supported_schemes()
+    }
+}
+
+/// Accepts any purpose, if the extension is well-formed.
+struct AnyPurpose;
+
+impl ExtendedKeyUsageValidator for AnyPurpose {
+    fn validate(&self, mut purposes: KeyPurposeIdIter<'_, '_>) -> Result<(), webpki::Error> {
+        purposes.try_for_each(|purpose| purpose.map(|_| ()))
+    }
+}
+
+/// Checks that intermediate CAs may issue for clients. A CA for servers only is
+/// not trusted.
+fn check_intermediates(path: &VerifiedPath<'_>) -> Result<(), webpki::Error> {
+    path.intermediate_certificates()
+        .all(|authority| may_issue_for_clients(&authority.der()))
+        .then_some(())
+        .ok_or(webpki::Error::UnknownIssuer)
+}
+
+/// Returns the error that selects the alert: `Other` is `certificate_unknown`, the others have their own.
+fn certificate_error(cause: webpki::Error) -> CertificateError {
+    match cause {
+        webpki::Error::BadDer | webpki::Error::BadDerTime | webpki::Error::TrailingData(_) => {
+            CertificateError::BadEncoding
+        }
+        webpki::Error::InvalidSignatureForPublicKey => CertificateError::BadSignature,
+        webpki::Error::UnknownIssuer => CertificateError::UnknownIssuer,
+        other => CertificateError::Other(OtherError(Arc::new(other))),
+    }
+}
