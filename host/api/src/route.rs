@@ -30,8 +30,8 @@ pub enum Access {
     Open,
     /// Authentication, but no permission. The route itself may require more.
     Identity,
-    /// Authentication, and permission for this operation on the requested resource. A route that lists resources omits those
-    /// without this permission. A request may need further permissions.
+    /// Authentication, and permission for this operation on the requested resource. A route that lists resources omits
+    /// resources without this permission. A request may need further permissions.
     Permission(Operation),
 }
 

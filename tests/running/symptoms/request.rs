@@ -78,7 +78,7 @@ async fn of_one_server(text: &str) -> Answer {
             let on = json!({"read_only_mode": true});
             app.post("/management", on).await
         }
-        "only the actors that the server's configuration names may manage it from another machine" => {
+        "the caller may not read the mode from another machine: …" => {
             from_elsewhere(&server, &app).await
         }
         "the actor has this permission already" => {
@@ -97,7 +97,7 @@ async fn of_one_server(text: &str) -> Answer {
             server.run_sql(garbled).await;
             server.get("/api/v1/data?name=/a").await
         }
-        "the server is in read-only mode: nothing can be written at present" => {
+        "the server is in read-only mode and rejects writes" => {
             let on = json!({"read_only_mode": true});
             server.post("/management", on).await.expect(200);
             server.regenerate("/a").await

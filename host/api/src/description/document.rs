@@ -469,7 +469,7 @@ const EXAMPLES: [(u16, &str, &str, Option<&str>); 16] = [
     (
         503,
         "read-only",
-        "the server is in read-only mode: nothing can be written at present",
+        "the server is in read-only mode and rejects writes",
         None,
     ),
     (503, "away", "the storage failed", None),
