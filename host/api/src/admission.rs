@@ -289,7 +289,7 @@ pub(crate) fn refused_head(request: &Request, limits: &RequestLimits) -> Option<
     None
 }
 
-/// Returns the rule of HTTP that a head breaks, if any.
+/// Returns the rule of HTTP that a head violates, if any.
 fn broken_rule(request: &Request) -> Option<&'static str> {
     let headers = request.headers();
     if let Some(encoding) = headers.get(TRANSFER_ENCODING) {

@@ -158,7 +158,7 @@ pub(crate) struct RequestContext<'a> {
     pub(crate) route: Option<&'a RoutePath>,
 }
 
-/// A path with one of its methods, to be added to a table.
+/// A path with one of its methods, for [`RouteTable::new`].
 pub(crate) struct Mounted {
     pub(crate) path: String,
     pub(crate) is_open: bool,

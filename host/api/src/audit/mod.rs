@@ -65,7 +65,7 @@ impl AuditedRequest {
     /// Starts to audit a request, before it accesses anything.
     ///
     /// # Errors
-    /// The response if events can't be written: the request must not be handled, and leaves no event.
+    /// The response if events can't be written: the request must not be handled, and has no event.
     pub(crate) fn begin(
         trail: Option<&Arc<AuditTrail>>,
         context: RequestContext<'_>,
@@ -192,7 +192,7 @@ impl Drop for Pending {
     }
 }
 
-/// Returns the response to a request that must not be handled: it accesses nothing, and leaves no event.
+/// Returns the response to a request that must not be handled: it accesses nothing, and has no event.
 fn refused() -> Response {
     ApiFailure::unavailable(
         "the audit trail can't be written at present; the request was not handled",

@@ -101,7 +101,7 @@ fn details_of(deletion: &RetentionDeletion<'_>, not_deleted: Option<&str>) -> Va
     Value::Object(details)
 }
 
-/// The status of an event, like that of a request, and the reason if the version was not deleted.
+/// The HTTP status of an event, and the reason if the version was not deleted.
 type Outcome = (StatusCode, Option<&'static str>);
 
 const DELETED: Outcome = (StatusCode::OK, None);

@@ -349,7 +349,7 @@ mod tests {
             shared.write(shared.queue());
             assert!(!shared.is_failing());
             assert_eq!(appends.recv().unwrap().len(), 7);
-            assert!(has_room(11), "nothing else is kept");
+            assert!(has_room(11), "any number of bytes fits into an empty queue");
         });
     }
 }

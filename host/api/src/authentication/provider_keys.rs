@@ -16,8 +16,8 @@ use crate::response::error_chain;
 
 /// The keys of one provider.
 ///
-/// The last fetched keys stay in use until others are fetched: while the provider is unavailable, tokens are valid until they
-/// expire, however long it takes. Otherwise, an attack on the provider would lock out all callers.
+/// The last fetched keys stay in use until newer ones replace them. While the provider is unavailable, tokens remain valid until
+/// they expire. Otherwise, an attack on the provider would lock out all callers.
 pub(super) struct ProviderKeys {
     provider: Box<dyn IdentityProvider>,
     pace: KeyPace,
@@ -25,7 +25,7 @@ pub(super) struct ProviderKeys {
     current: RwLock<Option<(Arc<TrustedKeys>, Instant)>>,
     /// The number of completed fetches, including failed ones.
     attempts: AtomicU64,
-    /// Locked while fetching, so that there is one fetch at a time; the time of the last attempt.
+    /// The time of the last attempt. Locked while fetching, so that there is one fetch at a time.
     last_attempt: Mutex<Option<Instant>>,
     /// Permits for callers that wait for a fetch.
     waiting: Arc<Semaphore>,
@@ -106,8 +106,8 @@ impl ProviderKeys {
         }
     }
 
-    /// Replaces the keys, unless there was an attempt since the caller saw `attempts_seen`, or just before. A caller that waited for
-    /// another attempt uses its result, instead of making the next caller wait as long.
+    /// Replaces the keys, unless there was an attempt since the caller read `attempts_seen`, or within the minimum interval. A
+    /// caller that waited for another attempt uses its result, instead of making the next caller wait as long.
     async fn fetch(&self, attempts_seen: u64) {
         let mut last_attempt = self.last_attempt.lock().await;
         let is_tried = self.attempts.load(Ordering::Acquire) != attempts_seen;

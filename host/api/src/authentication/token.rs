@@ -225,8 +225,8 @@ impl Claims {
 
     /// Determines whether the token is a client's or a user's.
     ///
-    /// With `client_subjects`, a token whose subject is its client must be a listed client's. Otherwise it is rejected, because a
-    /// user may have the same id as a client, and the other way round (RFC 9700, section 4.15).
+    /// With `client_subjects`, a token whose subject is its client is accepted only if the client is listed, because a user
+    /// may have the same id as a client (RFC 9700, section 4.15).
     fn bearer(&self, claims: &ClaimSettings) -> Result<Bearer, TokenRefused> {
         if claims.client_subjects.is_empty() {
             return claims

@@ -1,4 +1,4 @@
-//! A public key to verify tokens with, of one of two types.
+//! A public key to verify tokens with: RSA or P-256.
 
 use aws_lc_rs::{
     encoding::AsDer,

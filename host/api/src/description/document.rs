@@ -472,7 +472,7 @@ const EXAMPLES: [(u16, &str, &str, Option<&str>); 16] = [
         "the server is in read-only mode and rejects writes",
         None,
     ),
-    (503, "away", "the storage failed", None),
+    (503, "unavailable", "the storage failed", None),
     (
         501,
         "no-resolver",

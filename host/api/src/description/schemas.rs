@@ -157,7 +157,7 @@ impl Known {
     }
 }
 
-/// Returns the specified types: those without a plugin, and those of the shipped plugins.
+/// Returns the specified types: types without a plugin, and types of the shipped plugins.
 pub(super) fn known() -> impl Iterator<Item = Known> {
     let set_only = KnownType::set_only().into_iter().map(|known| Known {
         name: known.name,

@@ -44,10 +44,10 @@ struct RegenerateRequest {
         with = "LenientBoolean"
     )]
     may_transitional_parent_sign: bool,
-    /// The length of the new RSA key, in bits. Defaults to that of the current version.
+    /// The length of the new RSA key, in bits. Defaults to the length of the current key.
     #[schemars(default, with = "Option<u32>")]
     key_length: Option<i64>,
-    /// The validity in days. Defaults to that of the current version.
+    /// The validity in days. Defaults to the validity of the current version.
     #[schemars(default, with = "Option<u32>")]
     duration: Option<i64>,
     /// The metadata of the new version.

@@ -88,7 +88,7 @@ impl<'a> GetResponse<'a> {
     }
 }
 
-/// One of the two responses.
+/// Versions by name, or the results of a search.
 #[derive(JsonSchema)]
 #[schemars(untagged, inline)]
 #[expect(
