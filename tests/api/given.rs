@@ -1,12 +1,9 @@
 //! Requests that must succeed, and their responses.
 
-#![expect(
-    clippy::indexing_slicing,
-    clippy::unwrap_used,
-    reason = "a test ends when what it starts from is not there"
-)]
+use std::fs;
 
-use keywright_harness::{Answer, Server};
+use keywright_harness::{Answer, Server, key_file};
+use reqwest::{Certificate, Client, ClientBuilder, Method, header::CONTENT_TYPE};
 use serde_json::{Value, json};
 
 /// Sets a credential of type value and returns its version.
@@ -46,6 +43,49 @@ pub(crate) async fn generate_certificate(
         members.entry(member).or_insert_with(|| json!(value));
     }
     generate(server, name, "certificate", parameters).await
+}
+
+/// The requests in a table, one per line: the expected status, the method, the target, and the body if there is one.
+/// Lines that start with `#` are comments.
+pub(crate) fn requests(table: &str) -> Vec<(u16, Method, String, Value)> {
+    let lines = table.lines().map(str::trim);
+    let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let request = |line: &str| {
+        let mut parts = line.splitn(4, ' ');
+        let mut part = || parts.next().unwrap_or_default();
+        let (status, method, target) = (part(), part(), part().to_owned());
+        let body = match part() {
+            "" => Value::Null,
+            body => serde_json::from_str(body).unwrap(),
+        };
+        (
+            status.parse().unwrap(),
+            method.parse().unwrap(),
+            target,
+            body,
+        )
+    };
+    lines.map(request).collect()
+}
+
+/// A client that trusts the servers of tests, with other settings in addition.
+pub(crate) fn client(settings: impl FnOnce(ClientBuilder) -> ClientBuilder) -> Client {
+    let authority = fs::read(key_file("ca.pem")).unwrap();
+    let trusted = [Certificate::from_pem(&authority).unwrap()];
+    let builder = Client::builder().tls_certs_only(trusted).no_proxy();
+    settings(builder).build().unwrap()
+}
+
+/// An access token of the development user.
+pub(crate) async fn user_token(server: &Server) -> String {
+    let form = "grant_type=password&client_id=credhub_cli&client_secret=&username=developer\
+                &password=developer-password";
+    let request = server
+        .request(Method::POST, "/identity/oauth/token")
+        .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
+        .body(form);
+    let granted = server.send(request).await.expect(200).json();
+    granted["access_token"].as_str().unwrap().to_owned()
 }
 
 /// The newest version of a credential.

@@ -1,11 +1,5 @@
 //! Parsing generated keys and certificates.
 
-#![expect(
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a test ends when what the server made can't be read"
-)]
-
 use x509_parser::{
     pem::parse_x509_pem,
     prelude::{FromDer, SubjectPublicKeyInfo, X509Certificate},

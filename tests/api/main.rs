@@ -1,5 +1,13 @@
 //! Tests of the API with a real server over HTTPS. Folders are nouns; files are verbs or rules.
 
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test fails when its preconditions do"
+)]
+
 mod audit;
 mod authentication;
 mod authorization;
@@ -7,27 +15,81 @@ mod bulk_regenerate;
 mod certificate_settings;
 mod certificates;
 mod commands;
-mod credentials;
 mod description;
 mod encryption_keys;
-mod generate;
+mod external_certificates;
 mod given;
-mod http;
 mod interpolate;
 mod keys;
 mod lifecycle;
 mod limits;
-mod made_elsewhere;
 mod management;
 mod measurements;
 mod mutual_tls;
 mod names;
 mod operations;
 mod permissions;
-mod regenerate;
 mod retention;
 mod rotation;
-mod rulings;
-mod set;
 mod storage;
-mod types;
+
+/// Reading, finding and deleting credentials.
+mod credentials {
+    mod expiring;
+    mod find;
+    mod get;
+    mod version;
+}
+
+/// Generating a credential: `POST /api/v1/data`.
+mod generate {
+    /// The type certificate.
+    mod certificate {
+        mod contents;
+        mod keys;
+        mod parameters;
+    }
+    mod converge;
+    mod converge_certificate;
+    mod keys;
+    mod modes;
+    mod password_and_user;
+    mod requests;
+}
+
+/// Behavior common to all requests.
+mod http {
+    mod bodies;
+    mod clients;
+    mod mistakes;
+    mod paths;
+    mod responses;
+    mod routing;
+}
+
+/// Regenerating a credential: `POST /api/v1/regenerate`.
+mod regenerate {
+    mod certificate;
+    mod certificate_kept;
+    mod requests;
+}
+
+/// Rulings on what the original server and its real clients do. Each test is named after its row in section 20 of the
+/// behaviour reference.
+mod rulings {
+    mod certificates;
+    mod requests;
+    mod responses;
+    mod scalars;
+}
+
+/// Setting a credential: `PUT /api/v1/data`.
+mod set {
+    /// The type certificate.
+    mod certificate {
+        mod authority;
+        mod fields;
+    }
+    mod requests;
+    mod values;
+}

@@ -1,17 +1,12 @@
 //! Malformed HTTP/1.1 and HTTP/2, and callers without permission.
 
-#![expect(
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a test ends when the server does not answer"
-)]
-
 use std::{thread, time::Duration};
 
 use keywright_harness::{Options, Server, signal};
 use reqwest::{Method, header::HOST};
-use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use serde_json::json;
+
+use crate::limit_file_size;
 
 #[tokio::test]
 async fn heads_with_ambiguous_host_or_length_are_400() {
@@ -56,7 +51,7 @@ async fn heads_with_ambiguous_host_or_length_are_400() {
         ("GET  /health HTTP/1.1\r\nHost: a\r\n", 400),
         ("GET /he alth HTTP/1.1\r\nHost: a\r\n", 400),
     ] {
-        assert_eq!(answered(&server, head, ""), status, "{head:?}");
+        assert_eq!(status_of(&server, head, ""), status, "{head:?}");
     }
     for (fields, body, status) in [
         ("Transfer-Encoding: chunked\r\n", "0\r\n\r\n", 200),
@@ -86,7 +81,7 @@ async fn heads_with_ambiguous_host_or_length_are_400() {
         ("Content-Length: 99999999999999999999\r\n", "{}", 400),
     ] {
         let head = format!("GET /health HTTP/1.1\r\nHost: localhost\r\n{fields}");
-        assert_eq!(answered(&server, &head, body), status, "{fields:?}");
+        assert_eq!(status_of(&server, &head, body), status, "{fields:?}");
     }
     server.get("/health").await.expect(200);
 }
@@ -145,7 +140,7 @@ async fn one_byte_past_the_header_limit_is_431_however_it_arrives() {
         for head in [one_field(bytes), many_fields(bytes), blanks(bytes)] {
             assert_eq!(head.len(), bytes);
             for first in [bytes, MAX - 1, 100] {
-                let answer = answer_in_parts(&server, &head, first);
+                let answer = status_of_parts(&server, &head, first);
                 assert_eq!(answer, status, "{bytes} bytes, {first} first");
             }
         }
@@ -218,11 +213,11 @@ async fn a_wildcard_in_another_case_does_not_match_a_stored_name() {
             assert_ne!(answer.status, 200, "{body}: {answer:?}");
         }
     }
-    let kept = server
+    let stored = server
         .get("/api/v1/data?name=/secret/json")
         .await
         .expect(200);
-    assert_eq!(kept.json()["data"].as_array().unwrap().len(), 1);
+    assert_eq!(stored.json()["data"].as_array().unwrap().len(), 1);
     // Credentials in the case of the permission are accessible.
     let own = json!({"name": "/SECRET/own", "type": "value", "value": "v"});
     caller.put("/api/v1/data", own).await.expect(200);
@@ -274,26 +269,13 @@ async fn signals_of_failing_writes_do_not_kill_the_server() {
     }
     let body = |value: &str| json!({"name": "/a", "type": "value", "value": value});
     server.put("/api/v1/data", body("before")).await.expect(200);
-    let process = Pid::from_raw(i32::try_from(server.process_id()).unwrap());
-    let limit = |bytes: Option<u64>| {
-        let maximum = getrlimit(Resource::Fsize).maximum;
-        prlimit(
-            process,
-            Resource::Fsize,
-            Rlimit {
-                current: bytes,
-                maximum,
-            },
-        )
-        .unwrap();
-    };
-    limit(Some(1));
+    let before = limit_file_size(&server, Some(1));
     for number in 0..5 {
         let answer = server.put("/api/v1/data", body(&number.to_string())).await;
         assert!(answer.status >= 500, "{answer:?}");
         server.get("/info").await.expect(200);
     }
-    limit(None);
+    limit_file_size(&server, before);
     let mut answer = server.put("/api/v1/data", body("after")).await;
     for _ in 0..600 {
         if answer.status == 200 {
@@ -310,13 +292,13 @@ async fn signals_of_failing_writes_do_not_kill_the_server() {
 }
 
 /// Returns the status of the response to a request with this incomplete head and this body.
-fn answered(server: &Server, head: &str, body: &str) -> u16 {
+fn status_of(server: &Server, head: &str, body: &str) -> u16 {
     let head = format!("{head}Connection: close\r\n\r\n{body}");
-    answer_in_parts(server, &head, head.len())
+    status_of_parts(server, &head, head.len())
 }
 
 /// Returns the status of the response to these bytes, some of which are sent later.
-fn answer_in_parts(server: &Server, bytes: &str, first: usize) -> u16 {
+fn status_of_parts(server: &Server, bytes: &str, first: usize) -> u16 {
     let mut connection = server.connect();
     let (first, rest) = bytes.split_at(first.min(bytes.len()));
     connection.send(first.as_bytes());

@@ -7,13 +7,6 @@
 //!     cargo test --workspace --test attacks -- memory::hostile_readers
 //! ```
 
-#![expect(
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a test ends when what it needs is not there"
-)]
-
 use std::{env, fs, time::Duration};
 
 use keywright_harness::{Answer, Caller, Options, Server};
@@ -52,14 +45,14 @@ async fn hostile_readers_leave_memory_for_honest_ones() {
             actor.get_without_reading(&path).await
         });
     }
-    let mut held = hostile.join_all().await;
-    for answer in &held {
+    let mut unread = hostile.join_all().await;
+    for answer in &unread {
         let is_refused = [429, 503].contains(&answer.status().as_u16());
         assert!(is_refused || answer.status() == 200, "{answer:?}");
         assert_eq!(is_refused, answer.headers().contains_key("retry-after"));
     }
-    held.retain(|answer| answer.status() == 200);
-    assert!(!held.is_empty());
+    unread.retain(|answer| answer.status() == 200);
+    assert!(!unread.is_empty());
 
     for _ in 0..20 {
         server.get("/api/v1/data?name=/small").await.expect(200);
@@ -72,9 +65,9 @@ async fn hostile_readers_leave_memory_for_honest_ones() {
         "{} MiB at the peak, {} MiB before, {} readers held {largest} versions",
         peak_bytes / MIB,
         idle_bytes / MIB,
-        held.len()
+        unread.len()
     );
-    drop(held);
+    drop(unread);
     until_read(&actors[0], &path, largest).await;
 }
 
@@ -87,13 +80,13 @@ async fn an_actor_holds_no_more_than_its_limit() {
     let path = "/api/v1/data?name=/large";
     let actors = readers_of(&server, "/large").await;
     let (last, others) = actors.split_last().unwrap();
-    let mut held = Vec::new();
+    let mut unread = Vec::new();
     for actor in &others[..3] {
         for status in [200, 200, 429] {
             let answer = actor.get_without_reading(path).await;
             assert_eq!(answer.status(), status, "{answer:?}");
             assert_eq!(answer.headers().contains_key("retry-after"), status == 429);
-            held.push(answer);
+            unread.push(answer);
         }
         // A small response does not count.
         actor
@@ -106,7 +99,7 @@ async fn an_actor_holds_no_more_than_its_limit() {
     let refused = last.get(path).await.expect(503);
     assert_eq!(refused.header("retry-after"), Some("1"), "{refused:?}");
     last.get(&format!("{path}&versions=1")).await.expect(200);
-    drop((held, first_of_last));
+    drop((unread, first_of_last));
     until_read(last, path, 17).await;
 }
 

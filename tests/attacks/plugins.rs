@@ -1,10 +1,390 @@
 //! Hostile guests: schemas, resolvers, traps, and callers that occupy the plugin lanes.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test ends when what it needs is not there"
-)]
+use std::{fmt::Write as _, fs, path::Path, time::Duration};
 
-mod components;
-mod faults;
-mod lanes;
+use keywright_harness::{Answer, Caller, Options, Server, component, workspace};
+use serde_json::{Map, Value, json};
+use tokio::task::JoinSet;
+use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
+use wit_parser::Resolve;
+
+/// Returns a schema of `length` definitions, each of which refers to the previous one this many times.
+fn doubling(length: usize, references: usize) -> Value {
+    let mut definitions = Map::new();
+    definitions.insert("d0".to_owned(), json!({"type": "object"}));
+    for number in 1..length {
+        let before = json!({"$ref": format!("#/$defs/d{}", number - 1)});
+        definitions.insert(
+            format!("d{number}"),
+            json!({"allOf": vec![before; references]}),
+        );
+    }
+    let last = format!("#/$defs/d{}", length - 1);
+    json!({"type": "object", "$defs": definitions, "allOf": [{"$ref": last}]})
+}
+
+/// Invalid schemas, each with its error.
+fn hostile_schemas() -> Vec<(String, &'static str)> {
+    let nested = |levels: usize| {
+        let (open, close) = (r#"{"not":"#.repeat(levels), "}".repeat(levels));
+        format!(r#"{open}{{"type":"object"}}{close}"#)
+    };
+    let recursive = json!({"type": "object", "allOf": [
+        {"properties": {"a": {"$ref": "#"}}},
+        {"properties": {"a": {"$ref": "#"}}},
+    ]});
+    let patterns = vec![json!({"pattern": "^a*$"}); 129];
+    vec![
+        (doubling(60, 2).to_string(), "levels deep"),
+        (doubling(15, 2).to_string(), "has more than 8192 parts"),
+        (doubling(4, 100).to_string(), "has more than 8192 parts"),
+        (recursive.to_string(), "is recursive"),
+        (nested(65), "levels deep"),
+        (nested(100), "levels deep"),
+        (nested(5_000), "is not JSON"),
+        (
+            json!({"type": "object", "anyOf": patterns}).to_string(),
+            "has more than 128 patterns",
+        ),
+        (
+            json!({"type": "object", "propertyNames": {"pattern": "(\\w{100}){100}"}}).to_string(),
+            "is not a JSON Schema",
+        ),
+        (
+            json!({"type": "object", "propertyNames": {"pattern": "^(a+)+\\1$"}}).to_string(),
+            "is not a JSON Schema",
+        ),
+        (
+            json!({"type": "object", "title": "a".repeat(65_536)}).to_string(),
+            "is longer than 65536 bytes",
+        ),
+        (
+            json!({"type": "object", "$ref": "http://127.0.0.1:1/s.json"}).to_string(),
+            "has an unsupported reference",
+        ),
+        (
+            json!({"type": "object", "$dynamicRef": "#a"}).to_string(),
+            "has an unsupported reference",
+        ),
+    ]
+}
+
+/// Returns a generator of type `hostile` that describes itself with this parameter schema, and generates `null`.
+fn described_by(parameters_schema: &str) -> Vec<u8> {
+    const RECORD: usize = 1_024;
+    let texts = ["hostile", "1", "Hostile.", parameters_schema, "{}"];
+    let (mut record, mut data) = (Vec::new(), Vec::new());
+    for text in texts {
+        let address = u32::try_from(RECORD + 1_024 + data.len()).unwrap();
+        let length = u32::try_from(text.len()).unwrap();
+        record.extend(address.to_le_bytes());
+        record.extend(length.to_le_bytes());
+        data.extend(text.bytes());
+    }
+    // Neither an issuer parameter nor random bits.
+    record.extend([0; 20]);
+    let bytes = |bytes: &[u8]| {
+        bytes.iter().fold(String::new(), |mut text, byte| {
+            write!(text, "\\{byte:02x}").unwrap();
+            text
+        })
+    };
+    let text = format!(
+        r#"(module
+            (memory (export "memory") 16)
+            (global $free (mut i32) (i32.const 524288))
+            (data (i32.const {RECORD}) "{}")
+            (data (i32.const {}) "{}")
+            (data (i32.const 512) "null")
+            (data (i32.const 520) "\00\00\00\00\00\02\00\00\04\00\00\00")
+            (func (export "cabi_realloc") (param i32 i32 i32 i32) (result i32)
+                global.get $free
+                (global.set $free (i32.and (i32.add (i32.add (global.get $free) (local.get 3)) (i32.const 7)) (i32.const -8))))
+            (func (export "keywright:generator/descriptor@0.2.0#describe") (result i32)
+                i32.const {RECORD})
+            (func (export "keywright:generator/generator@0.2.0#generate")
+                (param i32 i32 i32 i32 i64) (result i32)
+                i32.const 520))"#,
+        bytes(&record),
+        RECORD + 1_024,
+        bytes(&data),
+    );
+    let mut resolve = Resolve::default();
+    for file in [
+        "deps/wasi-random/random.wit",
+        "signing/signing.wit",
+        "generator/generator.wit",
+    ] {
+        let wit = fs::read_to_string(workspace().join("wit").join(file)).unwrap();
+        resolve.push_str(file, &wit).unwrap();
+    }
+    let world = "package test:test;\nworld w {
+        export keywright:generator/descriptor@0.2.0;
+        export keywright:generator/generator@0.2.0;
+    }";
+    let package = resolve.push_str("test.wit", world).unwrap();
+    let world = resolve.select_world(&[package], None).unwrap();
+    let mut module = wat::parse_str(text).unwrap();
+    embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8).unwrap();
+    let mut encoder = ComponentEncoder::default();
+    let encoder = encoder.module(&module).unwrap().validate(true);
+    encoder.encode().unwrap()
+}
+
+fn options_with(component: &Path) -> Options {
+    let section = format!("component = \"{}\"\nderived = true", component.display());
+    Options::default().generator("hostile", &section)
+}
+
+#[tokio::test]
+async fn schemas_that_take_too_long_are_rejected_on_load() {
+    let folder = tempfile::tempdir().unwrap();
+    let component = folder.path().join("hostile.wasm");
+    fs::write(&component, described_by(r#"{"type":"object"}"#)).unwrap();
+    let server = Server::start_with(&options_with(&component)).await;
+    server
+        .generate("/a", "hostile", json!({}))
+        .await
+        .expect(200);
+    for (schema, reason) in hostile_schemas() {
+        fs::write(&component, described_by(&schema)).unwrap();
+        let reloaded = server.reload_plugins(&options_with(&component)).await;
+        assert!(reloaded.contains("can't be used"), "{reloaded}");
+        let log = server.log();
+        let refusal = log.lines().rev().find(|line| line.contains("is refused"));
+        assert!(refusal.unwrap().contains(reason), "{reason}: {refusal:?}");
+        server.get("/health").await.expect(200);
+        server
+            .generate("/a", "hostile", json!({}))
+            .await
+            .expect(200);
+    }
+}
+
+/// Encodes a number as LEB128.
+fn number(mut value: usize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    loop {
+        let low = u8::try_from(value & 0x7f).unwrap();
+        value >>= 7;
+        if value == 0 {
+            bytes.push(low);
+            return bytes;
+        }
+        bytes.push(low | 0x80);
+    }
+}
+
+fn section(id: u8, content: &[u8]) -> Vec<u8> {
+    [&[id], number(content.len()).as_slice(), content].concat()
+}
+
+/// Returns a component of 1.2 MB: a module of 300,000 empty functions.
+fn of_many_functions() -> Vec<u8> {
+    const FUNCTIONS: usize = 300_000;
+    let items = |item: &[u8]| [number(FUNCTIONS), item.repeat(FUNCTIONS)].concat();
+    let module = [
+        b"\0asm\x01\0\0\0".to_vec(),
+        section(1, &[1, 0x60, 0, 0]),
+        section(3, &items(&[0])),
+        section(10, &items(&[2, 0, 0x0b])),
+    ];
+    let header = b"\0asm\x0d\0\x01\0";
+    [header.as_slice(), &section(1, &module.concat())].concat()
+}
+
+#[test]
+fn too_many_functions_are_rejected_before_compilation() {
+    let folder = tempfile::tempdir().unwrap();
+    let component = folder.path().join("many.wasm");
+    fs::write(&component, of_many_functions()).unwrap();
+    let refusal = Server::refusal(&options_with(&component));
+    assert!(
+        refusal.contains("it has more than 40000 functions"),
+        "{refusal}"
+    );
+}
+
+/// The maximum number of consecutive faults.
+const FAULTS_MAX: usize = 5;
+
+/// A server whose resolver and generator `hostile` do what each request says.
+async fn server() -> Server {
+    let hostile = component("hostile");
+    let section = |function: &str| {
+        format!(
+            "component = \"{}\"\ngrants = [\"random\", \"signing\"]\nderived = true\n\
+             limits = {{ deadline_ms = 1000 }}\nsettings = {{ {function} = \"as-configured\" }}",
+            hostile.display(),
+        )
+    };
+    let resolver = format!("[resolver]\n{}", section("find-references"));
+    let options = Options::default()
+        .without_resolver()
+        .extra(&resolver.replace("derived = true\n", ""))
+        .generator("hostile", &section("generate"))
+        .environment("KEYWRIGHT_PLUGINS__FAULTS_MAX", &FAULTS_MAX.to_string())
+        .environment("KEYWRIGHT_PLUGINS__REST_SECONDS", "3600");
+    Server::start_with(&options).await
+}
+
+/// Sends a document that makes the resolver fail in this way, and requires this status.
+async fn interpolate(caller: &Caller, behaviour: &str, status: u16) {
+    let document = json!({"behave": behaviour});
+    let answer = caller.post("/api/v1/interpolate", document).await;
+    let answer = answer.expect(status);
+    if status == 503 {
+        let seconds: u32 = answer.header("retry-after").unwrap().parse().unwrap();
+        assert!((3_000..=3_600).contains(&seconds), "{seconds}");
+    }
+}
+
+#[tokio::test]
+async fn trapping_documents_open_only_their_senders_circuit() {
+    let server = server().await;
+    let attacker = server.as_client("attacker").await;
+    let other = server.as_client("other").await;
+    let behaviours = ["trap", "panic", "recurse", "allocate", "loop"];
+    for behaviour in behaviours {
+        interpolate(&attacker, behaviour, 500).await;
+    }
+    for _ in 0..20 {
+        interpolate(&attacker, "trap", 503).await;
+        interpolate(&other, "", 200).await;
+    }
+    // Several actors together open the circuit for other actors without successful calls, but not for actors with
+    // successful ones.
+    for name in ["a", "b", "c", "d", "e"] {
+        let stranger = server.as_client(name).await;
+        for number in 0..FAULTS_MAX {
+            let document = json!({"behave": "trap", "number": number});
+            let answer = stranger.post("/api/v1/interpolate", document).await;
+            assert!([500, 503].contains(&answer.status), "{}", answer.body);
+        }
+    }
+    let newcomer = server.as_client("newcomer").await;
+    interpolate(&newcomer, "", 503).await;
+    interpolate(&other, "", 200).await;
+    interpolate(&newcomer, "", 200).await;
+    server.get("/api/v1/data?path=/").await.expect(200);
+}
+
+#[tokio::test]
+async fn trapping_parameters_open_only_their_senders_circuit() {
+    let server = server().await;
+    let attacker = server.as_client("attacker").await;
+    let other = server.as_client("other").await;
+    for caller in [&attacker, &other] {
+        let path = format!("/{}/*", caller.actor().trim_start_matches("uaa-client:"));
+        server
+            .grant(&path, caller.actor(), &["write", "read"])
+            .await;
+    }
+    let generate = async |caller: &Caller, name: &str, behaviour: &str, status: u16| {
+        let parameters = json!({"behave": behaviour});
+        let body =
+            json!({"name": name, "type": "hostile", "parameters": parameters, "mode": "overwrite"});
+        caller.post("/api/v1/data", body).await.expect(status);
+    };
+    for behaviour in ["trap", "panic", "recurse", "allocate", "loop"] {
+        generate(&attacker, "/attacker/a", behaviour, 500).await;
+    }
+    let body = json!({"name": "/other/a", "type": "hostile", "mode": "overwrite"});
+    for _ in 0..20 {
+        generate(&attacker, "/attacker/a", "trap", 503).await;
+        other.post("/api/v1/data", body.clone()).await.expect(200);
+    }
+}
+
+#[tokio::test]
+async fn too_deep_or_overlapping_references_fail_their_request() {
+    let server = server().await;
+    let caller = server.as_client("caller").await;
+    server.set("/x", "json", json!({})).await.expect(200);
+    server.grant("/x", caller.actor(), &["read"]).await;
+    for (behaviour, status) in [
+        ("deep-pointer", 400),
+        ("deep-pointers", 500),
+        ("overlapping-pointers", 500),
+        ("deep-pointer", 400),
+    ] {
+        interpolate(&caller, behaviour, status).await;
+        server.get("/health").await.expect(200);
+    }
+    // Invalid results of a plugin do not count as faults.
+    for _ in 0..FAULTS_MAX {
+        interpolate(&caller, "overlapping-pointers", 500).await;
+    }
+    interpolate(&caller, "", 200).await;
+}
+
+/// The maximum number of waiting calls per actor.
+const SHARE: usize = 24;
+/// The number of calls sent.
+const STORM: usize = 64;
+
+/// Starts calls, each of which occupies the only thread for half a second.
+fn storm(caller: &Caller, from: &str) -> JoinSet<Answer> {
+    let mut storm = JoinSet::new();
+    for number in 0..STORM {
+        let (caller, name) = (caller.clone(), format!("{from}/{number}"));
+        storm.spawn(async move {
+            let body = json!({"name": name, "type": "hostile", "parameters": {"behave": "loop"}});
+            caller.post("/api/v1/data", body).await
+        });
+    }
+    storm
+}
+
+#[tokio::test]
+async fn a_storm_of_one_actor_delays_others_only_briefly() {
+    let options = Options::default()
+        .hostile("deadline_ms = 500", "generate = \"as-configured\"")
+        .environment("KEYWRIGHT_PLUGINS__THREADS_PER_LANE", "1")
+        .environment("KEYWRIGHT_PLUGINS__QUEUE_LENGTH", "32")
+        .environment(
+            "KEYWRIGHT_PLUGINS__QUEUE_LENGTH_PER_ACTOR_MAX",
+            &SHARE.to_string(),
+        )
+        .environment("KEYWRIGHT_PLUGINS__FAULTS_MAX", "1000000");
+    let server = Server::start_with(&options).await;
+    let attacker = server.as_client("attacker").await;
+    server
+        .grant("/attacker/*", attacker.actor(), &["write", "read"])
+        .await;
+
+    let mut storm = storm(&attacker, "/attacker");
+    let mut refused = 0;
+    while refused < STORM - SHARE - 2 {
+        let answer = storm.join_next().await.unwrap().unwrap();
+        if answer.status == 500 {
+            continue;
+        }
+        let answer = answer.expect(429);
+        assert!(answer.header("retry-after").is_some());
+        refused += 1;
+    }
+    for number in 0..3 {
+        let before = storm.len();
+        server
+            .generate(&format!("/mine/{number}"), "password", json!({}))
+            .await
+            .expect(200);
+        // Counts completed calls without waiting for others.
+        let mut ended = 0;
+        while storm.try_join_next().is_some() {
+            ended += 1;
+        }
+        assert!(before > 10, "the storm is over");
+        assert!(ended <= 5, "{ended} calls of another actor went first");
+    }
+    // Callers that release the queue.
+    storm.abort_all();
+    while storm.join_next().await.is_some() {}
+    tokio::time::sleep(Duration::from_millis(10)).await;
+    server
+        .generate("/mine/after", "password", json!({}))
+        .await
+        .expect(200);
+    server.get("/health").await.expect(200);
+}

@@ -1,10 +1,11 @@
-//! Help texts.
+//! Help texts with their examples, completions for shells, and manual pages.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, fs};
 
 use clap::{Command, Subcommand};
-use keywright_client::commands;
-use keywright_harness::Shell;
+use keywright_client::commands::{self, Example};
+use keywright_harness::{Application, Server, Shell, is_available};
+use serde_json::json;
 
 #[test]
 fn the_help_of_each_verb_shows_its_tested_examples() {
@@ -56,5 +57,170 @@ fn gather(command: &Command, above: &str, verbs: &mut Vec<String>) {
         } else {
             verbs.push(name);
         }
+    }
+}
+
+#[tokio::test]
+async fn every_example_of_every_verb_succeeds() {
+    let application = Application::issued();
+    let server = Server::start_with(&application.options()).await;
+    for verb in commands::examples() {
+        for example in verb.examples {
+            prepare(&server).await;
+            let shell = shell(&server, &application, example);
+            let line = line(&server, example.line);
+            let run = shell.bash(&line);
+            assert_eq!(run.status, Some(0), "{line}: {run:#?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn first_examples_show_no_json_on_a_terminal() {
+    let application = Application::issued();
+    let server = Server::start_with(&application.options()).await;
+    for verb in commands::examples() {
+        let example = &verb.examples[0];
+        prepare(&server).await;
+        let shell = shell(&server, &application, example).variable("NO_COLOR", "1");
+        let line = line(&server, example.line);
+        let arguments = ["-euo", "pipefail", "-c", &line];
+        let (status, screen) = shell.program_on_terminal("bash", &arguments).end();
+        assert_eq!(status, Some(0), "{line}: {screen}");
+        let is_json = |line: &str| line.starts_with(['{', '[']);
+        assert!(!screen.lines().any(is_json), "{line}: {screen}");
+    }
+}
+
+/// Deletes the credentials of other examples, and stores the credentials below `/demo` that examples require.
+async fn prepare(server: &Server) {
+    let found = server.get("/api/v1/data?path=").await.expect(200).json();
+    for credential in found["credentials"].as_array().unwrap() {
+        let name = credential["name"].as_str().unwrap();
+        let deleted = server.delete(&format!("/api/v1/data?name={name}")).await;
+        deleted.expect(204);
+    }
+    for (name, credential_type, value) in [
+        ("/demo/password", "password", json!("secret")),
+        (
+            "/demo/user",
+            "user",
+            json!({"username": "admin", "password": "secret"}),
+        ),
+        (
+            "/demo/database",
+            "json",
+            json!({"host": "db.example", "port": 5432}),
+        ),
+    ] {
+        server.set(name, credential_type, value).await.expect(200);
+    }
+}
+
+/// A shell in a new folder with `ca.pem`, `app.pem`, `app-key.pem`, and the requirements of an example.
+fn shell(server: &Server, application: &Application, example: &Example) -> Shell {
+    let shell = Shell::of(server);
+    application.equip(&shell);
+    for before in example.before {
+        shell.bash(&line(server, before)).expect(0);
+    }
+    shell
+}
+
+/// A line of an example, for this server.
+fn line(server: &Server, line: &str) -> String {
+    line.replace(SERVER, server.base_url())
+}
+
+/// The server in the examples.
+const SERVER: &str = "https://keywright.example:8844";
+
+#[test]
+fn bash_completes_verbs_and_options() {
+    let shell = Shell::new();
+    let line = "source <(keywright completions bash); COMP_WORDS=(keywright get --me); COMP_CWORD=2; \
+                _keywright keywright --me get; echo \"${COMPREPLY[@]}\"";
+    assert_eq!(shell.bash(line).expect(0).output, "--member\n");
+}
+
+#[test]
+fn fish_completes_verbs_and_options() {
+    if !is_available("fish") {
+        return;
+    }
+    let shell = Shell::new();
+    let script = script_of(&shell, "fish");
+    shell.bash(&format!("fish --no-execute {script}")).expect(0);
+    for (typed, expected) in [
+        ("keywright get --me", "--member"),
+        ("keywright regen", "regenerate"),
+    ] {
+        let line =
+            format!("fish --no-config -c 'source {script}; complete --do-complete \"{typed}\"'");
+        let completed = shell.bash(&line).expect(0).output;
+        let words: Vec<_> = completed
+            .lines()
+            .map(|line| line.split('\t').next())
+            .collect();
+        assert_eq!(words, [Some(expected)], "{completed}");
+    }
+}
+
+#[test]
+fn zsh_completes_verbs_and_options() {
+    if !is_available("zsh") {
+        return;
+    }
+    let shell = Shell::new().variable("NO_COLOR", "1");
+    let script = script_of(&shell, "zsh");
+    shell.bash(&format!("zsh -f -n {script}")).expect(0);
+    let mut terminal = shell.program_on_terminal("zsh", &["-f", "-i"]);
+    terminal
+        .type_line("autoload -Uz compinit && compinit -D -u")
+        .type_line(&format!("source {script} && echo re''ady"))
+        .expect("ready")
+        // Run the completed commands, and check the program's messages.
+        .type_line("keywright get --mem\t")
+        .expect("a value is required for '--member <")
+        .type_line("keywright regen\t--absent")
+        .expect("unexpected argument '--absent'")
+        .type_line("exit 7");
+    let (status, screen) = terminal.end();
+    assert_eq!(status, Some(7), "{screen}");
+    assert!(screen.contains("keywright regenerate"), "{screen}");
+}
+
+/// Writes the script for a shell, and returns the name of its file.
+fn script_of(shell: &Shell, name: &str) -> String {
+    let script = shell.run(&["completions", name]).expect(0).output;
+    let file = format!("completions.{name}");
+    fs::write(shell.file(&file), script).unwrap();
+    file
+}
+
+#[test]
+fn completions_of_each_shell_include_verbs_and_options() {
+    let shell = Shell::new();
+    for name in ["bash", "fish", "zsh"] {
+        let script = shell.run(&["completions", name]).expect(0).output;
+        for word in ["regenerate", "check-config", "ca-cert"] {
+            assert!(script.contains(word), "{name}: {word}");
+        }
+    }
+    shell.run(&["completions", "tcsh"]).expect(2);
+}
+
+#[test]
+fn each_verb_has_a_manual_page() {
+    let shell = Shell::new();
+    shell.run(&["man-pages", "man"]).expect(0);
+    for (page, words) in [
+        ("keywright.1", "Exit statuses"),
+        ("keywright-get.1", "keywright get /demo/password"),
+        ("keywright-serve.1", "config"),
+    ] {
+        let text = fs::read_to_string(shell.file("man").join(page)).unwrap();
+        let text = text.replace("\\-", "-");
+        assert!(text.contains(words), "{page}: {text}");
     }
 }

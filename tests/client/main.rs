@@ -1,5 +1,5 @@
-//! Tests of the command line: the real binary, in a pipe and on a pseudo-terminal, against a real server or a stub. One file per
-//! verb, in the folder of its noun.
+//! Tests of the command line: the real binary, in a pipe and on a pseudo-terminal, against a real server or a stub. One file or
+//! folder per noun.
 
 #![expect(
     clippy::indexing_slicing,
@@ -9,24 +9,20 @@
 )]
 
 mod certificates;
-mod completions;
 mod credentials;
-mod examples;
-mod exit_statuses;
 mod export;
-mod given;
+mod fixtures;
 mod help;
 mod import;
 mod interpolation;
 mod interruption;
 mod library;
+mod network;
 mod operations;
 mod output;
 mod permissions;
-mod proxies;
-mod retries;
 mod session;
-mod stub;
+mod transfer;
 mod types;
 
 use keywright_harness::Commanded;
@@ -35,5 +31,5 @@ use serde_json::Value;
 /// The JSON output of a successful run.
 #[track_caller]
 fn json_of(run: Commanded) -> Value {
-    serde_json::from_str(&run.expect(0).output).unwrap()
+    run.expect(0).json()
 }

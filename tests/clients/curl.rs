@@ -1,10 +1,5 @@
 //! `curl` over HTTP/2. Debian 12 has curl 7.88, which loses a response when the server resets the stream behind it.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test ends when a program can't be run"
-)]
-
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -97,7 +92,7 @@ struct Upload<'a> {
 }
 
 impl Upload<'_> {
-    /// Sends the request [`ATTEMPTS`] times, each by a curl and over a connection of its own.
+    /// Sends the request [`ATTEMPTS`] times, each with its own curl process and connection.
     fn expect_every_response(self, status: u16, content: &str) {
         thread::scope(|scope| {
             for _ in 0..THREADS {
@@ -147,7 +142,7 @@ impl Upload<'_> {
     }
 }
 
-/// Files of any size, to be sent.
+/// Request bodies in files.
 struct Bodies(TempDir);
 
 impl Bodies {
@@ -162,7 +157,7 @@ impl Bodies {
     }
 }
 
-/// A request whose body the server waits for.
+/// Starts a request whose body the server waits for.
 fn request_in_progress(server: &Server) -> RawConnection {
     let mut connection = server.connect();
     let head = format!(
@@ -182,7 +177,7 @@ const JSON: &str = "application/json";
 /// The default of `server.request_bytes_max`.
 const REQUEST_BYTES_MAX: usize = 1_048_576;
 
-/// How often each request is sent: a response can be lost now and then.
+/// The number of attempts per request: responses may be lost only occasionally.
 const ATTEMPTS: usize = 40;
 
 const THREADS: usize = 4;

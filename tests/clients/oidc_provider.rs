@@ -1,10 +1,5 @@
 //! Login at npm's `oidc-provider`, an OpenID-certified provider, by each grant that both sides support.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test ends when what it needs is not there"
-)]
-
 use std::{
     fs,
     io::{BufRead, BufReader},
@@ -19,16 +14,16 @@ use keywright_harness::{
 };
 use serde_json::{Value, json};
 
-/// The provider, which ends with the test.
+/// The provider. Dropping it ends the process.
 struct Provider {
     process: Child,
     url: String,
-    /// Kept open: a provider that can't log ends.
+    /// Stays open: the provider exits if it can't log.
     _output: BufReader<ChildStdout>,
 }
 
 impl Provider {
-    /// Starts the provider, whose access tokens are signed by this algorithm.
+    /// Starts the provider, which signs access tokens with this algorithm.
     fn start(node: &Node, algorithm: &str) -> Self {
         let mut process = Command::new(&node.program)
             .arg(script("provider.mjs"))
@@ -51,7 +46,7 @@ impl Provider {
         }
     }
 
-    /// A server that trusts it, as the guide says.
+    /// Starts a server that trusts the provider, configured as in the guide.
     async fn server(&self) -> Server {
         let mut options = Options::default()
             .identity_provider(&self.url)
@@ -84,7 +79,7 @@ fn script(name: &str) -> PathBuf {
     workspace().join("tests/clients/node").join(name)
 }
 
-/// The scripted browser of a user, as a command.
+/// Returns the scripted browser of a user.
 fn browser(node: &Node, user: &str) -> Command {
     let mut command = Command::new(&node.program);
     command.env("NODE_EXTRA_CA_CERTS", key_file("ca.pem"));
@@ -92,7 +87,7 @@ fn browser(node: &Node, user: &str) -> Command {
     command
 }
 
-/// The same as a program that `BROWSER` can name.
+/// Writes the scripted browser as a program for `BROWSER`, and returns its path.
 fn browser_program(node: &Node, shell: &Shell, user: &str) -> String {
     let text = format!(
         "#!/bin/sh\nNODE_EXTRA_CA_CERTS='{}' exec '{}' '{}' '{user}' \"$1\"\n",
@@ -106,7 +101,7 @@ fn browser_program(node: &Node, shell: &Shell, user: &str) -> String {
     file.display().to_string()
 }
 
-/// A login with what the provider requires for tokens that are meant for the server.
+/// Returns the arguments of a login for a token that is meant for the server.
 fn login<'a>(options: &[&'a str]) -> Vec<&'a str> {
     let requested = [
         "--resource",
@@ -122,7 +117,7 @@ fn session(shell: &Shell) -> Value {
     serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap()
 }
 
-/// Asserts which actor a shell is: it can write below the actor's path, and not below the others.
+/// Asserts that a shell is logged in as an actor: it can write only below the actor's path.
 fn expect_actor(shell: &Shell, actor: &str) {
     for other in [
         "uaa-client/ci",
@@ -165,7 +160,7 @@ fn log_in_by_device(node: &Node, shell: &Shell, user: &str, expected: i32) {
 }
 
 #[tokio::test]
-async fn clients_log_in_and_are_shown_from_users() {
+async fn clients_log_in_and_are_distinguished_from_users() {
     let Some(node) = node() else {
         return;
     };

@@ -1,9 +1,15 @@
-//! A caller of a server.
+//! Callers of a server, applications with a client certificate, and the server's responses.
 
+use std::{fs, path::PathBuf};
+
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+};
 use reqwest::{Client, Method, RequestBuilder, Response, header};
 use serde_json::Value;
+use tempfile::TempDir;
 
-use crate::{Answer, Server, server::trusting};
+use crate::{Options, Server, Shell, server::trusting};
 
 /// A caller of a server, with its own token or client certificate. [`crate::Server`] itself sends requests as the
 /// client `developer`, which has all permissions.
@@ -108,3 +114,149 @@ impl Caller {
         }
     }
 }
+
+/// A server's response.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// The status.
+    pub status: u16,
+    /// The headers, their names in lower case.
+    pub headers: Vec<(String, String)>,
+    /// The body.
+    pub body: String,
+}
+
+impl Answer {
+    /// Sends a request and returns the response.
+    pub async fn to(request: RequestBuilder) -> Self {
+        Self::try_to(request).await.unwrap()
+    }
+
+    /// Sends a request to a server that may stop before it responds.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the response is missing or incomplete.
+    pub async fn try_to(request: RequestBuilder) -> reqwest::Result<Self> {
+        let response = request.send().await?;
+        let headers = response
+            .headers()
+            .iter()
+            .map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned()))
+            .collect();
+        Ok(Self {
+            status: response.status().as_u16(),
+            headers,
+            body: response.text().await?,
+        })
+    }
+
+    /// The body as JSON.
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.body)
+            .unwrap_or_else(|cause| panic!("{cause} in the answer {self:?}"))
+    }
+
+    /// The value of a header.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers
+            .iter()
+            .find(|(have, _)| have == name)
+            .map(|(_, value)| value.as_str())
+    }
+
+    /// The body's `error` field.
+    pub fn error(&self) -> String {
+        let json = self.json();
+        let members = json
+            .as_object()
+            .unwrap_or_else(|| panic!("no object: {self:?}"));
+        assert!(
+            members.values().all(Value::is_string),
+            "not all texts: {self:?}"
+        );
+        members
+            .get("error")
+            .and_then(Value::as_str)
+            .expect("an error member")
+            .to_owned()
+    }
+
+    /// Returns the response if it has this status.
+    #[track_caller]
+    pub fn expect(self, status: u16) -> Self {
+        assert_eq!(self.status, status, "{} {}", self.status, self.body);
+        self
+    }
+}
+
+/// An application with a client certificate, in files that are deleted on drop.
+pub struct Application {
+    folder: TempDir,
+}
+
+impl Application {
+    /// Issues a certificate from a new CA.
+    pub fn issued() -> Self {
+        let key = KeyPair::generate().unwrap();
+        let mut parameters = CertificateParams::default();
+        parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        parameters
+            .distinguished_name
+            .push(DnType::CommonName, "applications");
+        let authority_pem = parameters.self_signed(&key).unwrap().pem();
+        let authority = Issuer::new(parameters, key);
+
+        let key = KeyPair::generate().unwrap();
+        let mut parameters = CertificateParams::default();
+        parameters
+            .distinguished_name
+            .push(DnType::OrganizationalUnitName, format!("app:{ID}"));
+        parameters.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        let certificate = parameters.signed_by(&key, &authority).unwrap();
+
+        let folder = TempDir::new().unwrap();
+        for (file, pem) in [
+            (AUTHORITIES, authority_pem),
+            (CERTIFICATE, certificate.pem()),
+            (KEY, key.serialize_pem()),
+        ] {
+            fs::write(folder.path().join(file), pem).unwrap();
+        }
+        Self { folder }
+    }
+
+    /// A server that trusts the CA and grants the application all operations on all credentials.
+    pub fn options(&self) -> Options {
+        let authorities = self.folder.path().join(AUTHORITIES);
+        let line = format!("client_authorities = \"{}\"", authorities.display());
+        Options::default().tls_settings(&line).extra(&format!(
+            "[[authorization.permissions]]\npath = \"/*\"\nactors = [\"mtls-app:{ID}\"]\n\
+             operations = [\"read\", \"write\", \"delete\", \"read_acl\", \"write_acl\"]\n"
+        ))
+    }
+
+    /// The certificate, PEM.
+    pub fn certificate_file(&self) -> PathBuf {
+        self.folder.path().join(CERTIFICATE)
+    }
+
+    /// The private key, PKCS#8 in PEM.
+    pub fn key_file(&self) -> PathBuf {
+        self.folder.path().join(KEY)
+    }
+
+    /// Copies the certificate and its key to a shell's folder, as `app.pem` and `app-key.pem`.
+    pub fn equip(&self, shell: &Shell) {
+        for file in [CERTIFICATE, KEY] {
+            fs::copy(self.folder.path().join(file), shell.file(file)).unwrap();
+        }
+    }
+}
+
+const AUTHORITIES: &str = "clients.pem";
+const CERTIFICATE: &str = "app.pem";
+const KEY: &str = "app-key.pem";
+
+/// The application's id.
+const ID: &str = "7c9b8a52-3d1e-4f60-9a7b-2c4d6e8f0a1b";

@@ -13,7 +13,7 @@ use reqwest::{Client, StatusCode, header};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::{ReservedPort, is_available, key_file};
+use crate::{ReservedPort, hexadecimal, is_available, key_file};
 
 /// A registry on a loopback port with plain HTTP, which runs until it is dropped.
 pub struct DockerRegistry {
@@ -172,8 +172,7 @@ impl Drop for DockerRegistry {
 /// The digest of bytes, as registries write it.
 pub fn digest(bytes: &[u8]) -> String {
     let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, bytes);
-    let digits = digest.as_ref().iter().map(|byte| format!("{byte:02x}"));
-    format!("sha256:{}", digits.collect::<String>())
+    format!("sha256:{}", hexadecimal(digest.as_ref()))
 }
 
 fn client() -> Client {

@@ -20,64 +20,45 @@
     reason = "a harness ends the test when anything is wrong"
 )]
 
-mod answer;
-mod application;
-mod bad_plugin;
 mod caller;
-mod client;
 mod command;
-mod credentials;
 mod docker_registry;
-mod key_management;
-mod live_tls;
-mod log;
 pub mod mint;
+mod network;
+mod observation;
 mod options;
-mod permissions;
-mod port;
-mod process;
-mod program;
-mod python;
-mod raw_connection;
-mod recipe;
-mod scrape;
+mod plugins;
+mod programs;
+mod requests;
 mod server;
 mod storage;
 mod stub;
 mod terminal;
-mod toolchain;
-mod watched;
 
-pub use answer::Answer;
-pub use application::Application;
-pub use bad_plugin::BadPlugin;
-pub use caller::Caller;
-pub use client::Shell;
+use std::{
+    fmt::Write,
+    path::{Path, PathBuf},
+};
+
+pub use caller::{Answer, Application, Caller};
 pub use command::{
-    Commanded, copied_by_backup, kill_command, memory_of_command, run_command,
+    Commanded, Shell, copied_by_backup, kill_command, memory_of_command, run_command,
     run_command_with_files_up_to, run_program, run_program_into_closed_pipe,
     run_program_with_processor_seconds,
 };
 pub use docker_registry::{DockerRegistry, digest};
-pub use key_management::KeyManagementPlugin;
-pub use live_tls::{SERVER_NAME, connects, member};
-pub use options::Options;
-pub use port::ReservedPort;
-pub use process::{ended, signal};
-pub use program::{Program, is_available, tell};
-pub use python::python_program;
-pub use raw_connection::{RawConnection, tls_config};
-pub use recipe::identity_provider_recipe;
-pub use scrape::{Sample, Scrape};
+pub use network::{RawConnection, ReservedPort, SERVER_NAME, connects, member, tls_config};
+pub use observation::{Sample, Scrape};
+pub use options::{Options, identity_provider_recipe};
+pub use plugins::{BadPlugin, KeyManagementPlugin};
+pub use programs::{
+    Node, Program, client_by_toolchain, component_by_toolchain, ended, is_available, node,
+    python_program, signal, tell, toolchain_program, toolchain_python,
+};
 pub use server::{Server, server_program};
 pub use storage::{is_on_postgres, run_sql, shared_storage};
 pub use stub::{Asked, Reply, Stub};
 pub use terminal::Terminal;
-pub use toolchain::{
-    Node, client_by_toolchain, component_by_toolchain, node, toolchain_program, toolchain_python,
-};
-
-use std::path::{Path, PathBuf};
 
 /// The workspace's root folder.
 pub fn workspace() -> PathBuf {
@@ -103,4 +84,13 @@ pub fn component(name: &str) -> PathBuf {
 /// One of the fixed keys in `tests/keys`.
 pub fn key_file(name: &str) -> PathBuf {
     workspace().join("tests/keys").join(name)
+}
+
+/// Encodes bytes in hexadecimal, in lower case.
+pub fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut digits, byte| {
+        // Writing to a string does not fail.
+        let _ = write!(digits, "{byte:02x}");
+        digits
+    })
 }

@@ -2,6 +2,7 @@
 
 use std::{
     fmt::Write,
+    fs,
     path::{Path, PathBuf},
 };
 
@@ -41,15 +42,28 @@ impl Options {
         self
     }
 
+    /// Adds a generator with this component, which may draw random numbers.
+    pub fn random_generator(self, credential_type: &str, component: &Path) -> Self {
+        let path = component.display();
+        let section = format!("component = \"{path}\"\ngrants = [\"random\"]");
+        self.generator(credential_type, &section)
+    }
+
+    /// Adds the generator `hostile`, a guest that misbehaves as its settings say. `limits` and `settings` are the contents of
+    /// inline tables.
+    pub fn hostile(self, limits: &str, settings: &str) -> Self {
+        let section = format!(
+            "component = \"{}\"\ngrants = [\"random\", \"signing\"]\nderived = true\n\
+             limits = {{ {limits} }}\nsettings = {{ {settings} }}",
+            component("hostile").display(),
+        );
+        self.generator("hostile", &section)
+    }
+
     /// Adds a generator `hostile` whose guest outlasts every test, and for such guests one thread and a queue of one:
     /// one call runs, one waits, and a third is refused.
     pub fn with_a_short_queue(self) -> Self {
-        let hostile = format!(
-            "component = \"{}\"\ngrants = [\"random\", \"signing\"]\nderived = true\n\
-             limits = {{ deadline_ms = 600000 }}\nsettings = {{ generate = \"loop\" }}",
-            component("hostile").display(),
-        );
-        self.generator("hostile", &hostile)
+        self.hostile("deadline_ms = 600000", "generate = \"loop\"")
             .environment("KEYWRIGHT_PLUGINS__QUEUE_LENGTH", "1")
             .environment("KEYWRIGHT_PLUGINS__THREADS_PER_LANE", "1")
     }
@@ -59,9 +73,7 @@ impl Options {
         BEYOND_THE_SPECIFICATION
             .into_iter()
             .fold(self, |options, name| {
-                let path = component(name);
-                let section = format!("component = \"{}\"\ngrants = [\"random\"]", path.display());
-                options.generator(name, &section)
+                options.random_generator(name, &component(name))
             })
     }
 
@@ -330,3 +342,15 @@ const AUDIT: &str = r#"
 sink = "file"
 file = "audit.log"
 "#;
+
+/// The settings of the section `authentication` below a heading of the guide, without the provider's address.
+pub fn identity_provider_recipe(heading: &str) -> String {
+    let guide = workspace().join("host/docs/operating/identity-providers.md");
+    let guide = fs::read_to_string(guide).unwrap();
+    let heading = format!("\n## {heading}\n");
+    let (_, below) = guide.split_once(&heading).expect("the guide's heading");
+    let (_, block) = below.split_once("```toml\n[authentication]\n").unwrap();
+    let (block, _) = block.split_once("```").unwrap();
+    let settings = block.lines().filter(|line| !line.starts_with("url "));
+    settings.collect::<Vec<_>>().join("\n")
+}

@@ -12,7 +12,7 @@ use reqwest::{Certificate, Client, ClientBuilder, Identity, Method, RequestBuild
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::{Answer, Caller, Options, ReservedPort, key_file, mint::Mint, process};
+use crate::{Answer, Caller, Options, ReservedPort, key_file, mint::Mint, programs};
 
 /// A server that runs until it is dropped.
 pub struct Server {
@@ -283,7 +283,7 @@ impl Server {
     }
 
     fn signal(&self, name: &str) {
-        process::signal(self.child.id(), name);
+        programs::signal(self.child.id(), name);
     }
 
     async fn log_in(&self) -> String {

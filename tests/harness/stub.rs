@@ -17,7 +17,7 @@ use crate::{Shell, key_file};
 /// A server on a port of the loopback address, with the certificate of test servers. It serves for as long as the tests run.
 pub struct Stub {
     port: u16,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    requests: Arc<Mutex<Vec<Asked>>>,
 }
 
 /// A request.
@@ -116,16 +116,16 @@ impl Stub {
     ) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
-        let asked = Arc::new(Mutex::new(Vec::new()));
-        let (tls, kept, answer) = (tls(), Arc::clone(&asked), Arc::new(answer));
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let (tls, received, answer) = (tls(), Arc::clone(&requests), Arc::new(answer));
         thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok).skip(connections) {
-                let (tls, kept, answer) =
-                    (Arc::clone(&tls), Arc::clone(&kept), Arc::clone(&answer));
-                thread::spawn(move || serve(stream, tls, port, &kept, &*answer));
+                let (tls, received, answer) =
+                    (Arc::clone(&tls), Arc::clone(&received), Arc::clone(&answer));
+                thread::spawn(move || serve(stream, tls, port, &received, &*answer));
             }
         });
-        Self { port, asked }
+        Self { port, requests }
     }
 
     /// Its address: scheme, host and port.
@@ -134,13 +134,16 @@ impl Stub {
     }
 
     /// The requests so far.
-    pub fn asked(&self) -> Vec<Asked> {
-        self.asked.lock().unwrap().clone()
+    pub fn requests(&self) -> Vec<Asked> {
+        self.requests.lock().unwrap().clone()
     }
 
     /// The methods and paths of the requests so far.
     pub fn lines(&self) -> Vec<String> {
-        self.asked().into_iter().map(|asked| asked.line).collect()
+        self.requests()
+            .into_iter()
+            .map(|request| request.line)
+            .collect()
     }
 
     /// A shell that has an access token for it.
@@ -174,7 +177,7 @@ fn serve(
     stream: TcpStream,
     tls: Arc<ServerConfig>,
     port: u16,
-    kept: &Mutex<Vec<Asked>>,
+    received: &Mutex<Vec<Asked>>,
     answer: &dyn Fn(&Asked, usize, &str) -> Reply,
 ) -> Option<()> {
     let session = ServerConnection::new(tls).unwrap();
@@ -190,22 +193,26 @@ fn serve(
         .map_or(0, |length| length.parse().unwrap());
     let mut body = vec![0; length];
     stream.read_exact(&mut body).ok()?;
-    let asked = Asked {
+    let request = Asked {
         line: request_line.rsplit_once(' ')?.0.to_owned(),
         head,
         body: String::from_utf8(body).unwrap(),
     };
     let before = {
-        let mut kept = kept.lock().unwrap();
-        kept.push(asked.clone());
-        kept.iter().filter(|one| one.line == asked.line).count() - 1
+        let mut received = received.lock().unwrap();
+        received.push(request.clone());
+        received
+            .iter()
+            .filter(|one| one.line == request.line)
+            .count()
+            - 1
     };
     let Reply {
         status,
         headers,
         body,
         end,
-    } = answer(&asked, before, &url(port));
+    } = answer(&request, before, &url(port));
     if end == End::Lost {
         return None;
     }

@@ -15,7 +15,7 @@ use rustix::{
     termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize},
 };
 
-use crate::process::signal;
+use crate::programs::signal;
 
 /// A pseudo-terminal with a program on it: its standard input, its standard output and its standard error.
 pub struct Terminal {

@@ -1,10 +1,5 @@
 //! An invalid plugin prevents the start, with an error that names the plugin and the remedy.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test ends when what it needs is not there"
-)]
-
 use std::fs;
 
 use keywright_harness::{Options, Server, component};
@@ -17,9 +12,9 @@ fn section(path: &std::path::Path, more: &str) -> String {
 
 #[track_caller]
 fn assert_refused(options: &Options, parts: &[&str]) {
-    let said = Server::refusal(options);
+    let refusal = Server::refusal(options);
     for part in parts {
-        assert!(said.contains(part), "{part} is not in: {said}");
+        assert!(refusal.contains(part), "{part} is not in: {refusal}");
     }
 }
 
@@ -254,8 +249,8 @@ async fn pinned_component_is_accepted() {
             &format!("sha256 = \"{}\"", "0".repeat(64)),
         ),
     );
-    let said = Server::refusal(&options);
-    let (_, rest) = said.split_once("its SHA-256 is ").unwrap();
+    let refusal = Server::refusal(&options);
+    let (_, rest) = refusal.split_once("its SHA-256 is ").unwrap();
     let digest: String = rest.chars().take(64).collect();
     let pinned = format!("sha256 = \"{digest}\"\ngrants = [\"random\"]");
     let options = Options::default().generator("plain", &section(&component("plain"), &pinned));

@@ -9,14 +9,14 @@ use std::{
 use keywright_harness::{server_program, workspace};
 use tempfile::TempDir;
 
-use crate::ports::Ports;
+use crate::layout::Ports;
 
 #[test]
 fn printed_instructions_work_and_are_in_the_readme() {
     let folder = TempDir::new().unwrap();
     let server = Development::start(&folder);
     let lines: Vec<_> = server
-        .said
+        .lines
         .iter()
         .filter_map(|line| line.strip_prefix("  "))
         .collect();
@@ -48,7 +48,7 @@ fn printed_instructions_work_and_are_in_the_readme() {
 /// A development server and its instructions.
 struct Development {
     child: Child,
-    said: Vec<String>,
+    lines: Vec<String>,
     _ports: Ports,
 }
 
@@ -72,21 +72,21 @@ impl Development {
         let output = child.stdout.take().unwrap();
         let mut server = Self {
             child,
-            said: Vec::new(),
+            lines: Vec::new(),
             _ports: ports,
         };
         for line in BufReader::new(output).lines().map(Result::unwrap) {
             let is_last = line.starts_with("Stop the server");
-            server.said.push(line);
+            server.lines.push(line);
             if is_last {
                 return server;
             }
         }
-        panic!("it ended: {:?}", server.said);
+        panic!("it ended: {:?}", server.lines);
     }
 
     fn address(&self) -> &str {
-        let mut lines = self.said.iter();
+        let mut lines = self.lines.iter();
         let address = lines.find_map(|line| line.strip_prefix("Keywright listens on "));
         address.unwrap()
     }

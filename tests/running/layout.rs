@@ -1,4 +1,4 @@
-//! The example configuration with all of its files, below a test folder instead of `/`.
+//! The example configuration with all of its files, below a test folder instead of `/`; and ports for development servers.
 
 use std::{
     fs,
@@ -6,11 +6,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use keywright_harness::{Commanded, component, key_file, run_program, workspace};
+use keywright_harness::{Commanded, ReservedPort, component, key_file, run_program, workspace};
 use tempfile::TempDir;
 
 /// The plugins in the example.
-pub(crate) const PLUGINS: [&str; 9] = [
+const PLUGINS: [&str; 9] = [
     "certificate",
     "ecdsa",
     "ed25519",
@@ -120,3 +120,39 @@ pub(crate) fn packaging() -> PathBuf {
 pub(crate) fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
+
+/// Reserved ports of two development servers.
+pub(crate) struct Ports {
+    /// The port of a server.
+    pub(crate) first: ReservedPort,
+    /// The management port of this server.
+    pub(crate) management: ReservedPort,
+    /// The port of a second server.
+    pub(crate) second: ReservedPort,
+    /// The management port of the second server.
+    _second_management: ReservedPort,
+}
+
+impl Ports {
+    /// Reserves free ports.
+    pub(crate) fn reserve() -> Self {
+        let reserved =
+            (0..ATTEMPTS_MAX).find_map(|_| Self::with_management_port(ReservedPort::any()));
+        reserved.unwrap_or_else(|| panic!("no free ports were found"))
+    }
+
+    fn with_management_port(first: ReservedPort) -> Option<Self> {
+        let after = |distance: u16| ReservedPort::of(first.number().checked_add(distance)?);
+        Some(Self {
+            management: after(MANAGEMENT_PORT_DISTANCE)?,
+            second: after(1)?,
+            _second_management: after(MANAGEMENT_PORT_DISTANCE + 1)?,
+            first,
+        })
+    }
+}
+
+/// The distance between the two ports of a development server.
+const MANAGEMENT_PORT_DISTANCE: u16 = 157;
+
+const ATTEMPTS_MAX: usize = 50;

@@ -12,8 +12,7 @@ use tempfile::TempDir;
 
 use crate::{
     layout::Layout,
-    manager::Service,
-    service::{address_in, health, opened_by_the_server, with_compiled_plugins},
+    service::{Service, address_in, health, opened_by_the_server, with_compiled_plugins},
 };
 
 #[test]

@@ -1,11 +1,22 @@
-//! The server as a service.
+//! The server as a service: its notifications to a service manager, and its systemd unit.
 
-use std::{fs::File, path::PathBuf, process::Command, sync::mpsc, thread, time::Duration};
+use std::{
+    fs::{self, File},
+    os::unix::net::UnixDatagram,
+    path::PathBuf,
+    process::{Child, Command, ExitStatus, Stdio},
+    sync::mpsc,
+    thread,
+    time::Duration,
+};
 
-use keywright_harness::{key_file, server_program, workspace};
+use keywright_harness::{
+    Program, ended, is_available, key_file, server_program, signal, workspace,
+};
 use reqwest::{Certificate, ClientBuilder};
+use tempfile::TempDir;
 
-use crate::{layout::Layout, manager::Service};
+use crate::layout::{Layout, example, packaged, packaging, set_mode};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_service_manager_is_notified_of_each_state() {
@@ -87,7 +98,7 @@ pub(crate) fn address_in(message: &str) -> String {
 
 /// Returns the health of the server.
 pub(crate) async fn health(address: &str) -> String {
-    let authority = std::fs::read(key_file("ca.pem")).unwrap();
+    let authority = fs::read(key_file("ca.pem")).unwrap();
     // Installing the provider again has no effect.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let client = ClientBuilder::new()
@@ -100,3 +111,160 @@ pub(crate) async fn health(address: &str) -> String {
 
 /// Maximum time for the server to read a component.
 const OPENED_WITHIN: Duration = Duration::from_mins(10);
+
+/// A server started as a service.
+pub(crate) struct Service {
+    child: Child,
+    socket: UnixDatagram,
+    log: PathBuf,
+}
+
+impl Service {
+    /// Starts a program that becomes the server.
+    pub(crate) fn start(layout: &Layout, mut program: Command) -> Self {
+        let path = layout.path("run/notify");
+        let socket = UnixDatagram::bind(&path).unwrap();
+        // The server may run as another user.
+        set_mode(&path, 0o666);
+        socket.set_read_timeout(Some(SILENCE_MAX)).unwrap();
+        let log = layout.path("run/log");
+        let output = File::create(&log).unwrap();
+        let child = program
+            .args(["serve", "--config"])
+            .arg(layout.configuration())
+            .env("NOTIFY_SOCKET", &path)
+            .env("WATCHDOG_USEC", "50000")
+            .stdin(Stdio::null())
+            .stdout(output.try_clone().unwrap())
+            .stderr(output)
+            .spawn()
+            .unwrap();
+        Self { child, socket, log }
+    }
+
+    /// Waits for a notification, and returns those that were received with it.
+    pub(crate) fn notified(&mut self, state: &str) -> String {
+        let mut bytes = [0; 4096];
+        let mut silences = 0;
+        loop {
+            let Ok(length) = self.socket.recv(&mut bytes) else {
+                let is_running = self.child.try_wait().unwrap().is_none();
+                silences += 1;
+                if is_running && silences < SILENCES_MAX {
+                    continue;
+                }
+                let log = fs::read_to_string(&self.log).unwrap_or_default();
+                panic!("no notification of {state}:\n{log}");
+            };
+            let message = String::from_utf8(bytes[..length].to_vec()).unwrap();
+            if message.lines().any(|line| line == state) {
+                return message;
+            }
+        }
+    }
+
+    /// Sends a signal.
+    pub(crate) fn signal(&self, name: &str) {
+        signal(self.child.id(), name);
+    }
+
+    /// Waits until the server exits.
+    pub(crate) fn end(mut self) -> ExitStatus {
+        ended(&mut self.child)
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The interval between checks whether the server has exited.
+const SILENCE_MAX: Duration = Duration::from_secs(1);
+
+/// The number of checks before the test fails: the plugins may have to be compiled first.
+const SILENCES_MAX: u32 = 600;
+
+#[test]
+fn the_unit_is_valid_for_systemd() {
+    if !is_available("systemd-analyze") {
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    // The unit must refer to an existing program.
+    let program = server_program().display().to_string();
+    let unit = packaged("keywright.service").replace("/usr/bin/keywright", &program);
+    let file = folder.path().join("keywright.service");
+    fs::write(&file, unit).unwrap();
+    let verified = Program::run("systemd-analyze", &["verify", "--man=no", &text(file)], "");
+    assert!(verified.is_success, "{verified:?}");
+    assert_eq!((verified.output + &verified.errors).trim(), "");
+}
+
+#[test]
+fn the_unit_restricts_the_server() {
+    if !is_available("systemd-analyze") {
+        return;
+    }
+    let unit = text(packaging().join("keywright.service"));
+    let threshold = format!("--threshold={EXPOSURE_MAX}");
+    let arguments = ["security", "--offline=yes", "--no-pager", &threshold, &unit];
+    let assessed = Program::run("systemd-analyze", &arguments, "");
+    assert!(assessed.is_success, "{}", assessed.output);
+}
+
+/// Maximum exposure of the service, in tenths of systemd's points: 0 is the best, 100 the worst.
+const EXPOSURE_MAX: u8 = 20;
+
+#[test]
+fn the_unit_fits_the_example_configuration() {
+    let unit = packaged("keywright.service");
+    let example = example();
+    let directive = |name: &str| -> String {
+        let found = unit
+            .lines()
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
+        found
+            .unwrap_or_else(|| panic!("{name} is not in the unit"))
+            .to_owned()
+    };
+    let setting = |name: &str| -> u64 {
+        let line = example.lines().find(|line| line.starts_with(name)).unwrap();
+        line.rsplit(' ').next().unwrap().parse().unwrap()
+    };
+    let files: u64 = directive("LimitNOFILE").parse().unwrap();
+    let (_, others_text) = unit
+        .split_once("# More than server.connections_max plus ")
+        .unwrap();
+    let (others_text, _) = others_text.split_once(".\n").unwrap();
+    let others: u64 = others_text.parse().unwrap();
+    assert!(others >= OTHER_FILES);
+    assert!(files >= setting("connections_max") + others);
+    for (folder, directive) in [
+        ("/var/lib/", directive("StateDirectory")),
+        ("/var/log/", directive("LogsDirectory")),
+        ("/etc/", directive("ConfigurationDirectory")),
+    ] {
+        let paths = example.match_indices(folder).map(|(at, _)| &example[at..]);
+        for path in paths.filter(|path| !path.starts_with(&format!("{folder}{directive},"))) {
+            assert!(path.starts_with(&format!("{folder}{directive}/")), "{path}");
+        }
+    }
+    let (name, source) = directive("LoadCredential")
+        .split_once(':')
+        .map(|(name, source)| (name.to_owned(), source.to_owned()))
+        .unwrap();
+    assert!(example.contains(&format!(
+        "file = \"/run/credentials/keywright.service/{name}\""
+    )));
+    assert!(example.contains(&source));
+}
+
+/// Open files other than client connections: three for each of the twenty default database connections, and 256.
+const OTHER_FILES: u64 = 20 * 3 + 256;
+
+fn text(path: PathBuf) -> String {
+    path.into_os_string().into_string().unwrap()
+}

@@ -12,8 +12,7 @@ use keywright_harness::{is_available, server_program, workspace};
 
 use crate::{
     layout::{Layout, set_mode},
-    manager::Service,
-    service::{address_in, health, on_free_ports},
+    service::{Service, address_in, health, on_free_ports},
 };
 
 #[tokio::test(flavor = "multi_thread")]

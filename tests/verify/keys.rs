@@ -1,11 +1,12 @@
-//! Private keys load in other programs, and their public parts agree.
+//! Private keys load in other programs, which agree on their public keys, and sign and verify with them; and the hash of a
+//! user's password is crypt(3) with SHA-512, as OpenSSL computes it too.
 
-use keywright_harness::{Program, Server, is_available};
+use keywright_harness::{Options, Program, Server, is_available};
 use serde_json::{Value, json};
 
-use crate::files::{Files, certificate, openssl};
+use crate::{Files, certificate, openssl};
 
-/// Asserts that OpenSSL finds a private key in order, and returns its public part, PEM.
+/// Asserts that OpenSSL finds a private key valid, and returns its public key, PEM.
 fn checked_public_key(files: &Files, version: &Value) -> String {
     let key = files.write_member("key", version, "private_key");
     let verdict = Program::run("openssl", &["rsa", "-check", "-noout", "-in", &key], "");
@@ -15,7 +16,7 @@ fn checked_public_key(files: &Files, version: &Value) -> String {
 }
 
 #[tokio::test]
-async fn openssl_checks_rsa_keys_and_derives_their_public_keys() {
+async fn openssl_checks_rsa_keys_alone_and_in_certificates() {
     if !is_available("openssl") {
         return;
     }
@@ -31,14 +32,6 @@ async fn openssl_checks_rsa_keys_and_derives_their_public_keys() {
         let public_key = checked_public_key(&Files::new(), &version);
         assert_eq!(version["value"]["public_key"], public_key);
     }
-}
-
-#[tokio::test]
-async fn openssl_checks_the_key_of_a_certificate() {
-    if !is_available("openssl") {
-        return;
-    }
-    let server = Server::start().await;
     certificate(
         &server,
         "/root",
@@ -61,7 +54,7 @@ async fn openssl_checks_the_key_of_a_certificate() {
 }
 
 #[tokio::test]
-async fn openssh_loads_ssh_keys_and_agrees_on_public_key_and_fingerprint() {
+async fn openssh_derives_the_same_public_key_and_fingerprint() {
     if !is_available("ssh-keygen") {
         return;
     }
@@ -96,7 +89,7 @@ async fn openssh_loads_ssh_keys_and_agrees_on_public_key_and_fingerprint() {
 }
 
 #[tokio::test]
-async fn openssh_loads_what_was_regenerated() {
+async fn openssh_loads_a_regenerated_key() {
     if !is_available("ssh-keygen") {
         return;
     }
@@ -114,7 +107,7 @@ async fn openssh_loads_what_was_regenerated() {
 }
 
 #[tokio::test]
-async fn openssl_loads_the_key_of_a_certificate_of_every_type_and_finds_it_in_the_certificate() {
+async fn openssl_finds_the_key_of_each_type_in_its_certificate() {
     if !is_available("openssl") {
         return;
     }
@@ -135,5 +128,188 @@ async fn openssl_loads_the_key_of_a_certificate_of_every_type_and_finds_it_in_th
         let file = files.write_member("certificate", &version, "certificate");
         let of_certificate = openssl(&["x509", "-in", &file, "-noout", "-pubkey"]);
         assert_eq!(of_key, of_certificate, "{key_type}");
+    }
+}
+
+/// Each kind of key: its type, its parameters without the format, its bits and name in OpenSSH, and OpenSSL's description.
+fn kinds() -> [(
+    &'static str,
+    Value,
+    &'static str,
+    &'static str,
+    &'static str,
+); 4] {
+    [
+        (
+            "ed25519",
+            json!({}),
+            "256",
+            "ED25519",
+            "ED25519 Private-Key:",
+        ),
+        ("ecdsa", json!({}), "256", "ECDSA", "ASN1 OID: prime256v1"),
+        (
+            "ecdsa",
+            json!({"curve": "p384"}),
+            "384",
+            "ECDSA",
+            "ASN1 OID: secp384r1",
+        ),
+        (
+            "ecdsa",
+            json!({"curve": "p521"}),
+            "521",
+            "ECDSA",
+            "ASN1 OID: secp521r1",
+        ),
+    ]
+}
+
+async fn server() -> Server {
+    Server::start_with(&Options::default().beyond_the_specification()).await
+}
+
+async fn generated(server: &Server, credential_type: &str, parameters: Value) -> Value {
+    let name = format!("/{credential_type}");
+    let answer = server.generate_in_mode("overwrite", &name, credential_type, parameters);
+    answer.await.expect(200).json()
+}
+
+fn ssh_keygen(arguments: &[&str], input: &str) -> String {
+    Program::run("ssh-keygen", arguments, input).expect_success()
+}
+
+#[tokio::test]
+async fn openssh_derives_the_same_elliptic_keys_and_signs_with_them() {
+    if !is_available("ssh-keygen") {
+        return;
+    }
+    let server = server().await;
+    for (credential_type, mut parameters, bits, name, _) in kinds() {
+        parameters["ssh_comment"] = json!("ada on host");
+        let version = generated(&server, credential_type, parameters).await;
+        let files = Files::new();
+        let private_key = files.write_member("key", &version, "private_key");
+        let line = version["value"]["public_key"].as_str().unwrap();
+        let derived = ssh_keygen(&["-y", "-f", &private_key], "");
+        assert_eq!(derived.trim_end(), line);
+
+        let public_key = files.write("key.pub", line);
+        let fingerprint = version["value"]["public_key_fingerprint"].as_str().unwrap();
+        let expected = format!("{bits} SHA256:{fingerprint} ada on host ({name})");
+        for file in [&private_key, &public_key] {
+            let listed = ssh_keygen(&["-l", "-E", "sha256", "-f", file], "");
+            assert_eq!(listed.trim_end(), expected);
+        }
+
+        let message = files.write("message", "signed message");
+        ssh_keygen(
+            &["-Y", "sign", "-f", &private_key, "-n", "test", &message],
+            "",
+        );
+        let signature = format!("{message}.sig");
+        let signers = files.write("signers", &format!("ada {line}\n"));
+        let verify = [
+            "-Y", "verify", "-f", &signers, "-I", "ada", "-n", "test", "-s", &signature,
+        ];
+        let verdict = ssh_keygen(&verify, "signed message");
+        assert!(
+            verdict.starts_with("Good \"test\" signature for ada"),
+            "{verdict}"
+        );
+        let forged = Program::run("ssh-keygen", &verify, "another message");
+        assert!(
+            forged.errors.contains("incorrect signature"),
+            "{}",
+            forged.errors
+        );
+    }
+}
+
+#[tokio::test]
+async fn openssl_derives_the_same_elliptic_keys_and_signs_with_them() {
+    if !is_available("openssl") {
+        return;
+    }
+    let server = server().await;
+    for (credential_type, mut parameters, _, _, words) in kinds() {
+        parameters["format"] = json!("pkcs8");
+        let version = generated(&server, credential_type, parameters).await;
+        let files = Files::new();
+        let private_key = files.write_member("key", &version, "private_key");
+        let public_key = files.write_member("public", &version, "public_key");
+        let text = openssl(&["pkey", "-in", &private_key, "-noout", "-text", "-check"]);
+        assert!(
+            text.contains("Key is valid") && text.contains(words),
+            "{text}"
+        );
+        let derived = openssl(&["pkey", "-in", &private_key, "-pubout"]);
+        assert_eq!(version["value"]["public_key"], derived);
+
+        let message = files.write("message", "signed message");
+        let signature = files.path("signature");
+        let signature = signature.to_str().unwrap();
+        let digest: &[&str] = match credential_type {
+            "ed25519" => &[],
+            _ => &["-digest", "sha256"],
+        };
+        let sign = ["pkeyutl", "-sign", "-rawin", "-inkey", &private_key];
+        openssl(&[&sign[..], digest, &["-in", &message, "-out", signature]].concat());
+        let verify = [
+            "pkeyutl",
+            "-verify",
+            "-rawin",
+            "-pubin",
+            "-inkey",
+            &public_key,
+        ];
+        let verify = [&verify[..], digest, &["-sigfile", signature, "-in"]].concat();
+        let verdict = openssl(&[&verify[..], &[&message]].concat());
+        assert!(
+            verdict.contains("Signature Verified Successfully"),
+            "{verdict}"
+        );
+        let forged = files.write("forged", "another message");
+        let forged = Program::run("openssl", &[&verify[..], &[&forged]].concat(), "");
+        assert!(!forged.is_success, "{forged:?}");
+    }
+}
+
+/// Asserts that OpenSSL computes the same hash from the password and the salt.
+fn assert_hash_matches(user: &Value) {
+    let hash = user["password_hash"].as_str().unwrap();
+    let salt = hash.split('$').nth(2).unwrap();
+    let password = user["password"].as_str().unwrap();
+    let arguments = ["passwd", "-6", "-salt", salt, "-stdin"];
+    let computed = Program::run("openssl", &arguments, &format!("{password}\n")).expect_success();
+    assert_eq!(computed.trim_end(), hash, "{password}");
+}
+
+#[tokio::test]
+async fn openssl_computes_the_same_hash_for_set_and_generated_users() {
+    if !is_available("openssl") {
+        return;
+    }
+    let server = Server::start().await;
+    let long = "x".repeat(200);
+    for password in [
+        "p",
+        "correct horse battery staple",
+        "pässword 密码 🔑",
+        "-n $6$ \\ '\"",
+        &long,
+    ] {
+        let value = json!({"username": "ada", "password": password});
+        let answer = server.set("/a", "user", value).await.expect(200).json();
+        assert_hash_matches(&answer["value"]);
+        assert_hash_matches(&server.versions("/a").await[0]["value"]);
+    }
+    for parameters in [json!({}), json!({"length": 200, "include_special": true})] {
+        let answer = server
+            .generate_in_mode("overwrite", "/generated", "user", parameters)
+            .await;
+        assert_hash_matches(&answer.expect(200).json()["value"]);
+        let regenerated = server.regenerate("/generated").await.expect(200).json();
+        assert_hash_matches(&regenerated["value"]);
     }
 }

@@ -3,7 +3,7 @@
 //! [`KeyRing`] encrypts stored values and binds them to their record. [`Recognition`] creates it from the configured keys and the
 //! records of all keys that were ever active.
 //! [`X509Certificates`] implements `Certificates`: it parses certificates, checks the values that callers set and guests generate,
-//! and creates issuers. An issuer signs a certificate body only if it follows every rule in `certificate/issuer_rules.rs`.
+//! and creates issuers. An issuer signs a certificate body only if it follows every rule in `certificate/issuer.rs`.
 //!
 //! To add a rule for issuers, add a row to the table there, and a row to the test that breaks each rule once. To add a key
 //! algorithm, add a variant to `SigningKey` with its parsing, signing and DER identifiers.

@@ -175,9 +175,6 @@ fn read(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
 }
 
 /// Reads a file, or returns `None` if it does not exist.
-///
-/// # Errors
-/// If the file is unreadable or exceeds the size limit.
 pub(crate) fn read_if_exists(path: &Path, bytes_max: u64) -> io::Result<Option<Vec<u8>>> {
     match fs::symlink_metadata(path) {
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(None),

@@ -1,6 +1,10 @@
-//! Errors of pulls and pushes.
+//! Errors of pulls and pushes, and the error messages in responses of registries.
 
-use crate::{Digest, SignatureRefused, error_message::ErrorMessage};
+use std::{fmt, io};
+
+use serde::Deserialize;
+
+use crate::Digest;
 
 /// Why a pull or push failed, worded for operators.
 #[derive(Debug, thiserror::Error)]
@@ -105,5 +109,107 @@ impl From<reqwest::Error> for Fault {
     /// Omits addresses, because those of redirects and uploads can contain credentials.
     fn from(error: reqwest::Error) -> Self {
         Self::Unreachable(error.without_url())
+    }
+}
+
+/// Why a signature was rejected.
+#[derive(Debug, thiserror::Error)]
+pub enum SignatureRefused {
+    /// A cosign key is configured for a file.
+    #[error("a cosign key can only verify components in a registry; sign files with minisign")]
+    CosignOfFile,
+    /// The signature is malformed.
+    #[error("its signature is malformed")]
+    Malformed,
+    /// There is no signature.
+    #[error("it is not signed: there is no {0}")]
+    Missing(String),
+    /// The signature is for another manifest.
+    #[error("its signature by this key is for another manifest, {0}")]
+    OfAnother(String),
+    /// The signature is by another key.
+    #[error("its signature is by another key than the configured one")]
+    OtherKey,
+    /// The signature file is unreadable.
+    #[error("its signature can't be read")]
+    Unreadable(#[source] io::Error),
+    /// The signature does not match the signed bytes.
+    #[error(
+        "its signature does not match: it is for another component, or the signature was modified"
+    )]
+    Wrong,
+}
+
+/// The first error of a response (OCI distribution specification, "Error Codes"), truncated and on one line.
+#[derive(Debug, Default)]
+pub struct ErrorMessage(String);
+
+#[derive(Deserialize)]
+struct ErrorResponse {
+    errors: Vec<ErrorEntry>,
+}
+
+#[derive(Deserialize)]
+struct ErrorEntry {
+    #[serde(default)]
+    code: String,
+    #[serde(default)]
+    message: String,
+}
+
+impl ErrorMessage {
+    /// Parses a response body. The message is empty if the body has another format.
+    pub(crate) fn read(body: &[u8]) -> Self {
+        let response: Option<ErrorResponse> = keywright_json::read_bytes(body).ok();
+        let first = response.and_then(|response| response.errors.into_iter().next());
+        let text = first.map(|error| format!("{} {}", error.code, error.message));
+        Self(sanitized(text.unwrap_or_default().trim()))
+    }
+}
+
+impl fmt::Display for ErrorMessage {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() {
+            return Ok(());
+        }
+        write!(formatter, ", message {:?}", self.0)
+    }
+}
+
+/// Truncates untrusted text and replaces control characters, so that it is safe to print and to log.
+pub(crate) fn sanitized(text: &str) -> String {
+    let visible = |letter: char| if letter.is_control() { ' ' } else { letter };
+    text.chars().take(CHARACTERS_MAX).map(visible).collect()
+}
+
+/// The maximum length of sanitized text.
+const CHARACTERS_MAX: usize = 200;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn message_is_truncated_and_on_one_line() {
+        let long = "x".repeat(CHARACTERS_MAX + 1);
+        for (body, expected) in [
+            (
+                r#"{"errors": [{"code": "DENIED", "message": "no access"}]}"#.to_owned(),
+                ", message \"DENIED no access\"".to_owned(),
+            ),
+            (
+                r#"{"errors": [{"message": "a\nERROR b\u001b[2J"}]}"#.to_owned(),
+                ", message \"a ERROR b [2J\"".to_owned(),
+            ),
+            (
+                format!(r#"{{"errors": [{{"message": "{long}"}}]}}"#),
+                format!(", message {:?}", &long[1..]),
+            ),
+            (r#"{"errors": []}"#.to_owned(), String::new()),
+            ("<html>".to_owned(), String::new()),
+        ] {
+            let message = ErrorMessage::read(body.as_bytes()).to_string();
+            assert_eq!(message, expected, "{body}");
+        }
     }
 }

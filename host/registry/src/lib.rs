@@ -7,29 +7,24 @@
 //!
 //! Components use the CNCF layout for WebAssembly: a manifest whose configuration has the type
 //! `application/vnd.wasm.config.v0+json`, with the component as its only layer, of type `application/wasm` (`manifest.rs`).
-//! `signature/` describes where signatures are stored.
+//! `signature.rs` describes where signatures are stored.
 
 mod authentication;
 mod cache;
-mod credentials;
-mod digest;
-mod error_message;
 mod fault;
 mod manifest;
-mod pull;
-mod push;
 mod reference;
 mod registry;
 mod signature;
+mod transfer;
 
+pub use authentication::{Credentials, CredentialsRefused, DockerConfig};
 pub use cache::{CACHE_EXTENSIONS, Cache};
-pub use credentials::{Credentials, CredentialsRefused, DockerConfig};
-pub use digest::{Digest, DigestMalformed};
-pub use fault::Fault;
-pub use pull::{PullLimits, Pulled, pull};
-pub use push::{Pushed, Signed, push};
-pub use reference::{PinnedReference, PushTarget, ReferenceMalformed, RegistryHost, is_reference};
-pub use registry::{Access, AccessRefused, Registry};
-pub use signature::{
-    CosignKey, KeyMalformed, MinisignKey, SIGNATURE_EXTENSION, SignatureKey, SignatureRefused,
+pub use fault::{Fault, SignatureRefused};
+pub use reference::{
+    Digest, DigestMalformed, PinnedReference, PushTarget, ReferenceMalformed, RegistryHost,
+    is_reference,
 };
+pub use registry::{Access, AccessRefused, Registry};
+pub use signature::{CosignKey, KeyMalformed, MinisignKey, SIGNATURE_EXTENSION, SignatureKey};
+pub use transfer::{PullLimits, Pulled, Pushed, Signed, pull, push};

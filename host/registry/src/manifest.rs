@@ -1,11 +1,11 @@
-//! Manifests of components (CNCF layout for WebAssembly) and of minisign signatures.
+//! Manifests of components (CNCF layout for WebAssembly) and of minisign signatures, and pulling the blobs that they describe.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::{Digest, Fault};
+use crate::{Digest, Fault, Registry};
 
 /// A manifest (OCI image specification 1.1, "Image Manifest").
 #[derive(Debug, Deserialize, Serialize)]
@@ -115,6 +115,51 @@ impl Descriptor {
     }
 }
 
+/// Pulls a blob and verifies its digest and size against its descriptor.
+pub(crate) async fn blob(
+    registry: &Registry,
+    repository: &str,
+    descriptor: &Descriptor,
+    resource: &'static str,
+    bytes_max: u64,
+) -> Result<Vec<u8>, Fault> {
+    if descriptor.size > bytes_max {
+        return Err(Fault::TooLarge {
+            resource,
+            bytes_max,
+        });
+    }
+    let digest = descriptor.digest()?;
+    let url = registry.url(repository, &format!("blobs/{digest}"));
+    let bytes = registry.get(url, resource, None, bytes_max).await?;
+    let bytes = verified(bytes, resource, &digest)?;
+    if descriptor.is_of_size(&bytes) {
+        return Ok(bytes);
+    }
+    Err(Fault::SizeDiffers {
+        resource,
+        expected: descriptor.size,
+        found: bytes.len(),
+    })
+}
+
+/// Returns the bytes if they have this digest.
+pub(crate) fn verified(
+    bytes: Vec<u8>,
+    resource: &'static str,
+    digest: &Digest,
+) -> Result<Vec<u8>, Fault> {
+    let found = Digest::of(&bytes);
+    if found == *digest {
+        return Ok(bytes);
+    }
+    Err(Fault::DigestDiffers {
+        resource,
+        expected: digest.clone(),
+        found,
+    })
+}
+
 /// Builds the configuration of a component. Its creation time is constant, so that pushing a component again produces the same
 /// manifest.
 pub(crate) fn component_config(
@@ -144,6 +189,8 @@ pub(crate) const MINISIGN_MEDIA_TYPE: &str = "application/vnd.keywright.minisign
 const EMPTY_MEDIA_TYPE: &str = "application/vnd.oci.empty.v1+json";
 /// An empty configuration.
 pub(crate) const EMPTY: &[u8] = b"{}";
+/// The largest manifest, in bytes. A component's manifest has some hundred bytes.
+pub(crate) const MANIFEST_BYTES_MAX: u64 = 256 * 1024;
 
 #[cfg(test)]
 mod tests {

@@ -15,7 +15,7 @@ use reqwest::{
 use crate::{
     Credentials, Fault, RegistryHost,
     authentication::{Challenge, TokenResponse},
-    error_message::ErrorMessage,
+    fault::ErrorMessage,
 };
 
 /// How to connect to a registry.

@@ -1,7 +1,12 @@
-//! Generated bindings of the interfaces in `wit/`.
+//! Generated bindings of the interfaces in `wit/`, and the host's type behind their resource `issuer`.
 //!
 //! The host uses only their types, and the functions of `wasi:random`. The names of all other functions depend on the version
-//! that a component is built for (`exported.rs`, `imports.rs`).
+//! that a component is built for (`exported.rs`, `interfaces.rs`).
+
+use std::sync::Arc;
+
+use keywright_core::ports::CertificateIssuer;
+use wasmtime::component::Resource;
 
 wasmtime::component::bindgen!({
     path: [
@@ -27,5 +32,32 @@ wasmtime::component::bindgen!({
     ",
     world: "keywright:host/plugin",
     imports: { default: trappable },
-    with: { "keywright:signing/issuer.issuer": crate::host::signing::IssuerLease },
+    with: { "keywright:signing/issuer.issuer": crate::bindings::IssuerLease },
 });
+
+/// The handle of the call's issuer.
+pub(crate) const ISSUER_HANDLE: u32 = 1;
+
+/// An issuer that a guest borrows for one call, and whether it has signed already.
+#[expect(
+    unreachable_pub,
+    reason = "the generated bindings export it again, within the crate"
+)]
+pub struct IssuerLease {
+    pub(crate) issuer: Arc<dyn CertificateIssuer>,
+    pub(crate) is_used: bool,
+}
+
+impl IssuerLease {
+    pub(crate) fn new(issuer: Arc<dyn CertificateIssuer>) -> Self {
+        Self {
+            issuer,
+            is_used: false,
+        }
+    }
+
+    /// Returns the handle that the guest borrows.
+    pub(crate) fn handle() -> Resource<Self> {
+        Resource::new_borrow(ISSUER_HANDLE)
+    }
+}

@@ -7,23 +7,18 @@ use keywright_core::{
     ports::{CertificateIssuer, PluginFailure, PluginFault},
 };
 use wasmtime::{
-    PoolConcurrencyLimitError, ResourceLimiter, Store, Trap,
+    PoolConcurrencyLimitError, Store, Trap,
     component::{Instance, InstancePre},
 };
 
 use crate::{
+    bindings::IssuerLease,
     config::Limits,
-    engine::{MEMORIES_MAX, TABLE_ELEMENTS_MAX, TABLES_MAX, deadline_ticks},
-    host::{
-        HostRefusal,
-        notes::{NoteReader, Notes},
-        random::RandomSource,
-        signing::{IssuerLease, TBS_CERTIFICATE_BYTES_MAX},
-    },
+    engine::{MemoryLimiter, deadline_ticks},
+    host::{CallState, HostRefusal, NoteReader, Notes, RandomSource, TBS_CERTIFICATE_BYTES_MAX},
     lane::NotRun,
-    measure::{self, CallMeasurements},
+    measure::{self, CallMeasurements, Usage},
     text::for_log,
-    usage::Usage,
 };
 
 /// The maximum number of resource handles that a guest may hold at once.
@@ -57,17 +52,6 @@ pub(crate) struct Plugin {
     pub(crate) usage: Arc<Usage>,
     /// The metrics of its calls.
     pub(crate) measurements: CallMeasurements,
-}
-
-/// The host's state for one call.
-pub(crate) struct CallState {
-    /// The source of random bytes.
-    pub(crate) random: Arc<dyn RandomSource>,
-    /// The issuer passed to the guest for this call.
-    pub(crate) issuer: Option<IssuerLease>,
-    /// The notes of this call, if there is a reader.
-    pub(crate) notes: Option<Notes>,
-    limiter: MemoryLimiter,
 }
 
 impl Plugin {
@@ -143,9 +127,6 @@ impl Plugin {
     }
 
     /// Checks the size of the guest's input.
-    ///
-    /// # Errors
-    /// [`PluginFault::InputTooLarge`].
     pub(crate) fn check_input(
         &self,
         function: &'static str,
@@ -162,9 +143,6 @@ impl Plugin {
     }
 
     /// Checks the size of the guest's output.
-    ///
-    /// # Errors
-    /// [`PluginFault::OutputTooLarge`].
     pub(crate) fn check_output(
         &self,
         function: &'static str,
@@ -196,23 +174,30 @@ impl Plugin {
     }
 
     /// Returns the failure for a guest that reports invalid settings, and logs its message.
-    pub(crate) fn misconfigured(&self, function: &'static str, words: &str) -> PluginFailure {
-        self.faulted(self.fault(function, PluginFault::Misconfigured, &for_log(words)))
+    pub(crate) fn misconfigured(&self, function: &'static str, text: &str) -> PluginFailure {
+        self.faulted(self.fault(function, PluginFault::Misconfigured, &for_log(text)))
     }
 
     /// Returns the failure for a guest that reports an internal error, and logs its message.
-    pub(crate) fn reported(&self, function: &'static str, words: &str) -> PluginFailure {
-        self.faulted(self.fault(function, PluginFault::Reported, &for_log(words)))
+    pub(crate) fn reported(&self, function: &'static str, text: &str) -> PluginFailure {
+        self.faulted(self.fault(function, PluginFault::Reported, &for_log(text)))
     }
 
     /// Returns the failure for a call that was not made, and records the metric.
     pub(crate) fn not_run(&self, function: &'static str, not_run: NotRun) -> PluginFailure {
-        measure::not_run(&self.identity.name, function, not_run);
-        match not_run {
-            NotRun::ActorQueueFull { retry_after } => PluginFailure::ActorQueueFull { retry_after },
-            NotRun::Panicked => self.faulted(PluginFault::Trapped),
-            NotRun::QueueFull { retry_after } => PluginFailure::QueueFull { retry_after },
-        }
+        let (reason, failure) = match not_run {
+            NotRun::ActorQueueFull { retry_after } => (
+                measure::ACTOR_QUEUE_FULL,
+                PluginFailure::ActorQueueFull { retry_after },
+            ),
+            NotRun::Panicked => (measure::HOST_PANICKED, self.faulted(PluginFault::Trapped)),
+            NotRun::QueueFull { retry_after } => (
+                measure::QUEUE_FULL,
+                PluginFailure::QueueFull { retry_after },
+            ),
+        };
+        measure::not_called(&self.identity.name, function, reason);
+        failure
     }
 
     fn store(
@@ -225,11 +210,7 @@ impl Plugin {
             random: Arc::clone(&self.random),
             issuer: issuer.map(IssuerLease::new),
             notes: reader.map(|reader| Notes::new(reader, function)),
-            limiter: MemoryLimiter {
-                memory_bytes_max: self.limits.memory_bytes_max,
-                memory_bytes: 0,
-                is_exceeded: false,
-            },
+            limiter: MemoryLimiter::new(self.limits.memory_bytes_max),
         };
         let mut store = Store::new(self.component.engine(), state);
         store.limiter(|state| &mut state.limiter);
@@ -242,51 +223,6 @@ impl Plugin {
         let copied_bytes_max = self.limits.output_bytes_max.max(TBS_CERTIFICATE_BYTES_MAX);
         store.set_hostcall_fuel(copied_bytes_max + COPIED_BYTES_SLACK);
         store
-    }
-}
-
-/// Enforces the guest's memory limits and records whether it exceeded them.
-struct MemoryLimiter {
-    memory_bytes_max: u64,
-    /// The total size of all memories. Memories never shrink.
-    memory_bytes: u64,
-    is_exceeded: bool,
-}
-
-impl ResourceLimiter for MemoryLimiter {
-    fn memory_growing(
-        &mut self,
-        current: usize,
-        desired: usize,
-        _maximum: Option<usize>,
-    ) -> wasmtime::Result<bool> {
-        let more = u64::try_from(desired.saturating_sub(current)).unwrap_or(u64::MAX);
-        let all = self.memory_bytes.saturating_add(more);
-        let fits = all <= self.memory_bytes_max;
-        if fits {
-            self.memory_bytes = all;
-        }
-        self.is_exceeded |= !fits;
-        Ok(fits)
-    }
-
-    fn table_growing(
-        &mut self,
-        _current: usize,
-        desired: usize,
-        _maximum: Option<usize>,
-    ) -> wasmtime::Result<bool> {
-        let fits = desired <= TABLE_ELEMENTS_MAX;
-        self.is_exceeded |= !fits;
-        Ok(fits)
-    }
-
-    fn memories(&self) -> usize {
-        MEMORIES_MAX as usize
-    }
-
-    fn tables(&self) -> usize {
-        TABLES_MAX as usize
     }
 }
 
@@ -310,8 +246,8 @@ fn fault_of(cause: &wasmtime::Error, was_denied_memory: bool) -> PluginFault {
 /// Whether the operating system denied a resource. Guests can't access the system, so the engine needed it for the instance.
 /// The engine has several types for system errors, which share this wording.
 fn is_of_the_system(cause: &wasmtime::Error) -> bool {
-    let words = cause.root_cause().to_string();
-    cause.is::<PoolConcurrencyLimitError>() || words.contains(" (os error ")
+    let message = cause.root_cause().to_string();
+    cause.is::<PoolConcurrencyLimitError>() || message.contains(" (os error ")
 }
 
 /// Whether the guest tried to make the host copy more than the store's fuel for copies. The engine's error type is private, so
@@ -336,23 +272,5 @@ mod tests {
         assert_eq!(fault_of(&mapping, false), PluginFault::NotInstantiated);
         let lifting = wasmtime::Error::msg("list pointer/length out of bounds of memory");
         assert_eq!(fault_of(&lifting, false), PluginFault::OutputMalformed);
-    }
-
-    #[test]
-    fn the_memories_of_a_call_share_one_limit() {
-        let mut limiter = MemoryLimiter {
-            memory_bytes_max: 100,
-            memory_bytes: 0,
-            is_exceeded: false,
-        };
-        let mut grow = |current, desired| {
-            let is_given = limiter.memory_growing(current, desired, None).unwrap();
-            (is_given, limiter.memory_bytes, limiter.is_exceeded)
-        };
-        // One memory is created and grows, then another is created; each byte counts once.
-        assert_eq!(grow(0, 30), (true, 30, false));
-        assert_eq!(grow(30, 60), (true, 60, false));
-        assert_eq!(grow(0, 40), (true, 100, false));
-        assert_eq!(grow(40, 41), (false, 100, true));
     }
 }

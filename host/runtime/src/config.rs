@@ -1,12 +1,14 @@
 //! The configuration of plugins and their sandbox.
 
-use std::{collections::BTreeMap, fmt, num::NonZeroUsize, path::PathBuf, time::Duration};
+use std::{
+    collections::BTreeMap, fmt, num::NonZeroUsize, path::PathBuf, sync::Arc, time::Duration,
+};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{component_file::ComponentSource, lane::QueueLimits, tested::TestedComponents};
+use crate::{conformance::TestedComponents, lane::QueueLimits};
 
 /// The configuration for [`Runtime::load`](crate::Runtime::load).
 #[derive(Clone, Debug)]
@@ -145,7 +147,7 @@ impl SandboxConfig {
         }
     }
 
-    pub(crate) fn rest(&self) -> Duration {
+    pub(crate) fn circuit_open_time(&self) -> Duration {
         Duration::from_secs(self.rest_seconds)
     }
 }
@@ -198,6 +200,47 @@ impl fmt::Debug for PluginConfig {
             .field("derived", &self.derived)
             .field("limits", &self.limits)
             .finish_non_exhaustive()
+    }
+}
+
+/// The source of a component.
+#[derive(Clone, Debug)]
+pub enum ComponentSource {
+    /// Bytes that were already read.
+    Bytes {
+        /// The name used in messages.
+        name: String,
+        /// The WebAssembly component.
+        bytes: Arc<[u8]>,
+    },
+    /// A file.
+    File(PathBuf),
+}
+
+impl ComponentSource {
+    /// Returns the name of a plugin without a configured name: the file name without its extension, or the name of the bytes.
+    pub(crate) fn short_name(&self) -> String {
+        match self {
+            Self::Bytes { name, .. } => name.clone(),
+            Self::File(path) => path
+                .file_stem()
+                .map_or_else(String::new, |stem| stem.to_string_lossy().into_owned()),
+        }
+    }
+}
+
+impl From<PathBuf> for ComponentSource {
+    fn from(path: PathBuf) -> Self {
+        Self::File(path)
+    }
+}
+
+impl fmt::Display for ComponentSource {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bytes { name, .. } => formatter.write_str(name),
+            Self::File(path) => path.display().fmt(formatter),
+        }
     }
 }
 

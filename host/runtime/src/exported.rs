@@ -13,7 +13,7 @@ use wasmtime::{
     },
 };
 
-use crate::{call::CallState, refused::Refusal, versions::versioned};
+use crate::{host::CallState, interfaces::versioned, refused::Refusal};
 
 /// A function of an interface in `wit/`.
 pub(crate) trait Function {
@@ -74,9 +74,6 @@ where
     }
 
     /// Checks the function's type against its interface.
-    ///
-    /// # Errors
-    /// [`Refusal::ExportDiffers`].
     pub(crate) fn check(
         &self,
         store: &mut Store<CallState>,
@@ -89,9 +86,6 @@ where
     }
 
     /// Calls the function of an instance.
-    ///
-    /// # Errors
-    /// The engine's error.
     pub(crate) fn call(
         &self,
         store: &mut Store<CallState>,

@@ -11,57 +11,45 @@
 //! calls, and a failing guest ends only its own call, with a [`PluginFault`](keywright_core::ports::PluginFault). A component
 //! that keeps failing is temporarily disabled (`breaker.rs`).
 //!
-//! [`Candidate`] runs a single component for its author, as [`Runtime`] runs the plugins of a server.
+//! [`PluginUnderTest`] runs a single component for its author, as [`Runtime`] runs the plugins of a server.
 //!
-//! To add an interface for guests: describe it in `wit/`, name it in `bindings.rs`, implement it in `host/`, and add it with
-//! its versions and a [`Grant`] to the table in `imports.rs`. To call a new optional interface of guests: name it in
-//! `bindings.rs`, look it up in `generator/exports.rs`, and call it from `generator/guest.rs`. To release a new version of
-//! `wit/`: see `wit/README.md`, and add it to `versions.rs`.
+//! To add an interface for guests: describe it in `wit/`, name it in `bindings.rs`, implement it in `host.rs`, and add it with
+//! its versions and a [`Grant`] to the table in `interfaces.rs`. To call a new optional interface of guests: name it in
+//! `bindings.rs`, and look it up and call it in `generator/guest.rs`. To release a new version of `wit/`: see
+//! `wit/README.md`, and add it to `interfaces.rs`.
 
 mod bindings;
 mod breaker;
 mod cache;
 mod call;
-mod candidate;
-mod component_file;
+mod component;
 mod config;
 mod conformance;
 mod engine;
 mod exported;
 mod generator;
 mod host;
-mod image;
-mod imports;
-mod json;
+mod interfaces;
 mod lane;
-mod link;
 mod load;
 mod measure;
 mod outline;
-mod plugins;
+mod plugin_under_test;
 mod refused;
 mod resolver;
-mod role;
 mod schema;
-mod tested;
 mod text;
-mod uncompiled;
-mod usage;
-mod versions;
 
 pub use cache::{CACHE_EXTENSIONS, CacheAccess, CacheKeys};
-pub use candidate::{
-    Candidate, CandidateFailure, Check, InspectedGenerator, Inspection, LimitUsed, Quantiles, Run,
-    Speed, Trial, Vector, VectorsMalformed,
-};
-pub use component_file::{COMPONENT_BYTES_MAX, ComponentSource};
-pub use config::{Grant, Limits, PluginConfig, RuntimeConfig, SandboxConfig};
-pub use conformance::{EntropyFault, EntropyReport};
-pub use host::notes::NoteReader;
-pub use host::random::{RandomSource, RandomUnavailable, SystemRandom};
-pub use load::Runtime;
+pub use component::COMPONENT_BYTES_MAX;
+pub use config::{ComponentSource, Grant, Limits, PluginConfig, RuntimeConfig, SandboxConfig};
+pub use conformance::{EntropyFault, EntropyReport, TestedComponents};
+pub use host::{NoteReader, RandomSource, RandomUnavailable, SystemRandom};
+pub use load::{Plugins, Runtime};
 pub use measure::{CALL_DURATION, LaneOccupancy, QUEUE_WAIT, describe_metrics};
-pub use plugins::Plugins;
+pub use plugin_under_test::{
+    CandidateFailure, Check, ConformanceReport, InspectedGenerator, Inspection, LimitUsed,
+    PluginUnderTest, Quantiles, Run, Speed, Vector, VectorsMalformed,
+};
 pub use refused::{LoadRefused, PluginRefused, Refusal};
 pub use schema::SchemaMalformed;
-pub use tested::TestedComponents;

@@ -1,4 +1,4 @@
-//! Loading the configured plugins.
+//! Loading the configured plugins, and the active plugins, which can be replaced without interrupting requests.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -6,7 +6,7 @@ use std::{
     panic::resume_unwind,
     path::PathBuf,
     sync::{
-        Arc,
+        Arc, PoisonError, RwLock,
         atomic::{AtomicUsize, Ordering},
     },
     thread,
@@ -14,7 +14,7 @@ use std::{
 
 use keywright_core::{
     credential::CredentialType,
-    ports::{Generator, Generators, Resolver},
+    ports::{Generator, Generators, Resolver, Resolvers},
 };
 use wasmtime::Engine;
 
@@ -22,19 +22,16 @@ use crate::{
     breaker::Breakers,
     cache::{self, Cache, CacheAccess, CacheKeys},
     call::Plugin,
+    component::{Role, Uncompiled, credential_type, link, roles},
     config::{Limits, RuntimeConfig, SandboxConfig, THREADS_PER_LANE_MAX},
-    conformance::{Effort, RepeatableRandom},
+    conformance::{Effort, RepeatableRandom, TestedComponents},
     engine::{CALLING_THREAD_STACK_BYTES, new_engine, start_ticking},
     generator::{GeneratorGuest, GeneratorSet, WasmGenerator, entropy_report},
-    host::random::RandomSource,
+    host::RandomSource,
     lane::Lanes,
-    link::link,
     measure::{self, LaneOccupancy},
     refused::{LoadRefused, PluginRefused, Refusal},
     resolver::{ResolverGuest, WasmResolver},
-    role::{Role, roles},
-    tested::TestedComponents,
-    uncompiled::{Uncompiled, credential_type},
 };
 
 /// The loaded plugins.
@@ -59,7 +56,10 @@ impl Runtime {
     ) -> Result<Self, LoadRefused> {
         let cores = thread::available_parallelism().map_or(1, usize::from);
         check_sandbox(&config.sandbox)?;
-        check_plugins(config)?;
+        // Before the engine is sized by these limits.
+        for role in roles(config) {
+            role.check_limits()?;
+        }
         let threads_per_lane = config
             .sandbox
             .threads_per_lane
@@ -73,7 +73,10 @@ impl Runtime {
             engine,
             lanes: Arc::new(lanes),
             random,
-            breakers: Breakers::new(config.sandbox.faults_max, config.sandbox.rest()),
+            breakers: Breakers::new(
+                config.sandbox.faults_max,
+                config.sandbox.circuit_open_time(),
+            ),
             tested: &config.tested,
         };
         let roles: Vec<_> = roles(config).collect();
@@ -158,6 +161,58 @@ impl Runtime {
     }
 }
 
+/// The active plugins. Each lookup returns the currently active plugin, which stays usable by its holder after a replacement.
+pub struct Plugins(RwLock<Arc<Runtime>>);
+
+impl Plugins {
+    /// Creates a set with these plugins.
+    #[must_use]
+    pub fn new(runtime: Runtime) -> Self {
+        Self(RwLock::new(Arc::new(runtime)))
+    }
+
+    /// Replaces all plugins atomically. The threads of the previous plugins end after their last call.
+    pub fn replace(&self, runtime: Runtime) {
+        let runtime = Arc::new(runtime);
+        // The value is always a complete set, so a panic can't leave an inconsistent state.
+        let mut current = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let before = std::mem::replace(&mut *current, runtime);
+        drop(current);
+        drop(before);
+    }
+
+    /// Returns the current occupancy of the active plugins' lanes.
+    #[must_use]
+    pub fn occupancy(&self) -> [LaneOccupancy; 2] {
+        self.current().occupancy()
+    }
+
+    /// Records the metric for active generators that passed the entropy test.
+    pub fn record_conformance(&self) {
+        self.current().record_conformance();
+    }
+
+    fn current(&self) -> Arc<Runtime> {
+        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Generators for Plugins {
+    fn generator(&self, credential_type: &CredentialType) -> Option<Arc<dyn Generator>> {
+        self.current().generators().generator(credential_type)
+    }
+
+    fn credential_types(&self) -> Vec<CredentialType> {
+        self.current().generators().credential_types()
+    }
+}
+
+impl Resolvers for Plugins {
+    fn resolver(&self) -> Option<Arc<dyn Resolver>> {
+        self.current().resolver()
+    }
+}
+
 fn check_sandbox(sandbox: &SandboxConfig) -> Result<(), LoadRefused> {
     match sandbox.out_of_bounds() {
         Some((setting, max)) => Err(LoadRefused::SettingOutOfBounds {
@@ -167,14 +222,6 @@ fn check_sandbox(sandbox: &SandboxConfig) -> Result<(), LoadRefused> {
         }),
         None => Ok(()),
     }
-}
-
-/// Checks limits before the engine is sized by them.
-fn check_plugins(config: &RuntimeConfig) -> Result<(), LoadRefused> {
-    for role in roles(config) {
-        role.check_limits()?;
-    }
-    Ok(())
 }
 
 /// Creates an engine sized for this number of simultaneous calls of any of these plugins, and starts its clock.
@@ -237,7 +284,7 @@ impl<'c> Loader<'c> {
             engine,
             lanes: Arc::new(lanes),
             random,
-            breakers: Breakers::new(sandbox.faults_max, sandbox.rest()),
+            breakers: Breakers::new(sandbox.faults_max, sandbox.circuit_open_time()),
             tested: &config.tested,
         })
     }
@@ -376,14 +423,14 @@ impl<'c> Loader<'c> {
         let Uncompiled {
             bytes,
             digest,
-            fitting,
+            checked,
         } = Uncompiled::read(role)?;
         let component = match &self.cache {
             Some(cache) => cache.component(&self.engine, &digest, &bytes)?,
             None => cache::compile(&self.engine, &bytes)?.1,
         };
         let random = Arc::clone(&self.random);
-        link(&self.engine, &component, digest, fitting, random)
+        link(&self.engine, &component, digest, checked, random)
     }
 }
 

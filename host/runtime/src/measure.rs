@@ -1,7 +1,10 @@
-//! The metrics of plugin calls and lanes.
+//! The metrics of plugin calls and lanes, and the peak usage of a plugin's limits.
 
 use std::{
-    sync::OnceLock,
+    sync::{
+        OnceLock,
+        atomic::{AtomicU64, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -10,8 +13,6 @@ use metrics::{
     Counter, Histogram, counter, describe_counter, describe_gauge, describe_histogram, gauge,
     histogram,
 };
-
-use crate::lane::NotRun;
 
 /// The duration of a plugin call on its thread, including the host's checks.
 pub const CALL_DURATION: &str = "keywright_plugin_call_duration_seconds";
@@ -28,7 +29,7 @@ const LANE_QUEUE_LENGTH_MAX: &str = "keywright_plugin_lane_queue_length_max";
 /// The occupancy of a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LaneOccupancy {
-    /// The lane: `brief` or `generate`.
+    /// The lane: `brief` for short calls, or `generate`.
     pub lane: &'static str,
     /// Its threads.
     pub threads: usize,
@@ -132,7 +133,7 @@ impl CallMeasurements {
                 .successes
                 .get_or_init(|| calls(plugin, function, "ok"))
                 .increment(1),
-            Err(failure) => calls(plugin, function, word_of(failure)).increment(1),
+            Err(failure) => calls(plugin, function, outcome_of(failure)).increment(1),
         }
         outcome
     }
@@ -147,19 +148,9 @@ const FUNCTIONS: [&str; 5] = [
     "recover",
 ];
 
-/// Counts a call that the host did not make.
-pub(crate) fn not_run(plugin: &str, function: &'static str, not_run: NotRun) {
-    let word = match not_run {
-        NotRun::ActorQueueFull { .. } => ACTOR_QUEUE_FULL,
-        NotRun::Panicked => "host_panicked",
-        NotRun::QueueFull { .. } => "queue_full",
-    };
-    calls(plugin, function, word).increment(1);
-}
-
-/// Counts a call that was refused because the plugin is temporarily disabled.
-pub(crate) fn resting(plugin: &str, function: &'static str) {
-    calls(plugin, function, RESTING).increment(1);
+/// Counts a call that the host did not make, with the reason as its outcome.
+pub(crate) fn not_called(plugin: &str, function: &'static str, reason: &'static str) {
+    calls(plugin, function, reason).increment(1);
 }
 
 /// The metric of the time that work waits for a thread of a lane.
@@ -176,23 +167,27 @@ impl QueueMeasurements {
 }
 
 /// The outcome of a call that was refused because the actor has too many waiting calls.
-const ACTOR_QUEUE_FULL: &str = "actor_queue_full";
-/// The outcome of a call that was refused because the plugin is temporarily disabled.
-const RESTING: &str = "resting";
+pub(crate) const ACTOR_QUEUE_FULL: &str = "actor_queue_full";
+/// The outcome of a call that was refused because the circuit breaker is open.
+pub(crate) const CIRCUIT_OPEN: &str = "resting";
+/// The outcome of a call that panicked in the host.
+pub(crate) const HOST_PANICKED: &str = "host_panicked";
+/// The outcome of a call that was refused because the lane has too many waiting calls.
+pub(crate) const QUEUE_FULL: &str = "queue_full";
 
 fn calls(plugin: &str, function: &'static str, outcome: &'static str) -> Counter {
     counter!(CALLS, "plugin" => plugin.to_owned(), "function" => function, "outcome" => outcome)
 }
 
-fn word_of(failure: &PluginFailure) -> &'static str {
+fn outcome_of(failure: &PluginFailure) -> &'static str {
     match failure {
         PluginFailure::DocumentRefused(_)
         | PluginFailure::ParametersRefused(_)
         | PluginFailure::ValueMemberUnknown(_)
         | PluginFailure::ValueRefused(_) => "refused",
         PluginFailure::ActorQueueFull { .. } => ACTOR_QUEUE_FULL,
-        PluginFailure::QueueFull { .. } => "queue_full",
-        PluginFailure::Resting { .. } => RESTING,
+        PluginFailure::QueueFull { .. } => QUEUE_FULL,
+        PluginFailure::CircuitOpen { .. } => CIRCUIT_OPEN,
         PluginFailure::Faulted { fault, .. } => match fault {
             PluginFault::InputTooLarge => "input_too_large",
             PluginFault::MemoryExceeded => "memory_exceeded",
@@ -206,4 +201,60 @@ fn word_of(failure: &PluginFailure) -> &'static str {
             PluginFault::Trapped => "trapped",
         },
     }
+}
+
+/// The peak usage of all calls of a plugin so far.
+#[derive(Debug, Default)]
+pub(crate) struct Usage {
+    memory_bytes: AtomicU64,
+    input_bytes: AtomicU64,
+    output_bytes: AtomicU64,
+    duration_ns: AtomicU64,
+}
+
+/// A snapshot of [`Usage`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PeakUsage {
+    /// The total size of an instance's linear memories.
+    pub(crate) memory_bytes: u64,
+    /// The input, including settings.
+    pub(crate) input_bytes: u64,
+    /// The output.
+    pub(crate) output_bytes: u64,
+    /// The duration.
+    pub(crate) duration: Duration,
+}
+
+impl Usage {
+    /// Records the input, memory and duration of a call.
+    pub(crate) fn called(&self, input_bytes: usize, memory_bytes: u64, duration: Duration) {
+        raise(&self.input_bytes, number(input_bytes));
+        raise(&self.memory_bytes, memory_bytes);
+        let duration_ns = u64::try_from(duration.as_nanos());
+        raise(&self.duration_ns, duration_ns.unwrap_or(u64::MAX));
+    }
+
+    /// Records the output of a call.
+    pub(crate) fn returned(&self, output_bytes: usize) {
+        raise(&self.output_bytes, number(output_bytes));
+    }
+
+    /// Returns the peaks so far.
+    pub(crate) fn peaks(&self) -> PeakUsage {
+        let read = |peak: &AtomicU64| peak.load(Ordering::Relaxed);
+        PeakUsage {
+            memory_bytes: read(&self.memory_bytes),
+            input_bytes: read(&self.input_bytes),
+            output_bytes: read(&self.output_bytes),
+            duration: Duration::from_nanos(read(&self.duration_ns)),
+        }
+    }
+}
+
+fn raise(peak: &AtomicU64, used: u64) {
+    peak.fetch_max(used, Ordering::Relaxed);
+}
+
+fn number(bytes: usize) -> u64 {
+    u64::try_from(bytes).unwrap_or(u64::MAX)
 }

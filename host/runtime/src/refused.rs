@@ -151,7 +151,7 @@ pub enum Refusal {
         "the operating system denied memory for its initial memory image; this is not a fault of the component: retry, \
          with more memory if necessary"
     )]
-    ImageNotMade(#[source] wasmtime::Error),
+    ImageNotCreated(#[source] wasmtime::Error),
     /// It can't be linked: its imports have other types than the host's functions.
     #[error(
         "its imports differ from this server's interfaces; rebuild it against this server's wit/"
@@ -208,7 +208,7 @@ pub enum Refusal {
     #[error(
         "it has an issuer parameter but exports generator instead of issued-generator; report this to its author"
     )]
-    IssuerNotTaken,
+    IssuerNotAccepted,
     /// A limit is out of range.
     #[error("its limit {limit} must be from {min} to {max}")]
     LimitOutOfBounds {
@@ -221,7 +221,7 @@ pub enum Refusal {
     },
     /// It exports both `generator` and `issued-generator`.
     #[error("it exports both generator and issued-generator; report this to its author")]
-    MakesTwice,
+    GeneratorsConflict,
     /// It is a core module.
     #[error(
         "the file is a core WebAssembly module; convert it to a component (wasm-tools component new)"

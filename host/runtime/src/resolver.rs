@@ -68,7 +68,7 @@ impl Resolver for WasmResolver {
         let guest = Arc::clone(&self.guest);
         let document = document.to_owned();
         let work = move || attempt.make(&guest.plugin, || guest.find_references(&document));
-        let outcome = self.lanes.brief.run(Flow::Actor(actor.clone()), work).await;
+        let outcome = self.lanes.short.run(Flow::Actor(actor.clone()), work).await;
         outcome.unwrap_or_else(|not_run| Err(plugin.not_run(FUNCTION, not_run)))
     }
 }
@@ -127,8 +127,8 @@ impl ResolverGuest {
         let has_long_pointer = pointers.iter().any(|one| one.len() > POINTER_BYTES_MAX);
         if found.len() > REFERENCES_MAX || has_long_pointer {
             let fault = PluginFault::OutputTooLarge;
-            let words = "it found more than 1,000 references, or one at a pointer of over 8 KiB";
-            return Err(self.refused_or_faulted(self.plugin.fault(FUNCTION, fault, words)));
+            let cause = "it found more than 1,000 references, or one at a pointer of over 8 KiB";
+            return Err(self.refused_or_faulted(self.plugin.fault(FUNCTION, fault, cause)));
         }
         if !are_apart(&pointers) {
             return Err(self.plugin.malformed(FUNCTION));

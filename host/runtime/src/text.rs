@@ -1,8 +1,6 @@
-//! Sanitizing texts of guests for callers and for the log.
+//! Texts: sanitizing texts of guests for callers and for the log, and hexadecimal.
 
 use keywright_core::ports::Violation;
-
-use crate::bindings::keywright::generator::types;
 
 /// The maximum length of a guest's text, in bytes. Longer texts are truncated.
 pub(crate) const GUEST_TEXT_BYTES_MAX: usize = 1024;
@@ -17,7 +15,7 @@ pub(crate) fn for_caller(text: &str) -> String {
 /// Sanitizes a guest's text for the log: at most 1 KiB of it, with control characters escaped.
 pub(crate) fn for_log(text: &str) -> String {
     let mut escaped = String::new();
-    for character in cut(text, GUEST_TEXT_BYTES_MAX).chars() {
+    for character in truncated(text, GUEST_TEXT_BYTES_MAX).chars() {
         if character.is_control() {
             escaped.extend(character.escape_default());
         } else {
@@ -35,22 +33,29 @@ pub(crate) fn violation(member: Option<&str>, rule: &str) -> Violation {
     }
 }
 
-impl From<types::Violation> for Violation {
-    fn from(reported: types::Violation) -> Self {
-        violation(reported.member.as_deref(), &reported.rule)
-    }
-}
-
 fn printable(text: &str, bytes_max: usize) -> String {
-    cut(text, bytes_max)
+    truncated(text, bytes_max)
         .chars()
         .filter(|character| !character.is_control())
         .collect()
 }
 
-fn cut(text: &str, bytes_max: usize) -> &str {
+fn truncated(text: &str, bytes_max: usize) -> &str {
     text.get(..text.floor_char_boundary(bytes_max))
         .unwrap_or_default()
+}
+
+/// Encodes bytes as lower-case hexadecimal.
+pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut digits, byte| {
+        let nibbles = [byte >> 4, byte & 15];
+        digits.extend(
+            nibbles
+                .iter()
+                .filter_map(|nibble| char::from_digit(u32::from(*nibble), 16)),
+        );
+        digits
+    })
 }
 
 #[cfg(test)]

@@ -26,7 +26,7 @@ pub(crate) fn bench(arguments: &[String]) -> Result<(), StepFailed> {
     }
     step::run(step::cargo().args(["build", "--locked", "--workspace", "--bins", "--release"]))?;
     let root = step::workspace();
-    // Started directly: cargo would build it once more, with the features that it alone needs.
+    // Started directly: cargo would rebuild it, with only the features that this program needs.
     let mut program = Command::new(root.join("target/release/keywright-bench"));
     if let Some(revision) = revision {
         program.arg("--other").arg(build_other(revision)?);
@@ -61,7 +61,7 @@ fn build_other(revision: &str) -> Result<PathBuf, StepFailed> {
     Ok(target.join("release/keywright"))
 }
 
-/// Whether plugins in all languages are measured: what measures them is asked for, and no components are named for it.
+/// Returns whether plugins in all languages are measured: their measurement is selected, and no components are named.
 fn measures_plugins(arguments: &[String]) -> bool {
     let is_component = |argument: &String| {
         let extension = Path::new(argument).extension();
@@ -70,8 +70,8 @@ fn measures_plugins(arguments: &[String]) -> bool {
     let is_name =
         |argument: &&String| argument.parse::<usize>().is_err() && !is_component(argument);
     let mut names = arguments.iter().filter(is_name).peekable();
-    let are_asked_for = names.peek().is_none() || names.any(|name| name == PLUGINS);
-    are_asked_for && !arguments.iter().any(is_component)
+    let is_selected = names.peek().is_none() || names.any(|name| name == PLUGINS);
+    is_selected && !arguments.iter().any(is_component)
 }
 
 /// The argument before the revision that the server is compared with.

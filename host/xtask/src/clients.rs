@@ -13,9 +13,6 @@ use crate::{
 };
 
 /// Builds all clients to `target/clients`. Skips a client if a tool is missing or a library cannot be downloaded.
-///
-/// # Errors
-/// If a client does not compile.
 pub(crate) fn build_all() -> Result<(), StepFailed> {
     let outputs = step::workspace().join(OUTPUTS);
     fs::create_dir_all(&outputs).map_err(|cause| StepFailed::new(outputs.display(), cause))?;

@@ -3,13 +3,12 @@
 use std::{
     fs,
     path::{Path, PathBuf},
+    process::Command,
 };
 
-use crate::{
-    componentize::componentize,
-    step::{self, StepFailed},
-    wasm_target::{self, WASM_TARGET},
-};
+use keywright_author::component_of_module;
+
+use crate::step::{self, StepFailed};
 
 /// Which guests to build.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -22,7 +21,7 @@ pub(crate) enum Which {
 
 /// Builds guests and returns the folder with their components, each named as its plugin.
 pub(crate) fn build(which: Which) -> Result<PathBuf, StepFailed> {
-    wasm_target::ensure()?;
+    ensure_wasm_target()?;
     let root = step::workspace();
     let components = components()?;
     let mut packages: Vec<String> = SHIPPED
@@ -55,7 +54,7 @@ pub(crate) fn build(which: Which) -> Result<PathBuf, StepFailed> {
     Ok(components)
 }
 
-/// The folder with the components of all guests, in whatever language.
+/// Returns the folder with the components of all guests, in any language.
 pub(crate) fn components() -> Result<PathBuf, StepFailed> {
     let components = step::workspace().join("target/components");
     fs::create_dir_all(&components)
@@ -63,7 +62,7 @@ pub(crate) fn components() -> Result<PathBuf, StepFailed> {
     Ok(components)
 }
 
-/// The example is a workspace of its own, as its author's would be.
+/// Builds the example, which has its own workspace, like the project of a plugin author.
 fn build_example(components: &Path) -> Result<(), StepFailed> {
     let target_folder = step::workspace().join("target/example-guests");
     let mut cargo = guest_cargo(&target_folder);
@@ -93,7 +92,7 @@ pub(crate) const SHIPPED: [&str; 9] = [
     "ssh",
     "user",
 ];
-/// How the packages of plugins are named.
+/// The prefix of the names of plugin packages.
 pub(crate) const PLUGIN_PREFIX: &str = "keywright-plugin-";
 const TEST_GUEST_PREFIX: &str = "keywright-guest-";
 
@@ -106,7 +105,7 @@ const STACK: &str = "-Clink-arg=-zstack-size=131072";
 /// the host resets without discarding their pages (`MEMORY_BYTES_RESET` in `runtime/src/engine.rs`).
 const INITIAL_HEAP: &str = "-Clink-arg=--initial-heap=65536";
 
-fn guest_cargo(target_folder: &Path) -> std::process::Command {
+fn guest_cargo(target_folder: &Path) -> Command {
     let mut flags = step::remapped_paths();
     flags.extend([GUEST_RUST_FLAG, STACK, INITIAL_HEAP].map(str::to_owned));
     let mut cargo = step::cargo();
@@ -123,7 +122,7 @@ fn module(target_folder: &Path, package: &str) -> PathBuf {
     target_folder.join(WASM_TARGET).join("guest").join(file)
 }
 
-/// The packages in a folder, at whatever depth, in alphabetical order. Each is named as the folders on the way to it.
+/// Returns the packages in a folder, at any depth, in alphabetical order. Each is named after the folders in its path.
 fn crates(folder: &Path, prefix: &str) -> Result<Vec<String>, StepFailed> {
     let doing = || format!("listing {}", folder.display());
     let mut packages = Vec::new();
@@ -139,4 +138,47 @@ fn crates(folder: &Path, prefix: &str) -> Result<Vec<String>, StepFailed> {
     }
     packages.sort();
     Ok(packages)
+}
+
+/// The target triple of every guest.
+pub(crate) const WASM_TARGET: &str = "wasm32-unknown-unknown";
+
+/// Installs the target if the toolchain lacks it.
+fn ensure_wasm_target() -> Result<(), StepFailed> {
+    if is_wasm_target_installed()? {
+        return Ok(());
+    }
+    eprintln!("xtask: adding the target {WASM_TARGET}");
+    let mut rustup = Command::new("rustup");
+    rustup
+        .args(["target", "add", WASM_TARGET])
+        .current_dir(step::workspace());
+    step::run(&mut rustup).map_err(|StepFailed(cause)| {
+        StepFailed(format!(
+            "the plugins are built for {WASM_TARGET}, which this toolchain lacks and which could not be added \
+             ({cause}). Install it by `rustup target add {WASM_TARGET}`, then try again."
+        ))
+    })
+}
+
+fn is_wasm_target_installed() -> Result<bool, StepFailed> {
+    let output = Command::new("rustc")
+        .args(["--print", "target-libdir", "--target", WASM_TARGET])
+        .current_dir(step::workspace())
+        .output()
+        .map_err(|cause| StepFailed::new("getting the target's folder from rustc", cause))?;
+    let folder = String::from_utf8_lossy(&output.stdout);
+    Ok(output.status.success() && Path::new(folder.trim()).is_dir())
+}
+
+/// Creates a component from a core module built with wit-bindgen. Writes it only if it differs from the existing file.
+fn componentize(module: &Path, component: &Path) -> Result<(), StepFailed> {
+    let doing = || format!("creating a component from {}", module.display());
+    let module_bytes = fs::read(module).map_err(|cause| StepFailed::new(doing(), cause))?;
+    let bytes =
+        component_of_module(&module_bytes).map_err(|cause| StepFailed::new(doing(), cause))?;
+    if fs::read(component).is_ok_and(|existing| existing == bytes) {
+        return Ok(());
+    }
+    fs::write(component, bytes).map_err(|cause| StepFailed::new(doing(), cause))
 }

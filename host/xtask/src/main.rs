@@ -2,25 +2,21 @@
 
 mod bench;
 mod clients;
-mod componentize;
 mod cycles;
 mod dist;
+mod environments;
 mod examples;
 mod guests;
 mod language;
-mod npm_environment;
 mod outdated;
 mod programs;
-mod python_environment;
 mod run;
-mod schemathesis;
 mod stats;
 mod step;
 mod test;
 mod tested;
 mod tidy;
 mod toolchains;
-mod wasm_target;
 
 use std::process::ExitCode;
 

@@ -50,7 +50,7 @@ pub(crate) fn rebuild(
     }
 }
 
-/// Removes a file or a folder. What cannot be removed, the next build overwrites.
+/// Removes a file or a folder. If removing it fails, the next build overwrites it.
 fn remove(path: &Path) {
     let _ = fs::remove_file(path);
     let _ = fs::remove_dir_all(path);

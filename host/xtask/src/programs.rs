@@ -3,15 +3,14 @@
 use std::{path::PathBuf, process::Command};
 
 use crate::{
-    npm_environment::NpmEnvironment,
-    schemathesis,
+    environments::{NpmEnvironment, PythonEnvironment},
     step::{self, StepFailed},
 };
 
 /// Installs missing programs if possible: on Debian, as root. Otherwise the tests that need them print that they are skipped.
 pub(crate) fn ensure() {
     ensure_packages();
-    schemathesis::ensure();
+    ensure_schemathesis();
     if let Err(StepFailed(reason)) = NODE_PACKAGES.ensure() {
         eprintln!(
             "xtask: {} can't be installed; tests that need it are skipped: {reason}",
@@ -75,3 +74,19 @@ fn versioned_folders() -> impl Iterator<Item = PathBuf> {
         .flatten();
     versions.filter_map(|version| Some(version.ok()?.path().join("bin")))
 }
+
+/// Installs schemathesis, which tests the API by its description, if possible: Python must be installed, and the package index
+/// reachable. Otherwise the test that needs it prints that it is skipped.
+fn ensure_schemathesis() {
+    if let Err(StepFailed(reason)) = SCHEMATHESIS.ensure_in_any_folder() {
+        eprintln!(
+            "xtask: schemathesis can't be installed, so the test that needs it is skipped: {reason}"
+        );
+    }
+}
+
+/// The environment of schemathesis.
+const SCHEMATHESIS: PythonEnvironment = PythonEnvironment {
+    folder: "target/schemathesis",
+    requirements: "tests/api/description/requirements.txt",
+};

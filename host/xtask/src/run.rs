@@ -10,13 +10,13 @@ use crate::{
 
 /// Builds the plugins and the host, then becomes a development server.
 pub(crate) fn run(arguments: &[String]) -> Result<(), StepFailed> {
-    let (is_release, passed_on) = match arguments {
+    let (is_release, server_arguments) = match arguments {
         [first, rest @ ..] if first == "--release" => (true, rest),
         all => (false, all),
     };
-    let passed_on = passed_on
+    let server_arguments = server_arguments
         .strip_prefix(&["--".to_owned()])
-        .unwrap_or(passed_on);
+        .unwrap_or(server_arguments);
     let components = guests::build(Which::Shipped)?;
     let root = step::workspace();
     let program = if is_release {
@@ -33,7 +33,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), StepFailed> {
     server
         .args(["develop", "--directory", DEVELOPMENT_FOLDER, "--plugins"])
         .arg(components)
-        .args(passed_on)
+        .args(server_arguments)
         .current_dir(root);
     Err(StepFailed::new("starting the server", server.exec()))
 }

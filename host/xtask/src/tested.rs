@@ -17,32 +17,32 @@ use crate::{
 
 /// Builds a program that embeds the list of the shipped components. `build` gets the variable for the compiler.
 ///
-/// The program itself tests the components, so it is built again with the list unless an earlier build has left the same
-/// one.
+/// The program itself tests the components, so it is built again with the list unless an earlier build left the same
+/// list.
 pub(crate) fn build_with_list(
     components: &Path,
     build: impl Fn((&str, &str)) -> Result<PathBuf, StepFailed>,
 ) -> Result<PathBuf, StepFailed> {
-    let kept = components.join(LIST_FILE);
-    let mut list = fs::read_to_string(&kept).unwrap_or_default();
+    let list_file = components.join(LIST_FILE);
+    let mut list = fs::read_to_string(&list_file).unwrap_or_default();
     loop {
         let program = build((VARIABLE, &list))?;
         let tested = tested(&program, components)?;
         if tested == list {
             return Ok(program);
         }
-        fs::write(&kept, &tested)
-            .map_err(|cause| StepFailed::new(format!("writing {}", kept.display()), cause))?;
+        fs::write(&list_file, &tested)
+            .map_err(|cause| StepFailed::new(format!("writing {}", list_file.display()), cause))?;
         list = tested;
     }
 }
 
-/// Removes the list that an earlier build has left.
-pub(crate) fn forget(components: &Path) -> Result<(), StepFailed> {
-    let kept = components.join(LIST_FILE);
-    match fs::remove_file(&kept) {
+/// Removes the list that an earlier build left.
+pub(crate) fn remove_list(components: &Path) -> Result<(), StepFailed> {
+    let list_file = components.join(LIST_FILE);
+    match fs::remove_file(&list_file) {
         Err(cause) if cause.kind() != io::ErrorKind::NotFound => Err(StepFailed::new(
-            format!("removing {}", kept.display()),
+            format!("removing {}", list_file.display()),
             cause,
         )),
         _ => Ok(()),
@@ -59,10 +59,10 @@ fn tested(program: &Path, components: &Path) -> Result<String, StepFailed> {
     Ok(tested.trim_end().to_owned())
 }
 
-/// What the server's `components.rs` reads when it is compiled.
+/// The variable that the server's `components.rs` reads when it is compiled.
 const VARIABLE: &str = "KEYWRIGHT_TESTED_COMPONENTS";
 
-/// Where the list is kept, next to the components.
+/// The file of the list, next to the components.
 const LIST_FILE: &str = "tested.txt";
 
 #[cfg(test)]
@@ -85,7 +85,7 @@ mod tests {
         };
         build_with_list(folder.path(), build).unwrap();
         build_with_list(folder.path(), build).unwrap();
-        forget(folder.path()).unwrap();
+        remove_list(folder.path()).unwrap();
         build_with_list(folder.path(), build).unwrap();
         assert_eq!(embedded.take(), ["", "2 abc", "2 abc", "", "2 abc"]);
     }

@@ -12,8 +12,7 @@ use std::{
 use keywright_author::Programs;
 
 use crate::{
-    npm_environment::NpmEnvironment,
-    python_environment::PythonEnvironment,
+    environments::{NpmEnvironment, PythonEnvironment},
     step::{self, StepFailed},
 };
 
@@ -21,10 +20,10 @@ use crate::{
 /// builds and tests are skipped.
 pub(crate) fn ensure() {
     thread::scope(|scope| {
-        scope.spawn(|| said("jco", ensure_npm()));
-        said("zig and componentize-py", ensure_python());
-        said("go", ensure_go());
-        said("node", ensure_node());
+        scope.spawn(|| report("jco", ensure_npm()));
+        report("zig and componentize-py", ensure_python());
+        report("go", ensure_go());
+        report("node", ensure_node());
     });
 }
 
@@ -48,7 +47,7 @@ pub(crate) fn npm_folder() -> PathBuf {
     NPM.path()
 }
 
-fn said(tools: &str, outcome: Result<(), StepFailed>) {
+fn report(tools: &str, outcome: Result<(), StepFailed>) {
     if let Err(StepFailed(reason)) = outcome {
         eprintln!("xtask: {tools} can't be installed; builds that need them are skipped: {reason}");
     }
@@ -68,9 +67,10 @@ fn ensure_npm() -> Result<(), StepFailed> {
 
 /// Uses the Go on the path if it is new enough.
 fn ensure_go() -> Result<(), StepFailed> {
-    let said = Command::new("go").arg("version").output();
-    let said = said.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
-    if said.is_ok_and(|said| minor_version(&said).is_some_and(|minor| minor >= GO_MINOR_MIN)) {
+    let output = Command::new("go").arg("version").output();
+    let output = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+    if output.is_ok_and(|output| minor_version(&output).is_some_and(|minor| minor >= GO_MINOR_MIN))
+    {
         return Ok(());
     }
     GO.ensure()?;
@@ -95,8 +95,8 @@ fn major_version(version: &str) -> Option<u32> {
 }
 
 /// Parses the minor version: 26 for `go version go1.26.8 linux/amd64`.
-fn minor_version(said: &str) -> Option<u32> {
-    let (_, minor) = said.split_once(" go1.")?;
+fn minor_version(output: &str) -> Option<u32> {
+    let (_, minor) = output.split_once(" go1.")?;
     let digits: String = minor.chars().take_while(char::is_ascii_digit).collect();
     digits.parse().ok()
 }
@@ -158,16 +158,16 @@ const NODE_MAJOR_MIN: u32 = 22;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::npm_environment::MANIFEST;
+    use crate::environments::MANIFEST;
 
     #[test]
     fn minor_version_of_go_is_parsed() {
-        for (said, minor) in [
+        for (output, minor) in [
             ("go version go1.26.8 linux/amd64\n", Some(26)),
             ("go version go1.25rc1 linux/arm64", Some(25)),
             ("go version devel", None),
         ] {
-            assert_eq!(minor_version(said), minor, "{said}");
+            assert_eq!(minor_version(output), minor, "{output}");
         }
     }
 

@@ -1,20 +1,8 @@
 //! The audit trail: one event for each resource that a request touches.
 
-#![expect(
-    clippy::indexing_slicing,
-    clippy::unwrap_used,
-    reason = "a test ends when what it needs is not there"
-)]
-
 mod actions;
 mod cef;
-mod failures;
-mod fields;
-mod injection;
-mod not_logged;
-mod permissions;
-mod resources;
-mod settings;
+mod events;
 mod sinks;
 
 use keywright_harness::{Answer, Server};

@@ -1,39 +1,141 @@
-//! The required claims of a token.
+//! The `Authorization` header, and the required claims of a token.
 
-use keywright_harness::Server;
-use reqwest::Method;
+use keywright_harness::{
+    Server,
+    mint::{Mint, present, seconds_since_epoch},
+};
+use reqwest::{Method, header};
 use serde_json::{Value, json};
 
-use super::mint::{Mint, present, seconds_since_epoch};
+#[tokio::test]
+async fn a_request_without_credentials_is_denied() {
+    let server = Server::start().await;
+    for (method, path) in [
+        (Method::GET, "/version"),
+        (Method::GET, "/api/v1/data?name=/a"),
+        (Method::GET, "/api/v1/data?path="),
+        (
+            Method::GET,
+            "/api/v1/data/8ffd2a43-0ba6-44cf-8b55-e2e9ba2cb9e9",
+        ),
+        (Method::PUT, "/api/v1/data"),
+        (Method::POST, "/api/v1/data"),
+        (Method::DELETE, "/api/v1/data?name=/a"),
+        (Method::POST, "/api/v1/regenerate"),
+        (Method::POST, "/api/v1/interpolate"),
+    ] {
+        let request = server
+            .request(method.clone(), path)
+            .header(header::CONTENT_TYPE, "application/json")
+            .body(json!({"name": "/a", "type": "value", "value": "v"}).to_string());
+        let answer = server.send(request).await;
+        assert_eq!(answer.status, 401, "{method} {path}");
+        assert_eq!(answer.error(), "access_denied", "{method} {path}");
+        let challenge = answer.header("www-authenticate").unwrap();
+        assert!(challenge.starts_with("Bearer"), "{challenge}");
+        assert!(!challenge.contains("error="), "{challenge}");
+    }
+    server.get("/api/v1/data?name=/a").await.expect(404);
+}
 
 #[tokio::test]
-async fn a_token_of_the_provider_is_accepted() {
+async fn another_scheme_does_not_authenticate() {
     let server = Server::start().await;
-    let mint = Mint::of(&server).await;
-    present(&server, &mint.token(&mint.claims()))
-        .await
-        .expect(200);
+    for header in [
+        "Basic ZGV2ZWxvcGVyOmRldmVsb3Blci1zZWNyZXQ=",
+        "Digest x",
+        server.token(),
+    ] {
+        let request = server
+            .request(Method::GET, "/version")
+            .header(header::AUTHORIZATION, header);
+        let answer = server.send(request).await;
+        assert_eq!(answer.expect(401).error(), "access_denied");
+    }
 }
+
+#[tokio::test]
+async fn a_token_in_the_query_does_not_authenticate() {
+    let server = Server::start().await;
+    let path = format!("/version?access_token={}", server.token());
+    let answer = server
+        .send(server.request(Method::GET, &path))
+        .await
+        .expect(401);
+    assert_eq!(answer.error(), "access_denied");
+}
+
+#[tokio::test]
+async fn the_scheme_is_accepted_in_any_casing() {
+    let server = Server::start().await;
+    for scheme in ["Bearer", "bearer", "BEARER"] {
+        let request = server.request(Method::GET, "/version").header(
+            header::AUTHORIZATION,
+            format!("{scheme} {}", server.token()),
+        );
+        server.send(request).await.expect(200);
+    }
+}
+
+#[tokio::test]
+async fn a_malformed_token_is_invalid() {
+    let server = Server::start().await;
+    let token = server.token();
+    let (message, signature) = token.rsplit_once('.').unwrap();
+    for text in [
+        "x",
+        "a.b.c",
+        "..",
+        "eyJhbGciOiJSUzI1NiJ9.e30.",
+        message,
+        &format!("{message}."),
+        &format!("{token}."),
+        &format!("{token}.{signature}"),
+        &format!("{token}x"),
+        &token[..token.len() - 1],
+        &token[1..],
+        &"x".repeat(4_000),
+    ] {
+        let answer = present(&server, text).await;
+        assert_eq!(answer.status, 401, "{text}: {answer:?}");
+        assert_eq!(answer.error(), "invalid_token", "{text}");
+        let challenge = answer.header("www-authenticate").unwrap();
+        assert!(
+            challenge.contains(r#"error="invalid_token""#),
+            "{challenge}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn tokens_are_not_logged() {
+    let server = Server::start().await;
+    server.get("/api/v1/data?path=").await.expect(200);
+    let (_, signature) = server.token().rsplit_once('.').unwrap();
+    let broken = format!("{}broken", server.token());
+    present(&server, &broken).await.expect(401);
+    let log = server.whole_log().await;
+    assert!(log.contains("/api/v1/data"), "the requests are not logged");
+    assert!(!log.contains(signature), "a token was logged");
+}
+
+// The required claims of a token.
 
 #[tokio::test]
 async fn an_expired_token_has_the_code_that_clients_refresh_on() {
     let server = Server::start().await;
     let mint = Mint::of(&server).await;
+    let mut expired = Vec::new();
     for seconds_past in [75, 3_600, 1_000_000_000] {
-        let claims = mint.claims_with("exp", json!(seconds_since_epoch() - seconds_past));
-        let answer = present(&server, &mint.token(&claims)).await.expect(401);
-        assert_eq!(answer.error(), "access_token_expired", "{seconds_past}");
+        expired.push(mint.claims_with("exp", json!(seconds_since_epoch() - seconds_past)));
     }
-}
-
-#[tokio::test]
-async fn an_expired_token_without_scopes_is_expired_first() {
-    let server = Server::start().await;
-    let mint = Mint::of(&server).await;
-    let mut claims = mint.claims_with("scope", Value::Null);
-    claims["exp"] = json!(seconds_since_epoch() - 3_600);
-    let answer = present(&server, &mint.token(&claims)).await.expect(401);
-    assert_eq!(answer.error(), "access_token_expired");
+    let mut without_scopes = mint.claims_with("scope", Value::Null);
+    without_scopes["exp"] = json!(seconds_since_epoch() - 3_600);
+    expired.push(without_scopes);
+    for claims in expired {
+        let answer = present(&server, &mint.token(&claims)).await.expect(401);
+        assert_eq!(answer.error(), "access_token_expired", "{claims}");
+    }
 }
 
 #[tokio::test]
@@ -125,9 +227,8 @@ async fn scopes_may_be_in_any_order_among_others() {
     let server = Server::start().await;
     let mint = Mint::of(&server).await;
     let scope = json!(["openid", "credhub.write", "x", "credhub.read"]);
-    present(&server, &mint.token(&mint.claims_with("scope", scope)))
-        .await
-        .expect(200);
+    let answer = present(&server, &mint.token(&mint.claims_with("scope", scope))).await;
+    answer.expect(200);
 }
 
 #[tokio::test]

@@ -1,10 +1,12 @@
 //! The built-in development identity provider, as used by clients.
 
-use keywright_harness::{Answer, Options, Server};
+use keywright_harness::{
+    Answer, Options, Server,
+    mint::{Mint, claims_of, present, seconds_since_epoch},
+};
 use reqwest::{Method, header};
 use serde_json::{Value, json};
 
-use super::mint::{Mint, claims_of, present, seconds_since_epoch};
 use crate::given;
 
 const USER_ID: &str = "3f0b6a3c-5f0e-4a9b-9d0e-6d1c4a1f2b10";
@@ -17,7 +19,9 @@ const USER_LOGIN: &str = "grant_type=password&response_type=token&client_id=cred
 async fn a_client_logs_in_with_its_id_and_secret() {
     let server = Server::start().await;
     let login = format!("{CLIENT_LOGIN}&response_type=token");
-    let granted = ask(&server, &login).await.expect(200).json();
+    let answer = ask(&server, &login).await.expect(200);
+    assert_eq!(answer.header("cache-control"), Some("no-store"));
+    let granted = answer.json();
     assert_eq!(
         granted["token_type"].as_str().unwrap().to_lowercase(),
         "bearer"
@@ -85,15 +89,11 @@ async fn refresh_and_access_tokens_are_not_interchangeable() {
     let server = Server::start().await;
     let granted = ask(&server, USER_LOGIN).await.expect(200).json();
     let refresh_token = granted["refresh_token"].as_str().unwrap();
-    assert_eq!(
-        present(&server, refresh_token).await.expect(401).error(),
-        "invalid_token"
-    );
+    let answer = present(&server, refresh_token).await;
+    assert_eq!(answer.expect(401).error(), "invalid_token");
     let swapped = json!({"refresh_token": granted["access_token"]});
-    assert_eq!(
-        ask(&server, &refresh(&swapped)).await.expect(400).error(),
-        "invalid_grant"
-    );
+    let answer = ask(&server, &refresh(&swapped)).await;
+    assert_eq!(answer.expect(400).error(), "invalid_grant");
 }
 
 #[tokio::test]
@@ -102,10 +102,8 @@ async fn a_logout_ends_the_login() {
     let granted = ask(&server, USER_LOGIN).await.expect(200).json();
     let other_login = ask(&server, USER_LOGIN).await.expect(200).json();
     revoke(&server, &granted, &granted).await.expect(200);
-    assert_eq!(
-        ask(&server, &refresh(&granted)).await.expect(400).error(),
-        "invalid_grant"
-    );
+    let answer = ask(&server, &refresh(&granted)).await;
+    assert_eq!(answer.expect(400).error(), "invalid_grant");
     ask(&server, &refresh(&other_login)).await.expect(200);
 }
 
@@ -117,95 +115,45 @@ async fn revoking_another_login_is_refused() {
     revoke(&server, &granted, &other_login).await.expect(401);
     let path = format!("/identity/oauth/token/revoke/{}", token_id(&granted));
     let without_a_token = server.request(Method::DELETE, &path);
-    assert_eq!(
-        server.send(without_a_token).await.expect(401).error(),
-        "access_denied"
-    );
+    let answer = server.send(without_a_token).await;
+    assert_eq!(answer.expect(401).error(), "access_denied");
     ask(&server, &refresh(&granted)).await.expect(200);
 }
+
+/// The status, the code and the form of each refused login.
+const REFUSED_LOGINS: &str = "
+    400 invalid_request
+    400 invalid_request grant_type=client_credentials
+    400 invalid_request client_id=developer&client_secret=developer-secret
+    401 invalid_client grant_type=client_credentials&client_id=developer
+    401 invalid_client grant_type=client_credentials&client_id=developer&client_secret=
+    401 invalid_client grant_type=client_credentials&client_id=developer&client_secret=wrong
+    401 invalid_client grant_type=client_credentials&client_id=stranger&client_secret=developer-secret
+    400 unauthorized_client grant_type=client_credentials&client_id=credhub_cli&client_secret=
+    400 unsupported_grant_type grant_type=authorization_code&client_id=developer&client_secret=developer-secret
+    400 invalid_request grant_type=password&client_id=credhub_cli&client_secret=&username=developer
+    400 invalid_grant grant_type=password&client_id=credhub_cli&username=developer&password=wrong
+    400 invalid_grant grant_type=password&client_id=credhub_cli&username=stranger&password=developer-password
+    400 invalid_request grant_type=refresh_token&client_id=credhub_cli
+    400 invalid_grant grant_type=refresh_token&client_id=credhub_cli&refresh_token=x
+    400 invalid_request grant_type=password&grant_type=password&client_id=credhub_cli
+";
 
 #[tokio::test]
 async fn each_refusal_has_its_code() {
     let server = Server::start().await;
-    for (form, status, code) in [
-        ("", 400, "invalid_request"),
-        ("grant_type=client_credentials", 400, "invalid_request"),
-        (
-            "client_id=developer&client_secret=developer-secret",
-            400,
-            "invalid_request",
-        ),
-        (
-            "grant_type=client_credentials&client_id=developer",
-            401,
-            "invalid_client",
-        ),
-        (
-            "grant_type=client_credentials&client_id=developer&client_secret=",
-            401,
-            "invalid_client",
-        ),
-        (
-            "grant_type=client_credentials&client_id=developer&client_secret=wrong",
-            401,
-            "invalid_client",
-        ),
-        (
-            "grant_type=client_credentials&client_id=stranger&client_secret=developer-secret",
-            401,
-            "invalid_client",
-        ),
-        (
-            "grant_type=client_credentials&client_id=credhub_cli&client_secret=",
-            400,
-            "unauthorized_client",
-        ),
-        (
-            "grant_type=authorization_code&client_id=developer&client_secret=developer-secret",
-            400,
-            "unsupported_grant_type",
-        ),
-        (
-            "grant_type=password&client_id=credhub_cli&client_secret=&username=developer",
-            400,
-            "invalid_request",
-        ),
-        (
-            "grant_type=password&client_id=credhub_cli&username=developer&password=wrong",
-            400,
-            "invalid_grant",
-        ),
-        (
-            "grant_type=password&client_id=credhub_cli&username=stranger&password=developer-password",
-            400,
-            "invalid_grant",
-        ),
-        (
-            "grant_type=refresh_token&client_id=credhub_cli",
-            400,
-            "invalid_request",
-        ),
-        (
-            "grant_type=refresh_token&client_id=credhub_cli&refresh_token=x",
-            400,
-            "invalid_grant",
-        ),
-        (
-            "grant_type=password&grant_type=password&client_id=credhub_cli",
-            400,
-            "invalid_request",
-        ),
-    ] {
-        let answer = ask(&server, form).await;
-        assert_eq!(answer.status, status, "{form}: {answer:?}");
-        assert_eq!(answer.error(), code, "{form}");
-        let description = answer.json()["error_description"]
-            .as_str()
-            .unwrap()
-            .to_owned();
+    for line in REFUSED_LOGINS.trim().lines() {
+        let mut words = line.split_whitespace();
+        let status: u16 = words.next().unwrap().parse().unwrap();
+        let code = words.next().unwrap();
+        let answer = ask(&server, words.next().unwrap_or_default()).await;
+        assert_eq!(answer.status, status, "{line}: {answer:?}");
+        assert_eq!(answer.error(), code, "{line}");
+        let json = answer.json();
+        let description = json["error_description"].as_str().unwrap();
         assert!(
             !description.is_empty() && !description.contains("wrong&"),
-            "{form}"
+            "{line}"
         );
     }
 }
@@ -218,10 +166,8 @@ async fn a_refresh_token_is_valid_for_its_own_client_only() {
         "grant_type=refresh_token&client_id=developer&client_secret=developer-secret&refresh_token={}",
         granted["refresh_token"].as_str().unwrap()
     );
-    assert_eq!(
-        ask(&server, &form).await.expect(400).error(),
-        "invalid_grant"
-    );
+    let answer = ask(&server, &form).await;
+    assert_eq!(answer.expect(400).error(), "invalid_grant");
 }
 
 #[tokio::test]
@@ -235,46 +181,16 @@ async fn a_login_must_be_a_form() {
         .request(Method::POST, "/identity/oauth/token")
         .header(header::CONTENT_TYPE, "application/json")
         .body(body.to_string());
-    assert_eq!(
-        server.send(request).await.expect(400).error(),
-        "invalid_request"
-    );
+    let answer = server.send(request).await;
+    assert_eq!(answer.expect(400).error(), "invalid_request");
 }
 
 #[tokio::test]
-async fn token_responses_forbid_caching() {
+async fn provider_information_and_discovery_need_no_login() {
     let server = Server::start().await;
-    let answer = ask(&server, CLIENT_LOGIN).await.expect(200);
-    assert_eq!(answer.header("cache-control"), Some("no-store"));
-}
-
-#[tokio::test]
-async fn an_access_token_expires_after_its_lifetime_and_the_skew() {
-    let server = Server::start().await;
-    let granted = ask(&server, CLIENT_LOGIN).await.expect(200).json();
-    let mut claims = claims_of(granted["access_token"].as_str().unwrap());
-    claims["exp"] = json!(claims["iat"].as_i64().unwrap() - 61);
-    let token = Mint::of(&server).await.token(&claims);
-    assert_eq!(
-        present(&server, &token).await.expect(401).error(),
-        "access_token_expired"
-    );
-}
-
-#[tokio::test]
-async fn provider_information_needs_no_login() {
-    let server = Server::start().await;
-    let request = server
-        .request(Method::GET, "/identity/info")
-        .header(header::ACCEPT, "application/json");
-    let information = server.send(request).await.expect(200).json();
+    let information = get(&server, "/identity/info").await;
     assert!(information["links"]["login"].is_string(), "{information}");
     assert!(information["prompts"].is_object(), "{information}");
-}
-
-#[tokio::test]
-async fn discovery_names_the_issuer_and_all_endpoints() {
-    let server = Server::start().await;
     let discovery = get(&server, "/identity/.well-known/openid-configuration").await;
     let url = format!("{}/identity", server.base_url());
     assert_eq!(discovery["token_endpoint"], format!("{url}/oauth/token"));
@@ -321,10 +237,8 @@ async fn without_a_development_provider_its_paths_are_not_served() {
     let server = Server::start_with(&Options::default().identity_provider(&url)).await;
     ask(&server, CLIENT_LOGIN).await.expect(401);
     for path in ["/identity/info", "/identity/token_keys"] {
-        server
-            .send(server.request(Method::GET, path))
-            .await
-            .expect(401);
+        let answer = server.send(server.request(Method::GET, path)).await;
+        answer.expect(401);
     }
     assert!(
         !server

@@ -1,15 +1,189 @@
 //! Bearer tokens, and the built-in identity provider for development.
 
-mod any_provider;
 mod attacks;
-mod claim_names;
 mod claims;
 mod development_identity;
-mod forgery;
-mod header;
 mod provider;
-mod recipes;
-mod static_key;
-mod stub_provider;
+mod settings;
 
-use keywright_harness::mint;
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+};
+
+use jsonwebtoken::{Algorithm, EncodingKey, jwk::Jwk};
+use keywright_harness::{
+    Asked, Options, Reply, Stub,
+    mint::{other_key, seconds_since_epoch, sign, signing_key},
+};
+use rcgen::{KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384};
+use serde_json::{Value, json};
+
+/// A provider that runs until the tests end.
+struct StubProvider {
+    stub: Stub,
+    path: &'static str,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Default)]
+struct State {
+    documents: BTreeMap<String, Value>,
+    requests: Vec<String>,
+    is_away: bool,
+}
+
+impl State {
+    fn answer(&mut self, asked: &Asked) -> Reply {
+        if self.is_away {
+            return Reply::lost();
+        }
+        let (_, path) = asked.line.split_once(' ').unwrap();
+        self.requests.push(path.to_owned());
+        match self.documents.get(path) {
+            Some(document) => Reply::new(200, &document.to_string()),
+            None => Reply::new(404, ""),
+        }
+    }
+}
+
+/// A key that a provider signs with.
+struct Signer {
+    key: EncodingKey,
+    algorithm: Algorithm,
+    key_id: String,
+    /// The public half in the published format.
+    published: Value,
+}
+
+impl Signer {
+    /// An RSA key.
+    fn rsa(key_id: &str) -> Self {
+        Self::new(signing_key(), Algorithm::RS256, key_id)
+    }
+
+    /// Another RSA key.
+    fn other_rsa(key_id: &str) -> Self {
+        Self::new(other_key(), Algorithm::RS256, key_id)
+    }
+
+    /// A new key on P-256.
+    fn p256(key_id: &str) -> Self {
+        let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).unwrap();
+        let key = EncodingKey::from_ec_pem(key.serialize_pem().as_bytes()).unwrap();
+        Self::new(key, Algorithm::ES256, key_id)
+    }
+
+    /// A new key on P-384.
+    fn p384(key_id: &str) -> Self {
+        let key = KeyPair::generate_for(&PKCS_ECDSA_P384_SHA384).unwrap();
+        let key = EncodingKey::from_ec_pem(key.serialize_pem().as_bytes()).unwrap();
+        Self::new(key, Algorithm::ES384, key_id)
+    }
+
+    fn new(key: EncodingKey, algorithm: Algorithm, key_id: &str) -> Self {
+        let mut published =
+            serde_json::to_value(Jwk::from_encoding_key(&key, algorithm).unwrap()).unwrap();
+        let members = published.as_object_mut().unwrap();
+        members.remove("alg");
+        members.insert("kid".to_owned(), json!(key_id));
+        Self {
+            key,
+            algorithm,
+            key_id: key_id.to_owned(),
+            published,
+        }
+    }
+
+    /// The header of its tokens.
+    fn header(&self) -> Value {
+        json!({"alg": format!("{:?}", self.algorithm), "typ": "JWT", "kid": self.key_id})
+    }
+
+    /// A token with these claims.
+    fn token(&self, claims: &Value) -> String {
+        self.token_with(&self.header(), claims)
+    }
+
+    /// A token with these claims and this header.
+    fn token_with(&self, header: &Value, claims: &Value) -> String {
+        sign(header, claims, self.algorithm, &self.key)
+    }
+}
+
+impl StubProvider {
+    /// A provider below this path; only its discovery document has the address of its keys.
+    fn start(path: &'static str, keys: &[&Signer]) -> Self {
+        let state = Arc::new(Mutex::new(State::default()));
+        let reported = Arc::clone(&state);
+        let provider = Self {
+            stub: Stub::start(move |asked, _, _| reported.lock().unwrap().answer(asked)),
+            path,
+            state,
+        };
+        let keys_url = format!("{}/keys", provider.url());
+        provider.publish_discovery(&json!({"issuer": provider.url(), "jwks_uri": keys_url}));
+        provider.publish_keys(keys);
+        provider
+    }
+
+    /// Its address.
+    fn url(&self) -> String {
+        format!("{}{}", self.stub.url(), self.path)
+    }
+
+    /// Publishes exactly these keys from now on.
+    fn publish_keys(&self, keys: &[&Signer]) {
+        let keys: Vec<&Value> = keys.iter().map(|key| &key.published).collect();
+        self.publish("/keys", &json!({ "keys": keys }));
+    }
+
+    /// Publishes another discovery document.
+    fn publish_discovery(&self, document: &Value) {
+        self.publish("/.well-known/openid-configuration", document);
+    }
+
+    /// Publishes a document below its path.
+    fn publish(&self, path: &str, document: &Value) {
+        let path = format!("{}{path}", self.path);
+        let mut state = self.state.lock().unwrap();
+        state.documents.insert(path, document.clone());
+    }
+
+    /// Makes it unavailable, so that it closes connections without a response, or available.
+    fn set_away(&self, is_away: bool) {
+        self.state.lock().unwrap().is_away = is_away;
+    }
+
+    /// The number of requests for this path below its own.
+    fn requests(&self, path: &str) -> usize {
+        let path = format!("{}{path}", self.path);
+        let state = self.state.lock().unwrap();
+        state
+            .requests
+            .iter()
+            .filter(|asked| **asked == path)
+            .count()
+    }
+
+    /// A server that trusts it, without a minimum interval between fetches.
+    fn options(&self) -> Options {
+        Options::default()
+            .identity_provider(&self.url())
+            .authentication_settings("keys_interval_seconds_min = 0")
+    }
+
+    /// The claims of an accepted token.
+    fn claims(&self) -> Value {
+        let now = seconds_since_epoch();
+        json!({
+            "iss": self.url(),
+            "sub": "developer",
+            "client_id": "developer",
+            "grant_type": "client_credentials",
+            "scope": ["credhub.read", "credhub.write"],
+            "iat": now,
+            "exp": now + 600,
+        })
+    }
+}

@@ -1,14 +1,20 @@
-//! A server that trusts a remote identity provider over HTTPS.
+//! Remote identity providers: discovery, and the address, the types and the rotation of their keys.
 
 use std::fs;
 
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use jsonwebtoken::Algorithm;
-use keywright_harness::{Options, Server};
+use keywright_harness::{
+    Options, Server,
+    mint::{Mint, expect_refused, other_key, present, seconds_since_epoch, sign, signing_key},
+};
 use reqwest::{Method, header};
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::mint::{Mint, other_key, present, sign, signing_key};
-use crate::made_elsewhere;
+use super::{Signer, StubProvider};
+use crate::external_certificates;
+
+// A server that trusts a remote identity provider over HTTPS.
 
 #[tokio::test]
 async fn a_token_of_the_trusted_provider_is_accepted() {
@@ -46,10 +52,8 @@ async fn an_untrusted_token_is_invalid_there_too() {
         &other_key(),
     );
     for token in [stranger.token(), &forged, "x"] {
-        assert_eq!(
-            present(&server, token).await.expect(401).error(),
-            "invalid_token"
-        );
+        let answer = present(&server, token).await;
+        assert_eq!(answer.expect(401).error(), "invalid_token");
     }
     for (issuer, status) in [(mint.claims()["iss"].clone(), 200), (json!("x"), 401)] {
         let token = mint.token(&mint.claims_with("iss", issuer));
@@ -110,20 +114,14 @@ async fn with_an_unreachable_provider_only_token_requests_fail() {
         let seconds: u32 = answer.header("retry-after").unwrap().parse().unwrap();
         assert!((1..=60).contains(&seconds), "{seconds}");
     }
-    assert_eq!(
-        present(&server, "x").await.expect(401).error(),
-        "invalid_token"
-    );
+    let answer = present(&server, "x").await;
+    assert_eq!(answer.expect(401).error(), "invalid_token");
     let without_a_token = server.request(Method::GET, "/version");
-    assert_eq!(
-        server.send(without_a_token).await.expect(401).error(),
-        "access_denied"
-    );
+    let answer = server.send(without_a_token).await;
+    assert_eq!(answer.expect(401).error(), "access_denied");
     for path in ["/info", "/health"] {
-        server
-            .send(server.request(Method::GET, path))
-            .await
-            .expect(200);
+        let answer = server.send(server.request(Method::GET, path)).await;
+        answer.expect(200);
     }
 }
 
@@ -133,7 +131,7 @@ async fn an_untrusted_provider_receives_no_request() {
     let other_authority = provider.directory().join("other-ca.pem");
     fs::write(
         &other_authority,
-        made_elsewhere::authority("another").certificate,
+        external_certificates::authority("another").certificate,
     )
     .unwrap();
     let url = format!("{}/identity", provider.base_url());
@@ -171,4 +169,334 @@ async fn provider_and_server() -> (Server, Server) {
     let url = format!("{}/identity", provider.base_url());
     let server = Server::start_with(&Options::default().identity_provider(&url)).await;
     (provider, server)
+}
+
+// Any OIDC provider: the address, the types and the rotation of its keys.
+
+#[tokio::test]
+async fn keys_come_from_the_discovered_address() {
+    let key = Signer::rsa("a");
+    let provider = StubProvider::start("/realms/x", &[&key]);
+    let server = Server::start_with(&provider.options()).await;
+    let token = key.token(&provider.claims());
+    present(&server, &token).await.expect(200);
+    assert_eq!(provider.requests("/.well-known/openid-configuration"), 1);
+    assert_eq!(provider.requests("/keys"), 1);
+    assert_eq!(provider.requests("/token_keys"), 0);
+}
+
+#[tokio::test]
+async fn without_jwks_uri_keys_come_from_the_address_of_uaa() {
+    let key = Signer::rsa("a");
+    let provider = StubProvider::start("/uaa", &[]);
+    provider.publish_discovery(&json!({"issuer": "https://uaa.example/oauth/token"}));
+    provider.publish("/token_keys", &json!({"keys": [key.published]}));
+    let server = Server::start_with(&provider.options()).await;
+    let mut claims = provider.claims();
+    expect_refused(&server, &key.token(&claims), "invalid_token", "iss").await;
+    claims["iss"] = json!("https://uaa.example/oauth/token");
+    present(&server, &key.token(&claims)).await.expect(200);
+}
+
+#[tokio::test]
+async fn keys_at_an_address_without_tls_are_not_fetched() {
+    let key = Signer::rsa("a");
+    let provider = StubProvider::start("", &[&key]);
+    let plain = format!("{}/keys", provider.url().replace("https:", "http:"));
+    for address in [plain.as_str(), "file:///etc/passwd", "/keys", ""] {
+        provider.publish_discovery(&json!({"issuer": provider.url(), "jwks_uri": address}));
+        let server = Server::start_with(&provider.options()).await;
+        let token = key.token(&provider.claims());
+        present(&server, &token).await.expect(503);
+        assert!(server.log().contains("jwks_uri"), "{address}");
+    }
+}
+
+#[tokio::test]
+async fn keys_below_the_public_url_are_fetched_from_the_internal_url() {
+    let key = Signer::rsa("a");
+    let provider = StubProvider::start("/uaa", &[&key]);
+    let public = "https://login.invalid/uaa";
+    provider.publish_discovery(
+        &json!({"issuer": "https://login.invalid", "jwks_uri": format!("{public}/keys")}),
+    );
+    let internal = format!("internal_url = \"{}\"", provider.url());
+    let options = provider
+        .options()
+        .identity_provider(public)
+        .authentication_settings(&internal);
+    let server = Server::start_with(&options).await;
+    let mut claims = provider.claims();
+    claims["iss"] = json!("https://login.invalid");
+    present(&server, &key.token(&claims)).await.expect(200);
+    let information = server.get("/info").await.expect(200).json();
+    assert_eq!(information["auth-server"]["url"], public);
+}
+
+#[tokio::test]
+async fn a_key_is_used_only_with_its_own_algorithm() {
+    let (rsa, p256, p384) = (Signer::rsa("r"), Signer::p256("e"), Signer::p384("l"));
+    let provider = StubProvider::start("", &[&rsa, &p256, &p384]);
+    let server = Server::start_with(&provider.options()).await;
+    let claims = provider.claims();
+    for signer in [&rsa, &p256] {
+        present(&server, &signer.token(&claims)).await.expect(200);
+        let without_key_id = json!({"alg": signer.header()["alg"]});
+        let token = signer.token_with(&without_key_id, &claims);
+        present(&server, &token).await.expect(200);
+    }
+    let (message, _) = p256.token(&claims).rsplit_once('.').map(owned).unwrap();
+    let with_signature = |bytes: &[u8]| format!("{message}.{}", URL_SAFE_NO_PAD.encode(bytes));
+    let named = |signer: &Signer, algorithm: &str, key_id: &str| {
+        signer.token_with(&json!({"alg": algorithm, "kid": key_id}), &claims)
+    };
+    let sign_with = |algorithm: Algorithm| {
+        let name = format!("{algorithm:?}");
+        sign(
+            &json!({"alg": name, "kid": "r"}),
+            &claims,
+            algorithm,
+            &rsa.key,
+        )
+    };
+    for (attack, token) in [
+        ("ES256 by a P-384 key", named(&p384, "ES256", "l")),
+        (
+            "ES256 by a P-384 key in another's name",
+            named(&p384, "ES256", "e"),
+        ),
+        ("ES384 by a published P-384 key", named(&p384, "ES384", "l")),
+        (
+            "RS256 in the header, a P-256 key",
+            named(&p256, "RS256", "e"),
+        ),
+        (
+            "RS256 in the header, a P-256 key in another's name",
+            named(&p256, "RS256", "r"),
+        ),
+        ("ES256 in the header, an RSA key", named(&rsa, "ES256", "r")),
+        (
+            "ES256 in the header, an RSA key in another's name",
+            named(&rsa, "ES256", "e"),
+        ),
+        ("es256", named(&p256, "es256", "e")),
+        ("ES256K", named(&p256, "ES256K", "e")),
+        ("EdDSA", named(&p256, "EdDSA", "e")),
+        ("RS384", sign_with(Algorithm::RS384)),
+        ("RS512", sign_with(Algorithm::RS512)),
+        ("PS256", sign_with(Algorithm::PS256)),
+        ("zeros", with_signature(&[0; 64])),
+        ("zeros of another length", with_signature(&[0; 96])),
+        (
+            "ones",
+            with_signature(&[[0; 31].as_slice(), &[1], &[0; 31], &[1]].concat()),
+        ),
+        ("no signature", with_signature(&[])),
+        ("zeros in DER", with_signature(&[0x30, 6, 2, 1, 0, 2, 1, 0])),
+        ("another P-256 key", Signer::p256("e").token(&claims)),
+    ] {
+        expect_refused(&server, &token, "invalid_token", attack).await;
+    }
+}
+
+#[tokio::test]
+async fn a_key_address_in_a_token_is_never_fetched() {
+    let (key, other) = (Signer::rsa("a"), Signer::other_rsa("a"));
+    let provider = StubProvider::start("", &[&key]);
+    provider.publish("/forged", &json!({"keys": [other.published]}));
+    let server = Server::start_with(&provider.options()).await;
+    let forged = format!("{}/forged", provider.url());
+    for key_id in ["a", "unknown"] {
+        for member in [
+            json!({"jku": forged}),
+            json!({"x5u": forged}),
+            json!({"jwk": other.published}),
+            json!({"x5c": ["MIIB"]}),
+        ] {
+            let mut header = json!({"alg": "RS256", "kid": key_id});
+            let members = header.as_object_mut().unwrap();
+            members.extend(member.as_object().unwrap().clone());
+            let token = other.token_with(&header, &provider.claims());
+            expect_refused(&server, &token, "invalid_token", &header.to_string()).await;
+        }
+    }
+    assert_eq!(provider.requests("/forged"), 0);
+    let answer = present(&server, &key.token(&provider.claims())).await;
+    answer.expect(200);
+}
+
+#[tokio::test]
+async fn an_unknown_key_id_refreshes_keys_and_drops_withdrawn_ones() {
+    let (old, new) = (Signer::rsa("old"), Signer::p256("new"));
+    let provider = StubProvider::start("", &[&old]);
+    let server = Server::start_with(&provider.options()).await;
+    let claims = provider.claims();
+    present(&server, &old.token(&claims)).await.expect(200);
+    expect_refused(&server, &new.token(&claims), "invalid_token", "not yet").await;
+    provider.publish_keys(&[&old, &new]);
+    present(&server, &new.token(&claims)).await.expect(200);
+    present(&server, &old.token(&claims)).await.expect(200);
+    let newest = Signer::other_rsa("newest");
+    provider.publish_keys(&[&newest]);
+    present(&server, &newest.token(&claims)).await.expect(200);
+    for (withdrawn, name) in [(&old, "old"), (&new, "new")] {
+        expect_refused(&server, &withdrawn.token(&claims), "invalid_token", name).await;
+    }
+}
+
+#[tokio::test]
+async fn keys_without_ids_are_refetched_when_no_key_verifies_a_token() {
+    let (mut old, mut new) = (Signer::p256("old"), Signer::p256("new"));
+    for signer in [&mut old, &mut new] {
+        signer.published.as_object_mut().unwrap().remove("kid");
+    }
+    let provider = StubProvider::start("", &[&old]);
+    let server = Server::start_with(&provider.options()).await;
+    let claims = provider.claims();
+    let token = |signer: &Signer| signer.token_with(&json!({"alg": "ES256"}), &claims);
+    present(&server, &token(&old)).await.expect(200);
+    provider.publish_keys(&[&new]);
+    present(&server, &token(&new)).await.expect(200);
+    expect_refused(&server, &token(&old), "invalid_token", "withdrawn").await;
+}
+
+#[tokio::test]
+async fn a_withdrawn_key_is_refused_once_cached_keys_expire() {
+    let (old, new) = (Signer::rsa("old"), Signer::other_rsa("new"));
+    let provider = StubProvider::start("", &[&old]);
+    let options = provider
+        .options()
+        .authentication_settings("keys_age_seconds_max = 1");
+    let server = Server::start_with(&options).await;
+    let token = old.token(&provider.claims());
+    present(&server, &token).await.expect(200);
+    provider.publish_keys(&[&new]);
+    // Each request finds expired keys, is checked with them, and starts a fetch.
+    let mut requests = 0;
+    while present(&server, &token).await.status == 200 {
+        requests += 1;
+        assert!(requests < 100_000, "the old key is still good");
+    }
+    expect_refused(&server, &token, "invalid_token", "withdrawn").await;
+}
+
+#[tokio::test]
+async fn fetches_for_unknown_keys_are_rate_limited() {
+    let key = Signer::rsa("a");
+    let provider = StubProvider::start("", &[&key]);
+    let options = provider.options().environment(
+        "KEYWRIGHT_AUTHENTICATION__KEYS_INTERVAL_SECONDS_MIN",
+        "3600",
+    );
+    let server = Server::start_with(&options).await;
+    let answer = present(&server, &key.token(&provider.claims())).await;
+    answer.expect(200);
+    for number in 0..20 {
+        let invented = Signer::other_rsa(&format!("invented-{number}"));
+        let token = invented.token(&provider.claims());
+        expect_refused(&server, &token, "invalid_token", "invented").await;
+    }
+    assert_eq!(provider.requests("/keys"), 1);
+}
+
+#[tokio::test]
+async fn keys_are_fetched_at_start_before_the_first_token() {
+    let key = Signer::rsa("a");
+    let provider = StubProvider::start("", &[&key]);
+    let server = Server::start_with(&provider.options()).await;
+    while provider.requests("/keys") == 0 {
+        tokio::task::yield_now().await;
+    }
+    // A token that arrives before the provider's response waits for it.
+    let token = key.token(&provider.claims());
+    present(&server, &token).await.expect(200);
+    assert_eq!(provider.requests("/keys"), 1);
+}
+
+#[tokio::test]
+async fn keys_of_a_provider_that_comes_back_are_used() {
+    let (key, new) = (Signer::rsa("a"), Signer::p256("b"));
+    let provider = StubProvider::start("", &[&key]);
+    provider.set_away(true);
+    let server = Server::start_with(&provider.options()).await;
+    let claims = provider.claims();
+    let unchecked = present(&server, &key.token(&claims)).await.expect(503);
+    assert!(!unchecked.error().is_empty());
+
+    provider.set_away(false);
+    present(&server, &key.token(&claims)).await.expect(200);
+
+    provider.set_away(true);
+    present(&server, &key.token(&claims)).await.expect(200);
+    let mut unseen = claims.clone();
+    unseen["jti"] = json!("unseen");
+    present(&server, &key.token(&unseen)).await.expect(200);
+    expect_refused(&server, &new.token(&claims), "invalid_token", "unknown key").await;
+    let mut expired = claims.clone();
+    expired["exp"] = json!(seconds_since_epoch() - 61);
+    let expired = key.token(&expired);
+    expect_refused(&server, &expired, "access_token_expired", "expired").await;
+    present(&server, &key.token(&claims)).await.expect(200);
+
+    provider.publish_keys(&[&new]);
+    provider.set_away(false);
+    present(&server, &new.token(&claims)).await.expect(200);
+    expect_refused(&server, &key.token(&claims), "invalid_token", "withdrawn").await;
+}
+
+#[tokio::test]
+async fn a_malformed_key_set_leaves_the_keys_unchanged() {
+    let key = Signer::rsa("a");
+    let provider = StubProvider::start("", &[&key]);
+    let server = Server::start_with(&provider.options()).await;
+    let claims = provider.claims();
+    present(&server, &key.token(&claims)).await.expect(200);
+    for (path, document) in [
+        ("/keys", json!({"keys": []})),
+        ("/keys", json!({"keys": "none"})),
+        ("/keys", json!([])),
+        (
+            "/keys",
+            json!({"keys": [{"kty": "oct", "k": "AAAA", "kid": "b"}]}),
+        ),
+        (
+            "/keys",
+            json!({"keys": [], "padding": "x".repeat(1024 * 1024)}),
+        ),
+        ("/.well-known/openid-configuration", json!({"issuer": ""})),
+        ("/.well-known/openid-configuration", json!({})),
+        ("/.well-known/openid-configuration", Value::Null),
+    ] {
+        provider.publish(path, &document);
+        let unknown = Signer::other_rsa("b").token(&claims);
+        expect_refused(&server, &unknown, "invalid_token", path).await;
+        present(&server, &key.token(&claims)).await.expect(200);
+    }
+}
+
+#[tokio::test]
+async fn a_published_short_key_is_ignored_and_logged_once() {
+    let key = Signer::rsa("good");
+    let provider = StubProvider::start("", &[]);
+    let mut short = key.published.clone();
+    short["kid"] = json!("short");
+    short["n"] = json!(URL_SAFE_NO_PAD.encode([0xff; 255]));
+    provider.publish("/keys", &json!({"keys": [short, key.published]}));
+    let server = Server::start_with(&provider.options()).await;
+    let claims = provider.claims();
+    present(&server, &key.token(&claims)).await.expect(200);
+    for _ in 0..3 {
+        let token = Signer::rsa("short").token(&claims);
+        expect_refused(&server, &token, "invalid_token", "short").await;
+    }
+    assert!(provider.requests("/keys") > 3);
+    let log = server.log();
+    let warnings = log
+        .lines()
+        .filter(|line| line.contains("short: length of the modulus"));
+    assert_eq!(warnings.count(), 1, "{log}");
+}
+
+fn owned((first, second): (&str, &str)) -> (String, String) {
+    (first.to_owned(), second.to_owned())
 }

@@ -1,10 +1,4 @@
-//! Every endpoint for every caller: responses, lists, and no unauthorized change.
-
-#![expect(
-    clippy::indexing_slicing,
-    clippy::unwrap_used,
-    reason = "a test ends when what it needs is not there"
-)]
+//! Every endpoint for every caller: responses, lists, no unauthorized change, and no disclosure by refusals.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +7,186 @@ use serde_json::{Value, json};
 
 use super::{
     cases::{self, Case, IT, Lacking, Request},
-    grants::{self, Grant},
+    permission,
     world::World,
 };
-use crate::mutual_tls::{Authority, server_knowing_with};
+use crate::mutual_tls::{Authority, Contents, server_trusting_with};
+
+// The grants of the matrix, and for each grant a caller of each kind.
+
+/// The operations of a permission, as a set of names.
+pub(super) const OPERATIONS: [&str; 5] = ["read", "write", "delete", "read_acl", "write_acl"];
+
+/// A permission in relation to the credential that a request is about.
+#[derive(Clone, Debug)]
+pub(super) struct Grant {
+    pub(super) path: PathOf,
+    /// Empty if there is no permission.
+    pub(super) operations: Vec<&'static str>,
+}
+
+/// The relation of a permission's path to the credential.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PathOf {
+    /// It is the credential's name.
+    Name,
+    /// It encloses the name, this many levels above it.
+    Enclosing(usize),
+    /// It is the credential's name, and the permission is another actor's.
+    AnothersName,
+    /// It is the name with another casing.
+    OtherCasing,
+    /// It would enclose the name in another casing.
+    OtherCasingEnclosing,
+    /// It is a longer name with the credential's name as a prefix.
+    LongerName,
+    /// It encloses a folder whose name has the credential's folder as a prefix.
+    Sibling,
+    /// It is the credential's folder without its contents.
+    Folder,
+    /// It encloses names below the credential's, as if it were a folder.
+    BelowName,
+}
+
+/// Paths that resemble the credential's but do not cover it.
+const ELSEWHERE: [PathOf; 7] = [
+    PathOf::AnothersName,
+    PathOf::OtherCasing,
+    PathOf::OtherCasingEnclosing,
+    PathOf::LongerName,
+    PathOf::Sibling,
+    PathOf::Folder,
+    PathOf::BelowName,
+];
+
+/// The number of levels above the names of the matrix.
+const LEVELS: usize = 4;
+
+impl Grant {
+    /// Every combination: nothing; each operation alone, all, and all but each, on each path that covers the credential;
+    /// and all on each path that does not.
+    pub(super) fn all() -> Vec<Self> {
+        let mut all = vec![Self::none()];
+        let mut covering = vec![PathOf::Name];
+        covering.extend((1..=LEVELS).map(PathOf::Enclosing));
+        for path in covering {
+            all.extend(
+                sets()
+                    .into_iter()
+                    .map(|operations| Self { path, operations }),
+            );
+        }
+        all.extend(ELSEWHERE.map(|path| Self {
+            path,
+            operations: OPERATIONS.to_vec(),
+        }));
+        all
+    }
+
+    /// No permission.
+    pub(super) fn none() -> Self {
+        Self {
+            path: PathOf::Name,
+            operations: Vec::new(),
+        }
+    }
+
+    /// Returns a few grants, enough to detect whether they matter at all.
+    pub(super) fn few() -> Vec<Self> {
+        let is_one = |grant: &Self| grant.path == PathOf::Name && grant.operations.len() < 2;
+        let mut few = Self::all();
+        few.retain(|grant| is_one(grant) || grant.path == PathOf::AnothersName);
+        few
+    }
+
+    /// Whether it permits this operation on the credential.
+    pub(super) fn allows(&self, operation: &str) -> bool {
+        let is_covering = matches!(self.path, PathOf::Name | PathOf::Enclosing(_));
+        is_covering && self.operations.contains(&operation)
+    }
+
+    /// The path of the permission in this case.
+    fn path(&self, case: &Case) -> String {
+        let name = case.path_of(IT);
+        let folder = name.rsplit_once('/').map_or("", |(folder, _)| folder);
+        match self.path {
+            PathOf::Name | PathOf::AnothersName => name,
+            PathOf::Enclosing(levels) => {
+                let mut above = name.as_str();
+                for _ in 0..levels {
+                    above = above.rsplit_once('/').map_or("", |(above, _)| above);
+                }
+                format!("{above}/*")
+            }
+            PathOf::OtherCasing => name.to_lowercase(),
+            PathOf::OtherCasingEnclosing => format!("{}/*", folder.to_lowercase()),
+            PathOf::LongerName => format!("{name}s"),
+            PathOf::Sibling => format!("{folder}s/*"),
+            PathOf::Folder => folder.to_owned(),
+            PathOf::BelowName => format!("{name}/*"),
+        }
+    }
+}
+
+/// Returns each operation alone, all operations, and all but one.
+fn sets() -> Vec<Vec<&'static str>> {
+    let mut sets = vec![OPERATIONS.to_vec()];
+    for operation in OPERATIONS {
+        sets.push(vec![operation]);
+        let others = OPERATIONS.into_iter().filter(|other| *other != operation);
+        sets.push(others.collect());
+    }
+    sets
+}
+
+/// The permissions of all callers in all cases, as sections of the configuration.
+pub(super) fn permissions(cases: &[Case], grants: &[Grant]) -> String {
+    let everybody: Vec<_> = (0..grants.len()).flat_map(actors).collect();
+    let mut text = String::new();
+    for case in cases {
+        for (at, grant) in grants.iter().enumerate() {
+            let whom = match grant.path {
+                PathOf::AnothersName => vec!["uaa-client:another".to_owned()],
+                _ => actors(at).to_vec(),
+            };
+            if !grant.operations.is_empty() {
+                text += &permission(&grant.path(case), &whom, &grant.operations);
+            }
+        }
+        for (name, operation) in case.given {
+            text += &permission(&case.path_of(name), &everybody, &[operation]);
+        }
+    }
+    text
+}
+
+/// Returns the actors with the grant at this index: a client, a user and an application.
+fn actors(at: usize) -> [String; 3] {
+    [
+        format!("uaa-client:matrix-{at}"),
+        format!("uaa-user:matrix-{at}"),
+        format!("mtls-app:{}", application_id(at)),
+    ]
+}
+
+/// Returns the callers with the grant at this index.
+pub(super) async fn callers(server: &Server, clients: &Authority, at: usize) -> [Caller; 3] {
+    let id = format!("matrix-{at}");
+    let application_id = application_id(at);
+    let unit = format!("app:{application_id}");
+    let holder = clients.issue(&Contents::of_client(&[&[&unit]]));
+    [
+        server.as_client(&id).await,
+        server.as_user(&id).await,
+        server.as_application(&application_id, &holder.chain_pem(), &holder.key_pem()),
+    ]
+}
+
+fn application_id(at: usize) -> String {
+    format!("0d8c5e9e-0a0f-4f9d-8b1f-{at:012x}")
+}
+
+// Every endpoint for every caller: responses, lists, and no unauthorized change.
 
 #[tokio::test]
 async fn each_endpoint_enforces_the_permissions_of_each_caller() {
@@ -50,17 +220,17 @@ struct Matrix {
 impl Matrix {
     async fn start(options: Options, grants: Vec<Grant>) -> Self {
         let clients = Authority::root("clients");
-        let permissions = grants::permissions(&cases::all(), &grants);
-        let server = server_knowing_with(&[&clients], options.extra(&permissions)).await;
-        let mut callers = Vec::new();
+        let permissions = permissions(&cases::all(), &grants);
+        let server = server_trusting_with(&[&clients], options.extra(&permissions)).await;
+        let mut all = Vec::new();
         for at in 0..grants.len() {
-            callers.push(grants::callers(&server, &clients, at).await);
+            all.push(callers(&server, &clients, at).await);
         }
         Self {
             refusals: refusals(&server).await,
             server,
             grants,
-            callers,
+            callers: all,
         }
     }
 
@@ -156,4 +326,78 @@ fn listed(answer: &Answer, name: &str) -> usize {
 
 fn reported(case: &Case, grant: &Grant, caller: &Caller) -> String {
     format!("{} by {} with {grant:?}", case.name, caller.actor())
+}
+
+// The response for a forbidden resource equals that for an absent one, byte for byte.
+
+#[tokio::test]
+async fn absent_and_forbidden_credentials_get_the_same_response() {
+    let clients = Authority::root("clients");
+    let permissions = permissions(&cases::all(), &[Grant::none()]);
+    let options = Options::default().extra(&permissions);
+    let server = server_trusting_with(&[&clients], options).await;
+    let callers = callers(&server, &clients, 0).await;
+    let developer = server.as_client("developer").await;
+    let mut compared = 0;
+    for case in cases::all()
+        .iter()
+        .filter(|case| differs_by_existence(case))
+    {
+        let present = World::of(&server, case).await;
+        let absent = World::absent(case, &present);
+        for caller in &callers {
+            let what = format!("{} by {}", case.name, caller.actor());
+            let when_present = bytes(&send(caller, (case.request)(&present)).await);
+            let when_absent = send(caller, (case.request)(&absent)).await;
+            if discloses_unknown_ids(case) {
+                assert_eq!(when_present.0, 403, "{what}");
+                assert_eq!(when_absent.status, 404, "{what}");
+                continue;
+            }
+            assert_eq!(bytes(&when_absent), when_present, "{what}");
+            compared += 1;
+        }
+        // A permitted caller gets the same response, which reveals the absence.
+        let discloses_absence = case.lacking != Lacking::Forbidden && !needs_no_resource(case);
+        if discloses_absence {
+            let when_present = send(&callers[0], (case.request)(&present)).await;
+            let when_absent = send(&developer, (case.request)(&absent)).await;
+            assert_eq!(bytes(&when_absent), bytes(&when_present), "{}", case.name);
+        }
+    }
+    assert!(compared > 60, "{compared}");
+}
+
+/// Whether a refusal could disclose existence, and the request names the resource of the permission.
+fn differs_by_existence(case: &Case) -> bool {
+    let names_it = !matches!(
+        case.name,
+        "bulk-through"
+            | "bulk-nested"
+            | "bulk-leaf"
+            | "regenerate-signed-by"
+            | "regenerate-signed-by-through-data"
+    );
+    case.needs.is_some() && case.lacking != Lacking::Hidden && names_it
+}
+
+/// Whether a permitted caller succeeds even without the resource.
+fn needs_no_resource(case: &Case) -> bool {
+    matches!(
+        case.name,
+        "bulk-of" | "permission-explain" | "permission-add" | "permission-add-to-credential"
+    )
+}
+
+/// Whether it is a write by the id of a certificate, for which an unknown id is 404.
+fn discloses_unknown_ids(case: &Case) -> bool {
+    case.lacking == Lacking::Forbidden && case.name.starts_with("certificate-")
+}
+
+/// Returns the response without the parts that differ in every response.
+fn bytes(answer: &Answer) -> (u16, Vec<(String, String)>, String) {
+    let mut headers = answer.headers.clone();
+    headers.retain(|(name, _)| !["date", "x-request-id"].contains(&name.as_str()));
+    headers.sort();
+    (answer.status, headers, answer.body.clone())
 }

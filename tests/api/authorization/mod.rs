@@ -1,10 +1,15 @@
-//! Authorization: each endpoint for each caller, and no disclosure by refusals.
+//! Authorization: each endpoint for each caller, and no disclosure by refusals. `cases` lists every endpoint with the
+//! permission that it needs, and `matrix` sends each case as every caller.
 
 mod cases;
-mod grants;
-mod listings;
+mod coverage;
 mod matrix;
-mod not_found;
 mod order;
-mod rows;
 mod world;
+
+/// A permission, as a section of the configuration.
+fn permission(path: &str, actors: &[String], operations: &[&str]) -> String {
+    format!(
+        "[[authorization.permissions]]\npath = {path:?}\nactors = {actors:?}\noperations = {operations:?}\n"
+    )
+}

@@ -1,274 +1,94 @@
 //! The order of checks: syntax, then permissions, then everything else.
 
 use keywright_harness::{Options, Server};
-use reqwest::Method;
 use serde_json::json;
 
-use super::grants::permission;
+use super::permission;
 use crate::{
     certificates::Certificate,
-    given::{generate_certificate, set_value},
+    given::{self, generate_certificate, set_value},
 };
 
-#[expect(clippy::too_many_lines, reason = "a table of cases")]
+/// Requests with bad bodies or queries, and one good request for a certificate that does not exist.
+const BAD_REQUESTS: &str = r#"
+    422 PUT /api/v1/data {"name": "/it"}
+    400 PUT /api/v1/data {"name": "/it", "type": "value"}
+    400 PUT /api/v1/data {"name": "/it", "type": "value", "value": ""}
+    422 PUT /api/v1/data {"name": "/it", "type": "value", "value": "v", "x": 1}
+    400 PUT /api/v1/data {"name": "/i t", "type": "value", "value": "v"}
+    400 PUT /api/v1/data {"name": "/it", "type": "user", "value": {}}
+    400 PUT /api/v1/data {"name": "/it", "type": "certificate", "value": {"certificate": "x"}}
+    400 PUT /api/v1/data {"name": "/it", "type": "certificate", "value": {"ca": "x", "ca_name": "/ca"}}
+    400 POST /api/v1/data {"name": "/it"}
+    400 POST /api/v1/data {"name": "/it", "type": "value"}
+    400 POST /api/v1/data {"name": "/it", "type": "password", "mode": "x"}
+    400 POST /api/v1/data {"name": "/it", "type": "password", "parameters": {"length": 3}}
+    400 POST /api/v1/data {"name": "/it", "type": "certificate", "parameters": {"ca": "/ca"}}
+    400 POST /api/v1/data {"name": "/it", "regenerate": true, "x": 1}
+    400 POST /api/v1/data {"name": "", "regenerate": true}
+    400 POST /api/v1/regenerate {}
+    422 POST /api/v1/regenerate {"name": "/it", "x": 1}
+    400 POST /api/v1/bulk-regenerate {}
+    422 POST /api/v1/bulk-regenerate {"signed_by": "/it", "x": 1}
+    400 POST /api/v1/interpolate []
+    422 POST {certificate}/regenerate {"x": 1}
+    400 POST {certificate}/regenerate {"set_as_transitional": "x"}
+    400 POST {certificate}/regenerate {"duration": 0}
+    400 POST {certificate}/regenerate {"duration": 3651}
+    400 POST {certificate}/regenerate {"duration": "x"}
+    400 POST {certificate}/regenerate {"key_length": 0}
+    400 POST {certificate}/regenerate {"key_length": []}
+    404 POST {certificate}/regenerate {"key_length": 2048, "duration": "3650"}
+    422 PUT {certificate}/update_transitional_version {"version": null, "x": 1}
+    400 POST {certificate}/versions {}
+    400 POST {certificate}/versions {"value": {"certificate": "x"}}
+    400 DELETE /api/v1/data
+    400 GET /api/v1/data
+    400 GET /api/v1/data?name=/it&versions=-1
+"#;
+
 #[tokio::test]
 async fn a_bad_body_is_reported_before_a_missing_permission() {
     let server = Server::start().await;
     set_value(&server, "/it", "v").await;
     let stranger = server.as_client("stranger").await;
     let certificate = "/api/v1/certificates/7c3b2d1e-0000-4000-8000-000000000000";
-    let of = |what: &str| format!("{certificate}/{what}");
-    let data = || "/api/v1/data".to_owned();
-    for (method, target, body, status) in [
-        (Method::PUT, data(), json!({"name": "/it"}), 422),
-        (
-            Method::PUT,
-            data(),
-            json!({"name": "/it", "type": "value"}),
-            400,
-        ),
-        (
-            Method::PUT,
-            data(),
-            json!({"name": "/it", "type": "value", "value": ""}),
-            400,
-        ),
-        (
-            Method::PUT,
-            data(),
-            json!({"name": "/it", "type": "value", "value": "v", "x": 1}),
-            422,
-        ),
-        (
-            Method::PUT,
-            data(),
-            json!({"name": "/i t", "type": "value", "value": "v"}),
-            400,
-        ),
-        (
-            Method::PUT,
-            data(),
-            json!({"name": "/it", "type": "user", "value": {}}),
-            400,
-        ),
-        (
-            Method::PUT,
-            data(),
-            json!({"name": "/it", "type": "certificate", "value": {"certificate": "x"}}),
-            400,
-        ),
-        (
-            Method::PUT,
-            data(),
-            json!({"name": "/it", "type": "certificate", "value": {"ca": "x", "ca_name": "/ca"}}),
-            400,
-        ),
-        (Method::POST, data(), json!({"name": "/it"}), 400),
-        (
-            Method::POST,
-            data(),
-            json!({"name": "/it", "type": "value"}),
-            400,
-        ),
-        (
-            Method::POST,
-            data(),
-            json!({"name": "/it", "type": "password", "mode": "x"}),
-            400,
-        ),
-        (
-            Method::POST,
-            data(),
-            json!({"name": "/it", "type": "password", "parameters": {"length": 3}}),
-            400,
-        ),
-        (
-            Method::POST,
-            data(),
-            json!({"name": "/it", "type": "certificate", "parameters": {"ca": "/ca"}}),
-            400,
-        ),
-        (
-            Method::POST,
-            data(),
-            json!({"name": "/it", "regenerate": true, "x": 1}),
-            400,
-        ),
-        (
-            Method::POST,
-            data(),
-            json!({"name": "", "regenerate": true}),
-            400,
-        ),
-        (
-            Method::POST,
-            "/api/v1/regenerate".to_owned(),
-            json!({}),
-            400,
-        ),
-        (
-            Method::POST,
-            "/api/v1/regenerate".to_owned(),
-            json!({"name": "/it", "x": 1}),
-            422,
-        ),
-        (
-            Method::POST,
-            "/api/v1/bulk-regenerate".to_owned(),
-            json!({}),
-            400,
-        ),
-        (
-            Method::POST,
-            "/api/v1/bulk-regenerate".to_owned(),
-            json!({"signed_by": "/it", "x": 1}),
-            422,
-        ),
-        (
-            Method::POST,
-            "/api/v1/interpolate".to_owned(),
-            json!([]),
-            400,
-        ),
-        (Method::POST, of("regenerate"), json!({"x": 1}), 422),
-        (
-            Method::POST,
-            of("regenerate"),
-            json!({"set_as_transitional": "x"}),
-            400,
-        ),
-        (Method::POST, of("regenerate"), json!({"duration": 0}), 400),
-        (
-            Method::POST,
-            of("regenerate"),
-            json!({"duration": 3651}),
-            400,
-        ),
-        (
-            Method::POST,
-            of("regenerate"),
-            json!({"duration": "x"}),
-            400,
-        ),
-        (
-            Method::POST,
-            of("regenerate"),
-            json!({"key_length": 0}),
-            400,
-        ),
-        (
-            Method::POST,
-            of("regenerate"),
-            json!({"key_length": []}),
-            400,
-        ),
-        (
-            Method::POST,
-            of("regenerate"),
-            json!({"key_length": 2048, "duration": "3650"}),
-            404,
-        ),
-        (
-            Method::PUT,
-            of("update_transitional_version"),
-            json!({"version": null, "x": 1}),
-            422,
-        ),
-        (Method::POST, of("versions"), json!({}), 400),
-        (
-            Method::POST,
-            of("versions"),
-            json!({"value": {"certificate": "x"}}),
-            400,
-        ),
-        (Method::DELETE, data(), json!(null), 400),
-        (Method::GET, data(), json!(null), 400),
-        (
-            Method::GET,
-            format!("{}?name=/it&versions=-1", data()),
-            json!(null),
-            400,
-        ),
-    ] {
+    let table = BAD_REQUESTS.replace("{certificate}", certificate);
+    for (status, method, target, body) in given::requests(&table) {
         let what = format!("{method} {target} {body}");
         let answer = stranger.send(method, &target, body).await;
         assert_eq!(answer.status, status, "{what}: {answer:?}");
     }
 }
 
+/// Requests of a caller who may only write below `/may`.
+const UNPERMITTED_REQUESTS: &str = r#"
+    # Another type than the credential's, and one that cannot be regenerated.
+    403 PUT /api/v1/data {"name": "/it", "type": "json", "value": {}}
+    403 POST /api/v1/data {"name": "/it", "type": "password"}
+    403 POST /api/v1/regenerate {"name": "/it"}
+    # Write permission is checked first, then read permission on the CA, then its existence.
+    403 POST /api/v1/data {"name": "/it", "type": "certificate", "parameters": {"common_name": "c", "ca": "/ca"}}
+    404 POST /api/v1/data {"name": "/may/leaf", "type": "certificate", "parameters": {"common_name": "c", "ca": "/ca"}}
+    # Names that do not exist.
+    403 PUT /api/v1/data {"name": "/absent", "type": "value", "value": "v"}
+    403 POST /api/v1/data {"name": "/absent", "type": "password"}
+    403 POST /api/v1/data {"name": "/absent", "regenerate": true}
+    403 POST /api/v1/regenerate {"name": "/absent"}
+    404 POST /api/v1/regenerate {"name": "/may/absent"}
+"#;
+
 #[tokio::test]
 async fn a_missing_permission_is_reported_before_stored_state() {
-    let options = Options::default().extra(&permission(
-        "/may/*",
-        &["uaa-client:writer".to_owned()],
-        &["write"],
-    ));
+    let actor = ["uaa-client:writer".to_owned()];
+    let options = Options::default().extra(&permission("/may/*", &actor, &["write"]));
     let server = Server::start_with(&options).await;
     set_value(&server, "/it", "v").await;
     generate_certificate(&server, "/ca", json!({"is_ca": true})).await;
     let writer = server.as_client("writer").await;
-    let data = "/api/v1/data";
-    let signed = |name: &str| {
-        let parameters = json!({"common_name": "c", "ca": "/ca"});
-        json!({"name": name, "type": "certificate", "parameters": parameters})
-    };
-    for (method, target, body, status) in [
-        // Another type than the credential's, and one that cannot be regenerated.
-        (
-            Method::PUT,
-            data,
-            json!({"name": "/it", "type": "json", "value": {}}),
-            403,
-        ),
-        (
-            Method::POST,
-            data,
-            json!({"name": "/it", "type": "password"}),
-            403,
-        ),
-        (
-            Method::POST,
-            "/api/v1/regenerate",
-            json!({"name": "/it"}),
-            403,
-        ),
-        // Write permission is checked first, then read permission on the CA, then its existence.
-        (Method::POST, data, signed("/it"), 403),
-        (Method::POST, data, signed("/may/leaf"), 404),
-        // Names that do not exist.
-        (
-            Method::PUT,
-            data,
-            json!({"name": "/absent", "type": "value", "value": "v"}),
-            403,
-        ),
-        (
-            Method::POST,
-            data,
-            json!({"name": "/absent", "type": "password"}),
-            403,
-        ),
-        (
-            Method::POST,
-            data,
-            json!({"name": "/absent", "regenerate": true}),
-            403,
-        ),
-        (
-            Method::POST,
-            "/api/v1/regenerate",
-            json!({"name": "/absent"}),
-            403,
-        ),
-        (
-            Method::POST,
-            "/api/v1/regenerate",
-            json!({"name": "/may/absent"}),
-            404,
-        ),
-    ] {
+    for (status, method, target, body) in given::requests(UNPERMITTED_REQUESTS) {
         let what = format!("{method} {target} {body}");
-        let answer = writer.send(method, target, body).await;
+        let answer = writer.send(method, &target, body).await;
         assert_eq!(answer.status, status, "{what}: {answer:?}");
     }
 }
@@ -283,14 +103,8 @@ async fn the_first_forbidden_reference_ends_an_interpolation() {
     let server = Server::start_with(&options).await;
     set_value(&server, "/readable/text", "canary-of-a-value").await;
     let json = json!({"secret": "canary-of-a-value"});
-    server
-        .set("/readable/json", "json", json.clone())
-        .await
-        .expect(200);
-    server
-        .set("/hidden", "json", json.clone())
-        .await
-        .expect(200);
+    given::set(&server, "/readable/json", "json", json.clone()).await;
+    given::set(&server, "/hidden", "json", json.clone()).await;
     // Few names and many names are read differently.
     let others = (0..16).map(|number| format!("/readable/{number}"));
     let others: Vec<String> = others.collect();

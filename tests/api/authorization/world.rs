@@ -1,11 +1,5 @@
 //! The initial state of a case.
 
-#![expect(
-    clippy::indexing_slicing,
-    clippy::unwrap_used,
-    reason = "a test ends when what it needs is not there"
-)]
-
 use std::{cell::Cell, collections::BTreeMap};
 
 use keywright_harness::Server;
@@ -44,21 +38,21 @@ pub(super) struct World {
 impl World {
     /// Creates the initial state of a case.
     pub(super) async fn of(server: &Server, case: &Case) -> Self {
-        let mut world = Self::nowhere(case, |name| case.path_of(name));
+        let mut world = Self::empty(case, |name| case.path_of(name));
         for (name, thing) in case.things {
-            world.make(server, name, *thing).await;
+            world.create(server, name, *thing).await;
         }
         world
     }
 
     /// The same names for absent resources, with unknown ids.
-    pub(super) fn absent(case: &Case, there: &Self) -> Self {
-        let mut world = Self::nowhere(case, |name| match name {
+    pub(super) fn absent(case: &Case, present: &Self) -> Self {
+        let mut world = Self::empty(case, |name| match name {
             IT => format!("{}-absent", case.path_of(name)),
             other => case.path_of(other),
         });
-        world.versions = there.versions.clone();
-        world.certificate_ids = there.certificate_ids.clone();
+        world.versions = present.versions.clone();
+        world.certificate_ids = present.certificate_ids.clone();
         if let Some(version) = world.versions.get_mut(IT) {
             version["id"] = json!(NO_ID);
         }
@@ -68,7 +62,7 @@ impl World {
         world
     }
 
-    fn nowhere(case: &Case, path_of: impl Fn(&str) -> String) -> Self {
+    fn empty(case: &Case, path_of: impl Fn(&str) -> String) -> Self {
         let names = case.things.iter().map(|(name, _)| *name).chain([IT]);
         Self {
             names: names.map(|name| (name, path_of(name))).collect(),
@@ -85,7 +79,7 @@ impl World {
             Before::Nothing => {}
             Before::Again => {
                 for (name, thing) in case.things {
-                    self.make(server, name, *thing).await;
+                    self.create(server, name, *thing).await;
                 }
             }
             Before::Deleted => {
@@ -140,7 +134,7 @@ impl World {
         &self.certificate_ids[name]
     }
 
-    async fn make(&mut self, server: &Server, name: &'static str, thing: Thing) {
+    async fn create(&mut self, server: &Server, name: &'static str, thing: Thing) {
         let path = self.name(name).to_owned();
         let certificate = |parameters| given::generate_certificate(server, &path, parameters);
         let version = match thing {
@@ -171,11 +165,11 @@ impl World {
 
 /// Returns another actor's permission on a path, and creates it if necessary.
 async fn permission(server: &Server, path: &str) -> Value {
-    let there = server
+    let found = server
         .get(&format!("/api/v2/permissions?path={path}&actor={SOMEONE}"))
         .await;
-    let id = match there.status {
-        200 => there.json()["uuid"].as_str().unwrap().to_owned(),
+    let id = match found.status {
+        200 => found.json()["uuid"].as_str().unwrap().to_owned(),
         _ => server.grant(path, SOMEONE, &["read"]).await,
     };
     json!({"id": id})

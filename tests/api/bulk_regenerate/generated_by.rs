@@ -89,9 +89,8 @@ async fn a_certificate_being_rotated_by_another_plugin_is_skipped() {
     authority(&server, "/root", None).await;
     let server = BadPlugin::replaced(server).await;
     let root = Certificate::named(&server, "/root").await;
-    root.regenerate(json!({"set_as_transitional": true}))
-        .await
-        .expect(200);
+    let answer = root.regenerate(json!({"set_as_transitional": true})).await;
+    answer.expect(200);
     let found = format!("generated_by={}", bad.digest());
     assert_eq!(given::found(&server, &found).await, ["/root"]);
     assert!(bulk(&server, &bad.digest()).await.is_empty());

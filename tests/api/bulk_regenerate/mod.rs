@@ -1,26 +1,16 @@
 //! Regenerating everything that a CA signed or a plugin generated: `POST /api/v1/bulk-regenerate`.
 
-#![expect(
-    clippy::indexing_slicing,
-    clippy::unwrap_used,
-    reason = "a test ends when what it needs is not there"
-)]
-
-mod atomicity;
-mod changes;
-mod dry_run;
+mod concurrency;
 mod generated_by;
-mod queue;
 mod requests;
-mod selection;
-mod signers;
+mod signed_by;
 
 use keywright_harness::{Answer, Options, Server, signal};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-use crate::{given, made_elsewhere::MadeElsewhere};
+use crate::{external_certificates::ExternalCertificate, given};
 
 const BULK_REGENERATE: &str = "/api/v1/bulk-regenerate";
 
@@ -72,7 +62,7 @@ fn names(answer: &Answer) -> Vec<String> {
 }
 
 /// Sets so many leaves of an imported CA that regenerating them takes minutes, and returns their names.
-async fn endless_leaves(server: &Server, ca: &str, made: &MadeElsewhere) -> Vec<String> {
+async fn endless_leaves(server: &Server, ca: &str, made: &ExternalCertificate) -> Vec<String> {
     let leaf = made.sign_leaf("leaf");
     let value = json!({"certificate": leaf.certificate, "ca_name": ca});
     let names: Vec<String> = (0..ENDLESS_LEAVES)
@@ -105,29 +95,29 @@ type Bulk = JoinHandle<reqwest::Result<reqwest::Response>>;
 
 /// A bulk regeneration whose server is stopped in the middle: some values are generated, nothing is written, and
 /// another server of the same database can write in between.
-struct Held<'a> {
+struct PausedRegeneration<'a> {
     server: &'a Server,
     bulk: Bulk,
 }
 
-impl<'a> Held<'a> {
+impl<'a> PausedRegeneration<'a> {
     /// Starts a bulk regeneration of this many certificates, and stops its server.
     async fn begin(server: &'a Server, signed_by: &str, count: usize) -> Self {
         loop {
             let before = generated_count(server);
             let bulk = begin(server, signed_by, 1).await;
             signal(server.process_id(), "STOP");
-            let held = Self { server, bulk };
+            let paused = Self { server, bulk };
             if generated_count(server) < before + count {
-                return held;
+                return paused;
             }
             // The check was too late, and the server may be writing already: try again.
-            assert_eq!(held.release().await.status(), 200);
+            assert_eq!(paused.resume().await.status(), 200);
         }
     }
 
     /// Resumes the server, and returns the response.
-    async fn release(self) -> reqwest::Response {
+    async fn resume(self) -> reqwest::Response {
         signal(self.server.process_id(), "CONT");
         self.bulk.await.unwrap().unwrap()
     }

@@ -1,4 +1,4 @@
-//! Both certificates of a CA in `ca` during its rotation.
+//! Both certificates of a CA in `ca` during its rotation, and the versions that its steps add to certificates.
 
 use keywright_harness::{Options, Server};
 use serde_json::{Value, json};
@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use super::{CONCATENATED, both, ca, certificate, options, server};
 use crate::{
     certificates::Certificate,
+    external_certificates,
     given::{self, generate_certificate},
-    made_elsewhere,
 };
 
 /// Generates `/root` and a transitional version of it; returns both certificates, the active one first.
@@ -118,7 +118,7 @@ async fn bulk_regenerated_leaves_trust_transitional_and_new_ca() {
 #[tokio::test]
 async fn responses_to_set_add_move_and_delete_contain_the_signer() {
     let server = server(CONCATENATED).await;
-    let root = made_elsewhere::authority("root");
+    let root = external_certificates::authority("root");
     let leaf = root.sign_leaf("leaf");
     let value = json!({"certificate": root.certificate, "private_key": root.private_key});
     let authority = Certificate::set(&server, "/root", value).await;
@@ -157,10 +157,8 @@ async fn the_second_ca_is_always_stored_and_shown_by_setting() {
     let read = given::newest(&server, "/leaf").await;
     assert_eq!(ca(&read), both(&old, &new));
     let server = Server::start_in(server.stop().await, &Options::default()).await;
-    assert_eq!(
-        given::versions(&server, "/leaf").await,
-        [generated_read(&generated)]
-    );
+    let actual = given::versions(&server, "/leaf").await;
+    assert_eq!(actual, [generated_read(&generated)]);
 }
 
 /// A generated version as returned by reads: without issuance fields.
@@ -170,4 +168,191 @@ fn generated_read(generated: &Value) -> Value {
         version.as_object_mut().unwrap().remove(member);
     }
     version
+}
+
+// The versions added to certificates at each step of a CA rotation.
+
+/// Generates a CA and a leaf with metadata; returns the CA and its version.
+async fn root_and_leaf(server: &Server) -> (Certificate<'_>, Value) {
+    let root = Certificate::generate_root(server, "/root").await;
+    let body = json!({
+        "name": "/leaf", "type": "certificate", "metadata": {"of": "the first"},
+        "parameters": {"common_name": "leaf", "ca": "/root", "key_type": given::QUICK_KEY},
+    });
+    server.post("/api/v1/data", body).await.expect(200);
+    let version = root.versions().await[0].clone();
+    (root, version)
+}
+
+/// Asserts that a certificate has this many versions, and that the newest is the previous one with these CAs, and
+/// active.
+async fn assert_child(server: &Server, name: &str, count: usize, authorities: &[&Value]) {
+    let versions = given::versions(server, name).await;
+    assert_eq!(versions.len(), count, "{name}");
+    let (newest, before) = (&versions[0], &versions[1]);
+    for member in ["certificate", "private_key"] {
+        assert_eq!(newest["value"][member], before["value"][member], "{name}");
+    }
+    assert_ne!(newest["id"], before["id"]);
+    assert_eq!(newest["metadata"], Value::Null);
+    assert_eq!(newest["transitional"], false);
+    for mark in [
+        "generated",
+        "certificate_authority",
+        "self_signed",
+        "expiry_date",
+    ] {
+        assert_eq!(newest[mark], before[mark], "{mark}");
+    }
+    let expected = match authorities {
+        [one] => certificate(one),
+        [signing, trusted] => both(&certificate(signing), &certificate(trusted)),
+        others => panic!("{} authorities", others.len()),
+    };
+    assert_eq!(ca(newest), expected, "{name}");
+}
+
+async fn make_transitional(certificate: &Certificate<'_>) -> Value {
+    let body = json!({"set_as_transitional": true});
+    certificate.regenerate(body).await.expect(200).json()
+}
+
+#[tokio::test]
+async fn each_rotation_step_returns_the_cas_to_trust() {
+    let server = server(CONCATENATED).await;
+    let (root, old) = root_and_leaf(&server).await;
+    let new = make_transitional(&root).await;
+    assert_child(&server, "/leaf", 2, &[&old, &new]).await;
+    root.move_transitional(old["id"].clone()).await.expect(200);
+    assert_child(&server, "/leaf", 3, &[&old, &new]).await;
+    server.bulk_regenerate("/root").await.expect(200);
+    let regenerated = given::versions(&server, "/leaf").await;
+    assert_eq!(regenerated.len(), 4);
+    let both = both(&certificate(&new), &certificate(&old));
+    assert_eq!(ca(&regenerated[0]), both);
+    root.move_transitional(Value::Null).await.expect(200);
+    assert_child(&server, "/leaf", 5, &[&new]).await;
+}
+
+#[tokio::test]
+async fn adding_a_transitional_version_adds_one_to_each_child() {
+    let server = server(CONCATENATED).await;
+    let (root, old) = root_and_leaf(&server).await;
+    let other = external_certificates::authority("root");
+    let value = json!({"certificate": other.certificate, "private_key": other.private_key});
+    let body = json!({"value": value, "transitional": true});
+    let added = root.add_version(body).await.expect(200).json();
+    assert_eq!(added["transitional"], true);
+    assert_child(&server, "/leaf", 2, &[&old, &added]).await;
+    let versions = given::versions(&server, "/root").await;
+    assert_eq!(versions[0]["id"], added["id"]);
+    assert_eq!(versions.len(), 2);
+}
+
+#[tokio::test]
+async fn every_move_of_the_flag_adds_one_to_each_child() {
+    let server = server(CONCATENATED).await;
+    let (root, old) = root_and_leaf(&server).await;
+    let new = server.regenerate("/root").await.expect(200).json();
+    for (count, to, authorities) in [
+        (2, json!(new["id"]), vec![&old, &new]),
+        (3, json!(new["id"]), vec![&old, &new]),
+        (4, json!(old["id"]), vec![&old, &new]),
+        (5, json!("latest"), vec![&old, &new]),
+        (6, Value::Null, vec![&old]),
+        (7, Value::Null, vec![&old]),
+    ] {
+        root.move_transitional(to).await.expect(200);
+        assert_child(&server, "/leaf", count, &authorities).await;
+    }
+}
+
+#[tokio::test]
+async fn only_deleting_the_transitional_version_adds_child_versions() {
+    let server = server(CONCATENATED).await;
+    let (root, first) = root_and_leaf(&server).await;
+    let in_use = server.regenerate("/root").await.expect(200).json();
+    let transitional = make_transitional(&root).await;
+    assert_child(&server, "/leaf", 2, &[&first, &in_use]).await;
+    for (version, count) in [(&first, 2), (&transitional, 3)] {
+        let deleted = root.delete_version(&given::id(version)).await;
+        deleted.expect(200);
+        assert_eq!(given::versions(&server, "/leaf").await.len(), count);
+    }
+    assert_child(&server, "/leaf", 3, &[&first]).await;
+}
+
+#[tokio::test]
+async fn only_certificates_that_the_ca_signed_get_a_version() {
+    let server = server(CONCATENATED).await;
+    let (root, old) = root_and_leaf(&server).await;
+    for (name, parameters) in [
+        ("/middle", json!({"is_ca": true, "ca": "/root"})),
+        ("/below", json!({"ca": "/middle"})),
+        ("/other", json!({"is_ca": true})),
+        ("/moved", json!({"ca": "/root"})),
+        ("/elsewhere", json!({"ca": "/other"})),
+    ] {
+        generate_certificate(&server, name, parameters).await;
+    }
+    generate_certificate(&server, "/moved", json!({"ca": "/other"})).await;
+    let new = make_transitional(&root).await;
+    assert_child(&server, "/leaf", 2, &[&old, &new]).await;
+    assert_child(&server, "/middle", 2, &[&old, &new]).await;
+    for (name, count) in [
+        ("/root", 2),
+        ("/below", 1),
+        ("/other", 1),
+        ("/elsewhere", 1),
+        ("/moved", 2),
+    ] {
+        let versions = given::versions(&server, name).await;
+        assert_eq!(versions.len(), count, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_child_in_rotation_keeps_its_transitional_version() {
+    let server = server(CONCATENATED).await;
+    let (root, old) = root_and_leaf(&server).await;
+    let leaf = Certificate::named(&server, "/leaf").await;
+    let before = leaf.versions().await[0].clone();
+    let transitional = make_transitional(&leaf).await;
+    let new = make_transitional(&root).await;
+    let current = leaf.current().await;
+    assert_eq!(current.len(), 2);
+    assert_eq!(certificate(&current[0]), certificate(&before));
+    let both = both(&certificate(&old), &certificate(&new));
+    assert_eq!(ca(&current[0]), both);
+    assert_eq!(current[1]["id"], transitional["id"]);
+}
+
+#[tokio::test]
+async fn a_second_transitional_version_is_400_and_changes_no_child() {
+    let server = server(CONCATENATED).await;
+    let (root, _) = root_and_leaf(&server).await;
+    make_transitional(&root).await;
+    let other = external_certificates::authority("root");
+    let body = json!({"value": {"certificate": other.certificate}, "transitional": true});
+    root.add_version(body).await.expect(400).error();
+    let leaf = given::newest(&server, "/leaf").await["id"].clone();
+    root.move_transitional(leaf).await.expect(400).error();
+    assert_eq!(given::versions(&server, "/leaf").await.len(), 2);
+}
+
+#[tokio::test]
+async fn unchanged_trust_or_a_disabled_setting_adds_no_version() {
+    let on = server(CONCATENATED).await;
+    let (root, _) = root_and_leaf(&on).await;
+    root.regenerate(json!({})).await.expect(200);
+    on.regenerate("/root").await.expect(200);
+    assert_eq!(given::versions(&on, "/leaf").await.len(), 1);
+
+    let off = Server::start().await;
+    let (root, old) = root_and_leaf(&off).await;
+    make_transitional(&root).await;
+    for version in [old["id"].clone(), Value::Null] {
+        root.move_transitional(version).await.expect(200);
+    }
+    assert_eq!(given::versions(&off, "/leaf").await.len(), 1);
 }

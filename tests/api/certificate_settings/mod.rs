@@ -1,20 +1,16 @@
 //! The section `certificates` of the configuration, which applies to all certificates.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test ends when what it needs is not there"
-)]
-
-mod child_versions;
 mod concatenation;
-mod configuration;
-mod durations;
-mod key_usages;
 
 use keywright_harness::{Options, Server};
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::keys::certificate_days;
+use crate::{
+    certificates::Certificate,
+    external_certificates,
+    given::{self, generate_certificate},
+    keys::{certificate_days, with_certificate},
+};
 
 /// A server with these lines in the section `certificates`.
 async fn server(lines: &str) -> Server {
@@ -51,3 +47,255 @@ fn both(signing: &str, trusted: &str) -> String {
 }
 
 const CONCATENATED: &str = "concatenate_cas = true";
+
+// Validation of the section.
+
+#[tokio::test]
+async fn start_fails_with_a_minimum_over_3650_days() {
+    for name in [
+        "ca_minimum_duration_in_days",
+        "leaf_minimum_duration_in_days",
+    ] {
+        let log = Server::refusal(&options(&format!("{name} = 3651")));
+        assert!(log.contains(name) && log.contains("3650"), "{log}");
+    }
+    let lines = "ca_minimum_duration_in_days = 3650\nleaf_minimum_duration_in_days = 3650";
+    let server = server(lines).await;
+    let own = given::generate_certificate(&server, "/own", json!({"self_sign": true})).await;
+    assert_eq!(own["duration_used"], 3650);
+}
+
+#[tokio::test]
+async fn start_fails_with_an_unknown_setting() {
+    for line in [
+        "minimum_duration_in_days = 1",
+        "ca_minimum_duration_in_days = -1",
+        "leaf_minimum_duration_in_days = \"long\"",
+        "concatenate_cas = 7",
+    ] {
+        let log = Server::refusal(&options(line));
+        assert!(log.contains("configuration"), "{line}: {log}");
+    }
+}
+
+// Minimum durations.
+
+const MINIMUMS: &str = "ca_minimum_duration_in_days = 1000\nleaf_minimum_duration_in_days = 90";
+
+#[track_caller]
+fn assert_used(version: &Value, used: i64, is_overridden: bool) {
+    assert_eq!(version["duration_used"], used);
+    assert_eq!(version["duration_overridden"], is_overridden);
+    assert_eq!(days(version), used);
+}
+
+#[tokio::test]
+async fn a_raised_duration_is_reported_in_the_generate_response() {
+    let server = server(MINIMUMS).await;
+    let root = generate_certificate(&server, "/root", json!({"is_ca": true})).await;
+    assert_used(&root, 1000, true);
+    for (name, parameters, used, is_overridden) in [
+        ("/a", json!({"ca": "/root", "duration": 30}), 90, true),
+        ("/b", json!({"ca": "/root", "duration": 89}), 90, true),
+        ("/c", json!({"ca": "/root", "duration": 90}), 90, false),
+        ("/d", json!({"ca": "/root", "duration": 91}), 91, false),
+        ("/e", json!({"self_sign": true, "duration": 1}), 90, true),
+        ("/f", json!({"self_sign": true}), 365, false),
+        (
+            "/g",
+            json!({"is_ca": true, "ca": "/root", "duration": 999}),
+            1000,
+            true,
+        ),
+        ("/h", json!({"is_ca": true, "duration": 1001}), 1001, false),
+    ] {
+        let version = generate_certificate(&server, name, parameters).await;
+        assert_used(&version, used, is_overridden);
+    }
+}
+
+#[tokio::test]
+async fn a_minimum_does_not_correct_an_invalid_duration() {
+    let server = server(MINIMUMS).await;
+    for duration in [0, -1, 3651] {
+        let parameters = json!({"common_name": "own", "self_sign": true, "duration": duration});
+        let answer = server.generate("/own", "certificate", parameters).await;
+        answer.expect(400).error();
+    }
+}
+
+#[tokio::test]
+async fn the_same_short_request_converges() {
+    let server = server(MINIMUMS).await;
+    let parameters = |days: u32| json!({"self_sign": true, "duration": days});
+    let first = generate_certificate(&server, "/own", parameters(30)).await;
+    for days in [30, 31, 90] {
+        let kept = generate_certificate(&server, "/own", parameters(days)).await;
+        assert_eq!(kept["id"], first["id"], "{days}");
+        assert_eq!(kept["duration_used"], 0);
+        assert_eq!(kept["duration_overridden"], false);
+    }
+    let longer = generate_certificate(&server, "/own", parameters(91)).await;
+    assert_ne!(longer["id"], first["id"]);
+}
+
+#[tokio::test]
+async fn an_inherited_duration_is_raised_on_every_regenerate() {
+    let server = Server::start().await;
+    for (name, parameters) in [
+        ("/root", json!({"is_ca": true, "duration": 30})),
+        ("/leaf", json!({"ca": "/root", "duration": 30})),
+        ("/through-data", json!({"ca": "/root", "duration": 30})),
+        ("/other", json!({"is_ca": true})),
+        ("/bulk", json!({"ca": "/other", "duration": 30})),
+        ("/converged", json!({"self_sign": true, "duration": 30})),
+    ] {
+        generate_certificate(&server, name, parameters).await;
+    }
+    let server = Server::start_in(server.stop().await, &options(MINIMUMS)).await;
+    let root = server.regenerate("/root").await.expect(200).json();
+    assert_used(&root, 1000, true);
+    let leaf = server.regenerate("/leaf").await.expect(200).json();
+    assert_used(&leaf, 90, true);
+    let again = server.regenerate("/leaf").await.expect(200).json();
+    assert_used(&again, 90, false);
+    let body = json!({"name": "/through-data", "regenerate": true});
+    let version = server.post("/api/v1/data", body).await.expect(200).json();
+    assert_used(&version, 90, true);
+    server.bulk_regenerate("/other").await.expect(200);
+    let bulk = given::newest(&server, "/bulk").await;
+    assert_eq!(days(&bulk), 90);
+    let parameters = json!({"self_sign": true, "duration": 30});
+    let version = generate_certificate(&server, "/converged", parameters).await;
+    assert_used(&version, 90, true);
+}
+
+#[tokio::test]
+async fn regenerating_by_id_raises_inherited_and_requested_durations() {
+    let server = Server::start().await;
+    for name in ["/own", "/other"] {
+        let parameters = json!({"self_sign": true, "duration": 30});
+        generate_certificate(&server, name, parameters).await;
+    }
+    let server = Server::start_in(server.stop().await, &options(MINIMUMS)).await;
+    let own = Certificate::named(&server, "/own").await;
+    for (body, used, is_overridden) in [
+        (json!({"duration": 100}), 100, false),
+        (json!({"duration": 89}), 90, true),
+        (json!({}), 90, false),
+    ] {
+        let version = own.regenerate(body).await.expect(200).json();
+        assert_used(&version, used, is_overridden);
+    }
+    let other = Certificate::named(&server, "/other").await;
+    let body = json!({"set_as_transitional": true});
+    let version = other.regenerate(body).await.expect(200).json();
+    assert_used(&version, 90, true);
+}
+
+#[tokio::test]
+async fn without_minimums_nothing_is_raised() {
+    let server = Server::start().await;
+    let parameters = json!({"self_sign": true, "duration": 1});
+    let version = generate_certificate(&server, "/own", parameters).await;
+    assert_used(&version, 1, false);
+}
+
+// Default key usages of CAs.
+
+const ON: &str = "enable_default_ca_key_usages = true";
+
+/// The key usage of a version's certificate as text; empty if there is none.
+fn usage(version: &Value) -> String {
+    with_certificate(&certificate(version), |certificate| {
+        let usage = certificate.key_usage().unwrap();
+        usage
+            .map(|usage| usage.value.to_string())
+            .unwrap_or_default()
+    })
+}
+
+const DEFAULT: &str = "Key Cert Sign, CRL Sign";
+
+#[tokio::test]
+async fn a_ca_without_requested_usages_gets_the_defaults() {
+    let server = server(ON).await;
+    for (name, parameters, expected) in [
+        ("/root", json!({"is_ca": true}), DEFAULT),
+        ("/middle", json!({"is_ca": true, "ca": "/root"}), DEFAULT),
+        ("/empty", json!({"is_ca": true, "key_usage": []}), DEFAULT),
+        (
+            "/asked",
+            json!({"is_ca": true, "key_usage": ["digital_signature"]}),
+            "Digital Signature",
+        ),
+        ("/leaf", json!({"ca": "/root"}), ""),
+    ] {
+        let version = generate_certificate(&server, name, parameters).await;
+        assert_eq!(usage(&version), expected, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn converge_compares_with_the_defaults_applied() {
+    let server = server(ON).await;
+    let without = json!({"is_ca": true});
+    let first = generate_certificate(&server, "/root", without.clone()).await;
+    let mut with = without.clone();
+    with["key_usage"] = json!(["crl_sign", "key_cert_sign"]);
+    for parameters in [without, with] {
+        let kept = generate_certificate(&server, "/root", parameters).await;
+        assert_eq!(kept["id"], first["id"]);
+    }
+    let other = json!({"is_ca": true, "key_usage": ["crl_sign"]});
+    let written = generate_certificate(&server, "/root", other).await;
+    assert_ne!(written["id"], first["id"]);
+}
+
+#[tokio::test]
+async fn regenerating_a_set_ca_adds_the_defaults() {
+    let off = Server::start().await;
+    let root = json!({"is_ca": true});
+    let generated = generate_certificate(&off, "/generated", root).await;
+    assert_eq!(usage(&generated), "");
+    given::set(&off, "/set", "certificate", generated["value"].clone()).await;
+    let elsewhere = external_certificates::authority("elsewhere");
+    let value = json!({"certificate": elsewhere.certificate});
+    given::set(&off, "/elsewhere", "certificate", value).await;
+    let server = Server::start_in(off.stop().await, &options(ON)).await;
+    for name in ["/generated", "/set", "/elsewhere"] {
+        let version = server.regenerate(name).await.expect(200).json();
+        assert_eq!(usage(&version), DEFAULT, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn regenerating_by_id_in_bulk_and_through_data_adds_them_too() {
+    let off = Server::start().await;
+    for (name, ca) in [("/root", ""), ("/middle", "/root"), ("/data", "/root")] {
+        let parameters = json!({
+            "common_name": name, "is_ca": true, "ca": ca, "key_type": "ecdsa-p256",
+        });
+        given::generate(&off, name, "certificate", parameters).await;
+    }
+    let server = Server::start_in(off.stop().await, &options(ON)).await;
+    let root = Certificate::named(&server, "/root").await;
+    let longer = json!({"duration": 30});
+    let root = root.regenerate(longer).await.expect(200).json();
+    assert_eq!(usage(&root), DEFAULT);
+    let body = json!({"name": "/data", "regenerate": true});
+    let version = server.post("/api/v1/data", body).await.expect(200).json();
+    assert_eq!(usage(&version), DEFAULT);
+    server.bulk_regenerate("/root").await.expect(200);
+    let versions = given::versions(&server, "/middle").await;
+    let usages: Vec<String> = versions.iter().map(usage).collect();
+    assert_eq!(usages, [DEFAULT, ""]);
+}
+
+#[tokio::test]
+async fn without_the_setting_a_ca_has_only_the_requested_usages() {
+    let server = Server::start().await;
+    let parameters = json!({"is_ca": true});
+    let version = generate_certificate(&server, "/root", parameters).await;
+    assert_eq!(usage(&version), "");
+}

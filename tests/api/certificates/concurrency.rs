@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::{sync::Barrier, task::JoinSet};
 
 use super::{Certificate, transitional};
-use crate::{given, made_elsewhere::authority};
+use crate::{external_certificates::authority, given};
 
 /// Sends the requests simultaneously, each from its own task.
 async fn at_once(server: &Arc<Server>, requests: Vec<(Method, String, Value)>) -> Vec<Answer> {

@@ -1,29 +1,17 @@
 //! `/api/v1/certificates`.
 
-#![expect(
-    clippy::indexing_slicing,
-    clippy::unwrap_used,
-    reason = "a test ends when what it needs is not there"
-)]
-
-mod add_version;
-mod bodies;
+mod change_versions;
 mod concurrency;
-mod delete_version;
-mod find;
-mod ids;
-mod list;
+mod read;
 mod regenerate;
-mod regenerate_changes;
-mod signing_version;
-mod update_transitional_version;
-mod versions;
+mod requests;
+mod rotation;
 
 use keywright_harness::{Answer, Server};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::{given, keys::with_certificate, made_elsewhere};
+use crate::{external_certificates, given, keys::with_certificate};
 
 /// The path of certificates.
 const CERTIFICATES: &str = "/api/v1/certificates";
@@ -63,7 +51,7 @@ impl<'a> Certificate<'a> {
 
     /// Sets a CA this many times.
     async fn set_times(server: &'a Server, name: &str, count: usize) -> Self {
-        let root = made_elsewhere::authority("root");
+        let root = external_certificates::authority("root");
         let value = json!({"certificate": root.certificate, "private_key": root.private_key});
         for _ in 0..count {
             given::set(server, name, "certificate", value.clone()).await;
@@ -168,7 +156,7 @@ fn transitional(versions: &[Value]) -> Vec<String> {
 /// Every request below a certificate's path, each with a valid body.
 fn requests(certificate_id: &str, version_id: &str) -> Vec<(Method, String, Value)> {
     let path = |below: &str| format!("{CERTIFICATES}/{certificate_id}/{below}");
-    let certificate = made_elsewhere::authority("x").certificate;
+    let certificate = external_certificates::authority("x").certificate;
     let new = json!({"value": {"certificate": certificate}});
     let moved = json!({"version": version_id});
     vec![

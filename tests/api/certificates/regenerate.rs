@@ -1,11 +1,17 @@
-//! `POST /api/v1/certificates/{certificate_id}/regenerate`: the body, the flag, and the regenerated version.
+//! `POST /api/v1/certificates/{certificate_id}/regenerate`.
 
 use keywright_harness::Server;
 use reqwest::{Method, header};
 use serde_json::{Value, json};
 
-use super::{Certificate, ids, transitional};
-use crate::{given, made_elsewhere::authority};
+use super::{Certificate, assert_signed_by, ids, transitional};
+use crate::{
+    external_certificates::{authority, authority_for_days},
+    given,
+    keys::{certificate_days, certificate_key_bits},
+};
+
+// `POST /api/v1/certificates/{certificate_id}/regenerate`: the body, the flag, and the regenerated version.
 
 #[tokio::test]
 async fn the_body_and_all_its_fields_are_optional() {
@@ -37,17 +43,17 @@ async fn the_body_and_all_its_fields_are_optional() {
 async fn the_new_version_is_transitional_on_request() {
     let server = Server::start().await;
     let certificate = Certificate::generate_root(&server, "/a").await;
-    for (asked, is_transitional) in [
+    for (flag, is_transitional) in [
         (json!(true), true),
         (json!("true"), true),
         (json!(false), false),
         (json!("false"), false),
     ] {
-        let body = json!({"set_as_transitional": asked});
+        let body = json!({"set_as_transitional": flag});
         let version = certificate.regenerate(body).await.expect(200).json();
-        assert_eq!(version["transitional"], is_transitional, "{asked}");
+        assert_eq!(version["transitional"], is_transitional, "{flag}");
         let stored = certificate.versions().await[0].clone();
-        assert_eq!(stored["transitional"], is_transitional, "{asked}");
+        assert_eq!(stored["transitional"], is_transitional, "{flag}");
         certificate.move_transitional(Value::Null).await.expect(200);
     }
 }
@@ -64,11 +70,8 @@ async fn a_second_transitional_version_is_400() {
             certificate.move_transitional(flag).await.expect(200);
         }
         let before = certificate.versions().await;
-        let error = certificate
-            .regenerate(body.clone())
-            .await
-            .expect(400)
-            .error();
+        let answer = certificate.regenerate(body.clone()).await;
+        let error = answer.expect(400).error();
         assert!(error.contains("transitional"), "{error}");
         assert_eq!(certificate.versions().await, before);
     }
@@ -81,10 +84,8 @@ async fn a_certificate_with_only_a_transitional_version_is_refused() {
     let server = Server::start().await;
     let certificate = Certificate::generate_root(&server, "/a").await;
     let only = ids(&certificate.versions().await);
-    certificate
-        .move_transitional(json!(only[0]))
-        .await
-        .expect(200);
+    let answer = certificate.move_transitional(json!(only[0])).await;
+    answer.expect(200);
     for body in [json!({}), json!({"set_as_transitional": true})] {
         certificate.regenerate(body).await.expect(400).error();
     }
@@ -197,4 +198,183 @@ async fn regenerating_a_set_certificate_needs_a_named_ca() {
     server.delete("/api/v1/data?name=/root").await.expect(204);
     let orphan = Certificate::named(&server, "/by-name").await;
     orphan.regenerate(json!({})).await.expect(404).error();
+}
+
+// `POST /api/v1/certificates/{certificate_id}/regenerate` with another key length or duration.
+
+fn key_bits(version: &Value) -> usize {
+    certificate_key_bits(version["value"]["certificate"].as_str().unwrap())
+}
+
+fn duration_days(version: &Value) -> i64 {
+    certificate_days(version["value"]["certificate"].as_str().unwrap())
+}
+
+/// A CA with an RSA key.
+async fn rsa_root(server: &Server) -> Certificate<'_> {
+    let parameters = json!({"is_ca": true, "key_type": "rsa"});
+    Certificate::generate(server, "/a", parameters).await
+}
+
+#[tokio::test]
+async fn changes_of_key_length_and_duration_persist() {
+    let server = Server::start().await;
+    let certificate = rsa_root(&server).await;
+    for (body, bits, days) in [
+        (json!({"duration": 17}), 2048, 17),
+        (json!({"key_length": 3072}), 3072, 17),
+        (json!({}), 3072, 17),
+        (json!({"key_length": null, "duration": null}), 3072, 17),
+        (json!({"key_length": "2048", "duration": "1"}), 2048, 1),
+        (json!({"duration": 3650}), 2048, 3650),
+    ] {
+        let answer = certificate.regenerate(body.clone()).await;
+        let version = answer.expect(200).json();
+        assert_eq!(
+            (key_bits(&version), duration_days(&version)),
+            (bits, days),
+            "{body}"
+        );
+        assert_eq!(version["key_length"], bits, "{body}");
+        assert_eq!(version["duration_used"], days, "{body}");
+        assert_eq!(version["duration_overridden"], false, "{body}");
+        assert_eq!(version["certificate_authority"], true, "{body}");
+    }
+}
+
+#[tokio::test]
+async fn values_refused_on_generate_are_refused_here_too() {
+    let server = Server::start().await;
+    let certificate = rsa_root(&server).await;
+    for (member, values) in [
+        (
+            "key_length",
+            [
+                json!(1024),
+                json!(0),
+                json!(-2048),
+                json!(8192),
+                json!(2048.5),
+            ],
+        ),
+        (
+            "duration",
+            [
+                json!(0),
+                json!(-1),
+                json!(3651),
+                json!(1.5),
+                json!(u64::MAX),
+            ],
+        ),
+    ] {
+        let of_other_kinds = [json!("x"), json!(true), json!([]), json!({})];
+        for value in values.into_iter().chain(of_other_kinds) {
+            let answer = certificate.regenerate(json!({member: value})).await;
+            assert!(
+                answer.expect(400).error().contains(member),
+                "{member} {value}"
+            );
+        }
+    }
+    assert_eq!(certificate.versions().await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_set_certificate_keeps_a_duration_above_the_limit() {
+    let server = Server::start().await;
+    let days = 4_000;
+    let root = authority_for_days("root", days);
+    let certificate =
+        Certificate::set(&server, "/a", json!({"certificate": root.certificate})).await;
+    let body = json!({"key_length": 3072});
+    let version = certificate.regenerate(body).await.expect(200).json();
+    assert_eq!(version["duration_used"], days);
+    assert_eq!(key_bits(&version), 3072);
+    let body = json!({"duration": days});
+    certificate.regenerate(body).await.expect(400).error();
+}
+
+// The version of a CA that signs.
+
+fn leaf() -> Value {
+    json!({"common_name": "leaf", "ca": "/root"})
+}
+
+/// The body that allows a transitional version to sign.
+fn allowed() -> Value {
+    json!({"allow_transitional_parent_to_sign": true})
+}
+
+#[tokio::test]
+async fn a_newer_transitional_version_does_not_sign() {
+    let server = Server::start().await;
+    let root = Certificate::generate_root(&server, "/root").await;
+    let body = json!({"set_as_transitional": true});
+    root.regenerate(body).await.expect(200);
+    let in_use = root.current().await[0].clone();
+    assert_signed_by(
+        &given::generate_certificate(&server, "/leaf", leaf()).await,
+        &in_use,
+    );
+    assert_signed_by(
+        &server.regenerate("/leaf").await.expect(200).json(),
+        &in_use,
+    );
+    let leaf = Certificate::named(&server, "/leaf").await;
+    for body in [
+        json!({}),
+        json!({"allow_transitional_parent_to_sign": false}),
+    ] {
+        assert_signed_by(&leaf.regenerate(body).await.expect(200).json(), &in_use);
+    }
+}
+
+#[tokio::test]
+async fn a_newer_transitional_version_signs_if_allowed() {
+    let server = Server::start().await;
+    let root = Certificate::generate_root(&server, "/root").await;
+    let leaf = Certificate::generate(&server, "/leaf", leaf()).await;
+    let in_use = root.versions().await[0].clone();
+    assert_signed_by(
+        &leaf.regenerate(allowed()).await.expect(200).json(),
+        &in_use,
+    );
+    let body = json!({"set_as_transitional": true});
+    let newer = root.regenerate(body).await.expect(200).json();
+    for flag in [json!(true), json!("true")] {
+        let body = json!({"allow_transitional_parent_to_sign": flag});
+        let signed = leaf.regenerate(body).await.expect(200).json();
+        assert_signed_by(&signed, &newer);
+        assert_eq!(signed["transitional"], false);
+    }
+}
+
+#[tokio::test]
+async fn an_older_transitional_version_never_signs() {
+    let server = Server::start().await;
+    let root = Certificate::generate_root(&server, "/root").await;
+    let leaf = Certificate::generate(&server, "/leaf", leaf()).await;
+    let newer = root.regenerate(json!({})).await.expect(200).json();
+    let older = ids(&root.versions().await)[1].clone();
+    root.move_transitional(json!(older)).await.expect(200);
+    for body in [json!({}), allowed()] {
+        assert_signed_by(&leaf.regenerate(body).await.expect(200).json(), &newer);
+    }
+}
+
+#[tokio::test]
+async fn a_ca_with_only_a_transitional_version_is_404() {
+    let server = Server::start().await;
+    let root = Certificate::generate_root(&server, "/root").await;
+    let signed = Certificate::generate(&server, "/leaf", leaf()).await;
+    let only = ids(&root.versions().await)[0].clone();
+    root.move_transitional(json!(only)).await.expect(200);
+    let answer = server.generate("/other", "certificate", leaf()).await;
+    answer.expect(404).error();
+    server.regenerate("/leaf").await.expect(404).error();
+    for body in [json!({}), allowed()] {
+        signed.regenerate(body).await.expect(404).error();
+    }
+    assert_eq!(signed.versions().await.len(), 1);
 }

@@ -1,12 +1,8 @@
-//! Backups during writes, and their restoration: by `keywright backup` on SQLite, by `pg_dump` on PostgreSQL.
-
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test ends when what it needs is not there"
-)]
+//! Backups during writes, their restoration, and refused backups.
 
 use std::{
     fs,
+    os::unix::fs::PermissionsExt,
     path::Path,
     sync::{
         Mutex,
@@ -15,11 +11,17 @@ use std::{
     time::Duration,
 };
 
-use keywright_harness::{Options, Server, copied_by_backup, is_on_postgres, run_command};
+use keywright_harness::{
+    Commanded, Options, Server, copied_by_backup, is_on_postgres, run_command,
+    run_command_with_files_up_to, run_sql,
+};
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
-use super::check::fill;
+use super::fill;
 use crate::given;
+
+// Backups during writes, and their restoration: by `keywright backup` on SQLite, by `pg_dump` on PostgreSQL.
 
 /// The acknowledged writes of a server.
 #[derive(Clone, Default)]
@@ -102,8 +104,8 @@ async fn a_restored_backup_has_the_state_of_the_killed_server() {
 
 #[track_caller]
 fn run_command_clean(directory: &Path) {
-    let said = run_command(directory, &["check"]).expect(0);
-    assert!(said.output.ends_with(": 0 findings\n"), "{said:?}");
+    let result = run_command(directory, &["check"]).expect(0);
+    assert!(result.output.ends_with(": 0 findings\n"), "{result:?}");
 }
 
 /// A set, a generate, a regenerate and a delete, each recorded once acknowledged.
@@ -113,12 +115,12 @@ async fn write_once(
     writer: usize,
     round: usize,
 ) {
-    let note = |version| acknowledged.lock().unwrap().written.push(version);
+    let record = |version| acknowledged.lock().unwrap().written.push(version);
     let name = format!("/load/{writer}");
-    note(given::set_value(server, &format!("{name}/value"), &"v".repeat(2_000)).await);
+    record(given::set_value(server, &format!("{name}/value"), &"v".repeat(2_000)).await);
     let password = format!("{name}/password");
-    note(given::generate(server, &password, "password", json!({})).await);
-    note(server.regenerate(&password).await.expect(200).json());
+    record(given::generate(server, &password, "password", json!({})).await);
+    record(server.regenerate(&password).await.expect(200).json());
     let deleted = format!("{name}/{round}");
     given::set_value(server, &deleted, "v").await;
     let path = format!("/api/v1/data?name={deleted}");
@@ -130,3 +132,158 @@ const BACKUPS: usize = 3;
 
 /// The minimum number of deletions between two backups.
 const DELETED_BETWEEN: usize = 10;
+
+// Backups that `keywright backup` refuses, and the files left behind.
+
+#[tokio::test]
+async fn a_backup_is_private_and_its_contents_are_reported() {
+    let Some((server, folder)) = server_with_values().await else {
+        return;
+    };
+    let target = folder.path().join("copy");
+    let result = back_up(server.directory(), &target, &[]).expect(0);
+    let file = fs::metadata(&target).unwrap();
+    assert_eq!(file.permissions().mode() & 0o777, 0o600);
+    assert_eq!(
+        result.output,
+        format!(
+            "backed up to {}: 3 credentials with 4 versions, and 2 permissions, in {} bytes\n",
+            target.display(),
+            file.len()
+        )
+    );
+    assert_eq!(files(folder.path()), ["copy"]);
+}
+
+#[tokio::test]
+async fn an_existing_file_is_only_overwritten_on_request() {
+    let Some((server, folder)) = server_with_values().await else {
+        return;
+    };
+    let target = folder.path().join("copy");
+    fs::write(&target, "something else").unwrap();
+    let result = back_up(server.directory(), &target, &[]).expect(1);
+    assert!(result.errors.contains("already exists"));
+    assert_eq!(fs::read(&target).unwrap(), b"something else");
+    back_up(server.directory(), &target, &["--force"]).expect(0);
+    assert!(fs::read(&target).unwrap().starts_with(b"SQLite format 3"));
+    assert_eq!(files(folder.path()), ["copy"]);
+}
+
+#[tokio::test]
+async fn a_database_is_never_replaced_by_its_own_copy() {
+    let Some((server, folder)) = server_with_values().await else {
+        return;
+    };
+    let database = server.directory().join("keywright.db");
+    let linked = folder.path().join("linked");
+    fs::hard_link(&database, &linked).unwrap();
+    let around = server.directory().join("../").join(
+        server
+            .directory()
+            .file_name()
+            .map(|name| Path::new(name).join("keywright.db-wal"))
+            .unwrap(),
+    );
+    for target in [&database, &linked, &around] {
+        let result = back_up(server.directory(), target, &["--force"]).expect(1);
+        let reason = "is the database itself or one of its files";
+        assert!(result.errors.contains(reason), "{result:?}");
+    }
+    server.run_command(&["check"]).expect(0);
+}
+
+#[tokio::test]
+async fn without_a_database_nothing_is_created_or_copied() {
+    let Some((server, folder)) = server_with_values().await else {
+        return;
+    };
+    let directory = server.stop().await;
+    let database = directory.path().join("keywright.db");
+    fs::remove_file(&database).unwrap();
+    let target = folder.path().join("copy");
+    let result = back_up(directory.path(), &target, &[]).expect(1);
+    assert!(
+        result.errors.contains("there is no database at"),
+        "{result:?}"
+    );
+    assert!(!database.exists());
+    fs::write(&database, "").unwrap();
+    let result = back_up(directory.path(), &target, &[]).expect(1);
+    assert!(
+        result.errors.contains("no server has used it"),
+        "{result:?}"
+    );
+    assert!(files(folder.path()).is_empty());
+}
+
+#[tokio::test]
+async fn a_failed_backup_leaves_no_file() {
+    let Some((server, folder)) = server_with_values().await else {
+        return;
+    };
+    let missing = folder.path().join("missing/copy");
+    let result = back_up(server.directory(), &missing, &[]).expect(1);
+    assert!(result.errors.contains("can't be written"), "{result:?}");
+    let target = folder.path().join("copy");
+    let to = target.to_str().unwrap();
+    // The size limit permits only a part of the database in the copy.
+    let result = run_command_with_files_up_to(64, server.directory(), &["backup", to]).expect(1);
+    assert!(result.errors.contains("can't be copied"), "{result:?}");
+    assert!(files(folder.path()).is_empty());
+    // Damage that is copied, too.
+    let sql = "delete from credential_name_data where id > 10";
+    server.run_sql(sql).await;
+    let result = back_up(server.directory(), &target, &[]).expect(1);
+    assert!(
+        result.errors.contains("the copy can't be used: "),
+        "{result:?}"
+    );
+    assert!(files(folder.path()).is_empty());
+}
+
+#[tokio::test]
+async fn a_schema_of_another_version_is_backed_up_unchanged() {
+    let Some((server, folder)) = server_with_values().await else {
+        return;
+    };
+    let directory = server.stop().await;
+    let sql = "delete from _sqlx_migrations where version > 1";
+    run_sql(directory.path(), sql).await;
+    back_up(directory.path(), &folder.path().join("copy"), &[]).expect(0);
+}
+
+#[tokio::test]
+async fn on_postgresql_the_error_names_the_tool_to_use() {
+    if !is_on_postgres() {
+        return;
+    }
+    let server = Server::start().await;
+    let result = server.run_command(&["backup", "copy"]).expect(1);
+    assert!(result.errors.contains("use pg_dump"), "{result:?}");
+    assert!(!server.directory().join("copy").exists());
+}
+
+/// A server on SQLite with some values, and a folder for copies.
+async fn server_with_values() -> Option<(Server, TempDir)> {
+    if is_on_postgres() {
+        return None;
+    }
+    let server = Server::start().await;
+    for name in ["/a", "/b", "/c", "/c"] {
+        given::set_value(&server, name, &"v".repeat(60_000)).await;
+    }
+    Some((server, TempDir::new().unwrap()))
+}
+
+fn back_up(directory: &Path, target: &Path, options: &[&str]) -> Commanded {
+    let mut arguments = vec!["backup", target.to_str().unwrap()];
+    arguments.extend(options);
+    run_command(directory, &arguments)
+}
+
+fn files(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    names.collect()
+}

@@ -1,15 +1,14 @@
-//! `keywright check` without damage, and its refusals.
+//! `keywright check` without damage, its refusals, and its memory.
 
-#![expect(
-    clippy::indexing_slicing,
-    reason = "a test ends when what it needs is not there"
-)]
+use std::sync::Arc;
 
-use keywright_harness::{Options, Server, is_on_postgres, run_command, run_sql};
-use reqwest::Method;
+use keywright_harness::{Options, Server, is_on_postgres, memory_of_command, run_command, run_sql};
 use serde_json::{Value, json};
 
+use super::fill;
 use crate::{certificates::Certificate, given};
+
+// `keywright check` without damage, and its refusals.
 
 #[tokio::test]
 async fn a_store_with_every_type_set_and_generated_is_clean() {
@@ -24,12 +23,12 @@ async fn a_store_with_every_type_set_and_generated_is_clean() {
         let body = json!({"name": name, "type": "password", "mode": "overwrite"});
         server.post("/api/v1/data", body).await.expect(200);
     }
-    let said = server.run_command(&["check"]).expect(0);
-    assert!(said.output.ends_with(": 0 findings\n"), "{said:?}");
+    let result = server.run_command(&["check"]).expect(0);
+    assert!(result.output.ends_with(": 0 findings\n"), "{result:?}");
     let credentials = given::found(&server, "path=").await.len();
     let versions = given::everything(&server).await.len();
     assert_eq!(
-        said.output,
+        result.output,
         format!(
             "checked {credentials} credentials with {versions} versions, and 2 permissions: 0 findings\n"
         )
@@ -42,8 +41,8 @@ async fn an_empty_store_is_clean_and_stays_unchanged() {
     let directory = server.stop().await;
     let count = "select count(*) || '' from encryption_key";
     let keys = run_sql(directory.path(), count).await;
-    let said = run_command(directory.path(), &["check", "--json"]).expect(0);
-    let summary: Value = serde_json::from_str(&said.output).unwrap();
+    let result = run_command(directory.path(), &["check", "--json"]).expect(0);
+    let summary: Value = serde_json::from_str(&result.output).unwrap();
     let expected = json!({"credentials": 0, "versions": 0, "permissions": 2, "findings": 0});
     assert_eq!(summary, expected);
     assert_eq!(run_sql(directory.path(), count).await, keys);
@@ -62,10 +61,8 @@ async fn concurrent_writes_deletions_and_moves_are_not_reported() {
             let body = json!({"set_as_transitional": true});
             root.regenerate(body).await.expect(200);
             root.move_transitional(Value::Null).await.expect(200);
-            server
-                .delete(&format!("/api/v1/data?name={name}"))
-                .await
-                .expect(204);
+            let answer = server.delete(&format!("/api/v1/data?name={name}")).await;
+            answer.expect(204);
         }
     };
     let directory = server.directory().to_owned();
@@ -74,9 +71,9 @@ async fn concurrent_writes_deletions_and_moves_are_not_reported() {
             .map(|_| run_command(&directory, &["check"]))
             .collect::<Vec<_>>()
     });
-    let ((), said) = tokio::join!(work, checking);
-    for said in said.unwrap() {
-        said.expect(0);
+    let ((), result) = tokio::join!(work, checking);
+    for result in result.unwrap() {
+        result.expect(0);
     }
 }
 
@@ -93,14 +90,20 @@ async fn a_missing_database_is_refused_and_not_created() {
     let file = directory.path().join("keywright.db");
     std::fs::remove_file(&file).unwrap();
     for command in READING {
-        let said = run_command(directory.path(), command).expect(1);
-        assert!(said.errors.contains("there is no database at"), "{said:?}");
+        let result = run_command(directory.path(), command).expect(1);
+        assert!(
+            result.errors.contains("there is no database at"),
+            "{result:?}"
+        );
         assert!(!file.exists());
     }
     std::fs::write(&file, "").unwrap();
     for command in READING {
-        let said = run_command(directory.path(), command).expect(1);
-        assert!(said.errors.contains("no server has used it"), "{said:?}");
+        let result = run_command(directory.path(), command).expect(1);
+        assert!(
+            result.errors.contains("no server has used it"),
+            "{result:?}"
+        );
         assert_eq!(std::fs::read(&file).unwrap(), b"");
     }
 }
@@ -138,9 +141,9 @@ async fn a_schema_of_another_version_is_refused_and_not_changed() {
         let applied = "select version || '' from _sqlx_migrations order by version";
         let before = run_sql(directory.path(), applied).await;
         for command in READING {
-            let said = run_command(directory.path(), command).expect(1);
-            assert!(said.errors.contains(reason), "{reason}: {said:?}");
-            assert_eq!(said.output, "");
+            let result = run_command(directory.path(), command).expect(1);
+            assert!(result.errors.contains(reason), "{reason}: {result:?}");
+            assert_eq!(result.output, "");
             assert_eq!(run_sql(directory.path(), applied).await, before);
         }
     }
@@ -158,73 +161,52 @@ async fn keys_that_decrypt_nothing_are_refused() {
     let own = keywright_harness::key_file("encryption.key");
     let text = text.replace(own.to_str().unwrap(), "other.key");
     std::fs::write(&configuration, text).unwrap();
-    let said = run_command(directory.path(), &["check"]).expect(1);
+    let result = run_command(directory.path(), &["check"]).expect(1);
     let reason = "none of the configured encryption keys is the key of any of them";
-    assert!(said.errors.contains(reason), "{said:?}");
+    assert!(result.errors.contains(reason), "{result:?}");
 }
 
-/// Stores every type, set and generated, chains, a CA in rotation, and metadata.
-pub(super) async fn fill(server: &Server) {
-    let keys = json!({"public_key": "p", "private_key": "k"});
-    for (credential_type, value) in [
-        ("value", json!("v\u{1}\"ä")),
-        ("json", json!({"a": [1, {"b": null}]})),
-        ("password", json!("p")),
-        ("user", json!({"username": "u", "password": "p"})),
-        ("rsa", keys.clone()),
-        ("ssh", keys),
-    ] {
-        let name = format!("/Set/{credential_type}");
-        for _ in 0..2 {
-            given::set(server, &name, credential_type, value.clone()).await;
-        }
-    }
-    for credential_type in ["password", "user", "ssh"] {
-        let name = format!("/Generated/{credential_type}");
-        given::generate(server, &name, credential_type, json!({})).await;
-    }
-    let longest = format!("/{}", "n".repeat(254));
-    for name in ["/a", "/b/(c)[d].e:f_g-h", &longest] {
-        let body = json!({"name": name, "type": "value", "value": "v", "metadata": {"k": "v"}});
-        server.put("/api/v1/data", body).await.expect(200);
-    }
-    let root = Certificate::generate(server, "/root", json!({"is_ca": true})).await;
-    let parameters = json!({"is_ca": true, "ca": "/root"});
-    given::generate_certificate(server, "/intermediate", parameters).await;
-    let parameters = json!({"ca": "/Intermediate"});
-    given::generate_certificate(server, "/leaf", parameters).await;
-    let parameters = json!({"self_sign": true, "key_type": "ed25519"});
-    given::generate_certificate(server, "/alone", parameters).await;
-    root.regenerate(json!({"set_as_transitional": true}))
-        .await
-        .expect(200);
-    server.bulk_regenerate("/root").await.expect(200);
-    let leaf = given::newest(server, "/leaf").await;
-    let value = &leaf["value"];
-    let members = json!({"certificate": value["certificate"], "private_key": value["private_key"]});
-    given::set(server, "/set/alone", "certificate", members.clone()).await;
-    for (name, member, ca) in [
-        ("/set/with-ca", "ca", value["ca"].clone()),
-        ("/set/with-ca-name", "ca_name", json!("/intermediate")),
-    ] {
-        let mut members = members.clone();
-        members[member] = ca;
-        given::set(server, name, "certificate", members).await;
-    }
-    given::set(server, "/set/ca", "certificate", json!({"ca": value["ca"]})).await;
-    let root = given::newest(server, "/root").await;
-    given::set(server, "/set/root", "certificate", root["value"].clone()).await;
-    let alone = given::newest(server, "/alone").await;
-    given::set(
-        server,
-        "/set/self-signed",
-        "certificate",
-        alone["value"].clone(),
-    )
-    .await;
-    // A CA that is deleted later.
-    given::generate_certificate(server, "/gone", json!({"is_ca": true})).await;
-    given::generate_certificate(server, "/orphan", json!({"ca": "/gone"})).await;
-    let gone = server.authorized(Method::DELETE, "/api/v1/data?name=/gone");
-    server.send(gone).await.expect(204);
+// `keywright check` of a store that is larger than its memory limit.
+
+#[tokio::test]
+async fn memory_of_a_check_is_independent_of_the_number_of_versions() {
+    let server = Arc::new(Server::start().await);
+    write(&server, FEW).await;
+    let few = (0..FEW_RUNS).map(|_| memory_of_command(server.directory(), &["check"]));
+    let few = few.max().unwrap();
+    write(&server, MANY - FEW).await;
+    let many = memory_of_command(server.directory(), &["check"]);
+    let versions = server.run_sql("select count(*) || '' from credential_version");
+    assert_eq!(versions.await, MANY.to_string());
+    assert!(
+        many < few + GROWTH_KIBIBYTES_MAX,
+        "{few} KiB for {FEW} versions, {many} KiB for {MANY}"
+    );
 }
+
+/// Adds versions of a few credentials.
+async fn write(server: &Arc<Server>, count: usize) {
+    let value = "v".repeat(VALUE_BYTES);
+    let mut writers = tokio::task::JoinSet::new();
+    for writer in 0..WRITERS {
+        let (server, value) = (Arc::clone(server), value.clone());
+        writers.spawn(async move {
+            let name = format!("/large/{writer}");
+            for _ in 0..count / WRITERS {
+                given::set_value(&server, &name, &value).await;
+            }
+        });
+    }
+    while let Some(done) = writers.join_next().await {
+        done.unwrap();
+    }
+}
+
+/// All values together are eight times as large.
+const GROWTH_KIBIBYTES_MAX: u64 = 8 * 1_024;
+const VALUE_BYTES: usize = 16_384;
+const FEW: usize = 400;
+/// On a busy machine a short run may end before its memory is sampled, but not every run.
+const FEW_RUNS: usize = 5;
+const MANY: usize = 4_000;
+const WRITERS: usize = 20;

@@ -1,10 +1,5 @@
 //! `keywright check` with damage: each kind is caused directly in the database, found, and named.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test ends when what it needs is not there"
-)]
-
 use std::collections::BTreeSet;
 
 use keywright_harness::{Server, is_on_postgres};
@@ -166,16 +161,20 @@ const FOUND_BY_SQLITE: (&str, &str) = ("database_damaged", "database");
 #[tokio::test]
 async fn exactly_the_damaged_records_are_reported() {
     let server = Server::start().await;
-    put_in(&server).await;
+    seed(&server).await;
     let sound = server.run_command(&["check"]).expect(0);
     assert!(sound.output.ends_with(": 0 findings\n"), "{sound:?}");
     for damage in &DAMAGES {
-        let sql = format!("{}; {}", unguarded(), completed(damage.sql));
+        let sql = format!(
+            "{}; {}",
+            without_constraints(),
+            with_placeholders_replaced(damage.sql)
+        );
         server.run_sql(&sql).await;
     }
 
-    let said = server.run_command(&["check", "--json"]).expect(3);
-    let mut lines: Vec<Value> = said
+    let result = server.run_command(&["check", "--json"]).expect(3);
+    let mut lines: Vec<Value> = result
         .output
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
@@ -188,11 +187,11 @@ async fn exactly_the_damaged_records_are_reported() {
     let expected: BTreeSet<_> = expected
         .map(|(kind, subject)| ((*kind).to_owned(), (*subject).to_owned()))
         .collect();
-    assert_eq!(found, expected, "{}", said.output);
+    assert_eq!(found, expected, "{}", result.output);
 
     let people = server.run_command(&["check"]).expect(3);
     assert_eq!(people.output.lines().count(), lines.len() + 1);
-    for text in [said.output, people.output] {
+    for text in [result.output, people.output] {
         assert!(!text.contains(SECRET), "{text}");
     }
 }
@@ -210,7 +209,7 @@ async fn a_finding_names_credential_version_and_columns() {
     let sql = "update credential_version set
         is_certificate_authority = true, is_self_signed = false, key_length_bits = 0";
     server.run_sql(sql).await;
-    let said = server.run_command(&["check"]).expect(3);
+    let result = server.run_command(&["check"]).expect(3);
     let id = given::id(&version);
     let lines = columns.map(|column| {
         format!(
@@ -219,10 +218,10 @@ async fn a_finding_names_credential_version_and_columns() {
         )
     });
     let summary = "checked 1 credential with 1 version, and 2 permissions: 3 findings\n";
-    assert_eq!(said.output, format!("{}{summary}", lines.concat()));
+    assert_eq!(result.output, format!("{}{summary}", lines.concat()));
 }
 
-async fn put_in(server: &Server) {
+async fn seed(server: &Server) {
     for name in [
         "/sound",
         "/copied",
@@ -270,7 +269,7 @@ async fn put_in(server: &Server) {
 const SECRET: &str = "the-value-that-no-report-may-hold";
 
 /// Disables the constraints of the database.
-fn unguarded() -> &'static str {
+fn without_constraints() -> &'static str {
     if is_on_postgres() {
         "set session_replication_role = replica;
          alter table permission drop constraint if exists permission_operations_check"
@@ -280,7 +279,7 @@ fn unguarded() -> &'static str {
 }
 
 /// Replaces the placeholders for sequences, ids and differences between the engines.
-fn completed(sql: &str) -> String {
+fn with_placeholders_replaced(sql: &str) -> String {
     let (index_row, add_to_index, index_otherwise, index_nothing) = if is_on_postgres() {
         (
             "credential_sequence",

@@ -1,21 +1,21 @@
-//! GET /api/v1/data with expires-within-days
-
-#![expect(
-    clippy::expect_used,
-    reason = "a test ends when its certificate can't be made"
-)]
+//! Searches for certificates that expire, alone or with their CAs.
 
 use keywright_harness::Server;
-use rcgen::{CertificateParams, KeyPair, PKCS_RSA_SHA256, date_time_ymd};
 use serde_json::{Value, json};
 
-use crate::given;
+use crate::{
+    certificates::Certificate,
+    external_certificates,
+    given::{self, generate_certificate},
+};
+
+// GET /api/v1/data with expires-within-days
 
 #[tokio::test]
 async fn certificates_that_expire_within_the_days_are_found() {
     let server = Server::start().await;
     for duration_days in [1, 10, 100] {
-        generate_certificate(&server, &format!("/path/c{duration_days}"), duration_days).await;
+        generate_for_days(&server, &format!("/path/c{duration_days}"), duration_days).await;
     }
     given::set_value(&server, "/path/value", "v").await;
     given::generate(&server, "/path/password", "password", json!({})).await;
@@ -47,7 +47,7 @@ async fn certificates_that_expire_within_the_days_are_found() {
 #[tokio::test]
 async fn each_item_has_its_expiry() {
     let server = Server::start().await;
-    let version = generate_certificate(&server, "/c", 10).await;
+    let version = generate_for_days(&server, "/c", 10).await;
     let answer = server
         .get("/api/v1/data?path=&expires-within-days=30")
         .await
@@ -63,7 +63,7 @@ async fn each_item_has_its_expiry() {
 #[tokio::test]
 async fn expired_certificates_are_found() {
     let server = Server::start().await;
-    let expired = json!({"certificate": expired_certificate()});
+    let expired = json!({"certificate": external_certificates::expired_certificate()});
     let version = given::set(&server, "/expired", "certificate", expired).await;
     assert_eq!(version["expiry_date"], "2002-01-01T00:00:00Z");
     for days in [0, 1, -30] {
@@ -77,7 +77,7 @@ async fn expired_certificates_are_found() {
 #[tokio::test]
 async fn the_newest_version_alone_decides() {
     let server = Server::start().await;
-    generate_certificate(&server, "/renewed", 5).await;
+    generate_for_days(&server, "/renewed", 5).await;
     let long_lived = json!({
         "name": "/renewed", "type": "certificate", "mode": "overwrite",
         "parameters": {"common_name": "c", "self_sign": true, "duration": 300},
@@ -88,23 +88,213 @@ async fn the_newest_version_alone_decides() {
             .await
             .is_empty()
     );
-    let expired = json!({"certificate": expired_certificate()});
+    let expired = json!({"certificate": external_certificates::expired_certificate()});
     given::set(&server, "/renewed", "certificate", expired).await;
-    assert_eq!(
-        given::found(&server, "path=&expires-within-days=30").await,
-        ["/renewed"]
-    );
+    let actual = given::found(&server, "path=&expires-within-days=30").await;
+    assert_eq!(actual, ["/renewed"]);
 }
 
-async fn generate_certificate(server: &Server, name: &str, duration_days: u32) -> Value {
+async fn generate_for_days(server: &Server, name: &str, duration_days: u32) -> Value {
     let parameters = json!({"common_name": "c", "self_sign": true, "duration": duration_days});
     given::generate(server, name, "certificate", parameters).await
 }
 
-fn expired_certificate() -> String {
-    let key = KeyPair::generate_for(&PKCS_RSA_SHA256).expect("a key");
-    let mut parameters = CertificateParams::default();
-    parameters.not_before = date_time_ymd(2001, 1, 1);
-    parameters.not_after = date_time_ymd(2002, 1, 1);
-    parameters.self_signed(&key).expect("a certificate").pem()
+// GET /api/v1/data with expires-within-days and effective
+
+#[tokio::test]
+async fn a_leaf_that_outlives_its_ca_expires_with_it() {
+    let server = Server::start().await;
+    let root = generate_certificate(&server, "/root", json!({"is_ca": true, "duration": 20})).await;
+    let leaf =
+        generate_certificate(&server, "/leaf", json!({"ca": "/root", "duration": 300})).await;
+    assert!(expiring(&server, "/leaf", "").await.is_empty());
+    let item = json!({
+        "name": "/leaf",
+        "version_created_at": leaf["version_created_at"],
+        "expiry_date": root["expiry_date"],
+        "expiring_link": {"name": "/root", "version_id": root["id"], "depth": 1},
+    });
+    assert_eq!(effective(&server, "/leaf").await, [item]);
+}
+
+#[tokio::test]
+async fn a_newer_transitional_version_does_not_hide_the_active_one() {
+    let server = Server::start().await;
+    let active =
+        generate_certificate(&server, "/root", json!({"is_ca": true, "duration": 20})).await;
+    let root = Certificate::named(&server, "/root").await;
+    let body = json!({"set_as_transitional": true, "duration": 300});
+    let transitional = root.regenerate(body).await.expect(200).json();
+    assert!(expiring(&server, "/root", "").await.is_empty());
+    let item = json!({
+        "name": "/root",
+        "version_created_at": active["version_created_at"],
+        "expiry_date": active["expiry_date"],
+        "expiring_link": {"name": "/root", "version_id": active["id"], "depth": 0},
+    });
+    assert_eq!(effective(&server, "/root").await, [item]);
+    // The flag moves: the long-lived version is active.
+    let to_active = Value::String(given::id(&active));
+    root.move_transitional(to_active).await.expect(200);
+    assert_ne!(given::id(&transitional), given::id(&active));
+    assert!(effective(&server, "/root").await.is_empty());
+}
+
+#[tokio::test]
+async fn the_actual_signer_counts_and_not_the_current_one() {
+    let server = Server::start().await;
+    let old = generate_certificate(&server, "/root", json!({"is_ca": true, "duration": 20})).await;
+    generate_certificate(&server, "/leaf", json!({"ca": "/root", "duration": 300})).await;
+    let renewed = json!({"duration": 900});
+    let root = Certificate::named(&server, "/root").await;
+    root.regenerate(renewed).await.expect(200);
+    assert!(effective(&server, "/root").await.is_empty());
+    let [item] = &effective(&server, "/leaf").await[..] else {
+        panic!("the old version of the authority counts")
+    };
+    assert_eq!(item["expiring_link"]["version_id"], old["id"]);
+    let leaf = Certificate::named(&server, "/leaf").await;
+    leaf.regenerate(json!({})).await.expect(200);
+    assert!(effective(&server, "/leaf").await.is_empty());
+}
+
+#[tokio::test]
+async fn the_first_expiring_link_is_returned_at_any_depth() {
+    let server = Server::start().await;
+    generate_certificate(&server, "/root", json!({"is_ca": true, "duration": 30})).await;
+    let intermediate = json!({"is_ca": true, "ca": "/root", "duration": 300});
+    generate_certificate(&server, "/intermediate", intermediate).await;
+    let leaf = json!({"ca": "/intermediate", "duration": 200});
+    generate_certificate(&server, "/path/leaf", leaf).await;
+    let short = json!({"ca": "/intermediate", "duration": 5});
+    generate_certificate(&server, "/path/short", short).await;
+    let found: Vec<(String, String, u64)> = effective(&server, "/")
+        .await
+        .iter()
+        .map(|item| {
+            let link = &item["expiring_link"];
+            let name = |item: &Value| item["name"].as_str().unwrap().to_owned();
+            (name(item), name(link), link["depth"].as_u64().unwrap())
+        })
+        .collect();
+    // The first to expire comes first, then the shortest distance to the expiring link.
+    let expected = [
+        ("/path/short", "/path/short", 0),
+        ("/root", "/root", 0),
+        ("/intermediate", "/root", 1),
+        ("/path/leaf", "/root", 2),
+    ];
+    let expected = expected.map(|(name, link, depth)| (name.to_owned(), link.to_owned(), depth));
+    assert_eq!(found, expected);
+    for (query, names) in [
+        ("path=/path", &["/path/short", "/path/leaf"][..]),
+        ("name-like=LEA", &["/path/leaf"]),
+        ("name-like=r", &["/path/short", "/root", "/intermediate"]),
+        (
+            "name-like=",
+            &["/path/short", "/root", "/intermediate", "/path/leaf"],
+        ),
+        ("path=/elsewhere", &[]),
+        ("name-like=%20", &[]),
+    ] {
+        let query = format!("{query}&expires-within-days=60&effective=true");
+        assert_eq!(given::found(&server, &query).await, names, "{query}");
+    }
+    for (days, count) in [(4, 0), (5, 1), (29, 1), (30, 4), (-1, 0), (i64::MAX, 4)] {
+        let query = format!("path=&expires-within-days={days}&effective=true");
+        assert_eq!(given::found(&server, &query).await.len(), count, "{days}");
+    }
+}
+
+#[tokio::test]
+async fn after_a_bulk_regeneration_the_new_cas_count() {
+    let server = Server::start().await;
+    generate_certificate(&server, "/root", json!({"is_ca": true, "duration": 900})).await;
+    let intermediate = json!({"is_ca": true, "ca": "/root", "duration": 20});
+    generate_certificate(&server, "/intermediate", intermediate).await;
+    let leaf = json!({"ca": "/intermediate", "duration": 300});
+    generate_certificate(&server, "/leaf", leaf).await;
+    server.bulk_regenerate("/root").await.expect(200);
+    let intermediate = given::newest(&server, "/intermediate").await;
+    let link = json!({"name": "/intermediate", "version_id": intermediate["id"], "depth": 1});
+    assert_eq!(effective(&server, "/leaf").await[0]["expiring_link"], link);
+}
+
+#[tokio::test]
+async fn an_issuer_that_was_never_stored_or_is_gone_counts_too() {
+    let server = Server::start().await;
+    let root = generate_certificate(&server, "/root", json!({"is_ca": true, "duration": 20})).await;
+    let leaf =
+        generate_certificate(&server, "/leaf", json!({"ca": "/root", "duration": 300})).await;
+    let named = json!({"certificate": leaf["value"]["certificate"], "ca_name": "/root"});
+    given::set(&server, "/set/named", "certificate", named).await;
+    let elsewhere = json!({
+        "certificate": leaf["value"]["certificate"],
+        "ca": root["value"]["certificate"],
+    });
+    given::set(&server, "/set/elsewhere", "certificate", elsewhere).await;
+    server.delete("/api/v1/data?name=/root").await.expect(204);
+    for (name, link) in [
+        (
+            "/leaf",
+            json!({"name": "/root", "version_id": null, "depth": 1}),
+        ),
+        (
+            "/set/named",
+            json!({"name": "/root", "version_id": null, "depth": 1}),
+        ),
+        (
+            "/set/elsewhere",
+            json!({"name": null, "version_id": null, "depth": 1}),
+        ),
+    ] {
+        let found = effective(&server, name).await;
+        assert_eq!(found[0]["expiring_link"], link, "{name}");
+        assert_eq!(found[0]["expiry_date"], root["expiry_date"], "{name}");
+        assert_eq!(found.len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn certificates_without_an_active_version_are_omitted() {
+    let server = Server::start().await;
+    generate_certificate(&server, "/only", json!({"self_sign": true, "duration": 5})).await;
+    given::set_value(&server, "/value", "v").await;
+    let only = Certificate::named(&server, "/only").await;
+    only.move_transitional(json!("latest")).await.expect(200);
+    let all = "path=&expires-within-days=60&effective=true";
+    assert!(given::found(&server, all).await.is_empty());
+    let by_newest = "path=&expires-within-days=60&effective=false";
+    assert_eq!(given::found(&server, by_newest).await, ["/only"]);
+}
+
+#[tokio::test]
+async fn effective_is_a_boolean_and_needs_a_number_of_days() {
+    let server = Server::start().await;
+    for (query, named) in [
+        ("path=&effective=true", "expires-within-days"),
+        ("path=&expires-within-days=1&effective=maybe", "effective"),
+        (
+            "path=&expires-within-days=1&effective=true&effective=true",
+            "effective",
+        ),
+    ] {
+        let answer = server.get(&format!("/api/v1/data?{query}")).await;
+        let answer = answer.expect(400).json();
+        let error = answer["error"].as_str().unwrap();
+        assert!(error.contains(named), "{query}: {error}");
+    }
+    let answer = server.get("/api/v1/data?path=&effective=false").await;
+    answer.expect(200);
+}
+
+/// Finds names with this part whose chain expires within 60 days.
+async fn effective(server: &Server, part: &str) -> Vec<Value> {
+    expiring(server, part, "&effective=true").await
+}
+
+async fn expiring(server: &Server, part: &str, more: &str) -> Vec<Value> {
+    let query = format!("/api/v1/data?name-like={part}&expires-within-days=60{more}");
+    let answer = server.get(&query).await.expect(200).json();
+    answer["credentials"].as_array().unwrap().clone()
 }

@@ -1,10 +1,12 @@
-//! GET /api/v1/data?name=
+//! Reading and deleting a credential by name, and reading a version by id.
 
 use keywright_harness::Server;
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::given;
+
+// GET /api/v1/data?name=
 
 #[tokio::test]
 async fn all_versions_come_newest_first() {
@@ -25,16 +27,11 @@ async fn generated_regenerated_and_set_versions_share_one_history() {
     let server = Server::start().await;
     let generated = given::generate(&server, "/p", "password", json!({})).await;
     let body = json!({"name": "/p"});
-    let regenerated = server
-        .post("/api/v1/regenerate", body)
-        .await
-        .expect(200)
-        .json();
+    let answer = server.post("/api/v1/regenerate", body).await;
+    let regenerated = answer.expect(200).json();
     let set = given::set(&server, "/p", "password", json!("p")).await;
-    assert_eq!(
-        given::versions(&server, "/p").await,
-        [set, regenerated, generated]
-    );
+    let actual = given::versions(&server, "/p").await;
+    assert_eq!(actual, [set, regenerated, generated]);
 }
 
 #[tokio::test]
@@ -54,27 +51,10 @@ async fn versions_limits_the_number_of_versions() {
         .get(&format!("/api/v1/data?name=/a&versions={}", i64::MAX))
         .await;
     assert_eq!(given::data(&answer.expect(200)), all);
-}
-
-#[tokio::test]
-async fn zero_versions_is_404() {
-    let server = Server::start().await;
-    given::set_value(&server, "/a", "v").await;
-    server
-        .get("/api/v1/data?name=/a&versions=0")
-        .await
-        .expect(404);
-}
-
-#[tokio::test]
-async fn a_negative_number_of_versions_is_400_and_named() {
-    let server = Server::start().await;
-    given::set_value(&server, "/a", "v").await;
-    let answer = server
-        .get("/api/v1/data?name=/a&versions=-1")
-        .await
-        .expect(400);
-    assert!(answer.error().contains("versions"), "{answer:?}");
+    let answer = server.get("/api/v1/data?name=/a&current=false").await;
+    assert_eq!(given::data(&answer.expect(200)), all);
+    let answer = server.get("/api/v1/data?name=/a&versions=0").await;
+    answer.expect(404);
 }
 
 #[tokio::test]
@@ -90,11 +70,8 @@ async fn current_is_the_newest_version_of_every_type() {
         let name = format!("/{credential_type}");
         let old = given::generate(&server, &name, credential_type, parameters).await;
         let body = json!({"name": name});
-        let new = server
-            .post("/api/v1/regenerate", body)
-            .await
-            .expect(200)
-            .json();
+        let answer = server.post("/api/v1/regenerate", body).await;
+        let new = answer.expect(200).json();
         assert_ne!(old["id"], new["id"]);
         let answer = server
             .get(&format!("/api/v1/data?name={name}&current=true"))
@@ -103,18 +80,6 @@ async fn current_is_the_newest_version_of_every_type() {
         assert_eq!(current.len(), 1, "{credential_type}");
         assert_eq!(current[0]["id"], new["id"], "{credential_type}");
     }
-}
-
-#[tokio::test]
-async fn current_false_equals_absent() {
-    let server = Server::start().await;
-    given::set_value(&server, "/a", "one").await;
-    given::set_value(&server, "/a", "two").await;
-    let answer = server
-        .get("/api/v1/data?name=/a&current=false")
-        .await
-        .expect(200);
-    assert_eq!(given::data(&answer).len(), 2);
 }
 
 #[tokio::test]
@@ -190,4 +155,158 @@ async fn reading_changes_nothing() {
     }
     let hash = first[0]["value"]["password_hash"].clone();
     assert_ne!(hash, Value::Null);
+}
+
+// GET /api/v1/data/{id}
+
+#[tokio::test]
+async fn each_version_is_read_by_its_id_even_replaced_ones() {
+    let server = Server::start().await;
+    let mut versions = Vec::new();
+    for text in ["one", "two", "three"] {
+        versions.push(given::set_value(&server, "/a", text).await);
+    }
+    for version in versions {
+        let answer = server
+            .get(&format!("/api/v1/data/{}", given::id(&version)))
+            .await;
+        assert_eq!(answer.expect(200).json(), version);
+    }
+}
+
+#[tokio::test]
+async fn a_version_reads_the_same_by_id_and_by_name() {
+    let server = Server::start().await;
+    let certificate = json!({"common_name": "c", "self_sign": true});
+    for (credential_type, parameters) in [
+        ("password", json!({})),
+        ("user", json!({})),
+        ("rsa", json!({})),
+        ("ssh", json!({})),
+        ("certificate", certificate),
+    ] {
+        let name = format!("/{credential_type}");
+        let made = given::generate(&server, &name, credential_type, parameters).await;
+        let by_id = server
+            .get(&format!("/api/v1/data/{}", given::id(&made)))
+            .await
+            .expect(200);
+        assert_eq!(
+            given::versions(&server, &name).await,
+            [by_id.json()],
+            "{credential_type}"
+        );
+        assert_eq!(by_id.json()["value"], made["value"], "{credential_type}");
+    }
+}
+
+#[tokio::test]
+async fn an_unknown_or_malformed_id_is_404() {
+    let server = Server::start().await;
+    let version = given::set_value(&server, "/a", "v").await;
+    let id = given::id(&version);
+    for unknown in [
+        "8ffd2a43-0ba6-44cf-8b55-e2e9ba2cb9e9",
+        "00000000-0000-0000-0000-000000000000",
+        "a",
+        "1",
+        "%2Fa",
+        "no-uuid",
+        "%00",
+        &id[..35],
+        &format!("{id}0"),
+        &"f".repeat(2_000),
+    ] {
+        let answer = server.get(&format!("/api/v1/data/{unknown}")).await;
+        assert_eq!(answer.status, 404, "{unknown}: {answer:?}");
+        assert!(!answer.error().is_empty());
+    }
+}
+
+#[tokio::test]
+async fn an_id_is_404_once_its_credential_is_deleted() {
+    let server = Server::start().await;
+    let old = given::set_value(&server, "/a", "old").await;
+    server.delete("/api/v1/data?name=/a").await.expect(204);
+    let new = given::set_value(&server, "/a", "new").await;
+    server
+        .get(&format!("/api/v1/data/{}", given::id(&old)))
+        .await
+        .expect(404);
+    server
+        .get(&format!("/api/v1/data/{}", given::id(&new)))
+        .await
+        .expect(200);
+}
+
+// DELETE /api/v1/data?name=
+
+#[tokio::test]
+async fn deleting_removes_all_versions() {
+    let server = Server::start().await;
+    let mut ids = Vec::new();
+    for text in ["one", "two", "three"] {
+        ids.push(given::id(&given::set_value(&server, "/a", text).await));
+    }
+    server.delete("/api/v1/data?name=/a").await.expect(204);
+    server.get("/api/v1/data?name=/a").await.expect(404);
+    let answer = server.get("/api/v1/data?name=/a&current=true").await;
+    answer.expect(404);
+    for id in ids {
+        server.get(&format!("/api/v1/data/{id}")).await.expect(404);
+    }
+    assert!(given::found(&server, "path=").await.is_empty());
+}
+
+#[tokio::test]
+async fn deleting_an_absent_credential_is_404() {
+    let server = Server::start().await;
+    given::set_value(&server, "/a/b", "v").await;
+    for name in ["/absent", "/a", "/a/", "/a/b/c", "/a/_", "/a/%25", "%2A"] {
+        let answer = server.delete(&format!("/api/v1/data?name={name}")).await;
+        assert_eq!(answer.status, 404, "{name}: {answer:?}");
+        assert!(!answer.error().is_empty());
+    }
+    server.delete("/api/v1/data?name=/a/b").await.expect(204);
+    server.delete("/api/v1/data?name=/a/b").await.expect(404);
+}
+
+#[tokio::test]
+async fn no_other_credential_is_deleted() {
+    let server = Server::start().await;
+    for name in ["/a", "/a/b", "/ab", "/b/a"] {
+        given::set_value(&server, name, "v").await;
+    }
+    server.delete("/api/v1/data?name=/a").await.expect(204);
+    let actual = given::found(&server, "path=").await;
+    assert_eq!(actual, ["/b/a", "/ab", "/a/b"]);
+}
+
+#[tokio::test]
+async fn an_issuer_can_be_deleted_and_its_certificates_stay() {
+    let server = Server::start().await;
+    let root = json!({"common_name": "root", "is_ca": true});
+    given::generate(&server, "/root", "certificate", root).await;
+    let leaf = json!({"common_name": "leaf", "ca": "/root"});
+    let leaf = given::generate(&server, "/leaf", "certificate", leaf).await;
+    server.delete("/api/v1/data?name=/root").await.expect(204);
+    assert_eq!(
+        given::versions(&server, "/leaf").await[0]["value"],
+        leaf["value"]
+    );
+    let regenerate = server
+        .post("/api/v1/regenerate", json!({"name": "/leaf"}))
+        .await;
+    assert_eq!(regenerate.status, 404, "{regenerate:?}");
+}
+
+#[tokio::test]
+async fn the_other_searches_do_not_delete() {
+    let server = Server::start().await;
+    given::set_value(&server, "/a/b", "v").await;
+    for query in ["path=/a", "name-like=a", "path="] {
+        let answer = server.delete(&format!("/api/v1/data?{query}")).await;
+        answer.expect(400);
+    }
+    assert_eq!(given::versions(&server, "/a/b").await.len(), 1);
 }

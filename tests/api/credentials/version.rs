@@ -6,13 +6,13 @@ use keywright_harness::Server;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::{given, made_elsewhere};
+use crate::{external_certificates, given};
 
 #[tokio::test]
 async fn every_version_begins_with_the_same_fields_in_order() {
     let server = Server::start().await;
     let certificate = json!({"common_name": "c", "self_sign": true});
-    let authority = made_elsewhere::authority("root").certificate;
+    let authority = external_certificates::authority("root").certificate;
     let mut versions = vec![
         given::set_value(&server, "/value", "v").await,
         given::set(&server, "/json", "json", json!({"k": 1})).await,
@@ -95,7 +95,7 @@ async fn each_type_has_its_own_fields_of_the_value() {
 #[tokio::test]
 async fn fields_that_were_not_set_are_null() {
     let server = Server::start().await;
-    let authority = made_elsewhere::authority("root").certificate;
+    let authority = external_certificates::authority("root").certificate;
     for (credential_type, value, null) in [
         ("user", json!({"password": "p"}), &["username"][..]),
         ("rsa", json!({"private_key": "k"}), &["public_key"]),
@@ -160,11 +160,8 @@ async fn metadata_is_always_present_and_null_by_default() {
 async fn metadata_belongs_to_one_version() {
     let server = Server::start().await;
     let body = json!({"name": "/a", "type": "password", "metadata": {"of": "the first"}});
-    let first = server
-        .post("/api/v1/data", body.clone())
-        .await
-        .expect(200)
-        .json();
+    let answer = server.post("/api/v1/data", body.clone()).await;
+    let first = answer.expect(200).json();
     let second = given::set(&server, "/a", "password", json!("p")).await;
     assert_eq!(second["metadata"], Value::Null);
     let third = json!({"name": "/a", "type": "password", "mode": "overwrite"});
@@ -181,24 +178,6 @@ async fn metadata_belongs_to_one_version() {
             .iter()
             .all(|version| version["metadata"].is_null())
     );
-}
-
-#[tokio::test]
-async fn a_generate_that_writes_nothing_leaves_the_metadata() {
-    let server = Server::start().await;
-    let body = |owner| json!({"name": "/a", "type": "password", "metadata": {"owner": owner}});
-    let first = server
-        .post("/api/v1/data", body("first"))
-        .await
-        .expect(200)
-        .json();
-    let second = server
-        .post("/api/v1/data", body("second"))
-        .await
-        .expect(200)
-        .json();
-    assert_eq!(second, first);
-    assert_eq!(given::versions(&server, "/a").await, [first]);
 }
 
 #[tokio::test]
@@ -270,7 +249,7 @@ async fn certificate_facts_are_next_to_the_value() {
         let expected = (!made_only.contains(&member.as_str())).then_some(value);
         assert_eq!(read.get(member), expected, "{member}");
     }
-    let leaf = made_elsewhere::self_signed_leaf("leaf").certificate;
+    let leaf = external_certificates::self_signed_leaf("leaf").certificate;
     let set = given::set(&server, "/s", "certificate", json!({"certificate": leaf})).await;
     for (member, expected) in [
         ("transitional", json!(false)),
@@ -284,18 +263,6 @@ async fn certificate_facts_are_next_to_the_value() {
         made_only.iter().all(|member| set.get(member).is_none()),
         "{set}"
     );
-}
-
-#[tokio::test]
-async fn a_generate_that_keeps_a_certificate_reports_no_duration_used() {
-    let server = Server::start().await;
-    let parameters = json!({"common_name": "c", "self_sign": true});
-    let made = given::generate(&server, "/c", "certificate", parameters.clone()).await;
-    let kept = given::generate(&server, "/c", "certificate", parameters).await;
-    assert_eq!(kept["id"], made["id"]);
-    assert_eq!(kept["duration_overridden"], false);
-    assert_eq!(kept["duration_used"], 0);
-    assert_eq!(kept["key_length"], 2048);
 }
 
 #[tokio::test]

@@ -1,5 +1,385 @@
 //! The API's description, and conformance to it.
 
-mod documents;
-mod examples;
-mod schemathesis;
+use std::{fs, process::Stdio};
+
+use keywright_harness::{Options, Scrape, Server, key_file, python_program, workspace};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::given;
+
+// GET /openapi.json and GET /docs
+
+const PATHS: [&str; 2] = ["/openapi.json", "/docs"];
+
+#[tokio::test]
+async fn the_description_needs_no_token_and_is_the_golden_file() {
+    let server = Server::start().await;
+    let golden = fs::read_to_string(workspace().join("host/api/openapi.json")).unwrap();
+    let answer = server
+        .send(server.request(Method::GET, "/openapi.json"))
+        .await;
+    let answer = answer.expect(200);
+    assert_eq!(
+        answer.header("content-type"),
+        Some("application/json;charset=UTF-8")
+    );
+    let golden: Value = serde_json::from_str(&golden).unwrap();
+    assert!(answer.json() == golden);
+}
+
+#[tokio::test]
+async fn the_documents_do_not_depend_on_the_configuration() {
+    let bare = Server::start_with(&Options::default().without_plugins()).await;
+    let full = Server::start().await;
+    for path in PATHS {
+        let one = bare.send(bare.request(Method::GET, path)).await.expect(200);
+        let other = full.send(full.request(Method::GET, path)).await.expect(200);
+        assert!(one.body == other.body, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn the_page_loads_no_scripts_or_external_resources() {
+    let server = Server::start().await;
+    let answer = server
+        .send(server.request(Method::GET, "/docs/"))
+        .await
+        .expect(200);
+    assert_eq!(
+        answer.header("content-type"),
+        Some("text/html; charset=utf-8")
+    );
+    assert_eq!(answer.header("x-content-type-options"), Some("nosniff"));
+    assert_eq!(answer.header("referrer-policy"), Some("no-referrer"));
+    let policy = answer.header("content-security-policy").unwrap().to_owned();
+    let (before, after) = policy.split_once("style-src 'sha256-").unwrap();
+    assert_eq!(before, "default-src 'none'; ");
+    assert!(
+        !policy.contains("unsafe") && !policy.contains('*'),
+        "{policy}"
+    );
+    // The page's style is the one that its policy allows.
+    let style = answer.body.split("<style>").nth(1).unwrap();
+    let style = style.split("</style>").next().unwrap();
+    let (hash, _) = after.split_once('\'').unwrap();
+    assert_eq!(hash, sha256(style));
+    assert!(answer.body.starts_with("<!DOCTYPE html>"));
+    assert!(answer.body.contains("Sets a credential"));
+    assert!(!answer.body.contains("<script"));
+}
+
+#[tokio::test]
+async fn documents_are_served_in_read_only_mode_and_not_audited() {
+    let server = Server::start().await;
+    let on = json!({"read_only_mode": true});
+    server.post("/management", on).await.expect(200);
+    let before = server.audit_trail();
+    for path in PATHS {
+        server.get(path).await.expect(200);
+    }
+    assert_eq!(server.audit_trail(), before);
+}
+
+#[tokio::test]
+async fn documents_support_get_and_head_only() {
+    let server = Server::start().await;
+    for path in PATHS {
+        for method in [Method::POST, Method::PUT, Method::DELETE, Method::PATCH] {
+            let answer = server.send(server.authorized(method, path)).await;
+            assert_eq!(answer.expect(404).body, "");
+        }
+        let head = server.send(server.request(Method::HEAD, path)).await;
+        assert_eq!(head.expect(200).body, "");
+    }
+}
+
+#[tokio::test]
+async fn described_types_have_the_schemas_of_their_plugins() {
+    let server = Server::start().await;
+    let description = server.get("/openapi.json").await.expect(200).json();
+    let types = server.get("/api/v1/types").await.expect(200).json();
+    for listed in types["types"].as_array().unwrap() {
+        let name = listed["name"].as_str().unwrap();
+        let (first, rest) = name.split_at(1);
+        let schema = |what: &str| {
+            let name = format!("{}{rest}{what}", first.to_ascii_uppercase());
+            &description["components"]["schemas"][name]
+        };
+        assert_eq!(names(schema("Value")), names(&listed["value"]), "{name}");
+        assert_eq!(schema("Value")["type"], listed["value"]["type"], "{name}");
+        assert_eq!(
+            names(schema("Parameters")),
+            names(&listed["parameters"]),
+            "{name}"
+        );
+    }
+}
+
+/// The names of the fields that callers may send or read.
+fn names(schema: &Value) -> Vec<String> {
+    let properties = schema["properties"].as_object();
+    let open = properties.into_iter().flatten();
+    let open = open.filter(|(_, property)| property["readOnly"] != true);
+    open.map(|(name, _)| name.clone()).collect()
+}
+
+fn sha256(text: &str) -> String {
+    let output = keywright_harness::Program::run("openssl", &["dgst", "-sha256", "-hex"], text);
+    let hex = output.expect_success();
+    let hex = hex.trim().rsplit(' ').next().unwrap();
+    let bytes: Vec<u8> = (0..hex.len())
+        .step_by(2)
+        .map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap())
+        .collect();
+    base64::Engine::encode(&base64::prelude::BASE64_STANDARD, bytes)
+}
+
+#[tokio::test]
+async fn permission_paths_are_accepted_up_to_the_described_length() {
+    let server = Server::start().await;
+    let document = server.get("/openapi.json").await.expect(200).json();
+    let schema = document
+        .pointer("/components/schemas/PermissionPath")
+        .unwrap();
+    let limit = |pointer: &str| schema.pointer(pointer).and_then(Value::as_u64).unwrap();
+    for (start, characters_max) in [("/", limit("/maxLength")), ("", limit("/then/maxLength"))] {
+        for (end, excess, status) in [("/*", 0, 201), ("/*", 1, 400), ("", 0, 201), ("", 1, 400)] {
+            let characters = usize::try_from(characters_max).unwrap() + excess;
+            let middle = "a".repeat(characters - start.len() - end.len());
+            let actor = format!("uaa-client:{}", start.len());
+            let permission = json!({
+                "path": format!("{start}{middle}{end}"), "actor": actor, "operations": ["read"]
+            });
+            let answer = server.post("/api/v2/permissions", permission).await;
+            answer.expect(status);
+        }
+    }
+}
+
+// Sends the examples of requests.
+
+/// The operations with a request body, in an order that creates their preconditions.
+const ORDER: [(&str, &str); 13] = [
+    ("put", "/api/v1/data"),
+    ("post", "/api/v1/data"),
+    ("post", "/api/v1/regenerate"),
+    ("post", "/api/v1/bulk-regenerate"),
+    ("post", "/api/v1/interpolate"),
+    ("post", "/api/v1/certificates/{certificate_id}/regenerate"),
+    (
+        "put",
+        "/api/v1/certificates/{certificate_id}/update_transitional_version",
+    ),
+    ("post", "/api/v1/certificates/{certificate_id}/versions"),
+    ("post", "/api/v2/permissions"),
+    ("put", "/api/v2/permissions/{permission_id}"),
+    ("patch", "/api/v2/permissions/{permission_id}"),
+    ("post", "/api/v1/permissions"),
+    ("post", "/management"),
+];
+
+#[tokio::test]
+async fn every_example_request_succeeds() {
+    let server = Server::start().await;
+    let description = server.get("/openapi.json").await.expect(200).json();
+    let mut sent = 0;
+    for (method, path) in ORDER {
+        let operation = &description["paths"][path][method];
+        let examples =
+            operation["requestBody"]["content"]["application/json"]["examples"].as_object();
+        for (name, example) in examples.into_iter().flatten() {
+            let target = target(&server, path).await;
+            let body = with_existing_ids(&server, path, &example["value"]).await;
+            let method = Method::from_bytes(method.to_uppercase().as_bytes()).unwrap();
+            let request = server.authorized(method, &target).body(body.to_string());
+            let answer = server.send(request).await;
+            let status = answer.status.to_string();
+            assert!(status.starts_with('2'), "{path} {name}: {answer:?}");
+            assert!(
+                operation["responses"].get(&status).is_some(),
+                "{path} {name}: {status}"
+            );
+            sent += 1;
+        }
+    }
+    assert_eq!(sent, examples_of_requests(&description));
+}
+
+/// The number of example requests.
+fn examples_of_requests(description: &Value) -> usize {
+    let paths = description["paths"].as_object().unwrap().values();
+    let operations = paths.flat_map(|path| path.as_object().unwrap().values());
+    let examples = operations.map(|operation| {
+        operation["requestBody"]["content"]["application/json"]["examples"].as_object()
+    });
+    examples.flatten().map(serde_json::Map::len).sum()
+}
+
+/// A path with the ids of resources that the examples created.
+async fn target(server: &Server, path: &str) -> String {
+    if path.contains("{certificate_id}") {
+        return path.replace("{certificate_id}", &certificate(server).await);
+    }
+    if path.contains("{permission_id}") {
+        let found = "/api/v2/permissions?path=/demo/*&actor=uaa-client:app";
+        let found = server.get(found).await.expect(200).json();
+        return path.replace("{permission_id}", found["uuid"].as_str().unwrap());
+    }
+    path.to_owned()
+}
+
+async fn certificate(server: &Server) -> String {
+    let listed = server.get("/api/v1/certificates?name=/demo/root").await;
+    let listed = listed.expect(200).json();
+    listed["certificates"][0]["id"].as_str().unwrap().to_owned()
+}
+
+/// The example, with ids of this server.
+async fn with_existing_ids(server: &Server, path: &str, example: &Value) -> Value {
+    let mut body = example.clone();
+    if path.ends_with("update_transitional_version") && body["version"].is_string() {
+        let versions = given::versions(server, "/demo/root").await;
+        body["version"] = json!(versions.last().unwrap()["id"]);
+    }
+    body
+}
+
+// Thousands of requests that Schemathesis generates from the description, each response checked against it.
+
+/// The output contains each failure with a command that repeats the request.
+#[tokio::test]
+async fn every_response_matches_the_description() {
+    if python_program(PROGRAM).is_none() {
+        return;
+    }
+    let server = Server::start_with(&Options::default().watched()).await;
+    let mut description = closed(server.get("/openapi.json").await.expect(200).json());
+    add_ids(&mut description, &server).await;
+    let file = server.directory().join("openapi.json");
+    fs::write(&file, description.to_string()).unwrap();
+    // Read-only mode would cause all other writes to be refused, so it is tested separately, and last.
+    for selection in [
+        ["--exclude-path", "/management"],
+        ["--include-path", "/management"],
+    ] {
+        let mut command = python_program(PROGRAM).unwrap();
+        command
+            .arg("--no-color")
+            .arg("--config-file")
+            .arg(workspace().join("tests/api/description/schemathesis.toml"))
+            .arg("run")
+            .arg(&file)
+            .args(["--url", server.base_url()])
+            .arg("--tls-verify")
+            .arg(key_file("ca.pem"))
+            .args([
+                "--header",
+                &format!("Authorization: Bearer {}", server.token()),
+            ])
+            .args(selection)
+            .current_dir(server.directory())
+            .stdin(Stdio::null());
+        let output = tokio::task::spawn_blocking(move || command.output().unwrap())
+            .await
+            .unwrap();
+        let expected = String::from_utf8_lossy(&output.stdout);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{expected}\n{errors}");
+        assert!(requests(&expected) >= requests_min(selection), "{expected}");
+    }
+    server.get("/health").await.expect(200);
+    let scrape = server.scrape().await;
+    for method in ["GET", "PUT", "POST", "DELETE"] {
+        let succeeded = succeeded(&scrape, method);
+        assert!(
+            succeeded >= SUCCEEDED_MIN,
+            "{method}: {succeeded}\n{}",
+            scrape.text()
+        );
+    }
+}
+
+/// The number of successful requests of a method.
+fn succeeded(scrape: &Scrape, method: &str) -> f64 {
+    let succeeded = ["200", "201", "204"].iter().filter_map(|status| {
+        let labels = [("method", method), ("status", *status)];
+        scrape.sum("keywright_http_requests_total", &labels)
+    });
+    succeeded.sum()
+}
+
+/// The minimum number of requests in a run.
+fn requests_min(selection: [&str; 2]) -> u64 {
+    if selection[0] == "--exclude-path" {
+        2_000
+    } else {
+        20
+    }
+}
+
+/// The number of requests in a run, from its output.
+fn requests(expected: &str) -> u64 {
+    let line = expected.lines().find(|line| line.contains(" generated, "));
+    let mut words = line.unwrap_or_default().split_whitespace();
+    words
+        .find_map(|word| word.replace(',', "").parse().ok())
+        .unwrap_or_default()
+}
+
+/// The description without permission for additional fields in responses.
+fn closed(mut description: Value) -> Value {
+    for part in ["schemas", "responses"] {
+        close(&mut description["components"][part]);
+    }
+    description
+}
+
+fn close(part: &mut Value) {
+    match part {
+        Value::Array(items) => items.iter_mut().for_each(close),
+        Value::Object(members) => {
+            let is_open =
+                members.contains_key("type") && !members.contains_key("additionalProperties");
+            if is_open && members.contains_key("properties") {
+                members.insert("additionalProperties".to_owned(), json!(false));
+            }
+            members.values_mut().for_each(close);
+        }
+        _ => {}
+    }
+}
+
+/// Adds the ids of existing resources as examples, so that requests with ids succeed.
+async fn add_ids(description: &mut Value, server: &Server) {
+    let certificate = json!({"common_name": "c", "is_ca": true});
+    let version = given::generate_certificate(server, "/certificate", certificate).await;
+    let listed = server.get("/api/v1/certificates?name=/certificate").await;
+    let grant = json!({"path": "/granted", "actor": "someone", "operations": ["read"]});
+    let answer = server.post("/api/v2/permissions", grant).await;
+    let permission = answer.expect(201).json();
+    let ids = json!({
+        "certificate_id": listed.expect(200).json()["certificates"][0]["id"],
+        "id": version["id"],
+        "permission_id": permission["uuid"],
+        "version_id": version["id"],
+    });
+    for operations in description["paths"].as_object_mut().unwrap().values_mut() {
+        for operation in operations.as_object_mut().unwrap().values_mut() {
+            let parameters = operation
+                .get_mut("parameters")
+                .and_then(Value::as_array_mut);
+            for parameter in parameters.into_iter().flatten() {
+                let id = parameter["name"].as_str().and_then(|name| ids.get(name));
+                if let Some(id) = id.filter(|_| parameter["in"] == "path") {
+                    parameter["example"] = id.clone();
+                }
+            }
+        }
+    }
+}
+
+/// The minimum number of successful requests per method; refusals alone prove little.
+const SUCCEEDED_MIN: f64 = 10.0;
+
+const PROGRAM: &str = "schemathesis";

@@ -20,12 +20,12 @@ async fn the_plugin_is_needed_at_start_only() {
     given::set_value(&server, "/a", "2").await;
     server.stop().await;
 
-    let said = Server::refusal(&options);
+    let message = Server::refusal(&options);
     assert!(
-        said.contains("connecting to a key management plugin"),
-        "{said}"
+        message.contains("connecting to a key management plugin"),
+        "{message}"
     );
-    assert!(said.contains(&socket), "{said}");
+    assert!(message.contains(&socket), "{message}");
     let _plugin = KeyManagementPlugin::start(folder.path(), "key");
     let server = Server::start_with(&options).await;
     assert_eq!(given::newest(&server, "/a").await["value"], "2");
@@ -43,8 +43,8 @@ async fn a_plugin_with_another_key_is_refused() {
     given::set_value(&server, "/a", "1").await;
     let key_id = active_key_id(&server);
     server.stop().await;
-    let said = Server::refusal(&with_keys(&[&other_socket]).storage(&storage));
-    assert!(said.contains(&key_id), "{said}");
+    let message = Server::refusal(&with_keys(&[&other_socket]).storage(&storage));
+    assert!(message.contains(&key_id), "{message}");
 
     // Next to the right key, it becomes the active key, and each has its own record.
     let both = with_keys(&[&other_socket, &socket]).storage(&storage);
@@ -75,11 +75,17 @@ async fn with_trusted_cas_the_plugin_must_prove_its_host_name() {
     let server = Server::start_in(server.stop().await, &options("localhost")).await;
     assert_eq!(given::newest(&server, "/a").await["value"], "1");
 
-    let said = Server::refusal(&options("elsewhere.example"));
-    assert!(said.contains("failed to report its version"), "{said}");
+    let message = Server::refusal(&options("elsewhere.example"));
+    assert!(
+        message.contains("failed to report its version"),
+        "{message}"
+    );
     let without_tls = with_keys(&[&plugin.socket().display().to_string()]);
-    let said = Server::refusal(&without_tls);
-    assert!(said.contains("failed to report its version"), "{said}");
+    let message = Server::refusal(&without_tls);
+    assert!(
+        message.contains("failed to report its version"),
+        "{message}"
+    );
 }
 
 #[tokio::test]

@@ -1,21 +1,15 @@
 //! Configuring, recognising and changing encryption keys.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test ends when what it needs is not there"
-)]
-
-mod configuration;
-mod creation;
+mod changes;
 mod kms;
-mod refusals;
-mod rolling_change;
-mod stored;
 
 use std::fmt::Write;
 
-use keywright_harness::{Options, Server};
+use keywright_harness::{Options, Server, shared_storage};
 use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::given;
 
 /// Raw test keys in base64, each in an environment variable of the server.
 const KEYS: [(&str, &str); 3] = [
@@ -42,14 +36,14 @@ fn with_secrets(options: Options) -> Options {
 
 /// A server that encrypts with the first of these keys, and only decrypts with the others. Each is an environment
 /// variable, or the path of a key management plugin's socket.
-fn with_keys(names: &[&str]) -> Options {
+pub(crate) fn with_keys(names: &[&str]) -> Options {
     with_secrets(Options::default().encryption(&sections(names)))
 }
 
 /// The sections of keys, the first of which is active. Nothing is rotated, so that each value stays under its key.
 fn sections(names: &[&str]) -> String {
     let mut sections = "[encryption.rotation]\nenabled = false\n".to_owned();
-    for (place, name) in names.iter().enumerate() {
+    for (position, name) in names.iter().enumerate() {
         let source = match *name {
             socket if socket.contains('/') => format!("provider = \"kms\"\nsocket = \"{socket}\""),
             key if key.starts_with("KEY") => {
@@ -57,7 +51,7 @@ fn sections(names: &[&str]) -> String {
             }
             password => format!("provider = \"password\"\nenvironment = \"{password}\""),
         };
-        let is_active = place == 0;
+        let is_active = position == 0;
         // Writing to a string does not fail.
         let _ = writeln!(
             sections,
@@ -67,11 +61,13 @@ fn sections(names: &[&str]) -> String {
     sections
 }
 
-async fn usage(server: &Server) -> Value {
+/// The response about the use of keys.
+pub(crate) async fn usage(server: &Server) -> Value {
     server.get("/api/v1/key-usage").await.expect(200).json()
 }
 
-fn used(active: u64, inactive: u64, unknown: u64) -> Value {
+/// The expected response about the use of keys.
+pub(crate) fn used(active: u64, inactive: u64, unknown: u64) -> Value {
     json!({"active_key": active, "inactive_keys": inactive, "unknown_keys": unknown})
 }
 
@@ -81,4 +77,190 @@ fn active_key_id(server: &Server) -> String {
     let mark = "\"encryption.active_key\":\"";
     let (_, rest) = log.split_once(mark).unwrap();
     rest.split('"').next().unwrap().to_owned()
+}
+
+// Invalid settings in the section `encryption`, and their errors.
+
+#[test]
+fn invalid_key_configurations_are_refused() {
+    let inactive = sections(&["KEY_A", "KEY_B"]).replace("active = true", "active = false");
+    let both_active = sections(&["KEY_A", "KEY_B"]).replace("active = false", "active = true");
+    let kms = |lines: &str| format!("[[encryption.keys]]\nprovider = \"kms\"\n{lines}\n");
+    let raw = |lines: &str| format!("[[encryption.keys]]\nprovider = \"raw\"\n{lines}\n");
+    for (sections, reason) in [
+        (String::new(), "missing field `encryption`"),
+        (
+            "[encryption]\nkeys = []".to_owned(),
+            "must be active, and none is",
+        ),
+        (inactive, "must be active, and none is"),
+        (both_active, "must be active, and several are"),
+        (
+            sections(&["KEY_B", "KEY_A", "KEY_A"]),
+            "the encryption keys 2 and 3, counted from 1 in the order of the configuration, are the same",
+        ),
+        (
+            sections(&["PASSWORD", "KEY_A", "PASSWORD"]),
+            "the encryption keys 1 and 3,",
+        ),
+        (
+            raw("active = true"),
+            "either a file or an environment variable",
+        ),
+        (
+            raw("file = \"a\"\nenvironment = \"KEY_A\""),
+            "either a file or an environment variable",
+        ),
+        (
+            raw("environment = \"KEYWRIGHT_TEST_ABSENT\""),
+            "reading the encryption key 1: the environment variable KEYWRIGHT_TEST_ABSENT is not set",
+        ),
+        (
+            raw("environment = \"PASSWORD\""),
+            "must be 32 bytes in base64",
+        ),
+        (
+            raw("environment = \"KEY_A\"\nsocket = \"kms.sock\""),
+            "can only be set for the provider kms",
+        ),
+        (kms("active = true"), "needs the socket"),
+        (
+            kms("socket = \"kms.sock\"\nfile = \"a\""),
+            "file and environment cannot be set for the provider kms",
+        ),
+        (
+            kms("socket = \"kms.sock\"\ntrusted_authorities = \"absent.pem\""),
+            "reading the CAs trusted for the key management plugin",
+        ),
+        (
+            "[[encryption.keys]]\nprovider = \"hsm\"\n".to_owned(),
+            "must be one of password, raw, kms",
+        ),
+    ] {
+        let options = with_secrets(Options::default().encryption(&sections));
+        let message = Server::refusal(&options);
+        assert!(message.contains(reason), "{sections}\n{message}");
+    }
+}
+
+#[tokio::test]
+async fn a_short_password_is_warned_about_but_not_logged() {
+    for (password, is_warned_of) in [("SHORT_PASSWORD", true), ("PASSWORD", false)] {
+        let server = Server::start_with(&with_keys(&[password])).await;
+        let log = server.log();
+        let is_logged = log.contains("an encryption password has fewer than 20 characters");
+        assert_eq!(is_logged, is_warned_of, "{password}");
+        assert!(!log.contains("hunter2"));
+    }
+}
+
+#[tokio::test]
+async fn a_key_that_never_was_active_is_ignored_with_a_warning() {
+    let server = Server::start_with(&with_keys(&["KEY_A", "KEY_B"])).await;
+    let log = server.log();
+    let warning = log
+        .lines()
+        .find(|line| line.contains("an encryption key is ignored until"));
+    assert!(warning.is_some_and(|line| line.contains("\"encryption.key_number\":2")));
+}
+
+// A server refuses to start with keys that decrypt no stored value.
+
+#[tokio::test]
+async fn unusable_keys_are_refused_and_the_needed_ones_named() {
+    let folder = TempDir::new().unwrap();
+    let storage = shared_storage(folder.path());
+    let mut needed = Vec::new();
+    for (keys, name) in [(vec!["KEY_A"], "/a"), (vec!["KEY_B", "KEY_A"], "/b")] {
+        let server = Server::start_with(&with_keys(&keys).storage(&storage)).await;
+        given::set_value(&server, name, "1").await;
+        needed.push(active_key_id(&server));
+        server.stop().await;
+    }
+    for keys in [vec!["KEY_C"], vec!["PASSWORD", "KEY_C"]] {
+        let message = Server::refusal(&with_keys(&keys).storage(&storage));
+        assert!(
+            message.contains("none of the configured encryption keys is the key of any of them"),
+            "{message}"
+        );
+        for id in &needed {
+            assert!(message.contains(id), "{id}: {message}");
+        }
+    }
+    // The refused start changed nothing, and one of the two keys is enough.
+    let server = Server::start_with(&with_keys(&["KEY_B"]).storage(&storage)).await;
+    assert_eq!(given::newest(&server, "/b").await["value"], "1");
+    server.stop().await;
+    let server = Server::start_with(&with_keys(&["KEY_C", "KEY_A"]).storage(&storage)).await;
+    assert_eq!(given::newest(&server, "/a").await["value"], "1");
+}
+
+#[tokio::test]
+async fn an_empty_store_accepts_any_key() {
+    let server = Server::start_with(&with_keys(&["KEY_A"])).await;
+    let server = Server::start_in(server.stop().await, &with_keys(&["KEY_B"])).await;
+    given::set_value(&server, "/a", "1").await;
+}
+
+// Stored values that cannot be decrypted.
+
+#[tokio::test]
+async fn a_value_under_an_unconfigured_key_is_refused_with_the_key_id() {
+    let server = Server::start_with(&with_keys(&["KEY_A"])).await;
+    let one = given::set_value(&server, "/one", "canary-one").await;
+    let key_id = active_key_id(&server);
+    let server = Server::start_in(server.stop().await, &with_keys(&["KEY_B", "KEY_A"])).await;
+    given::set_value(&server, "/two", "canary-two").await;
+
+    let server = Server::start_in(server.stop().await, &with_keys(&["KEY_B"])).await;
+    let by_id = format!("/api/v1/data/{}", one["id"].as_str().unwrap());
+    for path in ["/api/v1/data?name=/one", &by_id] {
+        let refused = server.get(path).await.expect(500).error();
+        assert_eq!(
+            refused,
+            format!("the encryption key {key_id} is not configured")
+        );
+    }
+    assert_eq!(given::newest(&server, "/two").await["value"], "canary-two");
+    assert_eq!(usage(&server).await, used(1, 0, 1));
+    // A new version replaces the unreadable one.
+    given::set_value(&server, "/one", "canary-three").await;
+    let newest = "/api/v1/data?name=/one&current=true";
+    let newest: Value = server.get(newest).await.expect(200).json();
+    assert_eq!(newest["data"][0]["value"], "canary-three");
+    assert!(!server.log().contains("canary-"));
+}
+
+/// Puts the bytes of one row into another.
+const COPY: &str = "update credential_version
+    set (encryption_key_id, nonce, ciphertext) = (
+        select v.encryption_key_id, v.nonce, v.ciphertext from credential_version v where v.sequence = FROM)
+    where sequence = TO";
+
+#[tokio::test]
+async fn a_ciphertext_copied_to_another_row_is_refused_undisclosed() {
+    let server = Server::start().await;
+    given::set_value(&server, "/one", "canary-one").await;
+    given::set_value(&server, "/two", "canary-two").await;
+    given::set_value(&server, "/two", "canary-three").await;
+    let sequences = "select sequence from credential_version order by sequence";
+    let sequences = server.run_sql(sequences).await;
+    let [one, two, three] = sequences.lines().collect::<Vec<_>>()[..] else {
+        panic!("not three versions: {sequences}");
+    };
+    // From one credential into another, and from one version of a credential into another.
+    for (from, to, path) in [
+        (three, one, "/api/v1/data?name=/one"),
+        (two, three, "/api/v1/data?name=/two&current=true"),
+    ] {
+        let copy = COPY.replace("FROM", from).replace("TO", to);
+        server.run_sql(&copy).await;
+        let refused = server.get(path).await.expect(500);
+        assert_eq!(
+            refused.error(),
+            "the stored value could not be decrypted: its ciphertext was modified or moved from another record"
+        );
+        assert!(!refused.body.contains("canary-"), "{}", refused.body);
+    }
+    assert!(!server.log().contains("canary-"));
 }

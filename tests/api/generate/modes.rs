@@ -1,11 +1,12 @@
-//! The modes of a generate for an existing credential.
+//! The modes of a generate for an existing credential, and metadata.
 
 use std::collections::BTreeSet;
 
-use keywright_harness::Server;
+use keywright_harness::{Answer, Server};
 use serde_json::{Value, json};
 
 use super::requests::generatable;
+use crate::given;
 
 #[tokio::test]
 async fn overwrite_always_adds_a_version() {
@@ -46,11 +47,7 @@ async fn no_overwrite_creates_absent_and_keeps_existing_credentials() {
 #[tokio::test]
 async fn no_overwrite_keeps_set_values() {
     let server = Server::start().await;
-    let set = server
-        .set("/a", "password", json!("mine"))
-        .await
-        .expect(200)
-        .json();
+    let set = given::set(&server, "/a", "password", json!("mine")).await;
     let kept = server
         .generate_in_mode("no-overwrite", "/a", "password", json!({}))
         .await;
@@ -60,10 +57,7 @@ async fn no_overwrite_keeps_set_values() {
 #[tokio::test]
 async fn no_overwrite_checks_parameters_even_when_it_keeps() {
     let server = Server::start().await;
-    server
-        .generate("/a", "password", json!({}))
-        .await
-        .expect(200);
+    given::generate(&server, "/a", "password", json!({})).await;
     let parameters = json!({"length": 3});
     server
         .generate_in_mode("no-overwrite", "/a", "password", parameters)
@@ -74,26 +68,14 @@ async fn no_overwrite_checks_parameters_even_when_it_keeps() {
 #[tokio::test]
 async fn converge_is_the_default() {
     let server = Server::start().await;
-    let made = server
-        .generate("/a", "password", json!({}))
-        .await
-        .expect(200)
-        .json();
-    let kept = server
-        .generate("/a", "password", json!({}))
-        .await
-        .expect(200)
-        .json();
+    let made = given::generate(&server, "/a", "password", json!({})).await;
+    let kept = given::generate(&server, "/a", "password", json!({})).await;
     assert_eq!(kept, made);
     let explicit = server
         .generate_in_mode("converge", "/a", "password", json!({}))
         .await;
     assert_eq!(explicit.expect(200).json(), made);
-    let changed = server
-        .generate("/a", "password", json!({"length": 31}))
-        .await
-        .expect(200)
-        .json();
+    let changed = given::generate(&server, "/a", "password", json!({"length": 31})).await;
     assert_ne!(changed["id"], made["id"]);
 }
 
@@ -104,6 +86,7 @@ async fn a_mode_that_is_not_exactly_one_of_the_three_is_400() {
         "Overwrite",
         "CONVERGE",
         "no_overwrite",
+        "NO-OVERWRITE",
         "nooverwrite",
         "",
         "always",
@@ -124,11 +107,7 @@ async fn a_mode_that_is_not_exactly_one_of_the_three_is_400() {
 #[tokio::test]
 async fn the_legacy_overwrite_flag_selects_a_mode() {
     let server = Server::start().await;
-    let made = server
-        .generate("/a", "password", json!({}))
-        .await
-        .expect(200)
-        .json();
+    let made = given::generate(&server, "/a", "password", json!({})).await;
     for (overwrite, parameters, adds) in [
         (json!(false), json!({"length": 99}), false),
         (json!("false"), json!({"length": 99}), false),
@@ -155,10 +134,7 @@ async fn the_mode_wins_over_the_legacy_flag() {
         ("overwrite", false, true),
         ("no-overwrite", true, false),
     ] {
-        server
-            .set("/a", "password", json!("mine"))
-            .await
-            .expect(200);
+        given::set(&server, "/a", "password", json!("mine")).await;
         let before = server.versions("/a").await.len();
         let body = json!({"name": "/a", "type": "password", "mode": mode, "overwrite": overwrite});
         server.post("/api/v1/data", body).await.expect(200);
@@ -170,40 +146,54 @@ async fn the_mode_wins_over_the_legacy_flag() {
 #[tokio::test]
 async fn converge_finds_a_credential_in_any_casing_of_its_name() {
     let server = Server::start().await;
-    let made = server
-        .generate("/Path/Name", "password", json!({}))
-        .await
-        .expect(200)
-        .json();
-    let kept = server
-        .generate("path/name", "password", json!({}))
-        .await
-        .expect(200)
-        .json();
+    let made = given::generate(&server, "/Path/Name", "password", json!({})).await;
+    let kept = given::generate(&server, "path/name", "password", json!({})).await;
     assert_eq!(kept, made);
 }
 
+// Metadata of generated versions.
+
+async fn generate_with(server: &Server, mode: &str, metadata: Value) -> Answer {
+    let body = json!({"name": "/a", "type": "password", "mode": mode, "metadata": metadata});
+    server.post("/api/v1/data", body).await
+}
+
 #[tokio::test]
-async fn of_64_no_overwrite_writers_one_writes_and_all_get_its_value() {
+async fn metadata_belongs_to_one_generated_version() {
     let server = Server::start().await;
-    let body = json!({"name": "/a", "type": "password", "mode": "no-overwrite"});
-    let requests: Vec<_> = (0..64)
-        .map(|_| {
-            let request = server.authorized(reqwest::Method::POST, "/api/v1/data");
-            tokio::spawn(request.body(body.to_string()).send())
-        })
-        .collect();
-    let mut answers = BTreeSet::new();
-    for request in requests {
-        let response = request.await.unwrap().unwrap();
-        assert_eq!(response.status().as_u16(), 200);
-        answers.insert(response.text().await.unwrap());
+    let metadata = json!({"owner": "ops", "list": [1, null]});
+    let answer = generate_with(&server, "overwrite", metadata.clone()).await;
+    let made = answer.expect(200).json();
+    assert_eq!(made["metadata"], metadata);
+    let next = server
+        .generate_in_mode("overwrite", "/a", "password", json!({}))
+        .await;
+    assert_eq!(next.expect(200).json().get("metadata"), Some(&Value::Null));
+    assert_eq!(server.versions("/a").await[1]["metadata"], metadata);
+}
+
+#[tokio::test]
+async fn a_generate_that_keeps_the_version_keeps_its_metadata() {
+    let server = Server::start().await;
+    let answer = generate_with(&server, "converge", json!({"n": 1})).await;
+    let made = answer.expect(200).json();
+    for mode in ["converge", "no-overwrite"] {
+        let answer = generate_with(&server, mode, json!({"n": 2})).await;
+        let kept = answer.expect(200).json();
+        assert_eq!(kept, made, "{mode}");
     }
-    let versions = server.versions("/a").await;
-    assert_eq!(versions.len(), 1);
-    let answers: Vec<Value> = answers
-        .iter()
-        .map(|answer| serde_json::from_str(answer).unwrap())
-        .collect();
-    assert_eq!(answers, versions);
+    assert_eq!(server.versions("/a").await, [made]);
+}
+
+#[tokio::test]
+async fn metadata_over_7000_characters_is_400() {
+    let server = Server::start().await;
+    let frame_characters = json!({"a": ""}).to_string().len();
+    let longest = "ä".repeat(7_000 - frame_characters);
+    let answer = generate_with(&server, "overwrite", json!({"a": longest})).await;
+    answer.expect(200);
+    let too_long = json!({"a": format!("{longest}x")});
+    let answer = generate_with(&server, "overwrite", too_long).await;
+    let error = answer.expect(400).error();
+    assert!(error.contains("metadata"), "{error}");
 }

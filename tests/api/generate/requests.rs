@@ -3,6 +3,8 @@
 use keywright_harness::Server;
 use serde_json::{Value, json};
 
+use crate::given;
+
 /// Parameters for each type that can be generated.
 pub(super) fn generatable() -> [(&'static str, Value); 5] {
     [
@@ -25,19 +27,12 @@ async fn the_response_equals_that_of_a_get() {
     let server = Server::start().await;
     for (credential_type, parameters) in generatable() {
         let name = format!("/{credential_type}");
-        let mut made = server
-            .generate(&name, credential_type, parameters)
-            .await
-            .expect(200)
-            .json();
+        let mut made = given::generate(&server, &name, credential_type, parameters).await;
         assert_eq!(made["type"], credential_type);
         assert_eq!(made["name"], *name);
         let id = made["id"].as_str().unwrap();
-        let read = server
-            .get(&format!("/api/v1/data/{id}"))
-            .await
-            .expect(200)
-            .json();
+        let answer = server.get(&format!("/api/v1/data/{id}")).await;
+        let read = answer.expect(200).json();
         let members = made.as_object_mut().unwrap();
         for of_generating in ["duration_overridden", "duration_used", "key_length"] {
             let is_certificate = credential_type == "certificate";
@@ -90,19 +85,6 @@ async fn value_and_json_cannot_be_generated() {
         ] {
             refused(&server, body).await;
         }
-    }
-}
-
-#[tokio::test]
-async fn the_type_may_have_any_casing_and_is_returned_in_lower_case() {
-    let server = Server::start().await;
-    for credential_type in ["PASSWORD", "Password", "passWord"] {
-        let answer = server
-            .generate("/a", credential_type, json!({}))
-            .await
-            .expect(200)
-            .json();
-        assert_eq!(answer["type"], "password");
     }
 }
 
@@ -202,25 +184,90 @@ async fn of_several_errors_the_first_in_order_is_reported() {
     assert!(error.contains("colour"), "{error}");
 }
 
+// Regenerating through the data endpoint: `{"name": …, "regenerate": true}`.
+
 #[tokio::test]
-async fn the_type_of_a_credential_cannot_be_changed_in_any_mode() {
+async fn it_works_like_the_regenerate_endpoint() {
     let server = Server::start().await;
-    let existing = server
-        .set("/Taken", "value", json!("v"))
-        .await
-        .expect(200)
-        .json();
-    for mode in ["overwrite", "no-overwrite", "converge"] {
-        for (credential_type, parameters) in generatable() {
-            let answer = server
-                .generate_in_mode(mode, "/taken", credential_type, parameters)
-                .await;
-            assert_eq!(
-                answer.status, 400,
-                "{mode} {credential_type}: {}",
-                answer.body
-            );
+    let parameters = json!({"length": 12, "include_special": true});
+    let made = given::generate(&server, "/Path/A", "password", parameters).await;
+    for name in ["/Path/A", "path/a"] {
+        for regenerate in [json!(true), json!("true")] {
+            let body = json!({"name": name, "regenerate": regenerate});
+            let answer = server.post("/api/v1/data", body).await.expect(200).json();
+            assert_eq!(answer["name"], "/Path/A");
+            assert_eq!(answer["value"].as_str().unwrap().len(), 12);
+            assert_ne!(answer["id"], made["id"]);
+            assert_eq!(server.versions("/path/a").await[0], answer);
         }
     }
-    assert_eq!(server.versions("/taken").await, [existing]);
+    assert_eq!(server.versions("/path/a").await.len(), 5);
+}
+
+#[tokio::test]
+async fn metadata_comes_from_the_request_only() {
+    let server = Server::start().await;
+    let body = json!({"name": "/a", "type": "password", "metadata": {"n": 1}});
+    server.post("/api/v1/data", body).await.expect(200);
+    let body = json!({"name": "/a", "regenerate": true});
+    let without = server.post("/api/v1/data", body).await.expect(200).json();
+    assert_eq!(without.get("metadata"), Some(&Value::Null));
+    let body = json!({"name": "/a", "regenerate": true, "metadata": {"n": 2}});
+    let with = server.post("/api/v1/data", body).await.expect(200).json();
+    assert_eq!(with["metadata"], json!({"n": 2}));
+}
+
+#[tokio::test]
+async fn a_type_next_to_regenerate_is_ignored() {
+    let server = Server::start().await;
+    given::generate(&server, "/a", "password", json!({})).await;
+    for credential_type in ["password", "certificate", "nonsense"] {
+        let body = json!({"name": "/a", "regenerate": true, "type": credential_type});
+        let answer = server.post("/api/v1/data", body).await.expect(200).json();
+        assert_eq!(answer["type"], "password");
+    }
+}
+
+#[tokio::test]
+async fn other_fields_are_400_and_named() {
+    let server = Server::start().await;
+    given::generate(&server, "/a", "password", json!({})).await;
+    for field in ["mode", "overwrite", "parameters", "value", "colour"] {
+        let mut body = json!({"name": "/a", "regenerate": true});
+        body[field] = json!("overwrite");
+        let error = server.post("/api/v1/data", body).await.expect(400).error();
+        assert!(error.contains(field), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn false_is_an_unknown_field() {
+    let server = Server::start().await;
+    for regenerate in [json!(false), json!("false")] {
+        let body = json!({"name": "/a", "type": "password", "regenerate": regenerate});
+        let error = server.post("/api/v1/data", body).await.expect(400).error();
+        assert!(error.contains("regenerate"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn an_unknown_name_is_404_and_a_malformed_one_400() {
+    let server = Server::start().await;
+    let body = json!({"name": "/nowhere", "regenerate": true});
+    server.post("/api/v1/data", body).await.expect(404).error();
+    for name in [
+        json!(""),
+        json!("/"),
+        json!("a//b"),
+        json!("a b"),
+        Value::Null,
+    ] {
+        let body = json!({"name": name, "regenerate": true});
+        server.post("/api/v1/data", body).await.expect(400).error();
+    }
+    server
+        .post("/api/v1/data", json!({"regenerate": true}))
+        .await
+        .expect(400)
+        .error();
 }

@@ -1,4 +1,4 @@
-//! Requirements on request bodies.
+//! Requirements on request bodies, and lenient parsing of their scalars.
 
 use keywright_harness::Server;
 use reqwest::{Method, header};
@@ -164,87 +164,30 @@ async fn a_malformed_body_is_400_with_one_generic_message() {
     assert!(!messages[0].contains("planted"), "{messages:?}");
 }
 
+const UNKNOWN_FIELDS: &str = r#"
+    400 POST /api/v1/data {"name": "/a", "type": "password", "stray": 1}
+    400 POST /api/v1/data {"name": "/a", "type": "password", "parameters": {"stray": 1}}
+    400 POST /api/v1/data {"name": "/a", "type": "user", "value": {"stray": 1}}
+    400 POST /api/v1/data {"name": "/p", "regenerate": true, "stray": 1}
+    422 PUT /api/v1/data {"name": "/a", "type": "value", "value": "v", "stray": 1}
+    422 PUT /api/v1/data {"name": "/a", "type": "user", "value": {"password": "p", "stray": 1}}
+    422 PUT /api/v1/data {"name": "/a", "type": "rsa", "value": {"public_key": "p", "stray": 1}}
+    422 PUT /api/v1/data {"name": "/a", "type": "ssh", "value": {"public_key": "p", "stray": 1}}
+    422 PUT /api/v1/data {"name": "/a", "type": "certificate", "value": {"ca_name": "/c", "stray": 1}}
+    422 POST /api/v1/regenerate {"name": "/p", "stray": 1}
+    422 POST /api/v1/bulk-regenerate {"signed_by": "/p", "stray": 1}
+"#;
+
 #[tokio::test]
 async fn an_unknown_field_is_400_on_generate_and_422_elsewhere() {
     let server = Server::start().await;
     given::generate(&server, "/p", "password", json!({})).await;
-    for (method, path, body, status) in [
-        (
-            Method::POST,
-            "/api/v1/data",
-            json!({"name": "/a", "type": "password", "stray": 1}),
-            400,
-        ),
-        (
-            Method::POST,
-            "/api/v1/data",
-            json!({"name": "/a", "type": "password", "parameters": {"stray": 1}}),
-            400,
-        ),
-        (
-            Method::POST,
-            "/api/v1/data",
-            json!({"name": "/a", "type": "user", "value": {"stray": 1}}),
-            400,
-        ),
-        (
-            Method::POST,
-            "/api/v1/data",
-            json!({"name": "/p", "regenerate": true, "stray": 1}),
-            400,
-        ),
-        (
-            Method::PUT,
-            "/api/v1/data",
-            json!({"name": "/a", "type": "value", "value": "v", "stray": 1}),
-            422,
-        ),
-        (
-            Method::PUT,
-            "/api/v1/data",
-            json!({"name": "/a", "type": "user", "value": {"password": "p", "stray": 1}}),
-            422,
-        ),
-        (
-            Method::PUT,
-            "/api/v1/data",
-            json!({"name": "/a", "type": "rsa", "value": {"public_key": "p", "stray": 1}}),
-            422,
-        ),
-        (
-            Method::PUT,
-            "/api/v1/data",
-            json!({"name": "/a", "type": "ssh", "value": {"public_key": "p", "stray": 1}}),
-            422,
-        ),
-        (
-            Method::PUT,
-            "/api/v1/data",
-            json!({"name": "/a", "type": "certificate", "value": {"ca_name": "/c", "stray": 1}}),
-            422,
-        ),
-        (
-            Method::POST,
-            "/api/v1/regenerate",
-            json!({"name": "/p", "stray": 1}),
-            422,
-        ),
-        (
-            Method::POST,
-            "/api/v1/bulk-regenerate",
-            json!({"signed_by": "/p", "stray": 1}),
-            422,
-        ),
-    ] {
-        let request = server
-            .authorized(method.clone(), path)
-            .body(body.to_string());
+    for (status, method, path, body) in given::requests(UNKNOWN_FIELDS) {
+        let what = format!("{method} {path} {body}");
+        let request = server.authorized(method, &path).body(body.to_string());
         let answer = server.send(request).await;
-        assert_eq!(answer.status, status, "{method} {path} {body}: {answer:?}");
-        assert!(
-            answer.error().contains("stray"),
-            "{method} {path} {body}: {answer:?}"
-        );
+        assert_eq!(answer.status, status, "{what}: {answer:?}");
+        assert!(answer.error().contains("stray"), "{what}: {answer:?}");
     }
     assert_eq!(given::found(&server, "path=").await, ["/p"]);
 }
@@ -257,57 +200,26 @@ async fn field_names_are_case_sensitive() {
     assert!(answer.error().contains("Name"), "{answer:?}");
 }
 
+const OTHER_KINDS: &str = r#"
+    400 PUT /api/v1/data {"name": [], "type": "value", "value": "v"}
+    400 PUT /api/v1/data {"name": {}, "type": "value", "value": "v"}
+    400 POST /api/v1/data {"name": ["/a"], "type": "password"}
+    400 POST /api/v1/data {"name": "/a", "type": "password", "parameters": []}
+    400 POST /api/v1/data {"name": "/a", "type": "password", "parameters": "none"}
+    400 POST /api/v1/data {"name": "/a", "type": "user", "value": "joe"}
+    400 POST /api/v1/data {"name": "/a", "type": {}}
+    400 POST /api/v1/data {"name": "/a", "type": "password", "mode": []}
+    400 POST /api/v1/regenerate {"name": {}}
+"#;
+
 #[tokio::test]
 async fn a_field_of_another_json_kind_is_400() {
     let server = Server::start().await;
-    for (method, path, body) in [
-        (
-            Method::PUT,
-            "/api/v1/data",
-            json!({"name": [], "type": "value", "value": "v"}),
-        ),
-        (
-            Method::PUT,
-            "/api/v1/data",
-            json!({"name": {}, "type": "value", "value": "v"}),
-        ),
-        (
-            Method::POST,
-            "/api/v1/data",
-            json!({"name": ["/a"], "type": "password"}),
-        ),
-        (
-            Method::POST,
-            "/api/v1/data",
-            json!({"name": "/a", "type": "password", "parameters": []}),
-        ),
-        (
-            Method::POST,
-            "/api/v1/data",
-            json!({"name": "/a", "type": "password", "parameters": "none"}),
-        ),
-        (
-            Method::POST,
-            "/api/v1/data",
-            json!({"name": "/a", "type": "user", "value": "joe"}),
-        ),
-        (
-            Method::POST,
-            "/api/v1/data",
-            json!({"name": "/a", "type": {}}),
-        ),
-        (
-            Method::POST,
-            "/api/v1/data",
-            json!({"name": "/a", "type": "password", "mode": []}),
-        ),
-        (Method::POST, "/api/v1/regenerate", json!({"name": {}})),
-    ] {
-        let request = server
-            .authorized(method.clone(), path)
-            .body(body.to_string());
+    for (status, method, path, body) in given::requests(OTHER_KINDS) {
+        let what = format!("{method} {path} {body}");
+        let request = server.authorized(method, &path).body(body.to_string());
         let answer = server.send(request).await;
-        assert_eq!(answer.status, 400, "{method} {path} {body}: {answer:?}");
+        assert_eq!(answer.status, status, "{what}: {answer:?}");
         assert!(!answer.error().is_empty());
     }
 }
@@ -320,10 +232,8 @@ async fn free_form_objects_accept_any_field() {
     let version = server.put("/api/v1/data", set).await.expect(200).json();
     assert_eq!(version["value"], free);
     assert_eq!(version["metadata"], free);
-    let interpolated = server
-        .post("/api/v1/interpolate", free.clone())
-        .await
-        .expect(200);
+    let answer = server.post("/api/v1/interpolate", free.clone()).await;
+    let interpolated = answer.expect(200);
     assert_eq!(interpolated.json(), free);
 }
 
@@ -347,4 +257,37 @@ fn requests_with_a_body() -> [(Method, &'static str, &'static str); 5] {
         ),
         (Method::POST, "/api/v1/interpolate", "{}"),
     ]
+}
+
+// Lenient parsing of scalars.
+
+#[tokio::test]
+async fn an_invalid_boolean_is_400() {
+    let server = Server::start().await;
+    for word in [json!("yes"), json!("1"), json!(""), json!([]), json!({})] {
+        for body in [
+            json!({"name": "/a", "type": "password", "parameters": {"exclude_upper": word}}),
+            json!({"name": "/a", "type": "password", "overwrite": word}),
+        ] {
+            let answer = server.post("/api/v1/data", body.clone()).await;
+            assert_eq!(answer.status, 400, "{body}: {answer:?}");
+            assert!(!answer.error().is_empty());
+        }
+    }
+    server.get("/api/v1/data?name=/a").await.expect(404);
+}
+
+#[tokio::test]
+async fn the_type_may_have_any_casing_and_is_returned_in_lower_case() {
+    let server = Server::start().await;
+    for credential_type in ["value", "VALUE", "Value"] {
+        let version = given::set(&server, "/v", credential_type, json!("v")).await;
+        assert_eq!(version["type"], "value");
+    }
+    for credential_type in ["password", "PASSWORD", "passWord"] {
+        let version = given::generate(&server, "/p", credential_type, json!({})).await;
+        assert_eq!(version["type"], "password");
+    }
+    assert_eq!(given::versions(&server, "/v").await.len(), 3);
+    assert_eq!(given::versions(&server, "/p").await.len(), 1);
 }

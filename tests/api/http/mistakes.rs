@@ -4,7 +4,10 @@ use keywright_harness::Server;
 use reqwest::Method;
 use serde_json::json;
 
-use crate::certificates::Certificate;
+use crate::{
+    certificates::Certificate,
+    permissions::{BY_CREDENTIAL, PERMISSIONS, address, stored},
+};
 
 /// Unusual JSON values for a field.
 const ODD_VALUES: [&str; 20] = [
@@ -273,5 +276,94 @@ async fn expect_no_fault(server: &Server, method: Method, path: &str, body: &str
             !answer.error().is_empty(),
             "{method} {path} {body}: {answer:?}"
         );
+    }
+}
+
+// Invalid input results in a client error, never in a server error.
+
+/// Unusual JSON values for a field of a permission.
+const ODD_PERMISSION_VALUES: [&str; 18] = [
+    "null",
+    "true",
+    "0",
+    "1e999",
+    r#""""#,
+    r#"" ""#,
+    r#""/""#,
+    r#""*""#,
+    r#""\u0000""#,
+    r#""\ud83d\udd11\u202e""#,
+    r#""../../etc/passwd""#,
+    r#""'; drop table permission; --""#,
+    "[]",
+    r#"[null,[],{},"",1e400]"#,
+    r#"["read",null]"#,
+    "{}",
+    r#"[{"path":"/a","actor":"x","operations":["read"],"path":"/b"}]"#,
+    r#"{"":{"":null},"operations":{}}"#,
+];
+
+#[tokio::test]
+async fn an_odd_permission_field_is_not_a_server_error() {
+    let server = Server::start().await;
+    let one = address(&server.grant("/a", "someone", &["read"]).await);
+    for odd in ODD_PERMISSION_VALUES {
+        for body in [
+            format!(r#"{{"path":{odd},"actor":"someone","operations":["read"]}}"#),
+            format!(r#"{{"path":"/a","actor":{odd},"operations":["read"]}}"#),
+            format!(r#"{{"path":"/a","actor":"someone","operations":{odd}}}"#),
+            format!(r#"{{"path":"/a","actor":"someone","operations":[{odd}]}}"#),
+            format!(r#"{{"operations":{odd}}}"#),
+            odd.to_owned(),
+        ] {
+            for (method, path) in [
+                (Method::POST, PERMISSIONS),
+                (Method::PUT, &one),
+                (Method::PATCH, &one),
+            ] {
+                expect_no_fault(&server, method, path, &body).await;
+            }
+            for body in [
+                format!(r#"{{"credential_name":"/a","permissions":[{body}]}}"#),
+                format!(r#"{{"credential_name":"/a","permissions":{odd}}}"#),
+                format!(r#"{{"credential_name":{odd},"permissions":[{body}]}}"#),
+            ] {
+                expect_no_fault(&server, Method::POST, BY_CREDENTIAL, &body).await;
+            }
+        }
+    }
+    assert!(stored(&server, "/a", "someone").await.is_some());
+}
+
+#[tokio::test]
+async fn an_odd_permission_query_is_not_a_server_error() {
+    let server = Server::start().await;
+    let slashes = "/".repeat(3_000);
+    for odd in [
+        "%00",
+        "%FF",
+        "%",
+        "*",
+        "%2F%2A%2F%2A",
+        "'",
+        "%27%20or%201=1",
+        "a%0d%0ab",
+        &slashes,
+        &"x/".repeat(1_500),
+        &"%2A".repeat(1_000),
+    ] {
+        for asked in [
+            format!("{PERMISSIONS}?path={odd}&actor=x"),
+            format!("{PERMISSIONS}?path=/a&actor={odd}"),
+            format!("{PERMISSIONS}/explain?path={odd}&actor=x&operation=read"),
+            format!("{PERMISSIONS}/explain?path=/a&actor={odd}&operation=read"),
+            format!("{PERMISSIONS}/explain?path=/a&actor=x&operation={odd}"),
+            format!("{BY_CREDENTIAL}?credential_name={odd}"),
+            format!("/api/v1/data?name={odd}"),
+        ] {
+            expect_no_fault(&server, Method::GET, &asked, "").await;
+        }
+        let asked = format!("{BY_CREDENTIAL}?credential_name={odd}&actor={odd}");
+        expect_no_fault(&server, Method::DELETE, &asked, "").await;
     }
 }

@@ -1,10 +1,5 @@
 //! Unusual raw paths: a protected path stays protected in every spelling.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test ends when the server can't be spoken with"
-)]
-
 use std::sync::Arc;
 
 use http_body_util::{BodyExt, Empty};

@@ -1,10 +1,12 @@
-//! Paths and methods, and the order in which a request is checked.
+//! Paths, methods, query parameters, and the order in which a request is checked.
 
 use keywright_harness::Server;
 use reqwest::{Method, header};
 use serde_json::{Value, json};
 
 use crate::given;
+
+// Paths and methods, and the order in which a request is checked.
 
 #[tokio::test]
 async fn a_trailing_slash_changes_nothing() {
@@ -17,14 +19,10 @@ async fn a_trailing_slash_changes_nothing() {
         assert_eq!(slashed.body, plain.body, "{path}");
     }
     for query in ["name=/a", "path=", "name-like=a"] {
-        let plain = server
-            .get(&format!("/api/v1/data?{query}"))
-            .await
-            .expect(200);
-        let slashed = server
-            .get(&format!("/api/v1/data/?{query}"))
-            .await
-            .expect(200);
+        let answer = server.get(&format!("/api/v1/data?{query}")).await;
+        let plain = answer.expect(200);
+        let answer = server.get(&format!("/api/v1/data/?{query}")).await;
+        let slashed = answer.expect(200);
         assert_eq!(slashed.body, plain.body, "{query}");
     }
     let set = json!({"name": "/b", "type": "value", "value": "v"});
@@ -35,15 +33,13 @@ async fn a_trailing_slash_changes_nothing() {
         .post("/api/v1/regenerate/", json!({"name": "/c"}))
         .await
         .expect(200);
-    server
-        .post("/api/v1/interpolate/", json!({}))
-        .await
-        .expect(200);
+    let answer = server.post("/api/v1/interpolate/", json!({})).await;
+    answer.expect(200);
     server.delete("/api/v1/data/?name=/b").await.expect(204);
 }
 
 #[tokio::test]
-async fn a_wrong_method_on_a_known_path_is_404_with_an_empty_body() {
+async fn a_wrong_method_is_404_but_needs_a_token_where_the_path_does() {
     let server = Server::start().await;
     for (method, path) in wrong_methods() {
         let answer = server.send(server.authorized(method.clone(), path)).await;
@@ -52,37 +48,29 @@ async fn a_wrong_method_on_a_known_path_is_404_with_an_empty_body() {
             (404, ""),
             "{method} {path}"
         );
-    }
-}
-
-#[tokio::test]
-async fn a_wrong_method_needs_a_token_first_where_the_path_does() {
-    let server = Server::start().await;
-    for (method, path) in wrong_methods() {
         let is_open = ["/info", "/health"].contains(&path);
+        let status = if is_open { 404 } else { 401 };
         let answer = server.send(server.request(method.clone(), path)).await;
-        assert_eq!(
-            answer.status,
-            if is_open { 404 } else { 401 },
-            "{method} {path}"
-        );
+        assert_eq!(answer.status, status, "{method} {path}");
     }
 }
 
 #[tokio::test]
-async fn an_unknown_path_is_404_with_an_error() {
+async fn an_unknown_path_is_404_with_a_token_and_401_without() {
     let server = Server::start().await;
-    for path in unknown_paths() {
+    for path in [
+        "/",
+        "/api",
+        "/api/v1",
+        "/api/v3/data",
+        "/api/v1/datas",
+        "/api/v1/data/a/b",
+        "/API/V1/DATA?name=/a",
+        "/information",
+    ] {
         let answer = server.get(path).await;
         assert_eq!(answer.status, 404, "{path}: {answer:?}");
         assert!(!answer.error().is_empty(), "{path}");
-    }
-}
-
-#[tokio::test]
-async fn an_unknown_path_without_a_token_is_401() {
-    let server = Server::start().await;
-    for path in unknown_paths() {
         let answer = server.send(server.request(Method::GET, path)).await;
         assert_eq!(answer.status, 401, "{path}");
         assert_eq!(answer.error(), "access_denied", "{path}");
@@ -133,14 +121,10 @@ async fn a_bad_request_wins_over_an_absent_credential() {
     let server = Server::start().await;
     let body = json!({"name": "/absent", "unknown": 1});
     server.post("/api/v1/regenerate", body).await.expect(422);
-    server
-        .get("/api/v1/data?name=/absent&versions=-1")
-        .await
-        .expect(400);
-    server
-        .get("/api/v1/data?name=/absent&current=maybe")
-        .await
-        .expect(400);
+    let answer = server.get("/api/v1/data?name=/absent&versions=-1").await;
+    answer.expect(400);
+    let answer = server.get("/api/v1/data?name=/absent&current=maybe").await;
+    answer.expect(400);
 }
 
 #[tokio::test]
@@ -155,14 +139,12 @@ async fn a_bad_request_wins_over_the_rules_of_the_stored_credential() {
         .expect(422);
     let too_large_and_unknown =
         json!({"name": "/a", "type": "value", "value": "v".repeat(70_000), "unknown": 1});
-    server
-        .put("/api/v1/data", too_large_and_unknown)
-        .await
-        .expect(422);
+    let answer = server.put("/api/v1/data", too_large_and_unknown).await;
+    answer.expect(422);
     assert_eq!(given::versions(&server, "/a").await.len(), 1);
 }
 
-fn wrong_methods() -> [(Method, &'static str); 18] {
+fn wrong_methods() -> [(Method, &'static str); 19] {
     let by_id = "/api/v1/data/8ffd2a43-0ba6-44cf-8b55-e2e9ba2cb9e9";
     [
         (Method::PATCH, "/api/v1/data"),
@@ -171,6 +153,7 @@ fn wrong_methods() -> [(Method, &'static str); 18] {
         (Method::DELETE, "/api/v1/regenerate"),
         (Method::GET, "/api/v1/interpolate"),
         (Method::PUT, "/api/v1/interpolate"),
+        (Method::DELETE, "/api/v1/interpolate"),
         (Method::PUT, by_id),
         (Method::POST, by_id),
         (Method::DELETE, by_id),
@@ -186,15 +169,192 @@ fn wrong_methods() -> [(Method, &'static str); 18] {
     ]
 }
 
-fn unknown_paths() -> [&'static str; 8] {
-    [
-        "/",
-        "/api",
-        "/api/v1",
-        "/api/v3/data",
-        "/api/v1/datas",
-        "/api/v1/data/a/b",
-        "/API/V1/DATA?name=/a",
-        "/information",
-    ]
+// HEAD, which is supported wherever GET is, and OPTIONS, which no path supports.
+
+#[tokio::test]
+async fn head_responds_like_get_without_a_body() {
+    let server = Server::start().await;
+    given::set_value(&server, "/a", "v").await;
+    for path in [
+        "/info",
+        "/health",
+        "/version",
+        "/management",
+        "/api/v1/data?name=/a",
+        "/api/v1/data?name=/absent",
+        "/api/v1/data",
+        "/api/v1/certificates",
+        "/unknown",
+    ] {
+        let get = server.get(path).await;
+        let head = server.send(server.authorized(Method::HEAD, path)).await;
+        assert_eq!(
+            (head.status, head.body.as_str()),
+            (get.status, ""),
+            "{path}"
+        );
+        assert_eq!(
+            head.header("content-type"),
+            get.header("content-type"),
+            "{path}"
+        );
+    }
+    for path in [
+        "/version",
+        "/management",
+        "/api/v1/data?name=/a",
+        "/unknown",
+    ] {
+        let answer = server.send(server.request(Method::HEAD, path)).await;
+        assert_eq!(answer.status, 401, "{path} without a token");
+    }
+}
+
+#[tokio::test]
+async fn options_is_a_wrong_method_everywhere() {
+    let server = Server::start().await;
+    for path in [
+        "/info",
+        "/version",
+        "/management",
+        "/api/v1/data",
+        "/api/v1/interpolate",
+    ] {
+        let answer = server.send(server.authorized(Method::OPTIONS, path)).await;
+        assert_eq!((answer.status, answer.body.as_str()), (404, ""), "{path}");
+    }
+}
+
+// Query parameters.
+
+#[tokio::test]
+async fn a_missing_or_empty_name_is_400_and_the_error_names_it() {
+    let server = Server::start().await;
+    for query in [
+        "",
+        "?",
+        "?name=",
+        "?name",
+        "?current=true",
+        "?versions=1",
+        "?Name=/a",
+        // A removed listing.
+        "?paths=true",
+    ] {
+        let path = format!("/api/v1/data{query}");
+        for answer in [server.get(&path).await, server.delete(&path).await] {
+            assert_eq!(answer.status, 400, "{query}: {answer:?}");
+            assert!(answer.error().contains("name"), "{query}: {answer:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_duplicate_parameter_is_400_and_named() {
+    let server = Server::start().await;
+    given::set_value(&server, "/a", "v").await;
+    for (query, parameter) in [
+        ("name=/a&name=/a", "name"),
+        ("name=/a&n%61me=/b", "name"),
+        ("name=/a&versions=1&versions=2", "versions"),
+        ("name=/a&current=true&current=true", "current"),
+        ("path=/a&path=/b", "path"),
+        ("name-like=a&name-like=b", "name-like"),
+        (
+            "path=&expires-within-days=1&expires-within-days=2",
+            "expires-within-days",
+        ),
+    ] {
+        let answer = server.get(&format!("/api/v1/data?{query}")).await;
+        assert_eq!(answer.status, 400, "{query}: {answer:?}");
+        assert!(answer.error().contains(parameter), "{query}: {answer:?}");
+    }
+    let answer = server.delete("/api/v1/data?name=/a&name=/b").await;
+    answer.expect(400);
+    assert_eq!(given::versions(&server, "/a").await.len(), 1);
+}
+
+#[tokio::test]
+async fn an_unparsable_scalar_is_400_and_names_the_parameter() {
+    let server = Server::start().await;
+    given::set_value(&server, "/a", "v").await;
+    for (query, parameter) in [
+        ("name=/a&versions=abc", "versions"),
+        ("name=/a&versions=1.5", "versions"),
+        ("name=/a&versions=%201", "versions"),
+        ("name=/a&versions=99999999999999999999", "versions"),
+        ("name=/a&versions=-1", "versions"),
+        ("name=/a&current=maybe", "current"),
+        ("name=/a&current=2", "current"),
+        ("path=/&expires-within-days=x", "expires-within-days"),
+        ("name-like=a&expires-within-days=1.5", "expires-within-days"),
+        // Also where they have no effect.
+        ("path=/&versions=abc", "versions"),
+        ("path=/&versions=-1", "versions"),
+        ("name-like=a&name=/a&current=maybe", "current"),
+        ("name=/a&expires-within-days=x", "expires-within-days"),
+        ("name=/a&effective=maybe", "effective"),
+    ] {
+        let answer = server.get(&format!("/api/v1/data?{query}")).await;
+        assert_eq!(answer.status, 400, "{query}: {answer:?}");
+        assert!(answer.error().contains(parameter), "{query}: {answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn current_and_versions_exclude_each_other() {
+    let server = Server::start().await;
+    for text in ["one", "two", "three"] {
+        given::set_value(&server, "/a", text).await;
+    }
+    let both = server
+        .get("/api/v1/data?name=/a&current=true&versions=1")
+        .await
+        .expect(400);
+    assert!(!both.error().is_empty());
+    let answer = server
+        .get("/api/v1/data?name=/a&current=false&versions=2")
+        .await
+        .expect(200);
+    assert_eq!(given::data(&answer).len(), 2);
+}
+
+#[tokio::test]
+async fn path_and_name_like_win_over_name_and_exclude_each_other() {
+    let server = Server::start().await;
+    given::set_value(&server, "/p/a", "v").await;
+    given::set_value(&server, "/q/b", "v").await;
+    assert_eq!(given::found(&server, "name=/q/b&path=/p").await, ["/p/a"]);
+    let actual = given::found(&server, "name=/q/b&name-like=p/").await;
+    assert_eq!(actual, ["/p/a"]);
+    let answer = server
+        .get("/api/v1/data?path=/p&name-like=a")
+        .await
+        .expect(400);
+    assert!(!answer.error().is_empty());
+}
+
+#[tokio::test]
+async fn values_are_percent_decoded() {
+    let server = Server::start().await;
+    given::set_value(&server, "/a/b:(c)[1]", "v").await;
+    for query in [
+        "name=/a/b:(c)[1]",
+        "name=%2Fa%2Fb%3A%28c%29%5B1%5D",
+        "name=%2fa/b:(c)%5b1%5d",
+        "current=true&name=a%2Fb:(c)[1]",
+    ] {
+        let answer = server.get(&format!("/api/v1/data?{query}")).await;
+        assert_eq!(answer.status, 200, "{query}: {answer:?}");
+        assert_eq!(given::data(&answer).len(), 1, "{query}");
+    }
+    server.get("/api/v1/data?name=%2A").await.expect(404);
+    let answer = server
+        .delete("/api/v1/data?name=%2Fa%2Fb%3A%28c%29%5B1%5D")
+        .await;
+    answer.expect(204);
+    assert_eq!(
+        server.get("/api/v1/data?path=").await.json(),
+        json!({"credentials": []})
+    );
 }

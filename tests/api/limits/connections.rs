@@ -1,27 +1,30 @@
-//! Limits on connections.
+//! Limits on connections, on simultaneous requests, and on the requests of one actor per second.
 
 use keywright_harness::Server;
-use tokio::io::AsyncWriteExt;
+use reqwest::{Method, header};
+use tokio::{io::AsyncWriteExt, net::TcpStream, task::JoinSet, time::timeout};
+use tokio_rustls::client::TlsStream;
 
 use super::{
+    HTTP1, HTTP2, ORDINARY, OTHER, PATIENCE, get_health,
     http2::{RST_STREAM, form_without_body, hello, read_until},
-    patient,
-    raw::{HTTP1, HTTP2, ORDINARY, OTHER, ask, read_to_close, tcp, tls, until_answered},
+    patient, read_answer, read_to_close, tcp, tls, until_answered,
 };
+use crate::given;
 
 #[tokio::test]
 async fn connections_per_address_are_limited() {
     let server = Server::start_with(&patient("connections_per_address_max = 2")).await;
     let silent = tcp(&server, OTHER).await.unwrap();
-    let mut kept = tls(&server, OTHER, HTTP1).await.unwrap();
-    assert_eq!(ask(&mut kept).await.unwrap(), 200);
+    let mut open = tls(&server, OTHER, HTTP1).await.unwrap();
+    assert_eq!(get_health(&mut open).await.unwrap(), 200);
 
     assert!(tls(&server, OTHER, HTTP1).await.is_err());
     let mut refused = tcp(&server, OTHER).await.unwrap();
     assert!(read_to_close(&mut refused).await.is_empty());
 
     server.get("/health").await.expect(200);
-    assert_eq!(ask(&mut kept).await.unwrap(), 200);
+    assert_eq!(get_health(&mut open).await.unwrap(), 200);
     drop(silent);
     until_answered(&server, OTHER).await;
 }
@@ -29,11 +32,11 @@ async fn connections_per_address_are_limited() {
 #[tokio::test]
 async fn the_limit_per_address_defaults_to_a_quarter() {
     let server = Server::start_with(&patient("connections_max = 8")).await;
-    let mut kept = Vec::new();
+    let mut open = Vec::new();
     for _ in 0..2 {
         let mut stream = tls(&server, OTHER, HTTP1).await.unwrap();
-        assert_eq!(ask(&mut stream).await.unwrap(), 200);
-        kept.push(stream);
+        assert_eq!(get_health(&mut stream).await.unwrap(), 200);
+        open.push(stream);
     }
     assert!(tls(&server, OTHER, HTTP1).await.is_err());
 }
@@ -46,12 +49,12 @@ async fn idle_connections_are_closed_when_the_limit_is_reached() {
     // The ordinary client has the fourth connection.
     for _ in 0..3 {
         let mut stream = tls(&server, OTHER, HTTP1).await.unwrap();
-        assert_eq!(ask(&mut stream).await.unwrap(), 200);
+        assert_eq!(get_health(&mut stream).await.unwrap(), 200);
         idle.push(stream);
     }
     for _ in 0..3 {
         let mut stream = tls(&server, ORDINARY, HTTP1).await.unwrap();
-        assert_eq!(ask(&mut stream).await.unwrap(), 200);
+        assert_eq!(get_health(&mut stream).await.unwrap(), 200);
     }
     assert!(
         server
@@ -87,3 +90,123 @@ async fn requests_per_connection_are_limited() {
         .unwrap();
     read_until(&mut stream, RST_STREAM, 5).await.unwrap();
 }
+
+// Limits on requests: simultaneous ones, and those of one actor per second.
+
+#[tokio::test]
+async fn requests_beyond_the_limit_are_503_with_retry_after() {
+    let server = Server::start_with(&patient("requests_max = 2\nrequests_per_actor_max = 2")).await;
+    let mut first = request_in_progress(&server).await;
+    let mut second = request_in_progress(&server).await;
+
+    let other = server.as_client("other").await;
+    let refused = other.get("/version").await.expect(503);
+    assert_eq!(refused.header("retry-after"), Some("1"), "{refused:?}");
+    assert!(!refused.error().is_empty());
+    server.get("/health").await.expect(200);
+    server.get("/info").await.expect(200);
+    let stranger = server.request(Method::GET, "/version");
+    server.send(stranger).await.expect(401);
+
+    for stream in [&mut first, &mut second] {
+        stream.write_all(BODY.as_bytes()).await.unwrap();
+        assert_eq!(read_answer(stream).await.unwrap().status, 200);
+    }
+    until_free(&server).await;
+}
+
+#[tokio::test]
+async fn an_actor_over_its_request_limit_is_429_and_others_succeed() {
+    for lines in [
+        "requests_max = 8",
+        "requests_max = 3\nrequests_per_actor_max = 2",
+    ] {
+        let server = Server::start_with(&patient(lines).watched()).await;
+        let other = server.as_client("other").await;
+        let mut first = request_in_progress(&server).await;
+        let _second = request_in_progress(&server).await;
+
+        let refused = server.get("/version").await.expect(429);
+        assert_eq!(refused.header("retry-after"), Some("1"), "{refused:?}");
+        assert!(!refused.error().is_empty());
+        other.get("/version").await.expect(200);
+        let of_actor = [("reason", "actor_places")];
+        let counted = server.scrape().await.sum(REFUSED, &of_actor);
+        assert_eq!(counted, Some(1.0));
+        assert_eq!(server.scrape().await.sum(REFUSED, &[]), Some(1.0));
+
+        first.write_all(BODY.as_bytes()).await.unwrap();
+        assert_eq!(read_answer(&mut first).await.unwrap().status, 200);
+        until_free(&server).await;
+    }
+}
+
+#[tokio::test]
+async fn an_abandoned_request_releases_its_slot() {
+    let server = Server::start_with(&patient("requests_max = 1")).await;
+    for _ in 0..3 {
+        drop(request_in_progress(&server).await);
+        until_free(&server).await;
+    }
+    server.get("/version").await.expect(200);
+}
+
+#[tokio::test]
+async fn an_actor_over_its_rate_is_429_and_others_succeed() {
+    let server = Server::start_with(&patient("requests_per_second_max = 1")).await;
+    let user_token = given::user_token(&server).await;
+    let mut calls = JoinSet::new();
+    for _ in 0..100 {
+        let request = server.authorized(Method::GET, "/version");
+        calls.spawn(async move {
+            let response = request.send().await.unwrap();
+            let retry_after = response.headers().get(header::RETRY_AFTER).cloned();
+            (response.status().as_u16(), retry_after)
+        });
+    }
+    let user = server
+        .request(Method::GET, "/version")
+        .bearer_auth(user_token);
+    server.send(user).await.expect(200);
+    server.get("/health").await.expect(200);
+    let answers = calls.join_all().await;
+    let (refused, answered): (Vec<_>, Vec<_>) =
+        answers.into_iter().partition(|(status, _)| *status == 429);
+    assert!(!refused.is_empty() && !answered.is_empty());
+    assert!(answered.iter().all(|(status, _)| *status == 200));
+    for (_, retry_after) in refused {
+        assert_eq!(retry_after.unwrap(), "1");
+    }
+}
+
+#[tokio::test]
+async fn request_rates_are_unlimited_by_default() {
+    let server = Server::start().await;
+    for _ in 0..300 {
+        server.get("/version").await.expect(200);
+    }
+}
+
+/// Repeats a request until a slot is free.
+async fn until_free(server: &Server) {
+    let free = async { while [429, 503].contains(&server.get("/version").await.status) {} };
+    timeout(PATIENCE, free).await.expect("a free slot");
+}
+
+/// A request in progress, whose body the server has asked for.
+async fn request_in_progress(server: &Server) -> TlsStream<TcpStream> {
+    let mut stream = tls(server, OTHER, HTTP1).await.unwrap();
+    let head = format!(
+        "PUT /api/v1/data HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\nExpect: 100-continue\r\n\r\n",
+        server.token(),
+        BODY.len()
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    assert_eq!(read_answer(&mut stream).await.unwrap().status, 100);
+    stream
+}
+
+const REFUSED: &str = "keywright_http_requests_refused_total";
+
+const BODY: &str = r#"{"name": "/a", "type": "value", "value": "v"}"#;

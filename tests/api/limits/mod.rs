@@ -1,26 +1,29 @@
 //! Limits on what one client may use: sizes, times, connections, requests. Each limit is tested one past it.
 
-#![expect(
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::unwrap_used,
-    reason = "a test ends when a client can't do its part"
-)]
-
-mod bodies;
 mod connections;
-mod ending;
-mod heads;
 mod http2;
-mod raw;
-mod requests;
-mod settings;
+mod sizes;
 mod slow_clients;
 mod times;
-mod unread;
-mod writes;
 
-use keywright_harness::Options;
+use std::{
+    fs, io,
+    net::{Ipv4Addr, SocketAddr},
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use keywright_harness::{Options, Server, key_file};
+use rustls::{
+    ClientConfig, RootCertStore,
+    pki_types::{CertificateDer, ServerName, pem::PemObject},
+};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
+    net::{TcpSocket, TcpStream},
+    time::{sleep, timeout},
+};
+use tokio_rustls::{TlsConnector, client::TlsStream};
 
 /// A server with timeouts that never expire, except those in the given lines of settings.
 fn patient(lines: &str) -> Options {
@@ -40,3 +43,279 @@ fn patient(lines: &str) -> Options {
         |options, time| options.server_settings(&format!("{time} = 3600")),
     )
 }
+
+// Valid settings of limits.
+
+#[test]
+fn a_limit_out_of_range_is_refused_by_name() {
+    for (setting, number) in [
+        ("connections_max", "0"),
+        ("connections_per_address_max", "0"),
+        ("streams_per_connection_max", "0"),
+        ("requests_max", "0"),
+        ("requests_per_actor_max", "0"),
+        ("requests_per_second_max", "0"),
+        ("requests_per_second_max", "1000001"),
+        ("header_bytes_max", "8191"),
+        ("header_fields_max", "15"),
+        ("uri_bytes_max", "1023"),
+        ("request_bytes_max", "1023"),
+        ("request_bytes_max", "268435457"),
+        ("response_bytes_max", "1048575"),
+        ("responses_bytes_max", "2097151"),
+        ("responses_bytes_per_actor_max", "1048575"),
+        ("handshake_seconds_max", "0"),
+        ("header_seconds_max", "0"),
+        ("body_seconds_max", "0"),
+        ("write_seconds_max", "0"),
+        ("write_seconds_max", "3601"),
+        ("idle_seconds_max", "0"),
+        ("connection_seconds_max", "0"),
+        ("ping_interval_seconds", "0"),
+        ("ping_seconds_max", "0"),
+        ("shutdown_seconds_max", "0"),
+        ("shutdown_seconds_max", "-1"),
+    ] {
+        let options = Options::default().server_settings(&format!("{setting} = {number}"));
+        let refusal = Server::refusal(&options);
+        assert!(refusal.contains(setting), "{refusal}");
+        let is_negative = number.starts_with('-');
+        let words = if is_negative { "must be" } else { number };
+        assert!(refusal.contains(words), "{refusal}");
+    }
+}
+
+#[test]
+fn contradictory_limits_are_refused_by_name() {
+    for (lines, names) in [
+        (
+            "connections_max = 10\nconnections_per_address_max = 11",
+            ["connections_max", "connections_per_address_max"],
+        ),
+        (
+            "requests_max = 10\nrequests_per_actor_max = 11",
+            ["requests_max", "requests_per_actor_max"],
+        ),
+        (
+            "header_bytes_max = 8192\nuri_bytes_max = 8193",
+            ["header_bytes_max", "uri_bytes_max"],
+        ),
+        (
+            "request_bytes_max = 1048577\nresponse_bytes_max = 1048576",
+            ["request_bytes_max", "response_bytes_max"],
+        ),
+        (
+            "response_bytes_max = 1048577\nresponses_bytes_max = 2097152\n\
+             responses_bytes_per_actor_max = 2097152",
+            ["response_bytes_max", "responses_bytes_max"],
+        ),
+        (
+            "response_bytes_max = 2097153\nresponses_bytes_per_actor_max = 2097152",
+            ["response_bytes_max", "responses_bytes_per_actor_max"],
+        ),
+        (
+            "responses_bytes_max = 67108864\nresponses_bytes_per_actor_max = 67108865",
+            ["responses_bytes_per_actor_max", "responses_bytes_max"],
+        ),
+    ] {
+        let refusal = Server::refusal(&Options::default().server_settings(lines));
+        for name in names {
+            assert!(refusal.contains(name), "{refusal}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_open_file_limit_is_raised_for_the_connections() {
+    let (soft, hard) = open_files("self");
+    let connections_max = soft.min(900_000) + 1;
+    // Three for each of the four readers of the database.
+    let wanted = connections_max + 4 * 3 + 256;
+    let options =
+        Options::default().server_settings(&format!("connections_max = {connections_max}"));
+    let server = Server::start_with(&options).await;
+    let (raised, _) = open_files(&server.process_id().to_string());
+    assert_eq!(raised, wanted.min(hard));
+    let is_warned = server.log().contains("too few open files");
+    assert_eq!(is_warned, hard < wanted, "{}", server.log());
+}
+
+/// The soft and the hard limit of open files of a process.
+fn open_files(process: &str) -> (u64, u64) {
+    let limits = fs::read_to_string(format!("/proc/{process}/limits")).unwrap();
+    let line = limits
+        .lines()
+        .find_map(|line| line.strip_prefix("Max open files"))
+        .unwrap();
+    let mut numbers = line
+        .split_whitespace()
+        .map(|number| number.parse().unwrap_or(u64::MAX));
+    (numbers.next().unwrap(), numbers.next().unwrap())
+}
+
+// Raw clients: bytes over TCP and TLS, from any loopback address.
+
+/// The address of a test's ordinary client.
+const ORDINARY: Ipv4Addr = Ipv4Addr::LOCALHOST;
+
+/// Another address.
+const OTHER: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
+
+const HTTP1: &str = "http/1.1";
+
+const HTTP2: &str = "h2";
+
+/// A connection over TCP.
+async fn tcp(server: &Server, source: Ipv4Addr) -> io::Result<TcpStream> {
+    let socket = TcpSocket::new_v4()?;
+    socket.bind(SocketAddr::from((source, 0)))?;
+    // Keeps the kernel from buffering much for a client that reads nothing.
+    socket.set_recv_buffer_size(16 * 1024)?;
+    socket.connect(address(server)).await
+}
+
+/// A connection over TLS, with this version of HTTP agreed on.
+async fn tls(
+    server: &Server,
+    source: Ipv4Addr,
+    protocol: &str,
+) -> io::Result<TlsStream<TcpStream>> {
+    let stream = tcp(server, source).await?;
+    let mut config = client_config().clone();
+    config.alpn_protocols = vec![protocol.as_bytes().to_vec()];
+    let name = ServerName::IpAddress(Ipv4Addr::LOCALHOST.into());
+    let stream = TlsConnector::from(Arc::new(config))
+        .connect(name, stream)
+        .await?;
+    assert_eq!(
+        stream.get_ref().1.alpn_protocol(),
+        Some(protocol.as_bytes())
+    );
+    Ok(stream)
+}
+
+/// Reads until the server closes the connection, and returns the received bytes.
+async fn read_to_close(stream: &mut (impl AsyncRead + Unpin)) -> Vec<u8> {
+    let mut received = Vec::new();
+    // A connection may be closed with or without a TLS closure alert, or be reset.
+    let read = timeout(PATIENCE, stream.read_to_end(&mut received)).await;
+    assert!(read.is_ok(), "the server leaves the connection open");
+    received
+}
+
+/// Sends the same bytes slowly and repeatedly until the server closes the connection; returns the received bytes.
+async fn drip_to_close<S>(stream: S, drip: &[u8]) -> Vec<u8>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    drip_each_to_close(Duration::from_millis(100), stream, drip).await
+}
+
+/// Like [`drip_to_close`], with this interval.
+async fn drip_each_to_close<S>(pause: Duration, stream: S, drip: &[u8]) -> Vec<u8>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let (mut incoming, mut outgoing) = tokio::io::split(stream);
+    let dripping = async {
+        loop {
+            if outgoing.write_all(drip).await.is_err() || outgoing.flush().await.is_err() {
+                // The reading half notices when the server has closed the connection.
+                std::future::pending::<()>().await;
+            }
+            sleep(pause).await;
+        }
+    };
+    tokio::select! {
+        () = dripping => unreachable!("it has no end"),
+        received = read_to_close(&mut incoming) => received,
+    }
+}
+
+/// A response of HTTP/1.1: the status, the head, the body.
+struct Http1Answer {
+    status: u16,
+    head: String,
+    body: String,
+}
+
+/// Reads one response with a length.
+async fn read_answer(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Http1Answer> {
+    timeout(PATIENCE, async {
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            head.push(stream.read_u8().await?);
+        }
+        let head = String::from_utf8(head).unwrap();
+        let length = head.lines().find_map(|line| {
+            let (name, value) = line.split_once(':')?;
+            let is_length = name.eq_ignore_ascii_case("content-length");
+            is_length.then(|| value.trim().parse::<usize>().unwrap())
+        });
+        let mut body = vec![0; length.unwrap_or(0)];
+        stream.read_exact(&mut body).await?;
+        Ok(Http1Answer {
+            status: head[9..12].parse().unwrap(),
+            head,
+            body: String::from_utf8(body).unwrap(),
+        })
+    })
+    .await
+    .expect("the server does not answer")
+}
+
+/// Requests `/health` over an HTTP/1.1 connection, which stays open.
+async fn get_health(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> io::Result<u16> {
+    stream.write_all(HEALTH).await?;
+    Ok(read_answer(stream).await?.status)
+}
+
+/// Connects from this address repeatedly until the server responds: it may refuse at first, or the client may be too
+/// slow on a busy machine. Returns the connection.
+async fn until_answered(server: &Server, source: Ipv4Addr) -> TlsStream<TcpStream> {
+    let attempt = async || {
+        let mut stream = tls(server, source, HTTP1).await?;
+        let status = get_health(&mut stream).await?;
+        assert_eq!(status, 200);
+        Ok(stream)
+    };
+    until_in_time(attempt).await
+}
+
+/// Repeats a client's attempt until it completes before the server disconnects it.
+async fn until_in_time<T>(attempt: impl AsyncFn() -> io::Result<T>) -> T {
+    let attempts = async {
+        loop {
+            if let Ok(done) = attempt().await {
+                return done;
+            }
+        }
+    };
+    let done = timeout(PATIENCE, attempts).await;
+    done.expect("the server refuses every attempt")
+}
+
+const HEALTH: &[u8] = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n";
+
+fn address(server: &Server) -> SocketAddr {
+    let address = server.base_url().trim_start_matches("https://");
+    address.parse().unwrap()
+}
+
+fn client_config() -> &'static ClientConfig {
+    static CONFIG: OnceLock<ClientConfig> = OnceLock::new();
+    CONFIG.get_or_init(|| {
+        let mut authorities = RootCertStore::empty();
+        let authority = CertificateDer::from_pem_file(key_file("ca.pem")).unwrap();
+        authorities.add(authority).unwrap();
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(authorities)
+            .with_no_client_auth()
+    })
+}
+
+/// The timeout of a test, far longer than anything that it waits for.
+const PATIENCE: Duration = Duration::from_mins(4);

@@ -19,9 +19,9 @@ use tokio::{
 };
 
 use super::{
+    HTTP1, HTTP2, OTHER, PATIENCE, drip_each_to_close,
     http2::{HEADERS, PREFACE, frame, hello},
-    patient,
-    raw::{HTTP1, HTTP2, OTHER, PATIENCE, drip_each_to_close, tcp, tls, until_answered},
+    patient, tcp, tls, until_answered,
 };
 use crate::given;
 
@@ -34,13 +34,13 @@ async fn others_are_served_despite_a_thousand_slow_clients() {
 
     // All are connected: the limit is reached.
     assert!(tls(&server, OTHER, HTTP1).await.is_err());
-    ask_for_ordinary_things(&server).await;
-    assert_eq!(slow.ended.load(Ordering::Relaxed), 0);
+    send_ordinary_requests(&server).await;
+    assert_eq!(slow.closed.load(Ordering::Relaxed), 0);
 
     drop(slow);
     until_answered(&server, OTHER).await;
     let again = SlowClients::start(&server, OTHER, clients / 10).await;
-    ask_for_ordinary_things(&server).await;
+    send_ordinary_requests(&server).await;
     drop(again);
 }
 
@@ -53,17 +53,17 @@ async fn a_thousand_slow_clients_are_disconnected() {
     ));
     let server = Arc::new(Server::start_with(&options).await);
     let slow = SlowClients::start(&server, OTHER, clients).await;
-    ask_for_ordinary_things(&server).await;
-    slow.wait_until_all_are_ended().await;
+    send_ordinary_requests(&server).await;
+    slow.wait_until_all_are_closed().await;
     until_answered(&server, OTHER).await;
-    ask_for_ordinary_things(&server).await;
+    send_ordinary_requests(&server).await;
 }
 
 /// Clients that each send a byte a second, or nothing.
 struct SlowClients {
     running: JoinSet<()>,
     /// The number of connections that the server has closed.
-    ended: Arc<AtomicUsize>,
+    closed: Arc<AtomicUsize>,
 }
 
 impl SlowClients {
@@ -71,7 +71,7 @@ impl SlowClients {
     async fn start(server: &Arc<Server>, source: Ipv4Addr, count: usize) -> Self {
         let mut this = Self {
             running: JoinSet::new(),
-            ended: Arc::default(),
+            closed: Arc::default(),
         };
         // The kernel drops connections that it cannot queue; a silent client would never notice.
         for batch in (0..count).collect::<Vec<_>>().chunks(STARTING_AT_ONCE) {
@@ -82,17 +82,17 @@ impl SlowClients {
             }
             while let Some(client) = starting.join_next().await {
                 let (stream, drip) = client.unwrap();
-                let ended = Arc::clone(&this.ended);
+                let closed = Arc::clone(&this.closed);
                 this.running.spawn(async move {
                     drip_each_to_close(A_SECOND, stream, drip).await;
-                    ended.fetch_add(1, Ordering::Relaxed);
+                    closed.fetch_add(1, Ordering::Relaxed);
                 });
             }
         }
         this
     }
 
-    async fn wait_until_all_are_ended(mut self) {
+    async fn wait_until_all_are_closed(mut self) {
         while let Some(client) = self.running.join_next().await {
             client.unwrap();
         }
@@ -145,7 +145,7 @@ async fn slow_client(
     (Box::new(stream), drip)
 }
 
-async fn ask_for_ordinary_things(server: &Server) {
+async fn send_ordinary_requests(server: &Server) {
     for number in 0..10 {
         let name = format!("/ordinary/{number}");
         given::set_value(server, &name, "v").await;

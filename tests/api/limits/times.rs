@@ -1,23 +1,28 @@
-//! Timeouts for handshakes, heads, bodies and idle connections. Each test sets one timeout to a second and all others
-//! to an hour. Steps that a client must complete within the second are repeated until they are in time, and writes may
-//! fail as the connection may be closed by then.
+//! Timeouts, and shutdown despite silent clients.
 
 use std::time::Duration;
 
-use keywright_harness::Server;
+use keywright_harness::{Options, Server, component};
+use reqwest::Method;
+use serde_json::json;
 use tokio::{
     io::{AsyncWriteExt, split},
-    time::sleep,
+    time::{sleep, timeout},
 };
 
 use super::{
-    http2::{DATA, HEADERS, PING, PREFACE, frame, get, hello, read_until},
-    patient,
-    raw::{
-        HEALTH, HTTP1, HTTP2, ORDINARY, drip_to_close, read_answer, read_to_close, tcp, tls,
-        until_answered, until_in_time,
+    HEALTH, HTTP1, HTTP2, ORDINARY, OTHER, PATIENCE, drip_to_close, get_health,
+    http2::{
+        DATA, HEADERS, PING, PREFACE, authorized_get, frame, get, hello, hello_with_window, kinds,
+        read_until, window_update,
     },
+    patient, read_answer, read_to_close, tcp, tls, until_answered, until_in_time,
 };
+use crate::{audit::events, given};
+
+// Timeouts for handshakes, heads, bodies and idle connections. Each test sets one timeout to a second and all others
+// to an hour. Steps that a client must complete within the second are repeated until they are in time, and writes may
+// fail as the connection may be closed by then.
 
 #[tokio::test]
 async fn a_slow_handshake_is_aborted() {
@@ -69,14 +74,14 @@ async fn an_idle_connection_is_closed() {
         (Vec::new(), &ping()),
         (unfinished_headers(3), &[0]),
     ] {
-        let asked = async || {
+        let attempt = async || {
             let mut stream = tls(&server, ORDINARY, HTTP2).await?;
             let request = [hello(), get("/health", 1)].concat();
             stream.write_all(&request).await?;
             read_until(&mut stream, DATA, 1).await?;
             Ok(stream)
         };
-        let mut stream = until_in_time(asked).await;
+        let mut stream = until_in_time(attempt).await;
         let _ = stream.write_all(&first).await;
         drip_to_close(stream, drip).await;
     }
@@ -86,13 +91,13 @@ async fn an_idle_connection_is_closed() {
 async fn an_http2_client_without_a_ping_response_is_disconnected() {
     let lines = "ping_interval_seconds = 1\nping_seconds_max = 1";
     let server = Server::start_with(&patient(lines)).await;
-    let asked = async || {
+    let attempt = async || {
         let mut stream = tls(&server, ORDINARY, HTTP2).await?;
         stream.write_all(&hello()).await?;
         read_until(&mut stream, PING, 0).await?;
         Ok(stream)
     };
-    let mut stream = until_in_time(asked).await;
+    let mut stream = until_in_time(attempt).await;
     read_to_close(&mut stream).await;
 }
 
@@ -113,14 +118,14 @@ async fn an_old_connection_is_closed_between_two_requests() {
 #[tokio::test]
 async fn an_old_connection_closes_without_the_client_acknowledging() {
     let server = Server::start_with(&patient("connection_seconds_max = 1")).await;
-    let asked = async || {
+    let attempt = async || {
         let mut stream = tls(&server, ORDINARY, HTTP2).await?;
         let request = [hello(), get("/health", 1)].concat();
         stream.write_all(&request).await?;
         read_until(&mut stream, DATA, 1).await?;
         Ok(stream)
     };
-    let (mut incoming, mut outgoing) = split(until_in_time(asked).await);
+    let (mut incoming, mut outgoing) = split(until_in_time(attempt).await);
     let asking = async {
         for id in (3..).step_by(2) {
             let request = get("/health", id);
@@ -170,4 +175,172 @@ fn unfinished_headers(stream: u32) -> Vec<u8> {
     let mut whole = frame(HEADERS, 5, stream, &[0; 16_000]);
     whole.truncate(9);
     whole
+}
+
+// Clients that send requests and read no response.
+
+#[tokio::test]
+async fn a_client_that_reads_nothing_is_disconnected() {
+    let lines = "write_seconds_max = 1\nconnections_per_address_max = 1";
+    let server = Server::start_with(&patient(lines)).await;
+    let large = json!({"text": "x".repeat(60_000)});
+    for _ in 0..VERSIONS {
+        given::set(&server, "/large", "json", large.clone()).await;
+    }
+    let mut stream = tls(&server, OTHER, HTTP1).await.unwrap();
+    let request = format!(
+        "GET /api/v1/data?name=/large HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\r\n",
+        server.token()
+    );
+    for _ in 0..REQUESTS {
+        // On a busy machine the server may have closed the connection already.
+        let _ = stream.write_all(request.as_bytes()).await;
+    }
+    let _ = stream.flush().await;
+    // Its slot is free again, although it has not closed the connection.
+    until_answered(&server, OTHER).await;
+    let received = read_to_close(&mut stream).await;
+    assert!(received.len() < REQUESTS * VERSIONS * 60_000);
+}
+
+#[tokio::test]
+async fn a_client_that_never_reads_a_whole_body_is_disconnected() {
+    let server = Server::start_with(&patient("write_seconds_max = 1")).await;
+    for (window, is_begun) in [(0, false), (1, true)] {
+        let mut stream = tls(&server, ORDINARY, HTTP2).await.unwrap();
+        let request = [hello_with_window(window), get("/info", 1)].concat();
+        stream.write_all(&request).await.unwrap();
+        let kinds = kinds(&read_to_close(&mut stream).await);
+        assert!(kinds.contains(&HEADERS), "{kinds:?}");
+        assert_eq!(kinds.contains(&DATA), is_begun, "{kinds:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_incompletely_read_response_keeps_its_slot() {
+    let lines = "requests_max = 1\nrequests_per_actor_max = 1";
+    let server = Server::start_with(&patient(lines)).await;
+    for window in [0, 1] {
+        let mut stream = tls(&server, OTHER, HTTP2).await.unwrap();
+        let request = authorized_get("/version", server.token(), 1);
+        let request = [hello_with_window(window), request].concat();
+        stream.write_all(&request).await.unwrap();
+        read_until(&mut stream, HEADERS, 1).await.unwrap();
+        for _ in 0..10 {
+            server.get("/version").await.expect(429);
+        }
+        stream.write_all(&window_update(1_000, 1)).await.unwrap();
+        let free = async { while server.get("/version").await.status == 429 {} };
+        timeout(PATIENCE, free).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_client_ignoring_one_response_of_many_is_disconnected() {
+    let server = Server::start_with(&patient("write_seconds_max = 1")).await;
+    let stream = tls(&server, ORDINARY, HTTP2).await.unwrap();
+    let (mut incoming, mut outgoing) = split(stream);
+    let taken = |id| [get("/info", id), window_update(10_000, id)].concat();
+    // The first response that it reads is requested with the ignored one, so that it arrives even on a busy machine.
+    let first = [hello_with_window(0), get("/info", 1), taken(3)].concat();
+    outgoing.write_all(&first).await.unwrap();
+    let asking = async {
+        for id in (5..).step_by(2) {
+            let taken = taken(id);
+            if outgoing.write_all(&taken).await.is_err() || outgoing.flush().await.is_err() {
+                break;
+            }
+            sleep(Duration::from_millis(100)).await;
+        }
+        // The reading half notices when the server has closed the connection.
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        () = asking => unreachable!("it has no end"),
+        received = read_to_close(&mut incoming) => assert!(kinds(&received).contains(&DATA)),
+    }
+}
+
+/// The number of versions to read: far more than the kernel buffers for both sides.
+const VERSIONS: usize = 10;
+const REQUESTS: usize = 40;
+
+// Clients cannot prevent or delay shutdown.
+
+#[tokio::test]
+async fn silent_clients_do_not_prevent_shutdown() {
+    let server = Server::start_with(&patient("shutdown_seconds_max = 3600")).await;
+    let mut open = Vec::new();
+    for first in [&b""[..], &hello(), &hello()[..8]] {
+        let mut stream = tls(&server, OTHER, HTTP2).await.unwrap();
+        stream.write_all(first).await.unwrap();
+        open.push(stream);
+    }
+    let mut finished = tls(&server, OTHER, HTTP2).await.unwrap();
+    let request = [hello(), get("/health", 1)].concat();
+    finished.write_all(&request).await.unwrap();
+    read_until(&mut finished, DATA, 1).await.unwrap();
+    let mut idle = tls(&server, OTHER, HTTP1).await.unwrap();
+    assert_eq!(get_health(&mut idle).await.unwrap(), 200);
+    let mut begun = tls(&server, OTHER, HTTP1).await.unwrap();
+    begun.write_all(b"GET /hea").await.unwrap();
+    let silent = tcp(&server, OTHER).await.unwrap();
+
+    server.stop().await;
+    drop((open, finished, idle, begun, silent));
+}
+
+#[tokio::test]
+async fn requests_cut_off_at_shutdown_leave_only_audit_events() {
+    let server = Server::start_with(
+        &patient("shutdown_seconds_max = 1")
+            .generator("hostile", &endless())
+            .watched(),
+    )
+    .await;
+    let body = |name| json!({"name": name, "type": "hostile", "parameters": {}}).to_string();
+    let over_http2 = server
+        .authorized(Method::POST, "/api/v1/data")
+        .body(body("/cut/2"));
+    let over_http2 = tokio::spawn(over_http2.send());
+    let mut over_http1 = tls(&server, OTHER, HTTP1).await.unwrap();
+    let (token, body) = (server.token(), body("/cut/1"));
+    let request = format!(
+        "POST /api/v1/data HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    over_http1.write_all(request.as_bytes()).await.unwrap();
+    server
+        .scrape_until(|scrape| {
+            let lane = [("lane", "generate")];
+            let busy = scrape.sum("keywright_plugin_lane_threads_busy", &lane);
+            let queued = scrape.sum("keywright_plugin_lane_queue_length", &lane);
+            busy.unwrap_or_default() + queued.unwrap_or_default() >= 2.0
+        })
+        .await;
+
+    let directory = server.stop().await;
+    assert!(over_http2.await.unwrap().is_err());
+    let restarted = Server::start_in(directory, &Options::default()).await;
+    let mut cut: Vec<_> = events(&restarted)
+        .into_iter()
+        .filter(|event| event["status"] == 499)
+        .map(|event| event["resource_name"].as_str().unwrap().to_owned())
+        .collect();
+    cut.sort();
+    assert_eq!(cut, ["/cut/1", "/cut/2"]);
+    for name in cut {
+        let path = format!("/api/v1/data?name={name}");
+        restarted.get(&path).await.expect(404);
+    }
+}
+
+/// A generator that takes far longer than the shutdown timeout.
+fn endless() -> String {
+    format!(
+        "component = \"{}\"\ngrants = [\"random\", \"signing\"]\nderived = true\n\
+         limits = {{ deadline_ms = 60000 }}\nsettings = {{ generate = \"loop\" }}",
+        component("hostile").display()
+    )
 }

@@ -1,18 +1,21 @@
-//! The validity of trusted CA certificates.
+//! The trusted CAs: their validity, servers without them, and the reload of TLS files.
 
-use std::fs;
+use std::{fs, path::Path};
 
-use keywright_harness::{Options, Server};
+use keywright_harness::{Options, Server, key_file};
 use rcgen::{CertificateParams, IsCa, date_time_ymd};
 use rustls::AlertDescription;
 use tempfile::TempDir;
 
 use super::{
-    expect::{ACTOR, Meets, UNIT, assert_meets, server_knowing, trust},
-    issued::{Authority, Contents},
+    ACTOR, AUTHORITIES_FILE, Caller, Expected, UNIT, VERSIONS, assert_result,
+    issued::{Authority, Contents, Holder},
+    logged_actor, server_trusting, trust,
 };
 
-const UNKNOWN_AUTHORITY: Meets = Meets::Alert(AlertDescription::UnknownCA);
+// The validity of trusted CA certificates.
+
+const UNKNOWN_AUTHORITY: Expected = Expected::Alert(AlertDescription::UnknownCA);
 
 #[tokio::test]
 async fn clients_of_an_expired_or_future_ca_are_refused() {
@@ -22,7 +25,7 @@ async fn clients_of_an_expired_or_future_ca_are_refused() {
         ("expired", Authority::root_with("expired", expired)),
         ("not valid yet", Authority::root_with("early", early)),
     ] {
-        let server = server_knowing(&[&authority, &valid]).await;
+        let server = server_trusting(&[&authority, &valid]).await;
         let warned = |words: &str| {
             let log = server.log();
             let lines = log.lines();
@@ -32,7 +35,7 @@ async fn clients_of_an_expired_or_future_ca_are_refused() {
         };
         assert_eq!(warned("certificate 1 of "), 1, "{what}");
         assert_eq!(warned("certificate 2 of "), 0, "{what}");
-        assert_meets(
+        assert_result(
             &server,
             what,
             &authority.issue(&contents),
@@ -40,10 +43,10 @@ async fn clients_of_an_expired_or_future_ca_are_refused() {
         );
         let middle = authority.below("middle", &[]);
         let below = middle.issue(&contents).sending(&middle);
-        assert_meets(&server, what, &below, UNKNOWN_AUTHORITY);
+        assert_result(&server, what, &below, UNKNOWN_AUTHORITY);
         assert_eq!(warned("is not valid now"), 4, "{what}: {}", server.log());
         let good = valid.issue(&contents);
-        assert_meets(&server, "valid", &good, Meets::Actor(ACTOR));
+        assert_result(&server, "valid", &good, Expected::Actor(ACTOR));
     }
 }
 
@@ -53,8 +56,8 @@ async fn a_ca_renewed_with_its_key_is_trusted_by_the_valid_copy() {
     let new = old.renewed_with(|parameters| parameters.not_after = date_time_ymd(2200, 1, 1));
     let holder = old.issue(&Contents::of_client(&[&[UNIT]]));
     for authorities in [[&old, &new], [&new, &old]] {
-        let server = server_knowing(&authorities).await;
-        assert_meets(&server, "renewed", &holder, Meets::Actor(ACTOR));
+        let server = server_trusting(&authorities).await;
+        assert_result(&server, "renewed", &holder, Expected::Actor(ACTOR));
     }
 }
 
@@ -76,13 +79,13 @@ async fn a_non_ca_certificate_is_refused_at_start_and_on_reload() {
         assert!(refusal.contains("authorities.pem"), "{refusal}");
         assert!(refusal.contains("certificate 2 is not"), "{refusal}");
 
-        let server = server_knowing(&[&authority]).await;
+        let server = server_trusting(&[&authority]).await;
         trust(server.directory(), &[&no_authority]);
         let line = server.reload_tls_files().await;
         assert!(line.contains("\"ERROR\""), "{line}");
         assert!(line.contains("certificate 1 is not"), "{line}");
         let holder = authority.issue(&Contents::of_client(&[&[UNIT]]));
-        assert_meets(&server, "as before", &holder, Meets::Actor(ACTOR));
+        assert_result(&server, "as before", &holder, Expected::Actor(ACTOR));
     }
 }
 
@@ -92,4 +95,204 @@ fn expired(parameters: &mut CertificateParams) {
 
 fn early(parameters: &mut CertificateParams) {
     parameters.not_before = date_time_ymd(2200, 1, 1);
+}
+
+// A server without client CAs, or without usable ones.
+
+#[tokio::test]
+async fn no_client_certificate_is_requested() {
+    let server = Server::start().await;
+    let holder = Authority::root("clients").issue(&Contents::of_client(&[&[UNIT]]));
+    for version in VERSIONS {
+        // The client would present it if requested.
+        let mut connection = Caller::new(Some(&holder), version).connect(&server);
+        let answer = connection.get("/version", None).unwrap().expect(401);
+        assert_eq!(answer.error(), "access_denied");
+        connection
+            .get("/version", Some(server.token()))
+            .unwrap()
+            .expect(200);
+    }
+}
+
+#[tokio::test]
+async fn sessions_are_resumed() {
+    let server = Server::start().await;
+    for version in VERSIONS {
+        let caller = Caller::new(None, version);
+        for is_resumed in [false, true] {
+            let mut connection = caller.connect(&server);
+            connection.get("/health", None).unwrap().expect(200);
+            assert_eq!(connection.is_resumed(), is_resumed, "{:?}", version.version);
+        }
+    }
+}
+
+#[test]
+fn a_file_without_usable_cas_is_refused_at_start() {
+    let directory = TempDir::new().unwrap();
+    for (content, words) in [
+        (None, "reading the client authorities"),
+        (Some(String::new()), "contains no certificate"),
+        (Some("authorities".to_owned()), "contains no certificate"),
+        (
+            Some(fs::read_to_string(key_file("server-key.pem")).unwrap()),
+            "contains no certificate",
+        ),
+        (
+            Some("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n".to_owned()),
+            "using the client authorities",
+        ),
+        (
+            Some("-----BEGIN CERTIFICATE-----\n*\n-----END CERTIFICATE-----\n".to_owned()),
+            "reading the client authorities",
+        ),
+        (
+            Some("-----BEGIN CERTIFICATE-----\nAAAA\n".to_owned()),
+            "reading the client authorities",
+        ),
+    ] {
+        let file = directory.path().join("authorities.pem");
+        let _ = fs::remove_file(&file);
+        if let Some(content) = &content {
+            fs::write(&file, content).unwrap();
+        }
+        let setting = format!("client_authorities = \"{}\"", file.display());
+        let log = Server::refusal(&Options::default().tls_settings(&setting));
+        assert!(log.contains(words), "{content:?}: {log}");
+        assert!(log.contains("authorities.pem"), "{log}");
+    }
+}
+
+// SIGHUP reloads the TLS files; open connections continue.
+
+#[tokio::test]
+async fn reloaded_cas_apply_to_new_connections_only() {
+    let (old, new) = (Authority::root("old"), Authority::root("new"));
+    let server = server_trusting(&[&old]).await;
+    let contents = Contents::of_client(&[&[UNIT]]);
+    let (of_old, of_new) = (old.issue(&contents), new.issue(&contents));
+    assert_result(&server, "old, before", &of_old, Expected::Actor(ACTOR));
+    assert_result(&server, "new, before", &of_new, UNKNOWN_AUTHORITY);
+    for version in VERSIONS {
+        trust(server.directory(), &[&old]);
+        server.reload_tls_files().await;
+        let mut open = Caller::new(Some(&of_old), version).connect(&server);
+        open.get("/version", None).unwrap().expect(200);
+
+        trust(server.directory(), &[&new]);
+        let line = server.reload_tls_files().await;
+        assert!(
+            line.contains("\"INFO\"") && line.contains("reloaded"),
+            "{line}"
+        );
+
+        let answer = open.get("/version", None).unwrap().expect(200);
+        assert_eq!(logged_actor(&server, &answer), ACTOR);
+        assert_result(&server, "old, after", &of_old, UNKNOWN_AUTHORITY);
+        assert_result(&server, "new, after", &of_new, Expected::Actor(ACTOR));
+    }
+}
+
+#[tokio::test]
+async fn a_reloaded_certificate_applies_to_new_connections_only() {
+    let authority = Authority::root("servers");
+    let (first, second) = (
+        authority.issue(&Contents::of_server()),
+        authority.issue(&Contents::of_server()),
+    );
+    let server = server_with_own_files().await;
+    for version in VERSIONS {
+        let trusted = fs::read_to_string(key_file("ca.pem")).unwrap() + &authority.pem();
+        let caller = Caller::trusting(&trusted, None, version);
+        present(server.directory(), &first);
+        server.reload_tls_files().await;
+        let mut open = caller.connect(&server);
+        open.get("/health", None).unwrap().expect(200);
+        assert_eq!(open.server_certificate(), first.chain[0]);
+
+        present(server.directory(), &second);
+        server.reload_tls_files().await;
+        open.get("/health", None).unwrap().expect(200);
+        let mut opened_since = caller.connect(&server);
+        opened_since.get("/health", None).unwrap().expect(200);
+        assert_eq!(opened_since.server_certificate(), second.chain[0]);
+        assert!(!opened_since.is_resumed());
+    }
+}
+
+#[tokio::test]
+async fn unusable_files_leave_the_previous_ones_active() {
+    let authority = Authority::root("clients");
+    let server = server_trusting(&[&authority]).await;
+    let holder = authority.issue(&Contents::of_client(&[&[UNIT]]));
+    let file = server.directory().join(AUTHORITIES_FILE);
+    for (content, words) in [
+        (Some(""), "contains no certificate"),
+        (
+            Some("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"),
+            "using the client authorities",
+        ),
+        (None, "reading the client authorities"),
+    ] {
+        match content {
+            Some(content) => fs::write(&file, content).unwrap(),
+            None => fs::remove_file(&file).unwrap(),
+        }
+        let line = server.reload_tls_files().await;
+        assert!(line.contains("\"ERROR\"") && line.contains(words), "{line}");
+        assert!(line.contains(AUTHORITIES_FILE), "{line}");
+        assert_result(&server, words, &holder, Expected::Actor(ACTOR));
+    }
+    trust(server.directory(), &[&authority]);
+    let line = server.reload_tls_files().await;
+    assert!(line.contains("\"INFO\""), "{line}");
+    assert_result(&server, "mended", &holder, Expected::Actor(ACTOR));
+}
+
+#[tokio::test]
+async fn a_mismatched_key_leaves_key_and_certificate_unchanged() {
+    let server = server_with_own_files().await;
+    let authority = Authority::root("servers");
+    let [one, other] = [(); 2].map(|()| authority.issue(&Contents::of_server()));
+    let directory = server.directory();
+    for (certificate, key) in [
+        (one.chain_pem(), other.key_pem()),
+        (one.chain_pem(), String::new()),
+        (one.chain_pem(), "a key".to_owned()),
+        (String::new(), one.key_pem()),
+        (one.key_pem(), one.key_pem()),
+    ] {
+        fs::write(directory.join("server.pem"), certificate).unwrap();
+        fs::write(directory.join("server-key.pem"), &key).unwrap();
+        let line = server.reload_tls_files().await;
+        assert!(
+            line.contains("\"ERROR\"") && line.contains("server"),
+            "{line}"
+        );
+        // The client of the harness trusts only the initial certificate.
+        let mut connection = Caller::new(None, VERSIONS[1]).connect(&server);
+        connection.get("/health", None).unwrap().expect(200);
+    }
+    for key in [one.key_pem(), other.key_pem()] {
+        let secret = key.lines().nth(1).unwrap();
+        assert!(!server.log().contains(secret));
+    }
+}
+
+/// A server whose certificate and key are files in its own folder.
+async fn server_with_own_files() -> Server {
+    let directory = TempDir::new().unwrap();
+    for name in ["server.pem", "server-key.pem"] {
+        fs::copy(key_file(name), directory.path().join(name)).unwrap();
+    }
+    let options = Options::default()
+        .environment("KEYWRIGHT_SERVER__TLS__CERTIFICATE", "server.pem")
+        .environment("KEYWRIGHT_SERVER__TLS__PRIVATE_KEY", "server-key.pem");
+    Server::start_in(directory, &options).await
+}
+
+fn present(directory: &Path, holder: &Holder) {
+    fs::write(directory.join("server.pem"), holder.chain_pem()).unwrap();
+    fs::write(directory.join("server-key.pem"), holder.key_pem()).unwrap();
 }

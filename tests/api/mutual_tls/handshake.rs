@@ -1,8 +1,8 @@
-//! Certificates that fail the handshake, and their alerts.
+//! Certificates that fail the handshake, their alerts, and their metrics.
 
 use std::fs;
 
-use keywright_harness::key_file;
+use keywright_harness::{Options, Program, Server, is_available, key_file};
 use rcgen::{
     BasicConstraints, CustomExtension,
     ExtendedKeyUsagePurpose::{Any, ClientAuth, ServerAuth},
@@ -13,25 +13,31 @@ use rcgen::{
 use rustls::{AlertDescription, Error, version::TLS13};
 
 use super::{
-    caller::{Caller, VERSIONS},
-    expect::{ACTOR, Meets, UNIT, assert_meets, server_knowing},
+    ACTOR, Caller, Expected, OTHER_UNIT, UNIT, VERSIONS, assert_result,
     issued::{Authority, Contents, Holder},
+    server_trusting, server_trusting_with,
 };
 
-const UNKNOWN_AUTHORITY: Meets = Meets::Alert(AlertDescription::UnknownCA);
-const CERTIFICATE_UNKNOWN: Meets = Meets::Alert(AlertDescription::CertificateUnknown);
+// Certificates that fail the handshake, and their alerts.
+
+const UNKNOWN_AUTHORITY: Expected = Expected::Alert(AlertDescription::UnknownCA);
+const CERTIFICATE_UNKNOWN: Expected = Expected::Alert(AlertDescription::CertificateUnknown);
 
 #[tokio::test]
 async fn a_certificate_of_an_untrusted_ca_fails_the_handshake() {
     let authority = Authority::root("clients");
-    let server = server_knowing(&[&authority]).await;
+    let server = server_trusting(&[&authority]).await;
     let contents = Contents::of_client(&[&[UNIT]]);
     let other = Authority::root("others");
     let namesake = Authority::root("clients");
     let server_certificate = fs::read_to_string(key_file("server.pem")).unwrap();
     let server_key = fs::read_to_string(key_file("server-key.pem")).unwrap();
     for (what, holder, expected) in [
-        ("its own", authority.issue(&contents), Meets::Actor(ACTOR)),
+        (
+            "its own",
+            authority.issue(&contents),
+            Expected::Actor(ACTOR),
+        ),
         (
             "another authority's",
             other.issue(&contents),
@@ -55,17 +61,17 @@ async fn a_certificate_of_an_untrusted_ca_fails_the_handshake() {
         (
             "another authority's of the same name",
             namesake.issue(&contents),
-            Meets::Alert(AlertDescription::DecryptError),
+            Expected::Alert(AlertDescription::DecryptError),
         ),
     ] {
-        assert_meets(&server, what, &holder, expected);
+        assert_result(&server, what, &holder, expected);
     }
 }
 
 #[tokio::test]
 async fn a_certificate_that_is_not_valid_now_is_unknown() {
     let authority = Authority::root("clients");
-    let server = server_knowing(&[&authority]).await;
+    let server = server_trusting(&[&authority]).await;
     let contents = || Contents::of_client(&[&[UNIT]]);
     for (what, contents, expected) in [
         (
@@ -74,7 +80,7 @@ async fn a_certificate_that_is_not_valid_now_is_unknown() {
                 parameters.not_before = date_time_ymd(2020, 1, 1);
                 parameters.not_after = date_time_ymd(2200, 1, 1);
             }),
-            Meets::Actor(ACTOR),
+            Expected::Actor(ACTOR),
         ),
         (
             "expired",
@@ -95,18 +101,18 @@ async fn a_certificate_that_is_not_valid_now_is_unknown() {
             CERTIFICATE_UNKNOWN,
         ),
     ] {
-        assert_meets(&server, what, &authority.issue(&contents), expected);
+        assert_result(&server, what, &authority.issue(&contents), expected);
     }
 }
 
 #[tokio::test]
 async fn an_expired_certificate_of_an_untrusted_ca_is_refused() {
     let authority = Authority::root("clients");
-    let server = server_knowing(&[&authority]).await;
+    let server = server_trusting(&[&authority]).await;
     let expired = Contents::of_client(&[&[UNIT]])
         .with(|parameters| parameters.not_after = date_time_ymd(2021, 1, 1));
     let holder = Authority::root("others").issue(&expired);
-    assert_meets(&server, "a stranger's", &holder, CERTIFICATE_UNKNOWN);
+    assert_result(&server, "a stranger's", &holder, CERTIFICATE_UNKNOWN);
 }
 
 #[tokio::test]
@@ -114,24 +120,24 @@ async fn a_chain_must_be_sent_up_to_a_trusted_ca() {
     let root = Authority::root("clients");
     let middle = root.below("middle", &[]);
     let lower = middle.below("lower", &[]);
-    let server = server_knowing(&[&root]).await;
+    let server = server_trusting(&[&root]).await;
     let contents = Contents::of_client(&[&[UNIT]]);
     for (what, holder, expected) in [
         (
             "one, sent",
             middle.issue(&contents).sending(&middle),
-            Meets::Actor(ACTOR),
+            Expected::Actor(ACTOR),
         ),
         ("one, not sent", middle.issue(&contents), UNKNOWN_AUTHORITY),
         (
             "two, both sent",
             lower.issue(&contents).sending(&lower).sending(&middle),
-            Meets::Actor(ACTOR),
+            Expected::Actor(ACTOR),
         ),
         (
             "two, in the other order",
             lower.issue(&contents).sending(&middle).sending(&lower),
-            Meets::Actor(ACTOR),
+            Expected::Actor(ACTOR),
         ),
         (
             "two, and also the root",
@@ -140,7 +146,7 @@ async fn a_chain_must_be_sent_up_to_a_trusted_ca() {
                 .sending(&lower)
                 .sending(&middle)
                 .sending(&root),
-            Meets::Actor(ACTOR),
+            Expected::Actor(ACTOR),
         ),
         (
             "two, the lower sent",
@@ -153,7 +159,7 @@ async fn a_chain_must_be_sent_up_to_a_trusted_ca() {
             UNKNOWN_AUTHORITY,
         ),
     ] {
-        assert_meets(&server, what, &holder, expected);
+        assert_result(&server, what, &holder, expected);
     }
 }
 
@@ -161,41 +167,45 @@ async fn a_chain_must_be_sent_up_to_a_trusted_ca() {
 async fn an_intermediate_ca_may_be_trusted_alone() {
     let root = Authority::root("root");
     let middle = root.below("middle", &[]);
-    let server = server_knowing(&[&middle]).await;
+    let server = server_trusting(&[&middle]).await;
     let contents = Contents::of_client(&[&[UNIT]]);
     let below = middle.issue(&contents);
-    assert_meets(&server, "below it", &below, Meets::Actor(ACTOR));
+    assert_result(&server, "below it", &below, Expected::Actor(ACTOR));
     let above = root.issue(&contents);
-    assert_meets(&server, "above it", &above, UNKNOWN_AUTHORITY);
+    assert_result(&server, "above it", &above, UNKNOWN_AUTHORITY);
 }
 
 #[tokio::test]
 async fn an_intermediate_ca_must_allow_client_authentication() {
     let root = Authority::root("clients");
-    let server = server_knowing(&[&root]).await;
+    let server = server_trusting(&[&root]).await;
     let contents = Contents::of_client(&[&[UNIT]]);
     for (what, purposes, expected) in [
-        ("unrestricted", &[][..], Meets::Actor(ACTOR)),
-        ("for clients", &[ClientAuth], Meets::Actor(ACTOR)),
-        ("for both", &[ServerAuth, ClientAuth], Meets::Actor(ACTOR)),
-        ("for any purpose", &[Any], Meets::Actor(ACTOR)),
+        ("unrestricted", &[][..], Expected::Actor(ACTOR)),
+        ("for clients", &[ClientAuth], Expected::Actor(ACTOR)),
+        (
+            "for both",
+            &[ServerAuth, ClientAuth],
+            Expected::Actor(ACTOR),
+        ),
+        ("for any purpose", &[Any], Expected::Actor(ACTOR)),
         ("for servers", &[ServerAuth], UNKNOWN_AUTHORITY),
     ] {
         let middle = root.below("middle", purposes);
         let holder = middle.issue(&contents).sending(&middle);
-        assert_meets(&server, what, &holder, expected);
+        assert_result(&server, what, &holder, expected);
     }
 }
 
 #[tokio::test]
 async fn an_intermediate_ca_with_key_usage_must_allow_signing() {
     let root = Authority::root("clients");
-    let server = server_knowing(&[&root]).await;
+    let server = server_trusting(&[&root]).await;
     let contents = Contents::of_client(&[&[UNIT]]);
     for (what, usages, expected) in [
-        ("absent", &[][..], Meets::Actor(ACTOR)),
-        ("certificates", &[KeyCertSign], Meets::Actor(ACTOR)),
-        ("both", &[KeyCertSign, CrlSign], Meets::Actor(ACTOR)),
+        ("absent", &[][..], Expected::Actor(ACTOR)),
+        ("certificates", &[KeyCertSign], Expected::Actor(ACTOR)),
+        ("both", &[KeyCertSign, CrlSign], Expected::Actor(ACTOR)),
         ("revocation lists", &[CrlSign], UNKNOWN_AUTHORITY),
         ("handshakes", &[DigitalSignature], UNKNOWN_AUTHORITY),
     ] {
@@ -203,14 +213,14 @@ async fn an_intermediate_ca_with_key_usage_must_allow_signing() {
             parameters.key_usages = usages.to_vec();
         });
         let holder = middle.issue(&contents).sending(&middle);
-        assert_meets(&server, what, &holder, expected);
+        assert_result(&server, what, &holder, expected);
     }
 }
 
 #[tokio::test]
 async fn a_ca_certificate_is_not_a_client_identity() {
     let root = Authority::root("clients");
-    let server = server_knowing(&[&root]).await;
+    let server = server_trusting(&[&root]).await;
     let contents = Contents::of_client(&[&[UNIT]]);
     let as_authority = contents.clone().with(|parameters| {
         parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -223,37 +233,37 @@ async fn a_ca_certificate_is_not_a_client_identity() {
         ),
         ("an authority with an identity", root.issue(&as_authority)),
     ] {
-        assert_meets(&server, what, &holder, CERTIFICATE_UNKNOWN);
+        assert_result(&server, what, &holder, CERTIFICATE_UNKNOWN);
     }
 }
 
 #[tokio::test]
 async fn a_certificate_signed_by_a_client_is_not_trusted() {
     let root = Authority::root("clients");
-    let server = server_knowing(&[&root]).await;
+    let server = server_trusting(&[&root]).await;
     let client = root.below_with("a client", |parameters| {
         parameters.is_ca = IsCa::ExplicitNoCa;
     });
     let forged = client
         .issue(&Contents::of_client(&[&[UNIT]]))
         .sending(&client);
-    assert_meets(&server, "signed by a client", &forged, CERTIFICATE_UNKNOWN);
+    assert_result(&server, "signed by a client", &forged, CERTIFICATE_UNKNOWN);
 }
 
 #[tokio::test]
 async fn a_certificate_without_its_key_proves_nothing() {
     let authority = Authority::root("clients");
-    let server = server_knowing(&[&authority]).await;
+    let server = server_trusting(&[&authority]).await;
     let contents = Contents::of_client(&[&[UNIT]]);
     let stolen = authority.issue(&contents);
     let stolen = stolen.with_the_key_of(authority.issue(&contents));
-    let refused = Meets::Alert(AlertDescription::DecryptError);
-    assert_meets(&server, "another key", &stolen, refused);
+    let refused = Expected::Alert(AlertDescription::DecryptError);
+    assert_result(&server, "another key", &stolen, refused);
 }
 
 #[tokio::test]
 async fn a_client_that_keeps_sending_still_reads_the_alert() {
-    let server = server_knowing(&[&Authority::root("clients")]).await;
+    let server = server_trusting(&[&Authority::root("clients")]).await;
     let stranger = Authority::root("others").issue(&Contents::of_client(&[&[UNIT]]));
     // In TLS 1.2, a refused client has not completed the handshake and sends nothing.
     let mut connection = Caller::new(Some(&stranger), &TLS13).connect(&server);
@@ -265,7 +275,7 @@ async fn a_client_that_keeps_sending_still_reads_the_alert() {
 #[tokio::test]
 async fn chain_constraints_are_enforced() {
     let root = Authority::root("clients");
-    let server = server_knowing(&[&root]).await;
+    let server = server_trusting(&[&root]).await;
     let contents = Contents::of_client(&[&[UNIT]]);
     let short = root.below_with("short", |parameters| {
         parameters.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
@@ -296,7 +306,7 @@ async fn chain_constraints_are_enforced() {
         (
             "the longest path",
             short.issue(&contents).sending(&short),
-            Meets::Actor(ACTOR),
+            Expected::Actor(ACTOR),
         ),
         (
             "a path one too long",
@@ -313,7 +323,7 @@ async fn chain_constraints_are_enforced() {
             constrained
                 .issue(&named("a.example.org"))
                 .sending(&constrained),
-            Meets::Actor(ACTOR),
+            Expected::Actor(ACTOR),
         ),
         (
             "a name that the authority may not give",
@@ -328,7 +338,7 @@ async fn chain_constraints_are_enforced() {
             CERTIFICATE_UNKNOWN,
         ),
     ] {
-        assert_meets(&server, what, &holder, expected);
+        assert_result(&server, what, &holder, expected);
     }
 }
 
@@ -339,17 +349,17 @@ async fn several_cas_are_trusted() {
         Authority::root("two"),
         Authority::root("one"),
     ];
-    let server = server_knowing(&authorities.each_ref()).await;
+    let server = server_trusting(&authorities.each_ref()).await;
     for authority in &authorities {
         let holder = authority.issue(&Contents::of_client(&[&[UNIT]]));
-        assert_meets(&server, "one of several", &holder, Meets::Actor(ACTOR));
+        assert_result(&server, "one of several", &holder, Expected::Actor(ACTOR));
     }
 }
 
 #[tokio::test]
 async fn no_session_is_resumed_where_certificates_are_verified() {
     let authority = Authority::root("clients");
-    let server = server_knowing(&[&authority]).await;
+    let server = server_trusting(&[&authority]).await;
     let holder = authority.issue(&Contents::of_client(&[&[UNIT]]));
     for version in VERSIONS {
         for holder in [Some(&holder), None] {
@@ -361,4 +371,127 @@ async fn no_session_is_resumed_where_certificates_are_verified() {
             }
         }
     }
+}
+
+// The handshake with `openssl s_client`.
+
+#[tokio::test]
+async fn the_trusted_cas_are_named_to_clients() {
+    if !is_available("openssl") {
+        return;
+    }
+    let authorities = [Authority::root("clients"), Authority::root("other clients")];
+    let server = server_trusting(&authorities.each_ref()).await;
+    for version in OPENSSL_VERSIONS {
+        let reported = connect(&server, version, None);
+        let (_, names) = reported
+            .split_once("Acceptable client certificate CA names")
+            .unwrap();
+        let names: Vec<_> = names.lines().skip(1).take(2).collect();
+        assert_eq!(names, ["CN = clients", "CN = other clients"], "{reported}");
+    }
+    let server = Server::start().await;
+    for version in OPENSSL_VERSIONS {
+        let reported = connect(&server, version, None);
+        assert!(
+            reported.contains("No client certificate CA names sent"),
+            "{reported}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn an_expired_certificate_ends_the_handshake_with_alert_46() {
+    if !is_available("openssl") {
+        return;
+    }
+    let authority = Authority::root("clients");
+    let server = server_trusting(&[&authority]).await;
+    let contents = Contents::of_client(&[&[UNIT], &["space:s", OTHER_UNIT]]);
+    let expired = contents
+        .clone()
+        .with(|parameters| parameters.not_after = date_time_ymd(2021, 1, 1));
+    for version in OPENSSL_VERSIONS {
+        let reported = connect(&server, version, Some(&authority.issue(&contents)));
+        assert!(reported.contains("HTTP/1.1 200 OK"), "{reported}");
+        assert!(!reported.contains("alert"), "{reported}");
+        let reported = connect(&server, version, Some(&authority.issue(&expired)));
+        assert!(reported.contains("SSL alert number 46"), "{reported}");
+        assert!(!reported.contains("HTTP/1.1"), "{reported}");
+    }
+}
+
+const OPENSSL_VERSIONS: [&str; 2] = ["-tls1_2", "-tls1_3"];
+
+/// Requests the server's health, and returns the program's whole output.
+fn connect(server: &Server, version: &str, holder: Option<&Holder>) -> String {
+    let address = server.base_url().trim_start_matches("https://");
+    let mut arguments = vec!["s_client", "-connect", address, version, "-ign_eof"];
+    let file = |name| server.directory().join(name).display().to_string();
+    let (chain, key) = (file("client.pem"), file("client-key.pem"));
+    if let Some(holder) = holder {
+        fs::write(&chain, holder.chain_pem()).unwrap();
+        fs::write(&key, holder.key_pem()).unwrap();
+        arguments.extend(["-cert", &chain, "-key", &key]);
+    }
+    let request = "GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n";
+    let reported = Program::run("openssl", &arguments, request);
+    reported.output + &reported.errors
+}
+
+// Metrics of mutual TLS failures: in the handshake, and in responses.
+
+#[tokio::test]
+async fn each_client_certificate_failure_is_counted_separately() {
+    let authority = Authority::root("clients");
+    let server = server_trusting_with(&[&authority], Options::default().watched()).await;
+    let contents = || Contents::of_client(&[&[UNIT]]);
+    let expired = contents().with(|parameters| parameters.not_after = date_time_ymd(2021, 1, 1));
+    let early = contents().with(|parameters| parameters.not_before = date_time_ymd(2200, 1, 1));
+    let several = Contents::of_client(&[&[UNIT], &[OTHER_UNIT]]);
+    let handshakes = "keywright_tls_handshake_failures_total";
+    let requests = "keywright_authentication_failures_total";
+    for (name, reason, holder) in [
+        (
+            handshakes,
+            "client_certificate_issuer_unknown",
+            Authority::root("others").issue(&contents()),
+        ),
+        (
+            handshakes,
+            "client_certificate_expired",
+            authority.issue(&expired),
+        ),
+        (
+            handshakes,
+            "client_certificate_not_yet_valid",
+            authority.issue(&early),
+        ),
+        (
+            requests,
+            "no_identity",
+            authority.issue(&Contents::of_client(&[&["canary-unit"]])),
+        ),
+        (requests, "ambiguous", authority.issue(&several)),
+        (
+            requests,
+            "purpose",
+            authority.issue(&contents().purposes(&[ServerAuth])),
+        ),
+    ] {
+        for version in VERSIONS {
+            // Another test checks the client's result.
+            let _ = Caller::new(Some(&holder), version).get(&server, "/version", None);
+        }
+        let scrape = server
+            .scrape_until(|scrape| scrape.sum(name, &[("reason", reason)]) == Some(2.0))
+            .await;
+        assert!(!scrape.text().contains("canary-unit"));
+    }
+    let scrape = server.scrape().await;
+    assert_eq!(scrape.sum(handshakes, &[]), Some(6.0));
+    assert_eq!(
+        scrape.sum(requests, &[("mechanism", "client_certificate")]),
+        Some(6.0)
+    );
 }

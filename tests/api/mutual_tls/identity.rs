@@ -2,23 +2,24 @@
 
 use std::time::{Duration, SystemTime};
 
-use keywright_harness::Server;
+use keywright_harness::{Options, Server};
 use rcgen::ExtendedKeyUsagePurpose::{Any, ClientAuth, CodeSigning, ServerAuth};
 use reqwest::Method;
 
 use super::{
-    caller::{Caller, Connection, VERSIONS, another_client},
-    expect::{ACTOR, Meets, OTHER_UNIT, UNIT, assert_meets, logged_actor, server_knowing},
+    ACTOR, Caller, Connection, Expected, OTHER_UNIT, UNIT, VERSIONS, another_client, assert_result,
     issued::{Authority, Contents},
+    logged_actor, server_trusting, server_trusting_with,
 };
+use crate::audit::events_of;
 
-const NO_IDENTITY: Meets = Meets::Unauthenticated("no valid identity");
-const NOT_FOR_CLIENTS: Meets = Meets::Unauthenticated("not meant for client use");
+const NO_IDENTITY: Expected = Expected::Unauthenticated("no valid identity");
+const NOT_FOR_CLIENTS: Expected = Expected::Unauthenticated("not meant for client use");
 
 #[tokio::test]
 async fn the_actor_is_the_organization_unit_of_the_identity_form() {
     let authority = Authority::root("clients");
-    let server = server_knowing(&[&authority]).await;
+    let server = server_trusting(&[&authority]).await;
     for (what, units) in [
         ("alone", &[&[UNIT][..]][..]),
         (
@@ -37,121 +38,75 @@ async fn the_actor_is_the_organization_unit_of_the_identity_form() {
         ("next to a similar unit", &[&["app:x"], &[UNIT]]),
     ] {
         let holder = authority.issue(&Contents::of_client(units));
-        assert_meets(&server, what, &holder, Meets::Actor(ACTOR));
+        assert_result(&server, what, &holder, Expected::Actor(ACTOR));
     }
 }
 
 #[tokio::test]
 async fn a_malformed_organization_unit_is_not_an_identity() {
     let authority = Authority::root("clients");
-    let server = server_knowing(&[&authority]).await;
+    let server = server_trusting(&[&authority]).await;
+    let holder = |units: &[&[&str]]| authority.issue(&Contents::of_client(units));
+    for unit in [
+        "",
+        "space:0d8c5e9e-0a0f-4f9d-8b1f-2c1f0f1d3a55",
+        "0d8c5e9e-0a0f-4f9d-8b1f-2c1f0f1d3a55",
+        "app:0D8C5E9E-0A0F-4F9D-8B1F-2C1F0F1D3A55",
+        "APP:0d8c5e9e-0a0f-4f9d-8b1f-2c1f0f1d3a55",
+        // UUIDs of versions 1 and 5.
+        "app:0d8c5e9e-0a0f-1f9d-8b1f-2c1f0f1d3a55",
+        "app:0d8c5e9e-0a0f-5f9d-8b1f-2c1f0f1d3a55",
+        "app:0d8c5e9e-0a0f-4f9d-8b1f-2c1f0f1d3a55x",
+        "app:0d8c5e9e-0a0f-4f9d-8b1f-2c1f0f1d3a55\nx",
+        "app:0d8c5e9e-0a0f-4f9d-8b1f-2c1f0f1d3a55\0",
+        "x app:0d8c5e9e-0a0f-4f9d-8b1f-2c1f0f1d3a55",
+        "o, OU=app:0d8c5e9e-0a0f-4f9d-8b1f-2c1f0f1d3a55",
+    ] {
+        assert_result(&server, unit, &holder(&[&[unit]]), NO_IDENTITY);
+    }
+    let several = Expected::Unauthenticated("more than one identity");
     for (what, units, expected) in [
         ("none", &[][..], NO_IDENTITY),
-        ("empty", &[&[""][..]], NO_IDENTITY),
         (
             "another kind",
-            &[&["organization:o", "space:s"]],
+            &[&["organization:o", "space:s"][..]],
             NO_IDENTITY,
         ),
-        (
-            "another prefix",
-            &[&["space:0d8c5e9e-0a0f-4f9d-8b1f-2c1f0f1d3a55"]],
-            NO_IDENTITY,
-        ),
-        (
-            "without a prefix",
-            &[&["0d8c5e9e-0a0f-4f9d-8b1f-2c1f0f1d3a55"]],
-            NO_IDENTITY,
-        ),
-        (
-            "upper-case digits",
-            &[&["app:0D8C5E9E-0A0F-4F9D-8B1F-2C1F0F1D3A55"]],
-            NO_IDENTITY,
-        ),
-        (
-            "upper-case prefix",
-            &[&["APP:0d8c5e9e-0a0f-4f9d-8b1f-2c1f0f1d3a55"]],
-            NO_IDENTITY,
-        ),
-        (
-            "version 1",
-            &[&["app:0d8c5e9e-0a0f-1f9d-8b1f-2c1f0f1d3a55"]],
-            NO_IDENTITY,
-        ),
-        (
-            "version 5",
-            &[&["app:0d8c5e9e-0a0f-5f9d-8b1f-2c1f0f1d3a55"]],
-            NO_IDENTITY,
-        ),
-        (
-            "characters behind",
-            &[&["app:0d8c5e9e-0a0f-4f9d-8b1f-2c1f0f1d3a55x"]],
-            NO_IDENTITY,
-        ),
-        (
-            "a line behind",
-            &[&["app:0d8c5e9e-0a0f-4f9d-8b1f-2c1f0f1d3a55\nx"]],
-            NO_IDENTITY,
-        ),
-        (
-            "a null character behind",
-            &[&["app:0d8c5e9e-0a0f-4f9d-8b1f-2c1f0f1d3a55\0"]],
-            NO_IDENTITY,
-        ),
-        (
-            "text in front",
-            &[&["x app:0d8c5e9e-0a0f-4f9d-8b1f-2c1f0f1d3a55"]],
-            NO_IDENTITY,
-        ),
-        (
-            "another name spelled inside",
-            &[&["o, OU=app:0d8c5e9e-0a0f-4f9d-8b1f-2c1f0f1d3a55"]],
-            NO_IDENTITY,
-        ),
-        (
-            "two identities in two names",
-            &[&[UNIT], &[OTHER_UNIT]],
-            Meets::Unauthenticated("more than one identity"),
-        ),
-        (
-            "two identities in one name",
-            &[&[OTHER_UNIT, "space:s", UNIT]],
-            Meets::Unauthenticated("more than one identity"),
-        ),
+        ("in two names", &[&[UNIT], &[OTHER_UNIT]], several),
+        ("in one name", &[&[OTHER_UNIT, "space:s", UNIT]], several),
     ] {
-        let holder = authority.issue(&Contents::of_client(units));
-        assert_meets(&server, what, &holder, expected);
+        assert_result(&server, what, &holder(units), expected);
     }
 }
 
 #[tokio::test]
 async fn an_organization_unit_may_be_any_type_of_string() {
     let authority = Authority::root("clients");
-    let server = server_knowing(&[&authority]).await;
+    let server = server_trusting(&[&authority]).await;
     for (what, tag, expected) in [
-        ("UTF8String", 0x0c, Meets::Actor(ACTOR)),
-        ("PrintableString", 0x13, Meets::Actor(ACTOR)),
-        ("IA5String", 0x16, Meets::Actor(ACTOR)),
-        ("TeletexString", 0x14, Meets::Actor(ACTOR)),
-        ("UniversalString", 0x1c, Meets::Actor(ACTOR)),
-        ("BMPString", 0x1e, Meets::Actor(ACTOR)),
+        ("UTF8String", 0x0c, Expected::Actor(ACTOR)),
+        ("PrintableString", 0x13, Expected::Actor(ACTOR)),
+        ("IA5String", 0x16, Expected::Actor(ACTOR)),
+        ("TeletexString", 0x14, Expected::Actor(ACTOR)),
+        ("UniversalString", 0x1c, Expected::Actor(ACTOR)),
+        ("BMPString", 0x1e, Expected::Actor(ACTOR)),
         ("OCTET STRING", 0x04, NO_IDENTITY),
     ] {
         let contents = Contents::of_client(&[&[UNIT]]).unit_tag(tag);
-        assert_meets(&server, what, &authority.issue(&contents), expected);
+        assert_result(&server, what, &authority.issue(&contents), expected);
     }
 }
 
 #[tokio::test]
 async fn the_common_name_is_not_an_identity() {
     let authority = Authority::root("clients");
-    let server = server_knowing(&[&authority]).await;
+    let server = server_trusting(&[&authority]).await;
     let named = Contents::of_client(&[]).with(|parameters| {
         parameters
             .distinguished_name
             .push(rcgen::DnType::CommonName, UNIT);
     });
-    assert_meets(
+    assert_result(
         &server,
         "a common name",
         &authority.issue(&named),
@@ -162,20 +117,20 @@ async fn the_common_name_is_not_an_identity() {
 #[tokio::test]
 async fn the_extended_key_usage_must_name_client_authentication() {
     let authority = Authority::root("clients");
-    let server = server_knowing(&[&authority]).await;
+    let server = server_trusting(&[&authority]).await;
     for (what, purposes, expected) in [
-        ("client", &[ClientAuth][..], Meets::Actor(ACTOR)),
-        ("both", &[ServerAuth, ClientAuth], Meets::Actor(ACTOR)),
+        ("client", &[ClientAuth][..], Expected::Actor(ACTOR)),
+        ("both", &[ServerAuth, ClientAuth], Expected::Actor(ACTOR)),
         ("absent", &[], NOT_FOR_CLIENTS),
         ("server", &[ServerAuth], NOT_FOR_CLIENTS),
         ("others", &[CodeSigning, ServerAuth], NOT_FOR_CLIENTS),
         ("any", &[Any], NOT_FOR_CLIENTS),
     ] {
         let contents = Contents::of_client(&[&[UNIT]]).purposes(purposes);
-        assert_meets(&server, what, &authority.issue(&contents), expected);
+        assert_result(&server, what, &authority.issue(&contents), expected);
     }
     let stranger = Contents::of_client(&[]).purposes(&[ServerAuth]);
-    assert_meets(
+    assert_result(
         &server,
         "a server's without an identity",
         &authority.issue(&stranger),
@@ -186,7 +141,7 @@ async fn the_extended_key_usage_must_name_client_authentication() {
 #[tokio::test]
 async fn a_refusal_has_an_error_and_an_authenticate_challenge() {
     let authority = Authority::root("clients");
-    let server = server_knowing(&[&authority]).await;
+    let server = server_trusting(&[&authority]).await;
     for contents in [
         Contents::of_client(&[]),
         Contents::of_client(&[&[UNIT, OTHER_UNIT]]),
@@ -204,7 +159,7 @@ async fn a_refusal_has_an_error_and_an_authenticate_challenge() {
 #[tokio::test]
 async fn without_a_certificate_and_without_a_token_access_is_denied() {
     let authority = Authority::root("clients");
-    let server = server_knowing(&[&authority]).await;
+    let server = server_trusting(&[&authority]).await;
     for version in VERSIONS {
         let caller = Caller::new(None, version);
         let answer = caller.get(&server, "/version", None).unwrap().expect(401);
@@ -220,7 +175,7 @@ async fn without_a_certificate_and_without_a_token_access_is_denied() {
 #[tokio::test]
 async fn a_valid_token_decides_over_a_valid_certificate() {
     let authority = Authority::root("clients");
-    let server = server_knowing(&[&authority]).await;
+    let server = server_trusting(&[&authority]).await;
     let holder = authority.issue(&Contents::of_client(&[&[UNIT]]));
     for version in VERSIONS {
         let mut connection = Caller::new(Some(&holder), version).connect(&server);
@@ -238,7 +193,7 @@ async fn a_valid_token_decides_over_a_valid_certificate() {
 #[tokio::test]
 async fn a_bad_token_is_refused_despite_a_valid_certificate() {
     let authority = Authority::root("clients");
-    let server = server_knowing(&[&authority]).await;
+    let server = server_trusting(&[&authority]).await;
     let holder = authority.issue(&Contents::of_client(&[&[UNIT]]));
     let caller = Caller::new(Some(&holder), VERSIONS[1]);
     for token in ["x", "", "a.b.c"] {
@@ -250,7 +205,7 @@ async fn a_bad_token_is_refused_despite_a_valid_certificate() {
 #[tokio::test]
 async fn a_bad_certificate_is_refused_despite_a_valid_token() {
     let authority = Authority::root("clients");
-    let server = server_knowing(&[&authority]).await;
+    let server = server_trusting(&[&authority]).await;
     for (contents, words) in [
         (Contents::of_client(&[]), "no valid identity"),
         (Contents::of_client(&[&["app:x"]]), "no valid identity"),
@@ -278,7 +233,7 @@ async fn a_bad_certificate_is_refused_despite_a_valid_token() {
 #[tokio::test]
 async fn open_paths_stay_open_with_any_certificate() {
     let authority = Authority::root("clients");
-    let server = server_knowing(&[&authority]).await;
+    let server = server_trusting(&[&authority]).await;
     for contents in [
         Contents::of_client(&[&[UNIT]]),
         Contents::of_client(&[]),
@@ -295,7 +250,7 @@ async fn open_paths_stay_open_with_any_certificate() {
 #[tokio::test]
 async fn a_certificate_is_checked_before_path_and_method() {
     let authority = Authority::root("clients");
-    let server = server_knowing(&[&authority]).await;
+    let server = server_trusting(&[&authority]).await;
     for (contents, status) in [
         (Contents::of_client(&[]), 401),
         (Contents::of_client(&[&[UNIT]]), 404),
@@ -312,7 +267,7 @@ async fn a_certificate_is_checked_before_path_and_method() {
 #[tokio::test]
 async fn a_client_stores_and_reads_by_its_certificate_over_http_2() {
     let authority = Authority::root("clients");
-    let server = server_knowing(&[&authority]).await;
+    let server = server_trusting(&[&authority]).await;
     let holder = authority.issue(&Contents::of_client(&[&["organization:o", UNIT]]));
     server.grant("/a", ACTOR, &["read", "write"]).await;
     let client = another_client(&holder);
@@ -340,7 +295,7 @@ const TOKEN_ACTOR: &str = "uaa-client:developer";
 #[tokio::test]
 async fn a_certificate_expiring_on_an_open_connection_is_refused() {
     let authority = Authority::root("clients");
-    let server = server_knowing(&[&authority]).await;
+    let server = server_trusting(&[&authority]).await;
     let (mut open, soon) = connected_for_a_while(&authority, &server);
     let refused = loop {
         let answer = open.get("/version", None).unwrap();
@@ -368,4 +323,66 @@ fn connected_for_a_while(authority: &Authority, server: &Server) -> (Connection,
         }
     }
     unreachable!("no certificate lasts long enough");
+}
+
+// Audit events of callers with certificates.
+
+#[tokio::test]
+async fn a_certificate_holder_is_audited_by_organization_unit() {
+    let authority = Authority::root("clients");
+    let server = server_trusting(&[&authority]).await;
+    let holder = authority.issue(&Contents::of_client(&[&[UNIT]]));
+    for version in VERSIONS {
+        let caller = Caller::new(Some(&holder), version);
+        let answer = caller
+            .get(&server, "/api/v1/data?name=/a", None)
+            .unwrap()
+            .expect(404);
+        let events = events_of(&server, &answer);
+        assert_eq!(events.len(), 1);
+        assert_eq!(events[0]["actor"], ACTOR);
+        assert_eq!(events[0]["subject"], UNIT);
+        assert_eq!(events[0]["authentication"], "mutual_tls");
+    }
+}
+
+// A server with client certificates and without token verification.
+
+#[tokio::test]
+async fn without_a_provider_or_key_only_certificates_are_accepted() {
+    let authority = Authority::root("clients");
+    let server = server_trusting_with(&[&authority], Options::default().without_tokens()).await;
+    let holder = authority.issue(&Contents::of_client(&[&[UNIT]]));
+    assert_result(&server, "a certificate", &holder, Expected::Actor(ACTOR));
+
+    let other = Server::start().await;
+    for token in [other.token(), "x"] {
+        let request = server.request(Method::GET, "/version").bearer_auth(token);
+        let answer = server.send(request).await.expect(401);
+        assert_eq!(answer.error(), "invalid_token");
+        let output = answer.json()["error_description"].to_string();
+        assert!(output.contains("client certificate"), "{output}");
+    }
+    let information = server.send(server.request(Method::GET, "/info")).await;
+    assert_eq!(information.expect(200).json()["auth-server"]["url"], "");
+}
+
+#[tokio::test]
+async fn certificates_are_accepted_while_the_provider_is_away() {
+    let authority = Authority::root("clients");
+    let away = Options::default().identity_provider("https://127.0.0.1:1/identity");
+    let server = server_trusting_with(&[&authority], away).await;
+    let holder = authority.issue(&Contents::of_client(&[&[UNIT]]));
+    assert_result(&server, "a certificate", &holder, Expected::Actor(ACTOR));
+    let another = Server::start().await;
+    let request = server.request(Method::GET, "/version");
+    let answer = server.send(request.bearer_auth(another.token())).await;
+    answer.expect(503);
+}
+
+#[test]
+fn start_fails_without_any_authentication() {
+    let log = Server::refusal(&Options::default().without_tokens());
+    assert!(log.contains("no authentication is configured"), "{log}");
+    assert!(log.contains("server.tls.client_authorities"), "{log}");
 }

@@ -1,11 +1,5 @@
 //! Certificates that test CAs issue to clients, of every kind, and to servers.
 
-#![expect(
-    clippy::indexing_slicing,
-    clippy::unwrap_used,
-    reason = "a test ends when what it needs can't be made"
-)]
-
 use std::fmt::Write;
 
 use rcgen::{

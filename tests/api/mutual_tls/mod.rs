@@ -1,17 +1,256 @@
 //! Client certificates, failing handshakes, and the reload of TLS files.
 
-mod audit;
 mod authorities;
-mod caller;
-mod expect;
 mod handshake;
 mod identity;
 mod issued;
-mod measured;
-mod openssl;
-mod reload;
-mod without_authorities;
-mod without_tokens;
 
-pub(crate) use expect::server_knowing_with;
+use std::{
+    fs,
+    io::{self, Read, Write},
+    net::TcpStream,
+    sync::Arc,
+};
+
+use issued::Holder;
+use keywright_harness::{Answer, Options, Server, key_file};
+use reqwest::{Client, Identity};
+use rustls::{
+    AlertDescription, ClientConfig, ClientConnection, Error, HandshakeKind, RootCertStore,
+    StreamOwned, SupportedProtocolVersion,
+    crypto::aws_lc_rs::sign::any_supported_type,
+    pki_types::{CertificateDer, ServerName, pem::PemObject},
+    sign::{CertifiedKey, SingleCertAndKey},
+    version::{TLS12, TLS13},
+};
+use serde_json::Value;
+use tempfile::TempDir;
+
 pub(crate) use issued::{Authority, Contents};
+
+use crate::given;
+
+// A server that trusts client CAs, and the results that its clients get.
+
+/// An Organization Unit that is an identity.
+const UNIT: &str = "app:0d8c5e9e-0a0f-4f9d-8b1f-2c1f0f1d3a55";
+
+/// An Organization Unit that is another identity.
+const OTHER_UNIT: &str = "app:7b2f4c11-9a3e-4d60-a1c4-5e6f70819203";
+
+/// The actor of a certificate with [`UNIT`].
+const ACTOR: &str = "mtls-app:0d8c5e9e-0a0f-4f9d-8b1f-2c1f0f1d3a55";
+
+/// The file with the trusted client CAs, in the server's folder.
+const AUTHORITIES_FILE: &str = "client-authorities.pem";
+
+/// The result that a client gets.
+#[derive(Clone, Copy, Debug)]
+enum Expected {
+    /// The client is authenticated as this actor.
+    Actor(&'static str),
+    /// The handshake fails, with this alert.
+    Alert(AlertDescription),
+    /// 401, with a message that contains these words.
+    Unauthenticated(&'static str),
+}
+
+/// A server that trusts these client CAs.
+async fn server_trusting(authorities: &[&Authority]) -> Server {
+    server_trusting_with(authorities, Options::default()).await
+}
+
+/// A server that trusts these client CAs, with other settings in addition.
+pub(crate) async fn server_trusting_with(authorities: &[&Authority], options: Options) -> Server {
+    let directory = TempDir::new().unwrap();
+    trust(directory.path(), authorities);
+    let setting = format!("client_authorities = \"{AUTHORITIES_FILE}\"");
+    Server::start_in(directory, &options.tls_settings(&setting)).await
+}
+
+/// Writes the file with the trusted client CAs.
+fn trust(directory: &std::path::Path, authorities: &[&Authority]) {
+    let bundle: String = authorities
+        .iter()
+        .map(|authority| authority.pem())
+        .collect();
+    fs::write(directory.join(AUTHORITIES_FILE), bundle).unwrap();
+}
+
+/// Asserts the result for a client with this certificate and no token, over each version of TLS.
+#[track_caller]
+fn assert_result(server: &Server, what: &str, holder: &Holder, expected: Expected) {
+    for version in VERSIONS {
+        let what = format!("{what}, {:?}", version.version);
+        let met = Caller::new(Some(holder), version).get(server, "/version", None);
+        match (met, expected) {
+            (Ok(answer), Expected::Actor(actor)) => {
+                assert_eq!(answer.status, 200, "{what}: {answer:?}");
+                assert_eq!(logged_actor(server, &answer), actor, "{what}");
+            }
+            (Ok(answer), Expected::Unauthenticated(words)) => {
+                assert_eq!(answer.status, 401, "{what}: {answer:?}");
+                let error = answer.error();
+                assert!(error.contains(words), "{what}: {error}");
+            }
+            (Err(error), Expected::Alert(alert)) => {
+                assert_eq!(error, Error::AlertReceived(alert), "{what}");
+            }
+            (met, _) => unreachable!("{what}: {met:?}, not {expected:?}"),
+        }
+    }
+}
+
+/// The actor of a request in the access log.
+fn logged_actor(server: &Server, answer: &Answer) -> String {
+    let line: Value = serde_json::from_str(&server.access_log_line(answer)).unwrap();
+    line.pointer("/span/actor")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .to_owned()
+}
+
+// A client that opens its own connection, so that tests see the result of its handshake.
+
+/// The versions of TLS that the server supports.
+static VERSIONS: [&SupportedProtocolVersion; 2] = [&TLS12, &TLS13];
+
+/// A client with trusted CAs and an optional certificate.
+#[derive(Clone)]
+struct Caller(Arc<ClientConfig>);
+
+/// An open connection for successive requests.
+struct Connection(StreamOwned<ClientConnection, TcpStream>);
+
+impl Caller {
+    /// A client that presents this certificate, if any.
+    fn new(holder: Option<&Holder>, version: &'static SupportedProtocolVersion) -> Self {
+        let authority = fs::read_to_string(key_file("ca.pem")).unwrap();
+        Self::trusting(&authority, holder, version)
+    }
+
+    /// A client that trusts servers of these CAs, PEM.
+    fn trusting(
+        authorities: &str,
+        holder: Option<&Holder>,
+        version: &'static SupportedProtocolVersion,
+    ) -> Self {
+        let mut roots = RootCertStore::empty();
+        for authority in CertificateDer::pem_slice_iter(authorities.as_bytes()) {
+            roots.add(authority.unwrap()).unwrap();
+        }
+        let config =
+            ClientConfig::builder_with_protocol_versions(&[version]).with_root_certificates(roots);
+        Self(Arc::new(match holder {
+            Some(holder) => config.with_client_cert_resolver(Arc::new(presenting(holder))),
+            None => config.with_no_client_auth(),
+        }))
+    }
+
+    /// Connects; the first request performs the handshake.
+    fn connect(&self, server: &Server) -> Connection {
+        let address = server.base_url().trim_start_matches("https://");
+        let name = ServerName::try_from("127.0.0.1").unwrap();
+        Connection(StreamOwned::new(
+            ClientConnection::new(Arc::clone(&self.0), name).unwrap(),
+            TcpStream::connect(address).unwrap(),
+        ))
+    }
+
+    /// Sends a GET request over its own connection.
+    fn get(&self, server: &Server, path: &str, token: Option<&str>) -> Result<Answer, Error> {
+        self.connect(server).get(path, token)
+    }
+}
+
+/// A client with another implementation, which speaks HTTP/2.
+fn another_client(holder: &Holder) -> Client {
+    let identity = holder.chain_pem() + &holder.key_pem();
+    let identity = Identity::from_pem(identity.as_bytes()).unwrap();
+    given::client(|builder| builder.identity(identity))
+}
+
+impl Connection {
+    /// Sends a GET request, with or without a token; returns the error if the handshake failed.
+    fn get(&mut self, path: &str, token: Option<&str>) -> Result<Answer, Error> {
+        let authorization = token.map_or(String::new(), |token| {
+            format!("Authorization: Bearer {token}\r\n")
+        });
+        let request = format!(
+            "GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n{authorization}\r\n"
+        );
+        // A server that refuses the handshake closes the connection during the write; its alert can still be read.
+        let _ = self.0.write_all(request.as_bytes());
+        let head = self.read_head().map_err(|cause| tls_error(&cause))?;
+        Ok(self.read_body(&head))
+    }
+
+    /// Performs the handshake without reading the server's verdict on the certificate, waits until the server has sent
+    /// it, and sends this many requests regardless.
+    fn send_regardless(&mut self, requests: usize) -> io::Result<()> {
+        self.0.conn.complete_io(&mut self.0.sock)?;
+        self.0.sock.peek(&mut [0])?;
+        for _ in 0..requests {
+            self.0
+                .write_all(b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")?;
+        }
+        Ok(())
+    }
+
+    /// Whether the session was resumed.
+    fn is_resumed(&self) -> bool {
+        self.0.conn.handshake_kind() == Some(HandshakeKind::Resumed)
+    }
+
+    /// The certificate that the server has presented.
+    fn server_certificate(&self) -> CertificateDer<'static> {
+        self.0.conn.peer_certificates().unwrap()[0]
+            .clone()
+            .into_owned()
+    }
+
+    fn read_head(&mut self) -> io::Result<String> {
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            let mut byte = [0];
+            self.0.read_exact(&mut byte)?;
+            head.extend(byte);
+        }
+        Ok(String::from_utf8(head).unwrap())
+    }
+
+    fn read_body(&mut self, head: &str) -> Answer {
+        let mut lines = head.lines();
+        let status = lines.next().unwrap().split(' ').nth(1).unwrap();
+        let mut answer = Answer {
+            status: status.parse().unwrap(),
+            headers: lines
+                .filter_map(|line| line.split_once(": "))
+                .map(|(name, value)| (name.to_lowercase(), value.to_owned()))
+                .collect(),
+            body: String::new(),
+        };
+        let length = answer.header("content-length").unwrap();
+        let mut body = vec![0; length.parse().unwrap()];
+        self.0.read_exact(&mut body).unwrap();
+        answer.body = String::from_utf8(body).unwrap();
+        answer
+    }
+}
+
+/// Presents the holder's certificate and key unchecked: rustls itself would check that they match.
+fn presenting(holder: &Holder) -> SingleCertAndKey {
+    let key = any_supported_type(&holder.key()).unwrap();
+    SingleCertAndKey::from(CertifiedKey::new(holder.chain.clone(), key))
+}
+
+/// The TLS error within an I/O error.
+fn tls_error(error: &io::Error) -> Error {
+    match error
+        .get_ref()
+        .and_then(|cause| cause.downcast_ref::<Error>())
+    {
+        Some(cause) => cause.clone(),
+        None => panic!("{error}"),
+    }
+}

@@ -70,7 +70,7 @@ async fn the_explanation_matches_enforcement() {
     ] {
         let granted = server.grant(path, caller.actor(), operations).await;
         for name in ["/a", "/a/b", "/A/b", "/a/b/c", "/gone"] {
-            for (operation, asked) in [
+            for (operation, requested) in [
                 ("read", format!("/api/v1/data?name={name}")),
                 (
                     "read_acl",
@@ -79,7 +79,7 @@ async fn the_explanation_matches_enforcement() {
             ] {
                 let explained = explain(&server, name, caller.actor(), operation).await;
                 let is_allowed = explained["allowed"].as_bool().unwrap();
-                let status = caller.get(&asked).await.status;
+                let status = caller.get(&requested).await.status;
                 let is_done = is_allowed && name != "/gone";
                 assert_eq!(status == 200, is_done, "{path} {operation} {name}");
             }
@@ -121,9 +121,10 @@ async fn read_acl_on_the_path_is_required_and_sufficient() {
     let server = Server::start().await;
     let reader = client_with(&server, "/a/*", &["read_acl"]).await;
     let everything = server.grant("/*", "other", &["read"]).await;
-    let explained = asked(&reader, "/a/b", "other", "read").await.expect(200);
+    let answer = request_explanation(&reader, "/a/b", "other", "read").await;
+    let explained = answer.expect(200);
     assert_eq!(explained.json()["allowed_by"]["uuid"], everything);
-    let own = asked(&reader, "/a/b", reader.actor(), "read").await;
+    let own = request_explanation(&reader, "/a/b", reader.actor(), "read").await;
     assert_eq!(own.expect(200).json()["allowed"], false);
     let others: Vec<_> = ALL.into_iter().filter(|one| *one != "read_acl").collect();
     let stranger = server.as_client("stranger").await;
@@ -137,7 +138,9 @@ async fn read_acl_on_the_path_is_required_and_sufficient() {
         (&stranger, "/a/b", stranger.actor()),
         (&stranger, "/gone", "unknown-actor"),
     ] {
-        let refused = asked(caller, path, actor, "read").await.expect(404);
+        let refused = request_explanation(caller, path, actor, "read")
+            .await
+            .expect(404);
         assert_eq!(refused.body, absent.body, "{path} {actor}");
     }
 }
@@ -146,7 +149,7 @@ async fn read_acl_on_the_path_is_required_and_sufficient() {
 async fn an_incomplete_query_is_refused() {
     let server = Server::start().await;
     let long = "x".repeat(256);
-    for (asked, status) in [
+    for (requested, status) in [
         (String::new(), 400),
         ("actor=x&path=/a".to_owned(), 400),
         ("actor=x&operation=read".to_owned(), 400),
@@ -167,9 +170,9 @@ async fn an_incomplete_query_is_refused() {
         ("actor=x&path=/a&operation=READ".to_owned(), 422),
     ] {
         let answer = server
-            .get(&format!("/api/v2/permissions/explain?{asked}"))
+            .get(&format!("/api/v2/permissions/explain?{requested}"))
             .await;
-        assert_eq!(answer.status, status, "{asked}: {answer:?}");
+        assert_eq!(answer.status, status, "{requested}: {answer:?}");
         assert!(!answer.error().is_empty());
     }
 }
@@ -191,16 +194,16 @@ async fn explaining_changes_nothing_and_is_get_only() {
 /// An explanation for the client `developer`.
 async fn explain(server: &Server, path: &str, actor: &str, operation: &str) -> Value {
     server
-        .get(&question(path, actor, operation))
+        .get(&explanation_path(path, actor, operation))
         .await
         .expect(200)
         .json()
 }
 
-async fn asked(caller: &Caller, path: &str, actor: &str, operation: &str) -> Answer {
-    caller.get(&question(path, actor, operation)).await
+async fn request_explanation(caller: &Caller, path: &str, actor: &str, operation: &str) -> Answer {
+    caller.get(&explanation_path(path, actor, operation)).await
 }
 
-fn question(path: &str, actor: &str, operation: &str) -> String {
+fn explanation_path(path: &str, actor: &str, operation: &str) -> String {
     format!("/api/v2/permissions/explain?path={path}&actor={actor}&operation={operation}")
 }

@@ -1,10 +1,16 @@
-//! Permissions exist independently of their credentials, and add up.
+//! The effects of permissions, configured permissions, and simultaneous changes.
 
-use keywright_harness::{Caller, Server};
-use serde_json::json;
+use keywright_harness::{Caller, Options, Server};
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
 
-use super::{ALL, client_with, operations};
+use super::{
+    ALL, BY_CREDENTIAL, PERMISSIONS, address, client_with, on_credential, operations, permission,
+    stored,
+};
 use crate::given::{found, set_value};
+
+// Permissions exist independently of their credentials, and add up.
 
 #[tokio::test]
 async fn a_permission_exists_independently_of_its_credential() {
@@ -16,8 +22,8 @@ async fn a_permission_exists_independently_of_its_credential() {
         assert_eq!(read(&reader, "/a").await, 200);
         server.delete("/api/v1/data?name=/a").await.expect(204);
         assert_eq!(read(&reader, "/a").await, 404);
-        let kept = operations(&server, "/a", reader.actor()).await;
-        assert_eq!(kept, json!(["read"]));
+        let actual = operations(&server, "/a", reader.actor()).await;
+        assert_eq!(actual, json!(["read"]));
     }
 }
 
@@ -27,23 +33,8 @@ async fn a_permission_survives_a_restart() {
     let id = server.grant("/a", "someone", &["read"]).await;
     let directory = server.stop().await;
     let server = Server::start_in(directory, &keywright_harness::Options::default()).await;
-    let kept = server.get(&super::address(&id)).await.expect(200).json();
-    assert_eq!(kept["actor"], "someone");
-}
-
-#[tokio::test]
-async fn creating_a_credential_grants_nothing_to_its_creator() {
-    let server = Server::start().await;
-    let writer = client_with(&server, "/a", &["write"]).await;
-    let body = json!({"name": "/a", "type": "value", "value": "x"});
-    writer.put("/api/v1/data", body).await.expect(200);
-    assert_eq!(read(&writer, "/a").await, 404);
-    writer.delete("/api/v1/data?name=/a").await.expect(404);
-    let listed = server.get("/api/v1/permissions?credential_name=/a").await;
-    let listed = listed.expect(200).json();
-    let actors: Vec<_> = listed["permissions"].as_array().unwrap().iter().collect();
-    assert_eq!(actors.len(), 1);
-    assert_eq!(actors[0]["operations"], json!(["write"]));
+    let actual = server.get(&super::address(&id)).await.expect(200).json();
+    assert_eq!(actual["actor"], "someone");
 }
 
 #[tokio::test]
@@ -86,7 +77,7 @@ async fn the_requested_and_the_stored_casing_must_both_be_permitted() {
     let server = Server::start().await;
     let id = set_value(&server, "/Mixed/Name", "x").await["id"].clone();
     let by_id = format!("/api/v1/data/{}", id.as_str().unwrap());
-    for (path, asked, is_read, is_read_by_id) in [
+    for (path, requested, is_read, is_read_by_id) in [
         ("/Mixed/Name", "/Mixed/Name", true, true),
         ("/Mixed/Name", "/mixed/name", false, true),
         ("/mixed/name", "/mixed/name", false, false),
@@ -99,9 +90,9 @@ async fn the_requested_and_the_stored_casing_must_both_be_permitted() {
         let granted = server.grant(path, caller.actor(), &["read"]).await;
         let status = |is_allowed| if is_allowed { 200 } else { 404 };
         assert_eq!(
-            read(&caller, asked).await,
+            read(&caller, requested).await,
             status(is_read),
-            "{path} {asked}"
+            "{path} {requested}"
         );
         let answer = caller.get(&by_id).await;
         assert_eq!(answer.status, status(is_read_by_id), "{path} by id");
@@ -191,4 +182,180 @@ async fn read(caller: &Caller, name: &str) -> u16 {
         .get(&format!("/api/v1/data?name={name}"))
         .await
         .status
+}
+
+// Configured permissions: granted at every start, and never revoked.
+
+fn configured(path: &str, actors: &[&str], given: &[&str]) -> Options {
+    Options::default().extra(&format!(
+        "[[authorization.permissions]]\npath = \"{path}\"\nactors = {actors:?}\noperations = {given:?}\n"
+    ))
+}
+
+#[tokio::test]
+async fn configured_permissions_are_granted_to_each_actor() {
+    let options = configured(
+        "a/*",
+        &["one", "uaa-client:two"],
+        &["write", "read", "read"],
+    );
+    let server = Server::start_with(&options).await;
+    for actor in ["one", "uaa-client:two"] {
+        let given = operations(&server, "/a/*", actor).await;
+        assert_eq!(given, json!(["read", "write"]));
+    }
+    let two = server.as_client("two").await;
+    let body = json!({"name": "/a/b", "type": "value", "value": "x"});
+    two.put("/api/v1/data", body).await.expect(200);
+}
+
+#[tokio::test]
+async fn each_start_adds_missing_operations_and_removes_none() {
+    let options = configured("/a", &["one"], &["read", "delete"]);
+    let server = Server::start_with(&options).await;
+    let id = stored(&server, "/a", "one").await.unwrap()["uuid"].clone();
+    let one = address(id.as_str().unwrap());
+    let body = permission("/a", "one", &["write"]);
+    server.put(&one, body).await.expect(200);
+    let server = Server::start_in(server.stop().await, &options).await;
+    let expected = json!({
+        "uuid": id, "path": "/a", "actor": "one", "operations": ["read", "write", "delete"],
+    });
+    assert_eq!(stored(&server, "/a", "one").await, Some(expected.clone()));
+    let server = Server::start_in(server.stop().await, &Options::default()).await;
+    assert_eq!(stored(&server, "/a", "one").await, Some(expected));
+    server.delete(&one).await.expect(200);
+    let server = Server::start_in(server.stop().await, &Options::default()).await;
+    assert_eq!(stored(&server, "/a", "one").await, None);
+    let server = Server::start_in(server.stop().await, &options).await;
+    let given = operations(&server, "/a", "one").await;
+    assert_eq!(given, json!(["read", "delete"]));
+}
+
+#[tokio::test]
+async fn an_invalid_configured_permission_is_refused_at_start() {
+    for (path, actors, given, named) in [
+        ("/a*", &["one"][..], &["read"][..], "asterisk"),
+        ("/a", &[], &["read"], "actor"),
+        ("/a", &["one"], &[], "operation"),
+        ("/a", &["one"], &["execute"], "execute"),
+    ] {
+        let refusal = Server::refusal(&configured(path, actors, given));
+        assert!(refusal.contains("authorization.permissions"), "{refusal}");
+        assert!(refusal.contains(named), "{refusal}");
+    }
+}
+
+#[tokio::test]
+async fn a_configured_permission_acts_like_an_added_one() {
+    let server = Server::start_with(&configured("/a", &["one"], &["read"])).await;
+    let body = permission("/a", "one", &["read"]);
+    let answer = server.post(super::PERMISSIONS, body).await.expect(409);
+    assert!(!answer.error().is_empty());
+    let explained = "/api/v2/permissions/explain?path=/a&actor=one&operation=read";
+    let explained = server.get(explained).await.expect(200).json();
+    assert_eq!(explained["allowed"], Value::Bool(true));
+}
+
+#[tokio::test]
+async fn an_impossible_actor_is_logged_as_a_warning() {
+    let server = Server::start_with(&configured("/a", &["one", "uaa-user:two"], &["read"])).await;
+    let log = server.log();
+    let warnings: Vec<_> = log
+        .lines()
+        .filter(|line| line.contains("which no caller can be"))
+        .collect();
+    assert_eq!(warnings.len(), 1, "{log}");
+    assert!(
+        warnings[0].contains("one") && warnings[0].contains("\"WARN\""),
+        "{log}"
+    );
+}
+
+// Simultaneous requests.
+
+/// The number of simultaneous requests.
+const REQUESTS: usize = 12;
+
+#[tokio::test]
+async fn of_many_simultaneous_equal_additions_one_succeeds() {
+    let server = Server::start().await;
+    let caller = server.as_client("developer").await;
+    for (path, body) in [
+        (PERMISSIONS, permission("/a", "someone", &["read"])),
+        (BY_CREDENTIAL, on_credential("/b", "someone", &["read"])),
+    ] {
+        let mut requests = JoinSet::new();
+        for _ in 0..REQUESTS {
+            let (caller, body) = (caller.clone(), body.clone());
+            requests.spawn(async move { caller.post(path, body).await.status });
+        }
+        let mut statuses = requests.join_all().await;
+        statuses.sort_unstable();
+        assert_eq!(statuses[0], 201);
+        assert!(
+            statuses[1..].iter().all(|status| *status == 409),
+            "{statuses:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn of_many_simultaneous_equal_deletions_one_succeeds() {
+    let server = Server::start().await;
+    let caller = server.as_client("developer").await;
+    let id = server.grant("/a", "someone", &["read"]).await;
+    let mut requests = JoinSet::new();
+    for _ in 0..REQUESTS {
+        let (caller, address) = (caller.clone(), address(&id));
+        requests.spawn(async move { caller.delete(&address).await.status });
+    }
+    let mut statuses = requests.join_all().await;
+    statuses.sort_unstable();
+    assert_eq!(statuses[0], 200);
+    assert!(
+        statuses[1..].iter().all(|status| *status == 404),
+        "{statuses:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_concurrent_change_does_not_restore_a_deleted_permission() {
+    let server = Server::start().await;
+    let caller = server.as_client("developer").await;
+    for _ in 0..5 {
+        let id = server.grant("/a", "someone", &["read"]).await;
+        let mut requests = JoinSet::new();
+        for number in 0..REQUESTS {
+            let (caller, address) = (caller.clone(), address(&id));
+            requests.spawn(async move {
+                if number == REQUESTS / 2 {
+                    return caller.delete(&address).await.status;
+                }
+                let body = permission("/a", "someone", &["write"]);
+                caller.put(&address, body).await.status
+            });
+        }
+        let statuses = requests.join_all().await;
+        assert!(
+            statuses.iter().all(|status| [200, 404].contains(status)),
+            "{statuses:?}"
+        );
+        server.get(&address(&id)).await.expect(404);
+    }
+}
+
+#[tokio::test]
+async fn simultaneously_added_operations_are_all_kept() {
+    let server = Server::start().await;
+    let caller = server.as_client("developer").await;
+    let mut requests = JoinSet::new();
+    for operation in super::ALL {
+        let caller = caller.clone();
+        let body = on_credential("/a", "someone", &[operation]);
+        requests.spawn(async move { caller.post(BY_CREDENTIAL, body).await.status });
+    }
+    assert_eq!(requests.join_all().await, [201; 5]);
+    let actual = operations(&server, "/a", "someone").await;
+    assert_eq!(actual, json!(super::ALL));
 }

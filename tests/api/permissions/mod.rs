@@ -1,29 +1,20 @@
 //! Permissions: responses, authorization of each request, and effects.
 
-mod add;
-mod amend;
-mod bootstrap;
 mod by_credential;
-mod concurrency;
-mod delete;
 mod explain;
-mod get;
 mod lifetime;
-mod mistakes;
-mod order_of_checks;
-mod replace;
+mod requests;
 mod who_may_change;
-mod without_enforcement;
 
 use keywright_harness::{Answer, Caller, Server};
 use reqwest::Method;
 use serde_json::{Value, json};
 
 /// The path of permissions.
-const PERMISSIONS: &str = "/api/v2/permissions";
+pub(crate) const PERMISSIONS: &str = "/api/v2/permissions";
 
 /// The path of the permissions on a credential.
-const BY_CREDENTIAL: &str = "/api/v1/permissions";
+pub(crate) const BY_CREDENTIAL: &str = "/api/v1/permissions";
 
 /// An unknown id.
 const UNKNOWN_ID: &str = "0b7f1c52-6f5e-4d43-8f0d-0d5c3c1b9a77";
@@ -41,7 +32,7 @@ fn on_credential(name: &str, actor: &str, operations: &[&str]) -> Value {
 }
 
 /// The path of a permission.
-fn address(id: &str) -> String {
+pub(crate) fn address(id: &str) -> String {
     format!("{PERMISSIONS}/{id}")
 }
 
@@ -51,7 +42,7 @@ fn query(path: &str, actor: &str) -> String {
 }
 
 /// An actor's permission on a path; `None` if there is none.
-async fn stored(server: &Server, path: &str, actor: &str) -> Option<Value> {
+pub(crate) async fn stored(server: &Server, path: &str, actor: &str) -> Option<Value> {
     let answer = server.get(&query(path, actor)).await;
     (answer.status != 404).then(|| answer.expect(200).json())
 }

@@ -1,6 +1,6 @@
-//! Authorization to read and change permissions.
+//! Authorization to read and change permissions, and the order of checks.
 
-use keywright_harness::{Caller, Server};
+use keywright_harness::{Caller, Options, Server};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use super::{
     ALL, BY_CREDENTIAL, PERMISSIONS, UNKNOWN_ID, address, client_with, on_credential, permission,
     query, send, stored,
 };
-use crate::given::set_value;
+use crate::given::{self, set_value};
 
 /// A granted path, a requested path, and whether the first covers the second.
 const COVERED: [(&str, &str, bool); 16] = [
@@ -32,45 +32,50 @@ const COVERED: [(&str, &str, bool); 16] = [
 
 #[tokio::test]
 async fn read_acl_on_a_path_is_for_the_permissions_on_it_and_below() {
+    let server = Server::start().await;
     for (granted, path, is_covered) in COVERED {
-        let server = Server::start().await;
         let reader = client_with(&server, granted, &["read_acl"]).await;
         let id = server.grant(path, "other", &["read"]).await;
         let status = if is_covered { 200 } else { 404 };
-        for asked in [
+        for requested in [
             address(&id),
             query(path, "other"),
             format!("{PERMISSIONS}/explain?path={path}&actor=other&operation=read"),
         ] {
-            let answer = reader.get(&asked).await;
-            assert_eq!(answer.status, status, "{granted} {asked}: {answer:?}");
+            let answer = reader.get(&requested).await;
+            assert_eq!(answer.status, status, "{granted} {requested}: {answer:?}");
         }
-        for (method, asked, body) in changes(path, &id) {
-            let answer = send(&reader, &method, &asked, &body).await;
-            assert_eq!(answer.status, 404, "{granted} {method} {asked}: {answer:?}");
+        for (method, requested, body) in changes(path, &id) {
+            let answer = send(&reader, &method, &requested, &body).await;
+            assert_eq!(
+                answer.status, 404,
+                "{granted} {method} {requested}: {answer:?}"
+            );
         }
         assert!(stored(&server, path, "other").await.is_some());
+        revoke_all(&server, &[granted, path]).await;
     }
 }
 
 #[tokio::test]
 async fn write_acl_on_a_path_is_for_the_permissions_on_it_and_below() {
+    let server = Server::start().await;
     for (granted, path, is_covered) in COVERED {
-        let server = Server::start().await;
         let writer = client_with(&server, granted, &["write_acl"]).await;
         let id = server.grant(path, "other", &["read"]).await;
-        for (method, asked, body) in changes(path, &id) {
-            let answer = send(&writer, &method, &asked, &body).await;
+        for (method, requested, body) in changes(path, &id) {
+            let answer = send(&writer, &method, &requested, &body).await;
             let is_done = (200..300).contains(&answer.status);
             assert_eq!(
                 is_done, is_covered,
-                "{granted} {method} {asked}: {answer:?}"
+                "{granted} {method} {requested}: {answer:?}"
             );
             assert!(is_done || answer.status == 404, "{answer:?}");
         }
-        for asked in [address(&id), query(path, "other")] {
-            writer.get(&asked).await.expect(404);
+        for requested in [address(&id), query(path, "other")] {
+            writer.get(&requested).await.expect(404);
         }
+        revoke_all(&server, &[granted, path]).await;
     }
 }
 
@@ -80,9 +85,9 @@ async fn only_acl_operations_allow_reading_or_changing_permissions() {
     let stranger = client_with(&server, "/*", &["read", "write", "delete"]).await;
     set_value(&server, "/a", "x").await;
     let id = server.grant("/a", "other", &["read"]).await;
-    for (method, asked, body) in requests("/a", &id) {
-        let answer = send(&stranger, &method, &asked, &body).await;
-        assert_eq!(answer.status, 404, "{method} {asked}: {answer:?}");
+    for (method, requested, body) in requests("/a", &id) {
+        let answer = send(&stranger, &method, &requested, &body).await;
+        assert_eq!(answer.status, 404, "{method} {requested}: {answer:?}");
     }
 }
 
@@ -95,9 +100,8 @@ async fn a_hidden_permission_looks_like_an_absent_one() {
     let (there, absent) = (requests("/there/a", &id), requests("/gone/a", UNKNOWN_ID));
     for ((method, one, body), (_, other, other_body)) in there.into_iter().zip(absent) {
         let refused = send(&stranger, &method, &one, &body).await.expect(404);
-        let absent = send(&stranger, &method, &other, &other_body)
-            .await
-            .expect(404);
+        let answer = send(&stranger, &method, &other, &other_body).await;
+        let absent = answer.expect(404);
         assert_eq!(refused.body, absent.body, "{method} {one}");
         let kind =
             |answer: &keywright_harness::Answer| answer.header("content-type").map(str::to_owned);
@@ -119,19 +123,19 @@ async fn no_caller_adds_changes_or_deletes_its_own_permission() {
         server.as_user(user).await,
     ] {
         let id = server.grant("/*", caller.actor(), &ALL).await;
-        for (method, asked, body) in changes_of(&caller, "/*", &id) {
-            let answer = send(&caller, &method, &asked, &body).await;
-            assert_eq!(answer.status, 400, "{method} {asked}: {answer:?}");
+        for (method, requested, body) in changes_of(&caller, "/*", &id) {
+            let answer = send(&caller, &method, &requested, &body).await;
+            assert_eq!(answer.status, 400, "{method} {requested}: {answer:?}");
             assert!(!answer.error().is_empty());
         }
-        let kept = stored(&server, "/*", caller.actor()).await.unwrap();
-        assert_eq!(kept["operations"], json!(ALL));
-        for (method, asked, body) in changes_of(&caller, "/a", UNKNOWN_ID) {
-            if asked.ends_with(UNKNOWN_ID) {
+        let actual = stored(&server, "/*", caller.actor()).await.unwrap();
+        assert_eq!(actual["operations"], json!(ALL));
+        for (method, requested, body) in changes_of(&caller, "/a", UNKNOWN_ID) {
+            if requested.ends_with(UNKNOWN_ID) {
                 continue;
             }
-            let answer = send(&caller, &method, &asked, &body).await;
-            assert_eq!(answer.status, 400, "{method} {asked}: {answer:?}");
+            let answer = send(&caller, &method, &requested, &body).await;
+            assert_eq!(answer.status, 400, "{method} {requested}: {answer:?}");
         }
     }
 }
@@ -162,6 +166,17 @@ async fn actors_differ_by_kind_and_casing() {
     }
     server.grant("/a", "uaa-user:one", &["read"]).await;
     server.as_user("one").await.get(read).await.expect(200);
+}
+
+/// Revokes the permissions of the test's actors on these paths.
+async fn revoke_all(server: &Server, paths: &[&str]) {
+    for path in paths {
+        for actor in ["uaa-client:someone", "other", "third"] {
+            if let Some(permission) = stored(server, path, actor).await {
+                server.revoke(permission["uuid"].as_str().unwrap()).await;
+            }
+        }
+    }
 }
 
 /// Every request that changes permissions on a path; the deletion by id is last.
@@ -196,13 +211,13 @@ fn changes(path: &str, id: &str) -> Vec<(Method, String, Value)> {
 /// Every request that reads or changes permissions on a path.
 fn requests(path: &str, id: &str) -> Vec<(Method, String, Value)> {
     let mut requests = changes(path, id);
-    for asked in [
+    for requested in [
         address(id),
         query(path, "other"),
         format!("{BY_CREDENTIAL}?credential_name={path}"),
         format!("{PERMISSIONS}/explain?path={path}&actor=other&operation=read"),
     ] {
-        requests.push((Method::GET, asked, Value::Null));
+        requests.push((Method::GET, requested, Value::Null));
     }
     requests
 }
@@ -224,4 +239,187 @@ fn changes_of(caller: &Caller, path: &str, id: &str) -> Vec<(Method, String, Val
         ),
         (Method::DELETE, by_name, Value::Null),
     ]
+}
+
+// The order of checks: syntax, authorization, then rules.
+
+const MALFORMED_REQUESTS: &str = r#"
+    400 GET /api/v2/permissions
+    422 POST /api/v2/permissions {}
+    400 POST /api/v2/permissions {"path": "/a*", "actor": "x", "operations": ["read"]}
+    422 POST /api/v2/permissions {"path": "/a", "actor": "x", "operations": ["execute"]}
+    422 POST /api/v2/permissions {"unknown": 1, "operations": ["read"]}
+    400 PUT /api/v2/permissions/{id} {"path": "/a", "actor": "", "operations": ["read"]}
+    422 PUT /api/v2/permissions/{id} {"path": "/a", "actor": "other", "operations": ["execute"]}
+    422 PATCH /api/v2/permissions/{id} {}
+    422 PATCH /api/v2/permissions/{id} {"operations": ["execute"]}
+    400 GET /api/v1/permissions
+    400 DELETE /api/v1/permissions
+    400 POST /api/v1/permissions {"credential_name": "/a", "permissions": [{"path": "/b", "actor": "x", "operations": ["read"]}]}
+    422 POST /api/v1/permissions {"credential_name": "/a", "permissions": [{"path": "/a", "actor": "x", "operations": ["execute"]}]}
+    400 GET /api/v2/permissions/explain
+"#;
+
+#[tokio::test]
+async fn a_malformed_request_is_400_without_any_permission() {
+    let server = Server::start().await;
+    let id = server.grant("/a", "other", &["read"]).await;
+    let stranger = server.as_client("stranger").await;
+    for (status, method, path, body) in given::requests(&MALFORMED_REQUESTS.replace("{id}", &id)) {
+        let answer = send(&stranger, &method, &path, &body).await;
+        assert_eq!(answer.status, status, "{method} {path} {body}: {answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn without_write_acl_a_path_discloses_no_permissions() {
+    let server = Server::start().await;
+    let stranger = server.as_client("stranger").await;
+    let own = server.grant("/a", stranger.actor(), &["read"]).await;
+    for (method, path, body) in [
+        // The caller's own permission, an existing one, and one that differs from the stored one.
+        (
+            Method::POST,
+            PERMISSIONS.to_owned(),
+            permission("/a", stranger.actor(), &["read"]),
+        ),
+        (
+            Method::PUT,
+            address(&own),
+            permission("/a", stranger.actor(), &["read"]),
+        ),
+        (
+            Method::PUT,
+            address(&own),
+            permission("/b", "other", &["read"]),
+        ),
+        (
+            Method::PATCH,
+            address(&own),
+            json!({"operations": ["read"]}),
+        ),
+        (Method::DELETE, address(&own), Value::Null),
+        (
+            Method::POST,
+            BY_CREDENTIAL.to_owned(),
+            on_credential("/a", stranger.actor(), &["read"]),
+        ),
+    ] {
+        let answer = send(&stranger, &method, &path, &body).await;
+        assert_eq!(answer.status, 404, "{method} {path} {body}: {answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_own_permission_is_refused_before_an_existing_one() {
+    let server = Server::start().await;
+    let writer = client_with(&server, "/*", &["write_acl"]).await;
+    for (path, body) in [
+        (PERMISSIONS, permission("/*", writer.actor(), &["read"])),
+        (
+            BY_CREDENTIAL,
+            on_credential("/*", writer.actor(), &["write_acl"]),
+        ),
+    ] {
+        writer.post(path, body).await.expect(400);
+    }
+    server.grant("/a", "other", &["read"]).await;
+    for (path, body) in [
+        (PERMISSIONS, permission("/a", "other", &["read"])),
+        (BY_CREDENTIAL, on_credential("/a", "other", &["read"])),
+    ] {
+        writer.post(path, body).await.expect(409);
+    }
+}
+
+// Permissions are stored even if they are not enforced.
+
+#[tokio::test]
+async fn every_caller_may_change_permissions_even_its_own() {
+    let server = Server::start_with(&Options::default().without_enforcement()).await;
+    set_value(&server, "/a", "x").await;
+    let caller = server.as_client("stranger").await;
+    for actor in ["other", caller.actor()] {
+        let added = caller.post(PERMISSIONS, permission("/a", actor, &["read"]));
+        let added = added.await.expect(201).json();
+        let one = address(added["uuid"].as_str().unwrap());
+        let whole = permission("/a", actor, &["write"]);
+        let by_name = format!("{BY_CREDENTIAL}?credential_name=/a");
+        for (method, path, body, status) in [
+            (Method::GET, one.clone(), Value::Null, 200),
+            (Method::GET, query("/a", actor), Value::Null, 200),
+            (Method::PUT, one.clone(), whole, 200),
+            (Method::PATCH, one.clone(), json!({"operations": ALL}), 200),
+            (Method::DELETE, one, Value::Null, 200),
+            (
+                Method::POST,
+                BY_CREDENTIAL.to_owned(),
+                on_credential("/a", actor, &["read"]),
+                201,
+            ),
+            (Method::GET, by_name.clone(), Value::Null, 200),
+            (
+                Method::DELETE,
+                format!("{by_name}&actor={actor}"),
+                Value::Null,
+                204,
+            ),
+        ] {
+            let answer = send(&caller, &method, &path, &body).await;
+            assert_eq!(answer.status, status, "{actor} {method} {path}: {answer:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn absent_is_not_found_and_existing_is_not_added() {
+    let server = Server::start_with(&Options::default().without_enforcement()).await;
+    let caller = server.as_client("stranger").await;
+    let whole = permission("/a", "other", &["read"]);
+    let by_name = format!("{BY_CREDENTIAL}?credential_name=/a");
+    for (method, path, body) in [
+        (Method::GET, address(UNKNOWN_ID), Value::Null),
+        (Method::GET, query("/a", "other"), Value::Null),
+        (Method::PUT, address(UNKNOWN_ID), whole.clone()),
+        (
+            Method::PATCH,
+            address(UNKNOWN_ID),
+            json!({"operations": ["read"]}),
+        ),
+        (Method::DELETE, address(UNKNOWN_ID), Value::Null),
+        (Method::GET, by_name.clone(), Value::Null),
+        (
+            Method::DELETE,
+            format!("{by_name}&actor=other"),
+            Value::Null,
+        ),
+    ] {
+        let answer = send(&caller, &method, &path, &body).await;
+        assert_eq!(answer.status, 404, "{method} {path}: {answer:?}");
+    }
+    caller.post(PERMISSIONS, whole.clone()).await.expect(201);
+    caller.post(PERMISSIONS, whole).await.expect(409);
+    let body = on_credential("/a", "other", &["read"]);
+    caller.post(BY_CREDENTIAL, body).await.expect(409);
+}
+
+#[tokio::test]
+async fn an_explanation_has_enforced_false_and_the_missing_grant() {
+    let server = Server::start_with(&Options::default().without_enforcement()).await;
+    let caller = server.as_client("stranger").await;
+    let explained = explain(&caller).await;
+    assert_eq!(explained["enforced"], false);
+    assert_eq!(explained["allowed"], true);
+    assert_eq!(explained["allowed_by"], Value::Null);
+    let needed = permission("/a", "other", &["read"]);
+    assert_eq!(explained["missing"]["permission"], needed);
+    server.grant("/*", "other", &["read"]).await;
+    let explained = explain(&caller).await;
+    assert_eq!(explained["allowed_by"]["path"], "/*");
+    assert_eq!(explained["missing"], Value::Null);
+}
+
+async fn explain(caller: &Caller) -> Value {
+    let requested = "/api/v2/permissions/explain?path=/a&actor=other&operation=read";
+    caller.get(requested).await.expect(200).json()
 }

@@ -1,7 +1,11 @@
-//! The request, independent of the type.
+//! The request, passwords, users and keys.
 
 use keywright_harness::Server;
 use serde_json::{Value, json};
+
+use crate::{given, keys::public_key_bits};
+
+// The request, independent of the type.
 
 #[tokio::test]
 async fn a_version_is_added_with_a_new_value() {
@@ -14,11 +18,7 @@ async fn a_version_is_added_with_a_new_value() {
         ("certificate", json!({"common_name": "root", "is_ca": true})),
     ] {
         let name = format!("/{credential_type}");
-        let made = server
-            .generate(&name, credential_type, parameters)
-            .await
-            .expect(200)
-            .json();
+        let made = given::generate(&server, &name, credential_type, parameters).await;
         let regenerated = server.regenerate(&name).await.expect(200).json();
         assert_eq!(regenerated["type"], credential_type);
         assert_eq!(regenerated["name"], *name);
@@ -28,19 +28,6 @@ async fn a_version_is_added_with_a_new_value() {
         assert_eq!(versions.len(), 2);
         assert_eq!(versions[0]["value"], regenerated["value"]);
         assert_eq!(versions[1]["value"], made["value"]);
-    }
-}
-
-#[tokio::test]
-async fn the_name_needs_no_slash_and_no_casing() {
-    let server = Server::start().await;
-    server
-        .generate("/Path/A", "password", json!({}))
-        .await
-        .expect(200);
-    for name in ["/Path/A", "Path/A", "path/a", "/PATH/A"] {
-        let answer = server.regenerate(name).await.expect(200).json();
-        assert_eq!(answer["name"], "/Path/A");
     }
 }
 
@@ -61,11 +48,8 @@ async fn a_missing_name_is_400() {
         json!({"name": ""}),
         json!({"name": 7}),
     ] {
-        let error = server
-            .post("/api/v1/regenerate", body)
-            .await
-            .expect(400)
-            .error();
+        let answer = server.post("/api/v1/regenerate", body).await;
+        let error = answer.expect(400).error();
         assert!(error.contains("name"), "{error}");
     }
 }
@@ -73,10 +57,7 @@ async fn a_missing_name_is_400() {
 #[tokio::test]
 async fn other_fields_are_422_and_named() {
     let server = Server::start().await;
-    server
-        .generate("/a", "password", json!({}))
-        .await
-        .expect(200);
+    given::generate(&server, "/a", "password", json!({})).await;
     for field in [
         "type",
         "mode",
@@ -87,11 +68,8 @@ async fn other_fields_are_422_and_named() {
     ] {
         let mut body = json!({"name": "/a"});
         body[field] = json!(true);
-        let error = server
-            .post("/api/v1/regenerate", body)
-            .await
-            .expect(422)
-            .error();
+        let answer = server.post("/api/v1/regenerate", body).await;
+        let error = answer.expect(422).error();
         assert!(error.contains(field), "{error}");
     }
     assert_eq!(server.versions("/a").await.len(), 1);
@@ -116,29 +94,177 @@ async fn metadata_comes_from_the_request_and_is_never_inherited() {
     let without = server.regenerate("/a").await.expect(200).json();
     assert_eq!(without.get("metadata"), Some(&Value::Null));
     let body = json!({"name": "/a", "metadata": {"n": 2}});
-    let with = server
-        .post("/api/v1/regenerate", body)
-        .await
-        .expect(200)
-        .json();
+    let answer = server.post("/api/v1/regenerate", body).await;
+    let with = answer.expect(200).json();
     assert_eq!(with["metadata"], json!({"n": 2}));
 }
 
 #[tokio::test]
 async fn metadata_over_7000_characters_is_413() {
     let server = Server::start().await;
-    server
-        .generate("/a", "password", json!({}))
-        .await
-        .expect(200);
+    given::generate(&server, "/a", "password", json!({})).await;
     let frame_characters = json!({"a": ""}).to_string().len();
     let longest = "ä".repeat(7_000 - frame_characters);
     let body = json!({"name": "/a", "metadata": {"a": longest}});
     server.post("/api/v1/regenerate", body).await.expect(200);
     let body = json!({"name": "/a", "metadata": {"a": format!("{longest}x")}});
+    let answer = server.post("/api/v1/regenerate", body).await;
+    answer.expect(413).error();
+}
+
+// Passwords and users.
+
+#[tokio::test]
+async fn a_password_keeps_its_length_and_its_character_sets() {
+    let server = Server::start().await;
+    let parameters = json!({
+        "length": 42, "exclude_upper": true, "exclude_number": true, "include_special": true,
+    });
+    given::generate(&server, "/a", "password", parameters).await;
+    for _ in 0..3 {
+        let password = server.regenerate("/a").await.expect(200).json()["value"].clone();
+        let password = password.as_str().unwrap();
+        assert_eq!(password.len(), 42);
+        assert!(password.contains(|character: char| character.is_ascii_punctuation()));
+        assert!(password.contains(|character: char| character.is_ascii_lowercase()));
+        let excluded = |character: char| character.is_ascii_uppercase() || character.is_numeric();
+        assert!(!password.contains(excluded), "{password}");
+    }
+}
+
+#[tokio::test]
+async fn a_user_keeps_its_name_and_gets_a_new_password_and_hash() {
+    let server = Server::start().await;
+    for (name, parameters) in [
+        ("/named", json!({"username": "ada", "length": 12})),
+        ("/unnamed", json!({"length": 12})),
+    ] {
+        let made = given::generate(&server, name, "user", parameters).await;
+        let mut previous = made["value"].clone();
+        for _ in 0..2 {
+            let user = server.regenerate(name).await.expect(200).json()["value"].clone();
+            assert_eq!(user["username"], made["value"]["username"]);
+            assert_eq!(user["password"].as_str().unwrap().len(), 12);
+            for member in ["password", "password_hash"] {
+                assert_ne!(user[member], previous[member], "{member}");
+            }
+            assert_ne!(salt(&user), salt(&previous));
+            previous = user;
+        }
+    }
+}
+
+/// The salt in the hash of a user's password.
+fn salt(user: &Value) -> &str {
+    let hash = user["password_hash"].as_str().unwrap();
+    hash.split('$').nth(2).unwrap()
+}
+
+#[tokio::test]
+async fn set_values_cannot_be_regenerated() {
+    let server = Server::start().await;
+    given::set(&server, "/password", "password", json!("p")).await;
     server
-        .post("/api/v1/regenerate", body)
+        .set("/user", "user", json!({"username": "ada", "password": "p"}))
         .await
-        .expect(413)
-        .error();
+        .expect(200);
+    for name in ["/password", "/user"] {
+        server.regenerate(name).await.expect(400).error();
+        assert_eq!(server.versions(name).await.len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn only_the_newest_version_decides() {
+    let server = Server::start().await;
+    given::generate(&server, "/a", "password", json!({"length": 12})).await;
+    server.set("/a", "password", json!("p")).await.expect(200);
+    server.regenerate("/a").await.expect(400).error();
+    given::generate(&server, "/a", "password", json!({"length": 13})).await;
+    let regenerated = server.regenerate("/a").await.expect(200).json();
+    assert_eq!(regenerated["value"].as_str().unwrap().len(), 13);
+}
+
+// RSA and SSH keys.
+
+async fn regenerated(server: &Server, name: &str) -> Value {
+    server.regenerate(name).await.expect(200).json()["value"].clone()
+}
+
+/// The length of the base64 part of an SSH public key, which grows with the key.
+fn blob_length(key: &Value) -> usize {
+    key["public_key"]
+        .as_str()
+        .unwrap()
+        .split(' ')
+        .nth(1)
+        .unwrap()
+        .len()
+}
+
+#[tokio::test]
+async fn generated_and_set_keys_keep_their_length() {
+    let server = Server::start().await;
+    for key_length in [2048, 3072] {
+        let name = format!("/{key_length}");
+        let parameters = json!({"key_length": key_length});
+        let made = given::generate(&server, &name, "rsa", parameters).await;
+        let key = regenerated(&server, &name).await;
+        assert_eq!(
+            public_key_bits(key["public_key"].as_str().unwrap()),
+            key_length
+        );
+
+        let name = format!("/set/{key_length}");
+        given::set(&server, &name, "rsa", made["value"].clone()).await;
+        let key = regenerated(&server, &name).await;
+        assert_eq!(
+            public_key_bits(key["public_key"].as_str().unwrap()),
+            key_length
+        );
+    }
+}
+
+#[tokio::test]
+async fn an_ssh_key_keeps_its_length_and_its_comment() {
+    let server = Server::start().await;
+    for (name, parameters, comment) in [
+        (
+            "/a",
+            json!({"key_length": 3072, "ssh_comment": "ada on host"}),
+            Some("ada on host"),
+        ),
+        ("/b", json!({"key_length": 2048}), None),
+    ] {
+        let made = given::generate(&server, name, "ssh", parameters).await;
+        let set_name = format!("/set{name}");
+        given::set(&server, &set_name, "ssh", made["value"].clone()).await;
+        for name in [name, &set_name] {
+            let key = regenerated(&server, name).await;
+            assert_eq!(blob_length(&key), blob_length(&made["value"]));
+            let line = key["public_key"].as_str().unwrap();
+            assert_eq!(line.splitn(3, ' ').nth(2), comment);
+            assert!(key["public_key_fingerprint"].is_string());
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_unreadable_key_is_regenerated_with_defaults() {
+    let server = Server::start().await;
+    for (credential_type, value) in [
+        ("rsa", json!({"private_key": "private"})),
+        ("rsa", json!({"public_key": "no key"})),
+        ("ssh", json!({"private_key": "private"})),
+        ("ssh", json!({"public_key": "no key"})),
+    ] {
+        let name = format!("/{credential_type}");
+        server.set(&name, credential_type, value).await.expect(200);
+        let key = regenerated(&server, &name).await;
+        if credential_type == "rsa" {
+            assert_eq!(public_key_bits(key["public_key"].as_str().unwrap()), 2048);
+        } else {
+            assert_eq!(blob_length(&key), 372);
+        }
+    }
 }

@@ -1,19 +1,7 @@
 //! Retention: automatic deletion of versions.
 
-#![expect(
-    clippy::indexing_slicing,
-    clippy::unwrap_used,
-    reason = "a test ends when what it needs is not there"
-)]
-
-mod audited;
-mod configuration;
-mod limits;
-mod needed;
-mod paths;
-mod read_only;
-mod several_servers;
-mod writers;
+mod policies;
+mod runs;
 
 use std::time::Duration;
 
@@ -60,14 +48,14 @@ async fn runs(servers: &[&Server]) -> f64 {
 }
 
 /// Polls until the condition holds.
-async fn poll(mut is_so: impl AsyncFnMut() -> bool) {
+async fn poll(mut is_met: impl AsyncFnMut() -> bool) {
     for _ in 0..POLLS_MAX {
-        if is_so().await {
+        if is_met().await {
             return;
         }
         tokio::time::sleep(POLL).await;
     }
-    unreachable!("it did not come to be");
+    unreachable!("the condition was not met in time");
 }
 
 /// Sets a credential this many times, to numbers from zero. Returns the ids of the versions, oldest first; some may be

@@ -1,4 +1,4 @@
-//! `keywright keys status` and `keywright keys rotate`.
+//! The section `encryption.rotation`, `keywright keys status` and `keywright keys rotate`.
 
 use std::{fs, path::Path};
 
@@ -7,6 +7,52 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::{FAST, Keys, OFF, SLOW, assert_values, counted, seed, set, usage};
+
+#[test]
+fn a_rotation_setting_out_of_range_is_refused() {
+    let keys = Keys::new();
+    for (line, reason) in [
+        ("batch_versions = 0", "must be from 1 to 1000, not 0"),
+        ("batch_versions = 1001", "must be from 1 to 1000, not 1001"),
+        (
+            "pause_milliseconds = 60001",
+            "must be from 0 to 60000, not 60001",
+        ),
+        ("interval_seconds = 0", "must be from 1 to 86400, not 0"),
+        (
+            "interval_seconds = 86401",
+            "must be from 1 to 86400, not 86401",
+        ),
+        ("batches = 1", "unknown field"),
+    ] {
+        let result = Server::refusal(&keys.options(&["a"], line));
+        assert!(result.contains(reason), "{line}\n{result}");
+    }
+}
+
+#[tokio::test]
+async fn the_largest_and_smallest_values_are_accepted() {
+    let keys = Keys::new();
+    for lines in [
+        "batch_versions = 1\npause_milliseconds = 0\ninterval_seconds = 1",
+        "batch_versions = 1000\npause_milliseconds = 60000\ninterval_seconds = 86400",
+    ] {
+        Server::start_with(&keys.options(&["a"], lines)).await;
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_rotated_when_disabled() {
+    let keys = Keys::new();
+    let server = Server::start_with(&keys.options(&["a"], OFF)).await;
+    seed(&server, 3).await;
+    let off = keys.options(&["b", "a"], OFF);
+    let server = Server::start_in(server.stop().await, &off).await;
+    server.run_command(&["keys", "status"]).expect(0);
+    assert_eq!(usage(&server).await, [0, 3, 0]);
+}
+
+// `keywright keys status` and `keywright keys rotate`.
 
 /// Replaces the keys in the configuration of a stopped server.
 fn configure(keys: &Keys, folder: &Path, before: &[&str], after: &[&str]) {
@@ -89,18 +135,21 @@ async fn rotate_works_without_a_running_server() {
     let values = seed(&server, 30).await;
     let folder = server.stop().await;
     configure(&keys, folder.path(), &["a"], &["b", "a"]);
-    let said = run_command(folder.path(), &["keys", "rotate"]).expect(0);
+    let result = run_command(folder.path(), &["keys", "rotate"]).expect(0);
     assert!(
-        said.errors.contains("versions rotated: 30 of 30"),
-        "{said:?}"
+        result.errors.contains("versions rotated: 30 of 30"),
+        "{result:?}"
     );
-    assert!(said.errors.contains("loaded encryption keys"), "{said:?}");
+    assert!(
+        result.errors.contains("loaded encryption keys"),
+        "{result:?}"
+    );
     assert_eq!(
         status(folder.path()),
         expected(&[("inactive", 0), ("active", 30)], false)
     );
-    let said = run_command(folder.path(), &["keys", "rotate", "--wait", "--quiet"]).expect(0);
-    assert_eq!((said.output.as_str(), said.errors.as_str()), ("", ""));
+    let result = run_command(folder.path(), &["keys", "rotate", "--wait", "--quiet"]).expect(0);
+    assert_eq!((result.output.as_str(), result.errors.as_str()), ("", ""));
     let server = Server::start_in(folder, &keys.options(&["b"], FAST)).await;
     assert_values(&server, &values).await;
 }
@@ -125,8 +174,11 @@ async fn rotate_waits_for_a_server_that_is_rotating() {
     let slow = keys.options(&["b", "a"], SLOW);
     let server = Server::start_in(server.stop().await, &slow).await;
     super::until_inactive(&server, |left| left < 100).await;
-    let said = server.run_command(&["keys", "rotate"]).expect(0);
-    assert!(said.errors.contains("another process rotates"), "{said:?}");
+    let result = server.run_command(&["keys", "rotate"]).expect(0);
+    assert!(
+        result.errors.contains("another process rotates"),
+        "{result:?}"
+    );
     // The command itself rotates fast.
     let path = server.directory().to_owned();
     let file = path.join("keywright.toml");
@@ -154,9 +206,9 @@ async fn rotate_refuses_a_key_older_than_the_active_one() {
     seed(&server, 3).await;
     let folder = server.stop().await;
     configure(&keys, folder.path(), &["b", "a"], &["a", "b"]);
-    let said = run_command(folder.path(), &["keys", "rotate", "--wait"]).expect(1);
+    let result = run_command(folder.path(), &["keys", "rotate", "--wait"]).expect(1);
     let reason = "a server has started with another one since";
-    assert!(said.errors.contains(reason), "{said:?}");
+    assert!(result.errors.contains(reason), "{result:?}");
     assert_eq!(
         status(folder.path()),
         expected(&[("active", 0), ("inactive", 3)], false)
@@ -181,9 +233,9 @@ async fn rotate_stops_when_a_server_activates_another_key() {
     let options = keys.options(&["a", "b"], OFF);
     let options = options.storage(&shared_storage(folder.path()));
     let server = Server::start_in(TempDir::new().unwrap(), &options).await;
-    let said = rotating.await.unwrap().expect(1);
+    let result = rotating.await.unwrap().expect(1);
     let reason = "a server has started with another one since";
-    assert!(said.errors.contains(reason), "{said:?}");
+    assert!(result.errors.contains(reason), "{result:?}");
     let [_, rotated, unknown] = usage(&server).await;
     assert!((1..100).contains(&rotated) && unknown == 0, "{rotated}");
 }

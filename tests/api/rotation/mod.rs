@@ -1,18 +1,7 @@
 //! Rotation of encryption keys: versions under other keys are re-encrypted with the active one while the server runs.
 
-#![expect(
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a test ends when what it needs is not there"
-)]
-
 mod commands;
-mod damaged;
-mod kill;
-mod settings;
-mod several_servers;
-mod starts;
+mod interrupted;
 mod under_load;
 
 use std::{collections::BTreeMap, fs, time::Duration};

@@ -40,7 +40,7 @@ async fn reads_writes_and_deletes_succeed_during_a_rotation() {
     let begun = std::time::Instant::now();
     until_inactive(&server, |inactive| inactive < versions as u64).await;
     let load = Load::begin(&server, &values).await;
-    load.until_under_way().await;
+    load.until_started().await;
     assert_no_plaintext(slow.directory()).await;
     let [rotated, left, _] = super::usage(&server).await;
     assert!(rotated > 0 && left > 0, "{rotated} {left}");
@@ -168,8 +168,8 @@ impl Load {
     }
 
     /// Waits until every kind of request has completed at least once per task.
-    async fn until_under_way(&self) {
-        let is_under_way = || {
+    async fn until_started(&self) {
+        let is_started = || {
             let Progress {
                 read,
                 written,
@@ -181,7 +181,7 @@ impl Load {
                 .all(|(answered, enough)| answered.load(Ordering::Acquire) >= *enough)
         };
         for _ in 0..POLLS_MAX {
-            if is_under_way() {
+            if is_started() {
                 return;
             }
             tokio::time::sleep(super::POLL).await;

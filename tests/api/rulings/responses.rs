@@ -1,17 +1,10 @@
 //! Rows 10, 17 and 21: responses.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test ends when what it needs is not there"
-)]
-
-use std::fs;
-
 use keywright_harness::{
-    Options, Server, key_file,
+    Options, Server,
     mint::{Mint, seconds_since_epoch},
 };
-use reqwest::{Certificate, Client, ClientBuilder, Method, Version};
+use reqwest::{ClientBuilder, Method, Version};
 use serde_json::{Value, json};
 
 use crate::{audit::events_of, given};
@@ -25,20 +18,11 @@ const HEADERS: [(&str, &str); 5] = [
     ("x-frame-options", "DENY"),
 ];
 
-fn client(version: impl FnOnce(ClientBuilder) -> ClientBuilder) -> Client {
-    let authority = fs::read(key_file("ca.pem")).unwrap();
-    version(Client::builder())
-        .tls_certs_only([Certificate::from_pem(&authority).unwrap()])
-        .no_proxy()
-        .build()
-        .unwrap()
-}
-
 /// Sends a request over both versions of HTTP, and checks the status and the headers.
 async fn expect_headers(server: &Server, method: Method, path: &str, token: &str, status: u16) {
     for (client, version) in [
-        (client(ClientBuilder::http1_only), Version::HTTP_11),
-        (client(|builder| builder), Version::HTTP_2),
+        (given::client(ClientBuilder::http1_only), Version::HTTP_11),
+        (given::client(|builder| builder), Version::HTTP_2),
     ] {
         let url = format!("{}{path}", server.base_url());
         let mut request = client.request(method.clone(), url);

@@ -1,11 +1,5 @@
 //! Rows 3 to 5: scalars in other forms than the declared ones.
 
-#![expect(
-    clippy::indexing_slicing,
-    clippy::unwrap_used,
-    reason = "a test ends when what it needs is not there"
-)]
-
 use keywright_harness::{Answer, Options, Server, component};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -87,13 +81,11 @@ async fn row_03_a_number_names_a_ca() {
     let server = Server::start().await;
     given::generate_certificate(&server, "/2024", json!({"is_ca": true})).await;
     let parameters = r#"{"common_name": "a", "key_type": "ecdsa-p256", "ca": 2024}"#;
-    generate(&server, "/a", "certificate", parameters)
-        .await
-        .expect(200);
+    let answer = generate(&server, "/a", "certificate", parameters).await;
+    answer.expect(200);
     let parameters = parameters.replace("2024", "2025");
-    generate(&server, "/b", "certificate", &parameters)
-        .await
-        .expect(404);
+    let answer = generate(&server, "/b", "certificate", &parameters).await;
+    answer.expect(404);
 }
 
 #[tokio::test]
@@ -148,9 +140,8 @@ async fn row_03_the_schema_of_any_plugin_decides() {
         r#"{"length": true}"#,
         r#"{"unknown": 5}"#,
     ] {
-        generate(&server, "/b", "plain", parameters)
-            .await
-            .expect(400);
+        let answer = generate(&server, "/b", "plain", parameters).await;
+        answer.expect(400);
     }
 }
 
@@ -248,15 +239,13 @@ async fn row_04_booleans_of_bodies_are_accepted_as_words_and_digits() {
         let before = server.versions("/p").await.len();
         for (flag, added) in [(yes, 1), (no, 1)] {
             let body = format!(r#"{{"name":"/p","type":"password","overwrite":{flag}}}"#);
-            send(&server, Method::POST, "/api/v1/data", body)
-                .await
-                .expect(200);
+            let answer = send(&server, Method::POST, "/api/v1/data", body).await;
+            answer.expect(200);
             assert_eq!(server.versions("/p").await.len(), before + added);
         }
         let body = format!(r#"{{"name":"/p","regenerate":{yes}}}"#);
-        send(&server, Method::POST, "/api/v1/data", body)
-            .await
-            .expect(200);
+        let answer = send(&server, Method::POST, "/api/v1/data", body).await;
+        answer.expect(200);
         for (flag, is_transitional) in [(no, false), (yes, true)] {
             let body = format!(
                 r#"{{"set_as_transitional":{flag},"allow_transitional_parent_to_sign":{no}}}"#
@@ -265,10 +254,8 @@ async fn row_04_booleans_of_bodies_are_accepted_as_words_and_digits() {
             assert_eq!(version.expect(200).json()["transitional"], is_transitional);
         }
         let clear = format!("/api/v1/certificates/{id}/update_transitional_version");
-        server
-            .put(&clear, json!({"version": null}))
-            .await
-            .expect(200);
+        let answer = server.put(&clear, json!({"version": null})).await;
+        answer.expect(200);
         for (flag, is_read_only) in [(yes, true), (no, false)] {
             let body = format!(r#"{{"read_only_mode":{flag}}}"#);
             let mode = send(&server, Method::POST, "/management", body).await;
@@ -315,9 +302,8 @@ async fn row_04_integers_may_have_a_fraction_of_zero() {
     let version = send(&server, Method::POST, &regenerate, body).await;
     assert_eq!(version.expect(200).json()["duration_used"], 30);
     for body in [r#"{"duration":30.5}"#, r#"{"key_length":true}"#] {
-        send(&server, Method::POST, &regenerate, body.to_owned())
-            .await
-            .expect(400);
+        let answer = send(&server, Method::POST, &regenerate, body.to_owned()).await;
+        answer.expect(400);
     }
 }
 

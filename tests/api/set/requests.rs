@@ -1,7 +1,10 @@
-//! The request, independent of the type.
+//! The request, independent of the type, and metadata.
 
 use keywright_harness::Server;
+use reqwest::Method;
 use serde_json::{Value, json};
+
+use crate::given;
 
 /// A valid value for each type except certificate.
 fn settable() -> [(&'static str, Value); 6] {
@@ -26,16 +29,8 @@ async fn setting_always_adds_a_version_even_of_the_same_value() {
     let server = Server::start().await;
     for (credential_type, value) in settable() {
         let name = format!("/{credential_type}");
-        let first = server
-            .set(&name, credential_type, value.clone())
-            .await
-            .expect(200)
-            .json();
-        let second = server
-            .set(&name, credential_type, value)
-            .await
-            .expect(200)
-            .json();
+        let first = given::set(&server, &name, credential_type, value.clone()).await;
+        let second = given::set(&server, &name, credential_type, value).await;
         assert_ne!(first["id"], second["id"], "{credential_type}");
         let ids: Vec<Value> = server
             .versions(&name)
@@ -55,20 +50,13 @@ async fn setting_always_adds_a_version_even_of_the_same_value() {
 async fn the_response_equals_that_of_a_get() {
     let server = Server::start().await;
     for (credential_type, value) in settable() {
-        let set = server
-            .set("/a", credential_type, value)
-            .await
-            .expect(200)
-            .json();
+        let set = given::set(&server, "/a", credential_type, value).await;
         assert_eq!(set["type"], credential_type);
         assert_eq!(set["name"], "/a");
         assert_eq!(set["metadata"], Value::Null);
         let id = set["id"].as_str().unwrap();
-        let read = server
-            .get(&format!("/api/v1/data/{id}"))
-            .await
-            .expect(200)
-            .json();
+        let answer = server.get(&format!("/api/v1/data/{id}")).await;
+        let read = answer.expect(200).json();
         assert_eq!(read, set, "{credential_type}");
         server.delete("/api/v1/data?name=/a").await.expect(204);
     }
@@ -84,11 +72,8 @@ async fn an_unknown_or_missing_type_is_422_and_lists_the_types() {
         json!({"name": "/a", "value": "v", "type": "secret"}),
         json!({"name": "/a", "value": "v", "type": "values"}),
     ] {
-        let error = server
-            .put("/api/v1/data", body.clone())
-            .await
-            .expect(422)
-            .error();
+        let answer = server.put("/api/v1/data", body.clone()).await;
+        let error = answer.expect(422).error();
         for known in [
             "value",
             "json",
@@ -100,19 +85,6 @@ async fn an_unknown_or_missing_type_is_422_and_lists_the_types() {
         ] {
             assert!(error.contains(known), "{body}: {error}");
         }
-    }
-}
-
-#[tokio::test]
-async fn the_type_may_have_any_casing_and_is_returned_in_lower_case() {
-    let server = Server::start().await;
-    for credential_type in ["VALUE", "Value", "vAlUe"] {
-        let answer = server
-            .set("/a", credential_type, json!("v"))
-            .await
-            .expect(200)
-            .json();
-        assert_eq!(answer["type"], "value");
     }
 }
 
@@ -162,28 +134,19 @@ async fn a_value_of_another_json_kind_is_400() {
     for (credential_type, accepted) in settable() {
         let is_object = accepted.is_object();
         for value in [json!(1), json!(true), json!(["a"])] {
-            server
-                .set("/a", credential_type, value)
-                .await
-                .expect(400)
-                .error();
+            let answer = server.set("/a", credential_type, value).await;
+            answer.expect(400).error();
         }
         let other = if is_object {
             json!("text")
         } else {
             json!({"a": "text"})
         };
-        server
-            .set("/a", credential_type, other)
-            .await
-            .expect(400)
-            .error();
+        let answer = server.set("/a", credential_type, other).await;
+        answer.expect(400).error();
     }
-    server
-        .set("/a", "certificate", json!("text"))
-        .await
-        .expect(400)
-        .error();
+    let answer = server.set("/a", "certificate", json!("text")).await;
+    answer.expect(400).error();
     assert!(server.versions("/a").await.is_empty());
 }
 
@@ -195,44 +158,74 @@ async fn an_unknown_field_of_the_value_is_422_and_named() {
             continue;
         }
         value["shoe_size"] = json!(43);
-        let error = server
-            .set("/a", credential_type, value)
-            .await
-            .expect(422)
-            .error();
+        let answer = server.set("/a", credential_type, value).await;
+        let error = answer.expect(422).error();
         assert!(error.contains("shoe_size"), "{credential_type}: {error}");
     }
     let certificate = json!({"ca": "", "shoe_size": 43});
-    let error = server
-        .set("/a", "certificate", certificate)
-        .await
-        .expect(422)
-        .error();
+    let answer = server.set("/a", "certificate", certificate).await;
+    let error = answer.expect(422).error();
     assert!(error.contains("shoe_size"), "{error}");
 }
 
-#[tokio::test]
-async fn the_type_of_a_credential_cannot_be_changed() {
-    let server = Server::start().await;
-    let existing = server
-        .set("/Taken", "value", json!("v"))
-        .await
-        .expect(200)
-        .json();
-    for (credential_type, value) in settable() {
-        if credential_type != "value" {
-            server
-                .set("/taken", credential_type, value)
-                .await
-                .expect(400)
-                .error();
-        }
-    }
-    assert_eq!(server.versions("/taken").await, [existing]);
+// Metadata of set versions.
 
-    server.delete("/api/v1/data?name=/taken").await.expect(204);
-    server
-        .set("/taken", "password", json!("p"))
-        .await
-        .expect(200);
+/// The maximum number of characters in metadata as JSON text.
+const METADATA_CHARACTERS_MAX: usize = 7_000;
+
+async fn set_with(server: &Server, metadata: Value) -> keywright_harness::Answer {
+    let body = json!({"name": "/a", "type": "value", "value": "v", "metadata": metadata});
+    server.put("/api/v1/data", body).await
+}
+
+#[tokio::test]
+async fn numbers_keep_all_digits_and_fields_their_order() {
+    let server = Server::start().await;
+    let metadata = r#"{"z":123456789012345678901234567890,"a":[1.10,-0.0,1e2],"\u00e4":null}"#;
+    let body = format!(r#"{{"name":"/a","type":"value","value":"v","metadata":{metadata}}}"#);
+    let request = server.authorized(Method::PUT, "/api/v1/data");
+    let answer = server.send(request.body(body)).await.expect(200);
+    let shown = format!(r#""metadata":{metadata},"#);
+    assert!(answer.body.contains(&shown), "{}", answer.body);
+    let read = server.get("/api/v1/data?name=/a").await.expect(200);
+    assert!(read.body.contains(&shown), "{}", read.body);
+}
+
+#[tokio::test]
+async fn absent_metadata_is_null_and_never_inherited() {
+    let server = Server::start().await;
+    set_with(&server, json!({"owner": "ops"})).await.expect(200);
+    let next = given::set(&server, "/a", "value", json!("v")).await;
+    assert_eq!(next.get("metadata"), Some(&Value::Null));
+    let explicit = set_with(&server, Value::Null).await.expect(200).json();
+    assert_eq!(explicit.get("metadata"), Some(&Value::Null));
+    assert_eq!(
+        server.versions("/a").await[2]["metadata"],
+        json!({"owner": "ops"})
+    );
+}
+
+#[tokio::test]
+async fn metadata_over_7000_characters_is_400() {
+    let server = Server::start().await;
+    let frame_characters = json!({"a": ""}).to_string().len();
+    let longest = "ä".repeat(METADATA_CHARACTERS_MAX - frame_characters);
+    set_with(&server, json!({"a": longest})).await.expect(200);
+    let answer = set_with(&server, json!({"a": format!("{longest}x")})).await;
+    let error = answer.expect(400).error();
+    assert!(error.contains("metadata"), "{error}");
+}
+
+#[tokio::test]
+async fn a_certificate_has_metadata_too() {
+    let server = Server::start().await;
+    let certificate = crate::external_certificates::authority("root").certificate;
+    let metadata = json!({"owner": "ops"});
+    let body = json!({
+        "name": "/a", "type": "certificate", "value": {"certificate": certificate},
+        "metadata": metadata,
+    });
+    let answer = server.put("/api/v1/data", body).await.expect(200).json();
+    assert_eq!(answer["metadata"], metadata);
+    assert_eq!(server.versions("/a").await[0]["metadata"], metadata);
 }

@@ -1,7 +1,9 @@
-//! Malformed certificate bodies, derived from a well-formed one.
+//! Malformed certificate bodies, derived from a well-formed one; and bodies with undefined structures, or with rights that were
+//! not requested.
 
 use super::tree::{
-    BIT_STRING, BOOLEAN, Content, INTEGER, Length, Node, OBJECT_IDENTIFIER, UTC_TIME, UTF8_STRING,
+    BIT_STRING, BOOLEAN, Content, INTEGER, Length, Node, OBJECT_IDENTIFIER, OCTET_STRING, SEQUENCE,
+    SET, UTC_TIME, UTF8_STRING,
 };
 
 /// A change to a body, with its name.
@@ -18,13 +20,13 @@ const FIELDS: [&str; 8] = [
     "public key",
     "extensions",
 ];
-pub(crate) const VERSION: usize = 0;
-pub(crate) const SERIAL: usize = 1;
-pub(crate) const ALGORITHM: usize = 2;
-pub(crate) const ISSUER: usize = 3;
+const VERSION: usize = 0;
+const SERIAL: usize = 1;
+const ALGORITHM: usize = 2;
+const ISSUER: usize = 3;
 pub(crate) const VALIDITY: usize = 4;
 pub(crate) const SUBJECT: usize = 5;
-pub(crate) const PUBLIC_KEY: usize = 6;
+const PUBLIC_KEY: usize = 6;
 pub(crate) const EXTENSIONS: usize = 7;
 
 /// Breaks each encoding rule at each element to which it applies.
@@ -194,3 +196,277 @@ const NAME_E_MAIL: u8 = 0x81;
 const NAME_DNS: u8 = 0x82;
 const NAME_URI: u8 = 0x86;
 const NAME_ADDRESS: u8 = 0x87;
+
+/// Returns undefined structures and rights that were not requested.
+pub(crate) fn overreaching(root: &Node) -> Vec<Attack> {
+    let mut attacks = structures();
+    attacks.extend(rsa_keys());
+    attacks.extend(rights(root));
+    attacks.extend(extensions());
+    attacks
+}
+
+/// Returns undefined structures.
+pub(crate) fn structures() -> Vec<Attack> {
+    vec![
+        attack("version 1", |body| body.at(&[VERSION, 0]).bytes()[0] = 0),
+        attack("version 2", |body| body.at(&[VERSION, 0]).bytes()[0] = 1),
+        attack("version 4", |body| body.at(&[VERSION, 0]).bytes()[0] = 3),
+        attack("absent version", |body| drop(body.nodes().remove(VERSION))),
+        attack("serial number of zero", |body| {
+            *body.at(&[SERIAL]) = Node::new(INTEGER, &[0]);
+        }),
+        attack("negative serial number", |body| {
+            *body.at(&[SERIAL]) = Node::new(INTEGER, &[0x80]);
+        }),
+        attack("serial number of 21 octets", |body| {
+            *body.at(&[SERIAL]) = Node::new(INTEGER, &[1; 21]);
+        }),
+        attack("algorithm with parameters", |body| {
+            body.at(&[ALGORITHM]).nodes().push(Node::null());
+        }),
+        attack("no algorithm", |body| body.at(&[ALGORITHM]).nodes().clear()),
+        attack("empty issuer", |body| body.at(&[ISSUER]).nodes().clear()),
+        attack("one time", |body| drop(body.at(&[VALIDITY]).nodes().pop())),
+        attack("three times", |body| {
+            let time = body.at(&[VALIDITY, 1]).clone();
+            body.at(&[VALIDITY]).nodes().push(time);
+        }),
+        attack("empty relative name", |body| {
+            body.at(&[SUBJECT]).nodes().push(Node::of(SET, vec![]));
+        }),
+        attack("unsorted relative name", |body| {
+            let nodes = ["b", "a"].map(unit);
+            body.at(&[SUBJECT])
+                .nodes()
+                .push(Node::of(SET, nodes.into()));
+        }),
+        attack("attribute of no string", |body| {
+            *body.at(&[SUBJECT, 0, 0, 1]) = Node::new(OCTET_STRING, b"text");
+        }),
+        attack("BMPString of an odd length", |body| {
+            *body.at(&[SUBJECT, 0, 0, 1]) = Node::new(0x1e, b"\0a\0");
+        }),
+        attack("BMPString with half a character", |body| {
+            *body.at(&[SUBJECT, 0, 0, 1]) = Node::new(0x1e, &[0xd8, 0]);
+        }),
+        attack("UniversalString beyond Unicode", |body| {
+            *body.at(&[SUBJECT, 0, 0, 1]) = Node::new(0x1c, &[0, 0x11, 0, 0]);
+        }),
+        attack("key of no bits", |body| {
+            *body.at(&[PUBLIC_KEY, 1]) = Node::new(BIT_STRING, &[0]);
+        }),
+        attack("point that is not on its curve", |body| {
+            let identifiers = [&[0x2a, 0x86, 0x48, 0xce, 0x3d, 2, 1][..], P256];
+            *body.at(&[PUBLIC_KEY]) = Node::of(
+                SEQUENCE,
+                vec![
+                    Node::of(
+                        SEQUENCE,
+                        identifiers
+                            .map(|arcs| Node::new(OBJECT_IDENTIFIER, arcs))
+                            .into(),
+                    ),
+                    Node::new(BIT_STRING, &[&[0, 4][..], &[7; 64]].concat()),
+                ],
+            );
+        }),
+        attack("issuer unique identifier", |body| {
+            body.nodes().insert(EXTENSIONS, Node::new(0x81, &[0, 1]));
+        }),
+        attack("unknown field", |body| {
+            body.nodes().push(Node::new(0x84, &[0, 1]));
+        }),
+        attack("no extensions", |body| drop(body.nodes().pop())),
+        attack("empty list of extensions", |body| {
+            body.at(&[EXTENSIONS, 0]).nodes().clear();
+        }),
+    ]
+}
+
+fn rsa_keys() -> Vec<Attack> {
+    vec![
+        attack("RSA key without parameters", |body| {
+            drop(body.at(&[PUBLIC_KEY, 0]).nodes().pop());
+        }),
+        attack("RSA key with a negative modulus", |body| {
+            *body.at(&[PUBLIC_KEY, 1, 0, 0]) = Node::new(INTEGER, &[0x80; 256]);
+        }),
+    ]
+}
+
+fn rights(root: &Node) -> Vec<Attack> {
+    let subject = root.clone().at(&[SUBJECT]).clone();
+    let key = root.clone().at(&[PUBLIC_KEY]).clone();
+    let key_identifier = extension_of(root, KEY_IDENTIFIER);
+    vec![
+        attack("authority", |body| {
+            set_extension(body, &[19], true, &[0x30, 3, 1, 1, 0xff]);
+        }),
+        attack("keyCertSign", |body| {
+            set_extension(body, &[15], true, &[3, 2, 2, 4]);
+        }),
+        attack("cRLSign", |body| {
+            set_extension(body, &[15], true, &[3, 2, 1, 2]);
+        }),
+        attack("OCSPSigning", |body| {
+            set_extension(
+                body,
+                &[37],
+                false,
+                b"\x30\x0a\x06\x08\x2b\x06\x01\x05\x05\x07\x03\x09",
+            );
+        }),
+        attack("Netscape authority for TLS", |body| {
+            netscape(body, &[3, 2, 2, 4]);
+        }),
+        attack("Netscape authority for e-mail", |body| {
+            netscape(body, &[3, 2, 1, 2]);
+        }),
+        attack("Netscape authority for code", |body| {
+            netscape(body, &[3, 2, 0, 1]);
+        }),
+        attack("subject of the issuer", move |body| {
+            *body.at(&[SUBJECT]) = subject.clone();
+        }),
+        attack("key of the issuer", move |body| {
+            *body.at(&[PUBLIC_KEY]) = key.clone();
+        }),
+        attack("key identifier of the issuer", move |body| {
+            *find_extension(body, KEY_IDENTIFIER).unwrap() = key_identifier.clone();
+        }),
+    ]
+}
+
+fn extensions() -> Vec<Attack> {
+    // The extension's last arc, whether it is critical, and a value that it never has.
+    let values: [(&str, &[u8], bool, &[u8]); 16] = [
+        ("explicit cA FALSE", &[19], true, &[0x30, 3, 1, 1, 0]),
+        ("path length of a leaf", &[19], true, &[0x30, 3, 2, 1, 0]),
+        (
+            "key usage with a trailing zero bit",
+            &[15],
+            true,
+            &[3, 2, 4, 0xa0],
+        ),
+        ("key usage without a bit", &[15], true, &[3, 1, 0]),
+        ("empty extended key usage", &[37], false, &[0x30, 0]),
+        ("empty alternative names", &[17], false, &[0x30, 0]),
+        (
+            "unknown kind of alternative name",
+            &[17],
+            false,
+            &[0x30, 2, 0x89, 0],
+        ),
+        (
+            "two alternative names in one value",
+            &[17],
+            false,
+            b"\x30\x03\x82\x01a\x30\x03\x82\x01b",
+        ),
+        ("empty key identifier", &[14], false, &[4, 0]),
+        ("distribution points of no point", &[31], false, &[0x30, 0]),
+        (
+            "policy without an identifier",
+            &[32],
+            false,
+            &[0x30, 2, 0x30, 0],
+        ),
+        (
+            "policy constraints of a negative count",
+            &[36],
+            false,
+            &[0x30, 3, 0x80, 1, 0xff],
+        ),
+        (
+            "minimum of zero in name constraints",
+            &[30],
+            false,
+            b"\x30\x0a\xa1\x08\x30\x06\x82\x01a\x80\x01\x00",
+        ),
+        (
+            "network without a mask",
+            &[30],
+            false,
+            b"\x30\x0a\xa1\x08\x30\x06\x87\x04\x0a\x00\x00\x00",
+        ),
+        ("unknown extension of no DER", &[99], false, b"\x30\x05text"),
+        ("unknown critical extension", &[99], true, &[5, 0]),
+    ];
+    let mut attacks: Vec<Attack> = values
+        .into_iter()
+        .map(|(name, arcs, is_critical, value)| {
+            attack(name, move |body| {
+                set_extension(body, arcs, is_critical, value);
+            })
+        })
+        .collect();
+    attacks.push(attack("extension twice", |body| {
+        let extension = body.at(&[EXTENSIONS, 0, 0]).clone();
+        body.at(&[EXTENSIONS, 0]).nodes().push(extension);
+    }));
+    attacks.push(attack("explicit critical FALSE", |body| {
+        let extension = find_extension(body, KEY_IDENTIFIER).unwrap();
+        extension.nodes().insert(1, Node::new(BOOLEAN, &[0]));
+    }));
+    attacks.push(attack(
+        "basic constraints of an authority with a padded arc",
+        |body| {
+            let mut extension = find_extension(body, &[19]).unwrap().clone();
+            *extension.at(&[0]) = Node::new(OBJECT_IDENTIFIER, &[0x55, 0x1d, 0x80, 19]);
+            *extension.nodes().last_mut().unwrap() =
+                Node::new(OCTET_STRING, &[0x30, 3, 1, 1, 0xff]);
+            body.at(&[EXTENSIONS, 0]).nodes().push(extension);
+        },
+    ));
+    attacks
+}
+
+fn attack(name: &str, change: impl Fn(&mut Node) + 'static) -> Attack {
+    (name.to_owned(), Box::new(change))
+}
+
+/// Returns an attribute with an organizational unit.
+pub(crate) fn unit(text: &str) -> Node {
+    let identifier = Node::new(OBJECT_IDENTIFIER, &[0x55, 0x04, 0x0b]);
+    Node::of(
+        SEQUENCE,
+        vec![identifier, Node::new(UTF8_STRING, text.as_bytes())],
+    )
+}
+
+/// Replaces the X.509 extension with this arc, or appends it.
+pub(crate) fn set_extension(body: &mut Node, arc: &[u8], is_critical: bool, value: &[u8]) {
+    put_extension(body, &[&[0x55, 0x1d], arc].concat(), is_critical, value);
+}
+
+/// Replaces the extension with this identifier, or appends it.
+pub(crate) fn put_extension(body: &mut Node, identifier: &[u8], is_critical: bool, value: &[u8]) {
+    let mut nodes = vec![Node::new(OBJECT_IDENTIFIER, identifier)];
+    if is_critical {
+        nodes.push(Node::new(BOOLEAN, &[0xff]));
+    }
+    nodes.push(Node::new(OCTET_STRING, value));
+    let extensions = body.at(&[EXTENSIONS, 0]).nodes();
+    extensions.retain_mut(|extension| extension.at(&[0]).bytes() != identifier);
+    extensions.push(Node::of(SEQUENCE, nodes));
+}
+
+fn netscape(body: &mut Node, value: &[u8]) {
+    put_extension(body, b"\x60\x86\x48\x01\x86\xf8\x42\x01\x01", false, value);
+}
+
+fn extension_of(body: &Node, arc: &[u8]) -> Node {
+    find_extension(&mut body.clone(), arc).unwrap().clone()
+}
+
+/// Returns the X.509 extension with this arc.
+fn find_extension<'a>(body: &'a mut Node, arc: &[u8]) -> Option<&'a mut Node> {
+    let identifier = [&[0x55, 0x1d], arc].concat();
+    let mut extensions = body.at(&[EXTENSIONS, 0]).nodes().iter_mut();
+    extensions
+        .find_map(|extension| (*extension.at(&[0]).bytes() == identifier).then_some(extension))
+}
+
+const KEY_IDENTIFIER: &[u8] = &[14];
+const P256: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 3, 1, 7];

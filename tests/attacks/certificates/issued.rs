@@ -1,16 +1,13 @@
 //! Bodies that a hostile plugin passes to its issuer to sign.
 
-use std::fmt::Write as _;
-
 use chrono::{DateTime, Duration, Utc};
-use keywright_harness::{Options, Program, Server, component, is_available};
+use keywright_harness::{Options, Program, Server, hexadecimal, is_available};
 use rustls::pki_types::{CertificateDer, UnixTime};
 use serde_json::{Value, json};
 use webpki::{ALL_VERIFICATION_ALGS, EndEntityCert, KeyUsage, anchor_from_trusted_cert};
 
 use super::{
-    bodies::{self, Attack, SUBJECT, VALIDITY},
-    overreaching::{self, put_extension, set_extension, unit},
+    bodies::{self, Attack, SUBJECT, VALIDITY, put_extension, set_extension, unit},
     tree::{Node, SET, certificate},
 };
 
@@ -25,7 +22,7 @@ async fn no_malformed_or_overreaching_body_is_signed() {
     let server = server().await;
     let (leaf, root) = (leaf(&server).await, body(&root(&server).await));
     let mut attacks = bodies::malformed(&leaf);
-    attacks.extend(overreaching::all(&root));
+    attacks.extend(bodies::overreaching(&root));
     assert!(attacks.len() >= BODIES_MIN, "{}", attacks.len());
     let mut signed = Vec::new();
     for (name, change) in &attacks {
@@ -134,11 +131,7 @@ const ALTERNATIVE_NAMES: &[u8] = b"\x30\x36\
     \x88\x02\x2a\x03";
 
 async fn server() -> Server {
-    let section = format!(
-        "component = \"{}\"\ngrants = [\"random\", \"signing\"]\nderived = true\nsettings = {{ generate = \"sign\" }}",
-        component("hostile").display(),
-    );
-    Server::start_with(&Options::default().generator("hostile", &section)).await
+    Server::start_with(&Options::default().hostile("", "generate = \"sign\"")).await
 }
 
 async fn root(server: &Server) -> Value {
@@ -185,7 +178,7 @@ async fn outcome(server: &Server, body: &Node, change: &dyn Fn(&mut Node)) -> (S
         let parameters = json!({
             "ca": "/root",
             "duration": 2,
-            "tbs_certificate": digits(&body.to_der()),
+            "tbs_certificate": hexadecimal(&body.to_der()),
         });
         let answer = server
             .generate_in_mode("overwrite", "/a", "hostile", parameters)
@@ -201,14 +194,6 @@ async fn outcome(server: &Server, body: &Node, change: &dyn Fn(&mut Node)) -> (S
 
 fn utc_time(time: DateTime<Utc>) -> Vec<u8> {
     time.format("%y%m%d%H%M%SZ").to_string().into_bytes()
-}
-
-fn digits(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut digits, byte| {
-        // Writing to a string does not fail.
-        let _ = write!(digits, "{byte:02x}");
-        digits
-    })
 }
 
 fn bytes(digits: &str) -> Vec<u8> {

@@ -1,26 +1,22 @@
-//! Deep, huge, duplicated and magic-keyed JSON at every boundary.
+//! Deep, huge, duplicated and magic-keyed JSON at every boundary. Here: in requests, and in what the command line reads.
 
-#![expect(
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a test ends when what it needs is not there"
-)]
-
-mod clients;
 pub(crate) mod corpus;
-mod plugins;
-mod tokens;
+mod sources;
 
-use keywright_harness::{Answer, Server};
+use std::{
+    fs,
+    sync::{Arc, Mutex},
+};
+
+use keywright_harness::{Answer, Commanded, Reply, Server, Shell, Stub};
 use reqwest::{Method, header::CONTENT_TYPE};
 use serde_json::json;
 
-use crate::alive::{assert_alive, assert_no_fault};
+use crate::{assert_alive, assert_no_fault};
 use corpus::{DEPTH_MAX, Fault, Input, inputs, nested};
 
 /// A body in which a hostile text replaces `@`: the method, the path, the body, and the levels around `@`.
-pub(crate) type Body = (&'static str, &'static str, &'static str, usize);
+type Body = (&'static str, &'static str, &'static str, usize);
 
 /// Each endpoint that takes a body. In a path, `CERTIFICATE` represents the id of a certificate.
 pub(crate) const BODIES: [Body; 21] = [
@@ -188,7 +184,7 @@ async fn no_json_in_a_body_ends_the_server() {
 }
 
 #[tokio::test]
-async fn what_the_depth_allows_is_stored_and_read_again() {
+async fn a_value_of_the_maximum_depth_is_stored_and_read() {
     let server = Server::start().await;
     let deepest = format!(r#"{{"a":{}}}"#, nested("[", "]", DEPTH_MAX - 2));
     let body =
@@ -200,9 +196,9 @@ async fn what_the_depth_allows_is_stored_and_read_again() {
     assert_eq!(read.body.matches(&deepest).count(), 2);
     server.regenerate("/deep").await.expect(400);
     let document = r#"{"a":[{"credentials":{"credhub-ref":"/deep"}}]}"#;
-    let spliced = send(&server, "POST", "/api/v1/interpolate", document.into()).await;
+    let interpolated = send(&server, "POST", "/api/v1/interpolate", document.into()).await;
     assert_eq!(
-        spliced.expect(200).body,
+        interpolated.expect(200).body,
         format!(r#"{{"a":[{{"credentials":{deepest}}}]}}"#)
     );
     assert_alive(&server, "the deepest value").await;
@@ -283,4 +279,102 @@ async fn no_error_repeats_a_value() {
 /// Whether an input is invalid where its own fault is not reported.
 pub(crate) fn is_wrong_anywhere(input: &Input) -> bool {
     !matches!(input.fault, Fault::None) && input.fault.error(0).is_some()
+}
+
+/// The inputs. Each needs a process, so there is one of each kind.
+fn chosen() -> Vec<Input> {
+    let mut inputs = inputs();
+    inputs.reverse();
+    let mut seen = std::collections::HashSet::new();
+    inputs.retain(|input| seen.insert(format!("{:?}", input.fault)) || input.text.len() > 300_000);
+    inputs
+}
+
+/// Requires that the program exited by itself.
+#[track_caller]
+fn assert_ended(run: &Commanded, attack: &str) {
+    assert!(
+        run.status.is_some(),
+        "{attack} ended the program: {}",
+        run.errors
+    );
+    assert!(!run.errors.contains("panicked"), "{attack}: {}", run.errors);
+}
+
+#[test]
+fn no_response_ends_the_client() {
+    let response: Arc<Mutex<Vec<u8>>> = Arc::default();
+    let sent = Arc::clone(&response);
+    let stub = Stub::start(move |_, _, _| Reply::bytes(&sent.lock().unwrap()));
+    let shell = stub.shell();
+    for input in chosen() {
+        let version = r#"{"data":[{"id":"i","name":"/a","type":"json","version_created_at":"t","metadata":null,"value":@}]}"#;
+        for (arguments, body) in [
+            (&["get", "/a"][..], "@"),
+            (&["get", "/a", "--output", "yaml"], version),
+            (
+                &["types", "json"],
+                r#"{"types":[{"name":"json","summary":"s","plugin":null,"parameters":@,"value":{}}]}"#,
+            ),
+        ] {
+            *response.lock().unwrap() = filled(body, &input.text);
+            assert_ended(
+                &shell.run(arguments),
+                &format!("{arguments:?} with {}", input.what),
+            );
+        }
+    }
+}
+
+#[test]
+fn no_file_ends_the_client() {
+    let shell = Stub::start(|_, _, _| Reply::new(200, "{}")).shell();
+    let entry = r#"{"credentials":[{"name":"/a","type":"json","value":{"a":@}}]}"#;
+    for input in chosen() {
+        for (file, body) in [
+            ("a.json", "@"),
+            ("b.json", entry),
+            ("c.yml", entry),
+            ("d.yml", "@"),
+        ] {
+            fs::write(shell.file(file), filled(body, &input.text)).unwrap();
+            let run = shell.run(&["import", file, "--dry-run"]);
+            assert_ended(&run, &format!("import of {file} with {}", input.what));
+            let run = shell.run(&["interpolate", file]);
+            assert_ended(&run, &format!("interpolate of {file} with {}", input.what));
+        }
+    }
+}
+
+#[test]
+fn no_yaml_crashes_or_hangs_the_client() {
+    let shell = Shell::new();
+    let block: Vec<String> = (0..2_000)
+        .map(|level| format!("{}a:\n", " ".repeat(level)))
+        .collect();
+    let bomb: Vec<String> = (1..40)
+        .map(|level| format!("a{level}: &a{level} [*a{0}, *a{0}]\n", level - 1))
+        .collect();
+    let (block, bomb) = (block.concat(), bomb.concat());
+    for (what, text) in [
+        ("flow sequences", nested("[", "]", 100_000)),
+        ("flow mappings", nested("{a: ", "}", 100_000)),
+        ("block sequences", "- ".repeat(100_000)),
+        ("block mappings", block),
+        (
+            "aliases of aliases",
+            format!("a0: &a0 [x]\n{bomb}credentials: []\n"),
+        ),
+        ("an alias of itself", "credentials: &a [*a]\n".to_owned()),
+        (
+            "merges",
+            format!(
+                "a: &a {{b: 1}}\ncredentials:\n- {{<<: [{}]}}\n",
+                "*a, ".repeat(50_000)
+            ),
+        ),
+    ] {
+        fs::write(shell.file("a.yml"), text).unwrap();
+        assert_ended(&shell.run(&["import", "a.yml", "--dry-run"]), what);
+    }
 }

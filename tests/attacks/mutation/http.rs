@@ -5,7 +5,7 @@ use std::{thread, time::Duration};
 use keywright_harness::{RawConnection, Server};
 
 use super::generator::{ROUNDS_BETWEEN_CHECKS, Random, Rounds};
-use crate::alive::{assert_alive, assert_runs};
+use crate::{assert_alive, assert_runs};
 
 /// Parts of HTTP/1.1 requests.
 const HTTP_WORDS: [&[u8]; 22] = [

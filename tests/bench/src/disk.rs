@@ -10,7 +10,7 @@ use std::{
 
 use tempfile::TempDir;
 
-use crate::{Outcome, server};
+use crate::{server, statistics::Outcome};
 
 /// The behavior of disk flushes in processes started with [`Self::environment`].
 pub(crate) struct Disk {

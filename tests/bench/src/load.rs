@@ -6,11 +6,10 @@ use std::{
 };
 
 use crate::{
-    Outcome,
-    client::{Connection, Request, ServerAddress},
     disk::Disk,
     process::{ThreadUsages, Usage},
-    statistics::{Sample, micros, number},
+    server::{Connection, Request, ServerAddress},
+    statistics::{Outcome, Sample, micros, number},
 };
 
 /// A server under measurement.

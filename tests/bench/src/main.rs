@@ -2,18 +2,14 @@
 //!
 //! `keywright-bench` runs all of them; `keywright-bench NAME ...` runs the named ones. Numbers among the names are the
 //! sizes of stores, as in `keywright-bench scale 1000 100000 1000000`. Files with the extension `wasm` are components, as
-//! in `keywright-bench plugins uuid.wasm totp.wasm`. Each file in `measurements` is one measurement. With `--other
+//! in `keywright-bench plugins uuid.wasm totp.wasm`. With `--other
 //! PROGRAM`, the measurements of requests alternate between the server of this build and that program. Both sides of a
 //! comparison alternate, round by round, so that they run under the same conditions; a figure is the median of its rounds
 //! unless its row states otherwise. Slow results are not failures: each table states the goals and whether they were met.
 //!
-//! To add a measurement: write its file, and name it in [`MEASUREMENTS`].
+//! To add a measurement: write it in `measurements`, and name it in [`MEASUREMENTS`].
 
-mod bare_component;
-mod client;
 mod disk;
-mod engine;
-mod floor;
 mod load;
 mod measurements;
 mod plugin;
@@ -24,16 +20,10 @@ mod statistics;
 mod store;
 mod table;
 
-use std::{error::Error, path::PathBuf, process::ExitCode};
+use std::{path::PathBuf, process::ExitCode};
 
-use measurements::{
-    bulk, existence, find, guest_overhead, memory, plugins, requests, rotation, rsa, scale, start,
-    swap, versions,
-};
-use table::Table;
-
-/// The result of a measurement, or the reason for its failure.
-type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
+use measurements::{Arguments, MEASUREMENTS, requests};
+use statistics::Outcome;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -52,59 +42,19 @@ fn main() -> ExitCode {
     }
 }
 
-/// A measurement's name and function.
-type Measurement = (&'static str, fn(&Asked) -> Outcome<Table>);
-
-/// The arguments other than names of measurements.
-struct Asked {
-    /// The sizes of stores, for measurements with such an argument.
-    sizes: Vec<usize>,
-    /// The components, for measurements with such an argument.
-    components: Vec<PathBuf>,
-    /// The program of another build of the server that requests are measured with, alternating with this build.
-    other: Option<PathBuf>,
-}
-
-const MEASUREMENTS: [Measurement; 18] = [
-    ("get", |asked| requests::measure("get", asked)),
-    ("interpolate", |asked| {
-        requests::measure("interpolate", asked)
-    }),
-    ("set", |asked| requests::measure("set", asked)),
-    ("flush", |asked| requests::measure("flush", asked)),
-    ("generate", |asked| requests::measure("generate", asked)),
-    ("latency", |asked| requests::measure("latency", asked)),
-    ("scale", |asked| scale::measure(&asked.sizes)),
-    ("find", |asked| find::measure(&asked.sizes)),
-    ("rotation", |asked| rotation::measure(&asked.sizes)),
-    ("guest-overhead", |_| guest_overhead::measure()),
-    ("plugins", |asked| plugins::measure(&asked.components)),
-    ("rsa", |_| rsa::measure()),
-    ("bulk", |_| bulk::measure()),
-    ("swap", |_| swap::measure()),
-    ("existence", |_| existence::measure()),
-    ("versions", |_| versions::measure()),
-    ("start", |_| start::measure()),
-    ("memory", |_| memory::measure()),
-];
-
 /// Runs the measurements with these names, or all if there are none.
 fn measure(arguments: &[String]) -> Outcome<()> {
-    let mut asked = Asked {
-        sizes: Vec::new(),
-        components: Vec::new(),
-        other: None,
-    };
+    let mut given = Arguments::default();
     let mut names = Vec::new();
     let mut arguments = arguments.iter();
     while let Some(argument) = arguments.next() {
         let path = PathBuf::from(argument);
         if argument == OTHER {
-            asked.other = arguments.next().map(PathBuf::from);
+            given.other = arguments.next().map(PathBuf::from);
         } else if let Ok(size) = argument.parse() {
-            asked.sizes.push(size);
+            given.sizes.push(size);
         } else if path.extension().is_some_and(|ending| ending == "wasm") {
-            asked.components.push(path);
+            given.components.push(path);
         } else {
             names.push(argument);
         }
@@ -118,7 +68,7 @@ fn measure(arguments: &[String]) -> Outcome<()> {
         )
         .into());
     }
-    if asked.other.is_some()
+    if given.other.is_some()
         && let Some(name) = names.iter().find(|name| !requests::is_one(name))
     {
         return Err(format!("{name} does not compare two builds").into());
@@ -127,13 +77,13 @@ fn measure(arguments: &[String]) -> Outcome<()> {
         println!("This is no release build: its figures say little.");
     }
     for (name, measurement) in MEASUREMENTS {
-        let is_asked_for = if names.is_empty() {
-            asked.other.is_none() || requests::is_one(name)
+        let is_selected = if names.is_empty() {
+            given.other.is_none() || requests::is_one(name)
         } else {
             names.iter().any(|wanted| *wanted == name)
         };
-        if is_asked_for {
-            println!("\n{name}: {}", measurement(&asked)?);
+        if is_selected {
+            println!("\n{name}: {}", measurement(&given)?);
         }
     }
     Ok(())

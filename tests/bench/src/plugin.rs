@@ -16,7 +16,7 @@ use keywright_runtime::{
 use rand::{Rng, SeedableRng, rngs::ChaCha12Rng};
 use serde_json::Map;
 
-use crate::{Outcome, server};
+use crate::{server, statistics::Outcome};
 
 /// Loads a generator like the server, but with one thread for its calls.
 ///

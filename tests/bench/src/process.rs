@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::{Outcome, statistics::number};
+use crate::statistics::{Outcome, number};
 
 /// Processor time and voluntary context switches.
 #[derive(Clone, Copy, Default)]

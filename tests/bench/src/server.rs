@@ -1,15 +1,26 @@
-//! The real server, as the measurements start it.
+//! The real server, as the measurements start it, and their client: HTTP/1.1 over TLS with keep-alive.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, sync::Arc};
 
-use keywright_harness::{Options, Server, workspace};
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper::{
+    Method, StatusCode,
+    client::conn::http1::{SendRequest, handshake},
+    header,
+};
+use hyper_util::rt::TokioIo;
+use keywright_harness::{Options, Server, key_file, workspace};
+use rustls::{
+    ClientConfig, RootCertStore,
+    pki_types::{CertificateDer, ServerName, pem::PemObject},
+};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
 
-use crate::{
-    Outcome,
-    client::{Connection, ServerAddress},
-};
+use crate::statistics::Outcome;
 
 /// Starts a server with an empty database and the log as operators have it.
 pub(crate) async fn start() -> Outcome<Server> {
@@ -60,3 +71,154 @@ pub(crate) const READ_NAME: &str = "/bench/read";
 
 /// The path that reads it.
 pub(crate) const READ: &str = "/api/v1/data?name=/bench/read&current=true";
+
+/// The address of a server, and a token for it.
+#[derive(Clone)]
+pub(crate) struct ServerAddress {
+    socket: SocketAddr,
+    authorization: String,
+}
+
+impl ServerAddress {
+    /// A server on this socket that accepts this bearer token.
+    pub(crate) fn new(socket: SocketAddr, token: &str) -> Self {
+        Self {
+            socket,
+            authorization: format!("Bearer {token}"),
+        }
+    }
+}
+
+/// A request.
+pub(crate) struct Request {
+    method: Method,
+    path: String,
+    body: Bytes,
+}
+
+impl Request {
+    /// GETs a path.
+    pub(crate) fn get(path: impl Into<String>) -> Self {
+        Self {
+            method: Method::GET,
+            path: path.into(),
+            body: Bytes::new(),
+        }
+    }
+
+    /// Sets a credential.
+    pub(crate) fn set(body: &Value) -> Self {
+        Self {
+            method: Method::PUT,
+            ..Self::post("/api/v1/data", body)
+        }
+    }
+
+    /// Generates a credential.
+    pub(crate) fn generate(body: &Value) -> Self {
+        Self::post("/api/v1/data", body)
+    }
+
+    /// POSTs JSON to a path.
+    pub(crate) fn post(path: &str, body: &Value) -> Self {
+        Self {
+            method: Method::POST,
+            path: path.to_owned(),
+            body: Bytes::from(body.to_string()),
+        }
+    }
+}
+
+/// A persistent connection.
+pub(crate) struct Connection {
+    address: ServerAddress,
+    sender: SendRequest<Full<Bytes>>,
+}
+
+impl Connection {
+    /// Opens a connection. Its own task drives it and ends with it.
+    ///
+    /// # Errors
+    /// Returns an error without a server, or if it lacks the certificate of the tests.
+    pub(crate) async fn open(address: &ServerAddress) -> Outcome<Self> {
+        let stream = TcpStream::connect(address.socket).await?;
+        stream.set_nodelay(true)?;
+        let server = ServerName::IpAddress(address.socket.ip().into());
+        let stream = connector()?.connect(server, stream).await?;
+        let (sender, connection) = handshake(TokioIo::new(stream)).await?;
+        tokio::spawn(connection);
+        Ok(Self {
+            address: address.clone(),
+            sender,
+        })
+    }
+
+    /// Whether the server has left it open.
+    pub(crate) fn is_open(&self) -> bool {
+        !self.sender.is_closed()
+    }
+
+    /// GETs a path and returns the body.
+    ///
+    /// # Errors
+    /// Returns an error if the connection closes, or on a status other than 200.
+    pub(crate) async fn get(&mut self, path: &str) -> Outcome<Bytes> {
+        self.send(Request::get(path)).await
+    }
+
+    /// Sends a request and returns the body of the response.
+    ///
+    /// # Errors
+    /// Returns an error if the connection closes, or on a status other than 200.
+    pub(crate) async fn send(&mut self, request: Request) -> Outcome<Bytes> {
+        let path = request.path.clone();
+        let (status, body) = self.answer(request).await?;
+        if status != StatusCode::OK {
+            return Err(format!("the response to {path} has the status {status}").into());
+        }
+        Ok(body)
+    }
+
+    /// Sends a request that the caller has no permission for.
+    ///
+    /// # Errors
+    /// Returns an error if the connection closes, or on a status other than 404.
+    pub(crate) async fn refusal(&mut self, method: &Method, path: &str) -> Outcome<()> {
+        let request = Request {
+            method: method.clone(),
+            ..Request::get(path)
+        };
+        let (status, _) = self.answer(request).await?;
+        if status != StatusCode::NOT_FOUND {
+            return Err(format!("the response to {path} has the status {status}").into());
+        }
+        Ok(())
+    }
+
+    async fn answer(&mut self, request: Request) -> Outcome<(StatusCode, Bytes)> {
+        let request = hyper::Request::builder()
+            .method(request.method)
+            .uri(request.path)
+            .header(header::HOST, "localhost")
+            .header(header::AUTHORIZATION, &self.address.authorization)
+            .header(header::CONTENT_TYPE, "application/json")
+            .body(Full::new(request.body))?;
+        self.sender.ready().await?;
+        let response = self.sender.send_request(request).await?;
+        let status = response.status();
+        let body = response.into_body().collect().await?.to_bytes();
+        Ok((status, body))
+    }
+}
+
+fn connector() -> Outcome<TlsConnector> {
+    let mut authorities = RootCertStore::empty();
+    authorities.add(CertificateDer::from_pem_file(key_file("ca.pem"))?)?;
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let mut client = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(authorities)
+        .with_no_client_auth();
+    client.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(TlsConnector::from(Arc::new(client)))
+}

@@ -1,6 +1,9 @@
-//! Statistics.
+//! The results of measurements, and their statistics.
 
-use std::time::Duration;
+use std::{error::Error, time::Duration};
+
+/// The result of a measurement, or the reason for its failure.
+pub(crate) type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
 /// Figures of one kind, in ascending order.
 pub(crate) struct Sample(Vec<f64>);

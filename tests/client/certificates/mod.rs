@@ -1,17 +1,13 @@
-//! The verbs of certificates.
+//! The verbs of certificates; rotations have files of their own.
 
-mod bulk_regenerate;
-mod list;
-mod regenerate;
 mod rotate;
-mod rotate_below;
 mod rotate_failures;
-mod rotate_paces;
-mod transitional;
-mod versions;
+mod rotate_steps;
 
-use keywright_harness::{SERVER_NAME, Server};
+use keywright_harness::{SERVER_NAME, Server, Shell, member};
 use serde_json::{Value, json};
+
+use crate::json_of;
 
 /// Generates a CA, self-signed or signed by another CA.
 async fn authority(server: &Server, name: &str, signed_by: Option<&str>) -> Value {
@@ -48,16 +44,322 @@ async fn summary(server: &Server, name: &str) -> Value {
     server.get(&path).await.expect(200).json()["certificates"][0].clone()
 }
 
-/// Adds a transitional version.
-async fn regenerate_transitional(server: &Server, name: &str) {
-    let id = summary(server, name).await["id"]
-        .as_str()
-        .unwrap()
-        .to_owned();
-    let path = format!("/api/v1/certificates/{id}/regenerate");
-    let body = json!({"set_as_transitional": true});
-    server.post(&path, body).await.expect(200);
-}
-
 /// A key type that is generated quickly.
 const QUICK_KEY: &str = "ecdsa-p256";
+
+#[tokio::test]
+async fn a_pipe_gets_the_certificates_of_the_api_or_not_found() {
+    let server = Server::start().await;
+    authority(&server, "/root", None).await;
+    leaf(&server, "/leaf", "/root").await;
+    let all = server.get("/api/v1/certificates").await.expect(200).json();
+    let shell = Shell::of(&server);
+    let listed = json_of(shell.run(&["certificates", "list"]));
+    assert_eq!(listed, all["certificates"]);
+    let one = json_of(shell.run(&["certificates", "list", "root"]));
+    assert_eq!(one, Value::Array(vec![summary(&server, "/root").await]));
+    assert_eq!(one[0]["signs"], json!(["/leaf"]));
+    let absent = shell.run(&["certificates", "list", "/absent"]);
+    assert_eq!(absent.expect(4).output, "");
+}
+
+#[tokio::test]
+async fn a_terminal_gets_a_row_per_certificate() {
+    let server = Server::start().await;
+    authority(&server, "/root", None).await;
+    leaf(&server, "/leaf", "/root").await;
+    server.regenerate_as_transitional("/root").await.expect(200);
+    let shell = Shell::of(&server);
+    let (status, screen) = shell.on_terminal(&["certificates", "list"]).end();
+    assert_eq!(status, Some(0), "{screen}");
+    let words = |name: &str| -> Vec<String> {
+        let row = screen.lines().find(|line| line.starts_with(name));
+        row.unwrap()
+            .split_whitespace()
+            .skip(2)
+            .map(ToOwned::to_owned)
+            .collect()
+    };
+    assert_eq!(words("/root"), ["2", "yes", "/root", "1"], "{screen}");
+    assert_eq!(words("/leaf"), ["1", "/root", "0"], "{screen}");
+}
+
+fn ids(versions: &[Value]) -> Vec<&str> {
+    versions
+        .iter()
+        .map(|one| one["id"].as_str().unwrap())
+        .collect()
+}
+
+#[tokio::test]
+async fn all_or_only_current_versions_are_listed_in_order() {
+    let server = Server::start().await;
+    authority(&server, "/root", None).await;
+    server.regenerate("/root").await.expect(200);
+    server.regenerate_as_transitional("/root").await.expect(200);
+    let all = server.versions("/root").await;
+    let shell = Shell::of(&server);
+    let listed = json_of(shell.run(&["certificates", "versions", "/root"]));
+    let listed = listed.as_array().unwrap();
+    assert_eq!(ids(listed), ids(&all));
+    let in_use = json_of(shell.run(&["certificates", "versions", "/root", "--current"]));
+    let in_use = in_use.as_array().unwrap();
+    assert_eq!(ids(in_use), ids(&current(&server, "/root").await));
+    assert_eq!(in_use[0]["transitional"], false);
+    assert_eq!(in_use[1]["transitional"], true);
+}
+
+#[tokio::test]
+async fn certificates_are_shown_without_private_keys() {
+    let server = Server::start().await;
+    let root = authority(&server, "/root", None).await;
+    let shell = Shell::of(&server);
+    for form in ["json", "yaml", "table"] {
+        let run = shell.run(&["certificates", "versions", "/root", "--output", form]);
+        let output = run.expect(0).output;
+        assert!(output.contains(root["id"].as_str().unwrap()), "{form}");
+        assert!(!output.contains("PRIVATE KEY"), "{form}");
+    }
+    let listed = json_of(shell.run(&["certificates", "versions", "/root"]));
+    assert_eq!(
+        member(&listed[0], "certificate"),
+        member(&root, "certificate")
+    );
+    for fact in [
+        "expiry_date",
+        "generated",
+        "certificate_authority",
+        "self_signed",
+    ] {
+        assert_eq!(listed[0][fact], root[fact], "{fact}");
+    }
+}
+
+#[tokio::test]
+async fn a_terminal_gets_a_row_with_flags_per_version() {
+    let server = Server::start().await;
+    authority(&server, "/root", None).await;
+    server.regenerate_as_transitional("/root").await.expect(200);
+    let shell = Shell::of(&server);
+    let (status, screen) = shell
+        .on_terminal(&["certificates", "versions", "/root"])
+        .end();
+    assert_eq!(status, Some(0), "{screen}");
+    let rows: Vec<_> = screen.lines().skip(1).collect();
+    let flags = |row: &str| row.matches("yes").count();
+    assert_eq!(
+        rows.iter().map(|row| flags(row)).collect::<Vec<_>>(),
+        [3, 2],
+        "{screen}"
+    );
+}
+
+/// The ids of the transitional versions.
+async fn flagged(server: &Server) -> Vec<Value> {
+    let summary = summary(server, "/root").await;
+    let versions = summary["versions"].as_array().unwrap().iter();
+    let flagged = versions.filter(|version| version["transitional"] == true);
+    flagged.map(|version| version["id"].clone()).collect()
+}
+
+#[tokio::test]
+async fn the_flag_moves_to_a_version_to_the_latest_and_is_cleared() {
+    let server = Server::start().await;
+    let old = authority(&server, "/root", None).await["id"].clone();
+    let new = server.regenerate("/root").await.expect(200).json()["id"].clone();
+    let shell = Shell::of(&server);
+    for (arguments, expected) in [
+        (
+            &["--version", old.as_str().unwrap()] as &[&str],
+            vec![old.clone()],
+        ),
+        (&["--latest"], vec![new.clone()]),
+        (&["--clear"], vec![]),
+    ] {
+        let arguments = [
+            &["certificates", "transitional", "/root"] as &[&str],
+            arguments,
+        ]
+        .concat();
+        let run = shell.run(&arguments).expect(0);
+        assert!(!run.output.contains("PRIVATE KEY"));
+        assert_eq!(flagged(&server).await, expected, "{arguments:?}");
+        let shown = json_of(run);
+        assert_eq!(shown.as_array().unwrap().len(), 1 + expected.len());
+    }
+    let arguments = ["certificates", "transitional", "/root", "--latest"];
+    let (status, screen) = shell.on_terminal(&arguments).end();
+    assert_eq!(status, Some(0), "{screen}");
+    assert_eq!(flagged(&server).await, [new]);
+}
+
+#[tokio::test]
+async fn exactly_one_valid_target_is_required() {
+    let server = Server::start().await;
+    authority(&server, "/root", None).await;
+    let shell = Shell::of(&server);
+    for (arguments, status) in [
+        (&[] as &[&str], 2),
+        (&["--latest", "--clear"], 2),
+        (&["--version", "no id"], 1),
+        (&["--version", "0d8c5e9e-0a0f-4f9d-8b1f-2c1f0f1d3a55"], 1),
+    ] {
+        let arguments = [
+            &["certificates", "transitional", "/root"] as &[&str],
+            arguments,
+        ]
+        .concat();
+        shell.run(&arguments).expect(status);
+    }
+    assert_eq!(flagged(&server).await, Vec::<Value>::new());
+}
+
+#[tokio::test]
+async fn a_new_version_is_generated_and_shown() {
+    let server = Server::start().await;
+    let root = authority(&server, "/root", None).await;
+    let shell = Shell::of(&server);
+    let made = json_of(shell.run(&["certificates", "regenerate", "root"]));
+    assert_ne!(made["id"], root["id"]);
+    assert_eq!(made["transitional"], false);
+    assert_eq!(made["value"], current(&server, "/root").await[0]["value"]);
+    let arguments = ["certificates", "regenerate", "/root", "--transitional"];
+    let (status, screen) = shell.on_terminal(&arguments).end();
+    assert_eq!(status, Some(0), "{screen}");
+    let id = current(&server, "/root").await[1]["id"].clone();
+    assert!(screen.contains(id.as_str().unwrap()), "{screen}");
+    // A transitional version already exists.
+    shell.run(&arguments).expect(1);
+}
+
+#[tokio::test]
+async fn options_change_key_length_and_duration() {
+    let server = Server::start().await;
+    let parameters = json!({"common_name": "root", "is_ca": true});
+    server
+        .generate("/root", "certificate", parameters)
+        .await
+        .expect(200);
+    let shell = Shell::of(&server);
+    let certificate = ["certificates", "regenerate", "/root"];
+    let longer = ["--key-length", "3072", "--duration", "7"];
+    let made = json_of(shell.run(&[&certificate as &[&str], &longer].concat()));
+    assert_eq!(made["key_length"], 3072);
+    assert_eq!(made["duration_used"], 7);
+    let stored = current(&server, "/root").await;
+    assert_eq!(made["value"], stored[0]["value"]);
+    for refused in [["--key-length", "1024"], ["--duration", "0"]] {
+        let run = shell.run(&[&certificate as &[&str], &refused].concat());
+        run.expect(1);
+    }
+}
+
+#[tokio::test]
+async fn a_transitional_ca_version_signs_only_if_allowed() {
+    let server = Server::start().await;
+    authority(&server, "/root", None).await;
+    leaf(&server, "/leaf", "/root").await;
+    server.regenerate_as_transitional("/root").await.expect(200);
+    let authorities = current(&server, "/root").await;
+    let shell = Shell::of(&server);
+    for (arguments, signer) in [
+        (&[] as &[&str], &authorities[0]),
+        (&["--allow-transitional-parent-to-sign"], &authorities[1]),
+    ] {
+        let arguments = [
+            &["certificates", "regenerate", "/leaf"] as &[&str],
+            arguments,
+        ]
+        .concat();
+        let made = json_of(shell.run(&arguments));
+        assert_eq!(
+            made["value"]["ca"], signer["value"]["certificate"],
+            "{arguments:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn everything_or_nothing_below_a_ca_is_regenerated_and_listed() {
+    let server = Server::start().await;
+    authority(&server, "/root", None).await;
+    authority(&server, "/inner", Some("/root")).await;
+    leaf(&server, "/leaf", "/inner").await;
+    let before = current(&server, "/leaf").await;
+    let shell = Shell::of(&server);
+    let expected = json!({"regenerated_credentials": ["/inner", "/leaf"]});
+    assert_eq!(json_of(shell.run(&["bulk-regenerate", "/root"])), expected);
+    assert_ne!(current(&server, "/leaf").await, before);
+    let (status, screen) = shell.on_terminal(&["bulk-regenerate", "inner"]).end();
+    assert_eq!(status, Some(0), "{screen}");
+    assert!(
+        screen.ends_with("/leaf\n") && !screen.contains("/inner"),
+        "{screen}"
+    );
+    authority(&server, "/alone", None).await;
+    let run = shell.run(&["bulk-regenerate", "/alone"]).expect(0);
+    assert!(run.errors.contains("/alone signed nothing"), "{run:?}");
+    assert_eq!(json_of(run), json!({"regenerated_credentials": []}));
+}
+
+#[tokio::test]
+async fn missing_write_permission_on_one_changes_nothing() {
+    let server = Server::start().await;
+    authority(&server, "/root", None).await;
+    leaf(&server, "/leaf", "/root").await;
+    server
+        .grant("/root", "uaa-client:app", &["read", "write"])
+        .await;
+    let caller = server.as_client("app").await;
+    let shell = Shell::at(&server).variable("KEYWRIGHT_CLIENT_TOKEN", caller.token());
+    shell.run(&["bulk-regenerate", "/root"]).expect(5);
+    assert_eq!(server.versions("/leaf").await.len(), 1);
+}
+
+#[tokio::test]
+async fn values_of_a_plugin_are_found_but_need_another_plugin() {
+    let server = Server::start().await;
+    for name in ["/a/one", "/a/two", "/b"] {
+        server
+            .generate(name, "password", json!({}))
+            .await
+            .expect(200);
+    }
+    let shell = Shell::of(&server);
+    let known = json_of(shell.run(&["types", "password"]));
+    let digest = known["plugin"]["digest"].as_str().unwrap();
+    let digest = format!("sha256:{digest}");
+    let found = ["find", "--names", "--generated-by", &digest];
+    let run = shell.run(&found).expect(0);
+    assert_eq!(run.output, "/b\n/a/two\n/a/one\n");
+    let run = shell.run(&[&found[..], &["--name-like", "o"]].concat());
+    assert_eq!(run.expect(0).output, "/a/two\n/a/one\n");
+
+    let bulk = ["bulk-regenerate", "--generated-by", &digest];
+    let dry_run = [&bulk[..], &["--dry-run", "--path", "/a"]].concat();
+    let expected = json!({"regenerated_credentials": ["/a/one", "/a/two"], "dry_run": true});
+    assert_eq!(json_of(shell.run(&dry_run)), expected);
+    let table = shell.run(&[&dry_run[..], &["-o", "table"]].concat());
+    assert!(table.expect(0).output.starts_with("TO BE REGENERATED\n"));
+    let run = shell.run(&bulk).expect(1);
+    assert!(
+        run.errors.contains("configure another plugin first"),
+        "{}",
+        run.errors
+    );
+    assert_eq!(server.versions("/b").await.len(), 1);
+}
+
+#[test]
+fn either_a_ca_or_a_plugin_is_required() {
+    let shell = Shell::new();
+    for wrong in [
+        &["bulk-regenerate"][..],
+        &["bulk-regenerate", "--dry-run"],
+        &["bulk-regenerate", "/root", "--generated-by", "sha256:0"],
+        &["bulk-regenerate", "/root", "--path", "/a"],
+        &["find", "--generated-by", "0", "--expires-within-days", "3"],
+    ] {
+        shell.run(wrong).expect(2);
+    }
+}

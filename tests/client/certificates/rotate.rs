@@ -3,21 +3,21 @@
 
 use std::fs;
 
-use keywright_harness::{Options, Server, Shell, connects};
+use keywright_harness::{Commanded, Options, Server, Shell, connects, signal};
 use serde_json::{Value, json};
 
 use super::{authority, current, leaf};
 use crate::json_of;
 
 /// The deployed state: the certificate that a server presents, and the bundle that clients trust.
-struct Field {
+struct Deployment {
     presented: Value,
     trusted: String,
 }
 
-impl Field {
+impl Deployment {
     /// The state after a complete deployment: the certificate of `/leaf`, and the bundle of the rotation.
-    async fn up_to_date(server: &Server, shell: &Shell) -> Self {
+    async fn current_state(server: &Server, shell: &Shell) -> Self {
         Self {
             presented: current(server, "/leaf").await[0].clone(),
             trusted: fs::read_to_string(shell.file("trusted.pem")).unwrap(),
@@ -26,7 +26,7 @@ impl Field {
 
     /// Asserts that handshakes succeed during the deployment, with any mix of this state and the one before.
     #[track_caller]
-    fn connects_with(&self, before: &Self, step: &str) {
+    fn assert_connects_with(&self, before: &Self, step: &str) {
         for (presented, server) in [("before", before), ("now", self)] {
             for (trusted, client) in [("before", before), ("now", self)] {
                 assert!(
@@ -43,7 +43,7 @@ impl Field {
 }
 
 /// A server with a CA and a certificate that it signed.
-async fn server_with_leaf(options: &Options) -> Server {
+pub(super) async fn server_with_leaf(options: &Options) -> Server {
     let server = Server::start_with(options).await;
     authority(&server, "/root", None).await;
     leaf(&server, "/leaf", "/root").await;
@@ -52,14 +52,7 @@ async fn server_with_leaf(options: &Options) -> Server {
 
 /// The state of the rotation.
 fn status(shell: &Shell) -> Value {
-    json_of(shell.run(&[
-        "certificates",
-        "rotate",
-        "/root",
-        "--status",
-        "--bundle",
-        "trusted.pem",
-    ]))
+    rotate(shell, "/root", &["--status", "--bundle", "trusted.pem"])
 }
 
 #[tokio::test]
@@ -72,8 +65,8 @@ async fn no_handshake_fails_if_each_step_runs_in_a_new_shell() {
         let server = server_with_leaf(&options).await;
         let shell = Shell::of(&server);
         assert_eq!(status(&shell)["next"], Value::Null);
-        let start = Field::up_to_date(&server, &shell).await;
-        let mut before = Field::up_to_date(&server, &shell).await;
+        let start = Deployment::current_state(&server, &shell).await;
+        let mut before = Deployment::current_state(&server, &shell).await;
         for (step, stage, next, trusted_count, by_start) in [
             ("introduce", "introduced", json!("switch"), 2, true),
             ("switch", "switched", json!("renew"), 2, true),
@@ -82,20 +75,13 @@ async fn no_handshake_fails_if_each_step_runs_in_a_new_shell() {
         ] {
             // Each step runs in a new shell without state from the one before.
             let shell = Shell::of(&server);
-            let arguments = [
-                "certificates",
-                "rotate",
-                "/root",
-                "--next",
-                "--bundle",
-                "trusted.pem",
-            ];
-            let shown = json_of(shell.run(&arguments));
+            let arguments = ["--next", "--bundle", "trusted.pem"];
+            let shown = rotate(&shell, "/root", &arguments);
             assert_eq!(shown["steps_taken"], json!([step]));
             assert_eq!(shown["stage"], stage, "{shown}");
             assert_eq!(shown["next"], next, "{shown}");
-            let now = Field::up_to_date(&server, &shell).await;
-            now.connects_with(&before, step);
+            let now = Deployment::current_state(&server, &shell).await;
+            now.assert_connects_with(&before, step);
             assert_eq!(now.trusted_count(), trusted_count, "{step}");
             // A client that only trusts the old version fails only after the next deployment.
             assert_eq!(connects(&now.presented, &start.trusted), by_start, "{step}");
@@ -115,7 +101,7 @@ async fn a_rotation_resumes_after_an_interruption_at_any_question() {
     let arguments = ["certificates", "rotate", "/root", "--bundle", "trusted.pem"];
     let mut before = {
         status(&shell);
-        Field::up_to_date(&server, &shell).await
+        Deployment::current_state(&server, &shell).await
     };
     for step in 1..=4 {
         let question = format!("Step {step} of 4: ");
@@ -140,8 +126,8 @@ async fn a_rotation_resumes_after_an_interruption_at_any_question() {
                 "{screen}"
             );
         }
-        let now = Field::up_to_date(&server, &shell).await;
-        now.connects_with(&before, &question);
+        let now = Deployment::current_state(&server, &shell).await;
+        now.assert_connects_with(&before, &question);
         before = now;
     }
     assert_eq!(before.trusted_count(), 1);
@@ -210,7 +196,7 @@ async fn a_step_taken_by_someone_else_at_the_prompt_is_not_repeated() {
     let shell = Shell::of(&server);
     let mut terminal = shell.on_terminal(&["certificates", "rotate", "/root"]);
     terminal.expect("Step 1 of 4");
-    json_of(shell.run(&["certificates", "rotate", "/root", "--next"]));
+    rotate(&shell, "/root", &["--next"]);
     terminal.type_line("y");
     terminal
         .expect("continued the rotation")
@@ -227,21 +213,22 @@ async fn an_interruption_during_a_slow_request_can_be_resumed() {
     let shell = Shell::of(&server);
     let mut terminal = shell.on_terminal(&["certificates", "rotate", "/root"]);
     terminal.expect("Step 1 of 4").expect("[y/N]");
-    signal(&server, "STOP");
+    signal(server.process_id(), "STOP");
     terminal.type_line("y").signal("INT");
     let (ended, _) = terminal.end();
-    signal(&server, "CONT");
+    signal(server.process_id(), "CONT");
     assert_eq!(ended, Some(130));
-    let output = json_of(shell.run(&["certificates", "rotate", "/root", "--yes"]));
+    let output = rotate(&shell, "/root", &["--yes"]);
     assert_eq!(output["stage"], "not_begun");
     assert_eq!(server.versions("/root").await.len(), 2);
 }
 
-/// Sends a server a signal.
-fn signal(server: &Server, name: &str) {
-    let id = server.process_id().to_string();
-    let status = std::process::Command::new("kill")
-        .args(["-s", name, &id])
-        .status();
-    assert!(status.unwrap().success());
+/// Runs `keywright certificates rotate`.
+pub(super) fn run_rotate(shell: &Shell, name: &str, arguments: &[&str]) -> Commanded {
+    shell.run(&[&["certificates", "rotate", name], arguments].concat())
+}
+
+/// Runs `keywright certificates rotate`, asserts success, and returns the reported state.
+pub(super) fn rotate(shell: &Shell, name: &str, arguments: &[&str]) -> Value {
+    json_of(run_rotate(shell, name, arguments))
 }

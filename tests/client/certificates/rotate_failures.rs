@@ -2,13 +2,10 @@
 
 use std::sync::{Arc, Mutex};
 
-use keywright_harness::{Commanded, Shell};
+use keywright_harness::{Asked, Commanded, Reply, Shell, Stub};
 use serde_json::{Value, json};
 
-use crate::{
-    json_of,
-    stub::{Asked, Reply, Stub},
-};
+use crate::json_of;
 
 /// The result of a request for a step.
 #[derive(Clone, Copy, Debug)]
@@ -22,12 +19,12 @@ struct Step {
 fn server(first: Step) -> Stub {
     // Newest first: `t` is transitional, `s` is not.
     let versions = Arc::new(Mutex::new("s".to_owned()));
-    Stub::start(move |asked, before, _| {
+    Stub::start(move |request, before, _| {
         let mut versions = versions.lock().unwrap();
-        if asked.line.starts_with("GET") {
-            return Reply::new(200, &reported(asked, &versions).to_string());
+        if request.line.starts_with("GET") {
+            return Reply::new(200, &reported(request, &versions).to_string());
         }
-        let step = match (asked.line.as_str(), before) {
+        let step = match (request.line.as_str(), before) {
             (INTRODUCE, 0) => first,
             _ => Step {
                 is_done: true,
@@ -35,16 +32,16 @@ fn server(first: Step) -> Stub {
             },
         };
         if step.is_done {
-            *versions = match asked.line.as_str() {
+            *versions = match request.line.as_str() {
                 INTRODUCE => format!("t{versions}"),
-                _ if asked.body.contains("null") => "ss".to_owned(),
+                _ if request.body.contains("null") => "ss".to_owned(),
                 _ => "st".to_owned(),
             };
         }
         let Some(status) = step.status else {
             return Reply::lost();
         };
-        let body = match (status, asked.line.as_str()) {
+        let body = match (status, request.line.as_str()) {
             (200, INTRODUCE) => version(0, true),
             (200, _) => json!([]),
             _ => json!({"error": "it was not done, or it was"}),
@@ -53,9 +50,9 @@ fn server(first: Step) -> Stub {
     })
 }
 
-fn reported(asked: &Asked, versions: &str) -> Value {
+fn reported(request: &Asked, versions: &str) -> Value {
     let flags = versions.bytes().rev().map(|kind| kind == b't').enumerate();
-    if asked.line.ends_with("/versions?current=true") {
+    if request.line.ends_with("/versions?current=true") {
         let mut current: Vec<_> = flags.rev().map(|(id, flag)| (flag, id)).collect();
         current.sort_by_key(|(flag, _)| *flag);
         return current

@@ -1,18 +1,401 @@
-//! The verbs of credentials.
+//! The verbs of credentials: `get`, `find` and `delete`. Those that add versions are in `write.rs`.
 
-mod delete;
-mod find;
-mod generate;
-mod get;
-mod regenerate;
-mod set;
+mod write;
 
-use keywright_harness::Commanded;
-use serde_json::Value;
+use std::{fs, os::unix::fs::PermissionsExt};
 
-/// The JSON output of a successful run.
-#[track_caller]
-fn shown(run: Commanded) -> Value {
-    let run = run.expect(0);
-    serde_json::from_str(&run.output).unwrap_or_else(|cause| panic!("{cause}: {run:#?}"))
+use keywright_harness::{Reply, Server, Shell, Stub};
+use serde_json::json;
+
+use crate::{
+    fixtures::{gate, listing, name_in},
+    json_of,
+};
+
+#[tokio::test]
+async fn a_pipe_gets_the_active_version_its_raw_value_or_a_field() {
+    let server = Server::start().await;
+    server.set("/a", "password", json!("old")).await.expect(200);
+    let set = server.set("/a", "password", json!("new")).await.expect(200);
+    let run = Shell::of(&server).run(&["get", "/a"]);
+    assert_eq!(run.errors, "");
+    assert_eq!(json_of(run), set.json());
+
+    let user = json!({"username": "admin", "password": "s3cret"});
+    server.set("/user", "user", user).await.expect(200);
+    server
+        .set("/text", "value", json!("a\nb\n"))
+        .await
+        .expect(200);
+    let object = json!({"port": 5432, "tags": ["a"]});
+    server.set("/object", "json", object).await.expect(200);
+    let shell = Shell::of(&server);
+    for (arguments, expected) in [
+        (&["get", "/user", "--member", "password"][..], "s3cret"),
+        (&["get", "/text", "--raw"], "a\nb\n"),
+        (
+            &["get", "/object", "--raw"],
+            "{\"port\":5432,\"tags\":[\"a\"]}",
+        ),
+        (&["get", "/object", "-m", "port"], "5432"),
+        (&["get", "/object", "-m", "tags"], "[\"a\"]"),
+    ] {
+        assert_eq!(
+            shell.run(arguments).expect(0).output,
+            expected,
+            "{arguments:?}"
+        );
+    }
+    let terminal = shell.on_terminal(&["get", "/user", "--member", "password"]);
+    assert_eq!(terminal.end(), (Some(0), "s3cret\n".to_owned()));
+}
+
+#[tokio::test]
+async fn certificates_are_shown_with_all_fields_of_the_api() {
+    let server = Server::start().await;
+    let parameters = json!({"common_name": "root", "is_ca": true});
+    let made = server.generate("/ca", "certificate", parameters).await;
+    made.expect(200);
+    let path = "/api/v1/data?name=/ca&current=true";
+    let expected = server.get(path).await.expect(200).json()["data"][0].clone();
+    let shell = Shell::of(&server);
+    assert_eq!(json_of(shell.run(&["get", "/ca"])), expected);
+    let table = shell.run(&["get", "/ca", "-o", "table"]).expect(0).output;
+    for words in [
+        "certificate authority  yes",
+        "-----BEGIN CERTIFICATE-----",
+        "expires",
+    ] {
+        assert!(table.contains(words), "{table}");
+    }
+}
+
+#[tokio::test]
+async fn versions_are_read_by_id_by_count_or_all() {
+    let server = Server::start().await;
+    let mut ids = Vec::new();
+    for value in ["one", "two", "three"] {
+        let set = server.set("/a", "value", json!(value)).await.expect(200);
+        ids.push(set.json()["id"].as_str().unwrap().to_owned());
+    }
+    let shell = Shell::of(&server);
+    assert_eq!(
+        json_of(shell.run(&["get", "--id", &ids[0]]))["value"],
+        "one"
+    );
+    let two = json_of(shell.run(&["get", "/a", "--versions", "2"]));
+    let versions = two["data"].as_array().unwrap();
+    let values: Vec<_> = versions.iter().map(|version| &version["value"]).collect();
+    assert_eq!(values, ["three", "two"]);
+    shell.run(&["get", "/a", "--versions", "0"]).expect(2);
+    shell.run(&["get", "/a", "--versions", "many"]).expect(2);
+    for arguments in [
+        &["get", "/a", "--versions"][..],
+        &["get", "--versions", "all", "/a"],
+        &["get", "--versions", "9", "/a"],
+    ] {
+        let all = json_of(shell.run(arguments));
+        let all = all["data"].as_array().unwrap().iter().rev();
+        let all: Vec<_> = all.map(|version| version["id"].clone()).collect();
+        assert_eq!(all, ids);
+    }
+    shell.run(&["get", "/a", "--id", &ids[0]]).expect(2);
+    shell.run(&["get", "--id", "../certificates"]).expect(4);
+}
+
+#[tokio::test]
+async fn a_file_pipe_or_link_target_gets_only_the_value() {
+    let server = Server::start().await;
+    server
+        .set("/a", "password", json!("s3cret"))
+        .await
+        .expect(200);
+    let shell = Shell::of(&server);
+    let file = shell.file("password");
+    for before in [None, Some("longer than the new contents")] {
+        if let Some(before) = before {
+            fs::write(&file, before).unwrap();
+            fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+        }
+        let run = shell.run(&["get", "/a", "--file", "password"]).expect(0);
+        assert_eq!((run.output.as_str(), run.errors.as_str()), ("", ""));
+        assert_eq!(fs::read_to_string(&file).unwrap(), "s3cret");
+        let mode = fs::metadata(&file).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+    let run = shell
+        .run(&["get", "/a", "--file", "absent/password"])
+        .expect(1);
+    assert!(run.errors.contains("absent/password"), "{run:?}");
+
+    server
+        .set("/piped", "value", json!("v1 "))
+        .await
+        .expect(200);
+    let shell = Shell::of(&server);
+    let run = shell.run(&["get", "/piped", "--file", "/dev/stdout"]);
+    assert_eq!(run.expect(0).output, "v1 ");
+    for (line, expected) in [
+        (
+            "mkfifo pipe; cat pipe >seen & keywright get /piped --file pipe; wait; cat seen; stat --format %F pipe",
+            "v1 fifo\n",
+        ),
+        ("keywright get /piped --file /dev/fd/3 3>&1 | cat", "v1 "),
+        (
+            "printf 'before ' >log; keywright get /piped --file /dev/stdout >>log; cat log",
+            "before v1 ",
+        ),
+    ] {
+        assert_eq!(shell.bash(line).expect(0).output, expected, "{line}");
+    }
+
+    server.set("/linked", "value", json!("v")).await.expect(200);
+    let shell = Shell::of(&server);
+    let line = "mkdir far; touch far/value; chmod 644 far/value; ln -s far/value link; keywright get /linked --file link; \
+                cat far/value; stat --format ' %a' far/value; stat --format %F link; ls -A far";
+    let seen = shell.bash(line).expect(0).output;
+    assert_eq!(seen, "v 600\nsymbolic link\nvalue\n");
+}
+
+#[tokio::test]
+async fn credentials_are_found_by_path_by_name_or_all() {
+    let server = Server::start().await;
+    for name in ["/a/one", "/a/two", "/b/ONE"] {
+        server.set(name, "value", json!("v")).await.expect(200);
+    }
+    let shell = Shell::of(&server);
+    for (arguments, expected) in [
+        (&["find", "--names"][..], "/b/ONE\n/a/two\n/a/one\n"),
+        (&["find", "--names", "--path", "/a"], "/a/two\n/a/one\n"),
+        (
+            &["find", "--names", "--name-like", "one"],
+            "/b/ONE\n/a/one\n",
+        ),
+        (&["find", "--names", "--path", "/none"], ""),
+    ] {
+        assert_eq!(
+            shell.run(arguments).expect(0).output,
+            expected,
+            "{arguments:?}"
+        );
+    }
+    let api = server.get("/api/v1/data?path=/a").await.expect(200).json();
+    assert_eq!(json_of(shell.run(&["find", "--path", "/a"])), api);
+    let (status, screen) = shell.on_terminal(&["find", "--path", "/b"]).end();
+    assert_eq!(status, Some(0));
+    assert!(
+        screen.contains("NAME") && screen.contains("/b/ONE  20"),
+        "{screen}"
+    );
+    shell
+        .run(&["find", "--path", "/a", "--name-like", "one"])
+        .expect(2);
+}
+
+#[tokio::test]
+async fn certificates_are_found_by_their_own_or_their_cas_expiry() {
+    let server = Server::start().await;
+    let authority = json!({"common_name": "ca", "is_ca": true, "duration": 30});
+    server
+        .generate("/ca", "certificate", authority)
+        .await
+        .expect(200);
+    let leaf = json!({"common_name": "leaf", "ca": "/ca", "duration": 365});
+    server
+        .generate("/leaf", "certificate", leaf)
+        .await
+        .expect(200);
+    let shell = Shell::of(&server);
+    let soon = ["find", "--expires-within-days", "60"];
+    let found = json_of(shell.run(&soon));
+    assert_eq!(found["credentials"].as_array().unwrap().len(), 1);
+    assert!(found["credentials"][0]["expiry_date"].is_string());
+    let effective = [&soon[..], &["--effective"]].concat();
+    let found = json_of(shell.run(&effective));
+    let found = found["credentials"].as_array().unwrap();
+    assert_eq!(found.len(), 2);
+    assert!(
+        found
+            .iter()
+            .all(|found| found["expiring_link"]["name"] == "/ca")
+    );
+    let table = [&effective[..], &["-o", "table"]].concat();
+    let table = shell.run(&table).expect(0).output;
+    assert!(table.contains("BECAUSE OF"), "{table}");
+    shell.run(&["find", "--effective"]).expect(2);
+}
+
+/// A server with two credentials below `/a`, and one outside.
+async fn server() -> Server {
+    let server = Server::start().await;
+    for name in ["/a/one", "/a/two", "/ab"] {
+        server.set(name, "value", json!("v")).await.expect(200);
+    }
+    server
+}
+
+fn names(shell: &Shell) -> String {
+    shell.run(&["find", "--names"]).expect(0).output
+}
+
+#[tokio::test]
+async fn a_single_credential_is_deleted_without_confirmation() {
+    let server = server().await;
+    let shell = Shell::of(&server);
+    let run = shell.run(&["delete", "/a/one"]).expect(0);
+    assert_eq!(run.output, "");
+    assert_eq!(names(&shell), "/ab\n/a/two\n");
+}
+
+#[tokio::test]
+async fn a_path_is_deleted_after_confirmation() {
+    let server = server().await;
+    let shell = Shell::of(&server);
+    for answer in ["n", "", "nonsense"] {
+        let mut terminal = shell.on_terminal(&["delete", "--path", "/a"]);
+        terminal
+            .expect("/a/one")
+            .expect("Delete 2 credentials below \"/a\"");
+        terminal.expect("[y/N]: ").type_line(answer);
+        assert_eq!(terminal.end().0, Some(3), "{answer}");
+        assert_eq!(names(&shell), "/ab\n/a/two\n/a/one\n");
+    }
+    let mut terminal = shell.on_terminal(&["delete", "--path", "/a"]);
+    terminal.expect("[y/N]: ").type_line("y");
+    assert_eq!(terminal.end().0, Some(0));
+    assert_eq!(names(&shell), "/ab\n");
+}
+
+#[tokio::test]
+async fn without_a_terminal_a_path_is_deleted_only_with_yes() {
+    let server = server().await;
+    let shell = Shell::of(&server);
+    let run = shell.run_with(&["delete", "--path", "/a"], "y\n").expect(2);
+    assert!(run.errors.contains("--yes"), "{run:?}");
+    assert_eq!(names(&shell), "/ab\n/a/two\n/a/one\n");
+    shell.run(&["delete", "--path", "/a", "--yes"]).expect(0);
+    assert_eq!(names(&shell), "/ab\n");
+}
+
+#[tokio::test]
+async fn deleting_continues_after_a_failure_and_reports_it() {
+    let server = server().await;
+    let app = server.as_client("app").await;
+    for (path, operations) in [("/*", json!(["read"])), ("/a/two", json!(["delete"]))] {
+        let permission = json!({"path": path, "actor": app.actor(), "operations": operations});
+        server
+            .post("/api/v2/permissions", permission)
+            .await
+            .expect(201);
+    }
+    let shell = Shell::at(&server).variable("KEYWRIGHT_CLIENT_TOKEN", app.token());
+    let run = shell.run(&["delete", "--path", "/a", "--yes"]).expect(3);
+    assert!(run.errors.contains("/a/one: "), "{run:?}");
+    assert!(run.errors.contains("deleted: 1, failed: 1"), "{run:?}");
+    assert_eq!(names(&shell), "/ab\n/a/one\n");
+}
+
+#[test]
+fn an_interrupted_deletion_reports_its_counts() {
+    let (gate, blocker) = gate();
+    let stub = Stub::start(move |request, _, _| {
+        if request.line.starts_with("GET") {
+            return Reply::new(200, &listing(["/a/1", "/a/2", "/a/3"]));
+        }
+        if name_in(request) == "/a/2" {
+            blocker.block();
+        }
+        Reply::new(204, "")
+    });
+    let shell = stub.shell();
+    let mut terminal = shell.on_terminal(&["delete", "--path", "/a"]);
+    terminal.expect("[y/N]: ").type_line("y");
+    gate.wait();
+    terminal.signal("INT");
+    let (status, screen) = terminal.end();
+    assert_eq!(status, Some(130), "{screen}");
+    assert!(
+        screen.contains("deleted: 1, failed: 0, not attempted: 2"),
+        "{screen}"
+    );
+}
+
+#[test]
+fn a_401_ends_the_deletion_with_its_counts() {
+    let stub = Stub::start(
+        |request, _, _| match request.line.split_once('?').unwrap() {
+            ("GET /api/v1/data", _) => Reply::new(200, &listing(["/a/1", "/a/2", "/a/3", "/a/4"])),
+            _ if name_in(request) == "/a/1" => Reply::new(204, ""),
+            _ => Reply::new(401, "{\"error\":\"invalid_token\"}"),
+        },
+    );
+    let arguments = ["delete", "--path", "/a", "--yes"];
+    let run = stub.shell().run(&arguments).expect(5);
+    assert!(
+        run.errors
+            .contains("deleted: 1, failed: 1, not attempted: 2"),
+        "{run:?}"
+    );
+    assert_eq!(stub.lines().len(), 3);
+}
+
+#[test]
+fn a_404_is_a_failure_only_if_the_name_is_still_listed() {
+    for (listed_then, failed, status) in [(vec![], 0, 0), (vec!["/a/2"], 1, 3)] {
+        let stub = Stub::start(move |request, before, _| {
+            if request.line.starts_with("GET") {
+                return Reply::new(
+                    200,
+                    &match before {
+                        0 => listing(["/a/1", "/a/2"]),
+                        _ => listing(listed_then.iter().copied()),
+                    },
+                );
+            }
+            Reply::new(404, "{\"error\":\"the credential does not exist\"}")
+        });
+        let arguments = ["delete", "--path", "/a", "--yes"];
+        let run = stub.shell().run(&arguments).expect(status);
+        let counts = format!(
+            "deleted: 0, failed: {failed}, already deleted: {}",
+            2 - failed
+        );
+        assert!(run.errors.contains(&counts), "{run:?}");
+    }
+    // A 404 without the API's body is not evidence of a deletion.
+    let stub = Stub::start(|request, _, _| {
+        if request.line.starts_with("GET") {
+            return Reply::new(200, &listing(["/a/1"]));
+        }
+        Reply::new(404, "<html>")
+    });
+    let arguments = ["delete", "--path", "/a", "--yes"];
+    let run = stub.shell().run(&arguments).expect(3);
+    assert!(run.errors.contains("deleted: 0, failed: 1"), "{run:?}");
+}
+
+#[test]
+fn three_consecutive_losses_end_the_deletion() {
+    for (lost, status, counts) in [
+        (&[2][..], 3, "deleted: 5, failed: 1"),
+        (&[1, 2, 4, 5], 3, "deleted: 2, failed: 4"),
+        (&[2, 3, 4], 6, "deleted: 1, failed: 3, not attempted: 2"),
+    ] {
+        let stub = Stub::start(move |request, _, _| {
+            if request.line.starts_with("GET") {
+                return Reply::new(
+                    200,
+                    &listing(["/a/1", "/a/2", "/a/3", "/a/4", "/a/5", "/a/6"]),
+                );
+            }
+            let name = name_in(request);
+            if lost.iter().any(|lost| name == format!("/a/{lost}")) {
+                return Reply::lost();
+            }
+            Reply::new(204, "")
+        });
+        let arguments = ["delete", "--path", "/a", "--yes"];
+        let run = stub.shell().run(&arguments).expect(status);
+        assert!(run.errors.contains(counts), "{run:?}");
+    }
 }

@@ -1,22 +1,16 @@
-//! Logging in and out, and the state kept between runs.
+//! Logging in and out, and the state kept between runs. Here: settings and tokens from files and the environment.
 
-mod documents;
+mod discovery;
 mod login;
-mod logout;
-mod mutual_tls;
-mod openid;
-mod provider;
 mod renewal;
-mod settings;
-mod token;
 mod user;
 
 use std::{fs, os::unix::fs::PermissionsExt};
 
-use keywright_harness::Shell;
+use keywright_harness::{Asked, Options, Reply, Server, Shell, Stub, key_file};
 use serde_json::{Value, json};
 
-use crate::stub::{Asked, Reply};
+use crate::fixtures::versions;
 
 /// The stored session.
 fn session(shell: &Shell) -> Option<Value> {
@@ -40,11 +34,11 @@ fn keep_text(shell: &Shell, text: &[u8]) {
 }
 
 /// The responses of an identity provider next to the API: a UAA without a discovery document. Tokens are numbered.
-fn provider(asked: &Asked, before: usize, url: &str) -> Option<Reply> {
-    if asked.line.starts_with("GET") && asked.line.contains("/.well-known/") {
+fn provider(request: &Asked, before: usize, url: &str) -> Option<Reply> {
+    if request.line.starts_with("GET") && request.line.contains("/.well-known/") {
         return Some(Reply::new(404, ""));
     }
-    let body = match asked.line.as_str() {
+    let body = match request.line.as_str() {
         "GET /info" => {
             json!({"auth-server": {"url": format!("{url}/uaa")}, "app": {"name": "x"}})
         }
@@ -58,3 +52,183 @@ fn provider(asked: &Asked, before: usize, url: &str) -> Option<Reply> {
 
 /// The response to an expired access token.
 const EXPIRED: &str = "{\"error\":\"access_token_expired\",\"error_description\":\"it has\"}";
+
+#[tokio::test]
+async fn settings_are_read_from_the_platforms_or_a_named_folder() {
+    let server = Server::start().await;
+    server.set("/a", "value", json!("v")).await.expect(200);
+    let shell = Shell::new()
+        .variable("KEYWRIGHT_CLIENT_ID", "developer")
+        .variable("KEYWRIGHT_CLIENT_SECRET", "developer-secret");
+    let folder = shell.file(".config/keywright");
+    fs::create_dir_all(&folder).unwrap();
+    fs::copy(key_file("ca.pem"), folder.join("authority.pem")).unwrap();
+    let settings = format!(
+        "server = \"{}\"\nca_cert = \"authority.pem\"\noutput = \"yaml\"\nretries = 0\n",
+        server.base_url()
+    );
+    fs::write(folder.join("settings.toml"), settings).unwrap();
+    let yaml = shell.run(&["get", "/a"]).expect(0).output;
+    assert!(yaml.contains("\nvalue: v\n"), "{yaml}");
+    fs::write(folder.join("settings.toml"), "servr = \"x\"").unwrap();
+    let run = shell.run(&["get", "/a"]).expect(1);
+    assert!(
+        run.errors.contains("settings.toml") && run.errors.contains("servr"),
+        "{run:?}"
+    );
+
+    let login = ["login", "--username", "developer"];
+    for (variable, folder) in [
+        ("XDG_CONFIG_HOME", "config/keywright"),
+        ("KEYWRIGHT_CLIENT_DIRECTORY", "config"),
+    ] {
+        let shell = Shell::at(&server);
+        let named = shell.file("config").display().to_string();
+        let shell = shell.variable(variable, &named);
+        shell.run_with(&login, "developer-password").expect(0);
+        let file = shell.file(folder).join("session.json");
+        assert!(file.is_file(), "{variable}");
+    }
+}
+
+#[test]
+fn a_token_is_only_sent_to_the_server_of_its_session() {
+    let one = Stub::start(|_, _, _| Reply::new(200, &versions()));
+    let other = Stub::start(|_, _, _| Reply::new(200, &versions()));
+    let shell = Shell::new();
+    let folder = shell.file(".config/keywright");
+    fs::create_dir_all(&folder).unwrap();
+    let session = json!({
+        "server": one.url(), "ca_cert": [shell.file("ca.pem")], "access_token": "token-of-one",
+    });
+    fs::write(folder.join("session.json"), session.to_string()).unwrap();
+    shell.run(&["get", "/a"]).expect(0);
+    assert!(one.requests()[0].head.contains("bearer token-of-one"));
+    let elsewhere = ["get", "/a", "--server", &other.url(), "--ca-cert", "ca.pem"];
+    shell.run(&elsewhere).expect(5);
+    assert!(other.requests().is_empty());
+}
+
+#[tokio::test]
+async fn servers_ignore_the_variables_of_clients() {
+    let options = [
+        "SERVER",
+        "CA_CERT",
+        "ID",
+        "SECRET",
+        "TOKEN",
+        "SCOPE",
+        "OUTPUT",
+        "LISTEN__PORT",
+    ]
+    .into_iter()
+    .fold(Options::default(), |options, name| {
+        options.environment(&format!("KEYWRIGHT_CLIENT_{name}"), "x")
+    });
+    let options = options.environment("KEYWRIGHT_TOKEN", "x");
+    let server = Server::start_with(&options).await;
+    server.set("/a", "value", json!("v")).await.expect(200);
+    let refused = Server::refusal(&Options::default().environment("KEYWRIGHT_CLIENTS", "x"));
+    assert!(refused.to_lowercase().contains("clients"), "{refused}");
+}
+
+#[test]
+fn clients_ignore_server_variables_and_refuse_unknown_ones() {
+    let stub = Stub::start(|_, _, _| Reply::new(200, &versions()));
+    let shell = stub.shell().variable("KEYWRIGHT_SERVER__LISTEN", "x");
+    shell.run(&["get", "/a"]).expect(0);
+    let shell = shell.variable("KEYWRIGHT_CLIENT_SERVR", "x");
+    let run = shell.run(&["get", "/a"]).expect(1);
+    assert!(run.errors.contains("KEYWRIGHT_CLIENT_SERVR"), "{run:?}");
+}
+
+#[tokio::test]
+async fn a_token_from_a_file_or_a_variable_replaces_a_login() {
+    let server = Server::start().await;
+    server.set("/a", "value", json!("v")).await.expect(200);
+    let get = ["get", "/a", "--raw"];
+    let with_file = [&get[..], &["--token-file", "token"]].concat();
+    let shell = Shell::at(&server);
+    shell.run(&with_file).expect(1);
+    for text in [server.token().to_owned(), format!("{}\n", server.token())] {
+        fs::write(shell.file("token"), text).unwrap();
+        assert_eq!(shell.run(&with_file).expect(0).output, "v");
+    }
+    // Each run reads the file again.
+    fs::write(shell.file("token"), "hunter2").unwrap();
+    let run = shell.run(&with_file).expect(5);
+    assert!(!run.errors.contains("hunter2"), "{run:?}");
+
+    shell.run(&get).expect(5);
+    for variable in ["KEYWRIGHT_TOKEN", "KEYWRIGHT_CLIENT_TOKEN"] {
+        let shell = Shell::at(&server).variable(variable, server.token());
+        assert_eq!(shell.run(&get).expect(0).output, "v");
+        assert!(session(&shell).is_none());
+    }
+}
+
+#[test]
+fn a_token_file_overrides_everything_else() {
+    let stub = Stub::start(|_, _, _| Reply::new(200, &versions()));
+    let shell = stub
+        .shell()
+        .variable("KEYWRIGHT_TOKEN", "of-variable")
+        .variable("KEYWRIGHT_CLIENT_ID", "app")
+        .variable("KEYWRIGHT_CLIENT_SECRET", "secret");
+    fs::write(shell.file("token"), "of-file\n").unwrap();
+    shell.run(&["get", "/a"]).expect(0);
+    shell.run(&["get", "/a", "--token-file", "token"]).expect(0);
+    shell.run(&["--token-file", "token", "get", "/a"]).expect(2);
+    let heads: Vec<_> = stub
+        .requests()
+        .into_iter()
+        .map(|request| request.head)
+        .collect();
+    assert!(heads[0].contains("bearer of-variable"), "{heads:?}");
+    assert!(heads[1].contains("bearer of-file"), "{heads:?}");
+}
+
+#[test]
+fn an_expired_token_from_a_file_is_not_renewed() {
+    let stub = Stub::start(|_, _, _| Reply::new(401, EXPIRED));
+    let shell = stub
+        .shell()
+        .variable("KEYWRIGHT_CLIENT_ID", "app")
+        .variable("KEYWRIGHT_CLIENT_SECRET", "secret");
+    fs::write(shell.file("token"), "of-file").unwrap();
+    let run = shell.run(&["get", "/a", "--token-file", "token"]).expect(5);
+    let advice = "the token in token has expired; replace it";
+    assert!(run.errors.contains(advice), "{run:?}");
+    assert!(!run.errors.contains("keywright login"), "{run:?}");
+    assert_eq!(stub.requests().len(), 1);
+}
+
+#[test]
+fn a_malformed_token_is_refused_without_being_printed() {
+    let shell = Shell::new();
+    fs::write(shell.file("token"), "hunter2 hunter2\n").unwrap();
+    let run = shell.run(&["find", "--token-file", "token"]).expect(1);
+    assert!(
+        run.errors.contains("token must contain an access token"),
+        "{run:?}"
+    );
+    assert!(!run.errors.contains("hunter2"), "{run:?}");
+    let run = shell
+        .variable("KEYWRIGHT_TOKEN", "hunter2\nx")
+        .run(&["find"]);
+    let run = run.expect(1);
+    assert!(
+        run.errors.contains("KEYWRIGHT_TOKEN must contain"),
+        "{run:?}"
+    );
+    assert!(!run.errors.contains("hunter2"), "{run:?}");
+}
+
+#[test]
+fn login_refuses_a_token_file() {
+    let shell = Shell::new();
+    fs::write(shell.file("token"), "token").unwrap();
+    let run = shell.run(&["login", "--username", "a", "--token-file", "token"]);
+    let run = run.expect(2);
+    assert!(run.errors.contains("--token-file"), "{run:?}");
+}

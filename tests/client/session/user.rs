@@ -3,14 +3,13 @@
 use std::{fs, os::unix::fs::PermissionsExt, time::Instant};
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use keywright_harness::{Server, Shell};
+use keywright_harness::{Reply, Server, Shell, Stub};
 use serde_json::{Value, json};
 
 use super::{
-    openid::{asked_at, openid, shell, tokens},
+    discovery::{openid, requests_at, shell, tokens},
     session,
 };
-use crate::stub::{Reply, Stub};
 
 /// A response of the device authorization endpoint.
 fn device(changes: &Value) -> Reply {
@@ -31,8 +30,8 @@ const DEVICE: [&str; 4] = ["login", "--device", "--client-id", "cli"];
 
 #[test]
 fn polling_respects_the_providers_interval() {
-    let stub = Stub::start(|asked, before, url| {
-        openid(asked, url, &json!({})).unwrap_or_else(|| match (asked.line.as_str(), before) {
+    let stub = Stub::start(|request, before, url| {
+        openid(request, url, &json!({})).unwrap_or_else(|| match (request.line.as_str(), before) {
             ("POST /device", _) => device(&json!({
                 "verification_uri_complete": "https://id.example/device?code=WDJB-MJHT",
             })),
@@ -55,9 +54,9 @@ fn polling_respects_the_providers_interval() {
         assert!(run.errors.contains(words), "{run:?}");
     }
     assert!(!run.errors.contains("hunter2"), "{run:?}");
-    let requested = &asked_at(&stub, "POST /device")[0].body;
+    let requested = &requests_at(&stub, "POST /device")[0].body;
     assert_eq!(requested, "scope=x+y&client_id=cli");
-    let polls = asked_at(&stub, "POST /token");
+    let polls = requests_at(&stub, "POST /token");
     assert_eq!(polls.len(), 3);
     let form = "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Adevice_code&device_code=hunter2&client_id=cli";
     assert!(polls.iter().all(|poll| poll.body == form), "{polls:?}");
@@ -84,16 +83,16 @@ fn a_code_that_is_refused_or_expires_ends_with_status_5() {
             0,
         ),
     ] {
-        let stub = Stub::start(move |asked, _, url| {
-            openid(asked, url, &json!({})).unwrap_or_else(|| match asked.line.as_str() {
+        let stub = Stub::start(move |request, _, url| {
+            openid(request, url, &json!({})).unwrap_or_else(|| match request.line.as_str() {
                 "POST /device" => device(&authorization),
                 _ => refused(answer),
             })
         });
         let run = shell(&stub).run(&DEVICE).expect(5);
         assert!(run.errors.contains(words), "{run:?}");
-        let asked = asked_at(&stub, "POST /token").len();
-        assert!((polls..=polls + 1).contains(&asked), "{words}: {asked}");
+        let count = requests_at(&stub, "POST /token").len();
+        assert!((polls..=polls + 1).contains(&count), "{words}: {count}");
     }
 }
 
@@ -146,7 +145,8 @@ fn page(shell: &Shell) -> Vec<(String, String)> {
 
 #[test]
 fn the_code_from_the_browser_requires_this_runs_verifier() {
-    let stub = Stub::start(|asked, _, url| openid(asked, url, &json!({})).unwrap_or_else(tokens));
+    let stub =
+        Stub::start(|request, _, url| openid(request, url, &json!({})).unwrap_or_else(tokens));
     let shell = shell(&stub);
     let iss = stub.url();
     let program = browser(&shell, &format!("code=the+code&state=STATE&iss={iss}"));
@@ -178,7 +178,7 @@ fn the_code_from_the_browser_requires_this_runs_verifier() {
     assert_eq!(get("resource"), "https%3A%2F%2Fapi.example");
     assert_eq!(get("code_challenge_method"), "S256");
     assert_eq!(get("state").len(), 43);
-    let form = asked_at(&stub, "POST /token")[0].body.clone();
+    let form = requests_at(&stub, "POST /token")[0].body.clone();
     let (before, verifier) = form.split_once("&code_verifier=").unwrap();
     let redirect_uri = get("redirect_uri");
     let expected =
@@ -213,13 +213,13 @@ fn a_refusal_or_another_issuer_exchanges_no_code() {
         ),
     ] {
         let stub =
-            Stub::start(|asked, _, url| openid(asked, url, &json!({})).unwrap_or_else(tokens));
+            Stub::start(|request, _, url| openid(request, url, &json!({})).unwrap_or_else(tokens));
         let shell = shell(&stub);
         let program = browser(&shell, &parameters.replace("ISSUER", &stub.url()));
         let shell = shell.variable("BROWSER", &program);
         let run = shell.run(&["login", "--browser"]).expect(5);
         assert!(run.errors.contains(words), "{run:?}");
-        assert!(asked_at(&stub, "POST /token").is_empty());
+        assert!(requests_at(&stub, "POST /token").is_empty());
         assert!(session(&shell).is_none());
     }
 }
@@ -228,7 +228,7 @@ fn a_refusal_or_another_issuer_exchanges_no_code() {
 fn an_undeclared_issuer_parameter_may_be_missing() {
     let changes = json!({"authorization_response_iss_parameter_supported": null});
     let stub =
-        Stub::start(move |asked, _, url| openid(asked, url, &changes).unwrap_or_else(tokens));
+        Stub::start(move |request, _, url| openid(request, url, &changes).unwrap_or_else(tokens));
     let shell = shell(&stub);
     let program = browser(&shell, "code=c&state=STATE");
     let shell = shell.variable("BROWSER", &program);
@@ -237,9 +237,9 @@ fn an_undeclared_issuer_parameter_may_be_missing() {
 
 #[test]
 fn a_provider_without_s256_is_not_used_in_the_browser() {
-    let stub = Stub::start(|asked, _, url| {
+    let stub = Stub::start(|request, _, url| {
         let changes = json!({"code_challenge_methods_supported": ["plain"]});
-        openid(asked, url, &changes).unwrap_or_else(tokens)
+        openid(request, url, &changes).unwrap_or_else(tokens)
     });
     let run = shell(&stub).run(&["login", "--browser"]).expect(1);
     assert!(run.errors.contains("S256"), "{run:?}");

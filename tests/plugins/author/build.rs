@@ -1,4 +1,4 @@
-//! `keywright plugin build`.
+//! `keywright plugin new` and `keywright plugin build`.
 
 use std::{
     env,
@@ -86,8 +86,8 @@ async fn new_project_can_be_built_tested_and_served() {
     let server = Server::start_with(&options).await;
     for credential_type in types {
         let name = format!("/{credential_type}");
-        let asked = json!({"length": 20});
-        let made = server.generate(&name, &credential_type, asked).await;
+        let parameters = json!({"length": 20});
+        let made = server.generate(&name, &credential_type, parameters).await;
         let made = made.expect(200).json();
         assert_eq!(made["value"].as_str().unwrap().len(), 40, "{made}");
         let again = server.regenerate(&name).await.expect(200).json();
@@ -96,8 +96,8 @@ async fn new_project_can_be_built_tested_and_served() {
         let path = format!("/api/v1/data?name={name}&current=true");
         let read = server.get(&path).await.expect(200).json();
         assert_eq!(read["data"], json!([again]));
-        let asked = json!({"length": 65});
-        let refused = server.generate(&name, &credential_type, asked).await;
+        let parameters = json!({"length": 65});
+        let refused = server.generate(&name, &credential_type, parameters).await;
         let error = refused.expect(400).error();
         assert!(error.contains("length"), "{error}");
     }
@@ -305,4 +305,75 @@ fn program_folders() -> impl Iterator<Item = PathBuf> {
     let path: OsString = env::var_os("PATH").unwrap_or_default();
     let on_path: Vec<PathBuf> = env::split_paths(&path).collect();
     std::iter::once(installed).chain(on_path)
+}
+
+#[test]
+fn output_lists_the_next_commands_in_each_language() {
+    let workshop = Workshop::with(&[]);
+    for (language, needed) in [
+        ("rust", "rustup target add wasm32-unknown-unknown"),
+        ("c", "pip install ziglang"),
+        ("js", "npm install"),
+        ("python", "pip install -r requirements.txt"),
+        ("go", "cd in-go"),
+    ] {
+        let name = format!("in-{language}");
+        let begun = workshop
+            .plugin(&["new", &name, "--lang", language])
+            .expect(0);
+        for expected in [
+            needed,
+            &format!("cd {name}"),
+            "keywright plugin build",
+            &format!("keywright plugin test {name}.wasm"),
+        ] {
+            assert!(begun.output.contains(expected), "{expected}: {begun:#?}");
+        }
+        let folder = workshop.0.path().join(&name);
+        let readme = fs::read_to_string(folder.join("README.md")).unwrap();
+        assert!(readme.contains(&format!("--type {name}")), "{readme}");
+        let configuration = fs::read_to_string(folder.join("keywright.toml")).unwrap();
+        assert!(configuration.contains(&format!("[generators.{name}]")));
+    }
+}
+
+#[test]
+fn invalid_name_or_language_is_rejected() {
+    let workshop = Workshop::with(&[]);
+    let too_long = "a".repeat(64);
+    for (arguments, expected) in [
+        (["new", "Token", "--lang", "c"], "starting with a letter"),
+        (["new", "1a", "--lang", "c"], "starting with a letter"),
+        (["new", "../a", "--lang", "c"], "starting with a letter"),
+        (["new", &too_long, "--lang", "c"], "1 to 63 characters"),
+        (
+            ["new", "token", "--lang", "cobol"],
+            "must be rust, c, js, python or go",
+        ),
+    ] {
+        let refused = workshop.plugin(&arguments).expect(2);
+        assert!(refused.errors.contains(expected), "{refused:#?}");
+    }
+    assert_eq!(fs::read_dir(workshop.0.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn existing_folder_is_not_overwritten() {
+    let workshop = Workshop::with(&[]);
+    workshop
+        .plugin(&["new", "token", "--lang", "python"])
+        .expect(0);
+    workshop.write("token/plugin.py", "mine");
+    for language in ["c", "python"] {
+        let refused = workshop
+            .plugin(&["new", "token", "--lang", language])
+            .expect(1);
+        assert!(
+            refused.errors.contains("token already exists"),
+            "{refused:#?}"
+        );
+    }
+    let folder = workshop.0.path().join("token");
+    assert_eq!(fs::read(folder.join("plugin.py")).unwrap(), b"mine");
+    assert!(!folder.join("plugin.c").exists());
 }

@@ -1,22 +1,12 @@
-//! `keywright plugin …`, without a server.
+//! `keywright plugin …`, without a server: usage errors, `inspect`, `run` and `bench`.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test ends when what it needs is not there"
-)]
-
-mod bench;
 mod build;
-mod inspect;
-mod new;
-mod notes;
-mod run;
 mod test;
 
 use std::fs;
 
-use keywright_harness::{Commanded, component, run_program};
-use serde_json::Value;
+use keywright_harness::{Commanded, Options, Server, component, run_program};
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// A folder with components.
@@ -46,7 +36,7 @@ impl Workshop {
     fn json(&self, arguments: &[&str], status: i32) -> Value {
         let arguments = [arguments, &["--output", "json"]].concat();
         let run = self.plugin(&arguments).expect(status);
-        serde_json::from_str(&run.output).unwrap()
+        run.json()
     }
 }
 
@@ -134,4 +124,254 @@ fn words(line: &str) -> Vec<&str> {
         }
     }
     words
+}
+
+#[test]
+fn generator_is_shown_with_description_and_imports() {
+    let workshop = Workshop::with(&["wireguard"]);
+    let shown = workshop.json(&["inspect", "wireguard.wasm"], 0);
+    assert_eq!(shown["grants"], serde_json::json!(["random"]));
+    assert_eq!(
+        shown["imports"],
+        serde_json::json!(["wasi:random/random@0.2.0"])
+    );
+    assert_eq!(shown["interface_version"], "0.2.0");
+    assert_eq!(shown["generator"]["credential_type"], "wireguard");
+    assert_eq!(shown["generator"]["entropy_bits_min"], 251);
+    assert_eq!(shown["generator"]["parameters_schema"]["type"], "object");
+    assert_eq!(shown["sha256"].as_str().unwrap().len(), 64);
+    let bytes = std::fs::metadata(keywright_harness::component("wireguard")).unwrap();
+    assert_eq!(shown["bytes"], bytes.len());
+}
+
+#[test]
+fn interface_version_is_shown() {
+    let workshop = Workshop::with(&[
+        "current-issued",
+        "interpolation",
+        "released-0-1-0-generator",
+        "released-0-1-0-issued",
+        "released-0-1-0-resolver",
+    ]);
+    for (file, version) in [
+        ("current-issued.wasm", "0.2.0"),
+        ("interpolation.wasm", "0.2.0"),
+        ("released-0-1-0-generator.wasm", "0.1.0"),
+        ("released-0-1-0-issued.wasm", "0.1.0"),
+        ("released-0-1-0-resolver.wasm", "0.1.0"),
+    ] {
+        let shown = workshop.json(&["inspect", file], 0);
+        assert_eq!(shown["interface_version"], version, "{file}");
+        let table = workshop.plugin(&["inspect", file]).expect(0).output;
+        assert!(
+            table.contains(&format!("built for    {version}\n")),
+            "{table}"
+        );
+    }
+}
+
+#[test]
+fn component_with_several_versions_shows_all() {
+    let workshop = Workshop::with(&[]);
+    let exporting = |interfaces: [&str; 2]| {
+        let exports = interfaces
+            .map(|interface| format!(r#"(export "keywright:{interface}" (instance $empty))"#));
+        wat::parse_str(format!(
+            "(component (instance $empty) {})",
+            exports.join(" ")
+        ))
+        .unwrap()
+    };
+    for (file, interfaces) in [
+        (
+            "a.wasm",
+            ["generator/descriptor@0.1.0", "generator/generator@0.2.0"],
+        ),
+        (
+            "b.wasm",
+            [
+                "interpolation/resolver@0.1.0",
+                "interpolation/resolver@0.2.0",
+            ],
+        ),
+    ] {
+        workshop.write(file, exporting(interfaces));
+        let shown = workshop.json(&["inspect", file], 3);
+        assert_eq!(shown["interface_version"], "0.1.0, 0.2.0");
+        let refusal = shown["refusal"].as_str().unwrap();
+        let words = "it mixes interfaces of the versions 0.1.0 and 0.2.0";
+        assert!(refusal.starts_with(words), "{refusal}");
+    }
+}
+
+#[test]
+fn resolver_is_shown() {
+    let workshop = Workshop::with(&["interpolation"]);
+    let shown = workshop.json(&["inspect", "interpolation.wasm"], 0);
+    assert_eq!(shown["is_resolver"], true);
+    assert_eq!(shown["generator"], serde_json::Value::Null);
+    let table = workshop
+        .plugin(&["inspect", "interpolation.wasm"])
+        .expect(0);
+    assert!(table.output.contains("[resolver]"), "{table:#?}");
+}
+
+#[tokio::test]
+async fn printed_configuration_works_in_a_server() {
+    let workshop = Workshop::with(&["hostile", "wireguard"]);
+    let mut options = Options::default().without_plugins();
+    for name in ["hostile", "wireguard"] {
+        let file = workshop.0.path().join(format!("{name}.wasm"));
+        let inspected = workshop.plugin(&["inspect", file.to_str().unwrap()]);
+        let shown = inspected.expect(0).output;
+        let (_, section) = shown.split_once("\n\n").unwrap();
+        options = options.extra(section);
+    }
+    let server = Server::start_with(&options).await;
+    server
+        .generate("/a", "wireguard", serde_json::json!({}))
+        .await
+        .expect(200);
+}
+
+#[test]
+fn unloadable_component_is_shown_with_the_reason() {
+    let workshop = Workshop::with(&[]);
+    let text = r#"(component
+        (import "wasi:clocks/wall-clock@0.2.0" (instance (export "now" (func))))
+        (instance $empty)
+        (export "keywright:generator/descriptor@0.2.0" (instance $empty))
+        (export "keywright:generator/generator@0.2.0" (instance $empty))
+    )"#;
+    workshop.write("clock.wasm", wat::parse_str(text).unwrap());
+    let shown = workshop.json(&["inspect", "clock.wasm"], 3);
+    let reason = "it imports wasi:clocks/wall-clock@0.2.0, which this server does not provide";
+    let refusal = shown["refusal"].as_str().unwrap();
+    assert!(refusal.contains(reason), "{refusal}");
+    let table = workshop.plugin(&["inspect", "clock.wasm"]).expect(3).output;
+    assert!(
+        table.contains(reason) && !table.contains("[generators"),
+        "{table}"
+    );
+}
+
+#[test]
+fn secrets_are_only_shown_with_reveal() {
+    let workshop = Workshop::with(&["password", "wireguard"]);
+    let hidden = workshop.json(&["run", "wireguard.wasm"], 0);
+    assert_eq!(hidden["value"]["private_key"], "[redacted]");
+    assert_eq!(hidden["value"]["public_key"].as_str().unwrap().len(), 44);
+    assert_eq!(hidden["parameters"], json!({"preshared_key": false}));
+    let shown = workshop.json(&["run", "wireguard.wasm", "--reveal"], 0);
+    assert_eq!(shown["value"]["private_key"].as_str().unwrap().len(), 44);
+
+    let hidden = workshop.plugin(&["run", "password.wasm"]).expect(0);
+    assert_eq!(hidden.output, "\"[redacted]\"\n");
+    let parameters = r#"{"length": 7}"#;
+    let shown = workshop.plugin(&[
+        "run",
+        "password.wasm",
+        "--reveal",
+        "--parameters",
+        parameters,
+    ]);
+    assert_eq!(shown.expect(0).output.len(), 7 + "\"\"\n".len());
+}
+
+#[test]
+fn rejected_parameters_are_reported() {
+    let workshop = Workshop::with(&["password"]);
+    let parameters = r#"{"length": 1000}"#;
+    let run = workshop
+        .plugin(&["run", "password.wasm", "--parameters", parameters])
+        .expect(1);
+    assert!(
+        run.errors.contains("length: must be from 4 to 200"),
+        "{run:#?}"
+    );
+    assert_eq!(run.output, "");
+}
+
+#[test]
+fn issuer_is_not_available() {
+    let workshop = Workshop::with(&["certificate"]);
+    let parameters = r#"{"common_name": "a", "ca": "/ca", "key_type": "ed25519"}"#;
+    let run = workshop
+        .plugin(&["run", "certificate.wasm", "--parameters", parameters])
+        .expect(1);
+    assert!(
+        run.errors.contains("the parameter ca names an issuer"),
+        "{run:#?}"
+    );
+    let parameters = r#"{"common_name": "a", "self_sign": true, "key_type": "ed25519"}"#;
+    workshop
+        .plugin(&["run", "certificate.wasm", "--parameters", parameters])
+        .expect(0);
+}
+
+#[test]
+fn guest_failures_are_reported_like_in_a_server() {
+    let workshop = Workshop::with(&["hostile"]);
+    for (behaviour, limits, expected) in [
+        ("trap", "{}", "trapped"),
+        ("loop", r#"{"deadline_ms": 50}"#, "exceeded its deadline"),
+        ("large-output", "{}", "returned more output than its limit"),
+        (
+            "wrong-shape",
+            "{}",
+            "returned output that does not have the declared form",
+        ),
+        (
+            "misconfigured",
+            "{}",
+            "reported that its settings are invalid",
+        ),
+    ] {
+        let settings = json!({"generate": behaviour}).to_string();
+        let arguments = [
+            "run",
+            "hostile.wasm",
+            "--settings",
+            &settings,
+            "--limits",
+            limits,
+        ];
+        let run = workshop.plugin(&arguments).expect(1);
+        assert!(run.errors.contains(expected), "{behaviour}: {run:#?}");
+    }
+}
+
+#[test]
+fn call_takes_longer_than_instantiation() {
+    let workshop = Workshop::with(&["wireguard"]);
+    let measured = workshop.json(&["bench", "wireguard.wasm", "--calls", "50"], 0);
+    assert_eq!(measured["calls"], 50);
+    let micros = |what: &str, quantile: &str| measured[what][quantile].as_f64().unwrap();
+    for what in ["instantiation", "overhead", "call"] {
+        assert!(micros(what, "p50_us") > 0.0);
+        assert!(micros(what, "p50_us") <= micros(what, "p99_us"));
+    }
+    let table = workshop
+        .plugin(&["bench", "wireguard.wasm"])
+        .expect(0)
+        .output;
+    assert!(table.contains("the overhead of a call"), "{table}");
+}
+
+#[test]
+fn plugin_with_required_parameters_uses_its_example() {
+    let workshop = Workshop::with(&["certificate"]);
+    let arguments = ["bench", "certificate.wasm", "--calls", "1"];
+    workshop.plugin(&arguments).expect(0);
+}
+
+#[test]
+fn failing_call_ends_the_measurement() {
+    let workshop = Workshop::with(&["hostile"]);
+    let settings = r#"{"generate": "trap"}"#;
+    let run = workshop
+        .plugin(&["bench", "hostile.wasm", "--settings", settings])
+        .expect(1);
+    assert!(run.errors.contains("trapped"), "{run:#?}");
+    assert_eq!(run.output, "");
 }

@@ -1,16 +1,14 @@
-//! Secrets in any field of any type occur in no log line, audit event, error or database file.
+//! Secrets in any field of any type occur in no log line, audit event, error or database file. Here: tokens, metrics, and
+//! rejected input.
 
-mod audit;
-mod errors;
-mod measurements;
 mod stored;
-mod tokens;
-mod traces;
 
-use serde_json::Value;
+use std::{fs, path::Path};
+
+use keywright_harness::{Options, Server, hexadecimal};
+use reqwest::{Method, header};
+use serde_json::{Value, json};
 use uuid::Uuid;
-
-use crate::hexadecimal::hexadecimal;
 
 /// Unique texts that only occur where the server repeats its input.
 #[derive(Default)]
@@ -63,4 +61,358 @@ impl Canaries {
             );
         }
     }
+}
+
+/// Asserts that no canary is in the log, the audit trail or a database file, while the server runs and after its end. The
+/// trail and the files must contain this marker, which proves that the search works.
+async fn assert_left_nowhere(server: Server, canaries: &Canaries, marker: &str) {
+    assert!(
+        database(server.directory()).contains(marker),
+        "the search looks in the wrong files"
+    );
+    assert!(server.log().contains("keywright"), "the log is empty");
+    let trail = server.audit_trail();
+    assert!(
+        trail.contains(marker),
+        "the search looks in the wrong trail"
+    );
+    canaries.assert_absent("the audit trail", &trail);
+    canaries.assert_absent("the log", &server.whole_log().await);
+    canaries.assert_absent("the open database", &database(server.directory()));
+    let folder = server.stop().await;
+    canaries.assert_absent("the closed database", &database(folder.path()));
+    let log = fs::read_to_string(folder.path().join("log")).unwrap();
+    canaries.assert_absent("the log at its end", &log);
+}
+
+/// The contents of the database file and of the files that SQLite keeps next to it.
+fn database(folder: &Path) -> String {
+    let mut contents = String::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if name.starts_with("keywright.db") {
+            contents.push_str(&String::from_utf8_lossy(&fs::read(&path).unwrap()));
+        }
+    }
+    contents
+}
+
+#[tokio::test]
+async fn tokens_are_in_no_log_or_database_file() {
+    let server = Server::start().await;
+    let mut canaries = Canaries::default();
+    for part in server.token().split('.').skip(1) {
+        canaries.watch("the token", part);
+    }
+    server
+        .set("/marker/value", "value", json!("v"))
+        .await
+        .expect(200);
+    let forged = canaries.plant("a forged token");
+    let cut = server.token().split_once('.').unwrap().1;
+    for value in [
+        format!("Bearer {forged}"),
+        format!("Bearer {}x", server.token()),
+        format!("Bearer {cut}"),
+        format!("Basic {forged}"),
+        format!("bearer  {forged} {forged}"),
+        forged.clone(),
+    ] {
+        let request = server.request(Method::GET, "/api/v1/data?name=/marker/value");
+        let answer = server
+            .send(request.header(header::AUTHORIZATION, &value))
+            .await;
+        assert_eq!(answer.status, 401, "{value}");
+        canaries.assert_absent("an answer", &answer.body);
+        for (name, text) in &answer.headers {
+            canaries.assert_absent(name, text);
+        }
+    }
+    assert_left_nowhere(server, &canaries, "/marker/value").await;
+}
+
+#[tokio::test]
+async fn login_secrets_are_in_no_log_or_database_file() {
+    let mut canaries = Canaries::default();
+    let client_secret = canaries.plant("a client");
+    let password = canaries.plant("a user");
+    let wrong = canaries.plant("a wrong secret");
+    let identities = format!(
+        r#"
+[[development_identity_provider.clients]]
+id = "tester"
+secret = "{client_secret}"
+
+[[development_identity_provider.users]]
+id = "8f0b6a3c-5f0e-4a9b-9d0e-6d1c4a1f2b11"
+name = "tester"
+password = "{password}"
+"#
+    );
+    let server = Server::start_with(&Options::default().extra(&identities)).await;
+    server
+        .set("/marker/value", "value", json!("v"))
+        .await
+        .expect(200);
+    let client = "client_id=tester";
+    let user = "client_id=credhub_cli&client_secret=&grant_type=password&username=tester";
+    for (form, status) in [
+        (
+            format!("grant_type=client_credentials&{client}&client_secret={client_secret}"),
+            200,
+        ),
+        (format!("{user}&password={password}"), 200),
+        (
+            format!("grant_type=client_credentials&{client}&client_secret={wrong}"),
+            401,
+        ),
+        (format!("{user}&password={wrong}"), 400),
+        (
+            format!("grant_type=refresh_token&{client}&client_secret={wrong}&refresh_token=x"),
+            401,
+        ),
+        (
+            format!("grant_type={wrong}&{client}&client_secret={client_secret}"),
+            400,
+        ),
+    ] {
+        let request = server
+            .request(Method::POST, "/identity/oauth/token")
+            .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded")
+            .body(form.clone());
+        let answer = server.send(request).await;
+        assert_eq!(answer.status, status, "{form}: {}", answer.body);
+        if status == 200 {
+            let tokens = answer.json();
+            for member in ["access_token", "refresh_token"] {
+                if let Some(token) = tokens[member].as_str() {
+                    canaries.watch(member, token);
+                }
+            }
+        } else {
+            canaries.assert_absent("an answer", &answer.body);
+        }
+    }
+    assert_left_nowhere(server, &canaries, "/marker/value").await;
+}
+
+#[tokio::test]
+async fn metrics_contain_no_secret_name_or_actor() {
+    let server = Server::start_with(&Options::default().watched()).await;
+    let mut canaries = Canaries::default();
+    let name = format!("/{}", canaries.plant("a credential's name"));
+    let value = canaries.plant("a value");
+    server.set(&name, "value", json!(value)).await.expect(200);
+    let json_value = json!({canaries.plant("a json's key"): canaries.plant("a json's value")});
+    server
+        .set(&format!("{name}/json"), "json", json_value)
+        .await
+        .expect(200);
+    let certificate = json!({
+        "common_name": canaries.plant("a common name"),
+        "alternative_names": [format!("{}.example", canaries.plant("an alternative name"))],
+        "self_sign": true,
+    });
+    let certificate = server
+        .generate(&format!("{name}/c"), "certificate", certificate)
+        .await
+        .expect(200)
+        .json();
+    canaries.watch_made("a certificate", &certificate["value"]);
+    let id = certificate["id"].as_str().unwrap_or_default().to_owned();
+    canaries.watch("a version's id", &id);
+    server.get(&format!("/api/v1/data/{id}")).await.expect(200);
+    server
+        .get(&format!("/api/v1/data?name={name}"))
+        .await
+        .expect(200);
+    let password = server
+        .generate(&format!("{name}/p"), "password", json!({"length": 40}))
+        .await
+        .expect(200)
+        .json();
+    canaries.watch_made("a password", &password["value"]);
+    for source in ["a path", "a query", "a refused token", "a method"] {
+        let text = canaries.plant(source);
+        let method = Method::from_bytes(text.to_uppercase().as_bytes()).unwrap_or_default();
+        canaries.watch(source, method.as_str());
+        let paths = [format!("/{text}"), format!("/api/v1/data?{text}={text}")];
+        for path in paths {
+            server.send(server.authorized(method.clone(), &path)).await;
+            server.get(&path).await;
+            let request = server.request(Method::GET, &path).bearer_auth(&text);
+            server.send(request).await.expect(401);
+        }
+    }
+    let body = json!({"name": name, "type": canaries.plant("an unknown type"), "value": "v"});
+    server.put("/api/v1/data", body).await.expect(422);
+    canaries.watch("the token", server.token());
+    canaries.watch("the actor", "developer");
+
+    let scrape = server.scrape().await;
+    // Without these the search would be meaningless.
+    for marker in [
+        "unmatched",
+        "keywright_certificates",
+        r#"plugin="password""#,
+    ] {
+        assert!(scrape.text().contains(marker), "{marker}");
+    }
+    canaries.assert_absent("the measurements", scrape.text());
+}
+
+/// Sends bodies that must be rejected with a 4xx status, and searches each response for the canaries.
+async fn assert_refused_in_silence(
+    method: Method,
+    path: &str,
+    bodies: impl Fn(&str) -> Vec<Value>,
+) {
+    let server = Server::start().await;
+    server
+        .set("/marker/value", "value", json!("v"))
+        .await
+        .expect(200);
+    let mut canaries = Canaries::default();
+    let canary = canaries.plant("a refused request");
+    for body in bodies(&canary) {
+        let text = match &body {
+            Value::String(malformed) => malformed.clone(),
+            other => other.to_string(),
+        };
+        let request = server.authorized(method.clone(), path).body(text);
+        let answer = server.send(request).await;
+        assert!(
+            (400..500).contains(&answer.status),
+            "{body}: {} {}",
+            answer.status,
+            answer.body
+        );
+        canaries.assert_absent(&format!("the answer to {body}"), &answer.error());
+    }
+    assert_left_nowhere(server, &canaries, "/marker/value").await;
+}
+
+#[tokio::test]
+async fn rejected_set_repeats_no_secret() {
+    assert_refused_in_silence(Method::PUT, "/api/v1/data", |canary| {
+        let long = canary.repeat(2_000);
+        let set = |credential_type: &str, value: Value| {
+            json!({"name": "/a", "type": credential_type, "value": value})
+        };
+        vec![
+            json!(format!("{{\"name\":\"/a\",\"type\":\"password\",\"value\":\"{canary}")),
+            json!(format!("{{\"name\":\"/a\",\"value\":\"{canary}\",\"value\":1}}")),
+            json!([canary]),
+            json!({"name": "/a", "type": "nonsense", "value": canary}),
+            json!({"name": "/a", "type": {canary: canary}, "value": canary}),
+            json!({"name": "/marker/value", "type": "password", "value": canary}),
+            json!({"name": "/a b", "type": "password", "value": canary}),
+            json!({"name": "/a", "type": "password", "value": canary, "mode": canary}),
+            json!({"name": "/a", "type": "value", "value": "v", "metadata": long}),
+            set("value", json!([canary])),
+            set("value", json!(long)),
+            set("password", json!({canary: canary})),
+            set("password", json!(long)),
+            set("json", json!(canary)),
+            set("json", json!([{canary: canary}])),
+            set("json", json!({canary: long})),
+            set("user", json!(canary)),
+            set("user", json!({"username": canary})),
+            set("user", json!({"password": [canary]})),
+            set("user", json!({"username": {canary: canary}, "password": canary})),
+            set("user", json!({"username": long, "password": canary})),
+            set("user", json!({"password": canary, "unknown": canary})),
+            set("rsa", json!(canary)),
+            set("rsa", json!({"private_key": [canary]})),
+            set("rsa", json!({"private_key": canary, "unknown": canary})),
+            set("rsa", json!({"public_key": long})),
+            set("ssh", json!({"public_key": {canary: canary}})),
+            set("ssh", json!({"private_key": long})),
+            set("certificate", json!(canary)),
+            set("certificate", json!({"certificate": canary})),
+            set("certificate", json!({"ca": canary})),
+            set("certificate", json!({"private_key": canary})),
+            set("certificate", json!({"private_key": pem("RSA PRIVATE KEY", canary)})),
+            set("certificate", json!({"private_key": pem("PRIVATE KEY", canary)})),
+            set("certificate", json!({"certificate": pem("CERTIFICATE", canary)})),
+            set("certificate", json!({"certificate": [canary], "private_key": canary})),
+            set("certificate", json!({"private_key": canary, "unknown": canary})),
+        ]
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn rejected_generate_repeats_no_secret() {
+    assert_refused_in_silence(Method::POST, "/api/v1/data", |canary| {
+        let long = canary.repeat(2_000);
+        let with = |credential_type: &str, parameters: Value| {
+            json!({"name": "/a", "type": credential_type, "parameters": parameters})
+        };
+        let certificate = |parameter: &str, value: Value| {
+            with("certificate", json!({"common_name": "a", "is_ca": true, parameter: value}))
+        };
+        vec![
+            json!(format!("{{\"name\":\"/a\",\"type\":\"user\",\"value\":{{\"username\":\"{canary}")),
+            json!({"name": "/a", "type": "password", "parameters": canary}),
+            json!({"name": "/a", "type": "password", "parameters": {}, "mode": canary}),
+            json!({"name": "/a", "type": "password", "parameters": {}, "overwrite": canary}),
+            json!({"name": "/a", "type": "password", "metadata": long}),
+            json!({"name": "/a", "type": "json", "parameters": {"a": canary}}),
+            json!({"name": "/a", "type": "user", "value": {"password": canary}}),
+            json!({"name": "/a", "type": "user", "value": canary}),
+            with("password", json!({"length": canary})),
+            with("password", json!({"length": 3, "exclude_upper": canary})),
+            with("password", json!({"unknown": canary})),
+            with("user", json!({"username": [canary]})),
+            with("user", json!({"username": long})),
+            with("rsa", json!({"key_length": canary})),
+            with("ssh", json!({"key_length": 1, "ssh_comment": canary})),
+            with("ssh", json!({"ssh_comment": {canary: canary}})),
+            with("ssh", json!({"ssh_comment": format!("{canary}\n{canary}")})),
+            certificate("common_name", json!(long)),
+            certificate("country", json!(canary)),
+            certificate("duration", json!(canary)),
+            certificate("key_length", json!(canary)),
+            certificate("organization", json!([canary])),
+            certificate("self_sign", json!(canary)),
+        ]
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn rejected_regenerate_repeats_no_secret() {
+    assert_refused_in_silence(Method::POST, "/api/v1/regenerate", |canary| {
+        vec![
+            json!(format!("{{\"name\":\"/a\",\"metadata\":\"{canary}")),
+            json!({"name": "/nowhere", "metadata": canary}),
+            json!({"name": "/marker/value", "metadata": {canary: canary}}),
+            json!({"name": "/marker/value", "metadata": canary.repeat(2_000)}),
+            json!({"name": "/a", "unknown": canary}),
+            json!({"name": {canary: canary}}),
+        ]
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn rejected_interpolate_repeats_no_secret() {
+    assert_refused_in_silence(Method::POST, "/api/v1/interpolate", |canary| {
+        let binding = |reference: &str| {
+            json!({canary: [{canary: canary, "credentials": {"store-ref": reference, "b": canary}}]})
+        };
+        vec![
+            json!(format!("{{\"a\":\"{canary}")),
+            json!([canary]),
+            binding("/nowhere"),
+            binding("/marker/value"),
+        ]
+    })
+    .await;
+}
+
+fn pem(label: &str, body: &str) -> String {
+    format!("-----BEGIN {label}-----\n{body}\n-----END {label}-----\n")
 }

@@ -1,10 +1,17 @@
-//! Misbehaving registries. The error describes the misbehavior, and nothing is cached.
+//! Misbehaving registries: the error describes the misbehavior, and nothing is cached. Credentials are not sent to other servers
+//! that a registry's responses refer to, nor to a proxy for a registry on this machine.
 
-use std::{fs, net::Ipv4Addr};
+use std::{
+    fs,
+    io::{BufRead, BufReader, Read, Write},
+    net::{Ipv4Addr, SocketAddr, TcpListener},
+    sync::{Arc, Mutex},
+    thread,
+};
 
-use keywright_harness::{Asked, Reply, Stub, digest};
+use keywright_harness::{Asked, Commanded, Reply, Stub, digest, key_file, run_program};
 
-use super::{Workshop, assert_refused, login::manifest, plain_stub::PlainStub, protected};
+use super::{Workshop, assert_refused, manifest, path, protected};
 
 /// The largest manifest, in bytes.
 const MANIFEST_BYTES_MAX: usize = 256 * 1024;
@@ -75,8 +82,8 @@ const CASES: [Case; 13] = [
         expected: "the registry does not answer",
     },
     Case {
-        manifest: |_, asked, url| {
-            let path = asked.line.replace("GET ", "");
+        manifest: |_, request, url| {
+            let path = request.line.replace("GET ", "");
             Reply::new(307, "").header("Location", &format!("{url}{path}"))
         },
         component: sound_component,
@@ -134,11 +141,11 @@ fn registry_errors_are_reported_and_nothing_is_cached() {
 #[track_caller]
 fn assert_is_reported(case: &Case, fetch_seconds_max: u32) {
     let (manifest, component) = (case.manifest, case.component);
-    let stub = Stub::start(move |asked, _, url| {
-        if asked.line.contains("/manifests/") {
-            manifest(&self::manifest(COMPONENT), asked, url)
+    let stub = Stub::start(move |request, _, url| {
+        if request.line.contains("/manifests/") {
+            manifest(&self::manifest(COMPONENT), request, url)
         } else {
-            component(asked)
+            component(request)
         }
     });
     let workshop = Workshop::new();
@@ -160,8 +167,8 @@ fn descriptor_with_a_wrong_size_is_rejected() {
         let true_size = format!("\"size\":{}", COMPONENT.len());
         let manifest = manifest(COMPONENT).replace(&true_size, &format!("\"size\":{false_size}"));
         let reference_digest = digest(manifest.as_bytes());
-        let stub = Stub::start(move |asked, _, _| {
-            if asked.line.contains("/manifests/") {
+        let stub = Stub::start(move |request, _, _| {
+            if request.line.contains("/manifests/") {
                 Reply::new(200, &manifest)
             } else {
                 Reply::bytes(COMPONENT)
@@ -197,7 +204,7 @@ fn untrusted_certificate_is_rejected() {
     );
     let options = workshop.options(&reference, "").extra(&section);
     assert_refused(&options, &["the registry does not answer", "certificate"]);
-    assert!(stub.asked().is_empty());
+    assert!(stub.requests().is_empty());
 }
 
 /// Requests to registries on other machines use TLS unless configured otherwise.
@@ -219,8 +226,224 @@ fn plain_http_needs_loopback_or_a_setting() {
             .extra(&hosts)
             .environment("ALL_PROXY", &proxy.url());
         assert_refused(&options, &["the plugin plain", &reference]);
-        let asked = proxy.heads();
-        assert_eq!(asked.len(), 1, "{asked:?}");
-        assert!(asked[0].starts_with(begin), "{asked:?}");
+        let heads = proxy.heads();
+        assert_eq!(heads.len(), 1, "{heads:?}");
+        assert!(heads[0].starts_with(begin), "{heads:?}");
+    }
+}
+
+/// The error if another server requires a login.
+const REFUSED: &str = "the challenge comes from another address than the registry's own";
+
+/// The other server's challenges: for the password itself, or with its own token server.
+const CHALLENGES: [&str; 2] = ["Basic realm=\"x\"", "Bearer realm=\"URL/token\""];
+
+#[test]
+fn redirect_target_does_not_get_the_password() {
+    for challenge in CHALLENGES {
+        let stranger = stranger(challenge);
+        let workshop = Workshop::new();
+        let component = fs::read(workshop.path("plain.wasm")).unwrap();
+        let (manifest, elsewhere) = (manifest(&component), stranger.url());
+        let reference_digest = digest(manifest.as_bytes());
+        let registry = Stub::start(move |request, _, _| {
+            if !request.head.contains("authorization: basic ") {
+                return Reply::new(401, "").header("WWW-Authenticate", "Basic realm=\"own\"");
+            }
+            if request.line.contains("/manifests/") {
+                return Reply::new(200, &manifest);
+            }
+            Reply::new(307, "").header("Location", &format!("{elsewhere}/blob"))
+        });
+        let host = registry.url().replace("https://", "");
+        let password = with_password(&workshop);
+        let login = format!("user = \"ada\"\npassword_file = \"{password}\"");
+        let options = workshop
+            .options(&format!("oci://{host}/plain@{reference_digest}"), "")
+            .extra(&protected(&host, &login));
+        assert_refused(&options, &["the plugin plain", REFUSED]);
+        assert_eq!(stranger.lines(), ["GET /blob"], "{challenge}");
+        assert_learned_nothing(stranger.requests().iter().map(|request| &request.head));
+    }
+}
+
+#[test]
+fn upload_target_does_not_get_the_password() {
+    for challenge in CHALLENGES {
+        let stranger = stranger(challenge);
+        let elsewhere = stranger.url();
+        let registry = Stub::start(move |request, _, _| {
+            if !request.head.contains("authorization: basic ") {
+                return Reply::new(401, "").header("WWW-Authenticate", "Basic realm=\"own\"");
+            }
+            if request.line.starts_with("HEAD ") {
+                return Reply::new(404, "");
+            }
+            Reply::new(202, "").header("Location", &format!("{elsewhere}/upload?session=1"))
+        });
+        let workshop = Workshop::new();
+        let host = registry.url().replace("https://", "");
+        let authority = key_file("ca.pem");
+        let run = push(
+            &workshop,
+            &host,
+            &["--trusted-authorities", path(&authority)],
+            &[],
+        );
+        let run = run.expect(1);
+        assert!(run.errors.contains(REFUSED), "{run:#?}");
+        let lines = stranger.lines();
+        assert_eq!(lines.len(), 1, "{lines:?}");
+        assert!(lines[0].starts_with("PUT /upload?session=1"), "{lines:?}");
+        assert_learned_nothing(stranger.requests().iter().map(|request| &request.head));
+    }
+}
+
+#[test]
+fn plain_http_registry_needs_token_server_on_its_host() {
+    let tokens = |address| {
+        PlainStub::start(address, |_| {
+            (200, String::new(), r#"{"token": "granted-token"}"#)
+        })
+    };
+    let registry = |realm: String| {
+        PlainStub::start(Ipv4Addr::LOCALHOST, move |head| {
+            if head.contains("authorization: bearer granted-token") {
+                taken(head)
+            } else {
+                let challenge = format!("WWW-Authenticate: Bearer realm=\"{realm}/token\"\r\n");
+                (401, challenge, "")
+            }
+        })
+    };
+    let workshop = Workshop::new();
+    let own = tokens(Ipv4Addr::LOCALHOST);
+    push(&workshop, &registry(own.url()).host(), &[], &[]).expect(0);
+    assert!(own.heads()[0].contains("authorization: basic "));
+
+    let other = tokens(Ipv4Addr::new(127, 0, 0, 2));
+    let run = push(&workshop, &registry(other.url()).host(), &[], &[]).expect(1);
+    let reported = "its token server is on another host and does not use https";
+    assert!(run.errors.contains(reported), "{run:#?}");
+    assert_eq!(other.heads(), Vec::<String>::new());
+}
+
+#[test]
+fn loopback_registry_bypasses_proxies() {
+    let proxy = PlainStub::start(Ipv4Addr::LOCALHOST, |_| (502, String::new(), ""));
+    let registry = PlainStub::start(Ipv4Addr::LOCALHOST, |head| {
+        if head.contains("authorization: basic ") {
+            taken(head)
+        } else {
+            (
+                401,
+                "WWW-Authenticate: Basic realm=\"own\"\r\n".to_owned(),
+                "",
+            )
+        }
+    });
+    let url = proxy.url();
+    let url = url.as_str();
+    let variables = [
+        ("HTTP_PROXY", url),
+        ("HTTPS_PROXY", url),
+        ("ALL_PROXY", url),
+        ("NO_PROXY", ""),
+    ];
+    push(&Workshop::new(), &registry.host(), &[], &variables).expect(0);
+    assert_eq!(proxy.heads(), Vec::<String>::new());
+}
+
+/// Starts a server that requires a login, and would accept any.
+fn stranger(challenge: &'static str) -> Stub {
+    Stub::start(move |request: &Asked, _, url| {
+        if request.line.starts_with("GET /token") {
+            return Reply::new(200, r#"{"token": "granted-token"}"#);
+        }
+        Reply::new(401, "").header("WWW-Authenticate", &challenge.replace("URL", url))
+    })
+}
+
+/// Returns the response of a registry that has every blob and accepts every manifest.
+fn taken(head: &str) -> (u16, String, &'static str) {
+    let status = if head.starts_with("put ") { 201 } else { 200 };
+    (status, String::new(), "")
+}
+
+/// Pushes as a user with a password.
+fn push(workshop: &Workshop, host: &str, more: &[&str], variables: &[(&str, &str)]) -> Commanded {
+    let (password, target) = (with_password(workshop), format!("oci://{host}/plain:1"));
+    let login = ["--user", "ada", "--password-file", &password];
+    let what = ["plugin", "push", "plain.wasm", &target];
+    let arguments = [&what[..], &login, more].concat();
+    run_program(workshop.0.path(), &arguments, variables)
+}
+
+/// Writes a file with the user's password.
+fn with_password(workshop: &Workshop) -> String {
+    let file = workshop.path("password");
+    fs::write(&file, "hunter2").unwrap();
+    file.to_str().unwrap().to_owned()
+}
+
+#[track_caller]
+fn assert_learned_nothing<'a>(heads: impl Iterator<Item = &'a String>) {
+    for head in heads {
+        assert!(!head.contains("authorization"), "{head}");
+    }
+}
+
+/// A server on a free port of a loopback address. It serves until the tests end.
+struct PlainStub {
+    address: SocketAddr,
+    heads: Arc<Mutex<Vec<String>>>,
+}
+
+impl PlainStub {
+    /// Starts a server. `answer` gets the head of a request in lower case, and returns a status, header lines and a body.
+    pub(super) fn start(
+        address: Ipv4Addr,
+        answer: impl Fn(&str) -> (u16, String, &'static str) + Send + 'static,
+    ) -> Self {
+        let listener = TcpListener::bind((address, 0)).unwrap();
+        let address = listener.local_addr().unwrap();
+        let heads = Arc::new(Mutex::new(Vec::new()));
+        let kept = Arc::clone(&heads);
+        thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                let mut request = BufReader::new(stream);
+                let mut head = String::new();
+                while request.read_line(&mut head).is_ok_and(|length| length > 2) {}
+                let head = head.to_ascii_lowercase();
+                let length = head
+                    .lines()
+                    .find_map(|line| line.strip_prefix("content-length: "))
+                    .map_or(0, |length| length.parse().unwrap());
+                let _ = request.read_exact(&mut vec![0; length]);
+                let (status, lines, body) = answer(&head);
+                kept.lock().unwrap().push(head);
+                let length = body.len();
+                let _ = write!(
+                    request.get_mut(),
+                    "HTTP/1.1 {status} x\r\n{lines}content-length: {length}\r\nconnection: close\r\n\r\n{body}",
+                );
+            }
+        });
+        Self { address, heads }
+    }
+
+    /// Returns the host and port.
+    pub(super) fn host(&self) -> String {
+        self.address.to_string()
+    }
+
+    /// Returns the URL: scheme, host and port.
+    pub(super) fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Returns the heads of all requests so far, in lower case.
+    pub(super) fn heads(&self) -> Vec<String> {
+        self.heads.lock().unwrap().clone()
     }
 }

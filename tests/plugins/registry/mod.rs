@@ -1,28 +1,20 @@
-//! Plugins whose components are in a registry: Debian's `docker-registry`, and stubs.
+//! Plugins whose components are in a registry: Debian's `docker-registry`, and stubs. Here: pulling at the first start, never
+//! again after that, and at SIGHUP; and the removal of unused files.
 
-#![expect(
-    clippy::indexing_slicing,
-    clippy::unwrap_used,
-    reason = "a test ends when what it needs is not there"
-)]
-
-mod login;
 mod misbehaving;
-mod plain_stub;
-mod pulling;
 mod pushing;
 mod signatures;
-mod strangers;
-mod unused;
 
 use std::{
-    fs,
+    collections::BTreeSet,
+    fs::{self, File},
     path::{Path, PathBuf},
+    time::{Duration, SystemTime},
 };
 
 use keywright_harness::{
-    Commanded, DockerRegistry, Options, Program, Server, component, is_available, key_file,
-    run_program,
+    Commanded, DockerRegistry, Options, Program, Reply, Server, Stub, component, digest,
+    is_available, key_file, run_program,
 };
 use serde_json::json;
 use tempfile::TempDir;
@@ -133,27 +125,368 @@ fn protected(host: &str, more: &str) -> String {
     )
 }
 
+/// Returns the manifest of a component.
+fn manifest(component: &[u8]) -> String {
+    serde_json::json!({
+        "schemaVersion": 2,
+        "mediaType": "application/vnd.oci.image.manifest.v1+json",
+        "config": {
+            "mediaType": "application/vnd.wasm.config.v0+json", "digest": digest(b"{}"), "size": 2,
+        },
+        "layers": [{
+            "mediaType": "application/wasm", "digest": digest(component), "size": component.len(),
+        }],
+    })
+    .to_string()
+}
+
 async fn assert_generates(server: &Server, name: &str) {
     let made = server.generate(name, "plain", json!({})).await;
     made.expect(200);
 }
 
-/// Returns the digest of the component for the type.
-async fn served(server: &Server) -> String {
-    let answer = server.get("/api/v1/types").await.expect(200).json();
-    let types = answer["types"].as_array().unwrap();
-    let listed = types.iter().find(|listed| listed["name"] == "plain");
-    listed.unwrap()["plugin"]["digest"]
-        .as_str()
-        .unwrap()
-        .to_owned()
-}
-
 #[track_caller]
 fn assert_refused(options: &Options, parts: &[&str]) -> String {
-    let said = Server::refusal(options);
+    let refusal = Server::refusal(options);
     for part in parts {
-        assert!(said.contains(part), "{part} is not in: {said}");
+        assert!(refusal.contains(part), "{part} is not in: {refusal}");
     }
-    said
+    refusal
 }
+
+#[tokio::test]
+async fn cached_component_works_without_its_registry() {
+    let Some(mut registry) = DockerRegistry::start() else {
+        return;
+    };
+    let workshop = Workshop::new();
+    let reference = workshop.pushed(&registry, "plain.wasm", "1.0.0");
+    let options = workshop.options(&reference, "");
+    let server = Server::start_with(&options).await;
+    assert_generates(&server, "/a").await;
+    assert_eq!(
+        server.plugin_digest("plain").await,
+        workshop.digest("plain.wasm")
+    );
+    assert!(
+        server
+            .log()
+            .contains("pulled the component from its registry")
+    );
+    let folder = server.stop().await;
+
+    registry.stop();
+    let server = Server::start_in(folder, &options).await;
+    assert_generates(&server, "/b").await;
+    assert!(server.log().contains("used the cached component"));
+    drop(server);
+
+    // Cached files are not trusted: a modified component or manifest is pulled again.
+    let kept = workshop.kept(".wasm");
+    assert_eq!(kept.len(), 1);
+    fs::write(&kept[0], b"\0asm\x0d\0\x01\0").unwrap();
+    let away = [
+        "the plugin plain",
+        &reference,
+        "the registry does not answer",
+    ];
+    let refusal = assert_refused(&options, &away);
+    assert!(refusal.contains("pulling it again"), "{refusal}");
+    registry.start_again();
+    drop(Server::start_with(&options).await);
+    let mended = fs::read(&workshop.kept(".wasm")[0]).unwrap();
+    assert_eq!(
+        digest(&mended),
+        format!("sha256:{}", workshop.digest("plain.wasm"))
+    );
+    let manifest = &workshop.kept(".manifest.json")[0];
+    let changed = fs::read_to_string(manifest)
+        .unwrap()
+        .replace("wasm", "wasn");
+    fs::write(manifest, changed).unwrap();
+    drop(Server::start_with(&options).await);
+    registry.stop();
+    drop(Server::start_with(&options).await);
+}
+
+#[tokio::test]
+async fn sighup_pulls_another_digest() {
+    let Some(mut registry) = DockerRegistry::start() else {
+        return;
+    };
+    let workshop = Workshop::new();
+    workshop.build("other");
+    let references = ["plain.wasm", "other"].map(|file| workshop.pushed(&registry, file, "1"));
+    let server = Server::start_with(&workshop.options(&references[0], "")).await;
+    assert_eq!(
+        server.plugin_digest("plain").await,
+        workshop.digest("plain.wasm")
+    );
+
+    let expected = server
+        .reload_plugins(&workshop.options(&references[1], ""))
+        .await;
+    assert!(expected.contains("reloaded the plugins"), "{expected}");
+    assert_eq!(
+        server.plugin_digest("plain").await,
+        workshop.digest("other")
+    );
+
+    let (repository, _) = references[0].split_once('@').unwrap();
+    let absent = format!("{repository}@sha256:{}", "0".repeat(64));
+    let refused = server.reload_plugins(&workshop.options(&absent, "")).await;
+    assert!(refused.contains("calls use those that were loaded before"));
+    assert!(server.log().contains("the manifest is not in the registry"));
+    registry.stop();
+    let refused = server.reload_plugins(&workshop.options(&absent, "")).await;
+    assert!(refused.contains("calls use those that were loaded before"));
+    assert!(server.log().contains("the registry does not answer"));
+    assert_generates(&server, "/a").await;
+    assert_eq!(
+        server.plugin_digest("plain").await,
+        workshop.digest("other")
+    );
+
+    // The first one is cached.
+    let expected = server
+        .reload_plugins(&workshop.options(&references[0], ""))
+        .await;
+    assert!(expected.contains("reloaded the plugins"), "{expected}");
+    assert_eq!(
+        server.plugin_digest("plain").await,
+        workshop.digest("plain.wasm")
+    );
+}
+
+#[test]
+fn reference_without_a_digest_is_rejected_with_a_remedy() {
+    let options = Workshop::new().options("oci://registry.example.com/plain:1.0.0", "");
+    let expected = [
+        "generators.plain.component",
+        "it has no digest",
+        "keywright plugin push",
+    ];
+    assert_refused(&options, &expected);
+}
+
+#[tokio::test]
+async fn component_digest_can_also_be_pinned() {
+    let Some(registry) = DockerRegistry::start() else {
+        return;
+    };
+    let workshop = Workshop::new();
+    let reference = workshop.pushed(&registry, "plain.wasm", "1");
+    let pinned = format!("sha256 = \"{}\"", "0".repeat(64));
+    let expected = [
+        &*reference,
+        "its SHA-256 is",
+        "restore the pinned component",
+    ];
+    assert_refused(&workshop.options(&reference, &pinned), &expected);
+    let pinned = format!("sha256 = \"{}\"", workshop.digest("plain.wasm"));
+    drop(Server::start_with(&workshop.options(&reference, &pinned)).await);
+}
+
+/// A component of exactly the maximum size is pulled. With a limit one byte lower, it is rejected.
+#[tokio::test]
+async fn component_is_pulled_up_to_the_size_limit() {
+    let Some(registry) = DockerRegistry::start() else {
+        return;
+    };
+    let workshop = Workshop::new();
+    let reference = workshop.pushed(&registry, "plain.wasm", "1");
+    let bytes = fs::metadata(workshop.path("plain.wasm")).unwrap().len();
+    let limited = |bytes: u64| {
+        let limit = format!("[registry]\ncomponent_bytes_max = {bytes}");
+        workshop.options(&reference, "").extra(&limit)
+    };
+    let expected = format!("the component is larger than {} bytes", bytes - 1);
+    assert_refused(&limited(bytes - 1), &[&expected]);
+    assert_eq!(workshop.kept("").len(), 0);
+    drop(Server::start_with(&limited(bytes)).await);
+}
+
+#[tokio::test]
+async fn other_artifacts_are_rejected_with_the_reason() {
+    let Some(registry) = DockerRegistry::start() else {
+        return;
+    };
+    let workshop = Workshop::new();
+    let config = registry
+        .put("plain", "application/vnd.wasm.config.v0+json", b"{}")
+        .await;
+    let image = registry
+        .put("plain", "application/vnd.oci.image.config.v1+json", b"{}")
+        .await;
+    let module = registry
+        .put("plain", "application/wasm", b"\0asm\x01\0\0\0")
+        .await;
+    let layer = registry
+        .put("plain", "application/vnd.oci.image.layer.v1.tar", b"tar")
+        .await;
+    for (config, layers, expected) in [
+        (
+            &image,
+            vec![&module],
+            "its configuration is not of the type",
+        ),
+        (&config, vec![&layer], "its layer is not of the type"),
+        (
+            &config,
+            vec![&module, &module],
+            "it must have exactly one layer",
+        ),
+        (&config, vec![&module], "convert it to a component"),
+    ] {
+        let manifest = json!({"schemaVersion": 2, "config": config, "layers": layers,
+            "mediaType": "application/vnd.oci.image.manifest.v1+json"});
+        let digest = registry.put_manifest("plain", "1", &manifest).await;
+        let reference = format!("oci://{}/plain@{digest}", registry.host());
+        assert_refused(&workshop.options(&reference, ""), &[&reference, expected]);
+    }
+}
+
+#[tokio::test]
+async fn check_config_pulls_and_caches_nothing() {
+    let Some(mut registry) = DockerRegistry::start() else {
+        return;
+    };
+    let workshop = Workshop::new();
+    let reference = workshop.pushed(&registry, "plain.wasm", "1");
+    let server = Server::start_with(&workshop.options(&reference, "")).await;
+    let file = server.directory().join("keywright.toml");
+    let check = |cache: &str, arguments: &[&str], status| {
+        let cache = workshop.path(cache);
+        let variable = (
+            "KEYWRIGHT_PLUGINS__CACHE_DIRECTORY",
+            cache.to_str().unwrap(),
+        );
+        let arguments = [&["check-config", file.to_str().unwrap()], arguments].concat();
+        run_program(server.directory(), &arguments, &[variable]).expect(status)
+    };
+    check("absent", &[], 0);
+    assert!(!workshop.path("absent").exists());
+    registry.stop();
+    let checked = check("absent", &[], 1);
+    let expected = format!(
+        "generators.plain.component: loading it: the plugin plain (component {reference}) is refused: \
+         the registry does not answer"
+    );
+    assert!(checked.output.contains(&expected), "{checked:#?}");
+    check("absent", &["--no-plugins"], 0);
+    // The server's cache has the component.
+    check("cache", &[], 0);
+}
+
+#[test]
+fn inspect_accepts_registry_references() {
+    let Some(registry) = DockerRegistry::start() else {
+        return;
+    };
+    let workshop = Workshop::new();
+    let reference = workshop.pushed(&registry, "plain.wasm", "1");
+    let inspect = |component: &str, status| {
+        let arguments = ["plugin", "inspect", component];
+        run_program(workshop.0.path(), &arguments, &[]).expect(status)
+    };
+    let inspected = inspect(&reference, 0).output;
+    assert_eq!(
+        inspected,
+        inspect("plain.wasm", 0)
+            .output
+            .replace("plain.wasm", &reference)
+    );
+    assert!(inspected.contains(&workshop.digest("plain.wasm")));
+    let (repository, _) = reference.split_once('@').unwrap();
+    let refused = inspect(repository, 1).errors;
+    assert!(refused.contains("it has no digest"), "{refused}");
+    let absent = inspect(&format!("{repository}@sha256:{}", "0".repeat(64)), 1).errors;
+    assert!(
+        absent.contains("the manifest is not in the registry"),
+        "{absent}"
+    );
+}
+
+#[tokio::test]
+async fn unused_files_are_removed_and_loaded_ones_stay() {
+    let workshop = Workshop::new();
+    workshop.build("other.wasm");
+    let component = fs::read(workshop.path("other.wasm")).unwrap();
+    let manifest = manifest(&component);
+    let reference_digest = digest(manifest.as_bytes());
+    let registry = Stub::start(move |request, _, _| {
+        if request.line.contains("/manifests/") {
+            Reply::new(200, &manifest)
+        } else {
+            Reply::bytes(&component)
+        }
+    });
+    let host = registry.url().replace("https://", "");
+    let days = |options: Options| {
+        let days = UNUSED_DAYS_MAX.to_string();
+        options.environment("KEYWRIGHT_PLUGINS__CACHE_UNUSED_DAYS_MAX", &days)
+    };
+    let own = days(workshop.options(path(&workshop.path("plain.wasm")), ""));
+    let server = Server::start_with(&own).await;
+    let reference = format!("oci://{host}/plain@{reference_digest}");
+    let others = days(
+        workshop
+            .options(&reference, "")
+            .extra(&protected(&host, "")),
+    );
+    let other = Server::start_with(&others).await;
+    let is_loaded = |path: &PathBuf| path.extension() != Some("entropy-lock".as_ref());
+    let loaded: BTreeSet<PathBuf> = workshop.cached().into_iter().filter(is_loaded).collect();
+    assert!(!workshop.kept("").is_empty());
+
+    let unrelated = "f".repeat(64);
+    for name in [
+        format!("{unrelated}-1.cwasm"),
+        format!("registry/{unrelated}.wasm"),
+    ] {
+        fs::write(workshop.path("cache").join(name), "").unwrap();
+    }
+    workshop.leave_unused();
+    reload(&server, &own).await;
+    assert_eq!(workshop.cached(), loaded);
+
+    // The reload marks loaded files as used. The other server's files are no longer used.
+    drop(other);
+    reload(&server, &own).await;
+    let own_digest = workshop.digest("plain.wasm");
+    let is_own = |path: &&PathBuf| {
+        let name = path.file_name().unwrap().to_string_lossy();
+        name.starts_with(&own_digest)
+    };
+    let loaded: BTreeSet<PathBuf> = loaded.iter().filter(is_own).cloned().collect();
+    assert!(!loaded.is_empty());
+    assert_eq!(workshop.cached(), loaded);
+}
+
+impl Workshop {
+    /// Returns the compiled and pulled files.
+    fn cached(&self) -> BTreeSet<PathBuf> {
+        let folders = ["cache", "cache/registry"].map(|folder| self.path(folder));
+        let files = folders
+            .iter()
+            .flat_map(|folder| fs::read_dir(folder).unwrap());
+        let paths = files.map(|file| file.unwrap().path());
+        paths.filter(|path| path.is_file()).collect()
+    }
+
+    /// Sets the last use of all files to before the limit.
+    fn leave_unused(&self) {
+        let unused = Duration::from_hours(UNUSED_DAYS_MAX * 24) + Duration::from_secs(1);
+        for path in self.cached() {
+            let file = File::open(path).unwrap();
+            file.set_modified(SystemTime::now() - unused).unwrap();
+        }
+    }
+}
+
+async fn reload(server: &Server, options: &Options) {
+    let reported = server.reload_plugins(options).await;
+    assert!(reported.contains("reloaded the plugins"), "{reported}");
+}
+
+const UNUSED_DAYS_MAX: u64 = 2;

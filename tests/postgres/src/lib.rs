@@ -1,4 +1,4 @@
-//! A PostgreSQL server for tests, from Debian's package. The test run starts it, and it ends with the test run.
+//! A PostgreSQL server for tests, from Debian's package. The test run starts it, and it stops with the test run.
 //!
 //! ```ignore
 //! let Some(server) = keywright_test_postgres::shared() else { return };
@@ -41,21 +41,21 @@ pub struct PostgresServer {
     reserved: OnceLock<TcpSocket>,
 }
 
-/// The server that all tests of this process share, each with a database of its own. None where PostgreSQL is not installed,
-/// which it says; in CI it must be.
+/// Returns the server that all tests of this process share, each with its own database. Returns `None`, and prints so, if
+/// PostgreSQL is not installed; in CI it panics.
 pub fn shared() -> Option<&'static PostgresServer> {
     static SHARED: OnceLock<Option<PostgresServer>> = OnceLock::new();
     SHARED.get_or_init(PostgresServer::start).as_ref()
 }
 
 impl PostgresServer {
-    /// Starts a server of its own for a test that stops it. None where PostgreSQL is not installed.
+    /// Starts a separate server, for a test that stops it. Returns `None` if PostgreSQL is not installed.
     pub fn start() -> Option<Self> {
         Self::start_with("", &[])
     }
 
-    /// Starts a server that flushes each commit to the disk, as one does that is to survive its machine, for measurements: with
-    /// more lines of its configuration, and more variables of its environment. None where PostgreSQL is not installed.
+    /// Starts a server that flushes each commit to the disk, for measurements, with additional configuration lines and environment
+    /// variables. Returns `None` if PostgreSQL is not installed.
     pub fn start_durable(settings: &str, environment: &[(&'static str, String)]) -> Option<Self> {
         let settings = format!("fsync = on\nfull_page_writes = on\n{settings}");
         Self::start_with(&settings, environment)
@@ -67,7 +67,7 @@ impl PostgresServer {
                 std::env::var_os("CI").is_none(),
                 "PostgreSQL is required in CI"
             );
-            // Past the harness, which shows nothing of tests that pass.
+            // Bypasses the test harness, which captures the output of passing tests.
             let _ = writeln!(
                 std::io::stderr(),
                 "skipped: PostgreSQL is not installed (Debian's package postgresql)"
@@ -75,8 +75,8 @@ impl PostgresServer {
             return None;
         };
         let mut keeper = Keeper::start(&programs, version, settings, environment);
-        let folder = PathBuf::from(keeper.answer());
-        keeper.tell("start");
+        let folder = PathBuf::from(keeper.response());
+        keeper.run("start");
         Some(Self {
             programs,
             folder,
@@ -86,7 +86,7 @@ impl PostgresServer {
         })
     }
 
-    /// Makes a database that is empty, and returns its URL.
+    /// Creates an empty database, and returns its URL.
     pub fn new_database(&self) -> String {
         let number = self.databases.fetch_add(1, Ordering::Relaxed);
         let name = format!("test_{number}");
@@ -99,8 +99,7 @@ impl PostgresServer {
         self.run(database_name(url), sql)
     }
 
-    /// Dumps a database that may be in use, and restores it into one that is empty, as an operator does. Returns the URL of
-    /// that.
+    /// Dumps a database, which may be in use, and restores it to a new one, as an operator does. Returns the URL of the new one.
     pub fn dump_and_restore(&self, url: &str) -> String {
         let copy = self.new_database();
         let mut dump = Command::new(self.programs.join("pg_dump"))
@@ -118,36 +117,36 @@ impl PostgresServer {
         copy
     }
 
-    /// Ends the server. Connections are cut.
+    /// Stops the server and closes its connections.
     pub fn stop(&self) {
-        self.keeper.lock().unwrap().tell("stop");
+        self.keeper.lock().unwrap().run("stop");
     }
 
-    /// Ends the server without letting it finish anything: it recovers from its log when it is started again.
+    /// Kills the server: it recovers from its log when it is restarted.
     pub fn crash(&self) {
-        self.keeper.lock().unwrap().tell("crash");
+        self.keeper.lock().unwrap().run("crash");
     }
 
-    /// Has the server do nothing any more, without a word and with all connections open, as when its machine hangs.
+    /// Suspends the server with all connections open, as if its machine hung.
     pub fn freeze(&self) {
-        self.keeper.lock().unwrap().tell("freeze");
+        self.keeper.lock().unwrap().run("freeze");
     }
 
-    /// Has a frozen server go on.
+    /// Resumes a suspended server.
     pub fn thaw(&self) {
-        self.keeper.lock().unwrap().tell("thaw");
+        self.keeper.lock().unwrap().run("thaw");
     }
 
-    /// Starts the server again, with what it had.
+    /// Restarts the server with its data.
     pub fn start_again(&self) {
-        self.keeper.lock().unwrap().tell("start");
+        self.keeper.lock().unwrap().run("start");
     }
 
-    /// Ends the server, and starts it again with TLS on a port of the loopback address, where the user needs this password.
-    /// The certificate and its key are PEM. Returns the URL of a database that is empty.
+    /// Restarts the server with TLS on a loopback port, where the user needs this password. The certificate and its key are PEM.
+    /// Returns the URL of an empty database.
     pub fn start_with_tls(&self, certificate: &str, key: &str, password: &str) -> String {
         let database = self.new_database();
-        // Before version 14 a password is kept in another form by default.
+        // Before version 14, passwords are stored in another format by default.
         let sql = format!(
             "set password_encryption = 'scram-sha-256'; alter user keywright password '{password}'"
         );
@@ -156,11 +155,11 @@ impl PostgresServer {
         let port = port.unwrap().port();
         let in_one_line = |pem: &str| pem.trim().replace('\n', "|");
         let mut keeper = self.keeper.lock().unwrap();
-        keeper.tell("stop");
-        keeper.tell(&format!("certificate {}", in_one_line(certificate)));
-        keeper.tell(&format!("key {}", in_one_line(key)));
-        keeper.tell(&format!("listen {port}"));
-        keeper.tell("start");
+        keeper.run("stop");
+        keeper.run(&format!("certificate {}", in_one_line(certificate)));
+        keeper.run(&format!("key {}", in_one_line(key)));
+        keeper.run(&format!("listen {port}"));
+        keeper.run("start");
         let name = database_name(&database);
         format!("postgres://keywright@127.0.0.1:{port}/{name}")
     }
@@ -185,7 +184,7 @@ impl PostgresServer {
     }
 }
 
-/// The process that keeps the server, and ends it when this one is gone, however it went.
+/// The process that supervises the server, and stops it when the test process exits for any reason.
 struct Keeper {
     child: Child,
     commands: Option<ChildStdin>,
@@ -207,7 +206,7 @@ impl Keeper {
         } else {
             Command::new("sh")
         };
-        // An order of text that is not that of its bytes, where a whole server can have one: none may be relied on.
+        // A collation other than by bytes, if a whole server can have one, because code must not rely on any collation.
         let locale = if version >= ICU_VERSION_MIN {
             "--locale-provider=icu --icu-locale=en-US"
         } else {
@@ -231,13 +230,17 @@ impl Keeper {
         }
     }
 
-    fn tell(&mut self, command: &str) {
+    fn run(&mut self, command: &str) {
         let commands = self.commands.as_mut().unwrap();
         writeln!(commands, "{command}").unwrap();
-        assert_eq!(self.answer(), "done", "PostgreSQL did not run the command");
+        assert_eq!(
+            self.response(),
+            "done",
+            "PostgreSQL did not run the command"
+        );
     }
 
-    fn answer(&mut self) -> String {
+    fn response(&mut self) -> String {
         let mut line = String::new();
         self.answers.read_line(&mut line).unwrap();
         line.trim_end().to_owned()
@@ -251,7 +254,7 @@ impl Drop for Keeper {
     }
 }
 
-/// The newest version that is installed, or the one that is asked for, and the folder of its programs.
+/// Returns the newest installed version, or the requested one, and the folder of its programs.
 fn installed() -> Option<(u32, PathBuf)> {
     let wanted = std::env::var(VERSION_VARIABLE).ok();
     let versions = fs::read_dir(DEBIAN_FOLDER).ok()?;
@@ -285,11 +288,11 @@ fn is_root() -> bool {
     own.uid() == 0
 }
 
-/// Names the version that is to be used where several are installed, such as `13`.
+/// Selects one of several installed versions, such as `13`.
 const VERSION_VARIABLE: &str = "KEYWRIGHT_TEST_POSTGRES_VERSION";
 
-/// Where Debian's packages put the programs, by version.
+/// The folder of the programs in Debian's packages, by version.
 const DEBIAN_FOLDER: &str = "/usr/lib/postgresql";
 
-/// The first version whose whole servers can have ICU's order.
+/// The first version in which a whole server can use an ICU collation.
 const ICU_VERSION_MIN: u32 = 15;

@@ -1,19 +1,19 @@
-//! `keywright check-config`.
+//! `keywright check-config` and `keywright config-reference`.
 
 mod mistakes;
 
-use std::{fs, net::TcpListener};
+use std::{fs, net::TcpListener, path::Path};
 
 use keywright_harness::{
-    Commanded, Options, Server, key_file, run_program_into_closed_pipe,
-    run_program_with_processor_seconds,
+    Commanded, Options, Server, key_file, run_program, run_program_into_closed_pipe,
+    run_program_with_processor_seconds, workspace,
 };
-use mistakes::MISTAKES;
 
 use crate::{
     layout::{Layout, set_mode},
     service::with_compiled_plugins,
 };
+use mistakes::MISTAKES;
 
 #[test]
 fn the_example_is_valid_once_its_files_exist() {
@@ -50,16 +50,13 @@ fn each_error_names_its_setting() {
 #[test]
 fn each_plugin_that_fails_to_load_is_reported() {
     let layout = Layout::new();
-    let (kept, _) = layout
-        .example()
-        .split_once("[generators.certificate]")
-        .map(|(kept, rest)| (kept.to_owned(), rest.len()))
-        .unwrap();
+    let example = layout.example();
+    let (rest, _) = example.split_once("[generators.certificate]").unwrap();
     let plugins = layout.path("usr/lib/keywright/plugins");
     let plugins = plugins.display();
     let pinned = "0".repeat(64);
     layout.write_configuration(&format!(
-        r#"{kept}
+        r#"{rest}
 [generators.absent]
 component = "{plugins}/absent.wasm"
 [generators.pem]
@@ -283,23 +280,23 @@ fn a_server_names_the_invalid_setting_without_its_value() {
         ("requests_max = 0", "must be from 1 to 1000000, not 0"),
         ("hunter = \"hunter2\"", "unknown field: found `hunter`"),
     ] {
-        let said = Server::refusal(&Options::default().server_settings(lines));
-        assert!(said.contains(expected), "{said}");
-        assert!(!said.contains("hunter2"), "{said}");
+        let refusal = Server::refusal(&Options::default().server_settings(lines));
+        assert!(refusal.contains(expected), "{refusal}");
+        assert!(!refusal.contains("hunter2"), "{refusal}");
     }
-    let said = Server::refusal(&Options::default().audit("[audit]\nsink = \"hunter2\""));
+    let refusal = Server::refusal(&Options::default().audit("[audit]\nsink = \"hunter2\""));
     assert!(
-        said.contains("audit.sink: must be one of file, off, stdout"),
-        "{said}"
+        refusal.contains("audit.sink: must be one of file, off, stdout"),
+        "{refusal}"
     );
-    assert!(!said.contains("hunter2"), "{said}");
+    assert!(!refusal.contains("hunter2"), "{refusal}");
     let by_variable = Options::default().environment("KEYWRIGHT_AUDIT__SYNC", "hunter2");
-    let said = Server::refusal(&by_variable);
+    let refusal = Server::refusal(&by_variable);
     assert!(
-        said.contains("(KEYWRIGHT_AUDIT__SYNC in the environment)"),
-        "{said}"
+        refusal.contains("(KEYWRIGHT_AUDIT__SYNC in the environment)"),
+        "{refusal}"
     );
-    assert!(!said.contains("hunter2"), "{said}");
+    assert!(!refusal.contains("hunter2"), "{refusal}");
 }
 
 #[test]
@@ -357,3 +354,10 @@ fn checked_quickly(layout: &Layout) -> Commanded {
 
 /// The minimum processor time to compile the plugins, in seconds.
 const COMPILING_SECONDS_MIN: u32 = 5;
+
+#[test]
+fn the_printed_reference_matches_the_golden_file() {
+    let printed = run_program(Path::new("/"), &["config-reference"], &[]).expect(0);
+    let golden = fs::read_to_string(workspace().join("host/docs/configuration.md")).unwrap();
+    assert!(printed.output == golden, "{}", printed.output);
+}

@@ -1,8 +1,9 @@
-//! Runs every command in the documents for users, and compares its output with the text below it.
+//! Runs every command in the documents for users, and compares its output with the text below it. Checks the links and the
+//! settings in the documents, too.
 //!
 //! A `console` block contains commands, each after `$ `, and their output. A command without output below it must print
 //! nothing. `…` matches any text in a line, and any lines if it is alone on a line. Ids, times and random values may
-//! differ ([`compare`]).
+//! differ ([`markdown`]).
 //!
 //! The commands of a session are run in order, by one shell, in a folder of its own. Hidden comments in the Markdown
 //! start a session, and do what a reader does elsewhere:
@@ -12,18 +13,17 @@
 //! <!-- $ command -->               runs a hidden command
 //! ```
 
-mod compare;
-mod document;
-mod links;
+mod markdown;
 mod session;
-mod settings;
 
-pub(crate) use compare::has_line_as_shown;
+use std::{collections::BTreeSet, fs, path::Path};
 
-use std::fs;
-
-use document::Document;
 use keywright_harness::workspace;
+
+use crate::layout::Layout;
+use markdown::Document;
+
+pub(crate) use markdown::has_line_as_shown;
 
 #[test]
 fn the_readme_is_correct() {
@@ -126,11 +126,110 @@ fn documents() -> Vec<String> {
     .into();
     for folder in ["host/docs", "host/docs/operating", "host/docs/decisions"] {
         for file in fs::read_dir(workspace().join(folder)).unwrap() {
-            let name = file.unwrap().file_name().into_string().unwrap();
-            if name.ends_with(".md") {
+            let path = file.unwrap().path();
+            if path.extension().is_some_and(|extension| extension == "md") {
+                let name = path.file_name().unwrap().to_str().unwrap();
                 documents.push(format!("{folder}/{name}"));
             }
         }
     }
     documents
+}
+
+#[test]
+fn links_in_the_documents_are_valid() {
+    let mut links = 0;
+    for document in documents() {
+        let text = fs::read_to_string(workspace().join(&document)).unwrap();
+        for target in targets(&text) {
+            links += 1;
+            let (file, heading) = target.split_once('#').unwrap_or((target, ""));
+            let file = if file.is_empty() {
+                workspace().join(&document)
+            } else {
+                workspace().join(&document).with_file_name("").join(file)
+            };
+            assert!(file.exists(), "{document}: {target}");
+            let is_there = heading.is_empty() || anchors(&file).contains(heading);
+            assert!(is_there, "{document}: {target}");
+        }
+    }
+    assert!(links > 100, "{links}");
+}
+
+/// Returns the targets of the links in a text, except for other sites.
+fn targets(text: &str) -> impl Iterator<Item = &str> {
+    let behind = text.split("](").skip(1);
+    let targets = behind.filter_map(|behind| Some(behind.split_once(')')?.0));
+    targets.filter(|target| !target.contains("://"))
+}
+
+/// Returns the anchors of the headings of a document.
+fn anchors(file: &Path) -> BTreeSet<String> {
+    let text = fs::read_to_string(file).unwrap();
+    let headings = text.lines().filter(|line| line.starts_with('#'));
+    let anchors = headings.map(|line| {
+        let words = line.trim_start_matches('#').trim().to_lowercase();
+        let kept = words
+            .chars()
+            .filter(|letter| letter.is_alphanumeric() || " -_".contains(*letter));
+        kept.map(|letter| if letter == ' ' { '-' } else { letter })
+            .collect()
+    });
+    anchors.collect()
+}
+
+#[test]
+fn settings_in_the_documents_are_valid() {
+    let layout = Layout::new();
+    for name in ["kms-ca.pem", "tls/uaa-authority.pem"] {
+        let authority = layout.path("etc/keywright/tls/ca.pem");
+        fs::copy(authority, layout.path("etc/keywright").join(name)).unwrap();
+    }
+    let key = "b2xkIGtleSwgb2xkIGtleSwgb2xkIGtleSwgb2xkISE=";
+    fs::write(layout.path("etc/keywright/old.key"), key).unwrap();
+    fs::write(layout.path("etc/keywright/registry.password"), "password\n").unwrap();
+    let variables = [("OLDEST_ENCRYPTION_PASSWORD", "correct horse battery staple")];
+    let mut count = 0;
+    for name in documents() {
+        for block in Document::read(&name).blocks {
+            if block.language == "toml" {
+                count += 1;
+                layout.write_configuration(&with(&layout, &block.text));
+                let checked = layout.check(&["--no-plugins"], &variables);
+                assert_eq!(
+                    checked.status,
+                    Some(0),
+                    "{name}:{}: {checked:#?}",
+                    block.line
+                );
+            }
+        }
+    }
+    assert!(count > 0);
+}
+
+/// Replaces sections of the example.
+fn with(layout: &Layout, sections: &str) -> String {
+    let replaced: Vec<_> = sections.lines().filter_map(top_section).collect();
+    let mut text = String::new();
+    let mut is_kept = true;
+    for line in layout.example().lines() {
+        if let Some(section) = top_section(line) {
+            is_kept = !replaced.contains(&section);
+        }
+        if is_kept {
+            text.push_str(line);
+            text.push('\n');
+        }
+    }
+    let root = layout.root().display();
+    let sections = sections.replace("\"/etc/", &format!("\"{root}/etc/"));
+    format!("{text}\n{sections}")
+}
+
+/// Returns the top-level section that starts on a line.
+fn top_section(line: &str) -> Option<&str> {
+    let name = line.strip_prefix('[')?.trim_start_matches('[');
+    name.split([']', '.']).next()
 }

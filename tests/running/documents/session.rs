@@ -10,11 +10,8 @@ use std::{
 use keywright_harness::{is_available, key_file, server_program, toolchain_program, workspace};
 use tempfile::TempDir;
 
-use super::{
-    compare::is_as_shown,
-    document::{Session, Step},
-};
-use crate::ports::Ports;
+use super::markdown::{Session, Step, is_as_shown};
+use crate::layout::Ports;
 
 /// Runs the commands of a session, and compares their output with the document.
 pub(super) fn replay(document: &str, session: &Session) {

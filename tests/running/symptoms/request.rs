@@ -4,15 +4,13 @@ use std::{fmt::Write, os::unix::fs::symlink};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use keywright_harness::{
-    Answer, Caller, Options, Server, component,
+    Answer, Caller, Options, Server,
     mint::{Mint, present},
 };
 use keywright_test_postgres::PostgresServer;
 use reqwest::{Certificate, Client, Method};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-
-use super::nothing_provokes;
 
 /// Provokes an error response.
 pub(super) async fn provoke(text: &str) -> Answer {
@@ -108,12 +106,8 @@ async fn of_one_server(text: &str) -> Answer {
 }
 
 async fn with_a_plugin_that_traps() -> Answer {
-    let trapping = format!(
-        "component = \"{}\"\ngrants = [\"random\", \"signing\"]\nderived = true\nsettings = {{ generate = \"trap\" }}",
-        component("hostile").display(),
-    );
     let options = Options::default()
-        .generator("hostile", &trapping)
+        .hostile("", "generate = \"trap\"")
         .environment("KEYWRIGHT_PLUGINS__FAULTS_MAX", "1");
     let server = Server::start_with(&options).await;
     let trapped = server.generate("/a", "hostile", json!({})).await;
@@ -296,3 +290,8 @@ const ACTOR: &str = "app:0d8c5e9e-0a0f-4f9d-8b1f-2c1f0f1d3a55";
 
 /// More requests than possible in one second with a limit of one.
 const REQUESTS_MAX: usize = 100;
+
+/// Fails for a symptom that no test provokes.
+pub(super) fn nothing_provokes(text: &str) -> ! {
+    panic!("nothing provokes {text:?}: correct the guide, or provoke it here")
+}

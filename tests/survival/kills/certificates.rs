@@ -7,10 +7,7 @@ use rand::{RngExt, rngs::ChaCha12Rng, seq::IndexedRandom};
 use reqwest::Method;
 use serde_json::{Map, Value, json};
 
-use super::{
-    records::Location,
-    request::{CERTIFICATE_ID, Owned, Request, Step},
-};
+use super::requests::{CERTIFICATE_ID, Location, Owned, Request, Step};
 
 /// Returns the next step.
 pub(super) fn next(owned: &Owned<'_>, choices: &mut ChaCha12Rng) -> Step {
@@ -23,7 +20,7 @@ pub(super) fn next(owned: &Owned<'_>, choices: &mut ChaCha12Rng) -> Step {
         0 | 1 => rotate_root(owned, choices),
         2 => Step::Write(bulk_regenerate(owned, ROOT)),
         3 => Step::Write(bulk_regenerate(owned, MIDDLE)),
-        4 | 5 => bring(owned, choices),
+        4 | 5 => change_set_certificate(owned, choices),
         6 => regenerate_authority(owned, choices),
         _ => change_leaf(owned, choices),
     }
@@ -40,8 +37,8 @@ fn rotate_root(owned: &Owned<'_>, choices: &mut ChaCha12Rng) -> Step {
     if versions.len() > VERSIONS_MAX {
         let location = deletable(versions);
         let request = delete_version(owned, &name, location);
-        let brings_children = flagged == Some(location);
-        return Step::Write(if brings_children {
+        let changes_children = flagged == Some(location);
+        return Step::Write(if changes_children {
             with_children(owned, request)
         } else {
             request
@@ -101,8 +98,8 @@ fn move_flag(owned: &Owned<'_>, name: &str, id: Option<&str>) -> Request {
 }
 
 /// Sets the certificate, adds a version to it, moves its flag, or deletes one of its versions.
-fn bring(owned: &Owned<'_>, choices: &mut ChaCha12Rng) -> Step {
-    let (root, name) = (owned.name(ROOT), owned.name(BROUGHT));
+fn change_set_certificate(owned: &Owned<'_>, choices: &mut ChaCha12Rng) -> Step {
+    let (root, name) = (owned.name(ROOT), owned.name(SET_CERTIFICATE));
     let Some(certificate) = owned.versions(&root)[0]["value"].get("certificate") else {
         return Step::Read(Location::Credential(root));
     };
@@ -250,7 +247,7 @@ const ROOT: &str = "root";
 const MIDDLE: &str = "middle";
 
 /// A certificate that was set, and that no stored CA signed.
-const BROUGHT: &str = "brought";
+const SET_CERTIFICATE: &str = "brought";
 
 /// A certificate that is not a CA.
 const LEAVES: [&str; 3] = ["leaf", "below-one", "below-two"];

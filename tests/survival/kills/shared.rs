@@ -7,7 +7,7 @@ use rand::{Rng, RngExt, rngs::ChaCha12Rng};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::records::{Location, is};
+use super::requests::{Location, is};
 
 /// A worker's write to a shared credential.
 #[derive(Debug)]

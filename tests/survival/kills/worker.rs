@@ -10,9 +10,8 @@ use rand::{RngExt, rngs::ChaCha12Rng, seq::IteratorRandom};
 use serde_json::Value;
 
 use super::{
-    certificates, permissions, plain,
-    records::{Location, Records, are, at, is},
-    request::{Owned, Request, Step},
+    certificates,
+    requests::{self, Location, Owned, Records, Request, Step, are, at, is},
     shared::{self, SharedWrite},
 };
 
@@ -25,7 +24,7 @@ pub(super) struct Worker {
     /// The locations changed since they were last read from a restarted server.
     touched: BTreeSet<Location>,
     /// The request that may or may not have taken effect.
-    under_way: Option<Request>,
+    in_progress: Option<Request>,
     /// Its writes to shared credentials.
     pub(super) shared: Vec<SharedWrite>,
     /// The ids of acknowledged write requests.
@@ -85,7 +84,7 @@ impl Worker {
             choices,
             records: Records::new(),
             touched: BTreeSet::new(),
-            under_way: None,
+            in_progress: None,
             shared: Vec::new(),
             acknowledged: Vec::new(),
             interrupted: Interrupted::default(),
@@ -96,10 +95,10 @@ impl Worker {
     pub(super) async fn work(&mut self, caller: &Caller, fate: &Fate) {
         while self.act(caller, fate).await.is_some() {}
         let is_expected = fate.is_killed() || fate.is_without_database();
-        let under_way = self.under_way.as_ref().map(Request::summary);
+        let in_progress = self.in_progress.as_ref().map(Request::summary);
         assert!(
             is_expected,
-            "nothing was killed, and this failed: {under_way:?}"
+            "nothing was killed, and this failed: {in_progress:?}"
         );
     }
 
@@ -115,18 +114,18 @@ impl Worker {
                 Step::Read(known.unwrap().clone())
             }
             1 => return self.write_shared(caller).await,
-            2 => permissions::next(&owned, &mut self.choices),
-            3..7 => Step::Write(plain::next(&owned, &mut self.choices)),
+            2 => requests::next_for_permissions(&owned, &mut self.choices),
+            3..7 => Step::Write(requests::next_for_credentials(&owned, &mut self.choices)),
             _ => certificates::next(&owned, &mut self.choices),
         };
         match step {
-            Step::Read(location) => self.look(caller, location).await,
+            Step::Read(location) => self.read_and_verify(caller, location).await,
             Step::Write(request) => self.write(caller, fate, request).await,
         }
     }
 
     /// Checks the known records at a location, and learns the rest.
-    async fn look(&mut self, caller: &Caller, location: Location) -> Option<()> {
+    async fn read_and_verify(&mut self, caller: &Caller, location: Location) -> Option<()> {
         let actual = location.read(caller).await?;
         let expected = at(&self.records, &location);
         assert!(
@@ -138,13 +137,13 @@ impl Worker {
     }
 
     async fn write(&mut self, caller: &Caller, fate: &Fate, request: Request) -> Option<()> {
-        let request = self.under_way.insert(request);
+        let request = self.in_progress.insert(request);
         let answer = request.send(caller).await?;
         if answer.status == 503 && fate.is_without_database() {
             return None;
         }
         if answer.status == 503 && request.may_be_refused {
-            self.under_way = None;
+            self.in_progress = None;
             return Some(());
         }
         let summary = request.summary();
@@ -156,7 +155,7 @@ impl Worker {
 
     /// Records an acknowledged write and its response.
     fn acknowledge(&mut self, answer: &Answer) {
-        let request = self.under_way.take().unwrap();
+        let request = self.in_progress.take().unwrap();
         self.acknowledged.push(request_id(answer));
         let mut changes = request.changes;
         if let Some(location) = request.answered {
@@ -195,7 +194,7 @@ impl Worker {
     /// Asserts that a restarted server has all acknowledged writes, and all or nothing of the one in progress.
     pub(super) async fn verify_changed(&mut self, caller: &Caller) {
         let mut locations = std::mem::take(&mut self.touched);
-        if let Some(request) = &self.under_way {
+        if let Some(request) = &self.in_progress {
             locations.extend(request.changes.keys().cloned());
         }
         self.verify(caller, locations).await;
@@ -213,8 +212,8 @@ impl Worker {
             let read = location.read(caller).await.unwrap();
             actual.insert(location, read);
         }
-        let under_way = self.under_way.take();
-        let changes = under_way.as_ref().map(|request| &request.changes);
+        let in_progress = self.in_progress.take();
+        let changes = in_progress.as_ref().map(|request| &request.changes);
         for (location, read) in &actual {
             let expected = at(&self.records, location);
             let may_differ = changes.is_some_and(|changes| changes.contains_key(location));
@@ -233,7 +232,7 @@ impl Worker {
             assert!(
                 is_done || is_undone,
                 "{} was done by half: {actual:#?}",
-                under_way.unwrap().summary()
+                in_progress.unwrap().summary()
             );
             // If nothing was to change, both outcomes look the same.
             self.interrupted.done += usize::from(is_done && !is_undone);
@@ -270,7 +269,7 @@ impl Worker {
 fn stored_part(answer: &Answer) -> Value {
     let mut stored = answer.json();
     let members = stored.as_object_mut().unwrap();
-    members.retain(|name, _| !MAKING.contains(&name.as_str()));
+    members.retain(|name, _| !ISSUANCE_FIELDS.contains(&name.as_str()));
     stored
 }
 
@@ -279,4 +278,4 @@ fn request_id(answer: &Answer) -> String {
 }
 
 /// The fields in responses to requests that generate certificates.
-const MAKING: [&str; 3] = ["duration_overridden", "duration_used", "key_length"];
+const ISSUANCE_FIELDS: [&str; 3] = ["duration_overridden", "duration_used", "key_length"];

@@ -1,25 +1,19 @@
-//! Several servers on one PostgreSQL database: their histories violate no rule of a single server.
+//! Several servers on one PostgreSQL database: their histories violate no rule of a single server, changes are effective
+//! at the others immediately, conflicting writers get no errors, and servers can start concurrently.
 
-#![expect(
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a test ends when what it needs is not there"
-)]
-
-mod at_once;
 mod checker;
 mod clients;
-mod conflicts;
-mod recorder;
-mod starting;
 
-use std::{io::Write, sync::Arc, time::Duration};
+use std::{collections::HashSet, io::Write, sync::Arc, time::Duration};
 
-use keywright_harness::{Options, Server};
+use keywright_harness::{Caller, Options, Server};
+use keywright_test_postgres::PostgresServer;
+use reqwest::Method;
+use serde_json::json;
+use tokio::task::JoinSet;
 
 use checker::{Call, Outcome, findings};
-use clients::run_clients;
+use clients::{CALLS_MIN, run_clients};
 
 /// The default duration of the clients.
 const SECONDS: u64 = 20;
@@ -96,5 +90,165 @@ fn seconds(default: u64) -> Duration {
 /// The environment variable for the duration of each history, in seconds.
 const SECONDS_VARIABLE: &str = "KEYWRIGHT_TEST_HISTORY_SECONDS";
 
-/// The minimum number of calls of a meaningful history.
-const CALLS_MIN: usize = 100;
+const PERMISSIONS: &str = "/api/v2/permissions";
+
+/// Servers on PostgreSQL, if installed, and then on a file.
+async fn each_engine() -> Vec<Vec<Arc<Server>>> {
+    let mut all = vec![three_servers(&Options::default().storage("file = \"keywright.db\"")).await];
+    if let Some(postgres) = keywright_test_postgres::shared() {
+        let storage = format!("url = \"{}\"", postgres.new_database());
+        all.push(three_servers(&Options::default().storage(&storage)).await);
+    }
+    all
+}
+
+#[tokio::test]
+async fn a_permission_change_is_effective_at_other_servers() {
+    for servers in each_engine().await {
+        servers[0].set("/a", "value", "v".into()).await.expect(200);
+        let mut at_each: Vec<Caller> = Vec::new();
+        for server in &servers {
+            let client = servers[0].as_client("other").await;
+            at_each.push(client.at(server));
+        }
+        let read = "/api/v1/data?name=/a";
+        for round in 0..servers.len() * 2 {
+            let (one, other) = (&servers[round % 3], &servers[(round + 1) % 3]);
+            let body = json!({"path": "/a", "actor": at_each[0].actor(), "operations": ["read"]});
+            let given = one.post(PERMISSIONS, body).await.expect(201).json();
+            for client in &at_each {
+                client.get(read).await.expect(200);
+            }
+            let path = format!("{PERMISSIONS}/{}", given["uuid"].as_str().unwrap());
+            other.delete(&path).await.expect(200);
+            for client in &at_each {
+                client.get(read).await.expect(404);
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_credential_change_is_effective_at_other_servers() {
+    for servers in each_engine().await {
+        for (number, writer) in servers.iter().enumerate() {
+            let value = format!("{number}");
+            let set = writer.set("/a", "value", value.into()).await.expect(200);
+            for reader in &servers {
+                let versions = reader.versions("/a").await;
+                assert_eq!(versions, [set.json()]);
+                let converged = json!({"name": "/p", "type": "password"});
+                reader.post("/api/v1/data", converged).await.expect(200);
+                assert_eq!(reader.versions("/p").await.len(), 1);
+            }
+            writer.delete("/api/v1/data?name=/a").await.expect(204);
+            for reader in &servers {
+                assert!(reader.versions("/a").await.is_empty());
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn read_only_mode_applies_to_one_process() {
+    for servers in each_engine().await {
+        let body = json!({"read_only_mode": true}).to_string();
+        let request = servers[0]
+            .authorized(Method::POST, "/management")
+            .body(body);
+        servers[0].send(request).await.expect(200);
+        servers[0].set("/a", "value", "v".into()).await.expect(503);
+        servers[1].set("/a", "value", "v".into()).await.expect(200);
+        assert_eq!(servers[0].versions("/a").await.len(), 1);
+    }
+}
+
+const WRITERS_PER_SERVER: usize = 16;
+const WRITES: usize = 8;
+const NAMES: usize = 2;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn conflicting_writers_get_no_errors() {
+    let Some(postgres) = keywright_test_postgres::shared() else {
+        return;
+    };
+    // Longer than all writers need one after the other on any machine, so that none times out.
+    let storage = format!(
+        "url = \"{}\"\nwait_seconds_max = 60",
+        postgres.new_database()
+    );
+    let servers = three_servers(&Options::default().storage(&storage).watched()).await;
+    let mut writers = JoinSet::new();
+    for number in 0..WRITERS_PER_SERVER * servers.len() {
+        let server = Arc::clone(&servers[number % servers.len()]);
+        writers.spawn(async move { write(&server, number).await });
+    }
+    let statuses: Vec<u16> = writers.join_all().await.into_iter().flatten().collect();
+    let retried = transactions_retried(&servers).await;
+    let _ = writeln!(
+        std::io::stderr(),
+        "{} writes; {retried} transactions done again",
+        statuses.len()
+    );
+    assert!(statuses.iter().all(|&status| status == 200), "{statuses:?}");
+    assert!(retried > 0.0, "there were no conflicts");
+    let mut stored = 0;
+    for name in 0..NAMES {
+        stored += servers[0].versions(&format!("/{name}")).await.len();
+    }
+    assert_eq!(stored, statuses.len());
+}
+
+async fn write(server: &Server, number: usize) -> Vec<u16> {
+    let mut statuses = Vec::new();
+    for round in 0..WRITES {
+        let name = format!("/{}", (number + round) % NAMES);
+        let body = json!({"name": name, "type": "value", "value": format!("{number} {round}")});
+        statuses.push(server.put("/api/v1/data", body).await.status);
+    }
+    statuses
+}
+
+const SERVERS: usize = 5;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn five_servers_start_at_once_on_an_empty_postgresql() {
+    let Some(postgres) = keywright_test_postgres::shared() else {
+        return;
+    };
+    let url = postgres.new_database();
+    // Each server issues its own tokens with the same key, so that none waits for another.
+    let options = Options::default().storage(&format!("url = \"{url}\""));
+    assert_all_come_up(&options).await;
+    assert_one_schema(postgres, &url);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn five_servers_start_at_once_on_a_missing_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("shared.db");
+    let options = Options::default().storage(&format!("file = \"{}\"", file.display()));
+    assert_all_come_up(&options).await;
+}
+
+/// Starts servers with separate folders and the same database.
+async fn assert_all_come_up(options: &Options) {
+    let start = || Server::start_with(options);
+    let servers: [Server; SERVERS] =
+        tokio::join!(start(), start(), start(), start(), start()).into();
+    for (number, server) in servers.iter().enumerate() {
+        let name = format!("/{number}");
+        let set = server.set(&name, "value", "v".into()).await.expect(200);
+        // All servers agree on one record of the new key.
+        for reader in &servers {
+            assert_eq!(reader.versions(&name).await, [set.json()]);
+        }
+        assert!(!server.log().contains("\"ERROR\""), "{}", server.log());
+    }
+}
+
+fn assert_one_schema(postgres: &PostgresServer, url: &str) {
+    let applied = postgres.run_at(url, "select version from _sqlx_migrations");
+    let versions: HashSet<&str> = applied.lines().collect();
+    assert_eq!(versions.len(), applied.lines().count());
+}

@@ -190,7 +190,7 @@ fn read(schema: &str) -> Value {
     keywright_json::read(schema).unwrap_or_default()
 }
 
-/// Adds the scalars that the host converts to the declared types (`runtime/src/schema/declared.rs`).
+/// Adds the scalars that the host converts to the declared types (`runtime/src/schema/parameters.rs`).
 fn accept_converted_scalars(schema: &mut Value) {
     let Value::Object(members) = schema else {
         return;

@@ -380,7 +380,7 @@ fn plugin_status(failure: &PluginFailure, endpoint: Endpoint) -> StatusCode {
             ..
         }
         | PluginFailure::QueueFull { .. }
-        | PluginFailure::Resting { .. } => StatusCode::SERVICE_UNAVAILABLE,
+        | PluginFailure::CircuitOpen { .. } => StatusCode::SERVICE_UNAVAILABLE,
         PluginFailure::ActorQueueFull { .. } => StatusCode::TOO_MANY_REQUESTS,
         PluginFailure::Faulted { .. } => StatusCode::INTERNAL_SERVER_ERROR,
     }
@@ -403,7 +403,7 @@ fn is_expected(failure: &Failure) -> bool {
         Failure::NotAllRegenerated { reason, .. } => is_expected(reason),
         Failure::Contended
         | Failure::NoResponseMemory
-        | Failure::Plugin(PluginFailure::QueueFull { .. } | PluginFailure::Resting { .. })
+        | Failure::Plugin(PluginFailure::QueueFull { .. } | PluginFailure::CircuitOpen { .. })
         | Failure::TooManyBulkRegenerations => true,
         _ => false,
     }
@@ -418,7 +418,7 @@ fn retry_after(failure: &Failure) -> Option<Duration> {
         Failure::Plugin(
             PluginFailure::ActorQueueFull { retry_after }
             | PluginFailure::QueueFull { retry_after }
-            | PluginFailure::Resting { retry_after, .. },
+            | PluginFailure::CircuitOpen { retry_after, .. },
         ) => Some(*retry_after),
         Failure::NotAllRegenerated { reason, .. } => retry_after(reason),
         Failure::Contended => Some(CONTENDED_RETRY_AFTER),

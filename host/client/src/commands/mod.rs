@@ -5,7 +5,7 @@
 //! 1. Add a file with a struct of arguments ([`clap::Args`]), whose doc comment is the verb's help; an `impl` of [`Verb`]; and
 //!    `EXAMPLES`, which the help shows (`#[command(after_help = help(EXAMPLES))]`) and a test runs.
 //! 2. Add a variant to [`Command`] and a line to `Command::run`, both in alphabetical order, and a line to [`examples()`].
-//! 3. Add tests in `tests/client/<noun>/<verb>.rs`.
+//! 3. Add tests in `tests/client/<noun>.rs`, or in the folder of its noun.
 //!
 //! A noun with several verbs, such as `certificates`, is a folder. Its `mod.rs` has the enum of the verbs and dispatches to them.
 

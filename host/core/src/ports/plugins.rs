@@ -194,7 +194,7 @@ pub enum PluginFailure {
     },
     /// The component failed too often in a row and is temporarily disabled.
     #[error("the plugin {plugin} keeps failing and is temporarily disabled")]
-    Resting {
+    CircuitOpen {
         /// The plugin's configured name.
         plugin: String,
         /// The time until the next attempt.

@@ -1,11 +1,9 @@
 //! X.509 certificates: parses them, checks the values that callers set and guests generate, and creates issuers.
 
-mod client;
 mod der;
 mod facts;
 mod grammar;
 mod issuer;
-mod issuer_rules;
 mod pem;
 mod shape;
 mod signature;
@@ -24,9 +22,9 @@ use keywright_core::{
 };
 use x509_parser::certificate::X509Certificate;
 
-pub use client::{client_authority_facts, client_certificate_facts, may_issue_for_clients};
+pub use facts::{client_authority_facts, client_certificate_facts, may_issue_for_clients};
 use issuer::Issuer;
-pub use issuer_rules::TBS_CERTIFICATE_BYTES_MAX;
+pub use issuer::TBS_CERTIFICATE_BYTES_MAX;
 use signing_key::SigningKey;
 
 /// Implements [`Certificates`] with a parser and a cryptographic library in the host.

@@ -193,3 +193,31 @@ pub(super) const fn sequence(fields: &'static [Field]) -> Shape {
 pub(super) const fn sequence_of(shape: &'static Shape) -> Shape {
     Shape::Each(SEQUENCE, shape)
 }
+
+/// A part of a certificate that breaks its definition, with its messages.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Part {
+    /// The message for callers, after the name of a field.
+    pub(super) of_certificate: &'static str,
+    /// The message for guests.
+    pub(super) of_body: &'static str,
+}
+
+/// Creates a part from its name.
+macro_rules! part {
+    ($name:literal) => {
+        crate::certificate::shape::Part {
+            of_certificate: concat!(
+                "has a malformed ",
+                $name,
+                ": it must be DER as RFC 5280 defines it"
+            ),
+            of_body: concat!(
+                "the body has a malformed ",
+                $name,
+                ": it must be DER as RFC 5280 defines it"
+            ),
+        }
+    };
+}
+pub(super) use part;

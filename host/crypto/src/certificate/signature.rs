@@ -28,8 +28,6 @@ use x509_parser::{
     x509::{AlgorithmIdentifier, SubjectPublicKeyInfo},
 };
 
-use super::facts;
-
 /// Why a signature can't be verified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Unverifiable {
@@ -172,7 +170,7 @@ struct Curve {
 
 impl Curve {
     fn of(key: &SubjectPublicKeyInfo<'_>) -> Option<&'static Self> {
-        let curve = facts::curve(key)?;
+        let curve = curve(key)?;
         let found = CURVES.iter().find(|(known, _)| *known == curve);
         found.map(|(_, curve)| curve)
     }
@@ -189,6 +187,11 @@ impl Curve {
             .and_then(|number| self.algorithm.verify_digest_sig(key, &number, signature))
             .is_ok()
     }
+}
+
+/// Returns the named curve of an elliptic curve key, if it has one.
+pub(super) fn curve<'a>(key: &SubjectPublicKeyInfo<'a>) -> Option<Oid<'a>> {
+    key.algorithm.parameters.as_ref()?.clone().oid().ok()
 }
 
 /// Returns the name of an algorithm, or its number.

@@ -12,20 +12,13 @@ use keywright_core::{
 use uuid::Uuid;
 use zeroize::Zeroizing;
 
-use super::{
-    DerivationFailed,
-    data_key::{DataKey, KEY_BYTES},
-    record::{KeyDerivation, KeyRecord, PasswordDerivation, SALT_BYTES},
+use super::data_key::{
+    DataKey, DerivationFailed, KEY_BYTES, KeyDerivation, KeyRecord, PASSWORD_ITERATIONS_MAX,
+    PasswordDerivation, SALT_BYTES, WRAPPED_KEY_BYTES_MAX,
 };
 
 /// The minimum number of iterations to derive a new key from a password.
 pub const PASSWORD_ITERATIONS_MIN: u32 = 210_000;
-
-/// The maximum number of iterations. Without it, a record could delay a start endlessly.
-pub const PASSWORD_ITERATIONS_MAX: u32 = 10_000_000;
-
-/// The longest stored wrapped key, in bytes.
-pub const WRAPPED_KEY_BYTES_MAX: usize = 16 * 1_024;
 
 /// A configured key.
 #[derive(Debug)]
@@ -117,6 +110,20 @@ pub enum RecordNotMade {
     WrappedKeyTooLong(String),
 }
 
+/// Why a record could not be compared with the configured keys.
+#[derive(Debug, thiserror::Error)]
+pub enum ComparisonFailed {
+    /// The derivation of a key failed.
+    #[error(transparent)]
+    DerivationFailed(#[from] DerivationFailed),
+    /// A key management service failed.
+    #[error(transparent)]
+    KeyManagement(#[from] KeyManagementFailure),
+    /// A stored record is malformed.
+    #[error("the stored record of the encryption key {0} is malformed")]
+    RecordMalformed(Uuid),
+}
+
 impl ConfiguredKeys {
     /// Checks the keys.
     pub fn new(keys: Vec<ConfiguredKey>) -> Result<Self, KeysRefused> {
@@ -172,9 +179,6 @@ impl ConfiguredKeys {
 
 impl KeySource {
     /// Decodes a raw key from base64. Ignores white space around it.
-    ///
-    /// # Errors
-    /// If the text is not 32 bytes in base64.
     pub fn raw_from_base64(text: &Secret) -> Result<Self, RawKeyMalformed> {
         let bytes = STANDARD
             .decode(text.expose().trim())
@@ -217,7 +221,7 @@ impl KeySource {
     pub(super) async fn data_key(
         &self,
         derivation: &KeyDerivation,
-    ) -> Result<Option<DataKey>, KeyNotGiven> {
+    ) -> Result<Option<DataKey>, ComparisonFailed> {
         let root = match (self, derivation) {
             (Self::Password { password, .. }, KeyDerivation::Password(parameters)) => {
                 stretch(password, parameters)?
@@ -297,25 +301,6 @@ impl fmt::Debug for WrappingKey {
             .debug_struct("WrappingKey")
             .field("place", &self.place)
             .finish_non_exhaustive()
-    }
-}
-
-/// Why the key of a source could not be obtained.
-#[derive(Debug)]
-pub(super) enum KeyNotGiven {
-    Derivation(DerivationFailed),
-    KeyManagement(KeyManagementFailure),
-}
-
-impl From<DerivationFailed> for KeyNotGiven {
-    fn from(failure: DerivationFailed) -> Self {
-        Self::Derivation(failure)
-    }
-}
-
-impl From<KeyManagementFailure> for KeyNotGiven {
-    fn from(failure: KeyManagementFailure) -> Self {
-        Self::KeyManagement(failure)
     }
 }
 

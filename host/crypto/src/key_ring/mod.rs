@@ -1,11 +1,13 @@
-//! The keys that encrypt stored values.
+//! The keys that encrypt stored values, and recognizing the configured keys by their records.
 
 mod configured;
 mod data_key;
-mod recognition;
-mod record;
 
-use std::{collections::HashMap, fmt, sync::Arc};
+use std::{
+    collections::{BTreeSet, HashMap, HashSet},
+    fmt,
+    sync::Arc,
+};
 
 use keywright_core::{
     Secret,
@@ -15,13 +17,14 @@ use uuid::Uuid;
 use zeroize::Zeroizing;
 
 pub use configured::{
-    ConfiguredKey, ConfiguredKeys, KeySource, KeysRefused, PASSWORD_ITERATIONS_MAX,
-    PASSWORD_ITERATIONS_MIN, RawKey, RawKeyMalformed, RecordNotMade, WRAPPED_KEY_BYTES_MAX,
-    WrappingKey,
+    ComparisonFailed, ConfiguredKey, ConfiguredKeys, KeySource, KeysRefused,
+    PASSWORD_ITERATIONS_MIN, RawKey, RawKeyMalformed, RecordNotMade, WrappingKey,
 };
 use data_key::DataKey;
-pub use recognition::{ComparisonFailed, NoStoredValueOpens, Recognition};
-pub use record::{KeyDerivation, KeyRecord, PasswordDerivation};
+pub use data_key::{
+    DerivationFailed, KeyDerivation, KeyRecord, PASSWORD_ITERATIONS_MAX, PasswordDerivation,
+    WRAPPED_KEY_BYTES_MAX,
+};
 
 /// The recognized encryption keys. All of them decrypt, and the active one encrypts. [`Recognition`] creates the key ring from
 /// [`ConfiguredKeys`] and stored [`KeyRecord`]s.
@@ -32,11 +35,6 @@ pub struct KeyRing {
     active: Uuid,
     keys: HashMap<Uuid, Arc<DataKey>>,
 }
-
-/// Deriving a key failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("could not derive a key")]
-pub struct DerivationFailed;
 
 impl KeyRing {
     /// Returns the id of the active key.
@@ -75,9 +73,6 @@ impl KeyRing {
     }
 
     /// Encrypts with the active key. The result can only be decrypted with the same `place`.
-    ///
-    /// # Errors
-    /// If the cipher fails.
     pub fn seal(
         &self,
         place: SealedPlace<'_>,
@@ -164,3 +159,124 @@ fn associated_data(place: SealedPlace<'_>) -> Vec<u8> {
 
 /// The format of the associated data. Every format has its own number, so encodings of different formats always differ.
 const PLACE_FORMAT: u8 = 1;
+
+/// The result of comparing the configured keys with the records so far. No record is compared twice.
+#[derive(Clone, Default)]
+pub struct Recognition {
+    keys: HashMap<Uuid, Arc<DataKey>>,
+    active: Option<Uuid>,
+    compared: HashSet<Uuid>,
+    recognized_indexes: BTreeSet<usize>,
+}
+
+/// No stored value can be decrypted. Lists the keys that the values need.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "values are stored, and none of the configured encryption keys is the key of any of them; they need the keys {}",
+    .0.iter().map(Uuid::to_string).collect::<Vec<_>>().join(", ")
+)]
+pub struct NoStoredValueOpens(pub Vec<Uuid>);
+
+impl Recognition {
+    /// Compares the configured keys with the records that were not compared before. After a failure, it continues with the other
+    /// records and keys, and returns the first error. A record without a result can be compared again.
+    ///
+    /// A key may have several records. All of them decrypt; the oldest one encrypts, so that all servers agree.
+    pub async fn compare(
+        &mut self,
+        configured: &ConfiguredKeys,
+        records: &[KeyRecord],
+    ) -> Result<(), ComparisonFailed> {
+        let mut records: Vec<&KeyRecord> = records
+            .iter()
+            .filter(|record| !self.was_compared(record.id))
+            .collect();
+        records.sort_by_key(|record| (record.created_at, record.id));
+        let mut outcome = Ok(());
+        for record in records {
+            let compared = self.compare_one(configured, record).await;
+            outcome = outcome.and(compared);
+        }
+        outcome
+    }
+
+    /// Returns whether the record of this key was compared. If it was and the key is unknown, the key is not configured.
+    #[must_use]
+    pub fn was_compared(&self, key_id: Uuid) -> bool {
+        self.compared.contains(&key_id)
+    }
+
+    /// Returns the ids of all compared records.
+    pub fn compared(&self) -> impl Iterator<Item = Uuid> {
+        self.compared.iter().copied()
+    }
+
+    /// Returns the indexes of the configured keys without a record.
+    #[must_use]
+    pub fn unrecognised(&self, configured: &ConfiguredKeys) -> Vec<usize> {
+        (0..configured.all().len())
+            .filter(|index| !self.recognized_indexes.contains(index))
+            .collect()
+    }
+
+    /// Checks that at least one of the keys of stored values is known: a server with wrong keys must not start.
+    ///
+    /// # Errors
+    /// If values are stored, and none of their keys is known.
+    pub fn check(&self, in_use: &[Uuid]) -> Result<(), NoStoredValueOpens> {
+        if in_use.is_empty() || in_use.iter().any(|id| self.keys.contains_key(id)) {
+            return Ok(());
+        }
+        Err(NoStoredValueOpens(in_use.to_vec()))
+    }
+
+    /// Returns the recognized keys, or `None` if the active key is not recognized yet.
+    #[must_use]
+    pub fn key_ring(&self) -> Option<KeyRing> {
+        Some(KeyRing {
+            active: self.active?,
+            keys: self.keys.clone(),
+        })
+    }
+
+    /// Returns the recognized keys for decryption. The key ring can't encrypt if the active key is not recognized yet.
+    #[must_use]
+    pub fn key_ring_to_read(&self) -> KeyRing {
+        KeyRing {
+            active: self.active.unwrap_or(Uuid::nil()),
+            keys: self.keys.clone(),
+        }
+    }
+
+    async fn compare_one(
+        &mut self,
+        configured: &ConfiguredKeys,
+        record: &KeyRecord,
+    ) -> Result<(), ComparisonFailed> {
+        if !record.is_well_formed() {
+            return Err(ComparisonFailed::RecordMalformed(record.id));
+        }
+        let mut outcome = Ok(());
+        for (index, key) in configured.all().iter().enumerate() {
+            let data_key = match key.source.data_key(&record.derivation).await {
+                Ok(Some(data_key)) if record.is_of(&data_key) => data_key,
+                Ok(_) => continue,
+                Err(failure) => {
+                    outcome = outcome.and(Err(failure));
+                    continue;
+                }
+            };
+            self.keys.insert(record.id, Arc::new(data_key));
+            self.recognized_indexes.insert(index);
+            if index == configured.active() && self.active.is_none() {
+                self.active = Some(record.id);
+            }
+            outcome = Ok(());
+            break;
+        }
+        if outcome.is_ok() {
+            self.compared.insert(record.id);
+        }
+        outcome
+    }
+}

@@ -4,12 +4,10 @@ use chrono::TimeDelta;
 use keywright_crypto::TBS_CERTIFICATE_BYTES_MAX;
 
 use crate::{
-    body::{
-        AUTHORITY_KEY_IDENTIFIER, BASIC_CONSTRAINTS, Body, Extension, KEY_USAGE, NAME_CONSTRAINTS,
-        SUBJECT_ALT_NAME, SUBJECT_KEY_IDENTIFIER, certificate_extension, element,
-    },
+    AUTHORITY_KEY_IDENTIFIER, BASIC_CONSTRAINTS, Body, Extension, KEY_KINDS, KEY_USAGE,
+    NAME_CONSTRAINTS, Openssl, SUBJECT_ALT_NAME, SUBJECT_KEY_IDENTIFIER, certificate_extension,
+    element,
     issuer::{leaf, signer},
-    openssl::{KEY_KINDS, Openssl},
 };
 
 /// A request of a hostile guest: the change of a good body, and the message of the rule that rejects it.

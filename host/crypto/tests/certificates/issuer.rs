@@ -12,8 +12,8 @@ use keywright_crypto::{TBS_CERTIFICATE_BYTES_MAX, X509Certificates};
 use rustls_pki_types::{CertificateDer, UnixTime};
 
 use crate::{
-    body::{AUTHORITY_KEY_IDENTIFIER, BASIC_CONSTRAINTS, Body, Extension, KEY_USAGE, element},
-    openssl::{Identity, KEY_KINDS, Openssl, P256},
+    AUTHORITY_KEY_IDENTIFIER, BASIC_CONSTRAINTS, Body, Extension, Identity, KEY_KINDS, KEY_USAGE,
+    Openssl, P256, element,
 };
 
 const DAYS: u32 = 30;

@@ -1,4 +1,4 @@
-//! Values that callers set and guests generate.
+//! Values that callers set and guests generate, and stored values.
 
 use chrono::Utc;
 use keywright_core::{
@@ -7,7 +7,7 @@ use keywright_core::{
 };
 use keywright_crypto::X509Certificates;
 
-use crate::openssl::{Identity, KEY_KINDS, Openssl, P256};
+use crate::{Identity, KEY_KINDS, Openssl, P256};
 
 #[test]
 fn leaf_with_its_ca_is_accepted_for_every_key_kind() {
@@ -368,5 +368,49 @@ impl Openssl {
             "ca.key",
             "-CAcreateserial",
         ])
+    }
+}
+
+#[test]
+fn stored_certificate_may_have_a_short_key() {
+    let Some(openssl) = Openssl::available() else {
+        return;
+    };
+    let short = openssl.authority(&["RSA", "-pkeyopt", "rsa_keygen_bits:512"]);
+    let members = CertificateMembers {
+        certificate: Some(&short.certificate),
+        ..CertificateMembers::default()
+    };
+    assert!(X509Certificates.check_stored(members).is_ok());
+    assert!(X509Certificates.check_members(members).is_err());
+    let authority = openssl.authority(P256);
+    let other = openssl.authority(P256);
+    let leaf = openssl.leaf_of(&authority);
+    for (ca, private_key, refused) in [
+        (&authority.certificate, &leaf.private_key, None),
+        (
+            &other.certificate,
+            &leaf.private_key,
+            Some("certificate was not signed by ca"),
+        ),
+        (
+            &authority.certificate,
+            &authority.private_key,
+            Some("private_key does not belong to certificate"),
+        ),
+    ] {
+        let members = CertificateMembers {
+            ca: Some(ca),
+            certificate: Some(&leaf.certificate),
+            private_key: Some(private_key),
+            ca_is_stored: false,
+        };
+        let stored = X509Certificates.check_stored(members);
+        let message = stored.as_ref().err().map(ToString::to_string);
+        assert_eq!(message.as_deref(), refused);
+        if let Ok(facts) = stored {
+            let found = X509Certificates.facts(&leaf.certificate).unwrap();
+            assert_eq!(facts, Some(found));
+        }
     }
 }

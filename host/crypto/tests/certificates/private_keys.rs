@@ -6,7 +6,7 @@ use keywright_core::{
 };
 use keywright_crypto::X509Certificates;
 
-use crate::openssl::{Identity, KEY_KINDS, Openssl, P256};
+use crate::{Identity, KEY_KINDS, Openssl, P256};
 
 #[test]
 fn keys_of_every_kind_and_format_match_their_certificate() {

@@ -14,7 +14,7 @@ use keywright_crypto::{
 use uuid::Uuid;
 use zeroize::Zeroizing;
 
-use crate::support::{at, now, raw, secret, unlock};
+use crate::{at, now, raw, secret, unlock};
 
 /// Wraps a key by prepending a byte, and removes it to unwrap.
 enum Service {

@@ -4,9 +4,9 @@
 //! only servers have. The key is derived from the encryption key. After a key rotation, files under earlier keys are still
 //! read, and written again under the new key, so that nothing is recompiled. File names contain the component's digest, the
 //! engine and the key, so servers with different keys can share the directory. Reports of the entropy test are stored
-//! alongside, in the same way ([`verdicts`]).
+//! alongside, in the same way ([`entropy_reports`]).
 
-mod verdicts;
+mod entropy_reports;
 
 use std::{
     collections::BTreeSet,
@@ -22,8 +22,8 @@ use aws_lc_rs::{digest, hmac};
 use wasmtime::{Engine, component::Component};
 
 use crate::{
-    component_file::hexadecimal,
     refused::{LoadRefused, Refusal},
+    text::hexadecimal,
 };
 
 /// The label from which the cache key is derived.
@@ -49,8 +49,8 @@ impl CacheKeys {
     /// are only read.
     pub fn new<'a>(first: &[u8; 32], others: impl IntoIterator<Item = &'a [u8; 32]>) -> Self {
         Self {
-            writing: purposeful(first),
-            others: others.into_iter().map(purposeful).collect(),
+            writing: derived_key(first),
+            others: others.into_iter().map(derived_key).collect(),
         }
     }
 }
@@ -66,7 +66,7 @@ fn tag(key: &hmac::Key, of: &[u8]) -> String {
     hexadecimal(tag.as_ref().get(..8).unwrap_or_default())
 }
 
-fn purposeful(master_key: &[u8; 32]) -> hmac::Key {
+fn derived_key(master_key: &[u8; 32]) -> hmac::Key {
     let master_key = hmac::Key::new(hmac::HMAC_SHA256, master_key);
     hmac::Key::new(
         hmac::HMAC_SHA256,
@@ -175,26 +175,26 @@ impl Cache {
         };
         let name = name_under(&self.keys.writing);
         self.use_file(&self.directory.join(&name));
-        if let Some((_, component)) = self.kept_component(engine, &self.keys.writing, &name) {
+        if let Some((_, component)) = self.cached_component(engine, &self.keys.writing, &name) {
             return Ok(component);
         }
         let mut others = self.keys.others.iter();
-        let kept = others.find_map(|key| self.kept_component(engine, key, &name_under(key)));
-        let (code, component) = match kept {
-            Some(kept) => kept,
+        let cached = others.find_map(|key| self.cached_component(engine, key, &name_under(key)));
+        let (code, component) = match cached {
+            Some(cached) => cached,
             None => compile(engine, bytes)?,
         };
-        self.keep(&name, &code);
+        self.store(&name, &code);
         Ok(component)
     }
 
-    fn kept_component(
+    fn cached_component(
         &self,
         engine: &Engine,
         key: &hmac::Key,
         name: &str,
     ) -> Option<(Vec<u8>, Component)> {
-        let code = self.kept(key, name)?;
+        let code = self.cached(key, name)?;
         match load_code(engine, &code) {
             Ok(component) => Some((code, component)),
             Err(cause) => {
@@ -205,9 +205,9 @@ impl Cache {
     }
 
     /// Returns the content of a file that was written under `key`. Logs a damaged file.
-    fn kept(&self, key: &hmac::Key, name: &str) -> Option<Vec<u8>> {
+    fn cached(&self, key: &hmac::Key, name: &str) -> Option<Vec<u8>> {
         match self.read(key, name) {
-            Ok(kept) => kept,
+            Ok(content) => content,
             Err(cause) => {
                 self.warn_of_replacement(name, &cause.to_string());
                 None
@@ -236,7 +236,7 @@ impl Cache {
     }
 
     /// Writes a file. Failures are only logged: they merely slow down the next start.
-    fn keep(&self, name: &str, content: &[u8]) {
+    fn store(&self, name: &str, content: &[u8]) {
         if self.is_read_only {
             return;
         }
@@ -313,4 +313,134 @@ impl Hasher for DigestHasher {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+    use crate::engine::new_engine;
+
+    /// An empty component.
+    const COMPONENT: &[u8] = b"\0asm\x0d\0\x01\0";
+
+    fn cached_file(directory: &Path) -> PathBuf {
+        fs::read_dir(directory)
+            .unwrap()
+            .next()
+            .unwrap()
+            .unwrap()
+            .path()
+    }
+
+    #[test]
+    fn a_cached_component_is_used_and_a_modified_one_is_recompiled() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("deep").join("cache");
+        let engine = new_engine(1, 1 << 20).unwrap();
+        let keys = CacheKeys::new(&[1; 32], []);
+        let cache = Cache::open(&path, &keys, &engine).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o700);
+        cache.component(&engine, "d", COMPONENT).unwrap();
+        // With a cached file, the bytes are not read at all.
+        cache.component(&engine, "d", b"nonsense").unwrap();
+        assert_eq!(cache.used_files(), BTreeSet::from([cached_file(&path)]));
+        let whole = fs::read(cached_file(&path)).unwrap();
+        for position in [0, TAG_BYTES, whole.len() - 1] {
+            let mut damaged = whole.clone();
+            damaged[position] ^= 1;
+            fs::write(cached_file(&path), &damaged).unwrap();
+            assert!(
+                cache.component(&engine, "d", b"nonsense").is_err(),
+                "byte {position}"
+            );
+            cache.component(&engine, "d", COMPONENT).unwrap();
+            assert_eq!(fs::read(cached_file(&path)).unwrap(), whole);
+        }
+        fs::write(cached_file(&path), b"short").unwrap();
+        assert!(cache.component(&engine, "d", b"nonsense").is_err());
+    }
+
+    #[test]
+    fn a_cached_file_is_not_used_for_another_component_or_key() {
+        let directory = tempfile::tempdir().unwrap();
+        fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o700)).unwrap();
+        let engine = new_engine(1, 1 << 20).unwrap();
+        let keys = CacheKeys::new(&[1; 32], []);
+        let cache = Cache::open(directory.path(), &keys, &engine).unwrap();
+        cache.component(&engine, "d", COMPONENT).unwrap();
+        let others = CacheKeys::new(&[2; 32], []);
+        let other = Cache::open(directory.path(), &others, &engine).unwrap();
+        assert!(other.component(&engine, "d", b"nonsense").is_err());
+        let renamed = other.directory.join(format!(
+            "d-{}-{}.{COMPILED}",
+            other.engine_hash,
+            key_tag(&other.keys.writing)
+        ));
+        fs::copy(cached_file(directory.path()), &renamed).unwrap();
+        assert!(other.component(&engine, "d", b"nonsense").is_err());
+        fs::remove_file(renamed).unwrap();
+        let name = cached_file(directory.path())
+            .file_name()
+            .unwrap()
+            .to_owned();
+        let copy = name.to_str().unwrap().replacen('d', "e", 1);
+        fs::copy(cached_file(directory.path()), directory.path().join(copy)).unwrap();
+        assert!(cache.component(&engine, "e", b"nonsense").is_err());
+    }
+
+    #[test]
+    fn a_file_under_an_earlier_key_is_used_and_rewritten() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("cache");
+        let engine = new_engine(1, 1 << 20).unwrap();
+        let before = CacheKeys::new(&[1; 32], []);
+        let changed = CacheKeys::new(&[2; 32], [&[3; 32], &[1; 32]]);
+        let after = CacheKeys::new(&[2; 32], []);
+        let loaded = |keys: &CacheKeys, bytes: &[u8]| {
+            let cache = Cache::open(&path, keys, &engine).unwrap();
+            cache.component(&engine, "d", bytes).is_ok()
+        };
+        assert!(loaded(&before, COMPONENT));
+        assert!(!loaded(&after, b"nonsense"));
+        assert!(loaded(&changed, b"nonsense"));
+        assert!(loaded(&after, b"nonsense"));
+        assert!(loaded(&before, b"nonsense"));
+    }
+
+    #[test]
+    fn servers_with_different_keys_keep_separate_files() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("cache");
+        let engine = new_engine(1, 1 << 20).unwrap();
+        let keys = [[1; 32], [2; 32]].map(|key| CacheKeys::new(&key, []));
+        let cache = |keys| Cache::open(&path, keys, &engine).unwrap();
+        for keys in &keys {
+            cache(keys).component(&engine, "d", COMPONENT).unwrap();
+        }
+        let files = || {
+            let files = fs::read_dir(&path).unwrap();
+            let files = files.map(|entry| fs::read(entry.unwrap().path()).unwrap());
+            files.collect::<BTreeSet<_>>()
+        };
+        let written = files();
+        assert_eq!(written.len(), 2);
+        for keys in keys.iter().chain(&keys) {
+            cache(keys).component(&engine, "d", b"nonsense").unwrap();
+        }
+        assert_eq!(files(), written);
+    }
+
+    #[test]
+    fn a_directory_that_others_can_access_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o710)).unwrap();
+        let engine = new_engine(1, 1 << 20).unwrap();
+        let keys = CacheKeys::new(&[1; 32], []);
+        let Err(refused) = Cache::open(directory.path(), &keys, &engine) else {
+            panic!("taken")
+        };
+        assert!(
+            refused.to_string().contains("must have the mode 0700"),
+            "{refused}"
+        );
+    }
+}

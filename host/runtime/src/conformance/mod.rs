@@ -13,7 +13,7 @@
 //! 5. Values do not repeat ([`EntropyFault::Repeated`]), and the frequencies of their characters permit the declared bits
 //!    ([`EntropyFault::Biased`]).
 //!
-//! [`statistics`] and [`positions`] define the measures and their bounds. Each of them refuses a correct plugin with a
+//! [`statistics`] defines the measures and their bounds. Each of them refuses a correct plugin with a
 //! probability below 10⁻⁹. The streams are derived from the component's digest, so the verdict is deterministic, and an author
 //! can't prepare for it, as a component can't contain its own digest. The test is the same for all components, except those
 //! with slow calls ([`Effort`]): their few values suffice to find constant or unrepeatable values and too few drawn bits, but
@@ -21,50 +21,24 @@
 //!
 //! The test does not detect deliberate misbehaviour in rare calls, nor anything other than violations of these rules.
 
-mod fault;
-mod observed;
-mod positions;
+mod report;
 mod statistics;
 mod stream;
 
 use std::{collections::BTreeMap, time::Duration};
 
-use serde::{Deserialize, Serialize};
-
-pub use fault::EntropyFault;
-pub(crate) use observed::Effort;
-use observed::Observed;
-use statistics::{IMPLAUSIBLE, ln_chance_of_at_most, ln_chance_of_repetitions};
+pub(crate) use report::RULES_VERSION;
+pub use report::{EntropyFault, EntropyReport, TestedComponents};
+use statistics::{IMPLAUSIBLE, bits_below, ln_chance_of_at_most, ln_chance_of_repetitions};
+use stream::picked;
 pub(crate) use stream::{RepeatableRandom, Stream};
 
-/// The version of these rules. Verdicts of other versions are discarded.
-pub(crate) const RULES_VERSION: u32 = 2;
-
+/// The maximum number of values.
+const VALUES_MAX: u32 = 2_000;
+/// The maximum number of flipped bits, each in a separate call.
+const FLIPS_MAX: u32 = 1_024;
 /// The fraction of the expected bits that must affect the value. The rest allows for variation between streams.
 const COUNTING_SHARE: f64 = 7.0 / 8.0;
-
-/// The result of an entropy test.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
-pub struct EntropyReport {
-    /// The declared minimum of random bits in a value.
-    pub declared_bits: u32,
-    /// The minimum of bits drawn for a value.
-    pub drawn_bits: u64,
-    /// The number of values, each from another stream.
-    pub values: u32,
-    /// The number of flipped bits, each in a separate call.
-    pub flipped_bits: u32,
-    /// The violated rules, in order. A violation often entails violations of later rules.
-    pub faults: Vec<EntropyFault>,
-}
-
-impl EntropyReport {
-    /// Returns the first violated rule, if any.
-    #[must_use]
-    pub fn fault(&self) -> Option<&EntropyFault> {
-        self.faults.first()
-    }
-}
 
 /// A generator under test.
 pub(crate) trait Subject {
@@ -72,18 +46,15 @@ pub(crate) trait Subject {
     type Failure;
 
     /// Generates a value from a stream.
-    ///
-    /// # Errors
-    /// If generation fails.
-    fn make(&mut self, stream: Stream) -> Result<Made, Self::Failure>;
+    fn generate(&mut self, stream: Stream) -> Result<GeneratedValue, Self::Failure>;
 
     /// Returns the processor time used by all calls so far.
-    fn computed(&self) -> Duration;
+    fn processor_time(&self) -> Duration;
 }
 
 /// A generated value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Made {
+pub(crate) struct GeneratedValue {
     /// The value, as text.
     pub(crate) text: String,
     /// Its secret parts as text, by their paths; the whole value if no part is secret.
@@ -93,29 +64,141 @@ pub(crate) struct Made {
 }
 
 /// Tests a generator that declares this number of random bits, with streams derived from `seed`.
-///
-/// # Errors
-/// If a value can't be generated.
 pub(crate) fn examine<S: Subject>(
     subject: &mut S,
     declared_bits: u32,
     seed: [u8; 32],
     effort: Effort,
 ) -> Result<EntropyReport, S::Failure> {
-    let observed = Observed::of(subject, declared_bits, seed, effort)?;
+    let observations = Observations::of(subject, declared_bits, seed, effort)?;
     Ok(EntropyReport {
         declared_bits,
-        drawn_bits: observed.drawn_bits(),
-        values: count(&observed.values),
-        flipped_bits: observed.flipped_bits,
-        faults: observed.faults(),
+        drawn_bits: observations.drawn_bits(),
+        values: count(&observations.values),
+        flipped_bits: observations.flipped_bits,
+        faults: observations.faults(),
     })
 }
 
-impl Observed {
+/// The effort of a test: [`VALUES_MAX`] values and [`FLIPS_MAX`] flipped bits, unless these calls would exceed a limit of
+/// processor time.
+///
+/// The limit is on processor time, so the load of the machine makes no difference.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Effort {
+    /// The maximum processor time of all calls.
+    processor_time_max: Duration,
+    /// The number of values, and of flipped bits, for generators that are too slow for the full test.
+    few: u32,
+}
+
+impl Effort {
+    /// For a server that loads a component, once per component. Generators with calls of more than three milliseconds, such as
+    /// searches for large primes, get the reduced test, so that a server with several of them starts within seconds.
+    ///
+    /// Sixteen flips suffice to refuse a generator that uses none of its drawn bits; eight would not.
+    pub(crate) const AT_START: Self = Self {
+        processor_time_max: Duration::from_secs(10),
+        few: 16,
+    };
+    /// For an author's test.
+    pub(crate) const AT_TEST: Self = Self {
+        processor_time_max: Duration::from_mins(1),
+        few: 256,
+    };
+
+    /// Whether the full test fits, given the processor time of one call.
+    fn allows_all(self, call: Duration) -> bool {
+        call.saturating_mul(VALUES_MAX + FLIPS_MAX) <= self.processor_time_max
+    }
+}
+
+/// The observations of a generator.
+struct Observations {
+    /// The declared random bits.
+    declared_bits: u32,
+    /// Whether the same stream yielded the same value twice.
+    is_repeatable: bool,
+    /// The values, each from another stream.
+    values: Vec<GeneratedValue>,
+    /// The number of flipped bits, each in a separate call.
+    flipped_bits: u32,
+    /// The number of flipped bits that changed the value.
+    counting_bits: u32,
+}
+
+impl Observations {
+    /// Runs a generator with streams derived from `seed`.
+    fn of<S: Subject>(
+        subject: &mut S,
+        declared_bits: u32,
+        seed: [u8; 32],
+        effort: Effort,
+    ) -> Result<Self, S::Failure> {
+        let end = subject
+            .processor_time()
+            .saturating_add(effort.processor_time_max);
+        let first = subject.generate(Stream::new(seed, 0))?;
+        let is_repeatable = subject.generate(Stream::new(seed, 0))? == first;
+        let mut observations = Self {
+            declared_bits,
+            is_repeatable,
+            values: vec![first],
+            flipped_bits: 0,
+            counting_bits: 0,
+        };
+        let mut durations = Vec::new();
+        for number in 1..effort.few {
+            let begun = subject.processor_time();
+            let value = subject.generate(Stream::new(seed, number.into()))?;
+            observations.values.push(value);
+            durations.push(subject.processor_time().saturating_sub(begun));
+        }
+        let (values_max, flips_max) = if effort.allows_all(median(durations)) {
+            (VALUES_MAX, FLIPS_MAX)
+        } else {
+            (effort.few, effort.few)
+        };
+        for number in effort.few..values_max {
+            if subject.processor_time() >= end {
+                break;
+            }
+            let value = subject.generate(Stream::new(seed, number.into()))?;
+            observations.values.push(value);
+        }
+        for number in 0..flips_max {
+            if number >= effort.few && subject.processor_time() >= end {
+                break;
+            }
+            observations.flip(subject, seed, number)?;
+        }
+        Ok(observations)
+    }
+
+    /// Flips one bit, picked at random from all bits drawn for the values.
+    fn flip<S: Subject>(
+        &mut self,
+        subject: &mut S,
+        seed: [u8; 32],
+        number: u32,
+    ) -> Result<(), S::Failure> {
+        let (pick, bit) = picked(seed, number);
+        let index = pick % u64::from(count(&self.values)).max(1);
+        let Some(value) = usize::try_from(index)
+            .ok()
+            .and_then(|index| self.values.get(index))
+        else {
+            return Ok(());
+        };
+        let flipped = Stream::new(seed, index).with_flipped_bit(bit % value.drawn_bits.max(1));
+        self.counting_bits += u32::from(subject.generate(flipped)?.secrets != value.secrets);
+        self.flipped_bits += 1;
+        Ok(())
+    }
+
     /// Returns the minimum of bits drawn for a value.
     fn drawn_bits(&self) -> u64 {
-        let drawn = self.values.iter().map(|made| made.drawn_bits);
+        let drawn = self.values.iter().map(|value| value.drawn_bits);
         drawn.min().unwrap_or_default()
     }
 
@@ -126,7 +209,7 @@ impl Observed {
             self.too_few_drawn(),
             self.unused(),
             self.repeated(),
-            positions::biased(self.declared_bits, &self.values),
+            self.biased(),
         ]
         .into_iter()
         .flatten()
@@ -136,14 +219,14 @@ impl Observed {
     /// Checks that no secret part is the same in every value.
     fn constant(&self) -> Option<EntropyFault> {
         let (first, others) = self.values.split_first()?;
-        let is_constant = |(place, text): &(&String, &String)| {
+        let is_constant = |(path, text): &(&String, &String)| {
             others
                 .iter()
-                .all(|made| made.secrets.get(*place) == Some(*text))
+                .all(|value| value.secrets.get(*path) == Some(*text))
         };
-        let (place, _) = first.secrets.iter().find(is_constant)?;
+        let (path, _) = first.secrets.iter().find(is_constant)?;
         Some(EntropyFault::Constant {
-            place: place.clone(),
+            place: path.clone(),
             values: count(&self.values),
         })
     }
@@ -158,8 +241,8 @@ impl Observed {
 
     /// Checks that the number of bits that affect the value is plausible.
     fn unused(&self) -> Option<EntropyFault> {
-        let shares = self.values.iter().map(|made| {
-            let drawn = bits(made.drawn_bits);
+        let shares = self.values.iter().map(|value| {
+            let drawn = bits(value.drawn_bits);
             f64::from(self.declared_bits).min(drawn) / drawn.max(1.0)
         });
         let mean_share = shares.sum::<f64>() / f64::from(count(&self.values));
@@ -175,11 +258,11 @@ impl Observed {
 
     /// Checks that the number of equal values is plausible.
     fn repeated(&self) -> Option<EntropyFault> {
-        let mut alike: BTreeMap<&BTreeMap<String, String>, u32> = BTreeMap::new();
-        for made in &self.values {
-            *alike.entry(&made.secrets).or_default() += 1;
+        let mut counts: BTreeMap<&BTreeMap<String, String>, u32> = BTreeMap::new();
+        for value in &self.values {
+            *counts.entry(&value.secrets).or_default() += 1;
         }
-        let pairs: u32 = alike.values().map(|count| count * (count - 1) / 2).sum();
+        let pairs: u32 = counts.values().map(|count| count * (count - 1) / 2).sum();
         let values = count(&self.values);
         let chance = ln_chance_of_repetitions(pairs, values, self.declared_bits);
         (chance < IMPLAUSIBLE).then_some(EntropyFault::Repeated {
@@ -188,14 +271,34 @@ impl Observed {
             declared_bits: self.declared_bits,
         })
     }
+
+    /// Checks that the frequencies of characters permit the declared bits.
+    fn biased(&self) -> Option<EntropyFault> {
+        let secrets: Vec<_> = self.values.iter().map(|value| &value.secrets).collect();
+        let bound = bits_below(self.declared_bits, &secrets)?;
+        Some(EntropyFault::Biased {
+            values: count(&self.values),
+            held_bits: bound.bits,
+            declared_bits: self.declared_bits,
+            fixed_places: bound.fixed_positions,
+        })
+    }
 }
 
-fn count(values: &[Made]) -> u32 {
+fn count(values: &[GeneratedValue]) -> u32 {
     u32::try_from(values.len()).unwrap_or(u32::MAX)
 }
 
 fn bits(number: u64) -> f64 {
     u32::try_from(number).map_or(f64::from(u32::MAX), f64::from)
+}
+
+fn median(mut durations: Vec<Duration>) -> Duration {
+    durations.sort_unstable();
+    durations
+        .get(durations.len() / 2)
+        .copied()
+        .unwrap_or_default()
 }
 
 #[cfg(test)]

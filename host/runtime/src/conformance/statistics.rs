@@ -1,9 +1,24 @@
-//! The probability of an observation with a correct generator, as upper bounds in natural logarithms.
+//! Bounds for the observations of a correct generator: their probability, as upper bounds in natural logarithms, and the random
+//! bits in its values, from the frequencies of characters at each position.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    str::Chars,
+};
 
 /// The threshold of implausibility: 10⁻⁹.
 pub(super) const IMPLAUSIBLE: f64 = -20.723;
+/// The minimum number of values for estimates from frequencies.
+const VALUES_FOR_FREQUENCIES: u32 = 1_000;
+/// The minimum mean frequency of characters for estimates from frequencies.
+const MEAN_FREQUENCY_MIN: u32 = 16;
+/// The tolerance of an estimate in standard deviations: it is exceeded with a probability of 10⁻⁹.
+const STANDARD_DEVIATIONS: f64 = 6.0;
+/// The maximum entropy of an ASCII character, and of any other character, in bits.
+const ASCII_BITS: f64 = 7.0;
+const CHARACTER_BITS: f64 = 21.0;
 
-/// Returns the probability that at most `found` of `looked_at` bits affect the value if the fraction `share` of all bits does.
+/// Returns the probability that at most `found` of `tested` bits affect the value if the fraction `share` of all bits does.
 ///
 /// Uses the bound of Chernoff and Hoeffding (W. Hoeffding, "Probability inequalities for sums of bounded random variables",
 /// 1963, theorem 1): `exp(-n·D(found/n ‖ share))`.
@@ -11,8 +26,8 @@ pub(super) const IMPLAUSIBLE: f64 = -20.723;
 /// The minimum of `share` follows from the edge-isoperimetric inequality of the hypercube (L. Harper, 1964): for the inputs
 /// of a value with probability `p`, on average at least `log2(1/p)` bits each change the value when flipped. The number
 /// of such bits, averaged over all streams, is therefore at least the entropy of the values.
-pub(super) fn ln_chance_of_at_most(found: u32, looked_at: u32, share: f64) -> f64 {
-    let found_share = f64::from(found) / f64::from(looked_at.max(1));
+pub(super) fn ln_chance_of_at_most(found: u32, tested: u32, share: f64) -> f64 {
+    let found_share = f64::from(found) / f64::from(tested.max(1));
     if found_share >= share {
         return 0.0;
     }
@@ -22,7 +37,7 @@ pub(super) fn ln_chance_of_at_most(found: u32, looked_at: u32, share: f64) -> f6
         found_share * (found_share / share).ln()
     };
     let idle = (1.0 - found_share) * ((1.0 - found_share) / (1.0 - share)).ln();
-    -f64::from(looked_at) * (counting + idle)
+    -f64::from(tested) * (counting + idle)
 }
 
 /// Returns the probability of this number of equal pairs among values with this entropy.
@@ -40,6 +55,88 @@ pub(super) fn ln_chance_of_repetitions(pairs: u32, values: u32, entropy_bits: u3
         return 0.0;
     }
     pairs * (1.0 + ln_expected - pairs.ln()) - expected
+}
+
+/// An upper bound of the random bits in values.
+pub(super) struct BitsBound {
+    pub(super) bits: u32,
+    /// The number of positions with the same character in every value.
+    pub(super) fixed_positions: u32,
+}
+
+/// Returns the upper bound of the random bits in values, given as their secret parts by path; `None` if it is at least
+/// `declared_bits`.
+///
+/// The entropy of a text is at most the sum of the entropies of its characters (subadditivity; T. Cover and J. Thomas,
+/// "Elements of Information Theory", theorem 2.6.6). This also holds for values with fixed or dependent positions, so only
+/// impossible claims are refused. The entropy of a position is estimated from the frequencies of its characters, with the
+/// Miller-Madow correction for unseen characters (G. Miller, "Note on the bias of information estimates", 1955), plus six
+/// standard deviations. With fewer than 1,000 values or very many characters, a position that varies counts as the maximum
+/// entropy of a character.
+pub(super) fn bits_below(
+    declared_bits: u32,
+    values: &[&BTreeMap<String, String>],
+) -> Option<BitsBound> {
+    let count = u32::try_from(values.len()).unwrap_or(u32::MAX);
+    let paths: BTreeSet<&String> = values.iter().flat_map(|secrets| secrets.keys()).collect();
+    let (mut held_bits, mut fixed_positions) = (0.0, 0);
+    for path in paths {
+        let texts = values.iter().map(|secrets| secrets.get(path));
+        let mut readers: Vec<Chars<'_>> = texts
+            .map(|text| text.map_or("", String::as_str).chars())
+            .collect();
+        while let Some(frequencies) = next_frequencies(&mut readers) {
+            if frequencies.len() == 1 {
+                fixed_positions += 1;
+            } else {
+                held_bits += bits_at_most(&frequencies, count);
+            }
+            if held_bits >= f64::from(declared_bits) {
+                return None;
+            }
+        }
+    }
+    Some(BitsBound {
+        bits: whole(held_bits, declared_bits),
+        fixed_positions,
+    })
+}
+
+/// Returns the frequencies of characters at the next position, counting the end of a text as a character; `None` at the end of
+/// all texts.
+fn next_frequencies(readers: &mut [Chars<'_>]) -> Option<BTreeMap<Option<char>, u32>> {
+    let mut frequencies = BTreeMap::new();
+    for reader in readers {
+        *frequencies.entry(reader.next()).or_insert(0) += 1;
+    }
+    let have_ended = frequencies.len() == 1 && frequencies.contains_key(&None);
+    (!have_ended).then_some(frequencies)
+}
+
+/// Returns an upper bound of the entropy of a position with these frequencies, in bits.
+fn bits_at_most(frequencies: &BTreeMap<Option<char>, u32>, values: u32) -> f64 {
+    let kinds = u32::try_from(frequencies.len()).unwrap_or(u32::MAX);
+    if values < VALUES_FOR_FREQUENCIES || kinds > values / MEAN_FREQUENCY_MIN {
+        let is_ascii = frequencies.keys().flatten().all(char::is_ascii);
+        return if is_ascii { ASCII_BITS } else { CHARACTER_BITS };
+    }
+    let values = f64::from(values);
+    let (mut entropy, mut square) = (0.0, 0.0);
+    for frequency in frequencies.values() {
+        let share = f64::from(*frequency) / values;
+        entropy -= share * share.log2();
+        square += share * share.log2() * share.log2();
+    }
+    let unseen = f64::from(kinds - 1) / (2.0 * values * std::f64::consts::LN_2);
+    let variance = (square - entropy * entropy).max(0.0) / values
+        + f64::from(kinds - 1) / (2.0 * (values * std::f64::consts::LN_2).powi(2));
+    entropy + unseen + STANDARD_DEVIATIONS * variance.sqrt()
+}
+
+/// Rounds `bits`, which must be less than `bound`, down to an integer.
+fn whole(bits: f64, bound: u32) -> u32 {
+    let fits = |candidate: &u32| f64::from(*candidate) <= bits;
+    (0..bound).take_while(fits).last().unwrap_or_default()
 }
 
 #[cfg(test)]

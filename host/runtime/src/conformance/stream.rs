@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use aws_lc_rs::digest;
 
-use crate::host::random::{RandomSource, RandomUnavailable};
+use crate::host::{RandomSource, RandomUnavailable};
 
 /// A pseudorandom stream of bytes: block `i` of stream `n` is the SHA-256 of the seed, `n` and `i`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,10 +98,10 @@ impl RepeatableRandom {
 
 impl RandomSource for RepeatableRandom {
     fn fill(&self, bytes: &mut [u8]) -> Result<(), RandomUnavailable> {
-        let mut place = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (stream, given) = *place;
-        stream.fill(given, bytes);
-        place.1 = given + u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (stream, offset) = *state;
+        stream.fill(offset, bytes);
+        state.1 = offset + u64::try_from(bytes.len()).unwrap_or(u64::MAX);
         Ok(())
     }
 }
@@ -132,15 +132,15 @@ mod tests {
     #[test]
     fn streams_depend_on_seed_number_and_flipped_bit() {
         let random = RepeatableRandom::new();
-        let given = |stream| {
+        let drawn = |stream| {
             random.begin(stream);
             bytes(&random, 64)
         };
         let stream = Stream::new([1; 32], 5);
-        let plain = given(stream);
-        assert_ne!(given(Stream::new([2; 32], 5)), plain);
-        assert_ne!(given(Stream::new([1; 32], 6)), plain);
-        let mut flipped = given(stream.with_flipped_bit(300));
+        let plain = drawn(stream);
+        assert_ne!(drawn(Stream::new([2; 32], 5)), plain);
+        assert_ne!(drawn(Stream::new([1; 32], 6)), plain);
+        let mut flipped = drawn(stream.with_flipped_bit(300));
         assert_ne!(flipped, plain);
         flipped[37] ^= 1 << 4;
         assert_eq!(flipped, plain);

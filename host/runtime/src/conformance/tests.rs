@@ -3,10 +3,7 @@
 use aws_lc_rs::digest;
 
 use super::*;
-use crate::{
-    component_file::hexadecimal,
-    conformance::observed::{FLIPS_MAX, VALUES_MAX},
-};
+use crate::text::hexadecimal;
 
 const SEED: [u8; 32] = [3; 32];
 
@@ -16,17 +13,17 @@ struct Function<F>(F);
 impl<F: FnMut(&mut Draw) -> Vec<(&'static str, String)>> Subject for Function<F> {
     type Failure = ();
 
-    fn computed(&self) -> Duration {
+    fn processor_time(&self) -> Duration {
         Duration::ZERO
     }
 
-    fn make(&mut self, stream: Stream) -> Result<Made, ()> {
+    fn generate(&mut self, stream: Stream) -> Result<GeneratedValue, ()> {
         let mut draw = Draw { stream, drawn: 0 };
         let secrets: BTreeMap<_, _> = (self.0)(&mut draw)
             .into_iter()
             .map(|(place, text)| (place.to_owned(), text))
             .collect();
-        Ok(Made {
+        Ok(GeneratedValue {
             text: format!("{secrets:?}"),
             secrets,
             drawn_bits: draw.drawn * 8,
@@ -236,23 +233,25 @@ struct Computing<F>(F, u32, Duration);
 impl<F: Fn(u32) -> Duration> Subject for Computing<F> {
     type Failure = ();
 
-    fn make(&mut self, stream: Stream) -> Result<Made, ()> {
+    fn generate(&mut self, stream: Stream) -> Result<GeneratedValue, ()> {
         self.2 += (self.0)(self.1);
         self.1 += 1;
-        Function(|draw: &mut Draw| vec![("", hexadecimal(&draw.bytes::<16>()))]).make(stream)
+        Function(|draw: &mut Draw| vec![("", hexadecimal(&draw.bytes::<16>()))]).generate(stream)
     }
 
-    fn computed(&self) -> Duration {
+    fn processor_time(&self) -> Duration {
         self.2
     }
 }
 
 /// Returns the numbers of values and flipped bits of a test at start, and its processor time.
-fn looked_at(call: impl Fn(u32) -> Duration) -> (u32, u32, Duration) {
+fn tested_with(call: impl Fn(u32) -> Duration) -> (u32, u32, Duration) {
     let mut subject = Computing(call, 0, Duration::from_hours(1));
     let report = examine(&mut subject, 128, SEED, Effort::AT_START).unwrap();
     assert_eq!(report.faults, []);
-    let computed = subject.computed().saturating_sub(Duration::from_hours(1));
+    let computed = subject
+        .processor_time()
+        .saturating_sub(Duration::from_hours(1));
     (report.values, report.flipped_bits, computed)
 }
 
@@ -267,7 +266,7 @@ fn only_slow_generators_get_the_reduced_test() {
         (60_000_000, few, few),
     ] {
         let call = Duration::from_micros(call_us);
-        let (seen, flipped, _) = looked_at(|_| call);
+        let (seen, flipped, _) = tested_with(|_| call);
         assert_eq!((seen, flipped), (values, flips), "{call:?}");
     }
 }
@@ -275,7 +274,7 @@ fn only_slow_generators_get_the_reduced_test() {
 #[test]
 fn a_few_slow_calls_do_not_reduce_the_test() {
     let sometimes_slow = |number| Duration::from_millis(if number % 5 == 0 { 9 } else { 1 });
-    let (values, flips, _) = looked_at(sometimes_slow);
+    let (values, flips, _) = tested_with(sometimes_slow);
     assert_eq!((values, flips), (VALUES_MAX, FLIPS_MAX));
 }
 
@@ -283,7 +282,7 @@ fn a_few_slow_calls_do_not_reduce_the_test() {
 fn a_generator_that_becomes_slow_is_tested_within_the_limit() {
     let few = Effort::AT_START.few;
     let slow = Duration::from_millis(100);
-    let (values, flips, computed) = looked_at(|number| {
+    let (values, flips, computed) = tested_with(|number| {
         let is_slow = number > 2 * few;
         if is_slow { slow } else { Duration::ZERO }
     });
@@ -291,7 +290,7 @@ fn a_generator_that_becomes_slow_is_tested_within_the_limit() {
     assert_eq!(flips, few);
     assert_eq!(
         computed,
-        Effort::AT_START.computing_max + slow * flips,
+        Effort::AT_START.processor_time_max + slow * flips,
         "{values}"
     );
 }
@@ -299,20 +298,20 @@ fn a_generator_that_becomes_slow_is_tested_within_the_limit() {
 #[test]
 fn a_generator_that_uses_no_bits_is_found_with_few_flips() {
     let seen = |counting_bits| {
-        let observed = Observed {
+        let observations = Observations {
             declared_bits: 128,
             is_repeatable: true,
-            values: vec![made(128); 2],
+            values: vec![value(128); 2],
             flipped_bits: Effort::AT_START.few,
             counting_bits,
         };
-        observed.unused().is_some()
+        observations.unused().is_some()
     };
     assert!(seen(0) && !seen(Effort::AT_START.few / 2));
 }
 
-fn made(drawn_bits: u64) -> Made {
-    Made {
+fn value(drawn_bits: u64) -> GeneratedValue {
+    GeneratedValue {
         text: String::new(),
         secrets: BTreeMap::new(),
         drawn_bits,

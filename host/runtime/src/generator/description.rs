@@ -34,9 +34,6 @@ pub(crate) struct Description {
 
 impl Description {
     /// Validates the description of a plugin that is configured for a type.
-    ///
-    /// # Errors
-    /// The first violated rule.
     pub(crate) fn parse(
         described: descriptor::Description,
         configured: &CredentialType,
@@ -119,9 +116,9 @@ mod tests {
 
     #[test]
     fn zero_declared_bits_mean_derived_values() {
-        for (said, expected) in [(None, None), (Some(0), None), (Some(1), Some(1))] {
+        for (declared_bits, expected) in [(None, None), (Some(0), None), (Some(1), Some(1))] {
             let described = descriptor::Description {
-                entropy_bits_min: said,
+                entropy_bits_min: declared_bits,
                 ..described()
             };
             assert_eq!(parse(described).unwrap().entropy_bits_min, expected);

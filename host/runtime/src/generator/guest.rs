@@ -1,26 +1,30 @@
-//! Calls of a generator's guest, and the host's checks of their results.
+//! A generator's guest: its exported functions, the calls of them, and the host's checks of their results.
 
 use std::sync::Arc;
 
 use keywright_core::{
     Secret,
-    credential::{Parameters, RequestedParameters},
-    ports::{CertificateIssuer, PluginFailure, PluginFault, Recovered},
+    credential::{CredentialType, Parameters, RequestedParameters},
+    ports::{CertificateIssuer, PluginFailure, PluginFault, Recovered, Violation},
 };
 use serde_json::Value;
-
-use super::{
-    Description,
-    exports::{GeneratorExports, Maker},
+use wasmtime::{
+    Store,
+    component::{Instance, Resource},
 };
+
+use super::description::Description;
 use crate::{
     bindings::{
-        exports::keywright::generator::{generator, issued_generator, recoverer},
-        keywright::generator::types::Failure,
+        IssuerLease,
+        exports::keywright::generator::{descriptor, generator, issued_generator, recoverer},
+        keywright::generator::types::{self, Failure},
     },
     call::{GENERATE, Plugin},
-    host::signing::IssuerLease,
-    json::SensitiveJson,
+    exported::{Exported, Function},
+    host::CallState,
+    refused::Refusal,
+    schema::SensitiveJson,
     text::{for_caller, violation},
 };
 
@@ -37,6 +41,42 @@ pub(crate) struct GeneratorGuest {
 }
 
 impl GeneratorGuest {
+    /// Calls a linked component's `describe`. Its type must match the configured one, if any.
+    ///
+    /// # Errors
+    /// If it is not a generator, or its description violates a rule.
+    pub(crate) fn of(
+        mut plugin: Plugin,
+        configured: Option<&CredentialType>,
+    ) -> Result<Self, Refusal> {
+        if configured.is_some_and(CredentialType::is_set_only) {
+            return Err(Refusal::CredentialTypeSetOnly);
+        }
+        let exports = GeneratorExports::find(&plugin)?;
+        let described = describe(&plugin, &exports)?;
+        let credential_type = match configured {
+            Some(configured) => configured.clone(),
+            None => CredentialType::parse(&described.credential_type)
+                .ok()
+                .filter(|parsed| parsed.as_str() == described.credential_type)
+                .ok_or(Refusal::CredentialTypeMalformed)?,
+        };
+        let description = Description::parse(described, &credential_type)?;
+        if credential_type.is_set_only() {
+            return Err(Refusal::CredentialTypeSetOnly);
+        }
+        if description.issuer_parameter.is_some() && !exports.takes_issuer() {
+            return Err(Refusal::IssuerNotAccepted);
+        }
+        let identity = &mut plugin.identity;
+        identity.version.clone_from(&description.plugin_version);
+        credential_type.as_str().clone_into(&mut identity.name);
+        Ok(Self {
+            plugin,
+            exports,
+            description,
+        })
+    }
     /// Reads the parameters of a request, and converts scalars to the types that the schema declares.
     pub(crate) fn requested(
         &self,
@@ -108,22 +148,22 @@ impl GeneratorGuest {
                     GENERATE,
                     input_bytes,
                     issuer,
-                    |store, instance| match &self.exports.maker {
-                        Maker::Generator(maker) => {
+                    |store, instance| match &self.exports.generate {
+                        GenerateFunction::Generator(function) => {
                             let generation = generator::Generation {
                                 parameters,
                                 settings,
                                 now_seconds,
                             };
-                            maker.call(store, instance, (&generation,))
+                            function.call(store, instance, (&generation,))
                         }
-                        Maker::IssuedGenerator(maker) => {
+                        GenerateFunction::IssuedGenerator(function) => {
                             let generation = issued_generator::Generation {
                                 parameters,
                                 settings,
                                 now_seconds,
                             };
-                            maker.call(store, instance, (&generation, handle))
+                            function.call(store, instance, (&generation, handle))
                         }
                     },
                 );
@@ -232,9 +272,11 @@ impl GeneratorGuest {
     fn reported(&self, function: &'static str, failure: Failure) -> PluginFailure {
         match failure {
             Failure::InvalidParameters(violation) => {
-                PluginFailure::ParametersRefused(violation.into())
+                PluginFailure::ParametersRefused(reported_violation(&violation))
             }
-            Failure::InvalidValue(violation) => PluginFailure::ValueRefused(violation.into()),
+            Failure::InvalidValue(violation) => {
+                PluginFailure::ValueRefused(reported_violation(&violation))
+            }
             Failure::Misconfigured(text) => self.plugin.misconfigured(function, &text),
             Failure::Other(text) => self.plugin.reported(function, &text),
         }
@@ -259,8 +301,168 @@ impl GeneratorGuest {
     ) -> Result<Secret, PluginFailure> {
         SensitiveJson::parse(text)
             .ok()
-            .filter(|json| self.description.value_schema.is_kept_by(json.value()))
+            .filter(|json| self.description.value_schema.is_valid(json.value()))
             .map(|json| json.to_secret())
             .ok_or_else(|| self.plugin.malformed(function))
     }
+}
+
+fn reported_violation(reported: &types::Violation) -> Violation {
+    violation(reported.member.as_deref(), &reported.rule)
+}
+
+/// The interface of a generator's description.
+pub(crate) const DESCRIPTOR: &str = "keywright:generator/descriptor";
+
+/// The exported functions of a generator.
+pub(crate) struct GeneratorExports {
+    descriptor: Exported<Describe>,
+    generate: GenerateFunction,
+    normalizer: Option<Exported<Normalize>>,
+    acceptor: Option<Exported<Accept>>,
+    recoverer: Option<Exported<Recover>>,
+}
+
+/// The interface that generates values: one of two.
+enum GenerateFunction {
+    Generator(Exported<Generate>),
+    IssuedGenerator(Exported<GenerateIssued>),
+}
+
+impl GeneratorExports {
+    /// Finds the functions.
+    ///
+    /// # Errors
+    /// If no or several functions generate values, or a required function is missing.
+    fn find(plugin: &Plugin) -> Result<Self, Refusal> {
+        let (component, version) = (&plugin.component, plugin.wit_version);
+        let issued = Exported::<GenerateIssued>::find(component, version)?;
+        let generate = match (Exported::<Generate>::find(component, version)?, issued) {
+            (Some(_), Some(_)) => return Err(Refusal::GeneratorsConflict),
+            (Some(function), None) => GenerateFunction::Generator(function),
+            (None, Some(function)) => GenerateFunction::IssuedGenerator(function),
+            (None, None) => GenerateFunction::Generator(Exported::expect(component, version)?),
+        };
+        Ok(Self {
+            descriptor: Exported::expect(component, version)?,
+            generate,
+            normalizer: Exported::find(component, version)?,
+            acceptor: Exported::find(component, version)?,
+            recoverer: Exported::find(component, version)?,
+        })
+    }
+
+    fn takes_issuer(&self) -> bool {
+        matches!(self.generate, GenerateFunction::IssuedGenerator(_))
+    }
+
+    pub(super) fn has_normalizer(&self) -> bool {
+        self.normalizer.is_some()
+    }
+
+    pub(super) fn has_acceptor(&self) -> bool {
+        self.acceptor.is_some()
+    }
+
+    pub(super) fn has_recoverer(&self) -> bool {
+        self.recoverer.is_some()
+    }
+
+    /// Checks the types of all functions against their interfaces.
+    fn check(&self, store: &mut Store<CallState>, instance: &Instance) -> Result<(), Refusal> {
+        match &self.generate {
+            GenerateFunction::Generator(function) => function.check(store, instance)?,
+            GenerateFunction::IssuedGenerator(function) => function.check(store, instance)?,
+        }
+        if let Some(normalizer) = &self.normalizer {
+            normalizer.check(store, instance)?;
+        }
+        if let Some(acceptor) = &self.acceptor {
+            acceptor.check(store, instance)?;
+        }
+        if let Some(recoverer) = &self.recoverer {
+            recoverer.check(store, instance)?;
+        }
+        self.descriptor.check(store, instance)
+    }
+}
+
+/// Calls `describe` after checking the types of all functions.
+///
+/// # Errors
+/// If a function's type differs from its interface, or the guest fails.
+pub(crate) fn describe(
+    plugin: &Plugin,
+    exports: &GeneratorExports,
+) -> Result<descriptor::Description, Refusal> {
+    let described = plugin.call("describe", 0, None, |store, instance| {
+        match exports.check(store, instance) {
+            Ok(()) => exports.descriptor.call(store, instance, ()).map(Ok),
+            Err(differs) => Ok(Err(differs)),
+        }
+    });
+    described.map_err(Refusal::DescribeFailed)?
+}
+
+/// `descriptor.describe`.
+struct Describe;
+
+impl Function for Describe {
+    type Parameters<'a> = ();
+    type Result = descriptor::Description;
+    const INTERFACE: &'static str = DESCRIPTOR;
+    const NAME: &'static str = "describe";
+}
+
+/// `generator.generate`.
+struct Generate;
+
+impl Function for Generate {
+    type Parameters<'a> = (&'a generator::Generation,);
+    type Result = Result<String, Failure>;
+    const INTERFACE: &'static str = "keywright:generator/generator";
+    const NAME: &'static str = "generate";
+}
+
+/// `issued-generator.generate`.
+struct GenerateIssued;
+
+impl Function for GenerateIssued {
+    type Parameters<'a> = (
+        &'a issued_generator::Generation,
+        Option<Resource<IssuerLease>>,
+    );
+    type Result = Result<String, Failure>;
+    const INTERFACE: &'static str = "keywright:generator/issued-generator";
+    const NAME: &'static str = "generate";
+}
+
+/// `normalizer.normalize`.
+struct Normalize;
+
+impl Function for Normalize {
+    type Parameters<'a> = (&'a str, &'a str);
+    type Result = Result<String, Failure>;
+    const INTERFACE: &'static str = "keywright:generator/normalizer";
+    const NAME: &'static str = "normalize";
+}
+
+/// `acceptor.accept`.
+struct Accept;
+
+impl Function for Accept {
+    type Parameters<'a> = (&'a str, &'a str);
+    type Result = Result<String, Failure>;
+    const INTERFACE: &'static str = "keywright:generator/acceptor";
+    const NAME: &'static str = "accept";
+}
+
+/// `recoverer.recover`.
+struct Recover;
+
+impl Function for Recover {
+    type Parameters<'a> = (&'a recoverer::Stored, &'a str);
+    type Result = Result<recoverer::Recovered, Failure>;
+    const INTERFACE: &'static str = "keywright:generator/recoverer";
+    const NAME: &'static str = "recover";
 }

@@ -1,10 +1,8 @@
 //! Generators behind the domain's port: which calls the guest handles, on which lane, and which the host handles itself.
 
 mod description;
-mod example;
-mod exports;
+mod entropy_test;
 mod guest;
-mod load;
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -20,16 +18,14 @@ use keywright_core::{
     },
 };
 
-pub(crate) use description::Description;
-pub(crate) use example::entropy_report;
-pub(crate) use exports::{DESCRIPTOR, describe};
-pub(crate) use guest::GeneratorGuest;
+pub(crate) use entropy_test::entropy_report;
 use guest::{ACCEPT, NORMALIZE, RECOVER};
+pub(crate) use guest::{DESCRIPTOR, GeneratorGuest, describe};
 
 use crate::{
     breaker::{Attempt, Breaker},
     call::GENERATE,
-    lane::{Flow, Lane, Lanes, NotRun},
+    lane::{Flow, Lane, Lanes},
 };
 
 /// The name of the host's own work in metrics.
@@ -62,7 +58,7 @@ pub(crate) struct WasmGenerator {
     breaker: Arc<Breaker>,
     /// The calling actor; `None` for the server itself.
     actor: Option<Actor>,
-    waits_for_its_turn: bool,
+    is_bulk: bool,
 }
 
 impl WasmGenerator {
@@ -72,7 +68,7 @@ impl WasmGenerator {
             lanes,
             breaker,
             actor: None,
-            waits_for_its_turn: false,
+            is_bulk: false,
         }
     }
 
@@ -89,38 +85,28 @@ impl WasmGenerator {
         attempt: Attempt,
         work: impl FnOnce(&GeneratorGuest) -> Result<T, PluginFailure> + Send + 'static,
     ) -> Result<T, PluginFailure> {
-        let function = attempt.function();
-        let outcome = self.run(lane, move |guest| {
+        self.run(lane, attempt.function(), move |guest| {
             attempt.make(&guest.plugin, || work(guest))
-        });
-        outcome
-            .await
-            .unwrap_or_else(|not_run| Err(self.guest.plugin.not_run(function, not_run)))
+        })
+        .await
     }
 
-    /// Runs the host's work in the brief lane, such as the replacement for a function that the guest lacks.
-    async fn host<T: Send + 'static>(
-        &self,
-        function: &'static str,
-        work: impl FnOnce(&GeneratorGuest) -> Result<T, PluginFailure> + Send + 'static,
-    ) -> Result<T, PluginFailure> {
-        let outcome = self.run(&self.lanes.brief, work).await;
-        outcome.unwrap_or_else(|not_run| Err(self.guest.plugin.not_run(function, not_run)))
-    }
-
+    /// Runs work on one of the lanes: a call of the guest, or the host's replacement for a function that the guest lacks.
     async fn run<T: Send + 'static>(
         &self,
         lane: &Lane,
-        work: impl FnOnce(&GeneratorGuest) -> T + Send + 'static,
-    ) -> Result<T, NotRun> {
+        function: &'static str,
+        work: impl FnOnce(&GeneratorGuest) -> Result<T, PluginFailure> + Send + 'static,
+    ) -> Result<T, PluginFailure> {
         let guest = Arc::clone(&self.guest);
         let work = move || work(&guest);
-        if self.waits_for_its_turn {
-            lane.run_in_turn(work).await
+        let outcome = if self.is_bulk {
+            lane.run_bulk(work).await
         } else {
             let flow = self.actor.clone().map_or(Flow::Server, Flow::Actor);
             lane.run(flow, work).await
-        }
+        };
+        outcome.unwrap_or_else(|not_run| Err(self.guest.plugin.not_run(function, not_run)))
     }
 }
 
@@ -151,13 +137,13 @@ impl Generator for WasmGenerator {
 
     fn in_turn(&self) -> Arc<dyn Generator> {
         Arc::new(Self {
-            waits_for_its_turn: true,
+            is_bulk: true,
             ..self.clone()
         })
     }
 
     async fn run_for_host(&self, work: HostWork) -> Result<(), PluginFailure> {
-        self.host(HOST_WORK, move |_| {
+        self.run(&self.lanes.short, HOST_WORK, move |_| {
             work();
             Ok(())
         })
@@ -182,13 +168,15 @@ impl Generator for WasmGenerator {
         if self.guest.exports.has_normalizer() {
             let json = given.to_json();
             let attempt = self.attempt(NORMALIZE, &[&json])?;
-            self.call(&self.lanes.brief, attempt, move |guest| {
+            self.call(&self.lanes.short, attempt, move |guest| {
                 guest.normalize(&given, &json)
             })
             .await
         } else {
-            self.host(NORMALIZE, move |guest| guest.complete(given))
-                .await
+            self.run(&self.lanes.short, NORMALIZE, move |guest| {
+                guest.complete(given)
+            })
+            .await
         }
     }
 
@@ -211,13 +199,15 @@ impl Generator for WasmGenerator {
         let given = value.clone();
         if self.guest.exports.has_acceptor() {
             let attempt = self.attempt(ACCEPT, &[value.expose()])?;
-            self.call(&self.lanes.brief, attempt, move |guest| {
+            self.call(&self.lanes.short, attempt, move |guest| {
                 guest.accept(&given)
             })
             .await
         } else {
-            self.host(ACCEPT, move |guest| guest.accept_by_schema(&given))
-                .await
+            self.run(&self.lanes.short, ACCEPT, move |guest| {
+                guest.accept_by_schema(&given)
+            })
+            .await
         }
     }
 
@@ -236,7 +226,7 @@ impl Generator for WasmGenerator {
         let inputs = [parameters.as_deref().unwrap_or_default(), value.expose()];
         let attempt = self.attempt(RECOVER, &inputs)?;
         let given = value.clone();
-        self.call(&self.lanes.brief, attempt, move |guest| {
+        self.call(&self.lanes.short, attempt, move |guest| {
             guest.recover(parameters, &given).map(Some)
         })
         .await

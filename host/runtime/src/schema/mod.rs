@@ -1,71 +1,28 @@
 //! The JSON Schemas of a plugin's parameters and values.
 
 mod bounds;
-mod declared;
 mod parameters;
-mod rule;
-mod secrecy;
 mod value;
 
-pub(crate) use parameters::ParametersSchema;
-pub(crate) use value::ValueSchema;
+use std::collections::BTreeSet;
 
-use jsonschema::{Draft, PatternOptions, Validator};
+use jsonschema::{
+    Draft, PatternOptions, ValidationError, Validator,
+    error::{TypeKind, ValidationErrorKind},
+};
 use keywright_core::ports::Violation;
-use keywright_json::JsonError;
 use serde_json::Value;
 
-use crate::text::violation;
-use bounds::{SCHEMA_BYTES_MAX, SCHEMA_DEPTH_MAX, SCHEMA_PARTS_MAX, SCHEMA_PATTERNS_MAX};
+pub use bounds::SchemaMalformed;
+use bounds::{PATTERN_BYTES_MAX, SCHEMA_BYTES_MAX};
+pub(crate) use parameters::ParametersSchema;
+pub(crate) use value::{SensitiveJson, ValueSchema};
 
-/// The maximum memory of a compiled pattern, in bytes. The worst-case time of a search is proportional to it.
-const PATTERN_BYTES_MAX: usize = 256 * 1_024;
+use crate::text::{for_log, violation};
+
 /// The maximum work for finding the rule that a value breaks, in parts of the schema times parts of the value. The validator
 /// may have to record every violation, which takes memory.
 const EXPLANATION_WORK_MAX: u64 = 250_000;
-
-/// The error for a schema that the host can't use. `Display` completes the sentence "its value schema …".
-#[derive(Debug, thiserror::Error)]
-pub enum SchemaMalformed {
-    /// It is not JSON by the rules of [`keywright_json::check`].
-    #[error("is not JSON")]
-    NotJson(#[source] JsonError),
-    /// It is JSON, but not a self-contained schema of draft 2020-12.
-    #[error(
-        "is not a JSON Schema of draft 2020-12 without references to other documents, and with patterns that have no \
-         look-around and at most {PATTERN_BYTES_MAX} bytes each when compiled: {0}"
-    )]
-    NotASchema(String),
-    /// It is a schema of parameters, but not of type `object`.
-    #[error("is not of type object")]
-    NotOfObjects,
-    /// It is recursive.
-    #[error("is recursive: a $ref must not refer to a schema that contains it")]
-    Recursive,
-    /// It has a reference other than a `$ref` with a JSON Pointer.
-    #[error(
-        "has an unsupported reference: use only $ref with a JSON Pointer to a schema in the document, such as \
-         #/$defs/name, without percent-encoding, $dynamicRef or a nested $id"
-    )]
-    ReferenceNotAPointer,
-    /// It is nested too deeply.
-    #[error("is nested more than {SCHEMA_DEPTH_MAX} levels deep, after resolving references")]
-    TooDeep,
-    /// It is too long.
-    #[error("is longer than {SCHEMA_BYTES_MAX} bytes")]
-    TooLong,
-    /// It has too many parts.
-    #[error("has more than {SCHEMA_PARTS_MAX} parts, after resolving references")]
-    TooManyParts,
-    /// It has too many patterns.
-    #[error("has more than {SCHEMA_PATTERNS_MAX} patterns, after resolving references")]
-    TooManyPatterns,
-    /// It marks a secret part where the host can't locate it.
-    #[error(
-        "has a misplaced writeOnly: it is only allowed at the top and on fields in `properties`"
-    )]
-    WriteOnlyMisplaced,
-}
 
 /// A validator of values. The time of a check is at most proportional to the size of the value times
 /// [`SCHEMA_PARTS_MAX`].
@@ -90,7 +47,7 @@ impl Checker {
             return Some(unexplained());
         }
         let broken = self.validator.validate(value).err();
-        Some(broken.map_or_else(unexplained, |broken| rule::broken_rule(&broken, value)))
+        Some(broken.map_or_else(unexplained, |broken| broken_rule(&broken, value)))
     }
 }
 
@@ -109,12 +66,127 @@ fn compile(text: &str) -> Result<(Value, Checker), SchemaMalformed> {
         .with_pattern_options(patterns)
         .offline()
         .build(&schema)
-        .map_err(|cause| SchemaMalformed::NotASchema(crate::text::for_log(&cause.to_string())))?;
+        .map_err(|cause| SchemaMalformed::NotASchema(for_log(&cause.to_string())))?;
     let checker = Checker {
         validator,
         schema_parts,
     };
     Ok((schema, checker))
+}
+
+/// Returns the fields that an object may have, if the schema allows no others.
+fn known_members(schema: &Value) -> Option<BTreeSet<String>> {
+    let is_closed = schema.get("additionalProperties") == Some(&Value::Bool(false))
+        && schema.get("patternProperties").is_none();
+    let properties = schema.get("properties").and_then(Value::as_object);
+    is_closed.then(|| {
+        properties
+            .into_iter()
+            .flatten()
+            .map(|(name, _)| name.clone())
+            .collect()
+    })
+}
+
+/// Returns the field that violates a rule of its schema, and the rule. Only field names are taken from the value.
+fn broken_rule(broken: &ValidationError<'_>, value: &Value) -> Violation {
+    let mut path = dotted(broken.instance_path().as_str());
+    let mut within = |name: &str| {
+        if !path.is_empty() {
+            path.push('.');
+        }
+        path.push_str(name);
+    };
+    let rule = match broken.kind() {
+        ValidationErrorKind::AdditionalProperties { unexpected }
+        | ValidationErrorKind::UnevaluatedProperties { unexpected } => {
+            if let Some(name) = unexpected.first() {
+                within(name);
+            }
+            "is not known".to_owned()
+        }
+        // For `"additionalProperties": false` in a schema without properties, the error refers to the object, not to its field.
+        ValidationErrorKind::FalseSchema if is_of_members(broken) => {
+            let object = value.pointer(broken.instance_path().as_str());
+            if let Some(name) = object.and_then(|object| object.as_object()?.keys().next()) {
+                within(name);
+            }
+            "is not known".to_owned()
+        }
+        ValidationErrorKind::Required { property } => {
+            if let Some(name) = property.as_str() {
+                within(name);
+            }
+            "is required".to_owned()
+        }
+        kind => plain_rule(kind),
+    };
+    violation(Some(path.as_str()).filter(|path| !path.is_empty()), &rule)
+}
+
+fn is_of_members(broken: &ValidationError<'_>) -> bool {
+    broken
+        .schema_path()
+        .as_str()
+        .ends_with("/additionalProperties")
+}
+
+fn plain_rule(kind: &ValidationErrorKind) -> String {
+    match kind {
+        ValidationErrorKind::Constant { expected_value } => format!("must be {expected_value}"),
+        ValidationErrorKind::Enum { options } => format!("must be one of {}", listed(options)),
+        ValidationErrorKind::ExclusiveMaximum { limit } => format!("must be less than {limit}"),
+        ValidationErrorKind::ExclusiveMinimum { limit } => format!("must be more than {limit}"),
+        ValidationErrorKind::FalseSchema => "is not allowed".to_owned(),
+        ValidationErrorKind::Format { format } => format!("must be of the format {format}"),
+        ValidationErrorKind::MaxItems { limit } => format!("must have at most {limit} items"),
+        ValidationErrorKind::Maximum { limit } => format!("must be at most {limit}"),
+        ValidationErrorKind::MaxLength { limit } => format!("must have at most {limit} characters"),
+        ValidationErrorKind::MaxProperties { limit } => {
+            format!("must have at most {limit} fields")
+        }
+        ValidationErrorKind::MinItems { limit } => format!("must have at least {limit} items"),
+        ValidationErrorKind::Minimum { limit } => format!("must be at least {limit}"),
+        ValidationErrorKind::MinLength { limit } => {
+            format!("must have at least {limit} characters")
+        }
+        ValidationErrorKind::MinProperties { limit } => {
+            format!("must have at least {limit} fields")
+        }
+        ValidationErrorKind::MultipleOf { multiple_of } => {
+            format!("must be a multiple of {multiple_of}")
+        }
+        ValidationErrorKind::Pattern { pattern } => format!("must match the pattern {pattern}"),
+        ValidationErrorKind::Type {
+            kind: TypeKind::Single(expected),
+        } => {
+            format!("must be of type {expected}")
+        }
+        ValidationErrorKind::Type {
+            kind: TypeKind::Multiple(_),
+        } => "has a type that is not allowed".to_owned(),
+        ValidationErrorKind::UniqueItems => "must not have duplicate items".to_owned(),
+        other => format!("violates the rule {} of its schema", other.keyword()),
+    }
+}
+
+/// Converts a JSON Pointer to a path with dots.
+fn dotted(pointer: &str) -> String {
+    let segments = pointer.split('/').skip(1);
+    let names: Vec<String> = segments
+        .map(|segment| segment.replace("~1", "/").replace("~0", "~"))
+        .collect();
+    names.join(".")
+}
+
+fn listed(options: &Value) -> String {
+    let options: Vec<String> = options
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(Value::to_string)
+        .collect();
+    options.join(", ")
 }
 
 #[cfg(test)]

@@ -1,11 +1,13 @@
-//! Validating values against the schema that their plugin declared.
+//! Values of plugins: JSON that may contain secrets, the schema that the plugin declared, and its secret parts.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use keywright_core::ports::Violation;
+use keywright_core::{Secret, ports::Violation};
+use keywright_json::JsonError;
 use serde_json::Value;
+use zeroize::Zeroize;
 
-use super::{Checker, SchemaMalformed, compile, secrecy::Secrecy};
+use super::{Checker, SchemaMalformed, compile, known_members};
 
 /// The schema of a plugin's values.
 pub(crate) struct ValueSchema {
@@ -16,9 +18,6 @@ pub(crate) struct ValueSchema {
 
 impl ValueSchema {
     /// Compiles a schema.
-    ///
-    /// # Errors
-    /// If the schema is malformed or exceeds a limit.
     pub(crate) fn parse(text: &str) -> Result<Self, SchemaMalformed> {
         let (schema, checker) = compile(text)?;
         let secrecy = Secrecy::of(&schema)?;
@@ -30,7 +29,7 @@ impl ValueSchema {
     }
 
     /// Whether a value is valid.
-    pub(crate) fn is_kept_by(&self, value: &Value) -> bool {
+    pub(crate) fn is_valid(&self, value: &Value) -> bool {
         self.checker.is_valid(value)
     }
 
@@ -64,18 +63,185 @@ impl ValueSchema {
     }
 }
 
-/// Returns the fields that an object may have, if the schema allows no others.
-pub(super) fn known_members(schema: &Value) -> Option<BTreeSet<String>> {
-    let is_closed = schema.get("additionalProperties") == Some(&Value::Bool(false))
-        && schema.get("patternProperties").is_none();
-    let properties = schema.get("properties").and_then(Value::as_object);
-    is_closed.then(|| {
-        properties
-            .into_iter()
-            .flatten()
-            .map(|(name, _)| name.clone())
-            .collect()
-    })
+/// The annotation of a secret part.
+const WRITE_ONLY: &str = "writeOnly";
+
+/// The parts of a value that its schema marks as secret.
+#[derive(Debug, PartialEq, Eq)]
+enum Secrecy {
+    /// None.
+    Open,
+    /// These fields of an object, completely or in part.
+    Members(BTreeMap<String, Secrecy>),
+    /// The whole value.
+    Whole,
+}
+
+impl Secrecy {
+    /// Reads the annotations of a schema.
+    ///
+    /// # Errors
+    /// [`SchemaMalformed::WriteOnlyMisplaced`] if the part of a value that an annotation refers to can't be determined.
+    fn of(schema: &Value) -> Result<Self, SchemaMalformed> {
+        let Value::Object(keywords) = schema else {
+            return Ok(Self::Open);
+        };
+        let mut secret_members = BTreeMap::new();
+        for (keyword, argument) in keywords {
+            match (keyword.as_str(), argument) {
+                (WRITE_ONLY, _) => {}
+                ("properties", Value::Object(properties)) => {
+                    for (name, property) in properties {
+                        let secrecy = Self::of(property)?;
+                        if secrecy != Self::Open {
+                            secret_members.insert(name.clone(), secrecy);
+                        }
+                    }
+                }
+                _ if mentions_write_only(argument) => {
+                    return Err(SchemaMalformed::WriteOnlyMisplaced);
+                }
+                _ => {}
+            }
+        }
+        if keywords.get(WRITE_ONLY) == Some(&Value::Bool(true)) {
+            return Ok(Self::Whole);
+        }
+        Ok(if secret_members.is_empty() {
+            Self::Open
+        } else {
+            Self::Members(secret_members)
+        })
+    }
+
+    /// Removes the secret parts of a value: secret fields are removed, and a completely secret value becomes null.
+    ///
+    /// A value that should be an object with secret fields, but is not an object, also becomes null: it may have been stored
+    /// under an earlier schema.
+    fn withhold_from(&self, value: &mut Value) {
+        match self {
+            Self::Open => {}
+            Self::Whole => remove(value),
+            Self::Members(secret_members) => {
+                let Value::Object(members) = value else {
+                    return remove(value);
+                };
+                for (name, secrecy) in secret_members {
+                    if *secrecy == Self::Whole {
+                        if let Some(mut removed) = members.shift_remove(name) {
+                            zero(&mut removed);
+                        }
+                    } else if let Some(member) = members.get_mut(name) {
+                        secrecy.withhold_from(member);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Returns the secret parts of a value with their paths, field names joined by dots. For a completely secret value or
+    /// not secret at all, returns the value with the empty path.
+    fn parts<'v>(&self, value: &'v Value) -> Vec<(String, &'v Value)> {
+        let mut parts = Vec::new();
+        match self {
+            Self::Open | Self::Whole => parts.push((String::new(), value)),
+            Self::Members(secret_members) => add_parts(secret_members, "", value, &mut parts),
+        }
+        parts
+    }
+
+    /// Replaces each secret part with [`REDACTED`].
+    fn redact(&self, value: &mut Value) {
+        match self {
+            Self::Open => {}
+            Self::Whole => {
+                zero(value);
+                *value = Value::String(REDACTED.to_owned());
+            }
+            Self::Members(secret_members) => {
+                for (name, secrecy) in secret_members {
+                    if let Some(member) = value.get_mut(name) {
+                        secrecy.redact(member);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The replacement for secrets.
+const REDACTED: &str = "[redacted]";
+
+fn add_parts<'v>(
+    secret_members: &BTreeMap<String, Secrecy>,
+    within: &str,
+    value: &'v Value,
+    parts: &mut Vec<(String, &'v Value)>,
+) {
+    for (name, secrecy) in secret_members {
+        let Some(member) = value.get(name) else {
+            continue;
+        };
+        let path = format!("{within}{name}");
+        match secrecy {
+            Secrecy::Members(inner) => add_parts(inner, &format!("{path}."), member, parts),
+            Secrecy::Open | Secrecy::Whole => parts.push((path, member)),
+        }
+    }
+}
+
+fn remove(value: &mut Value) {
+    zero(value);
+    *value = Value::Null;
+}
+
+fn mentions_write_only(schema: &Value) -> bool {
+    match schema {
+        Value::Object(members) => members
+            .iter()
+            .any(|(keyword, argument)| keyword == WRITE_ONLY || mentions_write_only(argument)),
+        Value::Array(items) => items.iter().any(mentions_write_only),
+        _ => false,
+    }
+}
+
+/// A JSON value whose strings are zeroed on drop.
+pub(crate) struct SensitiveJson(Value);
+
+impl SensitiveJson {
+    /// Parses JSON text.
+    pub(crate) fn parse(text: &Secret) -> Result<Self, JsonError> {
+        keywright_json::read(text.expose()).map(Self)
+    }
+
+    pub(crate) fn value(&self) -> &Value {
+        &self.0
+    }
+
+    pub(crate) fn value_mut(&mut self) -> &mut Value {
+        &mut self.0
+    }
+
+    /// Returns the value as compact JSON text.
+    pub(crate) fn to_secret(&self) -> Secret {
+        Secret::new(self.0.to_string())
+    }
+}
+
+impl Drop for SensitiveJson {
+    fn drop(&mut self) {
+        zero(&mut self.0);
+    }
+}
+
+/// Zeroes all strings in a JSON value.
+fn zero(value: &mut Value) {
+    match value {
+        Value::String(text) => text.zeroize(),
+        Value::Array(items) => items.iter_mut().for_each(zero),
+        Value::Object(members) => members.values_mut().for_each(zero),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
 }
 
 #[cfg(test)]
@@ -83,6 +249,83 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    fn withheld(schema: &Value, mut value: Value) -> Value {
+        Secrecy::of(schema).unwrap().withhold_from(&mut value);
+        value
+    }
+
+    #[test]
+    fn secret_fields_are_removed_at_any_depth() {
+        let schema = json!({"properties": {
+            "open": {"type": "string"},
+            "secret": {"writeOnly": true},
+            "peer": {"properties": {"key": {"writeOnly": true}, "name": {"writeOnly": false}}},
+        }});
+        let value = json!({"open": 1, "secret": 2, "peer": {"key": 3, "name": 4}});
+        assert_eq!(
+            withheld(&schema, value),
+            json!({"open": 1, "peer": {"name": 4}})
+        );
+    }
+
+    #[test]
+    fn secret_parts_have_paths_and_can_be_redacted() {
+        let schema = json!({"properties": {
+            "open": {"type": "string"},
+            "secret": {"writeOnly": true},
+            "peer": {"properties": {"key": {"writeOnly": true}, "name": {}}},
+        }});
+        let secrecy = Secrecy::of(&schema).unwrap();
+        let mut value = json!({"open": 1, "secret": {"a": 2}, "peer": {"key": 3, "name": 4}});
+        let (key, secret) = (json!(3), json!({"a": 2}));
+        let expected = [
+            ("peer.key".to_owned(), &key),
+            ("secret".to_owned(), &secret),
+        ];
+        assert_eq!(secrecy.parts(&value), expected);
+        secrecy.redact(&mut value);
+        let redacted = json!("[redacted]");
+        assert_eq!(
+            value,
+            json!({"open": 1, "secret": redacted, "peer": {"key": redacted, "name": 4}})
+        );
+        let whole = Secrecy::of(&json!({"writeOnly": true})).unwrap();
+        let mut value = json!("hunter2");
+        assert_eq!(whole.parts(&value), [(String::new(), &json!("hunter2"))]);
+        whole.redact(&mut value);
+        assert_eq!(value, redacted);
+    }
+
+    #[test]
+    fn a_wholly_secret_value_becomes_null() {
+        assert_eq!(
+            withheld(&json!({"type": "string", "writeOnly": true}), json!("x")),
+            json!(null)
+        );
+    }
+
+    #[test]
+    fn a_value_of_an_earlier_schema_is_wholly_withheld() {
+        let schema = json!({"properties": {"secret": {"writeOnly": true}}});
+        assert_eq!(withheld(&schema, json!("hunter2")), json!(null));
+    }
+
+    #[test]
+    fn annotations_that_the_host_could_miss_are_refused() {
+        for schema in [
+            json!({"$defs": {"key": {"writeOnly": true}}}),
+            json!({"allOf": [{"properties": {"key": {"writeOnly": true}}}]}),
+            json!({"items": {"writeOnly": true}}),
+            json!({"properties": {"a": {"additionalProperties": {"writeOnly": true}}}}),
+        ] {
+            let refused = Secrecy::of(&schema);
+            assert!(
+                matches!(refused, Err(SchemaMalformed::WriteOnlyMisplaced)),
+                "{schema}"
+            );
+        }
+    }
 
     #[test]
     fn unknown_fields_are_found_only_if_no_others_are_allowed() {
@@ -109,6 +352,6 @@ mod tests {
         let schema = ValueSchema::parse(&schema.to_string()).unwrap();
         let violation = schema.violation(&json!({"key": "hunter2"})).unwrap();
         assert_eq!(violation.to_string(), r#"key: must be "k""#);
-        assert!(schema.is_kept_by(&json!({"key": "k"})));
+        assert!(schema.is_valid(&json!({"key": "k"})));
     }
 }

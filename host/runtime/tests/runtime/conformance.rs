@@ -3,11 +3,12 @@
 use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
 use keywright_runtime::{
-    Candidate, Limits, LoadRefused, PluginConfig, RuntimeConfig, SandboxConfig, TestedComponents,
+    Limits, LoadRefused, PluginConfig, PluginUnderTest, RuntimeConfig, SandboxConfig,
+    TestedComponents,
 };
 use serde_json::{Map, Value, json};
 
-use crate::support::{component, config, load, plugin, scratch};
+use crate::{component, config, load, plugin, scratch};
 
 fn refusal(name: &str, plugin: PluginConfig) -> Option<String> {
     let mut config = config();
@@ -100,10 +101,10 @@ fn entropy_reports_are_cached_with_the_compiled_component() {
         load(&config)
     };
     assert!(start(None).is_ok());
-    let kept = reports(&folder);
-    assert_eq!(kept.len(), 1);
+    let cached = reports(&folder);
+    assert_eq!(cached.len(), 1);
     assert!(start(None).is_ok());
-    assert_eq!(reports(&folder), kept);
+    assert_eq!(reports(&folder), cached);
 
     for _ in 0..2 {
         let refused = start(Some("biased"));
@@ -119,7 +120,7 @@ fn a_tested_component_is_tested_again_if_changed_or_configured() {
     fs::create_dir(&folder).unwrap();
     let cache = folder.join("cache");
     let own = fs::read(component("careless")).unwrap();
-    let digest = Candidate::open(component("careless"), Map::new(), Limits::default());
+    let digest = PluginUnderTest::open(component("careless"), Map::new(), Limits::default());
     let mut tested = TestedComponents::default();
     tested.insert(digest.unwrap().digest().to_owned());
     let start = |plugin: PluginConfig| {

@@ -13,7 +13,7 @@ use keywright_core::{
 use keywright_runtime::Limits;
 use serde_json::{Value, json};
 
-use crate::support::{
+use crate::{
     doing, faulted, hostile, hostile_within, is_pending, logged, no_parameters, parameters,
 };
 

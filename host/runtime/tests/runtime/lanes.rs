@@ -16,7 +16,7 @@ use keywright_core::{
 use keywright_runtime::{Limits, PluginConfig, RandomSource, RandomUnavailable, SystemRandom};
 use tokio::{sync::Notify, task::JoinHandle};
 
-use crate::support::{component, config, doing, is_pending, load_drawing, no_parameters, plugin};
+use crate::{component, config, doing, is_pending, load_drawing, no_parameters, plugin};
 
 /// A source of randomness that blocks while it is closed, so that a test controls the length of a call.
 #[derive(Default)]
@@ -33,7 +33,7 @@ impl Gate {
     }
 
     /// Waits until a call is blocked.
-    async fn held(&self) {
+    async fn blocked_call(&self) {
         self.holds.notified().await;
     }
 }
@@ -88,7 +88,7 @@ async fn generate(generator: &dyn Generator) -> Outcome {
 async fn a_full_queue_rejects_calls_but_not_short_ones() {
     let (generator, gate) = blocked();
     let running = start(&generator);
-    gate.held().await;
+    gate.blocked_call().await;
     // Both run on this thread in order, so this call occupies the queue.
     let none = no_parameters();
     let mut waiting = pin!(generator.generate(&none, Utc::now(), None));
@@ -113,7 +113,7 @@ async fn a_cancelled_caller_does_not_block_the_lane() {
     for _ in 0..3 {
         gate.set(false);
         let left = start(&generator);
-        gate.held().await;
+        gate.blocked_call().await;
         left.abort();
         assert!(left.await.unwrap_err().is_cancelled());
         gate.set(true);

@@ -5,7 +5,7 @@ use std::{fs, num::NonZeroUsize, path::PathBuf};
 use keywright_runtime::{Grant, Limits, LoadRefused, PluginConfig, RuntimeConfig};
 use serde_json::json;
 
-use crate::support::{component, config, dummy, load, plugin, scratch, unedited};
+use crate::{component, config, dummy, load, plugin, scratch, unedited};
 
 /// Returns the error for a plugin that is configured under this name.
 fn refusal(name: &str, plugin: PluginConfig) -> String {

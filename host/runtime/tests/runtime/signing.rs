@@ -10,7 +10,7 @@ use keywright_core::{
 use keywright_runtime::{Limits, PluginConfig};
 use serde_json::Value;
 
-use crate::support::{component, doing, faulted, generator, hostile, no_parameters, plugin};
+use crate::{component, doing, faulted, generator, hostile, no_parameters, plugin};
 
 const CERTIFICATE: &[u8] = b"the-certificate-of-the-issuer";
 const PRIVATE_KEY: &[u8] = b"the-private-key-of-the-issuer";

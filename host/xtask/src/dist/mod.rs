@@ -1,15 +1,10 @@
 //! Builds a release: an archive with the program, the plugins and other files for operators, and its checksum.
 //!
-//! `contents.rs` lists the contents, `archive.rs` writes the archive, `bill.rs` creates the bill of materials, `licences.rs` collects
-//! the licences, and `shell.rs` the manual pages and completions. The build is reproducible with the same toolchain on the same
-//! system: entries are sorted, and have the time of the commit.
+//! `contents.rs` lists the contents and writes the archive. `packages.rs` creates the bill of materials and collects the licences.
+//! The build is reproducible with the same toolchain on the same system: entries are sorted, and have the time of the commit.
 
-mod archive;
-mod bill;
 mod contents;
-mod graph;
-mod licences;
-mod shell;
+mod packages;
 
 use std::{
     fs,
@@ -19,13 +14,16 @@ use std::{
 
 use crate::{
     guests::{self, Which},
-    step::{self, StepFailed, output},
+    step::{self, StepFailed, output, read},
     tested,
 };
 
-pub(crate) use self::archive::digest;
+pub(crate) use self::contents::digest;
 
-use self::{archive::write_archive, contents::Parts, graph::Graph};
+use self::{
+    contents::{ArchivedFile, Parts, write_archive},
+    packages::{Graph, bill_of_materials, licences},
+};
 
 /// Builds everything and writes the archive and its checksum to `target/dist`.
 pub(crate) fn dist(arguments: &[String]) -> Result<(), StepFailed> {
@@ -39,7 +37,7 @@ pub(crate) fn dist(arguments: &[String]) -> Result<(), StepFailed> {
         build_debug()?
     } else {
         // A release always tests its components itself.
-        tested::forget(&components)?;
+        tested::remove_list(&components)?;
         tested::build_with_list(&components, build_release)?
     };
     let host = host_triple()?;
@@ -50,9 +48,9 @@ pub(crate) fn dist(arguments: &[String]) -> Result<(), StepFailed> {
     let parts = Parts {
         program: &program,
         components: &components,
-        bill: bill::bill(&[&program_graph, &plugin_graph], mtime)?,
-        licences: licences::licences(&[&program_graph, &plugin_graph])?,
-        shell: shell::files(&program)?,
+        bill: bill_of_materials(&[&program_graph, &plugin_graph], mtime)?,
+        licences: licences(&[&program_graph, &plugin_graph])?,
+        shell: shell_files(&program)?,
     };
 
     let name = name(&version, &host, is_debug, is_modified());
@@ -62,7 +60,7 @@ pub(crate) fn dist(arguments: &[String]) -> Result<(), StepFailed> {
     let archive = folder.join(format!("{name}.tar.gz"));
     let bytes = write_archive(&name, parts.files()?, mtime)?;
     write(&archive, &bytes)?;
-    let digest = archive::digest(&bytes);
+    let digest = digest(&bytes);
     write(
         &folder.join(format!("{name}.tar.gz.sha256")),
         format!("{digest}  {name}.tar.gz\n").as_bytes(),
@@ -134,6 +132,36 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), StepFailed> {
     fs::write(path, bytes)
         .map_err(|cause| StepFailed::new(format!("writing {}", path.display()), cause))
 }
+
+/// Returns the manual pages and completions, written by the program.
+fn shell_files(program: &Path) -> Result<Vec<ArchivedFile>, StepFailed> {
+    let mut files = Vec::new();
+    for (shell, path) in COMPLETIONS {
+        let script = output(Command::new(program).args(["completions", shell]))?;
+        files.push(ArchivedFile::plain(path, script.into_bytes()));
+    }
+    let folder = step::workspace().join("target/dist/man");
+    let failed = |cause| StepFailed::new(format!("reading {}", folder.display()), cause);
+    if folder.exists() {
+        fs::remove_dir_all(&folder).map_err(failed)?;
+    }
+    step::run(Command::new(program).arg("man-pages").arg(&folder))?;
+    for page in fs::read_dir(&folder).map_err(failed)? {
+        let page = page.map_err(failed)?;
+        let name = page.file_name().to_string_lossy().into_owned();
+        let bytes = read(&page.path())?;
+        files.push(ArchivedFile::plain(&format!("man/man1/{name}"), bytes));
+    }
+    files.sort_by(|one, other| one.path.cmp(&other.path));
+    Ok(files)
+}
+
+/// The shells, and the paths of their completions in the archive, named as the shells expect.
+const COMPLETIONS: [(&str, &str); 3] = [
+    ("bash", "completions/keywright.bash"),
+    ("fish", "completions/keywright.fish"),
+    ("zsh", "completions/_keywright"),
+];
 
 #[cfg(test)]
 mod tests {

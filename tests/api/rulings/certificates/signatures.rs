@@ -1,9 +1,4 @@
-//! Row 7: algorithms for verifying the signature of a set leaf.
-
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test ends when what it needs is not there"
-)]
+//! Rows 7 and 8: signatures and key lengths.
 
 use std::time::{Duration, Instant};
 
@@ -12,9 +7,15 @@ use rcgen::{
     BasicConstraints, CertificateParams, DnType, IsCa, PKCS_RSA_SHA256, PublicKeyData,
     SignatureAlgorithm, SigningKey,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::openssl::{Identity, Openssl, P256, rsa_8192};
+use super::{Identity, Openssl, P256, rsa_8192};
+use crate::{
+    given,
+    keys::{certificate_key_bits, public_key_bits},
+};
+
+// Row 7: algorithms for verifying the signature of a set leaf.
 
 const RSA: &[&str] = &["RSA", "-pkeyopt", "rsa_keygen_bits:2048"];
 
@@ -40,11 +41,8 @@ async fn assert_verified(
         assert_eq!(answer.status, 200, "{options:?}: {}", answer.body);
     }
     let value = json!({"ca": other.certificate, "certificate": leaf.certificate});
-    let error = server
-        .set("/leaf", "certificate", value)
-        .await
-        .expect(400)
-        .error();
+    let answer = server.set("/leaf", "certificate", value).await;
+    let error = answer.expect(400).error();
     assert!(
         error.contains("certificate was not signed by ca"),
         "{error}"
@@ -137,12 +135,12 @@ async fn row_07_a_key_of_another_algorithm_did_not_sign() {
     let authorities: Vec<_> = [P256, &["ED25519"], RSA]
         .map(|kind| openssl.authority(openssl.private_key(kind), &[]))
         .into();
-    for (place, authority) in authorities.iter().enumerate() {
+    for (position, authority) in authorities.iter().enumerate() {
         let leaf = openssl.leaf_of(authority, &[]);
-        for (other_place, other) in authorities.iter().enumerate() {
+        for (other_position, other) in authorities.iter().enumerate() {
             let value = json!({"ca": other.certificate, "certificate": leaf.certificate});
             let answer = server.set("/leaf", "certificate", value).await;
-            if place == other_place {
+            if position == other_position {
                 answer.expect(200);
             } else {
                 let error = answer.expect(400).error();
@@ -184,11 +182,8 @@ async fn row_07_an_algorithm_that_is_not_supported_is_named() {
             json!({"ca": authority.certificate, "certificate": leaf.certificate}),
             json!({"ca": rsa.certificate, "certificate": leaf.certificate}),
         ] {
-            let error = server
-                .set("/leaf", "certificate", member)
-                .await
-                .expect(400)
-                .error();
+            let answer = server.set("/leaf", "certificate", member).await;
+            let error = answer.expect(400).error();
             assert!(error.starts_with(&words), "{error}");
         }
         // Without the CA there is no signature to verify.
@@ -208,11 +203,8 @@ async fn row_07_a_curve_that_is_not_supported_is_no_other_signer() {
         let authority = openssl.authority(openssl.private_key(&["EC", "-pkeyopt", &curve]), &[]);
         let leaf = openssl.leaf_of(&authority, &[]);
         let value = json!({"ca": authority.certificate, "certificate": leaf.certificate});
-        let error = server
-            .set("/leaf", "certificate", value)
-            .await
-            .expect(400)
-            .error();
+        let answer = server.set("/leaf", "certificate", value).await;
+        let error = answer.expect(400).error();
         assert!(
             error.contains("no signature can be verified with the signer's key"),
             "{error}"
@@ -242,11 +234,8 @@ async fn row_07_keys_beyond_the_limits_are_refused_before_computing() {
         let ca = HostileKey::new(&modulus, &exponent).authority();
         let begin = Instant::now();
         let value = json!({"ca": ca, "certificate": leaf});
-        let error = server
-            .set("/leaf", "certificate", value)
-            .await
-            .expect(400)
-            .error();
+        let answer = server.set("/leaf", "certificate", value).await;
+        let error = answer.expect(400).error();
         let taken = begin.elapsed();
         assert!(
             error.contains("no signature can be verified with the signer's key")
@@ -306,4 +295,198 @@ fn element(tag: u8, content: &[u8]) -> Vec<u8> {
         0x80..0x100 => [&[tag, 0x81, length[1]], content].concat(),
         _ => [&[tag, 0x82, length[0], length[1]], content].concat(),
     }
+}
+
+// Row 8: RSA keys of fewer than 2048 bits.
+
+const WARNING: &str = "stored an RSA key that is shorter than 2048 bits";
+
+fn rsa(openssl: &Openssl, bits: u32) -> String {
+    openssl.private_key(&["RSA", "-pkeyopt", &format!("rsa_keygen_bits:{bits}")])
+}
+
+/// The lines of the log that warn of this credential.
+fn warnings(server: &Server, name: &str) -> usize {
+    let log = server.log();
+    let lines = log.lines().filter(|line| line.contains(WARNING));
+    lines
+        .filter(|line| line.contains("WARN") && line.contains(name))
+        .count()
+}
+
+#[tokio::test]
+async fn row_08_a_certificate_of_1024_bits_is_accepted_with_a_warning() {
+    let Some(openssl) = Openssl::available() else {
+        return;
+    };
+    let server = Server::start().await;
+    for (bits, is_warned) in [(1024, true), (2047, true), (2048, false)] {
+        let short = openssl.authority(rsa(&openssl, bits), &[]);
+        let traditional = {
+            openssl.write("key.pem", &short.private_key);
+            openssl.run(&["pkey", "-in", "key.pem", "-traditional"])
+        };
+        for (member, value) in [
+            ("certificate", json!({"certificate": short.certificate})),
+            ("ca", json!({"ca": short.certificate})),
+            ("pkcs8", json!({"private_key": short.private_key})),
+            ("pkcs1", json!({"private_key": traditional})),
+            (
+                "pair",
+                json!({"certificate": short.certificate, "private_key": traditional}),
+            ),
+        ] {
+            let name = format!("/{bits}/{member}");
+            let stored = server.set(&name, "certificate", value.clone()).await;
+            let stored = stored.expect(200).json();
+            assert_eq!(stored["value"]["private_key"], value["private_key"]);
+            assert_eq!(warnings(&server, &name), usize::from(is_warned), "{name}");
+        }
+    }
+    let log = server.log();
+    assert!(!log.contains("PRIVATE KEY") && !log.contains("BEGIN CERTIFICATE"));
+}
+
+#[tokio::test]
+async fn row_08_a_version_of_1024_bits_is_added_with_a_warning() {
+    let Some(openssl) = Openssl::available() else {
+        return;
+    };
+    let server = Server::start().await;
+    let short = openssl.authority(rsa(&openssl, 1024), &[]);
+    let value = json!({"certificate": short.certificate});
+    given::set(&server, "/a", "certificate", value.clone()).await;
+    let answer = server.get("/api/v1/certificates?name=/a").await;
+    let listed = answer.expect(200).json();
+    let id = listed["certificates"][0]["id"].as_str().unwrap_or_default();
+    let path = format!("/api/v1/certificates/{id}/versions");
+    let answer = server.post(&path, json!({"value": value})).await;
+    answer.expect(200);
+    assert_eq!(warnings(&server, "/a"), 2);
+}
+
+#[tokio::test]
+async fn row_08_a_certificate_of_fewer_than_1024_bits_is_400() {
+    let Some(openssl) = Openssl::available() else {
+        return;
+    };
+    let server = Server::start().await;
+    for bits in [512, 1023] {
+        let short = openssl.authority(rsa(&openssl, bits), &["-sha256"]);
+        for (value, words) in [
+            (
+                json!({"certificate": short.certificate}),
+                "certificate has an RSA key of fewer than 1024 bits",
+            ),
+            (
+                json!({"ca": short.certificate}),
+                "ca has an RSA key of fewer than 1024 bits",
+            ),
+            (
+                json!({"private_key": short.private_key}),
+                "it must be an RSA key of 1024 to 8192 bits",
+            ),
+        ] {
+            let answer = server.set("/a", "certificate", value).await;
+            let error = answer.expect(400).error();
+            assert!(error.contains(words), "{error}");
+        }
+    }
+    assert!(server.versions("/a").await.is_empty());
+}
+
+#[tokio::test]
+async fn row_08_a_ca_of_1024_bits_signs() {
+    let Some(openssl) = Openssl::available() else {
+        return;
+    };
+    let server = Server::start().await;
+    for bits in [1024, 2047] {
+        let short = openssl.authority(rsa(&openssl, bits), &[]);
+        let value = json!({"certificate": short.certificate, "private_key": short.private_key});
+        server.set("/root", "certificate", value).await.expect(200);
+        let leaf = json!({"ca": "/root", "common_name": "leaf"});
+        let leaf = server
+            .generate_in_mode("overwrite", "/leaf", "certificate", leaf)
+            .await;
+        let leaf = leaf.expect(200).json();
+        let certificate = leaf["value"]["certificate"].as_str().unwrap_or_default();
+        openssl.assert_verified(&short.certificate, certificate);
+        let regenerated = server.regenerate("/leaf").await.expect(200).json();
+        let certificate = regenerated["value"]["certificate"]
+            .as_str()
+            .unwrap_or_default();
+        openssl.assert_verified(&short.certificate, certificate);
+    }
+}
+
+#[tokio::test]
+async fn row_08_an_rsa_key_of_1024_bits_is_accepted_with_a_warning() {
+    let Some(openssl) = Openssl::available() else {
+        return;
+    };
+    let server = Server::start().await;
+    for (bits, status, is_warned) in [(1023, 400, false), (1024, 200, true), (2048, 200, false)] {
+        let private_key = rsa(&openssl, bits);
+        openssl.write("key.pem", &private_key);
+        let run = |arguments: &[&str]| openssl.run(&[arguments, &["-in", "key.pem"]].concat());
+        for (form, member, key) in [
+            ("pkcs8", "private_key", private_key.clone()),
+            ("pkcs1", "private_key", run(&["pkey", "-traditional"])),
+            ("spki", "public_key", run(&["pkey", "-pubout"])),
+            (
+                "pkcs1-public",
+                "public_key",
+                run(&["rsa", "-RSAPublicKey_out"]),
+            ),
+        ] {
+            let name = format!("/{bits}/{form}");
+            let answer = server.set(&name, "rsa", json!({member: key})).await;
+            assert_eq!(answer.status, status, "{name}: {}", answer.body);
+            if status == 400 {
+                let words = format!("{member} has an RSA key of fewer than 1024 bits");
+                assert!(answer.error().contains(&words), "{}", answer.body);
+            } else {
+                assert_eq!(answer.json()["value"][member], key);
+            }
+            assert_eq!(warnings(&server, &name), usize::from(is_warned), "{name}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn row_08_keys_are_generated_of_2048_bits_and_more() {
+    let Some(openssl) = Openssl::available() else {
+        return;
+    };
+    let server = Server::start().await;
+    for (credential_type, more) in [
+        ("rsa", json!({})),
+        ("ssh", json!({})),
+        (
+            "certificate",
+            json!({"common_name": "a", "self_sign": true}),
+        ),
+    ] {
+        let mut parameters = more;
+        parameters["key_length"] = json!(1024);
+        let answer = server.generate("/a", credential_type, parameters).await;
+        assert!(answer.expect(400).error().contains("key_length"));
+    }
+    let short = openssl.authority(rsa(&openssl, 1024), &[]);
+    let value = json!({"certificate": short.certificate, "private_key": short.private_key});
+    given::set(&server, "/certificate", "certificate", value).await;
+    let regenerated = server.regenerate("/certificate").await.expect(200).json();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    assert_eq!(
+        certificate_key_bits(&text(&regenerated["value"]["certificate"])),
+        2048
+    );
+    let public_key = openssl.public_key(&short.private_key);
+    given::set(&server, "/rsa", "rsa", json!({"public_key": public_key})).await;
+    let regenerated = server.regenerate("/rsa").await.expect(200).json();
+    assert_eq!(
+        public_key_bits(&text(&regenerated["value"]["public_key"])),
+        2048
+    );
 }

@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 
 use crate::{
     certificates::Certificate,
-    made_elsewhere::{authority, authority_for_days, authority_with, self_signed_leaf},
+    external_certificates::{authority, authority_for_days, authority_with, self_signed_leaf},
+    given,
 };
 
 async fn refused(server: &Server, value: Value) -> String {
@@ -28,11 +29,7 @@ async fn a_ca_that_signed_the_certificate_is_kept_unchanged() {
     let value = json!({
         "ca": root.certificate, "certificate": leaf.certificate, "private_key": leaf.private_key,
     });
-    let answer = server
-        .set("/a", "certificate", value.clone())
-        .await
-        .expect(200)
-        .json();
+    let answer = given::set(&server, "/a", "certificate", value.clone()).await;
     assert_eq!(answer["value"], value);
 }
 
@@ -115,17 +112,10 @@ async fn ca_name_selects_the_certificate_of_the_stored_ca() {
     let root = authority("root");
     let leaf = root.sign_leaf("leaf");
     let stored = json!({"certificate": root.certificate});
-    server
-        .set("/Path/Root", "certificate", stored)
-        .await
-        .expect(200);
+    given::set(&server, "/Path/Root", "certificate", stored).await;
     for ca_name in ["/Path/Root", "Path/Root", "/path/ROOT"] {
         let value = json!({"ca_name": ca_name, "certificate": leaf.certificate});
-        let answer = server
-            .set("/a", "certificate", value)
-            .await
-            .expect(200)
-            .json();
+        let answer = given::set(&server, "/a", "certificate", value).await;
         let expected = json!({
             "ca": root.certificate, "certificate": leaf.certificate, "private_key": null,
         });
@@ -140,11 +130,8 @@ async fn a_ca_name_without_a_certificate_is_404_and_names_the_ca() {
     server.set("/text", "value", json!("v")).await.expect(200);
     for ca_name in ["/nowhere", "/text"] {
         let value = json!({"ca_name": ca_name, "certificate": leaf.certificate});
-        let error = server
-            .set("/a", "certificate", value)
-            .await
-            .expect(404)
-            .error();
+        let answer = server.set("/a", "certificate", value).await;
+        let error = answer.expect(404).error();
         assert!(
             error.contains("certificate authority"),
             "{ca_name}: {error}"
@@ -172,10 +159,7 @@ async fn a_stored_ca_that_did_not_sign_is_400_with_its_own_message() {
     let server = Server::start().await;
     let other = authority("other");
     let stored = json!({"certificate": other.certificate});
-    server
-        .set("/other", "certificate", stored)
-        .await
-        .expect(200);
+    given::set(&server, "/other", "certificate", stored).await;
     let leaf = authority("root").sign_leaf("leaf");
     let by_name = json!({"ca_name": "/other", "certificate": leaf.certificate});
     let by_value = json!({"ca": other.certificate, "certificate": leaf.certificate});
@@ -201,11 +185,7 @@ async fn only_the_newest_version_of_a_stored_ca_is_tried() {
     .await;
     let by_new = new.sign_leaf("leaf");
     let value = json!({"ca_name": "/root", "certificate": by_new.certificate});
-    let answer = server
-        .set("/a", "certificate", value)
-        .await
-        .expect(200)
-        .json();
+    let answer = given::set(&server, "/a", "certificate", value).await;
     assert_eq!(answer["value"]["ca"], new.certificate);
 }
 

@@ -7,10 +7,8 @@ use keywright_harness::Server;
 use serde_json::{Value, json};
 
 use crate::{
-    Outcome,
-    client::{Connection, ServerAddress},
-    server,
-    statistics::{Sample, micros},
+    server::{self, Connection, ServerAddress},
+    statistics::{Outcome, Sample, micros},
     table::{Aim, Table},
 };
 
@@ -64,17 +62,17 @@ impl Question {
     async fn times(&self, connection: &mut Connection) -> Outcome<[Sample; 2]> {
         let [absent, there] = &self.targets;
         let mut times = [Vec::new(), Vec::new()];
-        let turns = absent.iter().cycle().zip(there.iter().cycle());
-        for (turn, (absent, there)) in turns.take(WARMING_REQUESTS + REQUESTS).enumerate() {
+        let pairs = absent.iter().cycle().zip(there.iter().cycle());
+        for (round, (absent, there)) in pairs.take(WARMING_REQUESTS + REQUESTS).enumerate() {
             let mut pair = [(0, absent), (1, there)];
-            if turn % 2 == 1 {
+            if round % 2 == 1 {
                 pair.reverse();
             }
             for (side, target) in pair {
                 let begun = Instant::now();
                 connection.refusal(&self.method, target).await?;
                 let taken = micros(begun.elapsed());
-                if let Some(times) = times.get_mut(side).filter(|_| turn >= WARMING_REQUESTS) {
+                if let Some(times) = times.get_mut(side).filter(|_| round >= WARMING_REQUESTS) {
                     times.push(taken);
                 }
             }

@@ -10,14 +10,13 @@ use serde_json::json;
 use tokio::task::JoinSet;
 
 use crate::{
-    Asked, Outcome,
-    client::{Connection, Request, ServerAddress},
     disk::Disk,
-    engine::Engine,
     load::{self, Cost, MakeRequest, Pace, Side},
     process,
     reference_server::{self, ReferenceServer},
-    server,
+    server::{self, Connection, Request, ServerAddress},
+    statistics::Outcome,
+    store::Engine,
     table::{Aim, Table},
 };
 
@@ -164,7 +163,7 @@ pub(crate) fn is_one(measurement: &str) -> bool {
 }
 
 /// Measures the groups of a measurement on each engine that they have rows for.
-pub(crate) fn measure(measurement: &str, asked: &Asked) -> Outcome<Table> {
+pub(crate) fn measure(measurement: &str, other: Option<&Path>) -> Outcome<Table> {
     tokio::runtime::Runtime::new()?.block_on(async {
         let title = format!("values of {} bytes, {ROUNDS} rounds", server::VALUE_BYTES);
         let mut table = Table::of_costs(title);
@@ -179,9 +178,7 @@ pub(crate) fn measure(measurement: &str, asked: &Asked) -> Outcome<Table> {
                 Engine::all_on(&disk)
             };
             for engine in engines {
-                group
-                    .measure(&mut table, &engine, &disk, asked.other.as_deref())
-                    .await?;
+                group.measure(&mut table, &engine, &disk, other).await?;
             }
         }
         Ok(table)

@@ -16,10 +16,8 @@ use tempfile::TempDir;
 use tokio::{sync::Semaphore, task::JoinSet, time::sleep};
 
 use crate::{
-    Outcome,
-    client::{Connection, Request, ServerAddress},
-    server,
-    statistics::{Sample, millis, number},
+    server::{self, Connection, Request, ServerAddress},
+    statistics::{Outcome, Sample, millis, number},
     table::{Aim, Table, no_aim},
 };
 
@@ -141,12 +139,12 @@ struct Answered {
 impl Load {
     async fn connect(address: &ServerAddress) -> Outcome<Self> {
         let mut connections = Vec::new();
-        for _ in 0..UNDER_WAY_MAX {
+        for _ in 0..REQUESTS_IN_PROGRESS_MAX {
             connections.push(Connection::open(address).await?);
         }
         Ok(Self {
             connections: Mutex::new(connections),
-            permits: Arc::new(Semaphore::new(UNDER_WAY_MAX)),
+            permits: Arc::new(Semaphore::new(REQUESTS_IN_PROGRESS_MAX)),
             address: address.clone(),
             begun: AtomicUsize::new(0),
         })
@@ -186,8 +184,8 @@ impl Load {
     async fn request(&self, counts_from: Instant) -> Outcome<Answered> {
         let number = self.begun.fetch_add(1, Ordering::Relaxed);
         // A server closes idle connections.
-        let held = self.held().pop().filter(Connection::is_open);
-        let mut connection = match held {
+        let idle = self.idle_connections().pop().filter(Connection::is_open);
+        let mut connection = match idle {
             Some(connection) => connection,
             None => Connection::open(&self.address).await?,
         };
@@ -203,7 +201,7 @@ impl Load {
         };
         let took = counts_from.elapsed();
         match &outcome {
-            Ok(_) => self.held().push(connection),
+            Ok(_) => self.idle_connections().push(connection),
             Err(cause) => eprintln!("swap: {cause}"),
         }
         Ok(Answered {
@@ -213,7 +211,7 @@ impl Load {
         })
     }
 
-    fn held(&self) -> MutexGuard<'_, Vec<Connection>> {
+    fn idle_connections(&self) -> MutexGuard<'_, Vec<Connection>> {
         self.connections
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -278,4 +276,4 @@ const BETWEEN_SWAPS: Duration = Duration::from_secs(1);
 /// Longer than all swaps take.
 const LONGEST: Duration = Duration::from_mins(5);
 /// The maximum number of concurrent requests: half of a server's limit per actor, and of its plugin queue.
-const UNDER_WAY_MAX: usize = 128;
+const REQUESTS_IN_PROGRESS_MAX: usize = 128;

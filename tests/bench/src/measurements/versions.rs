@@ -6,11 +6,9 @@ use keywright_harness::Server;
 use serde_json::{Value, json};
 
 use crate::{
-    Outcome,
-    client::{self, Connection},
-    engine::Engine,
-    server,
-    statistics::{Sample, micros},
+    server::{self, Connection},
+    statistics::{Outcome, Sample, micros},
+    store::Engine,
     table::{Aim, Table},
 };
 
@@ -41,7 +39,7 @@ async fn compare(table: &mut Table, engine: &Engine) -> Outcome<()> {
     for (name, versions) in [(ONE, 1), (MANY, VERSIONS)] {
         for _ in 0..versions {
             let body = server::set_body(name);
-            connection.send(client::Request::set(&body)).await?;
+            connection.send(server::Request::set(&body)).await?;
         }
     }
     for request in requests(&server).await? {
@@ -61,11 +59,11 @@ async fn compare(table: &mut Table, engine: &Engine) -> Outcome<()> {
 /// A request about each of the two.
 struct Request {
     what: &'static str,
-    about: [Asked; 2],
+    about: [Operation; 2],
 }
 
 /// The kind of request.
-enum Asked {
+enum Operation {
     Get(String),
     Put(Value),
 }
@@ -74,18 +72,18 @@ impl Request {
     /// The response times for the two credentials. The order alternates, so that neither always comes first.
     async fn times(&self, connection: &mut Connection) -> Outcome<[Sample; 2]> {
         let mut times = [Vec::new(), Vec::new()];
-        for turn in 0..WARMING_REQUESTS + REQUESTS {
+        for round in 0..WARMING_REQUESTS + REQUESTS {
             let mut sides: Vec<_> = self.about.iter().zip(&mut times).collect();
-            if turn % 2 == 1 {
+            if round % 2 == 1 {
                 sides.reverse();
             }
-            for (asked, times) in sides {
+            for (operation, times) in sides {
                 let begun = Instant::now();
-                match asked {
-                    Asked::Get(path) => connection.get(path).await?,
-                    Asked::Put(body) => connection.send(client::Request::set(body)).await?,
+                match operation {
+                    Operation::Get(path) => connection.get(path).await?,
+                    Operation::Put(body) => connection.send(server::Request::set(body)).await?,
                 };
-                if turn >= WARMING_REQUESTS {
+                if round >= WARMING_REQUESTS {
                     times.push(micros(begun.elapsed()));
                 }
             }
@@ -108,7 +106,7 @@ async fn requests(server: &Server) -> Outcome<Vec<Request>> {
     let by_id = <[String; 2]>::try_from(by_id).map_err(|_| "there are two credentials")?;
     let reading = |what, paths: [String; 2]| Request {
         what,
-        about: paths.map(Asked::Get),
+        about: paths.map(Operation::Get),
     };
     Ok(vec![
         reading("GET by name, current=true", current),
@@ -119,7 +117,7 @@ async fn requests(server: &Server) -> Outcome<Vec<Request>> {
             what: "set",
             about: [ONE, MANY]
                 .map(|name| json!({"name": name, "type": "json", "value": {"text": "v"}}))
-                .map(Asked::Put),
+                .map(Operation::Put),
         },
     ])
 }

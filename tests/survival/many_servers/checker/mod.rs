@@ -5,9 +5,11 @@
 //! end, and in which a single server with the rules of `model.rs` would have given the same responses. So a read never
 //! returns older data than an acknowledged write, at any server. A call without a clear response may have taken effect
 //! at any time after its start, or never.
+//!
+//! The search uses the algorithm of Wing and Gong ("Testing and Verifying Concurrent Objects", 1993) and the cache of
+//! Lowe ("Testing for Linearizability", 2017).
 
 mod model;
-mod search;
 #[cfg(test)]
 mod tests;
 
@@ -16,95 +18,11 @@ use std::{
     time::Duration,
 };
 
-use search::{Unexplained, explain};
-
-/// The id of a version or of a credential.
-pub(super) type Id = u128;
-
-/// A request and its outcome.
-#[derive(Clone, Debug)]
-pub(super) struct Call {
-    /// The credential of the request.
-    pub(super) name: String,
-    /// The client and the server, for messages.
-    pub(super) by: String,
-    pub(super) begun: Duration,
-    pub(super) ended: Duration,
-    pub(super) action: Action,
-    pub(super) outcome: Outcome,
-}
-
-/// A request.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Action {
-    /// Adds a version with a given value.
-    Set,
-    Generate {
-        mode: Mode,
-        parameters: u32,
-    },
-    /// Adds a version with the parameters of the active one.
-    Regenerate,
-    Delete,
-    /// Lists all versions.
-    Read,
-    ReadVersion(Id),
-    /// Lists all versions, with the id of the credential.
-    ReadCertificate,
-    RegenerateAsTransitional {
-        credential: Id,
-    },
-    MoveTransitional {
-        credential: Id,
-        to: Option<Id>,
-    },
-    DeleteVersion {
-        credential: Id,
-        version: Id,
-    },
-    /// Regenerated because another credential, its CA, was bulk-regenerated.
-    RegenerateInBulk,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Mode {
-    Converge,
-    NoOverwrite,
-    Overwrite,
-}
-
-/// The outcome of a request.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
-    /// A version that was added or kept.
-    Version(Seen),
-    /// All versions, newest first.
-    Versions(Vec<Seen>),
-    /// All versions, newest first, of the credential with this id.
-    Certificate(Id, Vec<Seen>),
-    /// Success, without details.
-    Done,
-    /// Not found.
-    Absent,
-    /// Rejected in the current state, without effect.
-    Refused,
-    /// Unknown: it may have taken effect, or may still do so.
-    Unknown,
-}
-
-/// A version in a response.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Seen {
-    pub(super) id: Id,
-    /// The parameters of its value, as the value itself shows.
-    pub(super) parameters: u32,
-    pub(super) is_transitional: bool,
-    /// Distinguishes its value from others; `None` if it was not returned.
-    pub(super) value: Option<u64>,
-}
+pub(super) use model::{Action, Call, Id, Mode, Outcome, Seen};
+use model::{State, after};
 
 /// A description of a violated rule.
-pub(super) type Violation = String;
+type Violation = String;
 
 /// The result of checking a history.
 pub(super) struct Findings {
@@ -156,12 +74,185 @@ fn ids_that_change(history: &[Call]) -> Vec<Violation> {
         .collect()
 }
 
-impl Outcome {
-    fn seen(&self) -> &[Seen] {
-        match self {
-            Self::Version(seen) => std::slice::from_ref(seen),
-            Self::Versions(seen) | Self::Certificate(_, seen) => seen,
-            Self::Done | Self::Absent | Self::Refused | Self::Unknown => &[],
+/// A set of calls that have taken effect.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Step {
+    /// All calls before this one have taken effect, except for those with an unknown outcome.
+    reached: usize,
+    /// The others that have taken effect.
+    ahead: Vec<usize>,
+    /// The calls with an unknown outcome that have taken effect.
+    unknown: Vec<usize>,
+    state: State,
+}
+
+/// The reason why there is no order.
+enum Unexplained {
+    /// There is none: the longest partial order, and the calls that it cannot explain.
+    Impossible(String),
+    /// The search was given up after too many orders.
+    Undecided(String),
+}
+
+/// Finds an order that explains all outcomes.
+fn explain(calls: &[&Call]) -> Result<(), Unexplained> {
+    let mut calls = calls.to_vec();
+    calls.sort_by_key(|call| call.begun);
+    let added = added(&calls);
+    let mut steps = vec![Step {
+        reached: skipped_unknown(&calls, 0, &[]),
+        ahead: Vec::new(),
+        unknown: Vec::new(),
+        state: None,
+    }];
+    let mut seen: HashSet<Step> = HashSet::new();
+    let mut farthest = steps[0].clone();
+    while let Some(step) = steps.pop() {
+        if step.reached == calls.len() {
+            return Ok(());
+        }
+        if progress(&step) > progress(&farthest) {
+            farthest = step.clone();
+        }
+        let mut next: Vec<Step> = candidates(&calls, &step)
+            .into_iter()
+            .filter_map(|call| taken(&calls, &step, call, &added))
+            .filter(|next| !seen.contains(next))
+            .collect();
+        // The last one is tried first.
+        next.reverse();
+        seen.extend(next.iter().cloned());
+        steps.extend(next);
+        if seen.len() > STEPS_MAX {
+            let described = described(&calls, &farthest);
+            return Err(Unexplained::Undecided(described));
         }
     }
+    Err(Unexplained::Impossible(described(&calls, &farthest)))
 }
+
+/// Returns the versions that are known to be added by a specific call.
+fn added(calls: &[&Call]) -> HashSet<Id> {
+    let adds = calls.iter().filter(|call| {
+        matches!(
+            call.action,
+            Action::Set
+                | Action::Regenerate
+                | Action::RegenerateAsTransitional { .. }
+                | Action::Generate {
+                    mode: Mode::Overwrite,
+                    ..
+                }
+        )
+    });
+    adds.filter_map(|call| match &call.outcome {
+        Outcome::Version(seen) => Some(seen.id),
+        _ => None,
+    })
+    .collect()
+}
+
+/// Returns the calls that may take effect next: those that started before any other of them ended. Calls that ended
+/// first come first, and calls with an unknown outcome last.
+fn candidates(calls: &[&Call], step: &Step) -> Vec<usize> {
+    let mut first_end = Duration::MAX;
+    let mut open = Vec::new();
+    for (position, call) in calls.iter().enumerate().skip(step.reached) {
+        if call.begun > first_end {
+            break;
+        }
+        if !is_unknown(call) && !step.ahead.contains(&position) {
+            first_end = first_end.min(call.ended);
+            open.push(position);
+        }
+    }
+    open.retain(|&position| calls[position].begun <= first_end);
+    open.sort_by_key(|&position| calls[position].ended);
+    let begun = calls.iter().enumerate();
+    let begun = begun.take_while(|(_, call)| call.begun <= first_end);
+    let unknown =
+        begun.filter(|(position, call)| is_unknown(call) && !step.unknown.contains(position));
+    // The first of several equal requests represents all.
+    let mut actions: Vec<&Action> = Vec::new();
+    for (position, call) in unknown {
+        if !actions.contains(&&call.action) {
+            actions.push(&call.action);
+            open.push(position);
+        }
+    }
+    open
+}
+
+/// Returns the next step after a call, if its outcome is possible here.
+fn taken(calls: &[&Call], step: &Step, position: usize, added: &HashSet<Id>) -> Option<Step> {
+    let state = after(&step.state, calls[position], added)?;
+    let mut next = Step {
+        state,
+        ..step.clone()
+    };
+    if is_unknown(calls[position]) {
+        next.unknown.push(position);
+        next.unknown.sort_unstable();
+        return Some(next);
+    }
+    next.ahead.push(position);
+    next.ahead.sort_unstable();
+    next.reached = skipped_unknown(calls, next.reached, &next.ahead);
+    next.ahead.retain(|&ahead| ahead > next.reached);
+    Some(next)
+}
+
+/// Returns the next call that has not taken effect and has a known outcome.
+fn skipped_unknown(calls: &[&Call], from: usize, ahead: &[usize]) -> usize {
+    let mut rest = calls.iter().enumerate().skip(from);
+    let first = rest.find(|(position, call)| !is_unknown(call) && !ahead.contains(position));
+    first.map_or(calls.len(), |(position, _)| position)
+}
+
+fn is_unknown(call: &Call) -> bool {
+    call.outcome == Outcome::Unknown
+}
+
+fn progress(step: &Step) -> usize {
+    step.reached + step.ahead.len()
+}
+
+/// Describes the calls that can't be explained.
+fn described(calls: &[&Call], step: &Step) -> String {
+    let open: Vec<String> = candidates(calls, step)
+        .into_iter()
+        .take(CALLS_SHOWN_MAX)
+        .map(|position| describe(calls[position]))
+        .collect();
+    let before: Vec<String> = calls[..step.reached]
+        .iter()
+        .rev()
+        .take(CALLS_SHOWN_MAX)
+        .map(|call| describe(call))
+        .collect();
+    format!(
+        "{} of {} calls are explained, but none of\n{}\nwith {:?}, after (latest first)\n{}",
+        progress(step),
+        calls.len(),
+        open.join("\n"),
+        step.state,
+        before.join("\n")
+    )
+}
+
+fn describe(call: &Call) -> String {
+    let Call {
+        begun,
+        ended,
+        action,
+        outcome,
+        by,
+        ..
+    } = call;
+    format!("  {begun:?} to {ended:?}, client {by}: {action:?}, {outcome:?}")
+}
+
+/// More steps than any history that can be explained needs.
+const STEPS_MAX: usize = 1_000_000;
+
+const CALLS_SHOWN_MAX: usize = 12;

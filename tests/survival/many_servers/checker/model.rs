@@ -1,8 +1,102 @@
-//! The behaviour of a single server that processes one request after the other.
+//! The calls of a history, and the behaviour of a single server that processes one request after the other.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, time::Duration};
 
-use super::{Action, Call, Id, Mode, Outcome, Seen};
+/// The id of a version or of a credential.
+pub(crate) type Id = u128;
+
+/// A request and its outcome.
+#[derive(Clone, Debug)]
+pub(crate) struct Call {
+    /// The credential of the request.
+    pub(crate) name: String,
+    /// The client and the server, for messages.
+    pub(crate) by: String,
+    pub(crate) begun: Duration,
+    pub(crate) ended: Duration,
+    pub(crate) action: Action,
+    pub(crate) outcome: Outcome,
+}
+
+/// A request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Action {
+    /// Adds a version with a given value.
+    Set,
+    Generate {
+        mode: Mode,
+        parameters: u32,
+    },
+    /// Adds a version with the parameters of the active one.
+    Regenerate,
+    Delete,
+    /// Lists all versions.
+    Read,
+    ReadVersion(Id),
+    /// Lists all versions, with the id of the credential.
+    ReadCertificate,
+    RegenerateAsTransitional {
+        credential: Id,
+    },
+    MoveTransitional {
+        credential: Id,
+        to: Option<Id>,
+    },
+    DeleteVersion {
+        credential: Id,
+        version: Id,
+    },
+    /// Regenerated because another credential, its CA, was bulk-regenerated.
+    RegenerateInBulk,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    Converge,
+    NoOverwrite,
+    Overwrite,
+}
+
+/// The outcome of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// A version that was added or kept.
+    Version(Seen),
+    /// All versions, newest first.
+    Versions(Vec<Seen>),
+    /// All versions, newest first, of the credential with this id.
+    Certificate(Id, Vec<Seen>),
+    /// Success, without details.
+    Done,
+    /// Not found.
+    Absent,
+    /// Rejected in the current state, without effect.
+    Refused,
+    /// Unknown: it may have taken effect, or may still do so.
+    Unknown,
+}
+
+/// A version in a response.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Seen {
+    pub(crate) id: Id,
+    /// The parameters of its value, as the value itself shows.
+    pub(crate) parameters: u32,
+    pub(crate) is_transitional: bool,
+    /// Distinguishes its value from others; `None` if it was not returned.
+    pub(crate) value: Option<u64>,
+}
+
+impl Outcome {
+    /// Returns the versions in the outcome.
+    pub(super) fn seen(&self) -> &[Seen] {
+        match self {
+            Self::Version(seen) => std::slice::from_ref(seen),
+            Self::Versions(seen) | Self::Certificate(_, seen) => seen,
+            Self::Done | Self::Absent | Self::Refused | Self::Unknown => &[],
+        }
+    }
+}
 
 /// The state of a name.
 pub(super) type State = Option<Credential>;
@@ -103,16 +197,16 @@ fn generated(
 /// outside of the transaction that adds it.
 fn regenerated(credential: &Credential, outcome: &Outcome, is_transitional: bool) -> Option<State> {
     let is_set = credential.in_use()?.parameters.is_none();
-    let stands_in_the_way = is_transitional && credential.has_transitional();
+    let is_blocked = is_transitional && credential.has_transitional();
     match outcome {
-        Outcome::Refused => (is_set || stands_in_the_way).then(|| Some(credential.clone())),
-        Outcome::Version(seen) if !stands_in_the_way => with_added(
+        Outcome::Refused => (is_set || is_blocked).then(|| Some(credential.clone())),
+        Outcome::Version(seen) if !is_blocked => with_added(
             Some(credential),
             outcome,
             Some(seen.parameters),
             is_transitional,
         ),
-        Outcome::Unknown if !stands_in_the_way => {
+        Outcome::Unknown if !is_blocked => {
             let parameters = credential.in_use()?.parameters;
             with_added(Some(credential), outcome, parameters, is_transitional)
         }
@@ -188,10 +282,10 @@ fn with_added(
 ) -> Option<State> {
     let id = match outcome {
         Outcome::Version(seen) => {
-            let is_as_asked = parameters.is_none_or(|asked| asked == seen.parameters)
+            let is_as_requested = parameters.is_none_or(|requested| requested == seen.parameters)
                 && seen.is_transitional == is_transitional
                 && !credential.is_some_and(|credential| credential.has(seen.id));
-            is_as_asked.then_some(Some(seen.id))?
+            is_as_requested.then_some(Some(seen.id))?
         }
         Outcome::Done | Outcome::Unknown => None,
         _ => return None,

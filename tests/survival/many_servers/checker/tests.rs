@@ -179,7 +179,7 @@ fn versions_are_in_the_order_in_which_they_were_written() {
 }
 
 #[test]
-fn what_is_deleted_stays_deleted() {
+fn deleted_versions_stay_deleted() {
     let back = [
         call(0, 1, Action::Set, version(1)),
         call(2, 3, Action::Delete, Outcome::Done),

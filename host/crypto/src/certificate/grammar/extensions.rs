@@ -1,25 +1,19 @@
-//! Extensions of RFC 5280 and related standards. Other extensions may contain any octets in certificates from other programs, and any
-//! DER in a guest's body.
+//! Names and extensions of RFC 5280 and related standards. Other extensions may contain any octets in certificates from other
+//! programs, and any DER in a guest's body.
 
 use std::collections::BTreeSet;
 
-use super::{
-    super::{
-        der::{
-            BIT_STRING, IA5_STRING, INTEGER, NULL, OCTET_STRING, Strictness, elements, is_ascii,
-            is_der, is_filled, is_generalized_time, is_named_bits, is_null, is_octets, is_unsigned,
-            split_element,
-        },
-        shape::{
-            A_BOOLEAN, AN_OBJECT_IDENTIFIER, AN_OCTET_STRING, ANYTHING, Field, Shape, constructed,
-            primitive, sequence, sequence_of,
-        },
+use super::super::{
+    der::{
+        BIT_STRING, BMP_STRING, IA5_STRING, INTEGER, NULL, NUMERIC_STRING, OCTET_STRING,
+        PRINTABLE_STRING, SEQUENCE, Strictness, TELETEX_STRING, UNIVERSAL_STRING, UTF8_STRING,
+        elements, is_ascii, is_der, is_element, is_filled, is_generalized_time, is_name_text,
+        is_named_bits, is_null, is_object_identifier, is_octets, is_unsigned, split_element,
     },
-    Part,
-    names::{
-        ATTRIBUTE, GENERAL_NAME, GENERAL_NAMES, GENERAL_NAMES_1, GENERAL_NAMES_2, SUBTREE_NAME,
+    shape::{
+        A_BOOLEAN, AN_OBJECT_IDENTIFIER, AN_OCTET_STRING, ANYTHING, Field, Part, Shape,
+        constructed, part, primitive, sequence, sequence_of,
     },
-    part,
 };
 
 /// An extension. Its value is checked separately.
@@ -248,3 +242,94 @@ const TWICE: Part = Part {
     of_body: "no extension may occur twice",
 };
 const UNKNOWN: Part = part!("extension of an unknown kind");
+
+// Names of subjects and issuers, and general names (RFC 5280, sections 4.1.2.4 and 4.2.1.6).
+
+/// A name, which may be empty.
+pub(super) static NAME: Shape = Shape::EachOrNone(SEQUENCE, &RELATIVE_NAME);
+
+/// A name that is not empty.
+pub(super) static FILLED_NAME: Shape = sequence_of(&RELATIVE_NAME);
+
+static RELATIVE_NAME: Shape = Shape::EachSorted(&ATTRIBUTE);
+
+/// An attribute of a relative distinguished name.
+static ATTRIBUTE: Shape = sequence(&[
+    Field::required(&AN_OBJECT_IDENTIFIER),
+    Field::required(&TEXT),
+]);
+
+/// The string types of attributes in names. Other programs support no other types.
+static TEXT: Shape = Shape::Choice(&[
+    text::<BIT_STRING>(),
+    text::<BMP_STRING>(),
+    text::<IA5_STRING>(),
+    text::<NUMERIC_STRING>(),
+    text::<PRINTABLE_STRING>(),
+    text::<TELETEX_STRING>(),
+    text::<UNIVERSAL_STRING>(),
+    text::<UTF8_STRING>(),
+]);
+
+const fn text<const TAG: u8>() -> Shape {
+    Shape::Primitive(TAG, |content, strictness| {
+        is_element(TAG, content, strictness)
+    })
+}
+
+static GENERAL_NAMES: Shape = sequence_of(&GENERAL_NAME);
+
+static GENERAL_NAME: Shape = Shape::Choice(&GENERAL_NAME_FORMS);
+
+/// General names in a field `[1]`.
+static GENERAL_NAMES_1: Shape = Shape::Each(constructed(1), &GENERAL_NAME);
+
+/// General names in a field `[2]`.
+static GENERAL_NAMES_2: Shape = Shape::Each(constructed(2), &GENERAL_NAME);
+
+/// A general name that represents a subtree: an IP address with its mask.
+static SUBTREE_NAME: Shape = Shape::Choice(&[
+    OTHER_NAME,
+    EMAIL_ADDRESS,
+    DNS_NAME,
+    X400_ADDRESS,
+    DIRECTORY_NAME,
+    EDI_PARTY_NAME,
+    URI,
+    Shape::Primitive(primitive(7), |content, _| matches!(content.len(), 8 | 32)),
+    REGISTERED_ID,
+]);
+
+static GENERAL_NAME_FORMS: [Shape; 9] = [
+    OTHER_NAME,
+    EMAIL_ADDRESS,
+    DNS_NAME,
+    X400_ADDRESS,
+    DIRECTORY_NAME,
+    EDI_PARTY_NAME,
+    URI,
+    Shape::Primitive(primitive(7), |content, _| matches!(content.len(), 4 | 16)),
+    REGISTERED_ID,
+];
+
+const OTHER_NAME: Shape = Shape::Fields(
+    constructed(0),
+    &[
+        Field::required(&AN_OBJECT_IDENTIFIER),
+        Field::required(&ANYTHING_IN_0),
+    ],
+);
+const EMAIL_ADDRESS: Shape = Shape::Primitive(primitive(1), is_name_text);
+const DNS_NAME: Shape = Shape::Primitive(primitive(2), is_name_text);
+const X400_ADDRESS: Shape = Shape::EachOrNone(constructed(3), &ANYTHING);
+const DIRECTORY_NAME: Shape = Shape::Fields(constructed(4), &[Field::required(&NAME)]);
+const EDI_PARTY_NAME: Shape = Shape::Fields(
+    constructed(5),
+    &[Field::optional(&TEXT_IN_0), Field::required(&TEXT_IN_1)],
+);
+const URI: Shape = Shape::Primitive(primitive(6), is_name_text);
+const REGISTERED_ID: Shape = Shape::Primitive(primitive(8), is_object_identifier);
+
+static ANYTHING_IN_0: Shape = Shape::Fields(constructed(0), &[Field::required(&ANYTHING)]);
+static TEXT_IN_0: Shape = Shape::Fields(constructed(0), &[Field::required(&TEXT)]);
+static TEXT_IN_1: Shape = Shape::Fields(constructed(1), &[Field::required(&TEXT)]);

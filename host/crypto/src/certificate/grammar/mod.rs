@@ -4,47 +4,23 @@
 //! certificates against the definitions before it parses, stores or signs them.
 
 mod extensions;
-mod names;
-mod public_keys;
+
+use aws_lc_rs::signature::{
+    ECDSA_P256_SHA256_ASN1, ECDSA_P384_SHA384_ASN1, ECDSA_P521_SHA512_ASN1,
+    EcdsaVerificationAlgorithm, ParsedPublicKey,
+};
 
 use super::{
     der::{
-        BIT_STRING, GENERALIZED_TIME, INTEGER, SEQUENCE, Strictness, UTC_TIME, elements,
-        is_bit_string, is_generalized_time, is_utc_time, is_whole_bytes, split_element,
+        BIT_STRING, GENERALIZED_TIME, INTEGER, NULL, OBJECT_IDENTIFIER, SEQUENCE, Strictness,
+        UTC_TIME, elements, is_bit_string, is_generalized_time, is_unsigned, is_utc_time,
+        is_whole_bytes, split_element,
     },
     shape::{
-        AN_INTEGER, AN_OBJECT_IDENTIFIER, ANYTHING, Field, Shape, broken_field, constructed,
-        primitive, sequence, sequence_of,
+        AN_INTEGER, AN_OBJECT_IDENTIFIER, ANYTHING, Field, Part, Shape, broken_field, constructed,
+        part, primitive, sequence, sequence_of,
     },
 };
-
-/// A part of a certificate that breaks its definition, with its messages.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Part {
-    /// The message for callers, after the name of a field.
-    pub(super) of_certificate: &'static str,
-    /// The message for guests.
-    pub(super) of_body: &'static str,
-}
-
-/// Creates a part from its name.
-macro_rules! part {
-    ($name:literal) => {
-        crate::certificate::grammar::Part {
-            of_certificate: concat!(
-                "has a malformed ",
-                $name,
-                ": it must be DER as RFC 5280 defines it"
-            ),
-            of_body: concat!(
-                "the body has a malformed ",
-                $name,
-                ": it must be DER as RFC 5280 defines it"
-            ),
-        }
-    };
-}
-use part;
 
 /// Checks a certificate from another program.
 ///
@@ -80,7 +56,7 @@ pub(super) fn check_body(body: &[u8], strictness: Strictness) -> Result<(), Part
         return Err(*BODY_PARTS.get(index).unwrap_or(&ENCODING));
     }
     let fields = Fields::of(body);
-    if !public_keys::is_public_key(fields.public_key, strictness) {
+    if !is_public_key(fields.public_key, strictness) {
         return Err(PUBLIC_KEY);
     }
     let Some(extensions) = fields.extensions else {
@@ -134,8 +110,8 @@ static BODY: [Field; 10] = [
     Field::required(&ALGORITHM),
     Field::required(&ISSUER),
     Field::required(&VALIDITY),
-    Field::required(&names::NAME),
-    Field::required(&public_keys::PUBLIC_KEY_INFO),
+    Field::required(&extensions::NAME),
+    Field::required(&PUBLIC_KEY_INFO),
     Field::optional(&ISSUER_IDENTIFIER),
     Field::optional(&SUBJECT_IDENTIFIER),
     Field::optional(&EXTENSIONS),
@@ -172,7 +148,7 @@ static ALGORITHM: Shape = sequence(&[
 ]);
 
 /// The issuer's name, copied byte for byte from its certificate, which may come from another program. It is never empty.
-static ISSUER: Shape = Shape::AsFound(&names::FILLED_NAME);
+static ISSUER: Shape = Shape::AsFound(&extensions::FILLED_NAME);
 
 static VALIDITY: Shape = sequence(&[Field::required(&TIME), Field::required(&TIME)]);
 
@@ -201,3 +177,83 @@ const ENCODING: Part = part!("encoding");
 const PUBLIC_KEY: Part = part!("public key");
 const SIGNATURE_ALGORITHM: Part = part!("signature algorithm");
 const VERSION: Part = part!("version");
+
+/// `SubjectPublicKeyInfo`: a public key, and the parameters of its algorithm (RFC 3279, RFC 5480, RFC 8410).
+static PUBLIC_KEY_INFO: Shape = sequence(&[
+    Field::required(&ALGORITHM),
+    Field::required(&Shape::Primitive(BIT_STRING, is_whole_bytes)),
+]);
+
+/// Returns whether the algorithm of a `SubjectPublicKeyInfo` has its required parameters, and the key its format. Accepts unknown
+/// algorithms.
+fn is_public_key(info: &[u8], strictness: Strictness) -> bool {
+    let mut fields = contents(info);
+    let (Some(algorithm), Some([_, key @ ..])) = (fields.next(), fields.next()) else {
+        return false;
+    };
+    let mut algorithm = elements(algorithm);
+    let (identifier, parameters) = (algorithm.next(), algorithm.next());
+    match identifier.and_then(|identifier| identifier.get(2..)) {
+        Some(RSA) => {
+            let has_parameters = match strictness {
+                Strictness::Exact => parameters == Some(&[NULL, 0]),
+                Strictness::AsFound => matches!(parameters, None | Some([NULL, 0])),
+            };
+            has_parameters && RSA_PUBLIC_KEY.is_of(key, strictness)
+        }
+        Some(EC) => match parameters {
+            Some([OBJECT_IDENTIFIER, _, curve @ ..]) => is_point(curve, key),
+            // Explicit curve parameters, which some programs write.
+            Some(_) => strictness == Strictness::AsFound,
+            None => false,
+        },
+        Some(X25519 | ED25519) => parameters.is_none() && key.len() == 32,
+        Some(X448) => parameters.is_none() && key.len() == 56,
+        Some(ED448) => parameters.is_none() && key.len() == 57,
+        _ => true,
+    }
+}
+
+/// Returns the contents of the elements inside an element.
+fn contents(element: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let content = split_element(element).map_or(&[][..], |(_, content, _)| content);
+    elements(content).filter_map(|element| split_element(element).map(|(_, content, _)| content))
+}
+
+/// Returns whether a key is a point on the curve. Accepts unknown curves.
+fn is_point(curve: &[u8], key: &[u8]) -> bool {
+    let Some((_, bytes, algorithm)) = CURVES.iter().find(|(known, ..)| *known == curve) else {
+        return true;
+    };
+    match key {
+        [0x02 | 0x03, x @ ..] => x.len() == *bytes,
+        [0x04, coordinates @ ..] => {
+            coordinates.len() == 2 * bytes && ParsedPublicKey::new(*algorithm, key).is_ok()
+        }
+        [0x06 | 0x07, coordinates @ ..] => coordinates.len() == 2 * bytes,
+        _ => false,
+    }
+}
+
+static RSA_PUBLIC_KEY: Shape = sequence(&[
+    Field::required(&Shape::Primitive(INTEGER, is_unsigned)),
+    Field::required(&Shape::Primitive(INTEGER, is_unsigned)),
+]);
+
+/// Curves: the object identifier, the length of a coordinate in bytes, and the check of a point.
+static CURVES: [(&[u8], usize, &EcdsaVerificationAlgorithm); 3] = [
+    (
+        &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07],
+        32,
+        &ECDSA_P256_SHA256_ASN1,
+    ),
+    (&[0x2b, 0x81, 0x04, 0x00, 0x22], 48, &ECDSA_P384_SHA384_ASN1),
+    (&[0x2b, 0x81, 0x04, 0x00, 0x23], 66, &ECDSA_P521_SHA512_ASN1),
+];
+
+const RSA: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x01];
+const EC: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01];
+const X25519: &[u8] = &[0x2b, 0x65, 0x6e];
+const X448: &[u8] = &[0x2b, 0x65, 0x6f];
+const ED25519: &[u8] = &[0x2b, 0x65, 0x70];
+const ED448: &[u8] = &[0x2b, 0x65, 0x71];

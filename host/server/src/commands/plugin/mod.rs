@@ -23,7 +23,7 @@ use std::{
 use chrono::Utc;
 use clap::{Args, Subcommand, ValueEnum};
 use keywright_registry::{Cache, PinnedReference, pull};
-use keywright_runtime::{Candidate, ComponentSource, Limits, NoteReader};
+use keywright_runtime::{ComponentSource, Limits, NoteReader, PluginUnderTest};
 use serde_json::{Map, Value};
 use tracing::Level;
 
@@ -106,7 +106,7 @@ struct ComponentArguments {
 }
 
 impl ComponentArguments {
-    fn open(&self) -> Result<Candidate, StartRefused> {
+    fn open(&self) -> Result<PluginUnderTest, StartRefused> {
         let doing = "loading the component";
         let component = self.file.clone().into_os_string().into_string();
         let location = component.ok().map(ComponentLocation::try_from).transpose();
@@ -115,7 +115,7 @@ impl ComponentArguments {
             Some(ComponentLocation::Registry(reference)) => self.pulled(&reference)?,
             Some(ComponentLocation::File(_)) | None => ComponentSource::File(self.file.clone()),
         };
-        Candidate::open(component, self.settings.clone(), self.limits)
+        PluginUnderTest::open(component, self.settings.clone(), self.limits)
             .map_err(|refused| StartRefused::while_doing(doing, refused))
     }
 
@@ -135,7 +135,7 @@ impl ComponentArguments {
     }
 
     /// Opens the component. Its notes are printed to standard error.
-    fn open_with_notes(&self) -> Result<Candidate, StartRefused> {
+    fn open_with_notes(&self) -> Result<PluginUnderTest, StartRefused> {
         let reader: NoteReader = Arc::new(|function, text| {
             // Standard error may be closed.
             let _ = writeln!(io::stderr(), "note ({function}): {text}");

@@ -10,7 +10,7 @@ use std::{
 
 use clap::Args;
 use keywright_registry::{PushTarget, Pushed, Signed, push};
-use keywright_runtime::{Candidate, ComponentSource, Inspection, Limits};
+use keywright_runtime::{ComponentSource, Inspection, Limits, PluginUnderTest};
 use serde_json::Map;
 
 use super::{inspect::REFUSED, registry::RegistryArguments, seen};
@@ -73,7 +73,7 @@ impl Push {
     fn inspection(&self, bytes: Arc<[u8]>) -> Result<Inspection, StartRefused> {
         let name = self.file.display().to_string();
         let component = ComponentSource::Bytes { name, bytes };
-        Candidate::open(component, Map::new(), Limits::default())
+        PluginUnderTest::open(component, Map::new(), Limits::default())
             .map_err(|refused| StartRefused::while_doing("loading the component", refused))?
             .inspect()
             .map_err(|failure| StartRefused::while_doing("inspecting the component", failure))

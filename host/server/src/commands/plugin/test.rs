@@ -8,7 +8,7 @@ use std::{
 };
 
 use clap::Args;
-use keywright_runtime::{Trial, Vector};
+use keywright_runtime::{ConformanceReport, Vector};
 
 use super::{ComponentArguments, OutputForm, json, now_seconds, pretty, seen};
 use crate::{commands::output, started::StartRefused};
@@ -72,7 +72,7 @@ impl Test {
     }
 }
 
-fn table(trial: &Trial) -> String {
+fn table(trial: &ConformanceReport) -> String {
     let mut text = String::new();
     // Writing to a string does not fail.
     for check in &trial.checks {

@@ -3,7 +3,7 @@
 use std::{path::PathBuf, process::ExitCode};
 
 use clap::Args;
-use keywright_runtime::{Candidate, CandidateFailure, Limits, TestedComponents};
+use keywright_runtime::{CandidateFailure, Limits, PluginUnderTest, TestedComponents};
 use serde_json::Map;
 
 use crate::{commands::output, components::tested_components, started::StartRefused};
@@ -22,7 +22,7 @@ impl Tested {
         let mut tested = TestedComponents::default();
         for file in self.files {
             let refused = |cause| StartRefused::file("loading", &file, cause);
-            let candidate = Candidate::open(file.clone(), Map::new(), Limits::default());
+            let candidate = PluginUnderTest::open(file.clone(), Map::new(), Limits::default());
             let candidate = candidate.map_err(refused)?;
             let digest = candidate.digest().to_owned();
             let failed = |cause: CandidateFailure| StartRefused::file("testing", &file, cause);

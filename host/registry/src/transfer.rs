@@ -1,0 +1,240 @@
+//! Pulling and pushing components.
+
+use std::{path::Path, time::Duration};
+
+use reqwest::{Method, StatusCode, header::LOCATION};
+use serde_json::Value;
+use tokio::time::timeout;
+
+use crate::{
+    Cache, Digest, Fault, PinnedReference, PushTarget, Registry, SIGNATURE_EXTENSION, SignatureKey,
+    SignatureRefused,
+    cache::CacheEntry,
+    manifest::{EMPTY, MANIFEST_BYTES_MAX, MEDIA_TYPE, Manifest, blob, component_config, verified},
+    registry::OutgoingRequest,
+    signature::{signature_of_file, tag},
+};
+
+const COMPONENT: &str = "the component";
+const MANIFEST: &str = "the manifest";
+
+/// Limits of one pull.
+#[derive(Clone, Copy, Debug)]
+pub struct PullLimits {
+    /// The largest component, in bytes.
+    pub component_bytes_max: u64,
+    /// The longest time for the whole pull.
+    pub deadline: Duration,
+}
+
+/// A verified component.
+#[derive(Clone, Debug)]
+pub struct Pulled {
+    /// The bytes of the component.
+    pub component: Vec<u8>,
+    /// Whether everything was in the cache, so that no request was sent to the registry.
+    pub was_kept: bool,
+}
+
+/// Pulls a component and verifies it, and its signature if a key is given. Files in the cache are not requested from the
+/// registry.
+pub async fn pull(
+    registry: &Registry,
+    reference: &PinnedReference,
+    key: Option<&SignatureKey>,
+    cache: &Cache,
+    limits: PullLimits,
+) -> Result<Pulled, Fault> {
+    let pulled = pull_without_deadline(registry, reference, key, cache, limits.component_bytes_max);
+    let too_slow = |_| Fault::TooSlow {
+        seconds: limits.deadline.as_secs(),
+    };
+    timeout(limits.deadline, pulled).await.map_err(too_slow)?
+}
+
+async fn pull_without_deadline(
+    registry: &Registry,
+    reference: &PinnedReference,
+    key: Option<&SignatureKey>,
+    cache: &Cache,
+    component_bytes_max: u64,
+) -> Result<Pulled, Fault> {
+    let (repository, digest) = (&reference.repository.name, &reference.digest);
+    let cached_manifest = cache.read_verified(CacheEntry::Manifest, digest, MANIFEST_BYTES_MAX);
+    let mut was_kept = cached_manifest.is_some();
+    let manifest = match cached_manifest {
+        Some(manifest) => manifest,
+        None => manifest(registry, repository, digest).await?,
+    };
+    let read = Manifest::read(&manifest)?;
+    let layer = read.component()?;
+    let layer_digest = layer.digest()?;
+    let cached = cache.read_verified(CacheEntry::Component, &layer_digest, component_bytes_max);
+    let cached = cached.filter(|component| layer.is_of_size(component));
+    was_kept &= cached.is_some();
+    let component = match cached {
+        Some(component) => component,
+        None => blob(registry, repository, layer, COMPONENT, component_bytes_max).await?,
+    };
+    if let Some(key) = key {
+        was_kept &= key.verify(registry, reference, &component, cache).await?;
+    }
+    if !was_kept {
+        cache.write(CacheEntry::Manifest, digest, &manifest);
+        cache.write(CacheEntry::Component, &layer_digest, &component);
+    }
+    Ok(Pulled {
+        component,
+        was_kept,
+    })
+}
+
+async fn manifest(
+    registry: &Registry,
+    repository: &str,
+    digest: &Digest,
+) -> Result<Vec<u8>, Fault> {
+    let url = registry.url(repository, &format!("manifests/{digest}"));
+    let manifest = registry.get(url, MANIFEST, Some(MEDIA_TYPE), MANIFEST_BYTES_MAX);
+    verified(manifest.await?, MANIFEST, digest)
+}
+
+/// A component to push, with its configuration and signature.
+#[derive(Clone, Debug)]
+pub struct Pushed {
+    component: Vec<u8>,
+    config: Vec<u8>,
+    signature: Option<Vec<u8>>,
+}
+
+/// Whether a signature was pushed with a component.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Signed {
+    /// The component's file has no signature file next to it.
+    No,
+    /// The minisign signature was pushed.
+    ByMinisign,
+}
+
+impl Pushed {
+    /// Prepares a component with the names of its exports and imports, and reads the minisign signature next to `file`, if there
+    /// is one.
+    pub fn new(
+        file: &Path,
+        component: Vec<u8>,
+        exports: &[String],
+        imports: &[String],
+    ) -> Result<Self, SignatureRefused> {
+        Ok(Self {
+            config: component_config(&component, exports, imports),
+            signature: signature_of_file(file)?,
+            component,
+        })
+    }
+}
+
+/// Pushes a component. The signature is pushed first, so that a component in the registry is never temporarily unsigned.
+pub async fn push(
+    registry: &Registry,
+    target: &PushTarget,
+    pushed: &Pushed,
+    deadline: Duration,
+) -> Result<(PinnedReference, Signed), Fault> {
+    let too_slow = |_| Fault::TooSlow {
+        seconds: deadline.as_secs(),
+    };
+    let push = timeout(deadline, push_without_deadline(registry, target, pushed));
+    push.await.map_err(too_slow)?
+}
+
+async fn push_without_deadline(
+    registry: &Registry,
+    target: &PushTarget,
+    pushed: &Pushed,
+) -> Result<(PinnedReference, Signed), Fault> {
+    let repository = &target.repository.name;
+    let manifest = Manifest::of_component(&pushed.config, &pushed.component);
+    let manifest = serialized(&manifest)?;
+    let digest = Digest::of(&manifest);
+    let mut signed = Signed::No;
+    if let Some(signature) = &pushed.signature {
+        for blob in [EMPTY, signature.as_slice()] {
+            push_blob(registry, repository, blob).await?;
+        }
+        let tag = tag(&digest, SIGNATURE_EXTENSION);
+        let manifest = serialized(&Manifest::of_minisign_signature(signature))?;
+        push_manifest(registry, repository, &tag, manifest).await?;
+        signed = Signed::ByMinisign;
+    }
+    for blob in [&pushed.config, &pushed.component] {
+        push_blob(registry, repository, blob).await?;
+    }
+    push_manifest(registry, repository, &target.tag, manifest).await?;
+    let reference = PinnedReference {
+        repository: target.repository.clone(),
+        tag: Some(target.tag.clone()),
+        digest,
+    };
+    Ok((reference, signed))
+}
+
+/// Pushes a blob unless the registry already has it. Opens an upload session and sends the whole blob in one request
+/// (distribution specification, "POST then PUT").
+async fn push_blob(registry: &Registry, repository: &str, blob: &[u8]) -> Result<(), Fault> {
+    let digest = Digest::of(blob).to_string();
+    let url = registry.url(repository, &format!("blobs/{digest}"));
+    let found = registry
+        .request(OutgoingRequest::new(Method::HEAD, url))
+        .await?;
+    if found.status() == StatusCode::OK {
+        return Ok(());
+    }
+    let resource = "an upload";
+    let url = registry.url(repository, "blobs/uploads/");
+    let opened = registry
+        .request(OutgoingRequest::new(Method::POST, url.clone()))
+        .await?;
+    let opened = registry
+        .expect(opened, resource, &[StatusCode::ACCEPTED])
+        .await?;
+    let location = opened.headers().get(LOCATION).ok_or(Fault::UploadAddress)?;
+    let mut url = registry.upload_url(&url, location)?;
+    url.query_pairs_mut().append_pair("digest", &digest);
+    let upload = OutgoingRequest {
+        content_type: Some("application/octet-stream"),
+        body: Some(blob.to_vec()),
+        ..OutgoingRequest::new(Method::PUT, url)
+    };
+    let response = registry.request(upload).await?;
+    registry
+        .expect(response, resource, &[StatusCode::CREATED])
+        .await?;
+    Ok(())
+}
+
+async fn push_manifest(
+    registry: &Registry,
+    repository: &str,
+    tag: &str,
+    manifest: Vec<u8>,
+) -> Result<(), Fault> {
+    let url = registry.url(repository, &format!("manifests/{tag}"));
+    let upload = OutgoingRequest {
+        content_type: Some(MEDIA_TYPE),
+        body: Some(manifest),
+        ..OutgoingRequest::new(Method::PUT, url)
+    };
+    let response = registry.request(upload).await?;
+    let resource = "the upload of the manifest";
+    registry
+        .expect(response, resource, &[StatusCode::CREATED])
+        .await?;
+    Ok(())
+}
+
+/// Serializes a manifest. The digest of these bytes identifies it.
+fn serialized(manifest: &Manifest) -> Result<Vec<u8>, Fault> {
+    let manifest = serde_json::to_value(manifest).map(|manifest: Value| manifest.to_string());
+    let failed = |_| Fault::ManifestMalformed("could not be serialized");
+    Ok(manifest.map_err(failed)?.into_bytes())
+}

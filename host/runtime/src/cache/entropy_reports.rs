@@ -1,0 +1,187 @@
+//! Cached reports of the entropy test, so that a warm start tests no generator.
+
+use std::{
+    fs::{self, File},
+    io,
+    path::Path,
+};
+
+use aws_lc_rs::hmac;
+
+use super::{Cache, REPORT, REPORT_LOCK, tag};
+use crate::{
+    conformance::{EntropyReport, RULES_VERSION},
+    refused::Refusal,
+};
+
+impl Cache {
+    /// Returns the cached report on a component with these settings, or calls `test` and caches the report.
+    ///
+    /// Concurrent callers wait, even in other processes, so that servers that start together share the work.
+    ///
+    /// # Errors
+    /// The error of `test`, which is not cached.
+    pub(crate) fn entropy_report(
+        &self,
+        component_digest: &str,
+        settings: &str,
+        test: impl FnOnce() -> Result<EntropyReport, Refusal>,
+    ) -> Result<EntropyReport, Refusal> {
+        let name_under = |key: &hmac::Key| {
+            // Settings may contain secrets, so their tag is an HMAC under the server's key.
+            let settings = tag(key, settings.as_bytes());
+            format!("{component_digest}-{settings}-{RULES_VERSION}.{REPORT}")
+        };
+        let name = name_under(&self.keys.writing);
+        let path = self.directory.join(&name);
+        self.use_file(&path);
+        if let Some(report) = self.cached_report(&self.keys.writing, &name) {
+            return Ok(report);
+        }
+        let mut others = self.keys.others.iter();
+        if let Some(report) = others.find_map(|key| self.cached_report(key, &name_under(key))) {
+            self.store_report(&name, &report);
+            return Ok(report);
+        }
+        // Without a lock, several servers may do the same work.
+        let lock = (!self.is_read_only).then(|| locked(&path.with_extension(REPORT_LOCK)));
+        if let Some(report) = self.cached_report(&self.keys.writing, &name) {
+            return Ok(report);
+        }
+        let report = test()?;
+        self.store_report(&name, &report);
+        drop(lock);
+        Ok(report)
+    }
+
+    fn cached_report(&self, key: &hmac::Key, name: &str) -> Option<EntropyReport> {
+        keywright_json::read_bytes(&self.cached(key, name)?).ok()
+    }
+
+    fn store_report(&self, name: &str, report: &EntropyReport) {
+        // Serializing a report can't fail.
+        if let Ok(text) = serde_json::to_vec(report) {
+            self.store(name, &text);
+        }
+    }
+}
+
+/// Locks a file exclusively until it is dropped. Waits for other holders.
+fn locked(path: &Path) -> io::Result<File> {
+    let file = fs::OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(path)?;
+    file.lock()?;
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        sync::atomic::{AtomicU32, Ordering},
+        thread,
+    };
+
+    use super::{super::CacheKeys, *};
+    use crate::{conformance::EntropyFault, engine::new_engine};
+
+    fn report(fault: Option<EntropyFault>) -> EntropyReport {
+        EntropyReport {
+            declared_bits: 128,
+            drawn_bits: 256,
+            values: 2_000,
+            flipped_bits: 1_024,
+            faults: fault.into_iter().collect(),
+        }
+    }
+
+    fn cache(directory: &Path, keys: &CacheKeys) -> Cache {
+        let engine = new_engine(1, 1 << 20).unwrap();
+        Cache::open(&directory.join("cache"), keys, &engine).unwrap()
+    }
+
+    #[test]
+    fn a_report_under_an_earlier_key_is_rewritten_under_the_new_one() {
+        let directory = tempfile::tempdir().unwrap();
+        let before = CacheKeys::new(&[1; 32], []);
+        let changed = CacheKeys::new(&[2; 32], [&[3; 32], &[1; 32]]);
+        let after = CacheKeys::new(&[2; 32], []);
+        let found = |keys: &CacheKeys| {
+            let cache = cache(directory.path(), keys);
+            let never = || Err(Refusal::SettingsTooLarge);
+            cache.entropy_report("d", r#"{"a":1}"#, never).is_ok()
+        };
+        let made = || Ok(report(None));
+        let cache = cache(directory.path(), &before);
+        assert!(cache.entropy_report("d", r#"{"a":1}"#, made).is_ok());
+        assert!(!found(&after));
+        assert!(found(&changed));
+        assert!(found(&after));
+    }
+
+    #[test]
+    fn each_component_and_settings_is_tested_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let keys = CacheKeys::new(&[1; 32], []);
+        let cache = cache(directory.path(), &keys);
+        let tests_run = AtomicU32::new(0);
+        for (digest, settings, times) in [
+            ("d", "{}", 1),
+            ("d", "{}", 1),
+            ("d", r#"{"a":1}"#, 2),
+            ("e", "{}", 3),
+            ("d", "{}", 3),
+        ] {
+            let make = || {
+                tests_run.fetch_add(1, Ordering::SeqCst);
+                Ok(report(Some(EntropyFault::Unrepeatable)))
+            };
+            let found = cache.entropy_report(digest, settings, make).unwrap();
+            assert_eq!(found, report(Some(EntropyFault::Unrepeatable)));
+            assert_eq!(tests_run.load(Ordering::SeqCst), times);
+        }
+    }
+
+    #[test]
+    fn concurrent_callers_share_one_test() {
+        let directory = tempfile::tempdir().unwrap();
+        let tests_run = AtomicU32::new(0);
+        thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    let make = || {
+                        tests_run.fetch_add(1, Ordering::SeqCst);
+                        Ok(report(None))
+                    };
+                    let keys = CacheKeys::new(&[1; 32], []);
+                    let cache = cache(directory.path(), &keys);
+                    assert!(cache.entropy_report("d", "{}", make).is_ok());
+                });
+            }
+        });
+        assert_eq!(tests_run.load(Ordering::SeqCst), 1);
+    }
+
+    #[test]
+    fn a_modified_report_is_recreated_and_a_failure_is_not_cached() {
+        let directory = tempfile::tempdir().unwrap();
+        let keys = CacheKeys::new(&[1; 32], []);
+        let cache = cache(directory.path(), &keys);
+        let failed = || Err(Refusal::SettingsTooLarge);
+        assert!(cache.entropy_report("d", "{}", failed).is_err());
+        let bad = || Ok(report(Some(EntropyFault::Unrepeatable)));
+        assert!(cache.entropy_report("d", "{}", bad).is_ok());
+        let folder = fs::read_dir(directory.path().join("cache")).unwrap();
+        let mut files = folder.map(|entry| entry.unwrap().path());
+        let path = files
+            .find(|path| path.extension() == Some("entropy".as_ref()))
+            .unwrap();
+        let text = fs::read(&path).unwrap();
+        let forged = serde_json::to_vec(&report(None)).unwrap();
+        fs::write(&path, [text.get(..32).unwrap(), &forged].concat()).unwrap();
+        let found = cache.entropy_report("d", "{}", bad).unwrap();
+        assert_eq!(found.fault(), Some(&EntropyFault::Unrepeatable));
+    }
+}

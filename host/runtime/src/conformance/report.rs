@@ -1,0 +1,194 @@
+//! The result of an entropy test: its report, the violated rules with their messages, and the list of components that have
+//! passed.
+
+use std::{collections::BTreeSet, fmt};
+
+use serde::{Deserialize, Serialize};
+
+/// The version of the test's rules. Verdicts of other versions are discarded.
+pub(crate) const RULES_VERSION: u32 = 2;
+
+/// The result of an entropy test.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub struct EntropyReport {
+    /// The declared minimum of random bits in a value.
+    pub declared_bits: u32,
+    /// The minimum of bits drawn for a value.
+    pub drawn_bits: u64,
+    /// The number of values, each from another stream.
+    pub values: u32,
+    /// The number of flipped bits, each in a separate call.
+    pub flipped_bits: u32,
+    /// The violated rules, in order. A violation often entails violations of later rules.
+    pub faults: Vec<EntropyFault>,
+}
+
+impl EntropyReport {
+    /// Returns the first violated rule, if any.
+    #[must_use]
+    pub fn fault(&self) -> Option<&EntropyFault> {
+        self.faults.first()
+    }
+}
+
+/// A violated rule of the entropy test. `Display` completes the sentence "its values are not random enough: …".
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case", tag = "rule")]
+pub enum EntropyFault {
+    /// Rule 5: the characters of the values are too predictable.
+    #[error(
+        "the frequencies of characters at each position of {values} values show that they can't hold more than \
+         {held_bits} random bits, but {declared_bits} are declared; {fixed_places} positions never change"
+    )]
+    Biased {
+        /// The number of values compared.
+        values: u32,
+        /// The upper bound of their random bits.
+        held_bits: u32,
+        /// The declared random bits.
+        declared_bits: u32,
+        /// The number of positions with the same character in every value.
+        fixed_places: u32,
+    },
+    /// Rule 2: a secret part does not depend on the host's randomness.
+    #[error(
+        "{} is the same in {values} values, although each call got different random bytes; get random bytes only from \
+         wasi:random/random, not from the language's own generator",
+        part_name(.place)
+    )]
+    Constant {
+        /// The path of the part in the value; empty for the whole value.
+        place: String,
+        /// The number of values compared.
+        values: u32,
+    },
+    /// Rule 5: values repeat.
+    #[error(
+        "{pairs} pairs of {values} values are equal, which is implausible for values with the declared \
+         {declared_bits} random bits"
+    )]
+    Repeated {
+        /// The number of values compared.
+        values: u32,
+        /// The number of equal pairs.
+        pairs: u32,
+        /// The declared random bits.
+        declared_bits: u32,
+    },
+    /// Rule 3: the plugin draws too few random bytes.
+    #[error(
+        "it drew {drawn_bits} random bits for a value, but {declared_bits} are declared (entropy-bits-min)"
+    )]
+    TooFewDrawn {
+        /// The bits drawn for a value.
+        drawn_bits: u64,
+        /// The declared random bits.
+        declared_bits: u32,
+    },
+    /// Rule 1: values also depend on something other than the host's randomness.
+    #[error(
+        "two calls with the same random bytes returned different values, so the values also depend on something other \
+         than the host's randomness"
+    )]
+    Unrepeatable,
+    /// Rule 4: the plugin does not use the bits that it draws.
+    #[error(
+        "only {counting_bits} of {flipped_bits} single flipped random bits changed the value: it uses too few of the \
+         {drawn_bits} bits that it draws for the {declared_bits} that it declares"
+    )]
+    Unused {
+        /// The number of flipped bits.
+        flipped_bits: u32,
+        /// The number of flipped bits that changed the value.
+        counting_bits: u32,
+        /// The bits drawn for a value.
+        drawn_bits: u64,
+        /// The declared random bits.
+        declared_bits: u32,
+    },
+}
+
+fn part_name(path: &str) -> String {
+    if path.is_empty() {
+        "the value".to_owned()
+    } else {
+        format!("the field {path}")
+    }
+}
+
+/// The digests of components that passed the entropy test without settings when a release was built. A server does not test
+/// these again.
+///
+/// As text: the version of the rules, and the digests in alphabetical order, separated by spaces.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TestedComponents(BTreeSet<String>);
+
+impl TestedComponents {
+    /// Reads a list. One of another version of the rules is empty: its components must be tested again.
+    #[must_use]
+    pub fn parse(list: &str) -> Self {
+        let mut fields = list.split_ascii_whitespace();
+        if fields.next() != Some(&RULES_VERSION.to_string()) {
+            return Self::default();
+        }
+        Self(fields.map(str::to_owned).collect())
+    }
+
+    /// Adds the digest of a component.
+    pub fn insert(&mut self, digest: String) {
+        self.0.insert(digest);
+    }
+
+    /// Whether a component with this digest has passed the test.
+    #[must_use]
+    pub fn contains(&self, digest: &str) -> bool {
+        self.0.contains(digest)
+    }
+
+    /// Whether a component with this digest has passed the test with these settings.
+    pub(crate) fn contains_with(&self, digest: &str, settings: &str) -> bool {
+        settings == NO_SETTINGS && self.contains(digest)
+    }
+}
+
+impl fmt::Display for TestedComponents {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{RULES_VERSION}")?;
+        self.0
+            .iter()
+            .try_for_each(|digest| write!(formatter, " {digest}"))
+    }
+}
+
+/// The settings of a component whose configuration has none, as JSON text.
+const NO_SETTINGS: &str = "{}";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_is_read_as_it_was_written_unless_the_rules_have_changed() {
+        let mut tested = TestedComponents::default();
+        tested.insert("b".to_owned());
+        tested.insert("a".to_owned());
+        let text = tested.to_string();
+        assert_eq!(text, format!("{RULES_VERSION} a b"));
+        assert_eq!(TestedComponents::parse(&text), tested);
+        for list in ["", "a b", &format!("{} a b", RULES_VERSION + 1)] {
+            assert_eq!(
+                TestedComponents::parse(list),
+                TestedComponents::default(),
+                "{list}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_component_with_settings_was_not_tested() {
+        let tested = TestedComponents::parse(&format!("{RULES_VERSION} a"));
+        assert!(tested.contains_with("a", "{}"));
+        assert!(!tested.contains_with("a", r#"{"b":1}"#));
+        assert!(!tested.contains_with("b", "{}"));
+    }
+}

@@ -1,0 +1,108 @@
+//! Running the entropy test on a generator with its example parameters.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use aws_lc_rs::digest;
+use keywright_core::ports::PluginFailure;
+use rustix::time::{ClockId, clock_gettime};
+use serde_json::Value;
+use tracing::subscriber::NoSubscriber;
+
+use super::guest::GeneratorGuest;
+use crate::{
+    conformance::{
+        Effort, EntropyReport, GeneratedValue, RepeatableRandom, Stream, Subject, examine,
+    },
+    refused::Refusal,
+    schema::SensitiveJson,
+};
+
+/// The label from which the test's streams are derived.
+const SEED_LABEL: &[u8] = b"keywright entropy conformance, version 1";
+
+/// The time of all these calls, in seconds since 1970: the first of January 2026.
+const NOW_SECONDS: u64 = 1_767_225_600;
+
+/// Tests a generator that draws from `random` and declares this number of random bits.
+///
+/// # Errors
+/// [`Refusal::ExampleFailed`] if it fails to generate a value from its example parameters.
+pub(crate) fn entropy_report(
+    guest: &GeneratorGuest,
+    random: &Arc<RepeatableRandom>,
+    declared_bits: u32,
+    effort: Effort,
+) -> Result<EntropyReport, Refusal> {
+    let mut seed = [0; digest::SHA256_OUTPUT_LEN];
+    let label = [SEED_LABEL, guest.plugin.identity.digest.as_bytes()].concat();
+    let digest = digest::digest(&digest::SHA256, &label);
+    seed.copy_from_slice(digest.as_ref());
+    let examined = unlogged(|| {
+        let mut example = Example::new(guest, random)?;
+        examine(&mut example, declared_bits, seed, effort)
+    });
+    examined.map_err(|failure| Refusal::ExampleFailed {
+        parameters: guest.description.parameters_schema.example().to_json(),
+        failure: Box::new(failure),
+    })
+}
+
+/// A generator's guest with its example parameters.
+struct Example<'g> {
+    guest: &'g GeneratorGuest,
+    random: &'g RepeatableRandom,
+    parameters: String,
+}
+
+impl<'g> Example<'g> {
+    fn new(guest: &'g GeneratorGuest, random: &'g RepeatableRandom) -> Result<Self, PluginFailure> {
+        let example = guest.description.parameters_schema.example();
+        let parameters = guest.canonical(&example)?.to_json();
+        Ok(Self {
+            guest,
+            random,
+            parameters,
+        })
+    }
+
+    /// Returns the secret parts of a value as text, without nulls and booleans.
+    fn secrets(&self, value: &Value) -> BTreeMap<String, String> {
+        let parts = self.guest.description.value_schema.secret_parts(value);
+        let texts = parts.into_iter().filter_map(|(path, part)| match part {
+            Value::Null | Value::Bool(_) => None,
+            Value::String(text) => Some((path, text.clone())),
+            other => Some((path, other.to_string())),
+        });
+        texts.collect()
+    }
+}
+
+impl Subject for Example<'_> {
+    type Failure = PluginFailure;
+
+    fn generate(&mut self, stream: Stream) -> Result<GeneratedValue, PluginFailure> {
+        self.random.begin(stream);
+        let parameters = self.parameters.clone();
+        let value = self.guest.generate(parameters, NOW_SECONDS, None)?;
+        let drawn_bits = self.random.drawn_bits();
+        // The value was validated against its schema, so it is JSON.
+        let secrets = SensitiveJson::parse(&value)
+            .map(|json| self.secrets(json.value()))
+            .unwrap_or_default();
+        Ok(GeneratedValue {
+            text: value.expose().to_owned(),
+            secrets,
+            drawn_bits,
+        })
+    }
+
+    /// Returns the processor time of this thread, on which the guest runs.
+    fn processor_time(&self) -> Duration {
+        Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
+    }
+}
+
+/// Runs the test's thousands of calls without logging; the caller reports their result.
+fn unlogged<T>(work: impl FnOnce() -> T) -> T {
+    tracing::subscriber::with_default(NoSubscriber::new(), work)
+}

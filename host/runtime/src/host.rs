@@ -1,0 +1,229 @@
+//! The host's state for one call of a guest, and its interfaces for guests: random bytes, signing by issuers, and notes.
+
+use std::sync::Arc;
+
+use wasmtime::{
+    StoreContextMut,
+    component::{Linker, Resource, ResourceType, WasmStr},
+};
+
+use crate::{
+    bindings::{
+        ISSUER_HANDLE, IssuerLease, keywright::signing::issuer::SigningError,
+        wasi::random::random::Host,
+    },
+    engine::MemoryLimiter,
+    text::{GUEST_TEXT_BYTES_MAX, for_log},
+};
+
+/// The maximum number of random bytes per call of `wasi:random/random`.
+const RANDOM_BYTES_MAX: u64 = 1024 * 1024;
+/// The maximum size of a certificate body to be signed, in bytes.
+pub(crate) const TBS_CERTIFICATE_BYTES_MAX: usize = 64 * 1024;
+/// The maximum number of notes shown per call.
+const NOTES_MAX: u32 = 32;
+
+/// The host's state for one call.
+pub(crate) struct CallState {
+    /// The source of random bytes.
+    pub(crate) random: Arc<dyn RandomSource>,
+    /// The issuer passed to the guest for this call.
+    pub(crate) issuer: Option<IssuerLease>,
+    /// The notes of this call, if there is a reader.
+    pub(crate) notes: Option<Notes>,
+    /// The limiter of its memories and tables.
+    pub(crate) limiter: MemoryLimiter,
+}
+
+/// The reason why the host trapped a guest during a host call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum HostRefusal {
+    /// The guest used an issuer handle that the host did not pass to it.
+    #[error("the guest used an issuer that it did not receive")]
+    IssuerNotPassed,
+    /// The guest requested more random bytes than the limit of a call.
+    #[error("the guest requested {0} random bytes in one call")]
+    RandomBytesExceeded(u64),
+    /// The random source failed.
+    #[error(transparent)]
+    RandomUnavailable(#[from] RandomUnavailable),
+}
+
+/// A source of random bytes for guests.
+pub trait RandomSource: Send + Sync {
+    /// Fills a buffer.
+    fn fill(&self, bytes: &mut [u8]) -> Result<(), RandomUnavailable>;
+}
+
+/// The random generator of the server's cryptographic library, seeded by the operating system.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemRandom;
+
+impl RandomSource for SystemRandom {
+    fn fill(&self, bytes: &mut [u8]) -> Result<(), RandomUnavailable> {
+        aws_lc_rs::rand::fill(bytes).map_err(|_| RandomUnavailable)
+    }
+}
+
+/// The error of a [`RandomSource`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the random generator failed")]
+pub struct RandomUnavailable;
+
+/// `wasi:random/random`: the only source of randomness of guests.
+impl Host for CallState {
+    fn get_random_bytes(&mut self, len: u64) -> wasmtime::Result<Vec<u8>> {
+        let length = usize::try_from(len)
+            .ok()
+            .filter(|_| len <= RANDOM_BYTES_MAX)
+            .ok_or(HostRefusal::RandomBytesExceeded(len))?;
+        let mut bytes = vec![0; length];
+        self.random.fill(&mut bytes).map_err(HostRefusal::from)?;
+        Ok(bytes)
+    }
+
+    fn get_random_u64(&mut self) -> wasmtime::Result<u64> {
+        let mut bytes = [0; 8];
+        self.random.fill(&mut bytes).map_err(HostRefusal::from)?;
+        Ok(u64::from_le_bytes(bytes))
+    }
+}
+
+/// Defines `keywright:signing/issuer`, a CA that a guest borrows for one call, under a name.
+///
+/// The interface is the same in all versions, so it is defined once and added under the name of each version.
+pub(crate) fn add_issuer_to_linker(
+    linker: &mut Linker<CallState>,
+    name: &str,
+) -> wasmtime::Result<()> {
+    let mut interface = linker.instance(name)?;
+    // Guests only borrow handles, so there is nothing to drop.
+    interface.resource("issuer", ResourceType::host::<IssuerLease>(), |_, _| Ok(()))?;
+    interface.func_wrap(
+        "[method]issuer.certificate",
+        |mut store: Call<'_>, (handle,): (Handle,)| {
+            let issuer = &store.data_mut().lease(&handle)?.issuer;
+            Ok((issuer.certificate().to_vec(),))
+        },
+    )?;
+    interface.func_wrap(
+        "[method]issuer.subject",
+        |mut store: Call<'_>, (handle,): (Handle,)| {
+            let issuer = &store.data_mut().lease(&handle)?.issuer;
+            Ok((issuer.subject().to_vec(),))
+        },
+    )?;
+    interface.func_wrap(
+        "[method]issuer.subject-key-identifier",
+        |mut store: Call<'_>, (handle,): (Handle,)| {
+            let issuer = &store.data_mut().lease(&handle)?.issuer;
+            Ok((issuer.subject_key_identifier().map(<[u8]>::to_vec),))
+        },
+    )?;
+    interface.func_wrap(
+        "[method]issuer.signature-algorithm",
+        |mut store: Call<'_>, (handle,): (Handle,)| {
+            let issuer = &store.data_mut().lease(&handle)?.issuer;
+            Ok((issuer.signature_algorithm().to_vec(),))
+        },
+    )?;
+    interface.func_wrap(
+        "[method]issuer.sign-certificate",
+        |mut store: Call<'_>, (handle, tbs_certificate): (Handle, Vec<u8>)| {
+            Ok((store
+                .data_mut()
+                .sign_certificate(&handle, &tbs_certificate)?,))
+        },
+    )
+}
+
+type Call<'a> = StoreContextMut<'a, CallState>;
+type Handle = Resource<IssuerLease>;
+
+impl CallState {
+    fn sign_certificate(
+        &mut self,
+        handle: &Handle,
+        tbs_certificate: &[u8],
+    ) -> Result<Result<Vec<u8>, SigningError>, HostRefusal> {
+        let lease = self.lease(handle)?;
+        let refused = |rule: &str| Ok(Err(SigningError::Refused(rule.to_owned())));
+        if std::mem::replace(&mut lease.is_used, true) {
+            return refused("an issuer signs once in a call");
+        }
+        if tbs_certificate.len() > TBS_CERTIFICATE_BYTES_MAX {
+            return refused("the certificate body is larger than 64 KiB");
+        }
+        match lease.issuer.sign_certificate(tbs_certificate) {
+            Ok(certificate) => Ok(Ok(certificate)),
+            Err(refusal) => refused(refusal.0),
+        }
+    }
+
+    fn lease(&mut self, handle: &Handle) -> Result<&mut IssuerLease, HostRefusal> {
+        self.issuer
+            .as_mut()
+            .filter(|_| handle.rep() == ISSUER_HANDLE)
+            .ok_or(HostRefusal::IssuerNotPassed)
+    }
+}
+
+/// A callback for notes, and for the message about dropped notes. Its parameters are the name of the called function and a
+/// text without control characters.
+///
+/// Servers have none, because notes may contain secrets.
+pub type NoteReader = Arc<dyn Fn(&str, &str) + Send + Sync>;
+
+/// The notes of one call.
+pub(crate) struct Notes {
+    reader: NoteReader,
+    function: &'static str,
+    count: u32,
+}
+
+impl Notes {
+    /// Creates the notes of a call of this function.
+    pub(crate) fn new(reader: NoteReader, function: &'static str) -> Self {
+        Self {
+            reader,
+            function,
+            count: 0,
+        }
+    }
+
+    /// Reports the number of dropped notes at the end of a call.
+    pub(crate) fn end(&self) {
+        let dropped = self.count.saturating_sub(NOTES_MAX);
+        if dropped > 0 {
+            let summary = format!("{dropped} more notes of this call are not shown");
+            (self.reader)(self.function, &summary);
+        }
+    }
+
+    fn take(&mut self, text: &str) {
+        if self.count < NOTES_MAX {
+            (self.reader)(self.function, &for_log(text));
+        }
+        self.count = self.count.saturating_add(1);
+    }
+}
+
+/// Defines `keywright:generator/notes`, debug messages of a guest for its author, under a name.
+pub(crate) fn add_notes_to_linker(
+    linker: &mut Linker<CallState>,
+    name: &str,
+) -> wasmtime::Result<()> {
+    let mut interface = linker.instance(name)?;
+    interface.func_wrap("note", |mut store, (text,): (WasmStr,)| {
+        // Decoded even without a reader, so that invalid UTF-8 traps in either case.
+        let text = text.to_str(&store)?;
+        if store.data().notes.is_some() {
+            let start = text.floor_char_boundary(GUEST_TEXT_BYTES_MAX);
+            let text = text.get(..start).unwrap_or_default().to_owned();
+            if let Some(notes) = &mut store.data_mut().notes {
+                notes.take(&text);
+            }
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,273 @@
+//! The interfaces of a component: the versions that it may be built for, and the imports that may be granted. Checked by name,
+//! before compiling and linking.
+
+use std::collections::BTreeSet;
+
+use wasmtime::{
+    Engine,
+    component::{HasSelf, Linker},
+};
+
+use crate::{
+    bindings::wasi::random::random,
+    config::Grant,
+    host::{CallState, add_issuer_to_linker, add_notes_to_linker},
+    outline::Outline,
+    refused::Refusal,
+};
+
+/// The supported versions of Keywright's packages, oldest first. A component is built for one of them, or for a later patch.
+pub(crate) const SUPPORTED: [&str; 2] = ["0.1.0", "0.2.0"];
+
+/// Keywright's packages, which are released together.
+const PACKAGES: [&str; 3] = [
+    "keywright:generator/",
+    "keywright:interpolation/",
+    "keywright:signing/",
+];
+
+/// The version that a component was built for.
+pub(crate) struct BuiltFor {
+    /// The host's compatible version.
+    pub(crate) supported: &'static str,
+    /// The version in the component's imports and exports.
+    pub(crate) named: String,
+}
+
+impl BuiltFor {
+    /// Finds the version in the names of all Keywright interfaces that a component imports or exports. Without any, returns the
+    /// current version.
+    ///
+    /// # Errors
+    /// If it was built for an unsupported version, or for several.
+    pub(crate) fn of(component: &Outline) -> Result<Self, Refusal> {
+        let mut built_for: Option<Self> = None;
+        for name in component.interface_names().map(InterfaceName::parse) {
+            if !name.is_ours() {
+                continue;
+            }
+            let supported = name.compatible(&SUPPORTED);
+            let supported = supported.ok_or_else(|| name.version_differs(&SUPPORTED))?;
+            if built_for
+                .as_ref()
+                .is_some_and(|built| built.supported != supported)
+            {
+                return Err(Refusal::InterfaceVersionsMixed {
+                    versions: named_versions(component).join(" and "),
+                    offered: &SUPPORTED,
+                });
+            }
+            built_for.get_or_insert(Self {
+                supported,
+                named: name.version.unwrap_or_default().to_owned(),
+            });
+        }
+        Ok(built_for.unwrap_or_else(|| Self {
+            supported: current(),
+            named: current().to_owned(),
+        }))
+    }
+}
+
+/// Returns the versions of Keywright's interfaces in a component, in alphabetical order. A valid component has at most one.
+pub(crate) fn named_versions(component: &Outline) -> Vec<String> {
+    let names = component.interface_names().map(InterfaceName::parse);
+    let versions = names
+        .filter(InterfaceName::is_ours)
+        .map(|name| name.wanted());
+    let versions: BTreeSet<String> = versions.collect();
+    versions.into_iter().collect()
+}
+
+/// Returns the name of an interface with a version.
+pub(crate) fn versioned(interface: &str, version: &str) -> String {
+    format!("{interface}@{version}")
+}
+
+fn current() -> &'static str {
+    let [.., current] = SUPPORTED;
+    current
+}
+
+/// The parsed name of an import or export.
+pub(crate) struct InterfaceName<'a> {
+    pub(crate) interface: &'a str,
+    version: Option<&'a str>,
+}
+
+impl<'a> InterfaceName<'a> {
+    pub(crate) fn parse(name: &'a str) -> Self {
+        match name.split_once('@') {
+            Some((interface, version)) => Self {
+                interface,
+                version: Some(version),
+            },
+            None => Self {
+                interface: name,
+                version: None,
+            },
+        }
+    }
+
+    /// Returns the version among `offered` that it is compatible with, if any.
+    pub(crate) fn compatible(&self, offered: &[&'static str]) -> Option<&'static str> {
+        let version = self.version?;
+        let mut offered = offered.iter();
+        offered
+            .find(|offered| track(version) == track(offered))
+            .copied()
+    }
+
+    /// Returns the refusal for an interface that is not compatible with `offered`.
+    pub(crate) fn version_differs(&self, offered: &'static [&'static str]) -> Refusal {
+        Refusal::InterfaceVersionDiffers {
+            interface: self.interface.to_owned(),
+            wanted: self.wanted(),
+            offered,
+        }
+    }
+
+    fn wanted(&self) -> String {
+        self.version.unwrap_or("without a version").to_owned()
+    }
+
+    fn is_ours(&self) -> bool {
+        PACKAGES
+            .iter()
+            .any(|package| self.interface.starts_with(package))
+    }
+}
+
+/// Returns the part that compatible versions share: the major version, and before 1.0.0 also the minor version.
+fn track(version: &str) -> (&str, Option<&str>) {
+    let mut parts = version.split('.');
+    let major = parts.next().unwrap_or_default();
+    (major, parts.next().filter(|_| major == "0"))
+}
+
+/// An interface that the host provides.
+struct Offered {
+    interface: &'static str,
+    versions: &'static [&'static str],
+    /// The required grant; `None` for harmless interfaces.
+    grant: Option<Grant>,
+}
+
+/// All interfaces that the host provides.
+const OFFERED: [Offered; 3] = [
+    Offered {
+        interface: "wasi:random/random",
+        versions: &["0.2.0"],
+        grant: Some(Grant::Random),
+    },
+    Offered {
+        interface: ISSUER,
+        versions: &SUPPORTED,
+        grant: Some(Grant::Signing),
+    },
+    Offered {
+        interface: NOTES,
+        versions: &["0.2.0"],
+        grant: None,
+    },
+];
+const ISSUER: &str = "keywright:signing/issuer";
+const NOTES: &str = "keywright:generator/notes";
+
+/// Refuses a component with imports that are not granted. Imports that only name types grant no access.
+///
+/// # Errors
+/// The first import that is not allowed.
+pub(crate) fn check_imports(component: &Outline, grants: &[Grant]) -> Result<(), Refusal> {
+    for import in component.imported() {
+        let name = InterfaceName::parse(import);
+        let offered = OFFERED
+            .iter()
+            .find(|offered| offered.interface == name.interface);
+        let Some(offered) = offered else {
+            return Err(Refusal::ImportUnknown(import.to_owned()));
+        };
+        if name.compatible(offered.versions).is_none() {
+            return Err(name.version_differs(offered.versions));
+        }
+        match offered.grant {
+            Some(grant) if !grants.contains(&grant) => {
+                return Err(Refusal::ImportNotGranted {
+                    import: import.to_owned(),
+                    grant,
+                });
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Returns the grants that a component's imports require.
+pub(crate) fn grants_needed(component: &Outline) -> Vec<Grant> {
+    let is_imported = |interface| {
+        let mut imported = component.imported();
+        imported.any(|import| InterfaceName::parse(import).interface == interface)
+    };
+    let needed = OFFERED
+        .iter()
+        .filter(|offered| is_imported(offered.interface));
+    needed.filter_map(|offered| offered.grant).collect()
+}
+
+/// Returns a linker that defines only the granted interfaces, and those that need no grant.
+pub(crate) fn linker(engine: &Engine, grants: &[Grant]) -> wasmtime::Result<Linker<CallState>> {
+    let mut linker = Linker::new(engine);
+    if grants.contains(&Grant::Random) {
+        random::add_to_linker::<_, HasSelf<CallState>>(&mut linker, |state| state)?;
+    }
+    let mut define = |interface, add: fn(&mut Linker<CallState>, &str) -> wasmtime::Result<()>| {
+        let offered = OFFERED
+            .iter()
+            .filter(|offered| offered.interface == interface);
+        let granted =
+            offered.filter(|offered| offered.grant.is_none_or(|grant| grants.contains(&grant)));
+        granted
+            .flat_map(|offered| offered.versions)
+            .try_for_each(|version| add(&mut linker, &versioned(interface, version)))
+    };
+    define(ISSUER, add_issuer_to_linker)?;
+    define(NOTES, add_notes_to_linker)?;
+    Ok(linker)
+}
+
+/// Whether a component exports an interface, in any version.
+pub(crate) fn exports_any(component: &Outline, interface: &str) -> bool {
+    component
+        .exports
+        .iter()
+        .any(|export| InterfaceName::parse(export).interface == interface)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_compatible_by_major_or_by_minor_before_1() {
+        for (wanted, offered, is_compatible) in [
+            ("0.1.0", "0.1.0", true),
+            ("0.1.7", "0.1.0", true),
+            ("0.2.0", "0.1.0", false),
+            ("1.2.0", "1.0.0", true),
+            ("2.0.0", "1.0.0", false),
+        ] {
+            let name = format!("a:b/c@{wanted}");
+            assert_eq!(
+                InterfaceName::parse(&name).compatible(&[offered]).is_some(),
+                is_compatible,
+                "{name}"
+            );
+        }
+        assert!(
+            InterfaceName::parse("a:b/c")
+                .compatible(&["0.1.0"])
+                .is_none()
+        );
+    }
+}

@@ -1,0 +1,414 @@
+//! Running a single component outside a server, for its author or reviewer, on the same engine and with the same limits and
+//! checks as in a server.
+
+mod conformance_report;
+
+use std::{
+    io,
+    sync::Arc,
+    thread,
+    time::{Duration, Instant},
+};
+
+use keywright_core::{credential::Parameters, ports::PluginFailure};
+use serde::Serialize;
+use serde_json::{Map, Value};
+use wasmtime::{Engine, component::Component};
+
+pub use conformance_report::{Check, ConformanceReport, LimitUsed, Vector, VectorsMalformed};
+
+use crate::{
+    cache,
+    component::{CheckedComponent, Role, checked_digest, link},
+    config::{ComponentSource, Grant, Limits, PluginConfig},
+    engine::CALLING_THREAD_STACK_BYTES,
+    generator::{DESCRIPTOR, GeneratorGuest, describe},
+    host::{NoteReader, RandomSource, SystemRandom},
+    interfaces::{BuiltFor, check_imports, exports_any, grants_needed, named_versions},
+    load::engine_for,
+    outline::Outline,
+    refused::{LoadRefused, PluginRefused, Refusal},
+    resolver::RESOLVER,
+};
+
+/// The number of warm-up calls before the measured calls.
+const CALLS_BEFORE: u32 = 10;
+
+/// A plugin under test, outside a server.
+///
+/// It is granted every import that a server can grant.
+pub struct PluginUnderTest {
+    engine: Engine,
+    outline: Outline,
+    component: Component,
+    digest: String,
+    bytes: u64,
+    name: String,
+    config: PluginConfig,
+    notes: Option<NoteReader>,
+}
+
+impl PluginUnderTest {
+    /// Reads and compiles a component. `limits` apply to each call.
+    ///
+    /// # Errors
+    /// If the component can't be read, or this engine can't run it.
+    pub fn open(
+        component: impl Into<ComponentSource>,
+        settings: Map<String, Value>,
+        limits: Limits,
+    ) -> Result<Self, LoadRefused> {
+        let component = component.into();
+        let name = component.short_name();
+        let mut config = PluginConfig {
+            component,
+            sha256: None,
+            settings,
+            grants: Vec::new(),
+            derived: true,
+            limits,
+        };
+        let role = role(&name, &config);
+        role.check_limits()?;
+        let refused = |refusal| LoadRefused::Plugin(role.refused(refusal));
+        let engine = engine_for([role].into_iter(), 1)?;
+        let bytes = config.component.read().map_err(refused)?;
+        let digest = checked_digest(&bytes, None).map_err(refused)?;
+        let outline = Outline::read(&bytes).map_err(refused)?;
+        let (_, component) = cache::compile(&engine, &bytes).map_err(refused)?;
+        let bytes = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        config.grants = grants_needed(&outline);
+        Ok(Self {
+            engine,
+            outline,
+            component,
+            digest,
+            bytes,
+            name,
+            config,
+            notes: None,
+        })
+    }
+
+    /// Returns the SHA-256 of the component, in lower-case hexadecimal.
+    #[must_use]
+    pub fn digest(&self) -> &str {
+        &self.digest
+    }
+
+    /// Sets a reader for the plugin's notes. Without a reader, notes are discarded, as in a server.
+    #[must_use]
+    pub fn with_notes(self, reader: NoteReader) -> Self {
+        Self {
+            notes: Some(reader),
+            ..self
+        }
+    }
+
+    /// Inspects the component and calls its `describe` function.
+    ///
+    /// # Errors
+    /// If the operating system can't start a thread.
+    pub fn inspect(&self) -> Result<Inspection, CandidateFailure> {
+        let outline = &self.outline;
+        let versions = named_versions(outline);
+        let is_resolver = self.is_resolver();
+        let mut inspection = Inspection {
+            bytes: self.bytes,
+            sha256: self.digest.clone(),
+            imports: outline.imported().map(str::to_owned).collect(),
+            exports: outline.exports.clone(),
+            grants: self.config.grants.clone(),
+            interface_version: (!versions.is_empty()).then(|| versions.join(", ")),
+            generator: None,
+            is_resolver,
+            refusal: None,
+        };
+        if is_resolver {
+            let checked =
+                BuiltFor::of(outline).and_then(|_| check_imports(outline, &self.config.grants));
+            inspection.refusal = checked.err().map(|refusal| refusal.to_string());
+            return Ok(inspection);
+        }
+        match on_calling_thread(|| self.inspect_generator())? {
+            Ok(generator) => inspection.generator = Some(generator),
+            Err(CandidateFailure::Refused(refused)) => {
+                // Without the plugin's name: a plugin under test has no configured name.
+                inspection.refusal = Some(refused.refusal.to_string());
+            }
+            Err(failure) => return Err(failure),
+        }
+        Ok(inspection)
+    }
+
+    /// Generates one value with these parameters, as a server does for a request at this time.
+    pub fn run(
+        &self,
+        given: Map<String, Value>,
+        now_seconds: u64,
+        random: Arc<dyn RandomSource>,
+    ) -> Result<Run, CandidateFailure> {
+        on_calling_thread(|| {
+            let guest = self.guest(random)?;
+            let parameters = issuerless(&guest, &guest.requested(&given.into())?)?;
+            let begun = Instant::now();
+            let value = guest.generate(parameters.to_json(), now_seconds, None)?;
+            let took = begun.elapsed();
+            // The value was validated against its schema, so it is JSON.
+            let value: Value = keywright_json::read(value.expose()).unwrap_or_default();
+            let mut redacted = value.clone();
+            guest.description.value_schema.redact(&mut redacted);
+            Ok(Run {
+                parameters: keywright_json::read(&parameters.to_json()).unwrap_or_default(),
+                value,
+                redacted,
+                took,
+            })
+        })?
+    }
+
+    /// Measures `calls` calls with these parameters, or with the first of the `examples` in the parameters schema.
+    pub fn measure(
+        &self,
+        given: Option<Map<String, Value>>,
+        calls: u32,
+        now_seconds: u64,
+        random: Arc<dyn RandomSource>,
+    ) -> Result<Speed, CandidateFailure> {
+        on_calling_thread(|| {
+            let guest = self.guest(random)?;
+            let given = match given {
+                Some(given) => guest.requested(&given.into())?,
+                None => guest.description.parameters_schema.example(),
+            };
+            let parameters = issuerless(&guest, &given)?.to_json();
+            let instantiation = quantiles(calls, || {
+                let outcome = guest.plugin.instantiate();
+                outcome.map_err(|fault| guest.plugin.faulted(fault).into())
+            })?;
+            let overhead = quantiles(calls, || {
+                let described = describe(&guest.plugin, &guest.exports);
+                described.map(drop).map_err(|refusal| self.refused(refusal))
+            })?;
+            let call = quantiles(calls, || {
+                let value = guest.generate(parameters.clone(), now_seconds, None);
+                value.map(drop).map_err(CandidateFailure::from)
+            })?;
+            Ok(Speed {
+                calls,
+                instantiation,
+                overhead,
+                call,
+            })
+        })?
+    }
+
+    fn is_resolver(&self) -> bool {
+        let exports = |interface| exports_any(&self.outline, interface);
+        exports(RESOLVER) && !exports(DESCRIPTOR)
+    }
+
+    fn inspect_generator(&self) -> Result<InspectedGenerator, CandidateFailure> {
+        let guest = self.guest(Arc::new(SystemRandom))?;
+        let description = guest.description;
+        let schema = |text: &str| keywright_json::read(text).unwrap_or_default();
+        Ok(InspectedGenerator {
+            credential_type: guest.plugin.identity.name,
+            plugin_version: description.plugin_version,
+            entropy_bits_min: description.entropy_bits_min,
+            issuer_parameter: description.issuer_parameter,
+            parameters_schema: schema(&description.declared.parameters_schema),
+            value_schema: schema(&description.declared.value_schema),
+            summary: description.declared.summary,
+        })
+    }
+
+    fn guest(&self, random: Arc<dyn RandomSource>) -> Result<GeneratorGuest, CandidateFailure> {
+        let role = role(&self.name, &self.config);
+        let refused = |refusal| self.refused(refusal);
+        let checked = CheckedComponent::check(&self.outline, role, DESCRIPTOR).map_err(refused)?;
+        let digest = self.digest.clone();
+        let linked = link(&self.engine, &self.component, digest, checked, random);
+        let mut plugin = linked.map_err(refused)?;
+        plugin.notes.clone_from(&self.notes);
+        GeneratorGuest::of(plugin, None).map_err(refused)
+    }
+
+    fn refused(&self, refusal: Refusal) -> CandidateFailure {
+        let role = role(&self.name, &self.config);
+        CandidateFailure::Refused(Box::new(role.refused(refusal)))
+    }
+}
+
+/// A description of a component: its interfaces, the grants it requires, and its own description.
+#[derive(Debug, Serialize)]
+pub struct Inspection {
+    /// Its size, in bytes.
+    pub bytes: u64,
+    /// Its SHA-256, in lower-case hexadecimal.
+    pub sha256: String,
+    /// The imported interfaces.
+    pub imports: Vec<String>,
+    /// The exported interfaces.
+    pub exports: Vec<String>,
+    /// The grants that its configuration needs.
+    pub grants: Vec<Grant>,
+    /// The version of the interfaces that it was built for, if it is a plugin; all versions if it mixes several.
+    pub interface_version: Option<String>,
+    /// Its own description, if it is a generator that a server would load.
+    pub generator: Option<InspectedGenerator>,
+    /// Whether it is a resolver.
+    pub is_resolver: bool,
+    /// The reason why a server would refuse it, if any.
+    pub refusal: Option<String>,
+}
+
+/// A generator's description.
+#[derive(Debug, Serialize)]
+pub struct InspectedGenerator {
+    /// The credential type that it generates.
+    pub credential_type: String,
+    /// Its own version.
+    pub plugin_version: String,
+    /// A one-line summary.
+    pub summary: String,
+    /// The declared minimum of random bits in the secret parts of a value; `None` if it derives its values.
+    pub entropy_bits_min: Option<u32>,
+    /// The parameter that names an issuer.
+    pub issuer_parameter: Option<String>,
+    /// The JSON Schema of its parameters.
+    pub parameters_schema: Value,
+    /// The JSON Schema of its values.
+    pub value_schema: Value,
+}
+
+/// A generated value.
+pub struct Run {
+    /// The canonical parameters.
+    pub parameters: Value,
+    /// The value.
+    pub value: Value,
+    /// The value with its secret parts redacted.
+    pub redacted: Value,
+    /// The duration of the call, including instantiation.
+    pub took: Duration,
+}
+
+/// The durations of sequential calls on one thread, each in a fresh instance.
+#[derive(Clone, Copy, Debug)]
+pub struct Speed {
+    /// The number of measured calls.
+    pub calls: u32,
+    /// Creating and dropping an instance.
+    pub instantiation: Quantiles,
+    /// The overhead of a call: creating an instance, calling a trivial function (`describe`), and dropping the instance. This is
+    /// the cost of the sandbox and the guest's language.
+    pub overhead: Quantiles,
+    /// Generating a value: the same with `generate`, including the host's checks of the value.
+    pub call: Quantiles,
+}
+
+/// Quantiles of durations.
+#[derive(Clone, Copy, Debug)]
+pub struct Quantiles {
+    /// The median.
+    pub p50: Duration,
+    /// The 99th percentile.
+    pub p99: Duration,
+}
+
+/// The error of an operation on a [`PluginUnderTest`].
+#[derive(Debug, thiserror::Error)]
+pub enum CandidateFailure {
+    /// A call of the plugin failed.
+    #[error(transparent)]
+    Failed(#[from] PluginFailure),
+    /// The parameters name an issuer.
+    #[error("the parameter {0} names an issuer, which only a server can provide; omit it")]
+    IssuerNeeded(String),
+    /// A server would refuse the component.
+    #[error(transparent)]
+    Refused(Box<PluginRefused>),
+    /// The operating system did not start a thread.
+    #[error("the thread for plugin calls could not be started")]
+    Threads(#[from] io::Error),
+}
+
+/// Returns the canonical form of parameters, or an error if they name an issuer.
+fn issuerless(guest: &GeneratorGuest, given: &Parameters) -> Result<Parameters, CandidateFailure> {
+    let parameters = guest.canonical(given)?;
+    let issuer = guest.description.issuer_parameter.as_deref();
+    match issuer.filter(|name| {
+        parameters
+            .member(name)
+            .is_some_and(|named| !named.is_null())
+    }) {
+        Some(name) => Err(CandidateFailure::IssuerNeeded(name.to_owned())),
+        None => Ok(parameters),
+    }
+}
+
+fn role<'a>(name: &'a str, config: &'a PluginConfig) -> Role<'a> {
+    Role {
+        name,
+        config,
+        is_generator: true,
+    }
+}
+
+/// Runs work that calls guests on a thread with a sufficient stack.
+fn on_calling_thread<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<T> {
+    thread::scope(|scope| {
+        let worker = thread::Builder::new()
+            .name("plugin-author".to_owned())
+            .stack_size(CALLING_THREAD_STACK_BYTES)
+            .spawn_scoped(scope, work)?;
+        Ok(worker
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    })
+}
+
+fn quantiles(
+    calls: u32,
+    mut call: impl FnMut() -> Result<(), CandidateFailure>,
+) -> Result<Quantiles, CandidateFailure> {
+    for _ in 0..CALLS_BEFORE {
+        call()?;
+    }
+    let mut durations = Vec::new();
+    for _ in 0..calls {
+        let begun = Instant::now();
+        call()?;
+        durations.push(begun.elapsed());
+    }
+    durations.sort();
+    Ok(Quantiles {
+        p50: quantile(&durations, 50),
+        p99: quantile(&durations, 99),
+    })
+}
+
+/// Returns a percentile of sorted durations.
+fn quantile(durations: &[Duration], of_hundred: usize) -> Duration {
+    let rank = (durations.len() * of_hundred).div_ceil(100);
+    durations
+        .get(rank.saturating_sub(1))
+        .copied()
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_measured_durations() {
+        let durations: Vec<_> = (1..=200).map(Duration::from_millis).collect();
+        for (of_hundred, expected_ms) in [(50, 100), (99, 198), (100, 200)] {
+            let expected = Duration::from_millis(expected_ms);
+            assert_eq!(quantile(&durations, of_hundred), expected);
+        }
+        assert_eq!(quantile(&durations[..1], 50), Duration::from_millis(1));
+    }
+}

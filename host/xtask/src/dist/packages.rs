@@ -1,0 +1,389 @@
+//! The packages that are compiled into the program and the plugins, from `cargo metadata`: their bill of materials in `CycloneDX`
+//! 1.5 (ECMA-424), and their licences, each text once.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write,
+    fs,
+    path::PathBuf,
+    process::Command,
+};
+
+use serde_json::{Value, json};
+
+use super::contents::digest;
+use crate::{
+    guests::{PLUGIN_PREFIX, SHIPPED, WASM_TARGET},
+    step::{self, StepFailed, output},
+};
+
+/// Programs or plugins, and every package that is compiled into them.
+pub(super) struct Graph {
+    roots: BTreeSet<String>,
+    packages: BTreeMap<String, Package>,
+    /// The dependencies of each package, by id.
+    edges: BTreeMap<String, BTreeSet<String>>,
+}
+
+/// One package.
+#[derive(Clone, Debug)]
+pub(super) struct Package {
+    /// The name.
+    pub(super) name: String,
+    /// The version.
+    pub(super) version: String,
+    /// The licence as an SPDX expression, if declared.
+    pub(super) licence: Option<String>,
+    /// Whether the package comes from a registry, and not from this workspace.
+    pub(super) is_foreign: bool,
+    /// The folder.
+    pub(super) folder: PathBuf,
+}
+
+impl Package {
+    /// The unique id.
+    pub(super) fn reference(&self) -> String {
+        format!("{}@{}", self.name, self.version)
+    }
+}
+
+impl Graph {
+    /// Reads the graph of the program, on this system.
+    pub(super) fn of_program(system: &str) -> Result<Self, StepFailed> {
+        Self::of(&[PROGRAM_PACKAGE.to_owned()], system)
+    }
+
+    /// Reads the graph of the shipped plugins.
+    pub(super) fn of_plugins() -> Result<Self, StepFailed> {
+        Self::of(
+            &SHIPPED.map(|name| format!("{PLUGIN_PREFIX}{name}")),
+            WASM_TARGET,
+        )
+    }
+
+    fn of(names: &[String], system: &str) -> Result<Self, StepFailed> {
+        let metadata = metadata(system)?;
+        let all: BTreeMap<_, _> = items(&metadata, "packages")
+            .filter_map(|package| Some((text(package, "id")?, package_of(package)?)))
+            .collect();
+        let resolve = metadata.get("resolve").unwrap_or(&Value::Null);
+        let needed: BTreeMap<_, _> = items(resolve, "nodes")
+            .filter_map(|node| Some((text(node, "id")?, compiled_in(node))))
+            .collect();
+        let roots = all
+            .iter()
+            .filter(|(_, package)| !package.is_foreign && names.contains(&package.name))
+            .map(|(id, _)| id.clone());
+        let roots: BTreeSet<_> = roots.collect();
+
+        let mut waiting: Vec<_> = roots.iter().cloned().collect();
+        let (mut packages, mut edges) = (BTreeMap::new(), BTreeMap::new());
+        while let Some(id) = waiting.pop() {
+            if edges.contains_key(&id) {
+                continue;
+            }
+            let needed = needed.get(&id).cloned().unwrap_or_default();
+            waiting.extend(needed.iter().cloned());
+            packages.extend(all.get(&id).map(|package| (id.clone(), package.clone())));
+            edges.insert(id, needed);
+        }
+        Ok(Self {
+            roots,
+            packages,
+            edges,
+        })
+    }
+
+    /// Returns the root packages.
+    pub(super) fn roots(&self) -> impl Iterator<Item = &Package> {
+        self.roots.iter().filter_map(|id| self.packages.get(id))
+    }
+
+    /// Returns all packages except the roots.
+    pub(super) fn parts(&self) -> impl Iterator<Item = &Package> {
+        let parts = self.packages.iter();
+        parts
+            .filter(|(id, _)| !self.roots.contains(*id))
+            .map(|(_, package)| package)
+    }
+
+    /// Returns the dependencies of each package.
+    pub(super) fn edges(&self) -> impl Iterator<Item = (&Package, Vec<&Package>)> {
+        self.edges.iter().filter_map(|(id, needed)| {
+            let needed = needed.iter().filter_map(|id| self.packages.get(id));
+            Some((self.packages.get(id)?, needed.collect()))
+        })
+    }
+
+    /// Returns the released version.
+    pub(super) fn version_of_program(&self) -> Result<String, StepFailed> {
+        let mut roots = self.roots();
+        let version = roots.next().map(|package| package.version.clone());
+        version.ok_or_else(|| StepFailed(format!("there is no package {PROGRAM_PACKAGE}")))
+    }
+}
+
+fn package_of(package: &Value) -> Option<Package> {
+    let manifest = PathBuf::from(text(package, "manifest_path")?);
+    Some(Package {
+        name: text(package, "name")?,
+        version: text(package, "version")?,
+        // Old manifests write `MIT/Apache-2.0`.
+        licence: text(package, "license").map(|licence| licence.replace('/', " OR ")),
+        is_foreign: package.get("source").is_some_and(Value::is_string),
+        folder: manifest.parent()?.to_owned(),
+    })
+}
+
+/// Returns the ids of a package's normal dependencies, without build and development dependencies.
+fn compiled_in(node: &Value) -> BTreeSet<String> {
+    let dependencies = items(node, "deps").filter(|dependency| {
+        let mut kinds = items(dependency, "dep_kinds");
+        kinds.any(|kind| kind.get("kind").is_some_and(Value::is_null))
+    });
+    dependencies
+        .filter_map(|dependency| text(dependency, "pkg"))
+        .collect()
+}
+
+fn items<'v>(value: &'v Value, name: &str) -> impl Iterator<Item = &'v Value> {
+    value
+        .get(name)
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+}
+
+fn text(value: &Value, name: &str) -> Option<String> {
+    value.get(name)?.as_str().map(str::to_owned)
+}
+
+fn metadata(system: &str) -> Result<Value, StepFailed> {
+    let mut cargo = step::cargo();
+    cargo.args(["metadata", "--locked", "--format-version", "1"]);
+    let text = output(cargo.args(["--filter-platform", system]))?;
+    serde_json::from_str(&text)
+        .map_err(|cause| StepFailed::new("parsing the output of cargo metadata", cause))
+}
+
+const PROGRAM_PACKAGE: &str = "keywright-server";
+
+/// Creates the bill of materials of the first graph's program and the other graphs. The time is in seconds since 1970.
+pub(super) fn bill_of_materials(graphs: &[&Graph], mtime: u64) -> Result<Vec<u8>, StepFailed> {
+    let roots = graphs.iter().flat_map(|graph| graph.roots());
+    let mut roots = roots.map(|package| component(package, "application"));
+    let program = roots.next();
+    let parts = graphs.iter().flat_map(|graph| graph.parts());
+    let parts: BTreeMap<_, _> = parts
+        .map(|package| (package.reference(), component(package, "library")))
+        .collect();
+    let components: Vec<_> = roots.chain(parts.into_values()).collect();
+    let mut bill = json!({
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.5",
+        "version": 1,
+        "metadata": {"timestamp": time(mtime)?, "component": program},
+        "components": components,
+        "dependencies": dependencies(graphs),
+    });
+    // The serial number depends only on the contents.
+    let number = serial_number(&digest(bill.to_string().as_bytes()));
+    if let Value::Object(members) = &mut bill {
+        members.insert("serialNumber".to_owned(), number.into());
+    }
+    let mut bytes = serde_json::to_vec_pretty(&bill)
+        .map_err(|cause| StepFailed::new("writing the bill of materials", cause))?;
+    bytes.push(b'\n');
+    Ok(bytes)
+}
+
+fn component(package: &Package, kind: &str) -> Value {
+    let mut component = json!({
+        "type": kind,
+        "bom-ref": package.reference(),
+        "name": package.name,
+        "version": package.version,
+    });
+    if let Value::Object(members) = &mut component {
+        if let Some(licence) = &package.licence {
+            members.insert("licenses".to_owned(), json!([{"expression": licence}]));
+        }
+        if package.is_foreign {
+            // Only the plus sign in names and versions must be escaped in a package URL.
+            let version = package.version.replace('+', "%2B");
+            let address = format!("pkg:cargo/{}@{version}", package.name);
+            members.insert("purl".to_owned(), address.into());
+        }
+    }
+    component
+}
+
+/// Returns the dependencies of each package, merged from all graphs.
+fn dependencies(graphs: &[&Graph]) -> Value {
+    let mut all: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for (package, needed) in graphs.iter().flat_map(|graph| graph.edges()) {
+        let known = all.entry(package.reference()).or_default();
+        known.extend(needed.into_iter().map(Package::reference));
+    }
+    all.into_iter()
+        .map(|(package, needed)| json!({"ref": package, "dependsOn": needed}))
+        .collect()
+}
+
+/// Creates a UUID of version 8 (RFC 9562, section 5.8) from the first digits of a digest.
+fn serial_number(digest: &str) -> String {
+    let digits = |from: usize, to: usize| digest.get(from..to).unwrap_or_default();
+    format!(
+        "urn:uuid:{}-{}-8{}-8{}-{}",
+        digits(0, 8),
+        digits(8, 12),
+        digits(12, 15),
+        digits(15, 18),
+        digits(18, 30)
+    )
+}
+
+/// Formats a time according to RFC 3339.
+fn time(mtime: u64) -> Result<String, StepFailed> {
+    let mut date = Command::new("date");
+    let at = format!("@{mtime}");
+    date.args(["--utc", "--date", &at, "+%Y-%m-%dT%H:%M:%SZ"]);
+    Ok(output(&mut date)?.trim().to_owned())
+}
+
+/// Returns the packages from registries with their licences, and the texts of the licences.
+pub(super) fn licences(graphs: &[&Graph]) -> Result<Vec<u8>, StepFailed> {
+    let packages = graphs.iter().flat_map(|graph| graph.parts());
+    let packages: BTreeMap<_, _> = packages
+        .filter(|package| package.is_foreign)
+        .map(|package| (format!("{} {}", package.name, package.version), package))
+        .collect();
+    let mut text = INTRODUCTION.to_owned();
+    let mut owners: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
+    for (name, package) in &packages {
+        let expression = package.licence.as_deref().unwrap_or("see its text below");
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "{name}: {expression}");
+        for found in texts(package)? {
+            owners.entry(found).or_default().insert(name);
+        }
+    }
+    let mut found: Vec<_> = owners.into_iter().collect();
+    found.sort_by(|(one, its), (other, others)| (its, one).cmp(&(others, other)));
+    for (licence, packages) in found {
+        let packages: Vec<_> = packages.into_iter().collect();
+        let _ = write!(
+            text,
+            "\n{RULE}\n{}\n{RULE}\n\n{licence}\n",
+            packages.join(", ")
+        );
+    }
+    Ok(text.into_bytes())
+}
+
+/// Returns the licence files next to a package's manifest, sorted by name.
+fn texts(package: &Package) -> Result<Vec<String>, StepFailed> {
+    let folder = &package.folder;
+    let doing = format!("reading the licences in {}", folder.display());
+    let failed = |cause: std::io::Error| StepFailed::new(&doing, cause);
+    let mut paths = Vec::new();
+    for entry in fs::read_dir(folder).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let is_licence = BEGINNINGS
+            .iter()
+            .any(|word| name.to_uppercase().starts_with(word));
+        if is_licence && path.is_file() {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    let bytes = paths.iter().map(|path| fs::read(path).map_err(failed));
+    bytes
+        .map(|bytes| {
+            let text = String::from_utf8_lossy(&bytes?).replace("\r\n", "\n");
+            Ok(text.trim_end().to_owned())
+        })
+        .collect()
+}
+
+/// The prefixes of licence files.
+const BEGINNINGS: [&str; 5] = ["LICENSE", "LICENCE", "COPYING", "NOTICE", "UNLICENSE"];
+
+const RULE: &str =
+    "--------------------------------------------------------------------------------";
+
+const INTRODUCTION: &str = "\
+The packages in Keywright's program and plugins, with their licences. The texts of the licences follow, as the packages contain them.
+
+";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bill_lists_exactly_the_compiled_packages() {
+        let program = Graph::of_program("x86_64-unknown-linux-gnu").unwrap();
+        let plugins = Graph::of_plugins().unwrap();
+        let bytes = bill_of_materials(&[&program, &plugins], 1_700_000_000).unwrap();
+        assert_eq!(
+            bytes,
+            bill_of_materials(&[&program, &plugins], 1_700_000_000).unwrap()
+        );
+        let bill: Value = serde_json::from_slice(&bytes).unwrap();
+        assert_eq!(bill["metadata"]["timestamp"], "2023-11-14T22:13:20Z");
+        assert_eq!(bill["metadata"]["component"]["name"], "keywright-server");
+
+        let components = bill["components"].as_array().unwrap();
+        let names: BTreeSet<_> = components
+            .iter()
+            .map(|component| component["name"].as_str().unwrap())
+            .collect();
+        for named in [
+            "wasmtime",
+            "rustls",
+            "keywright-core",
+            "keywright-plugin-rsa",
+            "ssh-key",
+        ] {
+            assert!(names.contains(named), "{named}");
+        }
+        for absent in ["keywright-tests", "proptest", "xtask", "windows-sys"] {
+            assert!(!names.contains(absent), "{absent}");
+        }
+
+        // Each component is unique and has a licence, and all references exist.
+        let mut references = BTreeSet::from(["keywright-server@0.1.0".to_owned()]);
+        for component in components {
+            let reference = component["bom-ref"].as_str().unwrap();
+            assert!(references.insert(reference.to_owned()), "{reference}");
+            assert!(
+                component["licenses"][0]["expression"].is_string(),
+                "{reference}"
+            );
+        }
+        for dependency in bill["dependencies"].as_array().unwrap() {
+            let needed = dependency["dependsOn"].as_array().unwrap();
+            for reference in needed.iter().chain([&dependency["ref"]]) {
+                assert!(
+                    references.contains(reference.as_str().unwrap()),
+                    "{reference}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn packages_are_listed_and_texts_are_not_repeated() {
+        let plugins = Graph::of_plugins().unwrap();
+        let text = String::from_utf8(licences(&[&plugins, &plugins]).unwrap()).unwrap();
+        let (listed, texts) = text.split_once(RULE).unwrap();
+        for package in plugins.parts().filter(|package| package.is_foreign) {
+            let named = format!("{} {}: ", package.name, package.version);
+            assert!(listed.contains(&named), "{named}");
+        }
+        assert!(!listed.contains("keywright-"), "{listed}");
+        assert!(texts.contains("Permission is hereby granted"));
+    }
+}

@@ -1,0 +1,169 @@
+//! npm packages and Python environments below `target`, in the versions of files in the repository.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use crate::step::{self, StepFailed};
+
+/// Packages that are installed together.
+#[derive(Clone, Copy)]
+pub(crate) struct NpmEnvironment {
+    /// The folder of the installation, from the workspace's root.
+    pub(crate) folder: &'static str,
+    /// The folder with `package.json` and `package-lock.json`.
+    pub(crate) pinned: &'static str,
+}
+
+impl NpmEnvironment {
+    /// Installs the packages, unless they are already installed in these versions.
+    ///
+    /// # Errors
+    /// If npm is missing, or its registry is unreachable.
+    pub(crate) fn ensure(self) -> Result<(), StepFailed> {
+        let (pinned, folder) = (step::workspace().join(self.pinned), self.path());
+        let wanted = read(&pinned.join(LOCK))?;
+        let installed = folder.join(NPM_INSTALLED);
+        if fs::read_to_string(&installed)
+            .is_ok_and(|versions_installed| versions_installed == wanted)
+        {
+            return Ok(());
+        }
+        eprintln!(
+            "xtask: installing the packages in {}/{LOCK} to {}",
+            self.pinned, self.folder
+        );
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).map_err(|cause| StepFailed::new(self.folder, cause))?;
+        for file in [MANIFEST, LOCK] {
+            fs::copy(pinned.join(file), folder.join(file))
+                .map_err(|cause| StepFailed::new(file, cause))?;
+        }
+        let mut npm = Command::new("npm");
+        // Not `npm ci`, which requires the packages for all other systems, too.
+        npm.args(["install", "--no-save", "--ignore-scripts"]);
+        npm.args(["--no-audit", "--no-fund", "--loglevel", "error"]);
+        step::run_over_network(npm.current_dir(&folder))?;
+        fs::write(&installed, wanted).map_err(|cause| StepFailed::new(NPM_INSTALLED, cause))
+    }
+
+    /// Returns the folder of the installation.
+    pub(crate) fn path(self) -> PathBuf {
+        step::workspace().join(self.folder)
+    }
+}
+
+fn read(path: &Path) -> Result<String, StepFailed> {
+    fs::read_to_string(path).map_err(|cause| StepFailed::new(path.display(), cause))
+}
+
+pub(crate) const MANIFEST: &str = "package.json";
+const LOCK: &str = "package-lock.json";
+
+/// The file that marks a complete installation.
+const NPM_INSTALLED: &str = "installed.json";
+
+/// An environment.
+#[derive(Clone, Copy)]
+pub(crate) struct PythonEnvironment {
+    /// Its folder, from the workspace's root.
+    pub(crate) folder: &'static str,
+    /// The file that lists the packages with their versions.
+    pub(crate) requirements: &'static str,
+}
+
+impl PythonEnvironment {
+    /// Installs the packages into a virtual environment (Debian has a package for these), unless they are already installed in these
+    /// versions.
+    ///
+    /// # Errors
+    /// If Python is missing, or the package index is unreachable.
+    pub(crate) fn ensure(self) -> Result<(), StepFailed> {
+        self.ensure_with(|| {
+            make(&self.path()).map(|()| Command::new(self.path().join("bin/python3")))
+        })
+    }
+
+    /// As [`Self::ensure`], but uses a plain folder with the packages if no virtual environment can be created.
+    pub(crate) fn ensure_in_any_folder(self) -> Result<(), StepFailed> {
+        self.ensure_with(|| {
+            Ok(if make(&self.path()).is_ok() {
+                Command::new(self.path().join("bin/python3"))
+            } else {
+                let _ = fs::remove_dir_all(self.path());
+                let mut python = Command::new("python3");
+                python.env("PIP_TARGET", self.path());
+                python
+            })
+        })
+    }
+
+    /// `make` creates the environment, and returns the Python that installs into it.
+    fn ensure_with(
+        self,
+        make: impl FnOnce() -> Result<Command, StepFailed>,
+    ) -> Result<(), StepFailed> {
+        let wanted = step::workspace().join(self.requirements);
+        let versions = fs::read_to_string(&wanted)
+            .map_err(|cause| StepFailed::new(self.requirements, cause))?;
+        let installed = self.path().join(PYTHON_INSTALLED);
+        if fs::read_to_string(&installed)
+            .is_ok_and(|versions_installed| versions_installed == versions)
+        {
+            return Ok(());
+        }
+        eprintln!(
+            "xtask: installing the packages in {} to {}",
+            self.requirements, self.folder
+        );
+        let _ = fs::remove_dir_all(self.path());
+        let mut python = make()?;
+        python.args(["-m", "pip", "install", "--quiet"]);
+        python.args(["--disable-pip-version-check", "--requirement"]);
+        step::run_over_network(python.arg(wanted))?;
+        fs::write(&installed, versions).map_err(|cause| StepFailed::new(PYTHON_INSTALLED, cause))
+    }
+
+    fn path(self) -> PathBuf {
+        step::workspace().join(self.folder)
+    }
+}
+
+fn make(environment: &Path) -> Result<(), StepFailed> {
+    let make = || {
+        let mut python = Command::new("python3");
+        step::run(python.args(["-m", "venv"]).arg(environment))
+    };
+    make().or_else(|_| {
+        let _ = fs::remove_dir_all(environment);
+        let mut install = Command::new("apt-get");
+        install.args([
+            "install",
+            "--yes",
+            "--no-install-recommends",
+            "python3-venv",
+        ]);
+        step::run_over_network(&mut install).and_then(|()| make())
+    })
+}
+
+/// The file that marks a complete installation.
+const PYTHON_INSTALLED: &str = "installed.txt";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{programs, toolchains};
+
+    #[test]
+    fn npm_packages_are_pinned_without_a_registry_name() {
+        for packages in [toolchains::NPM, programs::NODE_PACKAGES] {
+            let lock = step::workspace().join(packages.pinned).join(LOCK);
+            let lock = fs::read_to_string(lock).unwrap();
+            assert!(lock.contains("\"integrity\": \"sha512-"));
+            assert!(!lock.contains("\"resolved\""));
+        }
+    }
+}

@@ -1,0 +1,364 @@
+//! The fields of events, the events of requests that touch several resources or fail, and requests without events.
+
+use chrono::Utc;
+use keywright_harness::{Options, Server};
+use reqwest::{Method, header};
+use serde_json::{Value, json};
+
+use super::{events, events_of, touched};
+use crate::given;
+
+// The fields of an event.
+
+#[tokio::test]
+async fn an_event_names_actor_action_resource_source_and_status() {
+    let server = Server::start().await;
+    let before = Utc::now().timestamp_millis();
+    let version = given::set_value(&server, "/a", "v").await;
+    let answer = server
+        .get("/api/v1/data?current=true&name=%2Fa")
+        .await
+        .expect(200);
+    let after = Utc::now().timestamp_millis();
+
+    let mut event = events_of(&server, &answer).remove(0);
+    let time = event["time"].as_i64().unwrap();
+    assert!((before..=after).contains(&time), "{time}");
+    let peer = event["peer"].as_str().unwrap().to_owned();
+    assert!(peer.starts_with("127.0.0.1:"), "{peer}");
+    let set = &events(&server)[0];
+    assert_eq!(event["resource_id"], set["resource_id"]);
+    assert!(event["resource_id"].is_string());
+    for varying in ["time", "peer", "resource_id"] {
+        event[varying] = Value::Null;
+    }
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
+    assert_eq!(
+        event,
+        json!({
+            "time": null,
+            "request_id": answer.header("x-request-id"),
+            "actor": "uaa-client:developer",
+            "subject": "developer",
+            "authentication": "uaa",
+            "method": "GET",
+            "request": "/api/v1/data?current=true&name=%2Fa",
+            "status": 200,
+            "source": "127.0.0.1",
+            "peer": null,
+            "destination": host.trim(),
+            "action": "GET",
+            "operation": "read",
+            "resource_name": "/a",
+            "resource_id": null,
+            "version_id": given::id(&version),
+            "request_details": null,
+        })
+    );
+}
+
+#[tokio::test]
+async fn the_event_of_a_search_contains_its_terms() {
+    let server = Server::start().await;
+    for (query, details) in [
+        ("path=/a", json!({"path": "/a"})),
+        ("path=", json!({"path": ""})),
+        ("name-like=%2Fb%22", json!({"name-like": "/b\""})),
+        (
+            "path=/a&expires-within-days=30&effective=true",
+            json!({"path": "/a", "expires-within-days": "30", "effective": "true"}),
+        ),
+        (
+            "path=/a&name-like=b",
+            json!({"path": "/a", "name-like": "b"}),
+        ),
+    ] {
+        let answer = server.get(&format!("/api/v1/data?{query}")).await;
+        let events = events_of(&server, &answer);
+        assert_eq!(events.len(), 1, "{query}");
+        assert_eq!(events[0]["action"], "FIND", "{query}");
+        assert_eq!(events[0]["request_details"], details, "{query}");
+    }
+}
+
+#[tokio::test]
+async fn unknown_parameters_are_omitted_and_long_texts_truncated() {
+    let server = Server::start().await;
+    let unknown = "/api/v1/data?name=/a&access_token=secret&secret";
+    let event = events_of(&server, &server.get(unknown).await).remove(0);
+    assert_eq!(event["request"], "/api/v1/data?name=/a&not-shown&not-shown");
+    let name = "n".repeat(5_000);
+    let path = format!("/api/v1/data?name={name}");
+    let answer = server.get(&path).await.expect(404);
+    let event = events_of(&server, &answer).remove(0);
+    assert_eq!(event["request"], format!("{}…", &path[..2_048]));
+    assert_eq!(event["resource_name"], format!("/{}…", &name[..1_023]));
+}
+
+#[tokio::test]
+async fn the_user_of_a_token_is_audited_by_id() {
+    let server = Server::start().await;
+    let id = "3f0b6a3c-5f0e-4a9b-9d0e-6d1c4a1f2b10";
+    let user = server.as_user(id).await;
+    let answer = user.get("/api/v1/data?name=/a").await.expect(404);
+    let event = events_of(&server, &answer).remove(0);
+    assert_eq!(event["actor"], format!("uaa-user:{id}"));
+    assert_eq!(event["subject"], id);
+}
+
+#[tokio::test]
+async fn a_forwarded_header_counts_from_trusted_proxies_only() {
+    for (proxies, sources) in [
+        ("", &[("6.6.6.6", "127.0.0.1")][..]),
+        (
+            r#"trusted_proxies = ["10.0.0.1"]"#,
+            &[("6.6.6.6", "127.0.0.1")],
+        ),
+        (
+            r#"trusted_proxies = ["127.0.0.1"]"#,
+            &[
+                ("6.6.6.6", "6.6.6.6"),
+                ("6.6.6.6, 7.7.7.7", "7.7.7.7"),
+                ("somewhere | x=y", "127.0.0.1"),
+            ],
+        ),
+    ] {
+        let section = format!("[audit]\nsink = \"file\"\nfile = \"audit.log\"\n{proxies}\n");
+        let server = Server::start_with(&Options::default().audit(&section)).await;
+        for (header, source) in sources {
+            let request = server
+                .authorized(Method::GET, "/api/v1/data?name=/a")
+                .header("X-Forwarded-For", *header);
+            let answer = server.send(request).await;
+            let event = events_of(&server, &answer).remove(0);
+            assert_eq!(event["source"], *source, "{proxies} {header}");
+            let peer = event["peer"].as_str().unwrap();
+            assert!(peer.starts_with("127.0.0.1:"), "{peer}");
+        }
+    }
+}
+
+// A request that touches several resources has an event for each.
+
+/// The distinct ids of versions in events.
+fn version_ids(events: &[Value]) -> Vec<String> {
+    let mut ids: Vec<String> = events
+        .iter()
+        .map(|event| event["version_id"].as_str().unwrap_or_default().to_owned())
+        .collect();
+    ids.sort();
+    ids
+}
+
+fn sorted(mut texts: Vec<String>) -> Vec<String> {
+    texts.sort();
+    texts
+}
+
+#[tokio::test]
+async fn each_version_read_is_one_event() {
+    let server = Server::start().await;
+    for text in ["1", "2", "3"] {
+        given::set_value(&server, "/a", text).await;
+    }
+    let answer = server.get("/api/v1/data?name=/a").await.expect(200);
+    let read: Vec<String> = given::data(&answer).iter().map(given::id).collect();
+    assert_eq!(read.len(), 3);
+    assert_eq!(version_ids(&events_of(&server, &answer)), sorted(read));
+}
+
+#[tokio::test]
+async fn each_distinct_reference_is_one_event_and_none_is_one_too() {
+    let server = Server::start().await;
+    let mut ids = Vec::new();
+    for name in ["/x", "/y", "/z"] {
+        ids.push(given::id(
+            &given::set(&server, name, "json", json!({"a": 1})).await,
+        ));
+    }
+    let reference = |name: &str| json!({"credentials": {"credhub-ref": name}});
+    let bindings = ["/x", "/y", "/z", "/x"].map(reference);
+    let document = json!({"s": bindings});
+    let answer = server.post("/api/v1/interpolate", document).await;
+    let events = events_of(&server, &answer.expect(200));
+    assert_eq!(touched(&events), ["read /x", "read /y", "read /z"]);
+    assert_eq!(version_ids(&events), sorted(ids));
+    let answer = server.post("/api/v1/interpolate", json!({"a": 1})).await;
+    let events = events_of(&server, &answer.expect(200));
+    assert_eq!(events.len(), 1);
+    assert_eq!(events[0]["resource_name"], Value::Null);
+}
+
+#[tokio::test]
+async fn bulk_regeneration_audits_the_id_of_each_new_version() {
+    let server = Server::start().await;
+    given::generate_certificate(&server, "/root", json!({"is_ca": true})).await;
+    for name in ["/a", "/b", "/c"] {
+        given::generate_certificate(&server, name, json!({"ca": "/root"})).await;
+    }
+    let answer = server.bulk_regenerate("/root").await.expect(200);
+    let mut written = events_of(&server, &answer);
+    written.retain(|event| event["operation"] == "write");
+    assert_eq!(touched(&written), ["write /a", "write /b", "write /c"]);
+    for event in written {
+        let name = event["resource_name"].as_str().unwrap();
+        let newest = given::newest(&server, name).await;
+        assert_eq!(event["version_id"], newest["id"], "{name}");
+    }
+}
+
+#[tokio::test]
+async fn signing_a_certificate_is_audited_for_leaf_and_signer() {
+    let server = Server::start().await;
+    let root = given::generate_certificate(&server, "/root", json!({"is_ca": true})).await;
+    let answer = server
+        .generate(
+            "/leaf",
+            "certificate",
+            json!({"common_name": "l", "key_type": given::QUICK_KEY, "ca": "/root"}),
+        )
+        .await
+        .expect(200);
+    let events = events_of(&server, &answer);
+    assert_eq!(events.len(), 2);
+    assert_eq!(
+        version_ids(&events),
+        sorted(vec![given::id(&root), given::id(&answer.json())])
+    );
+}
+
+#[tokio::test]
+async fn a_deleted_credential_is_audited_by_id() {
+    let server = Server::start().await;
+    given::set_value(&server, "/a", "v").await;
+    let set = super::events(&server).remove(0);
+    let answer = server.delete("/api/v1/data?name=/a").await.expect(204);
+    let event = events_of(&server, &answer).remove(0);
+    assert_eq!(event["resource_id"], set["resource_id"]);
+    assert_eq!(event["version_id"], Value::Null);
+}
+
+// Events of failed requests.
+
+#[tokio::test]
+async fn a_refused_caller_is_audited_with_operation_and_name() {
+    let server = Server::start().await;
+    let version = given::set_value(&server, "/a", "v").await;
+    let stranger = server.as_client("stranger").await;
+    let by_id = format!("/api/v1/data/{}", given::id(&version));
+    for (answer, status, resource) in [
+        (stranger.get("/api/v1/data?name=/a").await, 404, "read /a"),
+        (stranger.get(&by_id).await, 404, "read /a"),
+        (
+            stranger
+                .put(
+                    "/api/v1/data",
+                    json!({"name": "/a", "type": "value", "value": "w"}),
+                )
+                .await,
+            403,
+            "write /a",
+        ),
+        (
+            stranger.delete("/api/v1/data?name=/a").await,
+            404,
+            "delete /a",
+        ),
+    ] {
+        assert_eq!(answer.status, status, "{resource}");
+        let events = events_of(&server, &answer);
+        assert_eq!(touched(&events), [resource]);
+        assert_eq!(events[0]["actor"], "uaa-client:stranger");
+        assert_eq!(events[0]["status"], status);
+        assert_eq!(events[0]["version_id"], Value::Null, "{resource}");
+    }
+}
+
+#[tokio::test]
+async fn a_failed_interpolation_audits_references_up_to_the_failure() {
+    let server = Server::start().await;
+    given::set(&server, "/json", "json", json!({"a": 1})).await;
+    let reference = |name: &str| json!({"credentials": {"credhub-ref": name}});
+    let document = json!({"s": [reference("/json"), reference("/absent")]});
+    let answer = server
+        .post("/api/v1/interpolate", document)
+        .await
+        .expect(404);
+    let events = events_of(&server, &answer);
+    assert_eq!(touched(&events), ["read /absent", "read /json"]);
+    assert!(events.iter().all(|event| event["status"] == 404));
+}
+
+#[tokio::test]
+async fn a_body_over_the_limit_is_audited() {
+    let server = Server::start().await;
+    let body = json!({"name": "/a", "type": "value", "value": "v".repeat(2 * 1024 * 1024)});
+    let answer = server.put("/api/v1/data", body).await.expect(413);
+    let events = events_of(&server, &answer);
+    assert_eq!(events.len(), 1);
+    assert_eq!(events[0]["status"], 413);
+}
+
+#[tokio::test]
+async fn read_only_mode_changes_and_refusals_are_audited() {
+    let server = Server::start().await;
+    let mode = json!({"read_only_mode": true});
+    let switched = server.post("/management", mode.clone()).await.expect(200);
+    let refused = server.set("/a", "value", json!("v")).await.expect(503);
+    let read = server.get("/management").await.expect(200);
+    for (answer, status, action, details) in [
+        (switched, 200, "SET_MANAGEMENT", mode),
+        (refused, 503, "SET", Value::Null),
+        (read, 200, "GET_MANAGEMENT", Value::Null),
+    ] {
+        let events = events_of(&server, &answer);
+        assert_eq!(events.len(), 1, "{action}");
+        assert_eq!(events[0]["status"], status, "{action}");
+        assert_eq!(events[0]["action"], action);
+        assert_eq!(events[0]["actor"], "uaa-client:developer");
+        assert_eq!(events[0]["request_details"], details, "{action}");
+    }
+}
+
+// Requests without events.
+
+#[tokio::test]
+async fn open_and_unauthenticated_requests_are_not_audited() {
+    let server = Server::start().await;
+    for path in [
+        "/info",
+        "/health",
+        "/version",
+        "/info/",
+        "/version/",
+        "/api/v1/key-usage",
+        "/api/v1/types",
+    ] {
+        server.get(path).await.expect(200);
+    }
+    for path in [
+        "/api/v1/data?name=/a",
+        "/api/v1/certificates",
+        "/api/v2/permissions/x",
+        "/management",
+        "/nowhere",
+    ] {
+        let anonymous = server.send(server.request(Method::GET, path)).await;
+        assert_eq!(anonymous.status, 401, "{path}");
+        let forged = server
+            .request(Method::GET, path)
+            .header(header::AUTHORIZATION, format!("Bearer {}x", server.token()));
+        assert_eq!(server.send(forged).await.status, 401, "{path}");
+    }
+    let form = "grant_type=password&client_id=credhub_cli&client_secret=\
+                &username=developer&password=developer-password";
+    let request = server
+        .request(Method::POST, "/identity/oauth/token")
+        .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded")
+        .body(form);
+    server.send(request).await.expect(200);
+    assert!(events(&server).is_empty(), "{:?}", events(&server));
+
+    server.get("/api/v1/data?name=/a").await.expect(404);
+    assert_eq!(events(&server).len(), 1, "the search proves nothing");
+}

@@ -1,0 +1,506 @@
+//! Settings for other token formats and keys.
+
+use std::fs;
+
+use jsonwebtoken::{Algorithm, EncodingKey};
+use keywright_harness::{
+    Options, Program, Server, identity_provider_recipe, key_file,
+    mint::{Mint, expect_refused, present, seconds_since_epoch, sign, signing_key},
+};
+use reqwest::Method;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::{Signer, StubProvider};
+
+// Providers whose tokens use other claims than UAA's.
+
+#[tokio::test]
+async fn scopes_are_of_the_configured_form_and_name() {
+    let both = || json!(["credhub.read", "credhub.write"]);
+    let (invalid, insufficient) = (Some("invalid_token"), Some("insufficient_scope"));
+    let as_list = vec![
+        ("scope", both(), None),
+        ("scope", json!("credhub.read credhub.write"), invalid),
+        ("scp", both(), insufficient),
+    ];
+    let renamed = vec![("scp", both(), None), ("scope", both(), insufficient)];
+    let as_text = [
+        (both(), invalid),
+        (json!("credhub.write x credhub.read"), None),
+        (json!("credhub.read,credhub.write"), insufficient),
+        (json!("credhub.read\tcredhub.write"), insufficient),
+        (json!("Credhub.read credhub.write"), insufficient),
+        (json!(""), insufficient),
+        (json!(1), invalid),
+    ];
+    let as_text = as_text.map(|(scopes, code)| ("scope", scopes, code));
+    for (settings, cases) in [
+        ("", as_list),
+        (r#"scope = "scp""#, renamed),
+        (r#"scope_form = "text""#, as_text.into()),
+    ] {
+        let server = server_with(&format!("[authentication.claims]\n{settings}")).await;
+        let mint = Mint::of(&server).await;
+        for (claim, scopes, code) in cases {
+            let mut claims = mint.claims_with("scope", Value::Null);
+            claims[claim] = scopes;
+            let token = mint.token(&claims);
+            match code {
+                Some(code) => expect_refused(&server, &token, code, settings).await,
+                None => drop(present(&server, &token).await.expect(200)),
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn other_scopes_can_be_required_and_the_challenge_names_them() {
+    let server = server_with(r#"scopes_required = ["secrets"]"#).await;
+    let mint = Mint::of(&server).await;
+    for (scope, status) in [("secrets", 200), ("credhub.read", 403), ("secret", 403)] {
+        let token = mint.token(&mint.claims_with("scope", json!([scope])));
+        let answer = present(&server, &token).await.expect(status);
+        if status == 403 {
+            let challenge = answer.header("www-authenticate").unwrap();
+            assert!(challenge.contains(r#"scope="secrets""#), "{challenge}");
+        }
+    }
+    present(&server, server.token()).await.expect(200);
+}
+
+#[tokio::test]
+async fn configured_grant_types_distinguish_clients_from_users() {
+    let code = "authorization_code";
+    for (settings, cases) in [
+        ("", vec![(json!({"grant_type": code}), false)]),
+        (
+            r#"of_users = ["password", "authorization_code"]"#,
+            vec![
+                (json!({"grant_type": code, "user_id": "u"}), true),
+                (json!({"grant_type": code, "user_id": null}), false),
+            ],
+        ),
+        (
+            r#"when_absent = "client""#,
+            vec![(json!({"grant_type": null}), true)],
+        ),
+        (
+            r#"when_absent = "user""#,
+            vec![
+                (json!({"grant_type": null}), false),
+                (json!({"grant_type": null, "user_id": "u"}), true),
+                (json!({"grant_type": ["password"], "user_id": "u"}), false),
+            ],
+        ),
+        (
+            r#"of_clients = ["*"]"#,
+            vec![
+                (json!({"grant_type": "anything"}), true),
+                (json!({"grant_type": "password"}), false),
+                (json!({"grant_type": null}), false),
+            ],
+        ),
+        (
+            r#"claim = "idtyp""#,
+            vec![
+                (
+                    json!({"idtyp": "client_credentials", "grant_type": "x"}),
+                    true,
+                ),
+                (json!({}), false),
+            ],
+        ),
+    ] {
+        let server = server_with(&format!("[authentication.claims.grant_type]\n{settings}")).await;
+        let mint = Mint::of(&server).await;
+        for (claims, is_accepted) in cases {
+            let mut token_claims = mint.claims();
+            let members = token_claims.as_object_mut().unwrap();
+            members.extend(claims.as_object().unwrap().clone());
+            members.retain(|_, value| !value.is_null());
+            let token = mint.token(&token_claims);
+            if is_accepted {
+                present(&server, &token).await.expect(200);
+            } else {
+                expect_refused(&server, &token, "invalid_token", settings).await;
+            }
+        }
+    }
+}
+
+#[test]
+fn invalid_claim_rules_are_refused_at_start() {
+    for (settings, expected) in [
+        ("scopes_required = []", "audience"),
+        (r#"scopes_required = ["a b"]"#, "scopes_required"),
+        (r#"audience = """#, "audience"),
+        ("[authentication.claims]\nuser_id = \"\"", "claims.user_id"),
+        ("[authentication.claims]\nuser = \"sub\"", "user"),
+        (
+            "[authentication.claims]\nscope_form = \"list\"",
+            "scope_form",
+        ),
+        (
+            "[authentication.claims.grant_type]\nof_clients = [\"password\"]",
+            "of_users",
+        ),
+        (
+            "[authentication.claims.grant_type]\nof_clients = []\nof_users = []",
+            "lists no grant types",
+        ),
+        (
+            "[authentication.claims]\nclient_subjects = [\"a\"]\n[authentication.claims.grant_type]\nclaim = \"gty\"",
+            "exclude each other",
+        ),
+    ] {
+        let log = Server::refusal(&Options::default().authentication_settings(settings));
+        assert!(log.contains(expected), "{settings}: {log}");
+    }
+}
+
+async fn server_with(settings: &str) -> Server {
+    Server::start_with(&Options::default().authentication_settings(settings)).await
+}
+
+// The settings for identity providers in the operator's guide, with tokens of the shape that each provider issues.
+
+/// A server with the settings from the guide, and a stub provider.
+struct Configured {
+    server: Server,
+    provider: StubProvider,
+    key: Signer,
+}
+
+impl Configured {
+    /// Each of these actors may write below its own path.
+    async fn of(recipe: &str, key: Signer, actors: &[&str]) -> Self {
+        let provider = StubProvider::start("", &[&key]);
+        let mut options = Options::default()
+            .identity_provider(&provider.url())
+            .authentication_settings(&identity_provider_recipe(recipe));
+        for actor in actors {
+            options = options.extra(&format!(
+                "[[authorization.permissions]]\npath = \"/{}/*\"\nactors = [\"{actor}\"]\noperations = [\"write\"]",
+                path(actor),
+            ));
+        }
+        Self {
+            server: Server::start_with(&options).await,
+            provider,
+            key,
+        }
+    }
+
+    /// A token with these claims and the common ones.
+    fn token(&self, claims: &Value) -> String {
+        let mut all = self.provider.claims();
+        let fields = all.as_object_mut().unwrap();
+        fields.retain(|name, _| ["iss", "iat", "exp"].contains(&name.as_str()));
+        fields.extend(claims.as_object().unwrap().clone());
+        self.key.token(&all)
+    }
+
+    /// Asserts the actor of a token: it may only write below the actor's path.
+    async fn expect_actor(&self, claims: &Value, actor: &str, others: &[&str]) {
+        let token = self.token(claims);
+        for (other, status) in others
+            .iter()
+            .map(|other| (*other, 403))
+            .chain([(actor, 200)])
+        {
+            let body =
+                json!({"name": format!("/{}/a", path(other)), "type": "value", "value": "v"});
+            let request = self.server.request(Method::PUT, "/api/v1/data");
+            let request = request
+                .header("content-type", "application/json")
+                .bearer_auth(&token)
+                .body(body.to_string());
+            let answer = self.server.send(request).await;
+            assert_eq!(answer.status, status, "{claims} as {other}: {answer:?}");
+        }
+    }
+
+    async fn expect_refused(&self, claims: &Value, code: &str) {
+        let token = self.token(claims);
+        expect_refused(&self.server, &token, code, &claims.to_string()).await;
+    }
+}
+
+/// The path of an actor; credential names cannot contain a colon.
+fn path(actor: &str) -> String {
+    actor.replace([':', '|', '@'], "_")
+}
+
+/// The claims with one of them changed.
+fn with(claims: &Value, name: &str, value: Value) -> Value {
+    let mut changed = claims.clone();
+    changed[name] = value;
+    changed
+}
+
+#[tokio::test]
+async fn tokens_of_uaa_have_actors_by_the_guides_settings() {
+    let (client, user) = (
+        "uaa-client:ci",
+        "uaa-user:7f8b2c1d-0a3e-4b5c-9d6f-1e2a3b4c5d6e",
+    );
+    let uaa = Configured::of("UAA", Signer::rsa("key-1"), &[client, user]).await;
+    let scope = json!(["credhub.read", "credhub.write"]);
+    let of_client = json!({
+        "jti": "a1", "sub": "ci", "authorities": scope, "scope": scope, "client_id": "ci", "cid": "ci", "azp": "ci",
+        "grant_type": "client_credentials", "zid": "uaa", "aud": ["ci", "credhub"],
+    });
+    let id = "7f8b2c1d-0a3e-4b5c-9d6f-1e2a3b4c5d6e";
+    let of_user = json!({
+        "jti": "a2", "sub": id, "scope": scope, "client_id": "credhub_cli", "cid": "credhub_cli", "azp": "credhub_cli",
+        "grant_type": "password", "user_id": id, "origin": "uaa", "user_name": "alice", "aud": ["credhub_cli", "credhub"],
+    });
+    uaa.expect_actor(&of_client, client, &[user]).await;
+    uaa.expect_actor(&of_user, user, &[client]).await;
+    let as_client = with(&of_user, "sub", json!("ci"));
+    uaa.expect_actor(&as_client, user, &[client]).await;
+    let other = with(&of_user, "grant_type", json!("authorization_code"));
+    uaa.expect_refused(&other, "invalid_token").await;
+}
+
+#[tokio::test]
+async fn tokens_of_keycloak_have_actors_by_the_guides_settings() {
+    let (client, user) = (
+        "uaa-client:ci",
+        "uaa-user:1b2c3d4e-5f60-4718-8293-a4b5c6d7e8f9",
+    );
+    let keycloak = Configured::of("Keycloak", Signer::rsa("k"), &[client, user]).await;
+    let of_client = json!({
+        "jti": "trrtcc:a1", "aud": ["keywright", "account"], "sub": "5e6f7081-92a3-44b5-8c6d-7e8f90a1b2c3", "typ": "Bearer",
+        "azp": "ci", "acr": "1", "scope": "email credhub.read profile credhub.write", "client_id": "ci",
+        "clientHost": "127.0.0.1", "clientAddress": "127.0.0.1", "preferred_username": "service-account-ci",
+    });
+    let of_user = json!({
+        "jti": "onrtac:a2", "aud": ["keywright", "account"], "sub": "1b2c3d4e-5f60-4718-8293-a4b5c6d7e8f9", "typ": "Bearer",
+        "azp": "cli", "sid": "s", "acr": "1", "scope": "openid credhub.read credhub.write", "preferred_username": "ci",
+    });
+    keycloak.expect_actor(&of_client, client, &[user]).await;
+    keycloak.expect_actor(&of_user, user, &[client]).await;
+    let through_ci = with(&of_user, "azp", json!("ci"));
+    keycloak.expect_actor(&through_ci, user, &[client]).await;
+    let for_another = with(&of_client, "aud", json!("account"));
+    keycloak.expect_refused(&for_another, "invalid_token").await;
+    let without_scopes = with(&of_client, "scope", json!("email profile"));
+    keycloak
+        .expect_refused(&without_scopes, "insufficient_scope")
+        .await;
+}
+
+#[tokio::test]
+async fn tokens_of_auth0_have_actors_by_the_guides_settings() {
+    let (client, user) = (
+        "uaa-client:my_client_id",
+        "uaa-user:auth0|507f1f77bcf86cd799439020",
+    );
+    let auth0 = Configured::of("Auth0", Signer::rsa("a"), &[client, user]).await;
+    let of_client = json!({
+        "sub": "my_client_id@clients", "aud": "https://keywright.example", "azp": "my_client_id",
+        "gty": "client-credentials", "scope": "credhub.read credhub.write",
+    });
+    let of_user = json!({
+        "sub": "auth0|507f1f77bcf86cd799439020", "azp": "my_client_id",
+        "aud": ["https://keywright.example", "https://example.auth0.com/userinfo"],
+        "scope": "openid credhub.read credhub.write",
+    });
+    auth0.expect_actor(&of_client, client, &[user]).await;
+    auth0.expect_actor(&of_user, user, &[client]).await;
+    let by_password = with(&of_user, "gty", json!("password"));
+    auth0.expect_actor(&by_password, user, &[client]).await;
+    for (claim, value, code) in [
+        ("scope", json!("openid credhub.read"), "insufficient_scope"),
+        (
+            "scope",
+            json!(["credhub.read", "credhub.write"]),
+            "invalid_token",
+        ),
+        (
+            "aud",
+            json!("https://example.auth0.com/userinfo"),
+            "invalid_token",
+        ),
+        ("azp", json!(""), "invalid_token"),
+        ("gty", json!("something-else"), "invalid_token"),
+    ] {
+        auth0
+            .expect_refused(&with(&of_client, claim, value), code)
+            .await;
+    }
+}
+
+#[tokio::test]
+async fn tokens_of_entra_id_have_actors_by_the_guides_settings() {
+    let (client, user) = (
+        "uaa-client:1a2b3c4d-5e6f-4708-91a2-b3c4d5e6f708",
+        "uaa-user:44444444-5555-4666-8777-888888888888",
+    );
+    let entra = Configured::of("Entra ID", Signer::rsa("e"), &[client, user]).await;
+    let audience = "9a8b7c6d-5e4f-4a3b-8c2d-1e0f9a8b7c6d";
+    let of_client = json!({
+        "aud": audience, "azp": "1a2b3c4d-5e6f-4708-91a2-b3c4d5e6f708", "azpacr": "1", "idtyp": "app",
+        "oid": "99999999-8888-4777-8666-555555555555", "sub": "99999999-8888-4777-8666-555555555555",
+        "roles": ["keywright"], "tid": "2f3c1b7e-5d0a-4c8e-9b1f-6a7d8e9f0a1b", "ver": "2.0",
+    });
+    let of_user = json!({
+        "aud": audience, "azp": "0f1e2d3c-4b5a-4968-8776-655443322110", "azpacr": "0",
+        "oid": "44444444-5555-4666-8777-888888888888", "sub": "pairwise", "scp": "access",
+        "preferred_username": "alice@example.com", "tid": "2f3c1b7e-5d0a-4c8e-9b1f-6a7d8e9f0a1b", "ver": "2.0",
+    });
+    entra.expect_actor(&of_client, client, &[user]).await;
+    entra.expect_actor(&of_user, user, &[client]).await;
+    let named = with(&of_user, "idtyp", json!("user"));
+    entra.expect_actor(&named, user, &[client]).await;
+    let for_another = with(
+        &of_client,
+        "aud",
+        json!("00000003-0000-0000-c000-000000000000"),
+    );
+    entra.expect_refused(&for_another, "invalid_token").await;
+}
+
+#[tokio::test]
+async fn only_a_listed_client_is_the_subject_of_its_own_token() {
+    let (client, user, named) = ("uaa-client:ci", "uaa-user:alice", "uaa-user:ci");
+    let actors = [client, user, named, "uaa-client:cli"];
+    let rfc9068 = Configured::of("oidc-provider", Signer::p256("e"), &actors).await;
+    let claims = |subject: &str, client_id: &str| {
+        json!({
+            "jti": "a", "sub": subject, "client_id": client_id, "aud": "https://keywright.example",
+            "scope": "credhub.read credhub.write",
+        })
+    };
+    rfc9068
+        .expect_actor(&claims("ci", "ci"), client, &[user, named])
+        .await;
+    rfc9068
+        .expect_actor(&claims("alice", "cli"), user, &[client, named])
+        .await;
+    // Users with ids like those of clients stay users, and clients that users log in through get no identity.
+    rfc9068
+        .expect_actor(&claims("ci", "cli"), named, &[client, user])
+        .await;
+    rfc9068
+        .expect_actor(&claims("alice", "ci"), user, &[client, named])
+        .await;
+    for (subject, client_id) in [("cli", "cli"), ("*", "*"), ("CI", "CI"), ("", "")] {
+        let refused = claims(subject, client_id);
+        rfc9068.expect_refused(&refused, "invalid_token").await;
+    }
+    let grant_type = with(
+        &claims("alice", "cli"),
+        "grant_type",
+        json!("client_credentials"),
+    );
+    rfc9068.expect_actor(&grant_type, user, &[client]).await;
+}
+
+// A server that verifies tokens with a configured key and without a provider.
+
+const ISSUER: &str = "https://issuer.example/oauth/token";
+
+#[tokio::test]
+async fn a_configured_key_verifies_tokens_without_a_provider() {
+    let rsa = fs::read_to_string(key_file("token-signing-key.pem")).unwrap();
+    let p256 = private_key(&["-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256"]);
+    let ec_key = EncodingKey::from_ec_pem(p256.as_bytes()).unwrap();
+    for (public_key, key, algorithm, other_algorithm) in [
+        (
+            public(&rsa, &["pkey", "-pubout"]),
+            signing_key(),
+            Algorithm::RS256,
+            "ES256",
+        ),
+        (
+            public(&rsa, &["rsa", "-RSAPublicKey_out"]),
+            signing_key(),
+            Algorithm::RS256,
+            "ES256",
+        ),
+        (
+            public(&p256, &["pkey", "-pubout"]),
+            ec_key,
+            Algorithm::ES256,
+            "RS256",
+        ),
+    ] {
+        let directory = TempDir::new().unwrap();
+        fs::write(directory.path().join("key.pem"), public_key).unwrap();
+        let server = Server::start_in(directory, &options("key.pem")).await;
+        let name = format!("{algorithm:?}");
+        let token = |header: Value, issuer: &str| sign(&header, &claims(issuer), algorithm, &key);
+        for header in [json!({"alg": name}), json!({"alg": name, "kid": "any"})] {
+            present(&server, &token(header, ISSUER)).await.expect(200);
+        }
+        for issuer in [
+            "https://issuer.example",
+            "https://issuer.example/oauth/token/",
+            "",
+        ] {
+            let token = token(json!({"alg": name}), issuer);
+            expect_refused(&server, &token, "invalid_token", issuer).await;
+        }
+        let confused = token(json!({"alg": other_algorithm}), ISSUER);
+        expect_refused(&server, &confused, "invalid_token", &name).await;
+    }
+}
+
+#[test]
+fn an_unusable_configured_key_is_refused_at_start() {
+    let p384 = private_key(&["-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-384"]);
+    let short = private_key(&["-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:1024"]);
+    let ed25519 = private_key(&["-algorithm", "ED25519"]);
+    let rsa = fs::read_to_string(key_file("token-signing-key.pem")).unwrap();
+    let neither = "neither an RSA nor a P-256 public key";
+    for (content, expected) in [
+        (fs::read_to_string(key_file("server.pem")).unwrap(), neither),
+        (rsa, neither),
+        (public(&p384, &["pkey", "-pubout"]), neither),
+        (public(&ed25519, &["pkey", "-pubout"]), neither),
+        (
+            public(&short, &["pkey", "-pubout"]),
+            "must have 2048 to 8192 bits",
+        ),
+        (
+            "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n".to_owned(),
+            neither,
+        ),
+        (String::new(), neither),
+    ] {
+        let directory = TempDir::new().unwrap();
+        let file = directory.path().join("key.pem");
+        fs::write(&file, &content).unwrap();
+        let log = Server::refusal(&options(file.to_str().unwrap()));
+        assert!(log.contains(expected), "{content}: {log}");
+    }
+}
+
+fn claims(issuer: &str) -> Value {
+    json!({
+        "iss": issuer,
+        "exp": seconds_since_epoch() + 600,
+        "client_id": "developer",
+        "grant_type": "client_credentials",
+        "scope": ["credhub.read", "credhub.write"],
+    })
+}
+
+fn private_key(kind: &[&str]) -> String {
+    Program::run("openssl", &[&["genpkey"], kind].concat(), "").expect_success()
+}
+
+fn public(private_key: &str, command: &[&str]) -> String {
+    Program::run("openssl", command, private_key).expect_success()
+}
+
+fn options(public_key: &str) -> Options {
+    Options::default()
+        .identity_provider("https://127.0.0.1:1/identity")
+        .extra(&format!(
+            "[authentication.static_key]\npublic_key = \"{public_key}\"\nissuer = \"{ISSUER}\"\n"
+        ))
+}

@@ -1,0 +1,526 @@
+//! The cases of the matrix: the required permission, the initial state, and the request.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::world::{
+    SOMEONE,
+    Thing::{self, Authority, Json, Nested, Password, Signed},
+    World,
+};
+use crate::given::QUICK_KEY;
+
+/// The credential of a case, on which the permission is required. Other names in a case are unrelated credentials.
+pub(super) const IT: &str = "It";
+
+/// A request, the permission it requires, and its result.
+pub(super) struct Case {
+    /// The name of the case, which is also part of its credentials' names.
+    pub(super) name: &'static str,
+    /// The operation that the caller needs on [`IT`]; `None` if authentication is enough.
+    pub(super) needs: Option<&'static str>,
+    /// Additional permissions of every caller.
+    pub(super) given: &'static [(&'static str, &'static str)],
+    /// The initial state.
+    pub(super) things: &'static [(&'static str, Thing)],
+    /// The preparation of each permitted request.
+    pub(super) before: Before,
+    pub(super) request: fn(&World) -> Request,
+    /// The response status for a permitted caller.
+    pub(super) status: u16,
+    /// The result for a caller without permission.
+    pub(super) lacking: Lacking,
+}
+
+/// The preparation that gives each request the same effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Before {
+    Nothing,
+    /// Recreates [`IT`].
+    Again,
+    /// [`IT`] is deleted.
+    Deleted,
+    /// [`IT`] gets another version.
+    Regenerated,
+}
+
+/// The result for a caller who lacks a permission.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum Lacking {
+    /// 403.
+    Forbidden,
+    /// 404, as if the credential did not exist.
+    NotFound,
+    /// 404, as if the permission did not exist.
+    PermissionNotFound,
+    /// 404, as if the CA did not exist.
+    AuthorityNotFound,
+    /// A list without [`IT`].
+    Hidden,
+}
+
+/// The request to send.
+pub(super) struct Request {
+    pub(super) method: Method,
+    pub(super) target: String,
+    pub(super) body: Value,
+}
+
+impl Case {
+    /// The name of a credential of this case.
+    pub(super) fn path_of(&self, name: &str) -> String {
+        if name == IT {
+            format!("/Matrix/{}/Folder/{IT}", self.name)
+        } else {
+            format!("/Apart/{}/{name}", self.name)
+        }
+    }
+}
+
+const READ: Option<&str> = Some("read");
+const WRITE: Option<&str> = Some("write");
+const DELETE: Option<&str> = Some("delete");
+
+/// A case with the usual properties.
+const USUAL: Case = Case {
+    name: "",
+    needs: READ,
+    given: &[],
+    things: &[(IT, Thing::Text)],
+    before: Before::Nothing,
+    request: |_| get("/version"),
+    status: 200,
+    lacking: Lacking::NotFound,
+};
+
+/// Every endpoint, and each permission that it needs.
+pub(super) fn all() -> Vec<Case> {
+    [
+        reads(),
+        searches(),
+        writes(),
+        authorities(),
+        bulk(),
+        certificates(),
+        permissions(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+fn get(target: impl Into<String>) -> Request {
+    send(Method::GET, target, Value::Null)
+}
+
+fn send(method: Method, target: impl Into<String>, body: Value) -> Request {
+    Request {
+        method,
+        target: target.into(),
+        body,
+    }
+}
+
+const DATA: &str = "/api/v1/data";
+
+// Requests about credentials of any type.
+
+fn reads() -> Vec<Case> {
+    let read = |name, request| Case {
+        name,
+        request,
+        ..USUAL
+    };
+    let open = |name, request| Case {
+        needs: None,
+        ..read(name, request)
+    };
+    vec![
+        read("get-by-name", |world| get(data(world, ""))),
+        read("get-current", |world| get(data(world, "&current=true"))),
+        read("get-versions", |world| get(data(world, "&versions=1"))),
+        read("get-by-id", |world| {
+            get(format!("/api/v1/data/{}", world.version_id(IT)))
+        }),
+        Case {
+            given: &[("first", "read")],
+            things: &[("first", Json), (IT, Json)],
+            ..read("interpolate", |world| {
+                let reference = |name| json!({"credentials": {"credhub-ref": world.name(name)}});
+                let body = json!({"VCAP": [reference("first"), reference(IT)]});
+                send(Method::POST, "/api/v1/interpolate", body)
+            })
+        },
+        open("key-usage", |_| get("/api/v1/key-usage")),
+        open("types", |_| get("/api/v1/types")),
+        open("version", |_| get("/version")),
+    ]
+}
+
+fn searches() -> Vec<Case> {
+    let search = |name, request| Case {
+        name,
+        lacking: Lacking::Hidden,
+        request,
+        ..USUAL
+    };
+    let of_certificates = |name, request| Case {
+        things: &[(IT, Authority)],
+        ..search(name, request)
+    };
+    vec![
+        search("find-by-path", |world| {
+            get(format!("{DATA}?path={}", world.folder()))
+        }),
+        search("find-by-name-like", |world| {
+            let folder = world.folder().to_uppercase();
+            get(format!("{DATA}?name-like={folder}"))
+        }),
+        of_certificates("find-expiring", |world| {
+            let folder = world.folder();
+            get(format!("{DATA}?path={folder}&expires-within-days=3650"))
+        }),
+        of_certificates("find-effective", |world| {
+            let query = "expires-within-days=3650&effective=true";
+            get(format!("{DATA}?path={}&{query}", world.folder()))
+        }),
+        of_certificates("certificates", |_| get("/api/v1/certificates")),
+    ]
+}
+
+fn writes() -> Vec<Case> {
+    let write = |name, request| Case {
+        name,
+        needs: WRITE,
+        things: &[(IT, Password)],
+        lacking: Lacking::Forbidden,
+        request,
+        ..USUAL
+    };
+    vec![
+        write("set", |world| set(world, "password", "p")),
+        Case {
+            things: &[],
+            before: Before::Deleted,
+            ..write("set-new", |world| set(world, "value", "v"))
+        },
+        Case {
+            things: &[],
+            before: Before::Deleted,
+            ..write("generate-new", |world| generate(world, "converge"))
+        },
+        write("converge", |world| generate(world, "converge")),
+        write("no-overwrite", |world| generate(world, "no-overwrite")),
+        write("overwrite", |world| generate(world, "overwrite")),
+        write("regenerate", |world| {
+            let body = json!({"name": world.name(IT)});
+            send(Method::POST, "/api/v1/regenerate", body)
+        }),
+        write("regenerate-through-data", |world| {
+            let body = json!({"name": world.name(IT), "regenerate": true});
+            send(Method::POST, DATA, body)
+        }),
+        Case {
+            name: "delete",
+            needs: DELETE,
+            before: Before::Again,
+            status: 204,
+            request: |world| send(Method::DELETE, data(world, ""), Value::Null),
+            ..USUAL
+        },
+    ]
+}
+
+fn data(world: &World, query: &str) -> String {
+    format!("{DATA}?name={}{query}", world.name(IT))
+}
+
+fn set(world: &World, credential_type: &str, value: &str) -> Request {
+    let body = json!({"name": world.name(IT), "type": credential_type, "value": value});
+    send(Method::PUT, DATA, body)
+}
+
+fn generate(world: &World, mode: &str) -> Request {
+    let body = json!({"name": world.name(IT), "type": "password", "mode": mode});
+    send(Method::POST, DATA, body)
+}
+
+// Requests about certificates and their CAs.
+
+/// Cases that name a CA, or whose certificate a CA has signed.
+fn authorities() -> Vec<Case> {
+    let write = Case {
+        needs: WRITE,
+        given: &[("ca", "read")],
+        things: &[("ca", Authority), (IT, Signed("ca"))],
+        lacking: Lacking::Forbidden,
+        ..USUAL
+    };
+    let read = Case {
+        given: &[("leaf", "write")],
+        things: &[(IT, Authority), ("leaf", Signed(IT))],
+        lacking: Lacking::AuthorityNotFound,
+        ..USUAL
+    };
+    vec![
+        Case {
+            name: "sign",
+            request: |world| sign(world, IT, "ca"),
+            ..write
+        },
+        Case {
+            name: "sign-with",
+            request: |world| sign(world, "leaf", IT),
+            ..read
+        },
+        Case {
+            name: "set-signed",
+            request: |world| set_signed(world, IT, "ca"),
+            ..write
+        },
+        Case {
+            name: "set-signed-by",
+            request: |world| set_signed(world, "leaf", IT),
+            ..read
+        },
+        Case {
+            name: "regenerate-signed-by",
+            lacking: Lacking::NotFound,
+            request: |world| {
+                let body = json!({"name": world.name("leaf")});
+                send(Method::POST, "/api/v1/regenerate", body)
+            },
+            ..read
+        },
+        Case {
+            name: "regenerate-signed-by-through-data",
+            lacking: Lacking::NotFound,
+            request: |world| {
+                let body = json!({"name": world.name("leaf"), "regenerate": true});
+                send(Method::POST, DATA, body)
+            },
+            ..read
+        },
+        Case {
+            name: "add-version-signed-by",
+            request: |world| {
+                let certificate = world.member("leaf", "certificate");
+                let value = json!({"certificate": certificate, "ca_name": world.name(IT)});
+                let target = of_certificate(world, "leaf", "versions");
+                send(Method::POST, target, json!({"value": value}))
+            },
+            ..read
+        },
+    ]
+}
+
+fn bulk() -> Vec<Case> {
+    let case = |name, needs, lacking| Case {
+        name,
+        needs,
+        lacking,
+        ..USUAL
+    };
+    vec![
+        Case {
+            given: &[("leaf", "write")],
+            things: &[(IT, Authority), ("leaf", Signed(IT))],
+            request: |world| bulk_regenerate(world, IT),
+            ..case("bulk-of", READ, Lacking::NotFound)
+        },
+        Case {
+            given: &[("ca", "read"), (IT, "write"), ("leaf", "write")],
+            things: &[("ca", Authority), (IT, Nested("ca")), ("leaf", Signed(IT))],
+            request: |world| bulk_regenerate(world, "ca"),
+            ..case("bulk-through", READ, Lacking::NotFound)
+        },
+        Case {
+            given: &[("ca", "read"), (IT, "read"), ("leaf", "write")],
+            things: &[("ca", Authority), (IT, Nested("ca")), ("leaf", Signed(IT))],
+            request: |world| bulk_regenerate(world, "ca"),
+            ..case("bulk-nested", WRITE, Lacking::Forbidden)
+        },
+        Case {
+            given: &[("ca", "read"), ("leaf", "write")],
+            things: &[
+                ("ca", Authority),
+                ("leaf", Signed("ca")),
+                (IT, Signed("ca")),
+            ],
+            request: |world| bulk_regenerate(world, "ca"),
+            ..case("bulk-leaf", WRITE, Lacking::Forbidden)
+        },
+    ]
+}
+
+fn certificates() -> Vec<Case> {
+    let case = |name, needs, lacking, request| Case {
+        name,
+        needs,
+        lacking,
+        request,
+        things: &[("ca", Authority), (IT, Signed("ca"))],
+        ..USUAL
+    };
+    vec![
+        case("certificate", READ, Lacking::NotFound, |world| {
+            get(format!("/api/v1/certificates?name={}", world.name(IT)))
+        }),
+        case("certificate-versions", READ, Lacking::NotFound, |world| {
+            get(of_certificate(world, IT, "versions"))
+        }),
+        // No caller may read the CA here.
+        case(
+            "certificate-regenerate",
+            WRITE,
+            Lacking::Forbidden,
+            |world| {
+                let target = of_certificate(world, IT, "regenerate");
+                send(Method::POST, target, json!({}))
+            },
+        ),
+        case(
+            "certificate-transitional",
+            WRITE,
+            Lacking::Forbidden,
+            |world| {
+                let target = of_certificate(world, IT, "update_transitional_version");
+                send(Method::PUT, target, json!({"version": null}))
+            },
+        ),
+        case(
+            "certificate-add-version",
+            WRITE,
+            Lacking::Forbidden,
+            |world| {
+                let value = json!({"certificate": world.member(IT, "certificate")});
+                let target = of_certificate(world, IT, "versions");
+                send(Method::POST, target, json!({"value": value}))
+            },
+        ),
+        Case {
+            before: Before::Regenerated,
+            things: &[(IT, Authority)],
+            ..case(
+                "certificate-delete-version",
+                DELETE,
+                Lacking::NotFound,
+                |world| {
+                    let version = format!("versions/{}", world.version_id(IT));
+                    let target = of_certificate(world, IT, &version);
+                    send(Method::DELETE, target, Value::Null)
+                },
+            )
+        },
+    ]
+}
+
+fn of_certificate(world: &World, name: &str, what: &str) -> String {
+    format!("/api/v1/certificates/{}/{what}", world.certificate_id(name))
+}
+
+/// Generates a certificate signed by the CA.
+fn sign(world: &World, name: &str, authority: &str) -> Request {
+    let parameters = json!({
+        "common_name": "changed", "key_type": QUICK_KEY, "ca": world.name(authority),
+    });
+    let body = json!({
+        "name": world.name(name), "type": "certificate", "mode": "overwrite", "parameters": parameters,
+    });
+    send(Method::POST, DATA, body)
+}
+
+/// Sets a certificate that the CA has signed.
+fn set_signed(world: &World, name: &str, authority: &str) -> Request {
+    let value = json!({
+        "certificate": world.member(name, "certificate"), "ca_name": world.name(authority),
+    });
+    let body = json!({"name": world.name(name), "type": "certificate", "value": value});
+    send(Method::PUT, DATA, body)
+}
+
+fn bulk_regenerate(world: &World, authority: &str) -> Request {
+    let body = json!({"signed_by": world.name(authority)});
+    send(Method::POST, "/api/v1/bulk-regenerate", body)
+}
+
+/// Requests about another actor's permission on the credential's name.
+fn permissions() -> Vec<Case> {
+    let case = |name, needs, request| Case {
+        name,
+        needs: Some(needs),
+        things: &[(IT, Thing::Permission)],
+        lacking: Lacking::PermissionNotFound,
+        request,
+        ..USUAL
+    };
+    vec![
+        case("permission", "read_acl", |world| {
+            get(format!("{V2}?path={}&actor={SOMEONE}", world.name(IT)))
+        }),
+        case("permission-by-id", "read_acl", |world| get(one(world))),
+        case("permission-explain", "read_acl", |world| {
+            let query = format!("actor={SOMEONE}&operation=read");
+            get(format!("{V2}/explain?path={}&{query}", world.name(IT)))
+        }),
+        Case {
+            status: 201,
+            ..case("permission-add", "write_acl", |world| {
+                send(Method::POST, V2, whole(world, &world.fresh_actor()))
+            })
+        },
+        case("permission-replace", "write_acl", |world| {
+            send(Method::PUT, one(world), whole(world, SOMEONE))
+        }),
+        case("permission-amend", "write_acl", |world| {
+            send(Method::PATCH, one(world), json!({"operations": ["write"]}))
+        }),
+        Case {
+            before: Before::Again,
+            ..case("permission-delete", "write_acl", |world| {
+                send(Method::DELETE, one(world), Value::Null)
+            })
+        },
+        Case {
+            things: &[(IT, Thing::Text)],
+            lacking: Lacking::NotFound,
+            ..case("permissions-of-credential", "read_acl", |world| {
+                get(format!("{V1}?credential_name={}", world.name(IT)))
+            })
+        },
+        Case {
+            status: 201,
+            ..case("permission-add-to-credential", "write_acl", |world| {
+                let permissions = [whole(world, &world.fresh_actor())];
+                let body = json!({"credential_name": world.name(IT), "permissions": permissions});
+                send(Method::POST, V1, body)
+            })
+        },
+        Case {
+            before: Before::Again,
+            status: 204,
+            ..case(
+                "permission-delete-of-credential",
+                "write_acl",
+                delete_of_credential,
+            )
+        },
+    ]
+}
+
+fn delete_of_credential(world: &World) -> Request {
+    let query = format!("credential_name={}&actor={SOMEONE}", world.name(IT));
+    send(Method::DELETE, format!("{V1}?{query}"), Value::Null)
+}
+
+fn one(world: &World) -> String {
+    format!("{V2}/{}", world.version_id(IT))
+}
+
+fn whole(world: &World, actor: &str) -> Value {
+    json!({"path": world.name(IT), "actor": actor, "operations": ["read"]})
+}
+
+const V1: &str = "/api/v1/permissions";
+
+const V2: &str = "/api/v2/permissions";

@@ -1,0 +1,204 @@
+//! Atomicity, concurrent writes, and the queue of guest calls.
+
+use keywright_harness::{Options, Server};
+use serde_json::json;
+
+use super::{
+    PausedRegeneration, SLOW_KEY, authority, begin, endless_leaves, leaf, leaves, names, patient,
+};
+use crate::{certificates::assert_signed_by, external_certificates, given};
+
+#[tokio::test]
+async fn a_kill_during_bulk_regeneration_changes_nothing() {
+    let server = Server::start_with(&patient()).await;
+    let root = external_certificates::authority("root");
+    let value = json!({"certificate": root.certificate, "private_key": root.private_key});
+    given::set(&server, "/root", "certificate", value).await;
+    let mut expected = Vec::new();
+    for (middle, count) in [("/a", 64), ("/b", 64), ("/c", 69)] {
+        authority(&server, middle, Some("/root")).await;
+        expected.push(middle.to_owned());
+        expected.extend(leaves(&server, middle, given::QUICK_KEY, count).await);
+    }
+    expected.sort();
+    assert_eq!(expected.len(), 200);
+    // They take so long that the regeneration never completes before the kill.
+    let endless = endless_leaves(&server, "/root", &root).await;
+    let before = given::everything(&server).await;
+    let bulk = begin(&server, "/root", 5).await;
+    let directory = server.kill();
+    assert!(bulk.await.is_ok_and(|answer| answer.is_err()));
+    let server = Server::start_in(directory, &Options::default()).await;
+    assert_eq!(given::everything(&server).await, before);
+    for name in &endless {
+        let answer = server.delete(&format!("/api/v1/data?name={name}")).await;
+        answer.expect(204);
+    }
+    let before = given::everything(&server).await;
+    let answer = server.bulk_regenerate("/root").await;
+    assert_eq!(names(&answer), expected);
+    let after = given::everything(&server).await;
+    assert_eq!(after.len(), before.len() + expected.len());
+}
+
+#[tokio::test]
+async fn a_failing_certificate_is_named_and_nothing_is_written() {
+    let server = Server::start().await;
+    authority(&server, "/root", None).await;
+    authority(&server, "/middle", Some("/root")).await;
+    for name in ["/a", "/stuck", "/z"] {
+        leaf(&server, name, "/middle").await;
+    }
+    let elsewhere = external_certificates::authority("elsewhere");
+    let stuck = elsewhere.sign_leaf("stuck");
+    let value = json!({"certificate": stuck.certificate, "ca": elsewhere.certificate});
+    given::set(&server, "/stuck", "certificate", value).await;
+    let before = given::everything(&server).await;
+    let answer = server.bulk_regenerate("/root").await;
+    let error = answer.expect(400).error();
+    assert!(error.contains("/stuck"), "{error}");
+    assert_eq!(given::everything(&server).await, before);
+}
+
+#[tokio::test]
+async fn certificates_whose_ca_cannot_sign_are_named() {
+    let server = Server::start().await;
+    authority(&server, "/root", None).await;
+    leaf(&server, "/leaf", "/root").await;
+    let without_key = json!({"certificate": external_certificates::authority("root").certificate});
+    given::set(&server, "/root", "certificate", without_key).await;
+    let answer = server.bulk_regenerate("/root").await;
+    let error = answer.expect(400).error();
+    assert!(error.contains("/leaf"), "{error}");
+    server.delete("/api/v1/data?name=/root").await.expect(204);
+    let answer = server.bulk_regenerate("/root").await;
+    let error = answer.expect(404).error();
+    assert!(error.contains("/leaf"), "{error}");
+    assert_eq!(given::versions(&server, "/leaf").await.len(), 1);
+}
+
+// Concurrent writes during a bulk regeneration, through another server of the same database, while the first is
+// stopped.
+
+/// Enough leaves that the regeneration is rarely missed and restarted.
+const LEAVES: usize = 8;
+
+#[tokio::test]
+async fn a_certificate_set_meanwhile_is_regenerated_from_that_value() {
+    let server = Server::start_with(&patient()).await;
+    let other = server.start_another().await;
+    let root = external_certificates::authority("root");
+    let value = json!({"certificate": root.certificate, "private_key": root.private_key});
+    given::set(&server, "/root", "certificate", value).await;
+    leaf(&server, "/changed", "/root").await;
+    let others = leaves(&server, "/root", SLOW_KEY, LEAVES).await;
+    let replacement = root.sign_leaf("replacement");
+    let value = json!({"certificate": replacement.certificate, "ca_name": "/root"});
+    let paused = PausedRegeneration::begin(&server, "/root", 1 + LEAVES).await;
+    let before = given::versions(&other, "/changed").await.len();
+    let set = given::set(&other, "/changed", "certificate", value).await;
+    assert_eq!(paused.resume().await.status(), 200);
+    let versions = given::versions(&server, "/changed").await;
+    assert_eq!(versions.len(), before + 2);
+    assert_eq!(versions[1]["id"], set["id"]);
+    for name in &others {
+        let versions = given::versions(&server, name).await.len();
+        assert_eq!(versions, before + 1, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_ca_set_meanwhile_signs_all_certificates() {
+    let server = Server::start_with(&patient()).await;
+    let other = server.start_another().await;
+    authority(&server, "/root", None).await;
+    authority(&server, "/middle", Some("/root")).await;
+    leaves(&server, "/middle", given::QUICK_KEY, 2).await;
+    let others = leaves(&server, "/root", SLOW_KEY, LEAVES).await;
+    let root = external_certificates::authority("root");
+    let value = json!({"certificate": root.certificate, "private_key": root.private_key});
+    let paused = PausedRegeneration::begin(&server, "/root", 3 + LEAVES).await;
+    let before = given::versions(&other, "/middle").await.len();
+    let renewed = given::set(&other, "/root", "certificate", value).await;
+    assert_eq!(paused.resume().await.status(), 200);
+    let middle = given::newest(&server, "/middle").await;
+    assert_signed_by(&middle, &renewed);
+    for name in &others {
+        let versions = given::versions(&server, name).await;
+        assert_eq!(versions.len(), before + 1, "{name}");
+        assert_signed_by(&versions[0], &renewed);
+    }
+    for name in ["/middle/leaf/0", "/middle/leaf/1"] {
+        assert_signed_by(&given::newest(&server, name).await, &middle);
+    }
+}
+
+#[tokio::test]
+async fn a_certificate_deleted_meanwhile_is_skipped() {
+    let server = Server::start_with(&patient()).await;
+    let other = server.start_another().await;
+    authority(&server, "/root", None).await;
+    leaf(&server, "/deleted", "/root").await;
+    let others = leaves(&server, "/root", SLOW_KEY, LEAVES).await;
+    let paused = PausedRegeneration::begin(&server, "/root", 1 + LEAVES).await;
+    other.delete("/api/v1/data?name=/deleted").await.expect(204);
+    let answer = paused.resume().await;
+    assert_eq!(answer.status(), 200);
+    let text = answer.text().await.unwrap();
+    assert!(!text.contains("/deleted"), "{text}");
+    assert!(others.iter().all(|name| text.contains(name)), "{text}");
+    server.get("/api/v1/data?name=/deleted").await.expect(404);
+}
+
+#[tokio::test]
+async fn a_certificate_signed_meanwhile_is_regenerated_too() {
+    let server = Server::start_with(&patient()).await;
+    let other = server.start_another().await;
+    authority(&server, "/root", None).await;
+    authority(&server, "/middle", Some("/root")).await;
+    leaves(&server, "/root", SLOW_KEY, LEAVES).await;
+    let paused = PausedRegeneration::begin(&server, "/root", 1 + LEAVES).await;
+    for number in 0..2 {
+        leaf(&other, &format!("/late/{number}"), "/middle").await;
+    }
+    assert_eq!(paused.resume().await.status(), 200);
+    let middle = given::newest(&server, "/middle").await;
+    for number in 0..2 {
+        let late = given::newest(&server, &format!("/late/{number}")).await;
+        assert_signed_by(&late, &middle);
+    }
+}
+
+// The queue of guest calls: a bulk regeneration waits in it like other requests, and does not fill it.
+
+#[tokio::test]
+async fn more_certificates_than_the_queue_holds_are_regenerated() {
+    let options = Options::default()
+        .environment("KEYWRIGHT_PLUGINS__QUEUE_LENGTH", "1")
+        .environment("KEYWRIGHT_PLUGINS__THREADS_PER_LANE", "2");
+    let server = Server::start_with(&options).await;
+    authority(&server, "/root", None).await;
+    for name in ["/a", "/b", "/c", "/d", "/e", "/f"] {
+        leaf(&server, name, "/root").await;
+    }
+    let answer = server.bulk_regenerate("/root").await;
+    assert_eq!(names(&answer).len(), 6);
+}
+
+#[tokio::test]
+async fn other_requests_succeed_meanwhile() {
+    let options = patient()
+        .environment("KEYWRIGHT_PLUGINS__QUEUE_LENGTH", "2")
+        .environment("KEYWRIGHT_PLUGINS__THREADS_PER_LANE", "2");
+    let server = Server::start_with(&options).await;
+    let root = external_certificates::authority("root");
+    let value = json!({"certificate": root.certificate, "private_key": root.private_key});
+    given::set(&server, "/root", "certificate", value).await;
+    endless_leaves(&server, "/root", &root).await;
+    let bulk = begin(&server, "/root", 2).await;
+    for number in 0..3 {
+        let name = format!("/password/{number}");
+        given::generate(&server, &name, "password", json!({})).await;
+    }
+    assert!(!bulk.is_finished());
+}

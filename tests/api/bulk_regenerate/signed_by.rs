@@ -1,0 +1,285 @@
+//! Regenerating everything that a CA signed.
+
+use keywright_harness::Server;
+use serde_json::{Value, json};
+
+use super::{authority, leaf, names};
+use crate::{
+    certificates::{Certificate, assert_signed_by},
+    external_certificates, given,
+    keys::{certificate_days, with_certificate},
+};
+
+// The selection of certificates and the contents of their new versions.
+
+#[tokio::test]
+async fn exactly_the_certificates_below_the_ca_are_regenerated_once() {
+    let server = Server::start().await;
+    authority(&server, "/root", None).await;
+    authority(&server, "/Middle", Some("/root")).await;
+    authority(&server, "/lower", Some("/middle")).await;
+    authority(&server, "/other", None).await;
+    leaf(&server, "/z", "/root").await;
+    leaf(&server, "/B", "/lower").await;
+    leaf(&server, "/a", "/Middle").await;
+    leaf(&server, "/elsewhere", "/other").await;
+    let answer = server.bulk_regenerate("/root").await;
+    assert_eq!(names(&answer), ["/a", "/B", "/lower", "/Middle", "/z"]);
+    for (name, count) in [
+        ("/root", 1),
+        ("/other", 1),
+        ("/elsewhere", 1),
+        ("/a", 2),
+        ("/b", 2),
+        ("/lower", 2),
+        ("/middle", 2),
+        ("/z", 2),
+    ] {
+        let versions = given::versions(&server, name).await;
+        assert_eq!(versions.len(), count, "{name}");
+    }
+    let answer = server.bulk_regenerate("/lower").await;
+    assert_eq!(names(&answer), ["/B"]);
+}
+
+#[tokio::test]
+async fn a_formerly_signed_certificate_is_regenerated_from_its_newest() {
+    let server = Server::start().await;
+    authority(&server, "/root", None).await;
+    let other = authority(&server, "/other", None).await;
+    leaf(&server, "/moved", "/root").await;
+    leaf(&server, "/moved", "/other").await;
+    leaf(&server, "/own", "/root").await;
+    let own = json!({"self_sign": true, "duration": 7});
+    given::generate_certificate(&server, "/own", own).await;
+    let answer = server.bulk_regenerate("/root").await;
+    assert_eq!(names(&answer), ["/moved", "/own"]);
+    assert_signed_by(&given::newest(&server, "/moved").await, &other);
+    let own = given::newest(&server, "/own").await;
+    assert_signed_by(&own, &own);
+    assert_eq!(days(&own), 7);
+}
+
+#[tokio::test]
+async fn the_newest_version_is_regenerated_even_if_transitional() {
+    let server = Server::start().await;
+    authority(&server, "/root", None).await;
+    let leaf = json!({"common_name": "leaf", "ca": "/root", "duration": 17});
+    let leaf = Certificate::generate(&server, "/leaf", leaf).await;
+    let body = json!({"set_as_transitional": true, "duration": 30});
+    let transitional = leaf.regenerate(body).await.expect(200).json();
+    assert_eq!(names(&server.bulk_regenerate("/root").await), ["/leaf"]);
+    let after = given::newest(&server, "/leaf").await;
+    assert_eq!(days(&after), 30);
+    let current = leaf.current().await;
+    assert_eq!(
+        current,
+        [after, given::versions(&server, "/leaf").await[1].clone()]
+    );
+    assert_eq!(current[1]["id"], transitional["id"]);
+}
+
+#[tokio::test]
+async fn new_versions_keep_parameters_and_drop_metadata() {
+    let server = Server::start().await;
+    authority(&server, "/root", None).await;
+    let body = json!({
+        "name": "/leaf", "type": "certificate", "metadata": {"kept": false},
+        "parameters": {
+            "common_name": "leaf", "ca": "/root", "duration": 17, "key_length": 3072,
+            "alternative_names": ["leaf.example"], "key_usage": ["digital_signature"],
+        },
+    });
+    let before = server.post("/api/v1/data", body).await.expect(200).json();
+    let answer = server.bulk_regenerate("/root").await;
+    assert_eq!(names(&answer), ["/leaf"]);
+    let after = given::newest(&server, "/leaf").await;
+    assert_eq!(after["metadata"], Value::Null);
+    assert_eq!(after["transitional"], false);
+    assert_eq!(after["generated"], true);
+    assert_eq!(days(&after), 17);
+    for member in ["certificate", "private_key"] {
+        assert_ne!(after["value"][member], before["value"][member]);
+    }
+    assert_eq!(subject_and_names(&after), subject_and_names(&before));
+    let versions = given::versions(&server, "/leaf").await;
+    assert_eq!(versions[1]["metadata"], json!({"kept": false}));
+}
+
+#[tokio::test]
+async fn a_set_certificate_is_regenerated_from_its_own_contents() {
+    let server = Server::start().await;
+    let root = external_certificates::authority("root");
+    let leaf = root.sign_leaf("leaf of another tool");
+    for (name, value) in [
+        (
+            "/root",
+            json!({"certificate": root.certificate, "private_key": root.private_key}),
+        ),
+        (
+            "/leaf",
+            json!({"certificate": leaf.certificate, "ca_name": "/root"}),
+        ),
+    ] {
+        given::set(&server, name, "certificate", value).await;
+    }
+    let answer = server.bulk_regenerate("/root").await;
+    assert_eq!(names(&answer), ["/leaf"]);
+    let after = given::newest(&server, "/leaf").await;
+    assert_eq!(after["generated"], true);
+    assert_eq!(days(&after), 400);
+    assert_signed_by(&after, &given::newest(&server, "/root").await);
+}
+
+fn days(version: &Value) -> i64 {
+    certificate_days(version["value"]["certificate"].as_str().unwrap())
+}
+
+fn subject_and_names(version: &Value) -> (String, String) {
+    with_certificate(
+        version["value"]["certificate"].as_str().unwrap(),
+        |certificate| {
+            let names = certificate.subject_alternative_name().unwrap().unwrap();
+            (
+                certificate.subject().to_string(),
+                format!("{:?}", names.value),
+            )
+        },
+    )
+}
+
+// The version of a CA that signs.
+
+#[tokio::test]
+async fn a_regenerated_ca_signs_with_its_new_version() {
+    let server = Server::start().await;
+    let root = authority(&server, "/root", None).await;
+    for (name, ca) in [("/a", "/root"), ("/b", "/a"), ("/c", "/b")] {
+        authority(&server, name, Some(ca)).await;
+    }
+    leaf(&server, "/leaf", "/c").await;
+    let answer = server.bulk_regenerate("/root").await;
+    assert_eq!(names(&answer), ["/a", "/b", "/c", "/leaf"]);
+    assert_signed_by(&given::newest(&server, "/a").await, &root);
+    for (name, ca) in [("/b", "/a"), ("/c", "/b"), ("/leaf", "/c")] {
+        let (version, ca) = (
+            given::newest(&server, name).await,
+            given::newest(&server, ca).await,
+        );
+        assert_signed_by(&version, &ca);
+    }
+}
+
+#[tokio::test]
+async fn the_active_version_of_the_ca_signs() {
+    let server = Server::start().await;
+    authority(&server, "/root", None).await;
+    leaf(&server, "/leaf", "/root").await;
+    let renewed = server.regenerate("/root").await.expect(200).json();
+    server.bulk_regenerate("/root").await.expect(200);
+    assert_signed_by(&given::newest(&server, "/leaf").await, &renewed);
+}
+
+/// The leaf is found first because the root signed an old version of it; its newest version was signed two levels
+/// below.
+#[tokio::test]
+async fn each_certificate_is_regenerated_after_its_signer() {
+    let server = Server::start().await;
+    authority(&server, "/root", None).await;
+    leaf(&server, "/leaf", "/root").await;
+    authority(&server, "/a", Some("/root")).await;
+    authority(&server, "/b", Some("/a")).await;
+    leaf(&server, "/leaf", "/b").await;
+    let answer = server.bulk_regenerate("/root").await;
+    assert_eq!(names(&answer), ["/a", "/b", "/leaf"]);
+    for (name, ca) in [("/leaf", "/b"), ("/b", "/a")] {
+        assert_signed_by(
+            &given::newest(&server, name).await,
+            &given::newest(&server, ca).await,
+        );
+    }
+}
+
+#[tokio::test]
+async fn cas_that_signed_each_other_are_regenerated_once() {
+    let server = Server::start().await;
+    authority(&server, "/root", None).await;
+    authority(&server, "/x", Some("/root")).await;
+    let old_y = authority(&server, "/y", Some("/x")).await;
+    authority(&server, "/x", Some("/y")).await;
+    let answer = server.bulk_regenerate("/root").await;
+    assert_eq!(names(&answer), ["/x", "/y"]);
+    let (x, y) = (
+        given::newest(&server, "/x").await,
+        given::newest(&server, "/y").await,
+    );
+    assert_signed_by(&x, &old_y);
+    assert_signed_by(&y, &x);
+    let answer = server.bulk_regenerate("/x").await;
+    assert_eq!(names(&answer), ["/y"]);
+}
+
+#[tokio::test]
+async fn a_transitional_version_signs_only_after_promotion() {
+    let server = Server::start().await;
+    let in_use = authority(&server, "/root", None).await;
+    leaf(&server, "/leaf", "/root").await;
+    let root = Certificate::named(&server, "/root").await;
+    let body = json!({"set_as_transitional": true});
+    let transitional = root.regenerate(body).await.expect(200).json();
+    server.bulk_regenerate("/root").await.expect(200);
+    assert_signed_by(&given::newest(&server, "/leaf").await, &in_use);
+    let to_old = in_use["id"].clone();
+    root.move_transitional(to_old).await.expect(200);
+    server.bulk_regenerate("/root").await.expect(200);
+    assert_signed_by(&given::newest(&server, "/leaf").await, &transitional);
+}
+
+#[tokio::test]
+async fn a_ca_with_only_a_transitional_version_is_404() {
+    let server = Server::start().await;
+    authority(&server, "/root", None).await;
+    leaf(&server, "/leaf", "/root").await;
+    let root = Certificate::named(&server, "/root").await;
+    root.move_transitional(json!("latest")).await.expect(200);
+    let answer = server.bulk_regenerate("/root").await;
+    let error = answer.expect(404).error();
+    assert!(error.contains("/leaf"), "{error}");
+    assert_eq!(given::versions(&server, "/leaf").await.len(), 1);
+    root.move_transitional(Value::Null).await.expect(200);
+    assert_eq!(names(&server.bulk_regenerate("/root").await), ["/leaf"]);
+}
+
+#[tokio::test]
+async fn a_ca_signed_by_its_older_version_is_signed_by_its_active_one() {
+    let server = Server::start().await;
+    authority(&server, "/root", None).await;
+    authority(&server, "/a", Some("/root")).await;
+    let in_use = authority(&server, "/a", Some("/a")).await;
+    leaf(&server, "/leaf", "/a").await;
+    let answer = server.bulk_regenerate("/root").await;
+    assert_eq!(names(&answer), ["/a", "/leaf"]);
+    let renewed = given::newest(&server, "/a").await;
+    assert_signed_by(&renewed, &in_use);
+    assert_eq!(renewed["self_signed"], false);
+    assert_signed_by(&given::newest(&server, "/leaf").await, &renewed);
+}
+
+#[tokio::test]
+async fn a_ca_set_under_its_own_name_is_signed_by_its_active_version() {
+    let server = Server::start().await;
+    authority(&server, "/root", None).await;
+    authority(&server, "/a", Some("/root")).await;
+    let old = external_certificates::authority("a");
+    let new = old.sign_authority("a");
+    for (made, ca_name) in [(&old, ""), (&new, "/a")] {
+        let value = json!({
+            "certificate": made.certificate, "private_key": made.private_key, "ca_name": ca_name,
+        });
+        given::set(&server, "/a", "certificate", value).await;
+    }
+    let in_use = given::newest(&server, "/a").await;
+    let answer = server.bulk_regenerate("/root").await;
+    assert_eq!(names(&answer), ["/a"]);
+    assert_signed_by(&given::newest(&server, "/a").await, &in_use);
+}

@@ -1,0 +1,430 @@
+//! Adding, deleting and flagging versions of a certificate.
+
+use keywright_harness::Server;
+use serde_json::{Value, json};
+
+use super::{Certificate, array, ids, summary, transitional};
+use crate::{
+    external_certificates::{another_private_key, authority, self_signed_leaf},
+    given,
+};
+
+// `POST /api/v1/certificates/{certificate_id}/versions`.
+
+/// A set certificate `/a`.
+async fn given_certificate(server: &Server) -> Certificate<'_> {
+    let value = json!({"certificate": authority("first").certificate});
+    Certificate::set(server, "/a", value).await
+}
+
+#[tokio::test]
+async fn a_version_is_added_as_it_is_and_is_the_newest() {
+    let server = Server::start().await;
+    let certificate = given_certificate(&server).await;
+    let root = authority("root");
+    let value = json!({
+        "ca": root.certificate, "certificate": root.certificate, "private_key": root.private_key,
+    });
+    let body = json!({"value": value});
+    let version = certificate.add_version(body).await.expect(200).json();
+    assert_eq!(version["type"], "certificate");
+    assert_eq!(version["name"], "/a");
+    assert_eq!(version["value"], value);
+    assert_eq!(version["metadata"], Value::Null);
+    assert_eq!(version["transitional"], false);
+    let versions = certificate.versions().await;
+    assert_eq!((versions.len(), &versions[0]), (2, &version));
+    let by_id = server
+        .get(&format!("/api/v1/data/{}", given::id(&version)))
+        .await;
+    assert_eq!(by_id.expect(200).json(), version);
+}
+
+#[tokio::test]
+async fn flags_come_from_the_certificate_and_the_origin_is_unknown() {
+    let server = Server::start().await;
+    let certificate = given_certificate(&server).await;
+    let root = authority("root");
+    let leaf = root.sign_leaf("leaf");
+    for (value, is_authority, is_self_signed, signer) in [
+        (json!({"certificate": root.certificate}), true, true, "/a"),
+        (
+            json!({"certificate": leaf.certificate, "ca": root.certificate}),
+            false,
+            false,
+            "",
+        ),
+        (
+            json!({
+                "certificate": leaf.certificate, "ca": "", "private_key": "",
+                "certificate_authority": true, "self_signed": true, "generated": true, "transitional": true,
+            }),
+            false,
+            false,
+            "",
+        ),
+    ] {
+        let body = json!({"value": value});
+        let version = certificate.add_version(body).await.expect(200).json();
+        assert_eq!(version["certificate_authority"], is_authority, "{value}");
+        assert_eq!(version["self_signed"], is_self_signed, "{value}");
+        assert_eq!(version["transitional"], false, "{value}");
+        assert_eq!(version.get("generated"), None, "{value}");
+        assert!(version["expiry_date"].is_string(), "{value}");
+        assert_eq!(summary(&server, "/a").await["signed_by"], signer, "{value}");
+    }
+}
+
+#[tokio::test]
+async fn ca_name_is_resolved_and_checked_as_on_set() {
+    let server = Server::start().await;
+    let certificate = given_certificate(&server).await;
+    let root = authority("root");
+    Certificate::set(&server, "/Root", json!({"certificate": root.certificate})).await;
+    Certificate::set(
+        &server,
+        "/leaf",
+        json!({"certificate": self_signed_leaf("x").certificate}),
+    )
+    .await;
+    let leaf = root.sign_leaf("leaf").certificate;
+    let body = json!({"value": {"ca_name": "root", "certificate": leaf}});
+    let version = certificate.add_version(body).await.expect(200).json();
+    assert_eq!(version["value"]["ca"], root.certificate);
+    assert_eq!(version["value"].get("ca_name"), None);
+    assert_eq!(summary(&server, "/a").await["signed_by"], "/Root");
+    assert_eq!(summary(&server, "/Root").await["signs"], json!(["/a"]));
+    let stranger = authority("root").sign_leaf("leaf").certificate;
+    for (value, status) in [
+        (json!({"ca_name": "/absent", "certificate": leaf}), 404),
+        (json!({"ca_name": "/leaf", "certificate": leaf}), 400),
+        (json!({"ca_name": "/root", "certificate": stranger}), 400),
+        (
+            json!({"ca_name": "/root", "ca": root.certificate, "certificate": leaf}),
+            400,
+        ),
+    ] {
+        let answer = certificate.add_version(json!({"value": value})).await;
+        answer.expect(status).error();
+    }
+    assert_eq!(certificate.versions().await.len(), 2);
+}
+
+#[tokio::test]
+async fn only_one_version_may_be_added_as_transitional() {
+    let server = Server::start().await;
+    let certificate = given_certificate(&server).await;
+    let value = json!({"certificate": authority("next").certificate});
+    for flag in [json!(true), json!("true")] {
+        let body = json!({"value": value, "transitional": flag});
+        let answer = certificate.add_version(body.clone()).await;
+        let version = answer.expect(200).json();
+        assert_eq!(version["transitional"], true);
+        let before = certificate.versions().await;
+        assert_eq!(transitional(&before), [given::id(&version)]);
+        let error = certificate.add_version(body).await.expect(400).error();
+        assert!(error.contains("transitional"), "{error}");
+        assert_eq!(certificate.versions().await, before);
+        certificate.move_transitional(Value::Null).await.expect(200);
+    }
+    let body = json!({"value": value, "transitional": false});
+    let version = certificate.add_version(body).await.expect(200).json();
+    assert_eq!(version["transitional"], false);
+}
+
+#[tokio::test]
+async fn each_mistake_has_its_status_and_writes_nothing() {
+    let server = Server::start().await;
+    let certificate = given_certificate(&server).await;
+    let root = authority("root");
+    let pem = &root.certificate;
+    let before = ids(&certificate.versions().await);
+    let required = "certificate is required";
+    for (value, status, named) in [
+        (Value::Null, 400, "value"),
+        (json!("text"), 400, "value"),
+        (json!({}), 400, "certificate"),
+        (json!({"ca": pem}), 400, required),
+        (
+            json!({"certificate": "", "private_key": root.private_key}),
+            400,
+            required,
+        ),
+        (json!({"ca_name": "/a"}), 400, required),
+        (json!({"certificate": 1}), 400, "certificate"),
+        (json!({"certificate": "text"}), 400, "certificate"),
+        (
+            json!({"certificate": pem, "ca": authority("root").certificate}),
+            400,
+            "ca",
+        ),
+        (
+            json!({"certificate": pem, "private_key": another_private_key()}),
+            400,
+            "private_key",
+        ),
+        (json!({"certificate": pem, "unknown": 1}), 422, "unknown"),
+    ] {
+        let answer = certificate.add_version(json!({"value": value})).await;
+        assert!(answer.expect(status).error().contains(named), "{value}");
+    }
+    let value = json!({"certificate": pem});
+    for (body, status, named) in [
+        (json!([]), 400, ""),
+        (json!({}), 400, "value"),
+        (
+            json!({"value": value, "transitional": "maybe"}),
+            400,
+            "transitional",
+        ),
+        (
+            json!({"value": value, "transitional": null}),
+            400,
+            "transitional",
+        ),
+        (json!({"value": value, "metadata": {}}), 422, "metadata"),
+        (json!({"value": value, "unknown": 1}), 422, "unknown"),
+    ] {
+        let answer = certificate.add_version(body.clone()).await;
+        assert!(answer.expect(status).error().contains(named), "{body}");
+    }
+    assert_eq!(ids(&certificate.versions().await), before);
+}
+
+#[tokio::test]
+async fn an_added_version_is_regenerated_like_a_set_one() {
+    let server = Server::start().await;
+    let certificate = given_certificate(&server).await;
+    let root = authority("next");
+    let body = json!({"value": {"certificate": root.certificate}});
+    certificate.add_version(body).await.expect(200);
+    let version = certificate.regenerate(json!({})).await.expect(200).json();
+    assert_eq!(version["generated"], true);
+    assert_eq!(version["certificate_authority"], true);
+    let leaf = json!({"value": {"certificate": root.sign_leaf("leaf").certificate}});
+    certificate.add_version(leaf).await.expect(200);
+    certificate.regenerate(json!({})).await.expect(400).error();
+}
+
+#[tokio::test]
+async fn a_value_over_64_kib_is_413() {
+    let server = Server::start().await;
+    let certificate = given_certificate(&server).await;
+    let root = authority("root");
+    let private_key = format!("{}{}", root.private_key, "\n".repeat(65_536));
+    let value = json!({"certificate": root.certificate, "private_key": private_key});
+    let answer = certificate.add_version(json!({"value": value})).await;
+    answer.expect(413).error();
+    assert_eq!(certificate.versions().await.len(), 1);
+}
+
+// `DELETE /api/v1/certificates/{certificate_id}/versions/{version_id}`.
+
+#[tokio::test]
+async fn the_deleted_version_is_returned_and_gone() {
+    let server = Server::start().await;
+    let certificate = Certificate::set_times(&server, "/a", 3).await;
+    let [newest, middle, oldest] = certificate.versions().await.try_into().unwrap();
+    let deleted = certificate.delete_version(&given::id(&middle)).await;
+    assert_eq!(deleted.expect(200).json(), middle);
+    let actual = certificate.versions().await;
+    assert_eq!(actual, [newest.clone(), oldest.clone()]);
+    let by_id = format!("/api/v1/data/{}", given::id(&middle));
+    server.get(&by_id).await.expect(404);
+
+    let deleted = certificate.delete_version(&given::id(&newest)).await;
+    assert_eq!(deleted.expect(200).json(), newest);
+    assert_eq!(given::versions(&server, "/a").await.first(), Some(&oldest));
+    assert_eq!(certificate.versions().await.len(), 1);
+    assert_eq!(certificate.current().await, [oldest]);
+}
+
+#[tokio::test]
+async fn the_last_version_cannot_be_deleted() {
+    let server = Server::start().await;
+    let certificate = Certificate::set_times(&server, "/a", 1).await;
+    let only = certificate.versions().await;
+    for flag in [Value::Null, json!("latest")] {
+        certificate.move_transitional(flag).await.expect(200);
+        let answer = certificate.delete_version(&given::id(&only[0])).await;
+        answer.expect(400).error();
+        assert_eq!(ids(&certificate.versions().await), ids(&only));
+    }
+    server.delete("/api/v1/data?name=/a").await.expect(204);
+}
+
+#[tokio::test]
+async fn an_absent_or_foreign_version_is_404() {
+    let server = Server::start().await;
+    let certificate = Certificate::set_times(&server, "/a", 3).await;
+    let other = Certificate::set_times(&server, "/other", 2).await;
+    let value = given::set_value(&server, "/value", "text").await;
+    let gone = given::id(&certificate.versions().await[0]);
+    certificate.delete_version(&gone).await.expect(200);
+    for version in [
+        gone,
+        given::id(&other.versions().await[0]),
+        given::id(&value),
+        certificate.id.clone(),
+        "8ffd2a43-0ba6-44cf-8b55-e2e9ba2cb9e9".to_owned(),
+        "x".to_owned(),
+        "%00".to_owned(),
+        "%FF".to_owned(),
+    ] {
+        let answer = certificate.delete_version(&version).await;
+        assert_eq!(answer.status, 404, "{version}: {answer:?}");
+        answer.error();
+    }
+    assert_eq!(certificate.versions().await.len(), 2);
+    assert_eq!(other.versions().await.len(), 2);
+    assert_eq!(given::versions(&server, "/value").await, [value]);
+}
+
+#[tokio::test]
+async fn deleting_the_transitional_version_allows_another() {
+    let server = Server::start().await;
+    let certificate = Certificate::set_times(&server, "/a", 1).await;
+    let body = json!({
+        "value": {"certificate": authority("next").certificate}, "transitional": true,
+    });
+    let answer = certificate.add_version(body.clone()).await;
+    let first = answer.expect(200).json();
+    let deleted = certificate.delete_version(&given::id(&first)).await;
+    assert_eq!(deleted.expect(200).json(), first);
+    let second = certificate.add_version(body).await.expect(200).json();
+    assert_eq!(
+        transitional(&certificate.versions().await),
+        [given::id(&second)]
+    );
+}
+
+// `PUT /api/v1/certificates/{certificate_id}/update_transitional_version`.
+
+/// A certificate with this many versions, and their ids, oldest first.
+async fn with_versions<'a>(
+    server: &'a Server,
+    name: &str,
+    count: usize,
+) -> (Certificate<'a>, Vec<String>) {
+    let certificate = Certificate::set_times(server, name, count).await;
+    let mut ids = ids(&certificate.versions().await);
+    ids.reverse();
+    (certificate, ids)
+}
+
+#[tokio::test]
+async fn the_flag_moves_from_one_version_to_another() {
+    let server = Server::start().await;
+    let (certificate, versions) = with_versions(&server, "/a", 3).await;
+    for (moved, answered) in [
+        (json!(versions[0]), vec![&versions[2], &versions[0]]),
+        (json!(versions[1]), vec![&versions[2], &versions[1]]),
+        (json!(versions[1]), vec![&versions[2], &versions[1]]),
+        (json!(versions[2]), vec![&versions[1], &versions[2]]),
+        (Value::Null, vec![&versions[2]]),
+        (Value::Null, vec![&versions[2]]),
+        (json!("latest"), vec![&versions[1], &versions[2]]),
+    ] {
+        let answer = certificate
+            .move_transitional(moved.clone())
+            .await
+            .expect(200);
+        let current = array(&answer);
+        assert_eq!(
+            ids(&current).iter().collect::<Vec<_>>(),
+            answered,
+            "{moved}"
+        );
+        let flagged = if moved.is_null() { &[] } else { &answered[1..] };
+        let all = certificate.versions().await;
+        assert_eq!(
+            transitional(&all).iter().collect::<Vec<_>>(),
+            flagged,
+            "{moved}"
+        );
+        assert_eq!(certificate.current().await, current, "{moved}");
+        assert!(current[0]["value"]["private_key"].is_string());
+    }
+    assert_eq!(certificate.versions().await.len(), 3);
+}
+
+#[tokio::test]
+async fn the_only_version_can_be_flagged_and_is_still_returned() {
+    let server = Server::start().await;
+    let (certificate, versions) = with_versions(&server, "/a", 1).await;
+    let answer = certificate.move_transitional(json!(versions[0])).await;
+    let current = array(&answer.expect(200));
+    assert_eq!(ids(&current), versions);
+    assert_eq!(current[0]["transitional"], true);
+}
+
+#[tokio::test]
+async fn latest_is_the_newest_version_that_has_a_certificate() {
+    let server = Server::start().await;
+    let (certificate, versions) = with_versions(&server, "/a", 2).await;
+    let without = json!({"private_key": authority("x").private_key});
+    let newest = given::set(&server, "/a", "certificate", without.clone()).await;
+    let answer = certificate
+        .move_transitional(json!("latest"))
+        .await
+        .expect(200);
+    assert_eq!(
+        ids(&array(&answer)),
+        [given::id(&newest), versions[1].clone()]
+    );
+
+    let bare = Certificate::set(&server, "/bare", without).await;
+    let answer = bare.move_transitional(json!("latest")).await;
+    answer.expect(400).error();
+    assert!(transitional(&bare.versions().await).is_empty());
+}
+
+#[tokio::test]
+async fn a_foreign_version_is_400_and_changes_nothing() {
+    let server = Server::start().await;
+    let (certificate, versions) = with_versions(&server, "/a", 2).await;
+    let answer = certificate.move_transitional(json!(versions[0])).await;
+    answer.expect(200);
+    let (other, others) = with_versions(&server, "/other", 1).await;
+    let value = given::set_value(&server, "/value", "text").await;
+    let before = certificate.versions().await;
+    for version in [
+        others[0].clone(),
+        other.id.clone(),
+        certificate.id.clone(),
+        given::id(&value),
+        "8ffd2a43-0ba6-44cf-8b55-e2e9ba2cb9e9".to_owned(),
+        "Latest".to_owned(),
+        "null".to_owned(),
+        "x".to_owned(),
+        String::new(),
+    ] {
+        let answer = certificate.move_transitional(json!(version)).await;
+        assert!(answer.expect(400).error().contains("version"), "{version}");
+        assert_eq!(certificate.versions().await, before, "{version}");
+    }
+    assert!(transitional(&other.versions().await).is_empty());
+}
+
+#[tokio::test]
+async fn each_mistake_in_the_body_has_its_status_and_changes_nothing() {
+    let server = Server::start().await;
+    let (certificate, versions) = with_versions(&server, "/a", 2).await;
+    let answer = certificate.move_transitional(json!(versions[0])).await;
+    answer.expect(200);
+    for (body, status, named) in [
+        (json!({"version": 1}), 400, "version"),
+        (json!({"version": true}), 400, "version"),
+        (json!({"version": []}), 400, "version"),
+        (json!({"version": null, "unknown": 1}), 422, "unknown"),
+        (json!([]), 400, ""),
+        (Value::Null, 400, ""),
+    ] {
+        let answer = certificate.update_transitional_version(body.clone()).await;
+        assert!(answer.expect(status).error().contains(named), "{body}");
+    }
+    assert_eq!(
+        transitional(&certificate.versions().await),
+        [versions[0].clone()]
+    );
+}

@@ -1,0 +1,202 @@
+//! A new active key: the creation of its record, and a change of servers one after the other.
+
+use std::{
+    fs,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use keywright_harness::{Options, Server, shared_storage};
+use tempfile::TempDir;
+use tokio::task::JoinHandle;
+
+use super::{active_key_id, sections, usage, used, with_keys, with_secrets};
+use crate::given;
+
+// Creation of the record of a new active key.
+
+#[tokio::test]
+async fn servers_starting_together_with_a_new_key_share_one_record() {
+    let folder = TempDir::new().unwrap();
+    let storage = shared_storage(folder.path());
+    // Migrates the schema.
+    let first = Server::start_with(&with_keys(&["KEY_A"]).storage(&storage)).await;
+    first.stop().await;
+    // A slowly derived key, so that all servers find no record and create one.
+    let options = with_keys(&["PASSWORD"]).storage(&storage);
+    let start = || Server::start_with(&options);
+    let (one, two, three, four) = tokio::join!(start(), start(), start(), start());
+    let servers = [one, two, three, four];
+    let mut ids: Vec<_> = servers.iter().map(super::active_key_id).collect();
+    ids.dedup();
+    assert_eq!(ids.len(), 1, "{ids:?}");
+    for (number, server) in servers.iter().enumerate() {
+        given::set_value(server, &format!("/{number}"), "value").await;
+    }
+    for server in &servers {
+        assert_eq!(usage(server).await, used(4, 0, 0));
+        for number in 0..servers.len() {
+            given::newest(server, &format!("/{number}")).await;
+        }
+    }
+}
+
+#[test]
+fn start_fails_when_no_server_creates_the_key_record_in_time() {
+    for (lines, message) in [
+        ("key_wait_seconds_max = 1", "after 1 seconds"),
+        ("key_wait_seconds_max = 0", "after 0 seconds"),
+    ] {
+        let options = Options::default().encryption(&waiting(lines));
+        let refused = Server::refusal(&with_secrets(options));
+        assert!(refused.contains(message), "{refused}");
+        assert!(
+            refused.contains("encryption.key_creation_enabled is false"),
+            "{refused}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn without_key_creation_a_server_waits_for_the_key_record() {
+    let folder = TempDir::new().unwrap();
+    let storage = shared_storage(folder.path());
+    let waiting_folder = TempDir::new().unwrap();
+    let log = waiting_folder.path().join("log");
+    let waiting = Options::default().encryption(&waiting("key_wait_seconds_max = 600"));
+    let waiting = with_secrets(waiting).storage(&storage);
+    let waiting = tokio::spawn(async move { Server::start_in(waiting_folder, &waiting).await });
+    while !fs::read_to_string(&log).is_ok_and(|log| log.contains("waiting for another server")) {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let making = Server::start_with(&with_keys(&["KEY_A"]).storage(&storage)).await;
+    given::set_value(&making, "/a", "1").await;
+    let waited = waiting.await.unwrap();
+    assert_eq!(given::newest(&waited, "/a").await["value"], "1");
+    assert_eq!(super::active_key_id(&waited), super::active_key_id(&making));
+}
+
+#[tokio::test]
+async fn a_server_without_key_creation_starts_with_an_existing_record() {
+    let server = Server::start_with(&with_keys(&["KEY_A"])).await;
+    let options = Options::default().encryption(&waiting("key_wait_seconds_max = 0"));
+    let server = Server::start_in(server.stop().await, &with_secrets(options)).await;
+    given::set_value(&server, "/a", "1").await;
+}
+
+/// The key `KEY_A`, for a server that does not create its record.
+fn waiting(lines: &str) -> String {
+    let keys = sections(&["KEY_A"]);
+    format!("[encryption]\nkey_creation_enabled = false\n{lines}\n{keys}")
+}
+
+// Changing the active key of two servers, one after the other, without one failed request.
+
+#[tokio::test]
+async fn a_rolling_key_change_of_two_servers_fails_no_request() {
+    let folder = TempDir::new().unwrap();
+    let storage = shared_storage(folder.path());
+    let start = |keys: &[&str]| {
+        let options = with_keys(keys).storage(&storage);
+        async move { Server::start_with(&options).await }
+    };
+    let (old, both) = (["KEY_A"], ["KEY_A", "PASSWORD"]);
+    let changed = ["PASSWORD", "KEY_A"];
+
+    let (one, two) = tokio::join!(start(&old), start(&old));
+    let old_key = active_key_id(&one);
+    given::set_value(&one, "/old", "1").await;
+
+    // Both get the new key, still inactive.
+    let load = Load::on(two);
+    one.stop().await;
+    let one = start(&both).await;
+    let two = load.end().await;
+    let load = Load::on(one);
+    two.stop().await;
+    let two = start(&both).await;
+    let one = load.end().await;
+
+    // One activates it; the other learns of it while running, and values under it are readable everywhere.
+    let load = Load::on(two);
+    one.stop().await;
+    let one = start(&changed).await;
+    assert_ne!(active_key_id(&one), old_key);
+    given::set_value(&one, "/new", "2").await;
+    let two = load.end().await;
+    assert_eq!(given::newest(&two, "/new").await["value"], "2");
+    given::set_value(&two, "/still-old", "3").await;
+    assert_eq!(given::newest(&one, "/still-old").await["value"], "3");
+
+    // The other one follows.
+    let load = Load::on(one);
+    two.stop().await;
+    let two = start(&changed).await;
+    let one = load.end().await;
+    assert_eq!(active_key_id(&two), active_key_id(&one));
+    for server in [&one, &two] {
+        for (name, value) in [("/old", "1"), ("/new", "2"), ("/still-old", "3")] {
+            assert_eq!(given::newest(server, name).await["value"], value);
+        }
+        assert_eq!(usage(server).await["unknown_keys"], 0);
+    }
+}
+
+#[tokio::test]
+async fn a_key_activated_elsewhere_is_recognised_before_it_is_needed() {
+    let folder = TempDir::new().unwrap();
+    let storage = shared_storage(folder.path());
+    let old = with_keys(&["KEY_A", "KEY_B", "KEY_C"]).storage(&storage);
+    let old = Server::start_with(&old).await;
+    let new = with_keys(&["KEY_B", "KEY_A"]).storage(&storage);
+    let new = Server::start_with(&new).await;
+    given::set_value(&new, "/new", "1").await;
+    let recognised = format!("\"encryption.key\":\"{}\"", active_key_id(&new));
+    while !old.log().contains(&recognised) {
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    assert_eq!(usage(&old).await, used(0, 1, 0));
+}
+
+#[tokio::test]
+async fn a_key_activated_elsewhere_never_counts_as_unknown() {
+    let folder = TempDir::new().unwrap();
+    let storage = shared_storage(folder.path());
+    let old = with_keys(&["KEY_A", "KEY_B"]).storage(&storage);
+    let old = Server::start_with(&old).await;
+    let new = with_keys(&["KEY_B", "KEY_A"]).storage(&storage);
+    let new = Server::start_with(&new).await;
+    given::set_value(&new, "/new", "1").await;
+    assert_eq!(usage(&old).await, used(0, 1, 0));
+}
+
+/// Sets and reads on a server until stopped; a failed request fails the test.
+struct Load {
+    is_ending: Arc<AtomicBool>,
+    running: JoinHandle<Server>,
+}
+
+impl Load {
+    fn on(server: Server) -> Self {
+        let is_ending = Arc::new(AtomicBool::new(false));
+        let ended = Arc::clone(&is_ending);
+        let running = tokio::spawn(async move {
+            while !ended.load(Ordering::Relaxed) {
+                given::set_value(&server, "/load", "value").await;
+                given::newest(&server, "/old").await;
+                let newest = "/api/v1/data?name=/load&current=true";
+                server.get(newest).await.expect(200);
+            }
+            server
+        });
+        Self { is_ending, running }
+    }
+
+    async fn end(self) -> Server {
+        self.is_ending.store(true, Ordering::Relaxed);
+        self.running.await.unwrap()
+    }
+}

@@ -1,0 +1,376 @@
+//! The CA that signs, and the types of keys.
+
+use keywright_harness::{Answer, Server};
+use rcgen::{DnType, DnValue, KeyIdMethod};
+use serde_json::{Value, json};
+use x509_parser::extensions::ParsedExtension;
+
+use crate::{
+    certificates::assert_signed_by,
+    external_certificates::{authority, authority_changed, authority_with, self_signed_leaf},
+    given::{self, generate_certificate},
+    keys::{assert_is_pem, with_certificate},
+};
+
+#[tokio::test]
+async fn an_absent_or_non_certificate_ca_is_404_and_named() {
+    let server = Server::start().await;
+    server.set("/text", "value", json!("v")).await.expect(200);
+    for ca in ["/nowhere", "/text", "/not a name"] {
+        let parameters = json!({"common_name": "leaf", "ca": ca});
+        let answer = server.generate("/a", "certificate", parameters).await;
+        let error = answer.expect(404).error();
+        assert!(error.contains("certificate authority"), "{ca}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn a_certificate_that_is_not_a_ca_cannot_sign() {
+    let server = Server::start().await;
+    let lone = json!({"common_name": "lone", "self_sign": true});
+    given::generate(&server, "/made", "certificate", lone).await;
+    let set = self_signed_leaf("set");
+    let set = json!({"certificate": set.certificate, "private_key": set.private_key});
+    server.set("/set", "certificate", set).await.expect(200);
+    for ca in ["/made", "/set"] {
+        let parameters = json!({"common_name": "leaf", "ca": ca});
+        let answer = server.generate("/a", "certificate", parameters).await;
+        answer.expect(400).error();
+    }
+}
+
+#[tokio::test]
+async fn a_ca_without_its_private_key_cannot_sign() {
+    let server = Server::start().await;
+    let root = authority("root");
+    let value = json!({"certificate": root.certificate});
+    server.set("/root", "certificate", value).await.expect(200);
+    let key_alone = json!({"private_key": root.private_key});
+    given::set(&server, "/key", "certificate", key_alone).await;
+    for ca in ["/root", "/key"] {
+        let parameters = json!({"common_name": "leaf", "ca": ca});
+        let answer = server.generate("/a", "certificate", parameters).await;
+        answer.expect(400).error();
+    }
+}
+
+#[tokio::test]
+async fn a_set_ca_signs_too() {
+    let server = Server::start().await;
+    let root = authority("root");
+    let value = json!({"certificate": root.certificate, "private_key": root.private_key});
+    server.set("/root", "certificate", value).await.expect(200);
+    let parameters = json!({"common_name": "leaf", "ca": "/root"});
+    let leaf = given::generate(&server, "/leaf", "certificate", parameters).await;
+    assert_eq!(leaf["value"]["ca"], root.certificate);
+    with_certificate(&root.certificate, |root| {
+        with_certificate(leaf["value"]["certificate"].as_str().unwrap(), |leaf| {
+            assert!(leaf.verify_signature(Some(root.public_key())).is_ok());
+        });
+    });
+}
+
+#[tokio::test]
+async fn the_ca_name_needs_no_slash_and_no_casing() {
+    let server = Server::start().await;
+    let root = json!({"common_name": "root", "is_ca": true});
+    let root = given::generate(&server, "/Path/Root", "certificate", root).await;
+    let mut made = None;
+    for ca in ["/Path/Root", "Path/Root", "path/ROOT"] {
+        let parameters = json!({"common_name": "leaf", "ca": ca});
+        let leaf = given::generate(&server, "/leaf", "certificate", parameters).await;
+        assert_eq!(leaf["value"]["ca"], root["value"]["certificate"]);
+        let first = made.get_or_insert_with(|| leaf["id"].clone());
+        assert_eq!(&leaf["id"], first, "{ca}");
+    }
+}
+
+#[tokio::test]
+async fn an_empty_ca_is_absent() {
+    let server = Server::start().await;
+    for parameters in [
+        json!({"common_name": "a", "ca": "", "self_sign": true}),
+        json!({"common_name": "a", "ca": "", "is_ca": true}),
+    ] {
+        let answer = server
+            .generate_in_mode("overwrite", "/a", "certificate", parameters)
+            .await;
+        assert_eq!(answer.expect(200).json()["self_signed"], true);
+    }
+}
+
+#[tokio::test]
+async fn a_chain_is_signed_link_by_link() {
+    let server = Server::start().await;
+    let mut issuer: Option<String> = None;
+    let mut previous: Option<String> = None;
+    for name in ["root", "middle", "lower", "leaf"] {
+        let mut parameters = json!({"common_name": name, "is_ca": name != "leaf"});
+        if let Some(issuer) = &issuer {
+            parameters["ca"] = json!(issuer);
+        }
+        let version = given::generate(&server, name, "certificate", parameters).await;
+        let certificate = version["value"]["certificate"].as_str().unwrap().to_owned();
+        let ca = previous.as_ref().unwrap_or(&certificate);
+        assert_eq!(version["value"]["ca"], *ca);
+        with_certificate(ca, |ca| {
+            with_certificate(&certificate, |certificate| {
+                assert!(certificate.verify_signature(Some(ca.public_key())).is_ok());
+                assert_eq!(certificate.issuer().as_raw(), ca.subject().as_raw());
+            });
+        });
+        (issuer, previous) = (Some(name.to_owned()), Some(certificate));
+    }
+}
+
+#[tokio::test]
+async fn a_leaf_may_outlive_its_ca() {
+    let server = Server::start().await;
+    let root = json!({"common_name": "root", "is_ca": true, "duration": 1});
+    let root = given::generate(&server, "/root", "certificate", root).await;
+    let leaf = json!({"common_name": "leaf", "ca": "/root", "duration": 3_650});
+    let leaf = given::generate(&server, "/leaf", "certificate", leaf).await;
+    assert!(leaf["expiry_date"].as_str() > root["expiry_date"].as_str());
+}
+
+/// Neither is recomputed: another encoding of the name and another scheme for key identifiers are preserved.
+#[tokio::test]
+async fn leaves_carry_a_set_cas_encoded_name_and_key_identifier() {
+    let server = Server::start().await;
+    let key_identifier = vec![7, 6, 5, 4, 3];
+    let root = authority_changed("root", |parameters| {
+        let name = &mut parameters.distinguished_name;
+        let wide = DnValue::BmpString("Ämter".try_into().unwrap());
+        name.push(DnType::OrganizationName, wide);
+        let old = DnValue::TeletexString("old".try_into().unwrap());
+        name.push(DnType::LocalityName, old);
+        parameters.key_identifier_method = KeyIdMethod::PreSpecified(key_identifier.clone());
+    });
+    let value = json!({"certificate": root.certificate, "private_key": root.private_key});
+    server.set("/root", "certificate", value).await.expect(200);
+    let parameters = json!({"common_name": "leaf", "ca": "/root", "key_type": "ecdsa-p256"});
+    let answer = server.generate("/leaf", "certificate", parameters).await;
+    let made = answer.expect(200).json();
+    let regenerated = server.regenerate("/leaf").await.expect(200).json();
+    let subject = with_certificate(&root.certificate, |root| root.subject().as_raw().to_vec());
+    for version in [made, regenerated] {
+        with_certificate(version["value"]["certificate"].as_str().unwrap(), |leaf| {
+            assert_eq!(leaf.issuer().as_raw(), subject);
+            let found =
+                leaf.extensions()
+                    .iter()
+                    .find_map(|extension| match extension.parsed_extension() {
+                        ParsedExtension::AuthorityKeyIdentifier(id) => id.key_identifier.as_ref(),
+                        _ => None,
+                    });
+            assert_eq!(found.map(|id| id.0), Some(key_identifier.as_slice()));
+        });
+    }
+}
+
+// The version of the CA that signs.
+
+#[tokio::test]
+async fn the_newest_version_of_the_ca_signs() {
+    let server = Server::start().await;
+    generate_certificate(&server, "/root", json!({"is_ca": true})).await;
+    let newest = server.regenerate("/root").await.expect(200).json();
+    let leaf = generate_certificate(&server, "/leaf", json!({"ca": "/root"})).await;
+    assert_signed_by(&leaf, &newest);
+}
+
+#[tokio::test]
+async fn a_ca_never_falls_back_to_an_older_version_to_sign() {
+    let server = Server::start().await;
+    generate_certificate(&server, "/root", json!({"is_ca": true})).await;
+    let without_key = json!({"certificate": authority("root").certificate});
+    given::set(&server, "/root", "certificate", without_key).await;
+    let leaf = json!({"common_name": "leaf", "ca": "/root"});
+    let answer = server.generate("/leaf", "certificate", leaf).await;
+    answer.expect(400).error();
+    assert_eq!(server.versions("/leaf").await, [] as [Value; 0]);
+}
+
+// The types of keys.
+
+/// Each type, the length of its keys, the label of its private keys, and the algorithm of its signatures.
+const KEY_TYPES: [(&str, usize, &str, &str); 4] = [
+    ("rsa", 2048, "RSA PRIVATE KEY", "1.2.840.113549.1.1.11"),
+    ("ecdsa-p256", 256, "PRIVATE KEY", "1.2.840.10045.4.3.2"),
+    ("ecdsa-p384", 384, "PRIVATE KEY", "1.2.840.10045.4.3.3"),
+    ("ed25519", 256, "PRIVATE KEY", "1.3.101.112"),
+];
+
+fn root(key_type: &str) -> Value {
+    json!({"common_name": "root", "is_ca": true, "key_type": key_type})
+}
+
+async fn generate(server: &Server, name: &str, parameters: Value) -> Answer {
+    server
+        .generate_in_mode("overwrite", name, "certificate", parameters)
+        .await
+}
+
+fn signature_algorithm(version: &Value) -> String {
+    let certificate = version["value"]["certificate"].as_str().unwrap();
+    with_certificate(certificate, |certificate| {
+        certificate.signature_algorithm.algorithm.to_id_string()
+    })
+}
+
+#[tokio::test]
+async fn each_type_has_its_own_key_and_signature_algorithm() {
+    let server = Server::start().await;
+    for (key_type, bits, label, algorithm) in KEY_TYPES {
+        let answer = generate(&server, "/root", root(key_type)).await;
+        let version = answer.expect(200).json();
+        assert_eq!(version["key_length"], bits, "{key_type}");
+        assert_is_pem(version["value"]["private_key"].as_str().unwrap(), label);
+        assert_eq!(signature_algorithm(&version), algorithm, "{key_type}");
+        assert_eq!(version["self_signed"], true, "{key_type}");
+    }
+}
+
+#[tokio::test]
+async fn the_cas_own_key_determines_the_signature_algorithm() {
+    let server = Server::start().await;
+    for (of_root, _, _, algorithm) in KEY_TYPES {
+        generate(&server, "/root", root(of_root)).await.expect(200);
+        for (of_leaf, bits, ..) in KEY_TYPES {
+            let parameters = json!({"common_name": "leaf", "ca": "/root", "key_type": of_leaf});
+            let answer = generate(&server, "/leaf", parameters).await;
+            let leaf = answer.expect(200).json();
+            assert_eq!(signature_algorithm(&leaf), algorithm, "{of_root} {of_leaf}");
+            assert_eq!(leaf["key_length"], bits, "{of_root} {of_leaf}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_set_ca_of_every_key_type_signs() {
+    let server = Server::start().await;
+    for (what, algorithm) in [
+        ("P-256", &rcgen::PKCS_ECDSA_P256_SHA256),
+        ("P-384", &rcgen::PKCS_ECDSA_P384_SHA384),
+        ("P-521", &rcgen::PKCS_ECDSA_P521_SHA512),
+        ("Ed25519", &rcgen::PKCS_ED25519),
+    ] {
+        let root = authority_with("root", algorithm);
+        let value = json!({"certificate": root.certificate, "private_key": root.private_key});
+        server.set("/root", "certificate", value).await.expect(200);
+        let parameters = json!({"common_name": "leaf", "ca": "/root"});
+        let leaf = generate(&server, "/leaf", parameters).await;
+        assert_eq!(leaf.status, 200, "{what}: {}", leaf.body);
+        assert_eq!(leaf.json()["value"]["ca"], root.certificate, "{what}");
+    }
+}
+
+#[tokio::test]
+async fn an_unknown_key_type_or_an_inapplicable_length_is_400() {
+    let server = Server::start().await;
+    for (parameters, parts) in [
+        (json!({"key_type": "dsa"}), &["key_type", "ecdsa-p384"][..]),
+        (json!({"key_type": "RSA"}), &["key_type"]),
+        (json!({"key_type": "ecdsa-p521"}), &["key_type"]),
+        (json!({"key_type": 7}), &["key_type"]),
+        (
+            json!({"key_type": "ecdsa-p256", "key_length": 256}),
+            &["key_length", "only allowed for keys of type rsa"],
+        ),
+        (
+            json!({"key_type": "ed25519", "key_length": 2048}),
+            &["key_length"],
+        ),
+        (
+            json!({"key_type": "rsa", "key_length": 256}),
+            &["key_length"],
+        ),
+    ] {
+        let mut sent = json!({"common_name": "leaf", "self_sign": true});
+        for (name, value) in parameters.as_object().unwrap() {
+            sent[name] = value.clone();
+        }
+        let error = generate(&server, "/a", sent).await.expect(400).error();
+        for part in parts {
+            assert!(error.contains(part), "{part} is not in: {error}");
+        }
+    }
+    for absent in [json!(""), Value::Null] {
+        let sent = json!({"common_name": "leaf", "self_sign": true, "key_type": absent});
+        let version = generate(&server, "/a", sent).await.expect(200).json();
+        assert_eq!(version["key_length"], 2048);
+    }
+}
+
+#[tokio::test]
+async fn the_type_of_the_key_is_compared_and_the_default_is_rsa() {
+    let server = Server::start().await;
+    let with = |key_type: &str| json!({"common_name": "a", "is_ca": true, "key_type": key_type});
+    let plain = json!({"common_name": "a", "is_ca": true});
+    for (first, then, is_kept) in [
+        (plain.clone(), with("rsa"), true),
+        (with("rsa"), plain.clone(), true),
+        (with("ecdsa-p256"), with("ecdsa-p256"), true),
+        (with("ed25519"), with("ed25519"), true),
+        (plain.clone(), with("ecdsa-p256"), false),
+        (with("ecdsa-p256"), plain.clone(), false),
+        (with("ecdsa-p256"), with("ecdsa-p384"), false),
+        (with("ecdsa-p256"), with("ed25519"), false),
+    ] {
+        let answer = generate(&server, "/a", first.clone()).await;
+        let made = answer.expect(200).json();
+        let answer = server.generate("/a", "certificate", then.clone()).await;
+        let answer = answer.expect(200).json();
+        assert_eq!(answer["id"] == made["id"], is_kept, "{first} {then}");
+    }
+}
+
+#[tokio::test]
+async fn a_regenerated_certificate_has_the_same_key_type() {
+    let server = Server::start().await;
+    for (key_type, bits, label, algorithm) in KEY_TYPES {
+        let answer = generate(&server, "/root", root(key_type)).await;
+        let made = answer.expect(200).json();
+        let regenerated = server.regenerate("/root").await.expect(200).json();
+        assert_ne!(
+            regenerated["value"]["private_key"],
+            made["value"]["private_key"]
+        );
+        assert_eq!(regenerated["key_length"], bits, "{key_type}");
+        assert_is_pem(regenerated["value"]["private_key"].as_str().unwrap(), label);
+        assert_eq!(signature_algorithm(&regenerated), algorithm, "{key_type}");
+    }
+}
+
+#[tokio::test]
+async fn a_key_usage_unsuitable_for_the_key_type_is_400_and_named() {
+    let server = Server::start().await;
+    let of_ecdsa = ["key_encipherment", "data_encipherment"];
+    let of_ed25519 = [
+        "key_encipherment",
+        "data_encipherment",
+        "key_agreement",
+        "encipher_only",
+        "decipher_only",
+    ];
+    for (key_type, refused) in [
+        ("rsa", &[][..]),
+        ("ecdsa-p256", &of_ecdsa),
+        ("ecdsa-p384", &of_ecdsa),
+        ("ed25519", &of_ed25519),
+    ] {
+        for usage in of_ed25519 {
+            let mut parameters = root(key_type);
+            parameters["key_usage"] = json!(["digital_signature", usage]);
+            let answer = generate(&server, &format!("/{key_type}/{usage}"), parameters).await;
+            if refused.contains(&usage) {
+                let error = answer.expect(400).error();
+                for part in ["key_usage", usage, key_type] {
+                    assert!(error.contains(part), "{part} is not in: {error}");
+                }
+            } else {
+                answer.expect(200);
+            }
+        }
+    }
+}

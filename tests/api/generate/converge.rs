@@ -1,0 +1,320 @@
+//! A generate with `converge` adds a version only if the stored one has other parameters.
+
+use keywright_harness::Server;
+use serde_json::{Value, json};
+
+use crate::given;
+
+/// The effect of a generate with `converge` on an existing credential.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    Kept,
+    Written,
+}
+
+/// Generates `/a` with the first parameters, then with the others in the default mode; returns the outcome.
+pub(super) async fn converge(
+    server: &Server,
+    credential_type: &str,
+    first: &Value,
+    then: &Value,
+) -> Outcome {
+    let made = server
+        .generate_in_mode("overwrite", "/a", credential_type, first.clone())
+        .await;
+    let made = made.expect(200).json();
+    converge_from(server, &made, credential_type, then).await
+}
+
+/// Generates `/a` in the default mode and returns the outcome for its newest version.
+pub(super) async fn converge_from(
+    server: &Server,
+    existing: &Value,
+    credential_type: &str,
+    parameters: &Value,
+) -> Outcome {
+    let answer = server
+        .generate("/a", credential_type, parameters.clone())
+        .await;
+    let answer = answer.expect(200).json();
+    if answer["id"] == existing["id"] {
+        assert_eq!(answer["value"], existing["value"]);
+        Outcome::Kept
+    } else {
+        Outcome::Written
+    }
+}
+
+/// The same parameters with some replaced.
+pub(super) fn with(base: &Value, others: &Value) -> Value {
+    let mut changed = base.clone();
+    for (name, value) in others.as_object().into_iter().flatten() {
+        changed[name] = value.clone();
+    }
+    changed
+}
+
+#[tokio::test]
+async fn the_newest_version_is_compared() {
+    let server = Server::start().await;
+    let (short, long) = (json!({"length": 10}), json!({"length": 50}));
+    let became = converge(&server, "password", &short, &long).await;
+    assert_eq!(became, Outcome::Written);
+    let became = converge(&server, "password", &short, &short).await;
+    assert_eq!(became, Outcome::Kept);
+    given::set(&server, "/a", "password", json!("mine")).await;
+    let before = server.versions("/a").await[0].clone();
+    let became = converge_from(&server, &before, "password", &short).await;
+    assert_eq!(became, Outcome::Written);
+}
+
+// Passwords.
+
+#[tokio::test]
+async fn every_parameter_counts_and_defaults_equal_their_absence() {
+    let server = Server::start().await;
+    let defaults = json!({
+        "length": 30,
+        "exclude_upper": false,
+        "exclude_lower": false,
+        "exclude_number": false,
+        "include_special": false,
+    });
+    for credential_type in ["password", "user"] {
+        server.delete("/api/v1/data?name=/a").await;
+        for (first, then, outcome) in [
+            (json!({}), json!({}), Outcome::Kept),
+            (json!({}), defaults.clone(), Outcome::Kept),
+            (defaults.clone(), json!({}), Outcome::Kept),
+            (
+                json!({"length": 30}),
+                json!({"length": "30"}),
+                Outcome::Kept,
+            ),
+            (json!({"length": 20}), json!({}), Outcome::Written),
+            (
+                json!({}),
+                with(&defaults, &json!({"length": 31})),
+                Outcome::Written,
+            ),
+            (
+                json!({}),
+                with(&defaults, &json!({"exclude_upper": true})),
+                Outcome::Written,
+            ),
+            (
+                json!({}),
+                with(&defaults, &json!({"exclude_lower": true})),
+                Outcome::Written,
+            ),
+            (
+                json!({}),
+                with(&defaults, &json!({"exclude_number": true})),
+                Outcome::Written,
+            ),
+            (
+                json!({}),
+                with(&defaults, &json!({"include_special": true})),
+                Outcome::Written,
+            ),
+            (
+                json!({"include_special": true}),
+                json!({}),
+                Outcome::Written,
+            ),
+        ] {
+            let became = converge(&server, credential_type, &first, &then).await;
+            assert_eq!(became, outcome, "{credential_type}: {first}, then {then}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_set_password_always_differs() {
+    let server = Server::start().await;
+    let thirty_letters = "abcdefghijABCDEFGHIJ0123456789";
+    let set = given::set(&server, "/a", "password", json!(thirty_letters)).await;
+    let became = converge_from(&server, &set, "password", &json!({})).await;
+    assert_eq!(became, Outcome::Written);
+    let made = server.versions("/a").await[0].clone();
+    let became = converge_from(&server, &made, "password", &json!({})).await;
+    assert_eq!(became, Outcome::Kept);
+}
+
+#[tokio::test]
+async fn a_regenerated_password_still_has_its_parameters() {
+    let server = Server::start().await;
+    let parameters = json!({"length": 12, "include_special": true});
+    given::generate(&server, "/a", "password", parameters.clone()).await;
+    let regenerated = server.regenerate("/a").await.expect(200).json();
+    let became = converge_from(&server, &regenerated, "password", &parameters).await;
+    assert_eq!(became, Outcome::Kept);
+}
+
+// Users: differences from passwords.
+
+#[tokio::test]
+async fn the_requested_name_counts() {
+    let server = Server::start().await;
+    let (ada, grace) = (json!({"username": "ada"}), json!({"username": "grace"}));
+    for (first, then, outcome) in [
+        (&ada, &ada, Outcome::Kept),
+        (&ada, &grace, Outcome::Written),
+        (&ada, &json!({"username": "Ada"}), Outcome::Written),
+        (&ada, &json!({}), Outcome::Written),
+        (&json!({}), &ada, Outcome::Written),
+        (&json!({}), &json!({}), Outcome::Kept),
+        (&json!({}), &json!({"username": ""}), Outcome::Kept),
+    ] {
+        assert_eq!(
+            converge(&server, "user", first, then).await,
+            outcome,
+            "{first}, then {then}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_generated_name_is_not_a_parameter() {
+    let server = Server::start().await;
+    let made = given::generate(&server, "/a", "user", json!({})).await;
+    let asked_for = json!({"username": made["value"]["username"]});
+    let became = converge_from(&server, &made, "user", &asked_for).await;
+    assert_eq!(became, Outcome::Written);
+}
+
+#[tokio::test]
+async fn the_deprecated_username_field_counts_alike() {
+    let server = Server::start().await;
+    let body = json!({"name": "/a", "type": "user", "value": {"username": "ada"}});
+    let answer = server.post("/api/v1/data", body.clone()).await;
+    let made = answer.expect(200).json();
+    let same = converge_from(&server, &made, "user", &json!({"username": "ada"})).await;
+    assert_eq!(same, Outcome::Kept);
+    let again = server.post("/api/v1/data", body).await.expect(200).json();
+    assert_eq!(again["id"], made["id"]);
+}
+
+#[tokio::test]
+async fn a_set_user_always_differs() {
+    let server = Server::start().await;
+    let value = json!({"username": "ada", "password": "abcdefghijABCDEFGHIJ0123456789"});
+    let set = server.set("/a", "user", value).await.expect(200).json();
+    let same_name = json!({"username": "ada"});
+    let became = converge_from(&server, &set, "user", &same_name).await;
+    assert_eq!(became, Outcome::Written);
+}
+
+#[tokio::test]
+async fn after_a_regenerate_the_name_is_a_parameter() {
+    let server = Server::start().await;
+    server.generate("/a", "user", json!({})).await.expect(200);
+    let regenerated = server.regenerate("/a").await.expect(200).json();
+    let with_name = json!({"username": regenerated["value"]["username"]});
+    let became = converge_from(&server, &regenerated, "user", &with_name).await;
+    assert_eq!(became, Outcome::Kept);
+    let became = converge_from(&server, &regenerated, "user", &json!({})).await;
+    assert_eq!(became, Outcome::Written);
+}
+
+// RSA and SSH keys.
+
+#[tokio::test]
+async fn the_key_length_counts() {
+    let server = Server::start().await;
+    for credential_type in ["rsa", "ssh"] {
+        server.delete("/api/v1/data?name=/a").await;
+        for (first, then, outcome) in [
+            (json!({}), json!({}), Outcome::Kept),
+            (json!({}), json!({"key_length": 2048}), Outcome::Kept),
+            (
+                json!({"key_length": 3072}),
+                json!({"key_length": "3072"}),
+                Outcome::Kept,
+            ),
+            (json!({"key_length": 3072}), json!({}), Outcome::Written),
+            (json!({}), json!({"key_length": 3072}), Outcome::Written),
+        ] {
+            let became = converge(&server, credential_type, &first, &then).await;
+            assert_eq!(became, outcome, "{credential_type}: {first}, then {then}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_comment_of_an_ssh_key_counts_and_empty_equals_absent() {
+    let server = Server::start().await;
+    let (ada, grace) = (
+        json!({"ssh_comment": "ada"}),
+        json!({"ssh_comment": "grace"}),
+    );
+    let empty = json!({"ssh_comment": ""});
+    for (first, then, outcome) in [
+        (&ada, &ada, Outcome::Kept),
+        (&ada, &grace, Outcome::Written),
+        (&ada, &empty, Outcome::Written),
+        (&ada, &json!({}), Outcome::Written),
+        (&json!({}), &empty, Outcome::Kept),
+        (&empty, &json!({}), Outcome::Kept),
+        (&json!({}), &ada, Outcome::Written),
+    ] {
+        assert_eq!(
+            converge(&server, "ssh", first, then).await,
+            outcome,
+            "{first}, then {then}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_set_key_is_kept_if_it_matches_the_parameters() {
+    let server = Server::start().await;
+    for (credential_type, parameters, other) in [
+        ("rsa", json!({}), json!({"key_length": 3072})),
+        ("rsa", json!({"key_length": 3072}), json!({})),
+        ("ssh", json!({}), json!({"ssh_comment": "ada"})),
+        (
+            "ssh",
+            json!({"ssh_comment": "ada on host"}),
+            json!({"ssh_comment": "ada"}),
+        ),
+    ] {
+        let made = server
+            .generate("/made", credential_type, parameters.clone())
+            .await;
+        let value = made.expect(200).json()["value"].clone();
+        for value in [value.clone(), json!({"public_key": value["public_key"]})] {
+            let set = given::set(&server, "/a", credential_type, value).await;
+            let same = converge_from(&server, &set, credential_type, &parameters).await;
+            assert_eq!(same, Outcome::Kept, "{credential_type} {parameters}");
+            let different = converge_from(&server, &set, credential_type, &other).await;
+            assert_eq!(
+                different,
+                Outcome::Written,
+                "{credential_type} {parameters}"
+            );
+        }
+        for name in ["/made", "/a"] {
+            let answer = server.delete(&format!("/api/v1/data?name={name}")).await;
+            answer.expect(204);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_key_whose_public_part_is_absent_or_unreadable_differs() {
+    let server = Server::start().await;
+    for credential_type in ["rsa", "ssh"] {
+        server.delete("/api/v1/data?name=/a").await;
+        let values: [Value; 3] = [
+            json!({"private_key": "private"}),
+            json!({"public_key": "no key at all"}),
+            json!({"public_key": "ssh-rsa AAAA", "private_key": "private"}),
+        ];
+        for value in values {
+            let set = given::set(&server, "/a", credential_type, value.clone()).await;
+            let became = converge_from(&server, &set, credential_type, &json!({})).await;
+            assert_eq!(became, Outcome::Written, "{credential_type} {value}");
+        }
+    }
+}

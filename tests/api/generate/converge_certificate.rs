@@ -1,0 +1,312 @@
+//! Converging certificates.
+
+use keywright_harness::Server;
+use serde_json::{Value, json};
+
+use super::converge::{Outcome, converge, converge_from, with};
+use crate::{
+    certificates::Certificate,
+    external_certificates::{DURATION_DAYS, authority, self_signed_leaf},
+    given,
+};
+
+// Certificates: comparison of parameters.
+
+fn full() -> Value {
+    json!({
+        "common_name": "leaf",
+        "organization": "Example",
+        "organization_unit": "Unit",
+        "locality": "Graz",
+        "state": "Styria",
+        "country": "AT",
+        "alternative_names": ["a.example.org", "10.0.0.1"],
+        "key_usage": ["digital_signature", "key_encipherment"],
+        "extended_key_usage": ["server_auth", "client_auth"],
+        "duration": 90,
+        "self_sign": true,
+    })
+}
+
+#[tokio::test]
+async fn the_same_parameters_keep_the_certificate() {
+    let server = Server::start().await;
+    for parameters in [
+        json!({"common_name": "leaf", "self_sign": true}),
+        json!({"common_name": "root", "is_ca": true}),
+        full(),
+    ] {
+        let became = converge(&server, "certificate", &parameters, &parameters).await;
+        assert_eq!(became, Outcome::Kept);
+    }
+}
+
+#[tokio::test]
+async fn equivalent_parameters_keep_the_certificate() {
+    let server = Server::start().await;
+    let root = json!({"common_name": "root", "is_ca": true});
+    for (first, then) in [
+        (
+            full(),
+            with(
+                &full(),
+                &json!({"key_length": 2048, "is_ca": false, "ca": ""}),
+            ),
+        ),
+        (
+            full(),
+            with(&full(), &json!({"key_length": "2048", "duration": "90"})),
+        ),
+        (
+            full(),
+            with(
+                &full(),
+                &json!({"key_usage": ["key_encipherment", "digital_signature"]}),
+            ),
+        ),
+        (
+            root.clone(),
+            with(&root, &json!({"duration": 365, "organization": ""})),
+        ),
+        (
+            root.clone(),
+            with(&root, &json!({"alternative_names": [], "key_usage": []})),
+        ),
+        (root.clone(), with(&root, &json!({"self_sign": true}))),
+    ] {
+        let became = converge(&server, "certificate", &first, &then).await;
+        assert_eq!(became, Outcome::Kept, "{first}, then {then}");
+    }
+}
+
+#[tokio::test]
+async fn a_change_of_any_parameter_adds_a_version() {
+    let server = Server::start().await;
+    for change in [
+        json!({"common_name": "other"}),
+        json!({"organization": "Other"}),
+        json!({"organization_unit": ""}),
+        json!({"locality": "Wien"}),
+        json!({"state": "Wien"}),
+        json!({"country": "DE"}),
+        json!({"alternative_names": ["10.0.0.1", "a.example.org"]}),
+        json!({"alternative_names": ["a.example.org"]}),
+        json!({"alternative_names": []}),
+        json!({"key_usage": ["digital_signature"]}),
+        json!({"key_usage": []}),
+        json!({"extended_key_usage": ["client_auth", "server_auth"]}),
+        json!({"extended_key_usage": []}),
+        json!({"key_length": 3072}),
+        json!({"duration": 91}),
+        json!({"duration": 365}),
+        json!({"is_ca": true}),
+    ] {
+        let became = converge(&server, "certificate", &full(), &with(&full(), &change)).await;
+        assert_eq!(became, Outcome::Written, "{change}");
+    }
+}
+
+#[tokio::test]
+async fn a_set_certificate_is_compared_by_its_contents() {
+    let server = Server::start().await;
+    let leaf = self_signed_leaf("leaf");
+    let root = authority("root");
+    let of_leaf = json!({"common_name": "leaf", "self_sign": true, "duration": DURATION_DAYS});
+    let of_root = json!({
+        "common_name": "root",
+        "is_ca": true,
+        "key_usage": ["crl_sign", "key_cert_sign"],
+        "duration": DURATION_DAYS,
+    });
+    for (certificate, parameters) in [(&leaf, of_leaf), (&root, of_root)] {
+        let value = json!({"certificate": certificate.certificate});
+        for (change, outcome) in [
+            (json!({}), Outcome::Kept),
+            (json!({"duration": 365}), Outcome::Written),
+            (json!({"common_name": "other"}), Outcome::Written),
+            (json!({"key_length": 3072}), Outcome::Written),
+            (json!({"key_usage": ["crl_sign"]}), Outcome::Written),
+            (
+                json!({"extended_key_usage": ["server_auth"]}),
+                Outcome::Written,
+            ),
+            (
+                json!({"alternative_names": ["example.org"]}),
+                Outcome::Written,
+            ),
+        ] {
+            let set = given::set(&server, "/a", "certificate", value.clone()).await;
+            let requested = with(&parameters, &change);
+            let became = converge_from(&server, &set, "certificate", &requested).await;
+            assert_eq!(became, outcome, "{requested}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_credential_without_a_certificate_differs() {
+    let server = Server::start().await;
+    let value = json!({"ca": authority("root").certificate});
+    let set = given::set(&server, "/a", "certificate", value).await;
+    let parameters = json!({"common_name": "root", "is_ca": true});
+    let became = converge_from(&server, &set, "certificate", &parameters).await;
+    assert_eq!(became, Outcome::Written);
+}
+
+#[tokio::test]
+async fn the_response_for_a_kept_certificate_has_duration_used_0() {
+    let server = Server::start().await;
+    let parameters = json!({"common_name": "root", "is_ca": true, "key_length": 3072});
+    let made = given::generate(&server, "/a", "certificate", parameters.clone()).await;
+    assert_eq!(made["duration_used"], 365);
+    let kept = given::generate(&server, "/a", "certificate", parameters).await;
+    assert_eq!(kept["id"], made["id"]);
+    assert_eq!(kept["duration_overridden"], false);
+    assert_eq!(kept["duration_used"], 0);
+    assert_eq!(kept["key_length"], 3072);
+}
+
+#[tokio::test]
+async fn the_active_version_is_compared_not_a_newer_transitional_one() {
+    let server = Server::start().await;
+    let parameters = |days: u32| json!({"common_name": "a", "is_ca": true, "key_type": "ecdsa-p256", "duration": days});
+    let certificate = Certificate::generate(&server, "/a", parameters(30)).await;
+    let in_use = certificate.versions().await[0].clone();
+    let body = json!({"set_as_transitional": true, "duration": 40});
+    certificate.regenerate(body).await.expect(200);
+    let became = converge_from(&server, &in_use, "certificate", &parameters(30)).await;
+    assert_eq!(became, Outcome::Kept);
+    let became = converge_from(&server, &in_use, "certificate", &parameters(40)).await;
+    assert_eq!(became, Outcome::Written);
+    assert_eq!(certificate.versions().await.len(), 3);
+}
+
+#[tokio::test]
+async fn a_lone_transitional_version_is_compared() {
+    let server = Server::start().await;
+    let parameters = json!({"common_name": "a", "is_ca": true, "key_type": "ecdsa-p256"});
+    let certificate = Certificate::generate(&server, "/a", parameters.clone()).await;
+    let only = certificate.versions().await[0].clone();
+    let answer = certificate.move_transitional(json!("latest")).await;
+    answer.expect(200);
+    let became = converge_from(&server, &only, "certificate", &parameters).await;
+    assert_eq!(became, Outcome::Kept);
+    let other = with(&parameters, &json!({"common_name": "b"}));
+    let became = converge_from(&server, &only, "certificate", &other).await;
+    assert_eq!(became, Outcome::Written);
+    assert_eq!(certificate.current().await.len(), 2);
+}
+
+// Certificates: comparison of signers.
+
+async fn with_root(name: &str, server: &Server) -> Value {
+    let root = json!({"common_name": "root", "is_ca": true});
+    server
+        .generate_in_mode("overwrite", name, "certificate", root)
+        .await
+        .expect(200)
+        .json()
+}
+
+#[tokio::test]
+async fn another_ca_adds_a_version() {
+    let server = Server::start().await;
+    with_root("/root", &server).await;
+    with_root("/other", &server).await;
+    let by_root = json!({"common_name": "leaf", "ca": "/root"});
+    let by_other = json!({"common_name": "leaf", "ca": "/other"});
+    let made = given::generate(&server, "/a", "certificate", by_root.clone()).await;
+    let became = converge_from(&server, &made, "certificate", &by_root).await;
+    assert_eq!(became, Outcome::Kept);
+    let became = converge_from(&server, &made, "certificate", &by_other).await;
+    assert_eq!(became, Outcome::Written);
+}
+
+#[tokio::test]
+async fn a_new_version_of_the_ca_adds_one_version() {
+    let server = Server::start().await;
+    with_root("/root", &server).await;
+    let parameters = json!({"common_name": "leaf", "ca": "/root"});
+    let made = given::generate(&server, "/a", "certificate", parameters.clone()).await;
+    with_root("/root", &server).await;
+    let became = converge_from(&server, &made, "certificate", &parameters).await;
+    assert_eq!(became, Outcome::Written);
+    let renewed = server.versions("/a").await[0].clone();
+    let became = converge_from(&server, &renewed, "certificate", &parameters).await;
+    assert_eq!(became, Outcome::Kept);
+}
+
+#[tokio::test]
+async fn switching_between_ca_and_self_signed_adds_a_version() {
+    let server = Server::start().await;
+    with_root("/root", &server).await;
+    let by_root = json!({"common_name": "leaf", "ca": "/root"});
+    let by_itself = json!({"common_name": "leaf", "self_sign": true});
+    let made = given::generate(&server, "/a", "certificate", by_root.clone()).await;
+    let became = converge_from(&server, &made, "certificate", &by_itself).await;
+    assert_eq!(became, Outcome::Written);
+    let own = server.versions("/a").await[0].clone();
+    let became = converge_from(&server, &own, "certificate", &by_root).await;
+    assert_eq!(became, Outcome::Written);
+}
+
+#[tokio::test]
+async fn a_leaf_set_with_the_name_of_its_ca_is_compared_by_it() {
+    let server = Server::start().await;
+    let root = authority("root");
+    let stored = json!({"certificate": root.certificate, "private_key": root.private_key});
+    given::set(&server, "/root", "certificate", stored.clone()).await;
+    let leaf = root.sign_leaf("leaf");
+    let value = json!({"certificate": leaf.certificate, "ca_name": "/root"});
+    let parameters = json!({"common_name": "leaf", "ca": "/root", "duration": 400});
+
+    let set = given::set(&server, "/a", "certificate", value.clone()).await;
+    let became = converge_from(&server, &set, "certificate", &parameters).await;
+    assert_eq!(became, Outcome::Kept);
+
+    server.set("/root", "certificate", stored).await.expect(200);
+    let became = converge_from(&server, &set, "certificate", &parameters).await;
+    assert_eq!(became, Outcome::Kept);
+
+    let renewed = root.renewed_as("root");
+    let renewed = json!({"certificate": renewed.certificate, "private_key": renewed.private_key});
+    given::set(&server, "/root", "certificate", renewed).await;
+    let became = converge_from(&server, &set, "certificate", &parameters).await;
+    assert_eq!(became, Outcome::Written);
+}
+
+#[tokio::test]
+async fn a_leaf_set_with_a_raw_ca_matches_any_ca_name() {
+    let server = Server::start().await;
+    let root = authority("root");
+    let stored = json!({"certificate": root.certificate, "private_key": root.private_key});
+    server.set("/root", "certificate", stored).await.expect(200);
+    let leaf = root.sign_leaf("leaf");
+    let value = json!({"certificate": leaf.certificate, "ca": root.certificate});
+    let set = given::set(&server, "/a", "certificate", value).await;
+    let parameters = json!({"common_name": "leaf", "ca": "/root", "duration": 400});
+    let became = converge_from(&server, &set, "certificate", &parameters).await;
+    assert_eq!(became, Outcome::Kept);
+}
+
+#[tokio::test]
+async fn a_transitional_ca_version_adds_a_version_once_promoted() {
+    let server = Server::start().await;
+    let root = json!({"common_name": "root", "is_ca": true, "key_type": "ecdsa-p256"});
+    let root = Certificate::generate(&server, "/root", root).await;
+    let parameters = json!({"common_name": "leaf", "ca": "/root", "key_type": "ecdsa-p256"});
+    let answer = server.generate("/a", "certificate", parameters.clone());
+    let made = answer.await.expect(200).json();
+    let first = root.versions().await[0]["id"].clone();
+    let body = json!({"set_as_transitional": true});
+    root.regenerate(body).await.expect(200);
+    let became = converge_from(&server, &made, "certificate", &parameters).await;
+    assert_eq!(became, Outcome::Kept);
+    root.move_transitional(first).await.expect(200);
+    let became = converge_from(&server, &made, "certificate", &parameters).await;
+    assert_eq!(became, Outcome::Written);
+    let renewed = server.versions("/a").await[0].clone();
+    root.move_transitional(Value::Null).await.expect(200);
+    let became = converge_from(&server, &renewed, "certificate", &parameters).await;
+    assert_eq!(became, Outcome::Kept);
+}

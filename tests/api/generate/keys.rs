@@ -1,0 +1,153 @@
+//! RSA and SSH keys.
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use keywright_harness::Server;
+use serde_json::{Value, json};
+
+use crate::{
+    given,
+    keys::{assert_is_pem, public_key_bits},
+};
+
+// RSA keys, and the key lengths that ssh keys share with them.
+
+#[tokio::test]
+async fn a_key_has_2048_bits_by_default() {
+    let server = Server::start().await;
+    for (parameters, bits) in [
+        (json!({}), 2048),
+        (json!({"key_length": 2048}), 2048),
+        (json!({"key_length": 3072}), 3072),
+        (json!({"key_length": "4096"}), 4096),
+    ] {
+        let key = server
+            .generate_in_mode("overwrite", "/a", "rsa", parameters)
+            .await;
+        let key = key.expect(200).json()["value"].clone();
+        assert_eq!(public_key_bits(key["public_key"].as_str().unwrap()), bits);
+    }
+}
+
+#[tokio::test]
+async fn the_public_key_is_spki_and_the_private_key_pkcs1() {
+    let server = Server::start().await;
+    let key = given::generate(&server, "/a", "rsa", json!({})).await["value"].clone();
+    assert_is_pem(key["public_key"].as_str().unwrap(), "PUBLIC KEY");
+    assert_is_pem(key["private_key"].as_str().unwrap(), "RSA PRIVATE KEY");
+    assert_eq!(key.as_object().unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn any_other_key_length_is_400() {
+    let server = Server::start().await;
+    for credential_type in ["rsa", "ssh"] {
+        for key_length in [
+            json!(0),
+            json!(-2048),
+            json!(1024),
+            json!(2047),
+            json!(2049),
+            json!(8192),
+            json!(18_446_744_073_709_551_615_u64),
+            json!(2048.5),
+            json!("long"),
+            Value::Null,
+        ] {
+            let parameters = json!({"key_length": key_length});
+            let answer = server.generate("/a", credential_type, parameters).await;
+            let error = answer.expect(400).error();
+            assert!(error.contains("key_length"), "{credential_type}: {error}");
+        }
+    }
+}
+
+// SSH keys.
+
+async fn made(server: &Server, parameters: Value) -> Value {
+    let answer = server
+        .generate_in_mode("overwrite", "/a", "ssh", parameters)
+        .await;
+    answer.expect(200).json()["value"].clone()
+}
+
+#[tokio::test]
+async fn the_public_key_is_a_line_that_ends_in_the_comment() {
+    let server = Server::start().await;
+    for (parameters, comment) in [
+        (json!({}), None),
+        (json!({"ssh_comment": ""}), None),
+        (json!({"ssh_comment": "ada@host"}), Some("ada@host")),
+        (
+            json!({"ssh_comment": "ada on the host"}),
+            Some("ada on the host"),
+        ),
+        (json!({"ssh_comment": "adä 🔑"}), Some("adä 🔑")),
+    ] {
+        let key = made(&server, parameters).await;
+        let line = key["public_key"].as_str().unwrap();
+        let mut parts = line.splitn(3, ' ');
+        assert_eq!(parts.next(), Some("ssh-rsa"));
+        let blob = BASE64_STANDARD.decode(parts.next().unwrap()).unwrap();
+        assert!(blob.starts_with(b"\0\0\0\x07ssh-rsa\0\0\0\x03\x01\0\x01"));
+        assert_eq!(parts.next(), comment);
+        assert!(!line.contains('\n'));
+    }
+}
+
+#[tokio::test]
+async fn a_comment_cannot_add_a_second_line() {
+    let server = Server::start().await;
+    for comment in ["a\nssh-rsa AAAA forged", "a\r", "a\0b"] {
+        let parameters = json!({"ssh_comment": comment});
+        let answer = server.generate("/a", "ssh", parameters).await;
+        answer.expect(400).error();
+    }
+    server
+        .generate("/a", "ssh", json!({"ssh_comment": [7]}))
+        .await
+        .expect(400)
+        .error();
+}
+
+#[tokio::test]
+async fn the_private_key_is_pkcs1() {
+    let server = Server::start().await;
+    let key = made(&server, json!({})).await;
+    assert_is_pem(key["private_key"].as_str().unwrap(), "RSA PRIVATE KEY");
+}
+
+#[tokio::test]
+async fn the_fingerprint_is_bare_unpadded_base64_of_32_bytes() {
+    let server = Server::start().await;
+    let key = made(&server, json!({})).await;
+    let fingerprint = key["public_key_fingerprint"].as_str().unwrap();
+    assert_eq!(fingerprint.len(), 43);
+    assert_eq!(
+        BASE64_STANDARD
+            .decode(format!("{fingerprint}="))
+            .unwrap()
+            .len(),
+        32
+    );
+    let read = server.versions("/a").await[0]["value"].clone();
+    assert_eq!(read, key);
+}
+
+#[tokio::test]
+async fn the_key_has_the_requested_length() {
+    let server = Server::start().await;
+    for (parameters, bits) in [
+        (json!({}), 2048),
+        (json!({"key_length": 3072}), 3072),
+        (json!({"key_length": 4096}), 4096),
+    ] {
+        let key = made(&server, parameters).await;
+        let line = key["public_key"].as_str().unwrap();
+        let blob = BASE64_STANDARD
+            .decode(line.split(' ').nth(1).unwrap())
+            .unwrap();
+        // The type, the exponent, the length of the modulus and a zero byte precede the modulus.
+        let before_modulus = 4 + 7 + 4 + 3 + 4 + 1;
+        assert_eq!((blob.len() - before_modulus) * 8, bits);
+    }
+}

@@ -1,0 +1,335 @@
+//! Interpolating service bindings: `POST /api/v1/interpolate`.
+
+use keywright_harness::{Answer, Server};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::given;
+
+async fn interpolate(server: &Server, document: Value) -> Answer {
+    server.post("/api/v1/interpolate", document).await
+}
+
+/// A document with one service that has one binding.
+fn one_binding(credentials: &Value) -> Value {
+    json!({"service": [{"name": "binding", "credentials": credentials}]})
+}
+
+/// A server with the credential `/secret` of type json, and its value.
+async fn with_secret() -> (Server, Value) {
+    let server = Server::start().await;
+    let value = json!({"password": "p", "nested": {"list": [1, null, "ä"]}});
+    given::set(&server, "/secret", "json", value.clone()).await;
+    (server, value)
+}
+
+// Parts of a document that are references, and unchanged parts.
+
+#[tokio::test]
+async fn only_the_credentials_object_is_replaced_by_the_value() {
+    let (server, value) = with_secret().await;
+    let document = |credentials| {
+        json!({
+            "first": [
+                {"name": "a", "label": "x", "credentials": credentials, "tags": [1, {"b": null}]},
+                {"name": "plain", "credentials": {"password": "in clear"}},
+            ],
+            "second": [{"credentials": credentials}],
+            "text": "untouched",
+        })
+    };
+    let with_siblings = json!({"store-ref": "/secret", "sibling": "vanishes"});
+    let answer = interpolate(&server, document(with_siblings))
+        .await
+        .expect(200)
+        .json();
+    assert_eq!(answer, document(value));
+}
+
+#[tokio::test]
+async fn of_three_reference_keys_the_underscore_form_wins() {
+    let (server, value) = with_secret().await;
+    for key in ["store-ref", "credhub-ref", "credhub_ref"] {
+        let answer = interpolate(&server, one_binding(&json!({key: "/secret"}))).await;
+        assert_eq!(answer.expect(200).json(), one_binding(&value), "{key}");
+    }
+    let several = json!({
+        "store-ref": "/nowhere", "credhub-ref": "/nowhere", "credhub_ref": "/secret",
+    });
+    // A key that is not text is skipped.
+    let not_text = json!({"credhub_ref": 7, "credhub-ref": null, "store-ref": "/secret"});
+    for credentials in [several, not_text] {
+        let answer = interpolate(&server, one_binding(&credentials)).await;
+        assert_eq!(answer.expect(200).json(), one_binding(&value));
+    }
+}
+
+#[tokio::test]
+async fn parentheses_around_a_reference_are_stripped() {
+    let (server, value) = with_secret().await;
+    for reference in [
+        "((/secret))",
+        "((/secret",
+        "/secret))",
+        "((secret))",
+        "secret",
+        "/SECRET",
+    ] {
+        let document = one_binding(&json!({"credhub-ref": reference}));
+        let answer = interpolate(&server, document).await;
+        assert_eq!(
+            answer.expect(200).json(),
+            one_binding(&value),
+            "{reference}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn every_other_shape_passes_through() {
+    let (server, _) = with_secret().await;
+    let reference = json!({"store-ref": "/nowhere"});
+    for document in [
+        json!({}),
+        json!({"service": []}),
+        json!({"service": {}}),
+        json!({"service": null}),
+        json!({"service": "store-ref"}),
+        json!({"service": {"credentials": reference}}),
+        json!({"service": [null, 1, "text", true, [reference], [{"credentials": reference}]]}),
+        json!({"service": [{}]}),
+        json!({"service": [reference]}),
+        json!({"service": [{"credentials": null}]}),
+        json!({"service": [{"credentials": "/nowhere"}]}),
+        json!({"service": [{"credentials": [reference]}]}),
+        json!({"service": [{"credentials": {"nested": reference}}]}),
+        json!({"service": [{"credentials": {"store-ref": {"name": "/nowhere"}}}]}),
+        json!({"service": [{"credentials": {"store-ref": null}}]}),
+        json!({"service": [{"credentials": {"store-ref": ["/nowhere"]}}]}),
+        json!({"service": [{"credentials": {"store_ref": "/nowhere", "STORE-REF": "/nowhere"}}]}),
+        json!({"service": [{"Credentials": reference}]}),
+        json!({"credentials": reference}),
+        json!({"store-ref": "/nowhere"}),
+        json!({"outer": {"service": [{"credentials": reference}]}}),
+    ] {
+        let answer = interpolate(&server, document.clone()).await;
+        assert_eq!(answer.status, 200, "{document}: {}", answer.body);
+        assert_eq!(answer.json(), document);
+    }
+}
+
+#[tokio::test]
+async fn the_order_of_fields_is_kept() {
+    let server = Server::start().await;
+    let value = r#"{"z":1,"a":{"y":[],"b":2},"m":null}"#;
+    let set = format!(r#"{{"name":"/secret","type":"json","value":{value}}}"#);
+    let request = server.authorized(Method::PUT, "/api/v1/data").body(set);
+    server.send(request).await.expect(200);
+    let document = |credentials: &str| {
+        format!(
+            r#"{{"z":[{{"y":1,"credentials":{credentials},"a":"ä"}}],"b":{{"d":1,"c":2}},"a":[]}}"#
+        )
+    };
+    let body = document(r#"{"b":1,"store-ref":"/secret","a":2}"#);
+    let request = server
+        .authorized(Method::POST, "/api/v1/interpolate")
+        .body(body);
+    assert_eq!(server.send(request).await.expect(200).body, document(value));
+}
+
+#[tokio::test]
+async fn numbers_keep_all_digits_in_the_document_and_in_values() {
+    let server = Server::start().await;
+    let value = r#"{"large":123456789012345678901234567890,"exact":0.10000000000000000000001}"#;
+    let body = format!(r#"{{"name": "/exact", "type": "json", "value": {value}}}"#);
+    let set = server.authorized(Method::PUT, "/api/v1/data").body(body);
+    assert_eq!(set.send().await.expect("an answer").status(), 200);
+    let document = |credentials: &str| {
+        format!(
+            r#"{{"count":98765432109876543210,"list":[{{"credentials":{credentials}}}],"rate":1.50}}"#
+        )
+    };
+    let request = server
+        .authorized(Method::POST, "/api/v1/interpolate")
+        .body(document(r#"{"credhub-ref":"/exact"}"#));
+    let answer = request.send().await.expect("an answer");
+    assert_eq!(answer.text().await.expect("a body"), document(value));
+}
+
+// Values substituted for references.
+
+#[tokio::test]
+async fn the_newest_version_is_substituted_and_nothing_is_written() {
+    let (server, _) = with_secret().await;
+    let newest = json!({"password": "newer"});
+    given::set(&server, "/secret", "json", newest.clone()).await;
+    let before = server.versions("/secret").await;
+    let document = one_binding(&json!({"store-ref": "/secret"}));
+    let answer = interpolate(&server, document).await.expect(200).json();
+    assert_eq!(answer, one_binding(&newest));
+    assert_eq!(server.versions("/secret").await, before);
+}
+
+#[tokio::test]
+async fn all_references_to_one_credential_are_resolved() {
+    let (server, value) = with_secret().await;
+    let other = json!({"other": true});
+    given::set(&server, "/other", "json", other.clone()).await;
+    let binding = |credentials| json!({"credentials": credentials});
+    let document = json!({
+        "a": [
+            binding(json!({"store-ref": "/secret"})),
+            binding(json!({"credhub-ref": "((Secret))"})),
+        ],
+        "b": [binding(json!({"store-ref": "/other"})), binding(json!({"store-ref": "secret"}))],
+    });
+    let answer = interpolate(&server, document).await.expect(200).json();
+    let expected = json!({
+        "a": [binding(value.clone()), binding(value.clone())],
+        "b": [binding(other), binding(value)],
+    });
+    assert_eq!(answer, expected);
+}
+
+#[tokio::test]
+async fn a_value_that_looks_like_a_reference_is_not_resolved() {
+    let server = Server::start().await;
+    let value = json!({"store-ref": "/secret", "credentials": {"credhub-ref": "/nowhere"}});
+    given::set(&server, "/secret", "json", value.clone()).await;
+    let document = one_binding(&json!({"store-ref": "/secret"}));
+    let answer = interpolate(&server, document).await.expect(200).json();
+    assert_eq!(answer, one_binding(&value));
+}
+
+#[tokio::test]
+async fn service_names_never_redirect_the_substitution() {
+    let (server, value) = with_secret().await;
+    for service in [
+        "a/b",
+        "a~b",
+        "a~1b",
+        "~0~1",
+        "/",
+        "",
+        "a/0/credentials",
+        "a~10~1credentials",
+        "0",
+        "-",
+        "ä \"\\ \u{0}",
+        "__proto__",
+    ] {
+        let innocent = json!({"b": [{"credentials": {"kept": true}}], "0": {"credentials": 1}});
+        let mut document = json!({"a": innocent, "a~1": [{"credentials": {"kept": true}}]});
+        let mut expected = document.clone();
+        document[service] = json!([{"credentials": {"store-ref": "/secret"}}]);
+        expected[service] = json!([{"credentials": value}]);
+        let answer = interpolate(&server, document).await.expect(200).json();
+        assert_eq!(answer, expected, "{service:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_thousand_references_are_resolved() {
+    let (server, value) = with_secret().await;
+    let bindings = |credentials: serde_json::Value| json!({"service": vec![json!({"credentials": credentials}); 1_000]});
+    let document = bindings(json!({"store-ref": "/secret"}));
+    let answer = interpolate(&server, document).await.expect(200).json();
+    assert_eq!(answer, bindings(value));
+}
+
+// Failures of an interpolation.
+
+#[tokio::test]
+async fn a_reference_to_an_absent_credential_is_404() {
+    let (server, _) = with_secret().await;
+    for reference in [
+        "/nowhere",
+        "((/nowhere))",
+        "",
+        "(())",
+        "/",
+        "not a name",
+        "//",
+        "*",
+    ] {
+        let document = one_binding(&json!({"store-ref": reference}));
+        interpolate(&server, document).await.expect(404).error();
+    }
+}
+
+#[tokio::test]
+async fn a_credential_of_another_type_is_400_and_named() {
+    let (server, _) = with_secret().await;
+    for (credential_type, value) in [
+        ("value", json!("v")),
+        ("password", json!("p")),
+        ("user", json!({"username": "ada", "password": "p"})),
+        ("ssh", json!({"private_key": "private"})),
+    ] {
+        let name = format!("/Of/{credential_type}");
+        server.set(&name, credential_type, value).await.expect(200);
+        let document = one_binding(&json!({"store-ref": name.to_lowercase()}));
+        let error = interpolate(&server, document).await.expect(400).error();
+        assert!(
+            error.to_lowercase().contains(&name.to_lowercase()),
+            "{error}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn the_first_failure_ends_the_whole_call() {
+    let (server, _) = with_secret().await;
+    server.set("/text", "value", json!("v")).await.expect(200);
+    for (references, status) in [
+        (["/secret", "/nowhere", "/text"], 404),
+        (["/secret", "/text", "/nowhere"], 400),
+        (["/nowhere", "/secret", "/text"], 404),
+        (["/text", "/text", "/secret"], 400),
+    ] {
+        let bindings = references.map(|name| json!({"credentials": {"store-ref": name}}));
+        let document = json!({"service": bindings});
+        let answer = interpolate(&server, document).await;
+        assert_eq!(answer.status, status, "{references:?}: {}", answer.body);
+        assert!(!answer.body.contains("nested"));
+    }
+}
+
+#[tokio::test]
+async fn a_document_that_is_not_a_json_object_is_400() {
+    let (server, _) = with_secret().await;
+    for body in [
+        "",
+        "[]",
+        "null",
+        "7",
+        "\"text\"",
+        "{",
+        "{}{}",
+        "{\"a\":1,\"a\":2}",
+    ] {
+        let request = server
+            .authorized(Method::POST, "/api/v1/interpolate")
+            .body(body);
+        let answer = server.send(request).await;
+        assert_eq!(answer.status, 400, "{body}: {}", answer.body);
+        answer.error();
+    }
+}
+
+#[tokio::test]
+async fn repeated_references_count_toward_the_size_limit() {
+    let server = keywright_harness::Server::start().await;
+    // With the data sealed alongside, a little more than 64,000 bytes.
+    let value = json!({"text": "x".repeat(64_000 - r#"{"text":""}"#.len())});
+    for name in ["/one", "/other"] {
+        server.set(name, "json", value.clone()).await.expect(200);
+    }
+    for (references, status) in [(261, 200), (263, 413)] {
+        let names = ["/one", "/other"].into_iter().cycle().take(references);
+        let bindings = names.map(|name| json!({"credentials": {"store-ref": name}}));
+        let document = json!({"service": bindings.collect::<Vec<_>>()});
+        let answer = interpolate(&server, document).await;
+        assert_eq!(answer.status, status, "{references}");
+    }
+}

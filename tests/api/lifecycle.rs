@@ -1,0 +1,268 @@
+//! Behavior across requests: simultaneous writers, restarts, and shutdown.
+
+use std::{collections::HashSet, fs, sync::Arc, thread, time::Duration};
+
+use keywright_harness::{Answer, Options, RawConnection, Server};
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+use crate::given;
+
+// Simultaneous writers.
+
+const CALLERS: usize = 64;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn simultaneous_no_overwrites_share_one_version() {
+    let server = Arc::new(Server::start_with(&patient()).await);
+    let body = json!({"name": "/new", "type": "password", "mode": "no-overwrite"});
+    let versions = generate_all_at_once(&server, |_| body.clone()).await;
+    let first = &versions[0];
+    assert!(
+        versions.iter().all(|version| version == first),
+        "not all have the same version"
+    );
+    assert_eq!(
+        given::versions(&server, "/new").await,
+        std::slice::from_ref(first)
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn simultaneous_casings_of_a_name_share_one_credential() {
+    let server = Arc::new(Server::start_with(&patient()).await);
+    let versions = generate_all_at_once(&server, |caller| {
+        let name = if caller % 2 == 0 {
+            "/new/Name"
+        } else {
+            "/NEW/name"
+        };
+        json!({"name": name, "type": "user", "mode": "no-overwrite"})
+    })
+    .await;
+    let ids: HashSet<String> = versions.iter().map(given::id).collect();
+    assert_eq!(ids.len(), 1);
+    assert_eq!(given::found(&server, "path=").await.len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn equal_simultaneous_converges_add_one_version() {
+    let server = Arc::new(Server::start_with(&patient()).await);
+    let body = json!({"name": "/new", "type": "password", "parameters": {"length": 20}});
+    let versions = generate_all_at_once(&server, |_| body.clone()).await;
+    let ids: HashSet<String> = versions.iter().map(given::id).collect();
+    assert_eq!(ids.len(), 1);
+    assert_eq!(given::versions(&server, "/new").await.len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_simultaneous_overwrite_adds_its_version() {
+    let server = Arc::new(Server::start_with(&patient()).await);
+    let body = json!({"name": "/a", "type": "password", "mode": "overwrite"});
+    let versions = generate_all_at_once(&server, |_| body.clone()).await;
+    let ids: HashSet<String> = versions.iter().map(given::id).collect();
+    assert_eq!(ids.len(), CALLERS);
+    let stored = given::versions(&server, "/a").await;
+    assert_eq!(stored.iter().map(given::id).collect::<HashSet<_>>(), ids);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_writers_of_several_types_one_type_wins() {
+    let server = Arc::new(Server::start_with(&patient()).await);
+    let answers = answers_at_once(&server, |caller| {
+        let credential_type = if caller % 2 == 0 { "password" } else { "user" };
+        json!({"name": "/new", "type": credential_type, "mode": "no-overwrite"})
+    })
+    .await;
+    let winners: Vec<&Answer> = answers
+        .iter()
+        .filter(|answer| answer.status == 200)
+        .collect();
+    let losers = answers.iter().filter(|answer| answer.status == 400).count();
+    assert_eq!((winners.len(), losers), (CALLERS / 2, CALLERS / 2));
+    assert!(winners.iter().all(|winner| winner.body == winners[0].body));
+    assert_eq!(given::versions(&server, "/new").await.len(), 1);
+}
+
+/// A server whose queue refuses no request, even on a slow machine.
+fn patient() -> Options {
+    Options::default().environment("KEYWRIGHT_STORAGE__WAIT_SECONDS_MAX", "600")
+}
+
+/// Returns the versions that simultaneous generate requests get.
+async fn generate_all_at_once(server: &Arc<Server>, body: impl Fn(usize) -> Value) -> Vec<Value> {
+    let answers = answers_at_once(server, body).await;
+    answers
+        .into_iter()
+        .map(|answer| answer.expect(200).json())
+        .collect()
+}
+
+async fn answers_at_once(server: &Arc<Server>, body: impl Fn(usize) -> Value) -> Vec<Answer> {
+    let mut calls = JoinSet::new();
+    for caller in 0..CALLERS {
+        let (server, body) = (Arc::clone(server), body(caller));
+        calls.spawn(async move { server.post("/api/v1/data", body).await });
+    }
+    calls.join_all().await
+}
+
+// State that survives a restart.
+
+#[tokio::test]
+async fn everything_survives_a_restart() {
+    let server = Server::start().await;
+    let stored = store_every_type(&server).await;
+    let directory = server.stop().await;
+    let restarted = Server::start_in(directory, &Options::default()).await;
+    assert_eq!(given::everything(&restarted).await, stored);
+}
+
+#[tokio::test]
+async fn acknowledged_writes_survive_a_kill() {
+    let server = Server::start().await;
+    let mut stored = store_every_type(&server).await;
+    for number in 0..20 {
+        let version = given::set_value(&server, "/last", &number.to_string()).await;
+        stored.insert(0, version);
+    }
+    let directory = server.kill();
+    let restarted = Server::start_in(directory, &Options::default()).await;
+    assert_eq!(given::everything(&restarted).await, stored);
+}
+
+#[tokio::test]
+async fn deleted_credentials_stay_deleted_after_a_kill() {
+    let server = Server::start().await;
+    let version = given::set_value(&server, "/a", "v").await;
+    server.delete("/api/v1/data?name=/a").await.expect(204);
+    let restarted = Server::start_in(server.kill(), &Options::default()).await;
+    restarted.get("/api/v1/data?name=/a").await.expect(404);
+    restarted
+        .get(&format!("/api/v1/data/{}", given::id(&version)))
+        .await
+        .expect(404);
+    assert!(given::found(&restarted, "path=").await.is_empty());
+}
+
+#[tokio::test]
+async fn a_restarted_server_continues_with_the_stored_state() {
+    let server = Server::start().await;
+    let parameters = json!({"length": 17});
+    let generated = given::generate(&server, "/p", "password", parameters.clone()).await;
+    let restarted = Server::start_in(server.stop().await, &Options::default()).await;
+    let converged = given::generate(&restarted, "/p", "password", parameters).await;
+    assert_eq!(converged["id"], generated["id"]);
+    let body = json!({"name": "/p"});
+    let answer = restarted.post("/api/v1/regenerate", body).await;
+    let regenerated = answer.expect(200).json();
+    assert_eq!(regenerated["value"].as_str().unwrap().len(), 17);
+    let ids: Vec<String> = given::versions(&restarted, "/p")
+        .await
+        .iter()
+        .map(given::id)
+        .collect();
+    assert_eq!(ids, [given::id(&regenerated), given::id(&generated)]);
+}
+
+/// Stores credentials of every type, and returns all stored versions.
+async fn store_every_type(server: &Server) -> Vec<Value> {
+    let certificate = json!({"common_name": "c", "self_sign": true});
+    given::set_value(server, "/value", "old").await;
+    given::set_value(server, "/value", "new").await;
+    given::set(server, "/json", "json", json!({"k": [1, "ä"]})).await;
+    for (credential_type, parameters) in [
+        ("password", json!({})),
+        ("user", json!({})),
+        ("rsa", json!({})),
+        ("ssh", json!({})),
+        ("certificate", certificate),
+    ] {
+        given::generate(
+            server,
+            &format!("/{credential_type}"),
+            credential_type,
+            parameters,
+        )
+        .await;
+    }
+    given::everything(server).await
+}
+
+// Shutdown of a server.
+
+#[tokio::test]
+async fn requests_in_progress_finish_before_shutdown() {
+    let patient = Options::default()
+        .server_settings("shutdown_seconds_max = 3600\nbody_seconds_max = 3600")
+        .watched();
+    let server = Server::start_with(&patient).await;
+    let mut calls: Vec<_> = (0..REQUESTS).map(|number| half(&server, number)).collect();
+    server
+        .scrape_until(|scrape| {
+            let requests = scrape.sum("keywright_http_requests_in_progress", &[]);
+            requests.unwrap_or_default() >= f64::from(REQUESTS)
+        })
+        .await;
+    let log = server.directory().join("log");
+    let finishing = tokio::task::spawn_blocking(move || {
+        while !fs::read_to_string(&log).is_ok_and(|log| log.contains(ENDING)) {
+            thread::sleep(POLL);
+        }
+        for (connection, rest) in &mut calls {
+            connection.send(rest.as_bytes());
+        }
+        calls
+            .into_iter()
+            .map(|(connection, _)| connection.receive_last())
+            .collect::<Vec<_>>()
+    });
+    let (directory, answers) = tokio::join!(server.stop(), finishing);
+
+    let mut made = Vec::new();
+    for (status, body) in answers.unwrap() {
+        assert_eq!(status, 200, "{body}");
+        made.push(serde_json::from_str::<Value>(&body).unwrap());
+    }
+    let restarted = Server::start_in(directory, &Options::default()).await;
+    for version in made {
+        let name = version["name"].as_str().unwrap();
+        assert_eq!(
+            given::versions(&restarted, name).await,
+            std::slice::from_ref(&version)
+        );
+    }
+}
+
+/// It does not wait for the hour that requests may take.
+#[tokio::test]
+async fn a_server_without_requests_stops_at_once() {
+    let patient = Options::default().server_settings("shutdown_seconds_max = 3600");
+    let server = Server::start_with(&patient).await;
+    given::set_value(&server, "/a", "v").await;
+    server.stop().await;
+}
+
+/// A request that is half sent, and its other half.
+fn half(server: &Server, number: u8) -> (RawConnection, String) {
+    let name = format!("/rsa/{number}");
+    let body = json!({"name": name, "type": "rsa", "parameters": {"key_length": 3072}}).to_string();
+    let (first, rest) = body.split_at(body.len() / 2);
+    let head = format!(
+        "POST /api/v1/data HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{first}",
+        server.token(),
+        body.len()
+    );
+    let mut connection = server.connect();
+    connection.send(head.as_bytes());
+    (connection, rest.to_owned())
+}
+
+/// More keys than are generated simultaneously, so that some still wait.
+const REQUESTS: u8 = 5;
+
+/// The log message at the beginning of a shutdown.
+const ENDING: &str = "shutting down: completing requests in progress";
+
+const POLL: Duration = Duration::from_millis(5);

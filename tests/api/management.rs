@@ -1,0 +1,487 @@
+//! `/management` and read-only mode.
+
+use std::net::IpAddr;
+
+use keywright_harness::{Answer, Options, Server};
+use reqwest::{Method, RequestBuilder, header::CONTENT_TYPE};
+use serde_json::json;
+
+use crate::given;
+
+/// Switches read-only mode on or off, from the server's own address.
+pub(crate) async fn switch(server: &Server, is_on: bool) {
+    let answer = server
+        .post("/management", json!({"read_only_mode": is_on}))
+        .await;
+    assert_eq!(answer.expect(200).json(), json!({"read_only_mode": is_on}));
+}
+
+// GET and POST /management: requests and responses.
+
+#[tokio::test]
+async fn the_mode_is_off_at_start_and_then_as_last_set() {
+    let server = Server::start().await;
+    assert_mode(&server, false).await;
+    for is_on in [true, true, false, false, true] {
+        switch(&server, is_on).await;
+        assert_mode(&server, is_on).await;
+    }
+}
+
+#[tokio::test]
+async fn the_mode_does_not_survive_a_restart() {
+    let server = Server::start().await;
+    switch(&server, true).await;
+    let directory = server.stop().await;
+    let server = Server::start_in(directory, &Options::default()).await;
+    assert_mode(&server, false).await;
+}
+
+#[tokio::test]
+async fn the_strings_true_and_false_are_accepted() {
+    let server = Server::start().await;
+    for (text, is_on) in [("true", true), ("false", false)] {
+        let answer = server
+            .post("/management", json!({"read_only_mode": text}))
+            .await;
+        assert_eq!(answer.expect(200).json(), json!({"read_only_mode": is_on}));
+        assert_mode(&server, is_on).await;
+    }
+}
+
+#[tokio::test]
+async fn a_bad_body_switches_nothing() {
+    let server = Server::start().await;
+    for is_on in [false, true] {
+        switch(&server, is_on).await;
+        for (body, status) in [
+            ("{}", 400),
+            (r#"{"read_only_mode":null}"#, 400),
+            (r#"{"read_only_mode":2}"#, 400),
+            (r#"{"read_only_mode":"yes"}"#, 400),
+            (r#"{"read_only_mode":[true]}"#, 400),
+            (r#"{"read_only_mode":true,"read_only_mode":false}"#, 400),
+            (r#"{"read_only_mode":true"#, 400),
+            (r#"[{"read_only_mode":true}]"#, 400),
+            ("true", 400),
+            ("", 400),
+            (r#"{"read_only_mode":true,"other":1}"#, 422),
+            (r#"{"read_only_mode":false,"other":null}"#, 422),
+        ] {
+            let request = server.authorized(Method::POST, "/management").body(body);
+            let answer = server.send(request).await;
+            assert_eq!(answer.status, status, "{body}: {answer:?}");
+            assert!(!answer.error().is_empty());
+            assert_mode(&server, is_on).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_missing_mode_and_an_unknown_field_are_named() {
+    let server = Server::start().await;
+    for (body, name) in [
+        (json!({}), "read_only_mode"),
+        (json!({"read_only_mode": "on"}), "read_only_mode"),
+        (json!({"read_only_mode": true, "mode": 1}), "mode"),
+    ] {
+        let answer = server.post("/management", body).await;
+        assert!(answer.error().contains(name), "{answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_is_not_json_by_its_type_is_400() {
+    let server = Server::start().await;
+    let request = server
+        .request(Method::POST, "/management")
+        .bearer_auth(server.token())
+        .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
+        .body("read_only_mode=true");
+    server.send(request).await.expect(400);
+    assert_mode(&server, false).await;
+}
+
+#[tokio::test]
+async fn the_actor_who_changes_the_mode_is_logged() {
+    let server = Server::start().await;
+    switch(&server, true).await;
+    let log = server.log();
+    let line = log.lines().find(|line| line.contains("switched the mode"));
+    let line = line.unwrap_or_default();
+    assert!(line.contains("uaa-client:developer"), "{line}");
+    assert!(line.contains(r#""read_only_mode":true"#), "{line}");
+}
+
+async fn assert_mode(server: &Server, is_on: bool) {
+    let answer = server.get("/management").await.expect(200);
+    assert_eq!(answer.json(), json!({"read_only_mode": is_on}));
+}
+
+// Authorization for `/management`: configured actors, and local callers for reading the mode.
+
+/// An address of this machine other than the server's.
+const ELSEWHERE: [u8; 4] = [127, 0, 0, 2];
+
+const SWITCH_ON: &str = r#"{"read_only_mode":true}"#;
+
+#[tokio::test]
+async fn authenticated_local_callers_may_read() {
+    let server = Server::start_with(&actors("[]")).await;
+    server.get("/management").await.expect(200);
+    let on = json!({"read_only_mode": true});
+    server.post("/management", on).await.expect(403);
+}
+
+#[tokio::test]
+async fn an_unlisted_actor_from_another_address_is_refused() {
+    let server = Server::start_with(&actors("[]")).await;
+    for (method, body) in [
+        (Method::GET, ""),
+        (Method::HEAD, ""),
+        (Method::POST, SWITCH_ON),
+        (Method::POST, "not JSON"),
+    ] {
+        let answer = from_elsewhere(&server, &method, "/management", server.token(), body).await;
+        assert_eq!(answer.status, 403, "{method} {body}");
+        assert!(method == Method::HEAD || !answer.error().is_empty());
+    }
+    let mode = server.get("/management").await.expect(200);
+    assert_eq!(mode.json(), json!({"read_only_mode": false}));
+}
+
+#[tokio::test]
+async fn listed_actors_are_allowed_from_another_address() {
+    let client = "uaa-client:developer";
+    let user = "uaa-user:3f0b6a3c-5f0e-4a9b-9d0e-6d1c4a1f2b10";
+    for (named, client_status, user_status) in [
+        (json!([client]), 200, 403),
+        (json!([user]), 403, 200),
+        (json!([user, client]), 200, 200),
+        (json!([]), 403, 403),
+        (
+            json!(["uaa-client:develope", "uaa-client:developer2"]),
+            403,
+            403,
+        ),
+        (
+            json!(["uaa-client:Developer", "uaa-user:developer"]),
+            403,
+            403,
+        ),
+    ] {
+        let options = actors(&named.to_string());
+        let server = Server::start_with(&options).await;
+        let user_token = given::user_token(&server).await;
+        for (token, status) in [(server.token(), client_status), (&user_token, user_status)] {
+            for (method, body) in [(Method::GET, ""), (Method::POST, SWITCH_ON)] {
+                let answer = from_elsewhere(&server, &method, "/management", token, body).await;
+                assert_eq!(answer.status, status, "{method} {named}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn forwarded_headers_do_not_change_the_origin() {
+    let server = Server::start_with(&actors("[]")).await;
+    for (name, value) in [
+        ("x-forwarded-for", "127.0.0.1"),
+        ("x-real-ip", "127.0.0.1"),
+        ("forwarded", "for=127.0.0.1"),
+    ] {
+        let request = elsewhere(&server, &Method::GET, "/management")
+            .bearer_auth(server.token())
+            .header(name, value);
+        server.send(request).await.expect(403);
+    }
+}
+
+#[tokio::test]
+async fn unauthenticated_callers_get_401_from_every_address() {
+    let server = Server::start_with(&actors(r#"["uaa-client:developer"]"#)).await;
+    for method in [Method::GET, Method::POST] {
+        for request in [
+            server.request(method.clone(), "/management"),
+            elsewhere(&server, &method, "/management"),
+        ] {
+            let refused = server.send(request.body(SWITCH_ON)).await.expect(401);
+            assert_eq!(refused.error(), "access_denied");
+        }
+    }
+    let forged = elsewhere(&server, &Method::GET, "/management").bearer_auth("no.valid.token");
+    let refused = server.send(forged).await.expect(401);
+    assert_eq!(refused.error(), "invalid_token");
+}
+
+#[tokio::test]
+async fn the_rule_holds_however_the_path_is_spelled() {
+    let server = Server::start_with(&actors("[]")).await;
+    for path in [
+        "/management/",
+        "//management",
+        "/%6danagement",
+        "/%6D%61%6E%61%67%65%6D%65%6E%74//",
+    ] {
+        let answer = from_elsewhere(&server, &Method::POST, path, server.token(), SWITCH_ON).await;
+        assert_eq!(answer.status, 403, "{path}");
+        server.get(path).await.expect(200);
+        let request = server.request(Method::GET, path);
+        server.send(request).await.expect(401);
+    }
+}
+
+#[tokio::test]
+async fn a_wrong_method_is_404_for_refused_callers_too() {
+    let server = Server::start().await;
+    let token = server.token();
+    for method in [Method::PUT, Method::DELETE, Method::PATCH] {
+        let answer = from_elsewhere(&server, &method, "/management", token, SWITCH_ON).await;
+        assert_eq!((answer.status, answer.body.as_str()), (404, ""), "{method}");
+    }
+}
+
+#[tokio::test]
+async fn an_impossible_configured_actor_is_refused_at_start() {
+    for actor in [
+        "developer",
+        "uaa-client:",
+        "uaa-client: ",
+        "UAA-CLIENT:a",
+        "mtls:app",
+        "",
+    ] {
+        let message = Server::refusal(&actors(&json!([actor]).to_string()));
+        assert!(message.contains("management.actors"), "{message}");
+    }
+}
+
+/// A server with these actors, an array of JSON.
+fn actors(named: &str) -> Options {
+    Options::default().environment("KEYWRIGHT_MANAGEMENT__ACTORS", named)
+}
+
+async fn from_elsewhere(
+    server: &Server,
+    method: &Method,
+    path: &str,
+    token: &str,
+    body: &'static str,
+) -> Answer {
+    let request = elsewhere(server, method, path)
+        .bearer_auth(token)
+        .header(CONTENT_TYPE, "application/json")
+        .body(body);
+    server.send(request).await
+}
+
+/// A request without a token, over a connection from another address.
+fn elsewhere(server: &Server, method: &Method, path: &str) -> RequestBuilder {
+    let client = given::client(|builder| builder.local_address(IpAddr::from(ELSEWHERE)));
+    client.request(method.clone(), format!("{}{path}", server.base_url()))
+}
+
+// Read-only mode: refused and permitted requests.
+
+const ID: &str = "8ffd2a43-0ba6-44cf-8b55-e2e9ba2cb9e9";
+
+#[tokio::test]
+async fn every_write_is_503_with_the_reason() {
+    let server = Server::start().await;
+    given::set_value(&server, "/a", "v").await;
+    switch(&server, true).await;
+    for (method, path) in writes() {
+        // Bodies, queries and the existence of resources are not checked.
+        for body in ["", "not JSON", r#"{"unknown":1}"#] {
+            let request = server.authorized(method.clone(), &path).body(body);
+            let answer = server.send(request).await;
+            assert_eq!(answer.status, 503, "{method} {path}: {answer:?}");
+            assert!(answer.error().contains("read-only"), "{answer:?}");
+            // The end of read-only mode is unknown.
+            assert_eq!(answer.header("retry-after"), None);
+        }
+        let request = server.request(method, &path).bearer_auth(server.token());
+        server.send(request.body("{}")).await.expect(503);
+    }
+    assert_eq!(given::versions(&server, "/a").await.len(), 1);
+}
+
+#[tokio::test]
+async fn writes_succeed_after_read_only_mode() {
+    let server = Server::start().await;
+    let set = json!({"name": "/a", "type": "value", "value": "v"});
+    switch(&server, true).await;
+    server.put("/api/v1/data", set.clone()).await.expect(503);
+    server.get("/api/v1/data?name=/a").await.expect(404);
+    switch(&server, false).await;
+    server.put("/api/v1/data", set).await.expect(200);
+    server.get("/api/v1/data?name=/a").await.expect(200);
+}
+
+#[tokio::test]
+async fn reads_succeed() {
+    let server = Server::start().await;
+    let version = given::set(&server, "/a", "json", json!({"k": 1})).await;
+    let by_id = format!("/api/v1/data/{}", given::id(&version));
+    let paths = [
+        "/info",
+        "/health",
+        "/version",
+        &by_id,
+        "/api/v1/data?name=/a",
+        "/api/v1/data?path=",
+        "/api/v1/data?name=/absent",
+        "/api/v1/data",
+        "/api/v1/certificates/",
+        "/unknown",
+    ];
+    let mut before = Vec::new();
+    for path in paths {
+        let answer = server.get(path).await;
+        before.push((answer.status, answer.body));
+    }
+    switch(&server, true).await;
+    for (path, before) in paths.into_iter().zip(before) {
+        let answer = server.get(path).await;
+        assert_eq!((answer.status, answer.body), before, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn interpolation_succeeds() {
+    let server = Server::start().await;
+    given::set(&server, "/a", "json", json!({"k": 1})).await;
+    switch(&server, true).await;
+    let document = json!({"s": [{"credentials": {"credhub-ref": "/a"}}]});
+    let answer = server.post("/api/v1/interpolate", document).await;
+    let filled = json!({"s": [{"credentials": {"k": 1}}]});
+    assert_eq!(answer.expect(200).json(), filled);
+    let answer = server.post("/api/v1/interpolate", json!([])).await;
+    answer.expect(400);
+}
+
+#[tokio::test]
+async fn logging_in_succeeds() {
+    let server = Server::start().await;
+    switch(&server, true).await;
+    let request = server
+        .request(Method::POST, "/identity/oauth/token")
+        .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
+        .body("grant_type=client_credentials&client_id=developer&client_secret=developer-secret");
+    server.send(request).await.expect(200);
+}
+
+#[tokio::test]
+async fn head_and_options_count_as_writes() {
+    let server = Server::start().await;
+    switch(&server, true).await;
+    for method in [Method::HEAD, Method::OPTIONS] {
+        for path in [
+            "/info",
+            "/health",
+            "/version",
+            "/management",
+            "/api/v1/data?name=/a",
+        ] {
+            let answer = server.send(server.authorized(method.clone(), path)).await;
+            assert_eq!(answer.status, 503, "{method} {path}");
+        }
+        let answer = server.send(server.authorized(method, "/unknown")).await;
+        assert_eq!(answer.status, 404);
+    }
+}
+
+#[tokio::test]
+async fn unauthenticated_callers_do_not_learn_of_read_only_mode() {
+    let server = Server::start().await;
+    switch(&server, true).await;
+    for (method, path) in writes() {
+        let without = server.request(method.clone(), &path);
+        let answer = server.send(without).await;
+        assert_eq!(answer.expect(401).error(), "access_denied");
+        let forged = server.request(method, &path).bearer_auth("no.valid.token");
+        let answer = server.send(forged).await;
+        assert_eq!(answer.expect(401).error(), "invalid_token");
+    }
+}
+
+#[tokio::test]
+async fn a_wrong_method_and_an_unknown_path_are_still_404() {
+    let server = Server::start().await;
+    switch(&server, true).await;
+    for (method, path) in [
+        (Method::PATCH, "/api/v1/data"),
+        (Method::PUT, "/api/v1/regenerate"),
+        (Method::DELETE, "/management"),
+        (Method::PUT, "/management"),
+        (Method::POST, "/info"),
+        (Method::HEAD, "/api/v1/regenerate"),
+    ] {
+        let answer = server.send(server.authorized(method.clone(), path)).await;
+        assert_eq!(
+            (answer.status, answer.body.as_str()),
+            (404, ""),
+            "{method} {path}"
+        );
+    }
+    for method in [Method::PUT, Method::POST, Method::DELETE] {
+        let answer = server
+            .send(server.authorized(method, "/api/v1/unknown"))
+            .await;
+        assert!(!answer.expect(404).error().is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_write_in_progress_completes() {
+    let server = Server::start().await;
+    let body = json!({"name": "/a", "type": "value", "value": "v"}).to_string();
+    let head = format!(
+        "PUT /api/v1/data HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\nauthorization: Bearer {}\r\n\
+         content-type: application/json\r\ncontent-length: {}\r\nexpect: 100-continue\r\n\r\n",
+        server.token(),
+        body.len()
+    );
+    let mut begun = server.connect();
+    begun.send(head.as_bytes());
+    // The server asks for the body once it has admitted the request.
+    let asked = begun.receive_until("\r\n\r\n");
+    assert!(asked.starts_with("HTTP/1.1 100"), "{asked}");
+    switch(&server, true).await;
+    begun.send(body.as_bytes());
+    assert_eq!(begun.receive_last().0, 200);
+    server.get("/api/v1/data?name=/a").await.expect(200);
+}
+
+#[tokio::test]
+async fn a_refused_write_is_not_logged_as_a_server_error() {
+    let server = Server::start().await;
+    switch(&server, true).await;
+    server.delete("/api/v1/data?name=/a").await.expect(503);
+    switch(&server, false).await;
+    let log = server.whole_log().await;
+    assert!(log.contains(r#""http.status":503"#), "{log}");
+    assert!(log.contains(r#""level":"INFO""#), "{log}");
+    assert!(!log.contains(r#""level":"ERROR""#), "{log}");
+}
+
+/// Every request that writes.
+fn writes() -> Vec<(Method, String)> {
+    let certificate = format!("/api/v1/certificates/{ID}");
+    vec![
+        (Method::PUT, "/api/v1/data".to_owned()),
+        (Method::POST, "/api/v1/data".to_owned()),
+        (Method::DELETE, "/api/v1/data".to_owned()),
+        (Method::DELETE, "/api/v1/data?name=/a".to_owned()),
+        (Method::POST, "/api/v1/regenerate".to_owned()),
+        (Method::POST, "/api/v1/bulk-regenerate".to_owned()),
+        (Method::POST, format!("{certificate}/regenerate")),
+        (
+            Method::PUT,
+            format!("{certificate}/update_transitional_version"),
+        ),
+        (Method::POST, format!("{certificate}/versions")),
+        (Method::DELETE, format!("{certificate}/versions/{ID}")),
+        (Method::PUT, "/info/..//api/v1/%64ata/".to_owned()),
+    ]
+}

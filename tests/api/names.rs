@@ -1,0 +1,377 @@
+//! Names of credentials.
+
+use keywright_harness::{Answer, Server};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::{external_certificates::another_private_key, given};
+
+// The syntax of names in request bodies.
+
+#[tokio::test]
+async fn a_name_has_at_most_255_characters_with_its_slash() {
+    let server = Server::start().await;
+    let longest = format!("/{}", "n".repeat(254));
+    let longest_in_parts = format!("/{}/{}", "a".repeat(100), "b".repeat(153));
+    for name in [&longest, &longest[1..], &longest_in_parts] {
+        let version = given::set_value(&server, name, "v").await;
+        let stored = version["name"].as_str().unwrap();
+        assert_eq!(
+            (stored.len(), stored.trim_start_matches('/')),
+            (255, name.trim_start_matches('/'))
+        );
+        assert_eq!(given::versions(&server, name).await[0]["id"], version["id"]);
+    }
+    let too_long = format!("{longest}n");
+    for name in [
+        &too_long,
+        &too_long[1..],
+        &"n".repeat(1_024),
+        &"n".repeat(100_000),
+    ] {
+        for answer in answers_of_each_body(&server, &json!(name)).await {
+            assert_eq!(answer.status, 400, "{} characters: {answer:?}", name.len());
+            assert!(answer.error().contains("255"), "{answer:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_allowed_character_is_accepted_in_a_name() {
+    let server = Server::start().await;
+    let letters_and_digits: String = ('a'..='z').chain('A'..='Z').chain('0'..='9').collect();
+    for name in [
+        format!("/{letters_and_digits}"),
+        "/_-.:()[]".to_owned(),
+        "/a/b/c".to_owned(),
+        "/-".to_owned(),
+        "/.".to_owned(),
+        "/a/..".to_owned(),
+        "/0".to_owned(),
+    ] {
+        let version = given::set_value(&server, &name, "v").await;
+        assert_eq!(version["name"], name);
+        assert_eq!(given::versions(&server, &name).await.len(), 1, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn every_other_character_is_400() {
+    let server = Server::start().await;
+    let other_ascii = (0_u8..128).map(char::from).filter(|character| {
+        !character.is_ascii_alphanumeric() && !"_-/.:()[]".contains(*character)
+    });
+    let beyond_ascii = "äßéЖ中🔑\u{a0}\u{200b}\u{ff0f}".chars();
+    let mut messages = Vec::new();
+    for character in other_ascii.chain(beyond_ascii) {
+        let body = json!({"name": format!("/a{character}b"), "type": "value", "value": "v"});
+        let answer = server.put("/api/v1/data", body).await;
+        assert_eq!(answer.status, 400, "{character:?}: {answer:?}");
+        messages.push(answer.error());
+    }
+    messages.dedup();
+    assert_eq!(messages.len(), 1, "{messages:?}");
+    assert!(given::found(&server, "path=").await.is_empty());
+}
+
+#[tokio::test]
+async fn a_malformed_name_is_400_in_every_body_of_a_write() {
+    let server = Server::start().await;
+    for name in [
+        "a b", "/a*", "a\\b", "a,b", "a+b", "a//b", "//a", "//", "/a/", "a/", "a%2Fb", "ä",
+    ] {
+        for answer in answers_of_each_body(&server, &json!(name)).await {
+            assert_eq!(answer.status, 400, "{name}: {answer:?}");
+            assert!(answer.error().contains("name"), "{name}: {answer:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_name_is_required() {
+    let server = Server::start().await;
+    for name in [json!(""), json!("/"), Value::Null] {
+        for answer in answers_of_each_body(&server, &name).await {
+            assert_eq!(answer.status, 400, "{name}: {answer:?}");
+            assert!(answer.error().contains("name"), "{name}: {answer:?}");
+        }
+        let answer = server
+            .post("/api/v1/regenerate", json!({"name": name}))
+            .await;
+        assert_eq!(answer.status, 400, "{name}: {answer:?}");
+        assert!(answer.error().contains("name"), "{name}: {answer:?}");
+    }
+    for (method, path, body) in [
+        (
+            Method::PUT,
+            "/api/v1/data",
+            json!({"type": "value", "value": "v"}),
+        ),
+        (Method::POST, "/api/v1/data", json!({"type": "password"})),
+        (Method::POST, "/api/v1/data", json!({"regenerate": true})),
+        (Method::POST, "/api/v1/regenerate", json!({})),
+    ] {
+        let request = server.authorized(method, path).body(body.to_string());
+        let answer = server.send(request).await;
+        assert_eq!(answer.status, 400, "{body}: {answer:?}");
+        assert!(answer.error().contains("name"), "{body}: {answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn looking_up_a_malformed_name_finds_nothing() {
+    let server = Server::start().await;
+    given::set_value(&server, "/a", "v").await;
+    let too_long = "n".repeat(1_024);
+    for name in [
+        "a%20b",
+        "%2A",
+        "/*",
+        "a//b",
+        "/a/",
+        "//a",
+        "/",
+        "%00",
+        "%F0%9F%94%91",
+        "a'b",
+        &too_long,
+    ] {
+        let path = format!("/api/v1/data?name={name}");
+        server.get(&path).await.expect(404);
+        let answer = server.get(&format!("{path}&current=true")).await;
+        answer.expect(404);
+        server.delete(&path).await.expect(404);
+    }
+    for name in ["a b", "/*", "a//b", "/a/"] {
+        server
+            .post("/api/v1/regenerate", json!({"name": name}))
+            .await
+            .expect(404);
+    }
+    assert_eq!(given::found(&server, "path=").await, ["/a"]);
+}
+
+/// Returns the responses to each writing body with this name.
+async fn answers_of_each_body(server: &Server, name: &Value) -> [Answer; 3] {
+    [
+        server
+            .put(
+                "/api/v1/data",
+                json!({"name": name, "type": "value", "value": "v"}),
+            )
+            .await,
+        server
+            .post("/api/v1/data", json!({"name": name, "type": "password"}))
+            .await,
+        server
+            .post("/api/v1/data", json!({"name": name, "regenerate": true}))
+            .await,
+    ]
+}
+
+// The leading slash, which is optional everywhere.
+
+#[tokio::test]
+async fn a_leading_slash_is_prepended_in_every_request() {
+    let server = Server::start().await;
+    let version = given::set(&server, "a/json", "json", json!({"k": 1})).await;
+    assert_eq!(version["name"], "/a/json");
+    let version = given::generate(&server, "a/password", "password", json!({})).await;
+    assert_eq!(version["name"], "/a/password");
+
+    for path in [
+        "name=a/password",
+        "name=/a/password",
+        "name=a%2Fpassword&current=true",
+    ] {
+        let answer = server
+            .get(&format!("/api/v1/data?{path}"))
+            .await
+            .expect(200);
+        assert_eq!(given::data(&answer)[0]["id"], version["id"], "{path}");
+    }
+    for name in ["a/password", "/a/password"] {
+        server
+            .post("/api/v1/regenerate", json!({"name": name}))
+            .await
+            .expect(200);
+        let body = json!({"name": name, "regenerate": true});
+        server.post("/api/v1/data", body).await.expect(200);
+    }
+    assert_eq!(given::versions(&server, "/a/password").await.len(), 5);
+    for path in ["a", "/a", "a/", "/a/"] {
+        let found = given::found(&server, &format!("path={path}")).await;
+        assert_eq!(found, ["/a/password", "/a/json"], "{path}");
+    }
+    for reference in ["a/json", "/a/json", "((a/json))"] {
+        let document = json!({"s": [{"credentials": {"credhub-ref": reference}}]});
+        let answer = server
+            .post("/api/v1/interpolate", document)
+            .await
+            .expect(200);
+        assert_eq!(
+            answer.json(),
+            json!({"s": [{"credentials": {"k": 1}}]}),
+            "{reference}"
+        );
+    }
+    server.delete("/api/v1/data?name=a/json").await.expect(204);
+    let answer = server.delete("/api/v1/data?name=a/password").await;
+    answer.expect(204);
+}
+
+// Names are looked up in any casing, and keep the casing of their first writer.
+
+#[tokio::test]
+async fn a_name_is_found_in_any_casing_and_returned_as_first_set() {
+    let server = Server::start().await;
+    let version = given::generate(&server, "/Team/Password", "password", json!({})).await;
+    for name in [
+        "/Team/Password",
+        "/team/password",
+        "/TEAM/PASSWORD",
+        "tEAM/pASSWORD",
+    ] {
+        assert_eq!(
+            given::versions(&server, name).await,
+            std::slice::from_ref(&version),
+            "{name}"
+        );
+    }
+    let by_id = server
+        .get(&format!("/api/v1/data/{}", given::id(&version)))
+        .await
+        .expect(200);
+    assert_eq!(by_id.json()["name"], "/Team/Password");
+    let actual = given::found(&server, "path=/TEAM").await;
+    assert_eq!(actual, ["/Team/Password"]);
+}
+
+#[tokio::test]
+async fn a_writer_in_another_casing_adds_a_version_and_keeps_the_name() {
+    let server = Server::start().await;
+    given::generate(&server, "/Team/Password", "password", json!({})).await;
+    let set = given::set(&server, "/TEAM/password", "password", json!("p")).await;
+    assert_eq!(set["name"], "/Team/Password");
+    let overwrite = json!({"name": "/team/PASSWORD", "type": "password", "mode": "overwrite"});
+    let answer = server.post("/api/v1/data", overwrite).await;
+    let overwritten = answer.expect(200).json();
+    assert_eq!(overwritten["name"], "/Team/Password");
+    let regenerate = json!({"name": "/team/password"});
+    let answer = server.post("/api/v1/regenerate", regenerate).await;
+    let regenerated = answer.expect(200).json();
+    assert_eq!(regenerated["name"], "/Team/Password");
+    let kept = json!({"name": "/TEAM/PASSWORD", "type": "password", "mode": "no-overwrite"});
+    let kept = server.post("/api/v1/data", kept).await.expect(200).json();
+    assert_eq!(kept, regenerated);
+    let versions = given::versions(&server, "/team/password").await;
+    assert_eq!(versions.len(), 4);
+    assert!(
+        versions
+            .iter()
+            .all(|version| version["name"] == "/Team/Password")
+    );
+}
+
+#[tokio::test]
+async fn a_delete_in_another_casing_deletes() {
+    let server = Server::start().await;
+    given::set_value(&server, "/Team/Value", "v").await;
+    let answer = server.delete("/api/v1/data?name=/TEAM/vALUE").await;
+    answer.expect(204);
+    let answer = server.get("/api/v1/data?name=/Team/Value").await;
+    answer.expect(404);
+}
+
+#[tokio::test]
+async fn the_first_writer_after_deletion_chooses_the_casing() {
+    let server = Server::start().await;
+    given::set_value(&server, "/Team/Value", "v").await;
+    let answer = server.delete("/api/v1/data?name=/team/value").await;
+    answer.expect(204);
+    assert_eq!(
+        given::set_value(&server, "/TEAM/VALUE", "v").await["name"],
+        "/TEAM/VALUE"
+    );
+}
+
+// All types share one namespace, and a name keeps its type.
+
+#[tokio::test]
+async fn a_set_with_another_type_is_400_and_changes_nothing() {
+    let server = Server::start().await;
+    for (stored, value) in settable() {
+        let name = format!("/{stored}");
+        let version = given::set(&server, &name, stored, value).await;
+        for (other, value) in settable().into_iter().filter(|(other, _)| *other != stored) {
+            for name in [name.clone(), name.to_uppercase()] {
+                let body = json!({"name": name, "type": other, "value": value});
+                let answer = server.put("/api/v1/data", body).await;
+                assert_eq!(answer.status, 400, "{stored} to {other}: {answer:?}");
+                assert!(!answer.error().is_empty());
+            }
+        }
+        assert_eq!(given::versions(&server, &name).await, [version], "{stored}");
+    }
+}
+
+#[tokio::test]
+async fn a_generate_with_another_type_is_400_in_every_mode() {
+    let server = Server::start().await;
+    let version = given::set_value(&server, "/a", "v").await;
+    for credential_type in ["password", "user", "rsa", "ssh", "certificate"] {
+        let parameters = match credential_type {
+            "certificate" => json!({"common_name": "c", "self_sign": true}),
+            _ => json!({}),
+        };
+        for mode in [
+            json!({"mode": "overwrite"}),
+            json!({"mode": "no-overwrite"}),
+            json!({"mode": "converge"}),
+            json!({"overwrite": true}),
+            json!({"overwrite": false}),
+            json!({}),
+        ] {
+            let mut body = json!({"name": "/a", "type": credential_type, "parameters": parameters});
+            body.as_object_mut()
+                .unwrap()
+                .extend(mode.as_object().unwrap().clone());
+            let answer = server.post("/api/v1/data", body).await;
+            assert_eq!(answer.status, 400, "{credential_type} {mode}: {answer:?}");
+            assert!(!answer.error().is_empty());
+        }
+    }
+    assert_eq!(given::versions(&server, "/a").await, [version]);
+}
+
+#[tokio::test]
+async fn a_deleted_name_is_free_for_another_type() {
+    let server = Server::start().await;
+    given::set_value(&server, "/a", "v").await;
+    server.delete("/api/v1/data?name=/a").await.expect(204);
+    let version = given::generate(&server, "/a", "password", json!({})).await;
+    assert_eq!(given::versions(&server, "/a").await, [version]);
+}
+
+#[tokio::test]
+async fn a_name_may_be_the_path_of_others() {
+    let server = Server::start().await;
+    given::set_value(&server, "/a", "outer").await;
+    given::set(&server, "/a/b", "password", json!("inner")).await;
+    assert_eq!(given::versions(&server, "/a").await[0]["value"], "outer");
+    assert_eq!(given::versions(&server, "/a/b").await[0]["value"], "inner");
+    server.delete("/api/v1/data?name=/a").await.expect(204);
+    assert_eq!(given::versions(&server, "/a/b").await.len(), 1);
+}
+
+fn settable() -> [(&'static str, Value); 7] {
+    [
+        ("value", json!("v")),
+        ("password", json!("p")),
+        ("json", json!({"k": 1})),
+        ("user", json!({"password": "p"})),
+        ("rsa", json!({"private_key": "k"})),
+        ("ssh", json!({"private_key": "k"})),
+        ("certificate", json!({"private_key": another_private_key()})),
+    ]
+}

@@ -1,6 +1,0 @@
-//! Names of credentials.
-
-mod casing;
-mod form;
-mod slashes;
-mod types;

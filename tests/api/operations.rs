@@ -1,0 +1,238 @@
+//! Information about the server: health, identity provider, version, types, and use of encryption keys.
+
+use keywright_harness::{Options, Server, component};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::{
+    encryption_keys::{usage, used, with_keys},
+    given,
+};
+
+// GET /health
+
+#[tokio::test]
+async fn a_healthy_server_reports_up_without_a_token() {
+    let server = Server::start().await;
+    for request in [
+        server.request(Method::GET, "/health"),
+        server.request(Method::GET, "/health").bearer_auth("x"),
+        server.authorized(Method::GET, "/health"),
+    ] {
+        let answer = server.send(request).await;
+        assert_eq!(answer.expect(200).json(), json!({"status": "UP"}));
+    }
+}
+
+// GET /info
+
+#[tokio::test]
+async fn identity_provider_and_application_need_no_token() {
+    let server = Server::start().await;
+    let url = format!("{}/identity", server.base_url());
+    let expected = json!({"auth-server": {"url": url}, "app": {"name": "Keywright"}});
+    let without_a_token = server.send(server.request(Method::GET, "/info")).await;
+    assert_eq!(without_a_token.expect(200).json(), expected);
+    let with_garbage = server.request(Method::GET, "/info").bearer_auth("x");
+    assert_eq!(server.send(with_garbage).await.expect(200).json(), expected);
+    assert_eq!(server.get("/info").await.expect(200).json(), expected);
+}
+
+#[tokio::test]
+async fn the_application_name_is_a_setting() {
+    let server = Server::start_with(&Options::default().extra("[info]\nname = \"Vault 7\"")).await;
+    let answer = server.get("/info").await;
+    assert_eq!(answer.expect(200).json()["app"]["name"], "Vault 7");
+}
+
+// GET /version
+
+#[tokio::test]
+async fn the_version_is_the_level_of_the_api_and_needs_a_token() {
+    let server = Server::start().await;
+    let answer = server.get("/version").await.expect(200);
+    assert_eq!(answer.json(), json!({"version": "2.15.0"}));
+    let answer = server.send(server.request(Method::GET, "/version")).await;
+    assert_eq!(answer.expect(401).error(), "access_denied");
+}
+
+#[tokio::test]
+async fn the_api_level_is_a_setting() {
+    let options = Options::default().extra("[info]\napi_version = \"2.9.0\"");
+    let server = Server::start_with(&options).await;
+    let answer = server.get("/version").await;
+    assert_eq!(answer.expect(200).json()["version"], "2.9.0");
+}
+
+// GET /api/v1/key-usage
+
+#[tokio::test]
+async fn an_empty_store_uses_no_key() {
+    let server = Server::start().await;
+    let answer = server.get("/api/v1/key-usage").await.expect(200);
+    assert_eq!(
+        answer.body,
+        r#"{"active_key":0,"inactive_keys":0,"unknown_keys":0}"#
+    );
+}
+
+#[tokio::test]
+async fn every_version_of_every_type_counts_until_it_is_deleted() {
+    let server = Server::start().await;
+    given::set_value(&server, "/v", "1").await;
+    given::set_value(&server, "/v", "2").await;
+    given::generate_certificate(&server, "/c", json!({"self_sign": true})).await;
+    // A value without a private key is encrypted too.
+    given::set(&server, "/r", "rsa", json!({"public_key": "p"})).await;
+    given::generate(&server, "/u", "user", json!({})).await;
+    assert_eq!(usage(&server).await, used(5, 0, 0));
+    server.delete("/api/v1/data?name=/v").await.expect(204);
+    assert_eq!(usage(&server).await, used(3, 0, 0));
+}
+
+#[tokio::test]
+async fn versions_count_by_the_current_state_of_their_key() {
+    let server = Server::start_with(&with_keys(&["KEY_A"])).await;
+    for text in ["1", "2", "3"] {
+        given::set_value(&server, "/a", text).await;
+    }
+    assert_eq!(usage(&server).await, used(3, 0, 0));
+
+    // A new key is active; the old one is still configured.
+    let server = Server::start_in(server.stop().await, &with_keys(&["KEY_B", "KEY_A"])).await;
+    assert_eq!(usage(&server).await, used(0, 3, 0));
+    given::set_value(&server, "/a", "4").await;
+    given::set_value(&server, "/b", "1").await;
+    assert_eq!(usage(&server).await, used(2, 3, 0));
+
+    // The old key is no longer configured, and a never active one is.
+    let server = Server::start_in(server.stop().await, &with_keys(&["KEY_B", "KEY_C"])).await;
+    assert_eq!(usage(&server).await, used(2, 0, 3));
+
+    // A third key is active, and both others count as inactive.
+    let all = with_keys(&["KEY_C", "KEY_A", "KEY_B"]);
+    let server = Server::start_in(server.stop().await, &all).await;
+    assert_eq!(usage(&server).await, used(0, 5, 0));
+    given::set_value(&server, "/c", "1").await;
+    assert_eq!(usage(&server).await, used(1, 5, 0));
+}
+
+// GET /api/v1/types
+
+async fn types(server: &Server) -> Vec<Value> {
+    let answer = server.get(TYPES).await.expect(200).json();
+    answer["types"].as_array().unwrap().clone()
+}
+
+fn names(types: &[Value]) -> Vec<&str> {
+    let names = types.iter().map(|listed| listed["name"].as_str());
+    names.collect::<Option<_>>().unwrap()
+}
+
+fn named<'a>(types: &'a [Value], name: &str) -> &'a Value {
+    types.iter().find(|listed| listed["name"] == name).unwrap()
+}
+
+#[tokio::test]
+async fn set_only_types_come_first_then_configured_ones() {
+    let server = Server::start().await;
+    let expected = [
+        "value",
+        "json",
+        "certificate",
+        "password",
+        "rsa",
+        "ssh",
+        "user",
+    ];
+    assert_eq!(names(&types(&server).await), expected);
+    let server = Server::start_with(&Options::default().without_plugins()).await;
+    assert_eq!(names(&types(&server).await), ["value", "json"]);
+}
+
+#[tokio::test]
+async fn types_without_a_plugin_have_no_parameters() {
+    let server = Server::start().await;
+    let types = types(&server).await;
+    for (name, kind) in [("value", "string"), ("json", "object")] {
+        let listed = named(&types, name);
+        assert_eq!(listed["plugin"], Value::Null);
+        assert_eq!(listed["parameters"], Value::Null);
+        assert_eq!(listed["value"]["type"], kind);
+        assert_eq!(listed["value"]["writeOnly"], true);
+        assert!(!listed["summary"].as_str().unwrap().is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_type_has_the_schemas_of_its_plugin() {
+    let server = Server::start().await;
+    let types = types(&server).await;
+    let password = named(&types, "password");
+    let members: Vec<_> = password.as_object().unwrap().keys().collect();
+    assert_eq!(
+        members,
+        ["name", "summary", "plugin", "parameters", "value"]
+    );
+    let parameters = &password["parameters"];
+    assert_eq!(parameters["type"], "object");
+    assert_eq!(parameters["properties"]["length"]["default"], 30);
+    assert_eq!(password["value"]["type"], "string");
+    let certificate = named(&types, "certificate");
+    assert_eq!(
+        certificate["parameters"]["properties"]["kept"]["readOnly"],
+        true
+    );
+    let key = &certificate["value"]["properties"]["private_key"];
+    assert_eq!(key["writeOnly"], true);
+}
+
+#[tokio::test]
+async fn a_type_names_the_digest_of_its_plugin() {
+    let section = format!(
+        "component = \"{}\"\ngrants = [\"random\"]",
+        component("wireguard").display()
+    );
+    let server = Server::start_with(&Options::default().generator("wireguard", &section)).await;
+    let types = types(&server).await;
+    let wireguard = named(&types, "wireguard");
+    assert_eq!(wireguard["plugin"]["name"], "wireguard");
+    let digest = wireguard["plugin"]["digest"].as_str().unwrap();
+    assert_eq!(digest.len(), 64);
+    assert!(server.log().contains(digest));
+    let parameter = &wireguard["parameters"]["properties"]["preshared_key"];
+    assert_eq!(parameter["type"], "boolean");
+}
+
+#[tokio::test]
+async fn exactly_types_with_parameters_can_be_generated() {
+    let server = Server::start().await;
+    for listed in types(&server).await {
+        let name = listed["name"].as_str().unwrap();
+        let parameters = match name {
+            "certificate" => json!({"common_name": "a", "self_sign": true}),
+            _ => json!({}),
+        };
+        if listed["parameters"].is_null() {
+            let refused = server.generate("/a", name, parameters).await;
+            refused.expect(400);
+        } else {
+            given::generate(&server, &format!("/{name}"), name, parameters).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn types_and_key_usage_need_a_token_and_have_no_other_method() {
+    let server = Server::start().await;
+    for path in [TYPES, "/api/v1/key-usage"] {
+        let answer = server.send(server.request(Method::GET, path)).await;
+        assert_eq!(answer.expect(401).error(), "access_denied");
+        for method in [Method::POST, Method::PUT, Method::DELETE, Method::PATCH] {
+            let answer = server.send(server.authorized(method, path)).await;
+            assert_eq!(answer.expect(404).body, "");
+        }
+    }
+}
+
+const TYPES: &str = "/api/v1/types";

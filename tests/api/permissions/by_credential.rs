@@ -1,0 +1,394 @@
+//! `/api/v1/permissions`: the older interface, by the name of a credential.
+
+use keywright_harness::Server;
+use serde_json::{Value, json};
+
+use super::{BY_CREDENTIAL, client_with, on_credential, operations, permission, query, stored};
+use crate::given::set_value;
+
+// `POST /api/v1/permissions`.
+
+#[tokio::test]
+async fn adding_responds_with_an_empty_body() {
+    let server = Server::start().await;
+    let body = on_credential("a/b", "someone", &["write", "read", "read"]);
+    let answer = server.post(BY_CREDENTIAL, body).await.expect(201);
+    assert_eq!(answer.body, "");
+    let actual = operations(&server, "/a/b", "someone").await;
+    assert_eq!(actual, json!(["read", "write"]));
+}
+
+#[tokio::test]
+async fn operations_are_added_to_existing_ones() {
+    let server = Server::start().await;
+    let id = server.grant("/a", "someone", &["delete"]).await;
+    for (given, actual) in [
+        (&["read"][..], json!(["read", "delete"])),
+        (
+            &["read", "write_acl"],
+            json!(["read", "delete", "write_acl"]),
+        ),
+    ] {
+        let body = on_credential("/a", "someone", given);
+        server.post(BY_CREDENTIAL, body).await.expect(201);
+        let permission = stored(&server, "/a", "someone").await.unwrap();
+        assert_eq!(permission["operations"], actual);
+        assert_eq!(permission["uuid"], id);
+    }
+}
+
+#[tokio::test]
+async fn a_name_may_end_in_an_asterisk_or_have_no_credential() {
+    let server = Server::start().await;
+    for (name, path, actor) in [
+        ("*", "/*", "one"),
+        ("/a/*", "/a/*", "two"),
+        ("b/*", "/b/*", "three"),
+        ("/C", "/C", "four"),
+    ] {
+        let body = on_credential(name, actor, &["read"]);
+        server.post(BY_CREDENTIAL, body).await.expect(201);
+        assert!(stored(&server, path, actor).await.is_some(), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn an_already_granted_operation_is_refused() {
+    let server = Server::start().await;
+    set_value(&server, "/a/b", "x").await;
+    server.grant("/a/b", "someone", &["read"]).await;
+    server.grant("/a/*", "someone", &["write"]).await;
+    server.grant("/*", "someone", &["delete"]).await;
+    for (name, actor, given, status) in [
+        ("/a/b", "someone", &["read"][..], 409),
+        ("/a/b", "someone", &["write"], 409),
+        ("/a/b", "someone", &["delete", "read"], 409),
+        ("/a/b", "someone", &["read", "write", "delete"], 409),
+        ("/a/*", "someone", &["delete"], 409),
+        ("/c", "someone", &["delete"], 409),
+        ("/a/*", "someone", &["read"], 201),
+        ("/A/b", "someone", &["read"], 201),
+        ("/a/b", "Someone", &["read"], 201),
+        ("/a/b", "someone", &["read", "read_acl"], 201),
+        ("/a/b", "someone", &["read_acl"], 409),
+    ] {
+        let body = on_credential(name, actor, given);
+        let answer = server.post(BY_CREDENTIAL, body).await;
+        assert_eq!(
+            answer.status, status,
+            "{name} {actor} {given:?}: {answer:?}"
+        );
+    }
+    let actual = operations(&server, "/a/b", "someone").await;
+    assert_eq!(actual, json!(["read", "read_acl"]));
+}
+
+#[tokio::test]
+async fn several_permissions_are_added_atomically() {
+    let server = Server::start().await;
+    let entries = |entries: &[(&str, &[&str])]| {
+        let permissions = entries
+            .iter()
+            .map(|(actor, operations)| permission("/a", actor, operations));
+        json!({"credential_name": "/a", "permissions": permissions.collect::<Vec<_>>()})
+    };
+    let body = entries(&[
+        ("one", &["read"]),
+        ("two", &["write"]),
+        ("one", &["delete"]),
+    ]);
+    server.post(BY_CREDENTIAL, body).await.expect(201);
+    let one = operations(&server, "/a", "one").await;
+    assert_eq!(one, json!(["read", "delete"]));
+    assert_eq!(operations(&server, "/a", "two").await, json!(["write"]));
+    for (body, status) in [
+        (entries(&[("three", &["read"]), ("two", &["write"])]), 409),
+        (
+            entries(&[("three", &["read"]), ("uaa-client:developer", &["read"])]),
+            400,
+        ),
+        (entries(&[("three", &["read"]), ("two", &["execute"])]), 422),
+        (entries(&[("three", &["read"]), ("", &["read"])]), 400),
+    ] {
+        let answer = server.post(BY_CREDENTIAL, body).await;
+        assert_eq!(answer.status, status, "{answer:?}");
+        assert_eq!(stored(&server, "/a", "three").await, None);
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_breaks_a_rule_is_refused() {
+    let server = Server::start().await;
+    let entry = |member: &str, value: Value| {
+        let mut entry = permission("/a", "someone", &["read"]);
+        entry[member] = value;
+        json!({"credential_name": "/a", "permissions": [entry]})
+    };
+    let good = permission("/a", "someone", &["read"]);
+    let named = |name: Value, path: &str| json!({"credential_name": name, "permissions": [permission(path, "someone", &["read"])]});
+    for (body, status) in [
+        (json!({}), 400),
+        (json!([]), 400),
+        (json!({"credential_name": "/a"}), 400),
+        (json!({"permissions": [good]}), 400),
+        (json!({"credential_name": "/a", "permissions": []}), 400),
+        (json!({"credential_name": "/a", "permissions": null}), 400),
+        (json!({"credential_name": "/a", "permissions": good}), 400),
+        (json!({"credential_name": "/a", "permissions": [null]}), 400),
+        (json!({"credential_name": "/a", "permissions": ["x"]}), 400),
+        (json!({"credential_name": "/a", "permissions": [{}]}), 400),
+        (named(Value::Null, "/a"), 400),
+        (named(json!(""), ""), 400),
+        (named(json!("/"), "/"), 400),
+        (named(json!("/a/"), "/a/"), 400),
+        (named(json!("/a*"), "/a*"), 400),
+        (named(json!("/a b"), "/a b"), 400),
+        (named(json!("x".repeat(256)), &"x".repeat(256)), 400),
+        (named(json!(["/a"]), "/a"), 400),
+        (entry("operations", Value::Null), 400),
+        (entry("operations", json!([])), 400),
+        (entry("operations", json!("read")), 400),
+        (entry("operations", json!(["execute"])), 422),
+        (entry("actor", Value::Null), 400),
+        (entry("actor", json!("")), 400),
+        (entry("actor", json!("x".repeat(256))), 400),
+        (entry("uuid", json!("x")), 422),
+        (
+            json!({"credential_name": "/a", "permissions": [good], "mode": "x"}),
+            422,
+        ),
+    ] {
+        let answer = server.post(BY_CREDENTIAL, body.clone()).await;
+        assert_eq!(answer.status, status, "{body}: {answer:?}");
+        assert!(!answer.error().is_empty());
+    }
+    assert_eq!(stored(&server, "/a", "someone").await, None);
+}
+
+#[tokio::test]
+async fn a_hundred_entries_are_the_most() {
+    let server = Server::start().await;
+    for (count, status) in [(101, 400), (100, 201)] {
+        let entries = (0..count).map(|number| permission("/a", &format!("x{number}"), &["read"]));
+        let entries: Vec<_> = entries.collect();
+        let body = json!({"credential_name": "/a", "permissions": entries});
+        server.post(BY_CREDENTIAL, body).await.expect(status);
+        let last = stored(&server, "/a", "x99").await;
+        assert_eq!(last.is_some(), status == 201);
+    }
+}
+
+#[tokio::test]
+async fn write_acl_is_needed_on_the_name_as_requested() {
+    let server = Server::start().await;
+    set_value(&server, "/Some/name", "x").await;
+    let writer = client_with(&server, "/some/*", &["write_acl"]).await;
+    for (name, status) in [("/some/name", 201), ("/Some/name", 404), ("/some", 404)] {
+        let body = on_credential(name, "other", &["read"]);
+        writer.post(BY_CREDENTIAL, body).await.expect(status);
+        let is_there = stored(&server, name, "other").await.is_some();
+        assert_eq!(is_there, status == 201);
+    }
+}
+
+// `GET /api/v1/permissions`.
+
+#[tokio::test]
+async fn the_permissions_on_exactly_the_credentials_name_are_listed() {
+    let server = Server::start().await;
+    set_value(&server, "/Some/name", "x").await;
+    for (path, actor, operations) in [
+        ("/Some/name", "one", &["write", "read"][..]),
+        ("/some/name", "other-casing", &["read"]),
+        ("/Some/*", "inherited", &["read"]),
+        ("/*", "inherited", &["read"]),
+        ("/Some/name/below", "below", &["read"]),
+        ("/Some/name/*", "below", &["read"]),
+        ("/Some/name", "two", &["delete"]),
+    ] {
+        server.grant(path, actor, operations).await;
+    }
+    for requested in ["/Some/name", "/some/NAME", "Some/name", "%2Fsome%2Fname"] {
+        let answer = list(&server, requested).await;
+        let expected = json!({
+            "credential_name": "/Some/name",
+            "permissions": [
+                {"actor": "one", "path": "/Some/name", "operations": ["read", "write"]},
+                {"actor": "two", "path": "/Some/name", "operations": ["delete"]},
+            ],
+        });
+        assert_eq!(answer, expected, "{requested}");
+    }
+}
+
+#[tokio::test]
+async fn a_credential_without_permissions_has_an_empty_list() {
+    let server = Server::start().await;
+    set_value(&server, "/a", "x").await;
+    let expected = json!({"credential_name": "/a", "permissions": []});
+    assert_eq!(list(&server, "/a").await, expected);
+}
+
+#[tokio::test]
+async fn a_name_with_permissions_but_no_credential_is_not_found() {
+    let server = Server::start().await;
+    server.grant("/a", "one", &["read"]).await;
+    server.grant("/a/*", "one", &["read"]).await;
+    for name in ["/a", "/a/*", "/*", "*", "/", "//a", "/a%20b", "/%00"] {
+        let path = format!("{BY_CREDENTIAL}?credential_name={name}");
+        let answer = server.get(&path).await.expect(404);
+        assert!(!answer.error().is_empty(), "{name}");
+    }
+    set_value(&server, "/a", "x").await;
+    let listed = list(&server, "/a").await;
+    assert_eq!(listed["permissions"][0]["actor"], "one");
+}
+
+#[tokio::test]
+async fn the_name_is_required_once() {
+    let server = Server::start().await;
+    for requested in [
+        "",
+        "?credential_name=",
+        "?credential_name=a&credential_name=b",
+        "?name=/a",
+    ] {
+        let answer = server
+            .get(&format!("{BY_CREDENTIAL}{requested}"))
+            .await
+            .expect(400);
+        assert!(answer.error().contains("credential_name"), "{requested}");
+    }
+}
+
+#[tokio::test]
+async fn read_acl_is_needed_on_the_requested_and_the_stored_casing() {
+    let server = Server::start().await;
+    set_value(&server, "/Some/name", "x").await;
+    for (path, as_stored, in_lower_case) in [
+        ("/Some/name", true, false),
+        ("/Some/*", true, false),
+        ("/*", true, true),
+        ("/some/name", false, false),
+        ("/some/*", false, false),
+        ("/Some/name/*", false, false),
+        ("/Some", false, false),
+    ] {
+        let reader = client_with(&server, path, &["read_acl"]).await;
+        for (requested, is_allowed) in [("/Some/name", as_stored), ("/some/name", in_lower_case)] {
+            let address = format!("{BY_CREDENTIAL}?credential_name={requested}");
+            let status = if is_allowed { 200 } else { 404 };
+            let answer = reader.get(&address).await;
+            assert_eq!(answer.status, status, "{path} {requested}: {answer:?}");
+            if is_allowed {
+                assert_eq!(answer.json()["credential_name"], "/Some/name", "{path}");
+            }
+        }
+        let own = server.get(&super::query(path, reader.actor())).await;
+        server.revoke(own.json()["uuid"].as_str().unwrap()).await;
+    }
+}
+
+#[tokio::test]
+async fn without_read_acl_a_name_looks_absent() {
+    let server = Server::start().await;
+    set_value(&server, "/a", "x").await;
+    let stranger = client_with(&server, "/*", &["read", "write", "delete", "write_acl"]).await;
+    let address = |name| format!("{BY_CREDENTIAL}?credential_name={name}");
+    let refused = stranger.get(&address("/a")).await.expect(404);
+    let absent = stranger.get(&address("/b")).await.expect(404);
+    let gone = server.get(&address("/b")).await.expect(404);
+    assert_eq!(refused.body, absent.body);
+    assert_eq!(refused.body, gone.body);
+}
+
+async fn list(server: &Server, name: &str) -> Value {
+    let path = format!("{BY_CREDENTIAL}?credential_name={name}");
+    server.get(&path).await.expect(200).json()
+}
+
+// `DELETE /api/v1/permissions`.
+
+#[tokio::test]
+async fn deleting_removes_all_operations_and_has_an_empty_body() {
+    let server = Server::start().await;
+    set_value(&server, "/a/b", "x").await;
+    for (name, requested, actor, requested_actor) in [
+        ("/a/b", "/a/b", "someone", "someone"),
+        ("/gone", "gone", "some one", "some%20one"),
+        ("/c/*", "%2Fc%2F%2A", "uaa-client:x", "uaa-client%3Ax"),
+        ("/*", "*", "someone", "someone"),
+    ] {
+        server.grant(name, actor, &["read", "write"]).await;
+        server.grant(name, "other", &["read"]).await;
+        let address =
+            format!("{BY_CREDENTIAL}?credential_name={requested}&actor={requested_actor}");
+        let answer = server.delete(&address).await.expect(204);
+        assert_eq!(answer.body, "");
+        server
+            .get(&query(requested, requested_actor))
+            .await
+            .expect(404);
+        assert!(
+            stored(&server, requested, "other").await.is_some(),
+            "{name}"
+        );
+        server.delete(&address).await.expect(404);
+    }
+}
+
+#[tokio::test]
+async fn only_exactly_this_permission_is_deleted() {
+    let server = Server::start().await;
+    set_value(&server, "/Some/name", "x").await;
+    server.grant("/Some/name", "someone", &["read"]).await;
+    server.grant("/Some/*", "someone", &["read"]).await;
+    for (name, actor) in [
+        ("/some/name", "someone"),
+        ("/Some/name", "Someone"),
+        ("/Some/other", "someone"),
+        ("/Some", "someone"),
+        ("/*", "someone"),
+        ("/Some/name/", "someone"),
+        ("/", "someone"),
+        ("/%00", "%00"),
+    ] {
+        let address = format!("{BY_CREDENTIAL}?credential_name={name}&actor={actor}");
+        let answer = server.delete(&address).await.expect(404);
+        assert!(!answer.error().is_empty(), "{name} {actor}");
+    }
+    for path in ["/Some/name", "/Some/*"] {
+        assert!(stored(&server, path, "someone").await.is_some(), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn name_and_actor_are_both_required_once() {
+    let server = Server::start().await;
+    for (requested, named) in [
+        ("", "credential_name"),
+        ("?credential_name=/a", "actor"),
+        ("?actor=x", "credential_name"),
+        ("?credential_name=&actor=x", "credential_name"),
+        ("?credential_name=/a&actor=", "actor"),
+        ("?credential_name=/a&actor=x&actor=x", "actor"),
+    ] {
+        let answer = server
+            .delete(&format!("{BY_CREDENTIAL}{requested}"))
+            .await
+            .expect(400);
+        assert!(answer.error().contains(named), "{requested}: {answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn without_write_acl_a_permission_looks_absent() {
+    let server = Server::start().await;
+    server.grant("/a", "other", &["read"]).await;
+    let writer = client_with(&server, "/b", &["write_acl"]).await;
+    let address = |name| format!("{BY_CREDENTIAL}?credential_name={name}&actor=other");
+    let refused = writer.delete(&address("/a")).await.expect(404);
+    let absent = writer.delete(&address("/b")).await.expect(404);
+    assert_eq!(refused.body, absent.body);
+    assert!(stored(&server, "/a", "other").await.is_some());
+}

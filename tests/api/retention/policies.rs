@@ -1,0 +1,338 @@
+//! The policies and the versions that they delete or keep.
+
+use keywright_harness::{Options, Server};
+use serde_json::{Value, json};
+
+use super::{after_a_run, ids, options, set_times, trust_the_clock, values};
+use crate::{
+    certificates::Certificate,
+    given::{self, generate_certificate},
+};
+
+// Invalid settings in the section `retention`, and their errors.
+
+#[test]
+fn start_fails_with_invalid_policies() {
+    let policy = |lines: &str| format!("[[retention.policies]]\n{lines}");
+    for (section, words) in [
+        (policy("versions_max = 1"), "missing field `path`"),
+        (
+            policy("path = \"/a\""),
+            "versions_max, age_days_max or keep_all = true is required",
+        ),
+        (
+            policy("path = \"/a\"\nkeep_all = false"),
+            "versions_max, age_days_max or keep_all = true is required",
+        ),
+        (
+            policy("path = \"/a\"\nkeep_all = true\nversions_max = 1"),
+            "keep_all cannot be combined with versions_max or age_days_max",
+        ),
+        (policy("path = \"/a*\"\nversions_max = 1"), "asterisk"),
+        (
+            policy("path = \"\"\nversions_max = 1"),
+            "a path is required",
+        ),
+        (
+            policy("path = \"/a\"\nversions_max = 0"),
+            "must be from 1 to 10000, not 0",
+        ),
+        (
+            policy("path = \"/a\"\nversions_max = 10001"),
+            "must be from 1 to 10000, not 10001",
+        ),
+        (
+            policy("path = \"/a\"\nage_days_max = 0"),
+            "must be from 1 to 36500, not 0",
+        ),
+        (
+            policy("path = \"/a\"\nage_days_max = 36501"),
+            "must be from 1 to 36500, not 36501",
+        ),
+        (
+            policy("path = \"/a\"\nage_days_max = \"30d\""),
+            "age_days_max",
+        ),
+        (policy("path = \"/a\"\nversions_max = -1"), "versions_max"),
+        (
+            policy("path = \"/a\"\nversions = 1"),
+            "unknown field: found `versions`",
+        ),
+        (
+            format!(
+                "{}\n{}",
+                policy("path = \"/a/*\"\nversions_max = 1"),
+                policy("path = \"/A/*\"\nkeep_all = true")
+            ),
+            "duplicate policy for /A/*",
+        ),
+        (
+            "[retention]\ninterval_seconds = 0".to_owned(),
+            "must be from 1 to 86400, not 0",
+        ),
+        (
+            "[retention]\ninterval_seconds = 86401".to_owned(),
+            "must be from 1 to 86400, not 86401",
+        ),
+    ] {
+        let message = Server::refusal(&Options::default().extra(&section));
+        assert!(message.contains(words), "{section}: {message}");
+        assert!(message.contains("retention"), "{section}: {message}");
+    }
+}
+
+// The policy that applies to a credential.
+
+#[tokio::test]
+async fn the_most_specific_path_decides_and_casing_does_not_count() {
+    let policies = [
+        ("/*", "versions_max = 1"),
+        ("/a/*", "versions_max = 2"),
+        ("/a/b", "versions_max = 3"),
+        ("/A/kept/*", "keep_all = true"),
+        ("/a/kept/Not/*", "versions_max = 1"),
+    ];
+    let server = Server::start_with(&options(&policies)).await;
+    let names = [
+        ("/z", 1),
+        ("/a", 1),
+        ("/ab", 1),
+        ("/A/x", 2),
+        ("/a/b/c", 2),
+        ("/a/B", 3),
+        ("/a/kept", 2),
+        ("/a/kept/x", 4),
+        ("/a/kept/nothing", 4),
+        ("/a/kept/not/x", 1),
+    ];
+    for (name, _) in names {
+        set_times(&server, name, 4).await;
+    }
+    after_a_run(&[&server]).await;
+    for (name, kept) in names {
+        assert_eq!(ids(&server, name).await.len(), kept, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn permissions_and_access_survive_retention() {
+    let server = Server::start_with(&options(&[("/a", "versions_max = 1")])).await;
+    let reader = server.as_client("reader").await;
+    let permission = serde_json::json!({
+        "path": "/a", "actor": "uaa-client:reader", "operations": ["read"],
+    });
+    let permission = server.post("/api/v2/permissions", permission).await;
+    let permission = permission.expect(201).json();
+    let [_, old, newest] = &set_times(&server, "/a", 3).await[..] else {
+        panic!("three versions")
+    };
+    after_a_run(&[&server]).await;
+    let path = format!(
+        "/api/v2/permissions/{}",
+        permission["uuid"].as_str().unwrap()
+    );
+    assert_eq!(server.get(&path).await.expect(200).json(), permission);
+    let by_id = |id: &str| format!("/api/v1/data/{id}");
+    let read = reader.get(&by_id(newest)).await.expect(200);
+    assert_eq!(given::id(&read.json()), *newest);
+    reader.get(&by_id(old)).await.expect(404);
+    server.get(&by_id(old)).await.expect(404);
+    assert_eq!(values(&server, "/a").await, ["2"]);
+}
+
+// Limits on the number and age of versions.
+
+#[tokio::test]
+async fn only_the_newest_versions_within_the_limit_are_kept() {
+    let server = Server::start_with(&options(&[("/a/*", "versions_max = 3")])).await;
+    for count in [1, 3, 4, 6] {
+        set_times(&server, &format!("/a/{count}"), count).await;
+    }
+    set_times(&server, "/other", 5).await;
+    after_a_run(&[&server]).await;
+    for (name, kept) in [
+        ("/a/1", &["0"][..]),
+        ("/a/3", &["2", "1", "0"]),
+        ("/a/4", &["3", "2", "1"]),
+        ("/a/6", &["5", "4", "3"]),
+        ("/other", &["4", "3", "2", "1", "0"]),
+    ] {
+        assert_eq!(values(&server, name).await, kept, "{name}");
+    }
+    let scrape = server.scrape().await;
+    let deleted = scrape.sum("keywright_retention_versions_deleted_total", &[]);
+    assert_eq!(deleted, Some(4.0));
+    let log = server.log();
+    assert!(log.contains("deleted versions according to the retention policies"));
+}
+
+#[tokio::test]
+async fn versions_over_the_age_limit_are_deleted_but_not_active_ones() {
+    let server = Server::start_with(&options(&[("/a", "age_days_max = 30")])).await;
+    trust_the_clock(&server).await;
+    let mut all = set_times(&server, "/a", 5).await;
+    set_times(&server, "/b", 2).await;
+    after_a_run(&[&server]).await;
+    all.reverse();
+    assert_eq!(ids(&server, "/a").await, all);
+    // Ages in seconds, oldest first. A version is not younger than 30 days only when 30 days have passed.
+    let days = |days: i64| days * 86_400;
+    let ages = [days(31), days(30) + 1, days(30) - 600, days(1), 0];
+    make_older(&server, &ages).await;
+    after_a_run(&[&server]).await;
+    assert_eq!(values(&server, "/a").await, ["4", "3", "2"]);
+    make_older(&server, &[days(1_000); 5]).await;
+    after_a_run(&[&server]).await;
+    assert_eq!(values(&server, "/a").await, ["4"]);
+    assert_eq!(values(&server, "/b").await, ["1", "0"]);
+}
+
+#[tokio::test]
+async fn versions_beyond_one_batch_are_deleted() {
+    let server = Server::start_with(&options(&[])).await;
+    set_times(&server, "/a", 202).await;
+    let limited = options(&[("/*", "versions_max = 1")]);
+    let server = Server::start_in(server.stop().await, &limited).await;
+    after_a_run(&[&server]).await;
+    assert_eq!(values(&server, "/a").await, ["201"]);
+}
+
+#[tokio::test]
+async fn a_server_without_a_policy_deletes_nothing() {
+    let servers = [
+        Server::start_with(&options(&[])).await,
+        Server::start_with(&options(&[("/*", "keep_all = true")])).await,
+    ];
+    for server in &servers {
+        set_times(server, "/a", 3).await;
+    }
+    // A later server with the same interval has completed a run, so the others would have by now.
+    let other = Server::start_with(&options(&[("/*", "versions_max = 1")])).await;
+    after_a_run(&[&other]).await;
+    for server in servers {
+        let leases = "select count(*) from lease where name like 'retention%'";
+        assert_eq!(server.run_sql(leases).await, "0");
+        let scrape = server.scrape().await;
+        assert!(!scrape.text().contains("keywright_retention"));
+        assert_eq!(values(&server, "/a").await.len(), 3);
+    }
+}
+
+/// Makes all versions older by these seconds, in the order of their creation; in one step, so that no run sees only
+/// some of them changed.
+async fn make_older(server: &Server, seconds: &[i64]) {
+    let sequences = "select sequence from credential_version order by sequence";
+    let sequences = server.run_sql(sequences).await;
+    let cases = sequences
+        .lines()
+        .zip(seconds)
+        .map(|(sequence, seconds)| format!("when {sequence} then {}", seconds * 1_000));
+    let sql = format!(
+        "update credential_version
+         set created_at = created_at - case sequence {} else 0 end",
+        cases.collect::<Vec<_>>().join(" ")
+    );
+    server.run_sql(&sql).await;
+}
+
+// Versions that retention keeps regardless of policies because other responses depend on them.
+
+const ONE_OF_EACH: (&str, &str) = ("/*", "versions_max = 1");
+
+#[tokio::test]
+async fn active_and_transitional_versions_are_kept() {
+    let server = Server::start_with(&options(&[ONE_OF_EACH])).await;
+    let root = Certificate::generate_root(&server, "/root").await;
+    for _ in 0..2 {
+        root.regenerate(json!({})).await.expect(200);
+    }
+    let transitional = json!({"set_as_transitional": true});
+    root.regenerate(transitional).await.expect(200);
+    let current = root.current().await;
+    assert_eq!(current.len(), 2);
+    after_a_run(&[&server]).await;
+    assert_eq!(root.current().await, current);
+    assert_eq!(root.versions().await.len(), 2);
+    // The flag moves to the older version and is then cleared, so that the version is no longer needed.
+    let [in_use, newest] = [&current[0], &current[1]].map(given::id);
+    root.move_transitional(json!(in_use)).await.expect(200);
+    after_a_run(&[&server]).await;
+    assert_eq!(ids(&server, "/root").await, [newest.clone(), in_use]);
+    root.move_transitional(Value::Null).await.expect(200);
+    after_a_run(&[&server]).await;
+    assert_eq!(ids(&server, "/root").await, [newest]);
+}
+
+#[tokio::test]
+async fn a_ca_version_is_kept_while_a_certificate_it_signed_exists() {
+    let server = Server::start_with(&options(&[ONE_OF_EACH])).await;
+    let soon = json!({"is_ca": true, "duration": 20});
+    let signed_with = given::id(&generate_certificate(&server, "/root", soon).await);
+    generate_certificate(&server, "/leaf", json!({"ca": "/root", "duration": 300})).await;
+    let root = Certificate::named(&server, "/root").await;
+    for _ in 0..2 {
+        root.regenerate(json!({"duration": 900})).await.expect(200);
+    }
+    let newest = given::id(&given::newest(&server, "/root").await);
+    let before = answers(&server).await;
+    after_a_run(&[&server]).await;
+    let actual = ids(&server, "/root").await;
+    assert_eq!(actual, [newest.clone(), signed_with.clone()]);
+    let after = answers(&server).await;
+    assert_eq!(after, before);
+    let link = &after[0]["credentials"][0]["expiring_link"];
+    assert_eq!(link["version_id"], Value::String(signed_with));
+    let leaf = Certificate::named(&server, "/leaf").await;
+    leaf.regenerate(json!({})).await.expect(200);
+    // The leaf's old version is deleted first, then its signer.
+    after_a_run(&[&server]).await;
+    after_a_run(&[&server]).await;
+    assert_eq!(ids(&server, "/leaf").await.len(), 1);
+    assert_eq!(ids(&server, "/root").await, [newest]);
+}
+
+#[tokio::test]
+async fn certificates_remain_linked_to_their_signing_ca() {
+    let server = Server::start_with(&options(&[ONE_OF_EACH])).await;
+    for root in ["/one", "/two"] {
+        generate_certificate(&server, root, json!({"is_ca": true})).await;
+    }
+    let mut all = Vec::new();
+    for ca in ["/one", "/one", "/two", "/two"] {
+        let parameters = json!({"common_name": "leaf", "ca": ca, "key_type": given::QUICK_KEY});
+        let generated = server.generate_in_mode("overwrite", "/leaf", "certificate", parameters);
+        all.push(given::id(&generated.await.expect(200).json()));
+    }
+    let before = answers(&server).await;
+    after_a_run(&[&server]).await;
+    let actual = ids(&server, "/leaf").await;
+    assert_eq!(actual, [all[3].clone(), all[1].clone()]);
+    assert_eq!(answers(&server).await, before);
+    let regenerated = server.bulk_regenerate("/one").await.expect(200).json();
+    assert_eq!(regenerated["regenerated_credentials"], json!(["/leaf"]));
+}
+
+/// The responses about all certificates, without their lists of versions.
+async fn answers(server: &Server) -> Vec<Value> {
+    let mut answers = Vec::new();
+    for path in [
+        "/api/v1/data?name-like=/&expires-within-days=5000&effective=true",
+        "/api/v1/data?name-like=/&expires-within-days=5000",
+        "/api/v1/data?path=/",
+        "/api/v1/certificates",
+        "/api/v1/certificates?name=/one",
+        "/api/v1/certificates?name=/two",
+        "/api/v1/certificates?name=/root",
+        "/api/v1/data?name=/leaf&current=true",
+        "/api/v1/data?name=/root&current=true",
+    ] {
+        let mut answer = server.get(path).await.json();
+        if let Some(certificates) = answer["certificates"].as_array_mut() {
+            for certificate in certificates {
+                certificate["versions"].take();
+            }
+        }
+        answers.push(answer);
+    }
+    answers
+}

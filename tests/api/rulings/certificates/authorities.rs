@@ -1,0 +1,332 @@
+//! Rows 6, 9, 15, 18 and 19: CAs, subjects and alternative names.
+
+use keywright_harness::{Answer, Caller, Options, Server};
+use serde_json::{Value, json};
+
+use super::Openssl;
+use crate::{external_certificates, given};
+
+// Row 6: the CA that a generate names for an existing leaf.
+
+const MODES: [&str; 3] = ["no-overwrite", "converge", "overwrite"];
+
+/// Starts a server with a CA and a leaf below it.
+async fn server_with_leaf() -> Server {
+    let server = Server::start().await;
+    let root = json!({"common_name": "root", "is_ca": true, "key_type": "ed25519"});
+    given::generate(&server, "/root", "certificate", root).await;
+    let answer = generate_leaf(&server, "converge", "/root").await;
+    answer.expect(200);
+    server
+}
+
+async fn generate_leaf(server: &Server, mode: &str, ca: &str) -> Answer {
+    server
+        .generate_in_mode(mode, "/leaf", "certificate", leaf(ca))
+        .await
+}
+
+fn leaf(ca: &str) -> Value {
+    json!({"common_name": "leaf", "ca": ca, "key_type": "ed25519"})
+}
+
+async fn assert_refused(server: &Server, ca: &str, status: u16, words: &str) {
+    for mode in MODES {
+        let error = generate_leaf(server, mode, ca).await.expect(status).error();
+        assert!(error.contains(words), "{mode}: {error}");
+    }
+    assert_eq!(server.versions("/leaf").await.len(), 1);
+}
+
+#[tokio::test]
+async fn row_06_an_absent_ca_or_another_type_is_404_in_every_mode() {
+    let server = server_with_leaf().await;
+    given::set_value(&server, "/text", "v").await;
+    server.delete("/api/v1/data?name=/root").await.expect(204);
+    for ca in ["/root", "/nowhere", "/text"] {
+        assert_refused(&server, ca, 404, "certificate authority").await;
+    }
+}
+
+#[tokio::test]
+async fn row_06_an_unreadable_ca_is_404_in_every_mode() {
+    let server = server_with_leaf().await;
+    let caller = server.as_client("writer").await;
+    server
+        .grant("/leaf", caller.actor(), &["read", "write"])
+        .await;
+    for mode in MODES {
+        let refused = generate_as(&caller, mode).await.expect(404).error();
+        assert!(refused.contains("certificate authority"), "{refused}");
+    }
+    server.grant("/root", caller.actor(), &["read"]).await;
+    for mode in MODES {
+        generate_as(&caller, mode).await.expect(200);
+    }
+}
+
+async fn generate_as(caller: &Caller, mode: &str) -> Answer {
+    let body = json!({
+        "name": "/leaf", "type": "certificate", "mode": mode, "parameters": leaf("/root"),
+    });
+    caller.post("/api/v1/data", body).await
+}
+
+#[tokio::test]
+async fn row_06_a_non_ca_certificate_is_400_in_every_mode() {
+    let server = server_with_leaf().await;
+    let lone = json!({"common_name": "lone", "self_sign": true, "key_type": "ed25519"});
+    given::generate(&server, "/lone", "certificate", lone).await;
+    assert_refused(&server, "/lone", 400, "is not a certificate authority").await;
+
+    let key = server.versions("/lone").await[0]["value"]["private_key"].clone();
+    let without_certificate = json!({"private_key": key});
+    given::set(&server, "/key", "certificate", without_certificate).await;
+    assert_refused(&server, "/key", 400, "certificate is absent").await;
+}
+
+#[tokio::test]
+async fn row_06_a_leaf_is_kept_while_its_ca_exists() {
+    let server = server_with_leaf().await;
+    for mode in ["no-overwrite", "converge"] {
+        generate_leaf(&server, mode, "/root").await.expect(200);
+    }
+    assert_eq!(server.versions("/leaf").await.len(), 1);
+    let without_key =
+        json!({"certificate": server.versions("/root").await[0]["value"]["certificate"]});
+    given::set(&server, "/root", "certificate", without_key).await;
+    // Nothing is signed, so no key is needed.
+    for mode in ["no-overwrite", "converge"] {
+        generate_leaf(&server, mode, "/root").await.expect(200);
+    }
+    let answer = generate_leaf(&server, "overwrite", "/root").await;
+    let error = answer.expect(400).error();
+    assert!(error.contains("private_key is absent"), "{error}");
+}
+
+// Rows 9 and 15: the subject of a certificate, and the certificates that a CA signed.
+
+/// The names that a CA signs, according to both lists of certificates.
+async fn signs(server: &Server, authority: &str) -> Value {
+    let one = server
+        .get(&format!("/api/v1/certificates?name={authority}"))
+        .await
+        .expect(200)
+        .json();
+    let all = server.get("/api/v1/certificates").await.expect(200).json();
+    let all = all["certificates"].as_array().cloned().unwrap_or_default();
+    let in_all = all.iter().find(|listed| listed["name"] == authority);
+    assert_eq!(
+        in_all.map(|listed| &listed["signs"]),
+        Some(&one["certificates"][0]["signs"])
+    );
+    one["certificates"][0]["signs"].clone()
+}
+
+/// The names in the response to a bulk regeneration, after asserting that the dry run lists the same.
+async fn bulk_regenerated(server: &Server, authority: &str) -> Value {
+    let body = json!({"signed_by": authority, "dry_run": true});
+    let reported = server.post("/api/v1/bulk-regenerate", body).await;
+    let done = server.bulk_regenerate(authority).await.expect(200).json();
+    assert_eq!(
+        reported.expect(200).json()["regenerated_credentials"],
+        done["regenerated_credentials"]
+    );
+    done["regenerated_credentials"].clone()
+}
+
+#[tokio::test]
+async fn row_09_converge_ignores_case_and_outer_blanks_of_the_subject() {
+    let server = Server::start().await;
+    let parameters = |common_name: &str, organization: &str| {
+        json!({
+            "common_name": common_name, "organization": organization, "organization_unit": "Unit",
+            "locality": "Town", "state": "Land", "country": "DE",
+            "self_sign": true, "key_type": given::QUICK_KEY,
+        })
+    };
+    let first = parameters("web.Example", "Straße AG");
+    let first = given::generate(&server, "/a", "certificate", first).await;
+    for same in [
+        parameters("WEB.example", "STRAßE ag"),
+        parameters("  web.Example", "Straße AG "),
+    ] {
+        let kept = given::generate(&server, "/a", "certificate", same).await;
+        assert_eq!(kept["id"], first["id"]);
+    }
+    let mut folded = parameters("web.example", "straße ag");
+    for (field, text) in [
+        ("organization_unit", "unit "),
+        ("locality", " TOWN"),
+        ("state", "lAND"),
+        ("country", "de"),
+    ] {
+        folded[field] = json!(text);
+    }
+    let kept = given::generate(&server, "/a", "certificate", folded).await;
+    assert_eq!(kept["id"], first["id"]);
+    for other in [
+        parameters("web.Example", "Straße  AG"),
+        parameters("web2.Example", "Straße AG"),
+    ] {
+        let written = given::generate(&server, "/a", "certificate", other).await;
+        assert_ne!(written["id"], first["id"]);
+    }
+}
+
+#[tokio::test]
+async fn row_09_converge_folds_the_subject_of_a_set_certificate_too() {
+    let server = Server::start().await;
+    let made = external_certificates::self_signed_leaf("Web.Example");
+    let value = json!({"certificate": made.certificate, "private_key": made.private_key});
+    let set = given::set(&server, "/a", "certificate", value).await;
+    let parameters = json!({
+        "common_name": " web.EXAMPLE ", "self_sign": true, "duration": external_certificates::DURATION_DAYS,
+    });
+    let kept = given::generate(&server, "/a", "certificate", parameters.clone()).await;
+    assert_eq!(kept["id"], set["id"]);
+    let mut other = parameters;
+    other["common_name"] = json!("web.examples");
+    let written = given::generate(&server, "/a", "certificate", other).await;
+    assert_ne!(written["id"], set["id"]);
+}
+
+#[tokio::test]
+async fn row_15_a_credential_without_a_certificate_is_not_signed() {
+    let server = Server::start().await;
+    given::generate_certificate(&server, "/root", json!({"is_ca": true})).await;
+    given::generate_certificate(&server, "/leaf", json!({"ca": "/root"})).await;
+    let without = given::set(
+        &server,
+        "/without",
+        "certificate",
+        json!({"ca_name": "/root"}),
+    )
+    .await;
+    assert_eq!(without["value"]["certificate"], Value::Null);
+    assert_eq!(signs(&server, "/root").await, json!(["/leaf"]));
+    assert_eq!(bulk_regenerated(&server, "/root").await, json!(["/leaf"]));
+    assert_eq!(given::versions(&server, "/without").await.len(), 1);
+}
+
+#[tokio::test]
+async fn row_15_only_versions_with_a_certificate_count() {
+    let server = Server::start().await;
+    given::generate_certificate(&server, "/root", json!({"is_ca": true})).await;
+    // The newest version has no certificate to regenerate.
+    given::generate_certificate(&server, "/emptied", json!({"ca": "/root"})).await;
+    given::set(
+        &server,
+        "/emptied",
+        "certificate",
+        json!({"ca_name": "/root"}),
+    )
+    .await;
+    // The version with the CA's name has no certificate.
+    given::set(&server, "/own", "certificate", json!({"ca_name": "/root"})).await;
+    given::generate_certificate(&server, "/own", json!({"self_sign": true})).await;
+    assert_eq!(bulk_regenerated(&server, "/root").await, json!([]));
+    let listed = server.get("/api/v1/certificates?name=/root").await;
+    let listed = listed.expect(200).json();
+    assert_eq!(listed["certificates"][0]["signs"], json!(["/emptied"]));
+}
+
+#[tokio::test]
+async fn row_15_a_rotation_adds_no_version_without_a_certificate() {
+    let options = Options::default().extra("[certificates]\nconcatenate_cas = true");
+    let server = Server::start_with(&options).await;
+    given::generate_certificate(&server, "/root", json!({"is_ca": true})).await;
+    given::generate_certificate(&server, "/leaf", json!({"ca": "/root"})).await;
+    given::set(
+        &server,
+        "/without",
+        "certificate",
+        json!({"ca_name": "/root"}),
+    )
+    .await;
+    let root = server.get("/api/v1/certificates?name=/root").await;
+    let id = given::id(&root.expect(200).json()["certificates"][0]);
+    let regenerate = format!("/api/v1/certificates/{id}/regenerate");
+    let body = json!({"set_as_transitional": true});
+    server.post(&regenerate, body).await.expect(200);
+    assert_eq!(given::versions(&server, "/leaf").await.len(), 2);
+    assert_eq!(given::versions(&server, "/without").await.len(), 1);
+}
+
+// Rows 18 and 19: input that only Keywright accepts, and input that only the original accepts.
+
+async fn generate(server: &Server, parameters: Value) -> Answer {
+    server
+        .generate_in_mode("overwrite", "/a", "certificate", parameters)
+        .await
+}
+
+fn text(openssl: &Openssl, version: &Value) -> String {
+    let certificate = version["value"]["certificate"].as_str().unwrap_or_default();
+    openssl.write("certificate.pem", certificate);
+    openssl.run(&["x509", "-in", "certificate.pem", "-noout", "-text"])
+}
+
+#[tokio::test]
+async fn row_18_e_mail_and_uri_alternative_names_are_accepted() {
+    let Some(openssl) = Openssl::available() else {
+        return;
+    };
+    let server = Server::start().await;
+    let parameters = json!({
+        "common_name": "a", "self_sign": true, "key_type": "ed25519",
+        "alternative_names": ["ada@example.org", "spiffe://example.org/web"],
+    });
+    let version = generate(&server, parameters).await.expect(200).json();
+    let text = text(&openssl, &version);
+    assert!(
+        text.contains("email:ada@example.org, URI:spiffe://example.org/web"),
+        "{text}"
+    );
+}
+
+#[tokio::test]
+async fn row_18_ec_and_ed25519_keys_are_generated_and_set() {
+    let Some(openssl) = Openssl::available() else {
+        return;
+    };
+    let server = Server::start().await;
+    for (key_type, algorithm) in [
+        ("ecdsa-p256", "NIST CURVE: P-256"),
+        ("ecdsa-p384", "NIST CURVE: P-384"),
+        ("ed25519", "Public Key Algorithm: ED25519"),
+    ] {
+        let parameters = json!({"common_name": "a", "self_sign": true, "key_type": key_type});
+        let version = generate(&server, parameters).await.expect(200).json();
+        assert!(text(&openssl, &version).contains(algorithm), "{key_type}");
+        let set = server
+            .set("/set", "certificate", version["value"].clone())
+            .await;
+        assert_eq!(set.expect(200).json()["value"], version["value"]);
+    }
+}
+
+#[tokio::test]
+async fn row_19_dns_names_that_name_no_host_are_400() {
+    let server = Server::start().await;
+    for name in [
+        "example.org.",
+        "*.example.org.",
+        "*",
+        "*.",
+        "",
+        ".",
+        "bücher.example",
+        "example.рф",
+        "例え.jp",
+        "ex\u{e4}mple.org",
+    ] {
+        let parameters = json!({
+            "common_name": "a", "self_sign": true, "key_type": "ed25519",
+            "alternative_names": ["example.org", name],
+        });
+        let error = generate(&server, parameters).await.expect(400).error();
+        assert!(error.contains("alternative_names"), "{name:?}: {error}");
+    }
+    assert!(server.versions("/a").await.is_empty());
+}

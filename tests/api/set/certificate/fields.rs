@@ -1,0 +1,364 @@
+//! The fields of a set certificate.
+
+use chrono::DateTime;
+use keywright_harness::Server;
+use rcgen::{PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384, PKCS_ECDSA_P521_SHA512, PKCS_ED25519};
+use serde_json::{Value, json};
+
+use crate::{
+    external_certificates::{
+        another_private_key, authority, self_signed_leaf, self_signed_leaf_with,
+    },
+    given,
+    keys::with_certificate,
+};
+
+/// An X.509 certificate of version 1.
+const VERSION_1: &str = include_str!("made_by_openssl/version-1.pem");
+
+// Allowed fields, and requirements on certificates.
+
+#[tokio::test]
+async fn any_one_of_the_four_fields_is_enough() {
+    let server = Server::start().await;
+    let root = authority("root");
+    let stored = json!({"certificate": root.certificate});
+    server.set("/root", "certificate", stored).await.expect(200);
+    let key = another_private_key();
+    let absent = Value::Null;
+    for (given, ca, certificate, private_key) in [
+        (
+            json!({"ca": root.certificate}),
+            json!(root.certificate),
+            absent.clone(),
+            absent.clone(),
+        ),
+        (
+            json!({"ca_name": "/root"}),
+            json!(root.certificate),
+            absent.clone(),
+            absent.clone(),
+        ),
+        (
+            json!({"certificate": VERSION_1}),
+            absent.clone(),
+            json!(VERSION_1),
+            absent.clone(),
+        ),
+        (
+            json!({"private_key": key}),
+            absent.clone(),
+            absent.clone(),
+            json!(key),
+        ),
+    ] {
+        let answer = given::set(&server, "/a", "certificate", given.clone()).await;
+        let expected = json!({"ca": ca, "certificate": certificate, "private_key": private_key});
+        assert_eq!(answer["value"], expected);
+        let expires = given.get("certificate").is_some();
+        assert_eq!(answer["expiry_date"].is_string(), expires, "{given}");
+        assert!(answer.get("expiry_date").is_some());
+        assert_eq!(server.versions("/a").await[0]["value"], expected);
+    }
+}
+
+#[tokio::test]
+async fn a_certificate_without_fields_is_400() {
+    let server = Server::start().await;
+    for value in [
+        json!({}),
+        json!({"ca": "", "ca_name": "", "certificate": "", "private_key": ""}),
+        json!({"ca": null, "ca_name": null, "certificate": null, "private_key": null}),
+        json!({"transitional": false}),
+    ] {
+        let answer = server.set("/a", "certificate", value).await;
+        answer.expect(400).error();
+    }
+}
+
+#[tokio::test]
+async fn empty_strings_and_nulls_are_absent_fields() {
+    let server = Server::start().await;
+    let leaf = self_signed_leaf("leaf");
+    for empty in [json!(""), Value::Null] {
+        let value = json!({
+            "ca": empty, "ca_name": empty, "certificate": leaf.certificate, "private_key": empty,
+        });
+        let answer = given::set(&server, "/a", "certificate", value).await;
+        let expected = json!({"ca": null, "certificate": leaf.certificate, "private_key": null});
+        assert_eq!(answer["value"], expected);
+    }
+}
+
+#[tokio::test]
+async fn ca_and_ca_name_together_are_400() {
+    let server = Server::start().await;
+    let root = authority("root");
+    let stored = json!({"certificate": root.certificate});
+    server.set("/root", "certificate", stored).await.expect(200);
+    let value = json!({
+        "certificate": root.sign_leaf("leaf").certificate,
+        "ca": root.certificate,
+        "ca_name": "/root",
+    });
+    let answer = server.set("/a", "certificate", value).await;
+    let error = answer.expect(400).error();
+    assert!(error.contains("ca_name"), "{error}");
+}
+
+#[tokio::test]
+async fn fields_of_another_json_type_are_400_and_named() {
+    let server = Server::start().await;
+    for member in ["ca", "ca_name", "certificate", "private_key"] {
+        for wrong in [json!(1), json!(true), json!(["x"]), json!({"x": "y"})] {
+            let value = json!({member: wrong});
+            let answer = server.set("/a", "certificate", value).await;
+            let error = answer.expect(400).error();
+            assert!(error.contains(member), "{error}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_invalid_certificate_is_400_and_names_the_field() {
+    let server = Server::start().await;
+    let leaf = self_signed_leaf("leaf");
+    let half = leaf.certificate.len() / 2;
+    let body = leaf.certificate.lines().nth(1).unwrap();
+    for wrong in [
+        "garbage",
+        "-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n",
+        "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
+        &leaf.certificate[..half],
+        &leaf.certificate.replace(body, ""),
+        &leaf.private_key,
+        body,
+    ] {
+        for member in ["certificate", "ca"] {
+            let value = json!({member: wrong});
+            let answer = server.set("/a", "certificate", value).await;
+            let error = answer.expect(400).error();
+            assert!(error.contains(member), "{error}");
+        }
+    }
+    assert!(server.versions("/a").await.is_empty());
+}
+
+#[tokio::test]
+async fn only_the_first_certificate_of_a_bundle_counts() {
+    let server = Server::start().await;
+    let root = authority("root");
+    let leaf = root.sign_leaf("leaf");
+    for rest in [
+        root.certificate.as_str(),
+        "text\n",
+        "-----BEGIN CERTIFICATE-----\nAAAA\n",
+    ] {
+        let bundle = format!("{}{rest}", leaf.certificate);
+        let value = json!({"certificate": bundle, "private_key": leaf.private_key});
+        let answer = given::set(&server, "/a", "certificate", value).await;
+        assert_eq!(answer["value"]["certificate"], bundle);
+        assert_eq!(answer["certificate_authority"], false);
+    }
+}
+
+#[tokio::test]
+async fn response_fields_inside_the_value_are_ignored() {
+    let server = Server::start().await;
+    let leaf = self_signed_leaf("leaf");
+    let value = json!({
+        "certificate": leaf.certificate,
+        "transitional": true,
+        "self_signed": true,
+        "certificate_authority": true,
+        "generated": true,
+    });
+    let answer = given::set(&server, "/a", "certificate", value).await;
+    for claim in [
+        "transitional",
+        "self_signed",
+        "certificate_authority",
+        "generated",
+    ] {
+        assert_eq!(answer[claim], false, "{claim}");
+    }
+}
+
+#[tokio::test]
+async fn a_value_over_64_kib_is_413() {
+    let server = Server::start().await;
+    let padding = "\n".repeat(65_536);
+    let private_key = format!("{}{padding}", another_private_key());
+    let answer = server
+        .set("/a", "certificate", json!({"private_key": private_key}))
+        .await;
+    answer.expect(413).error();
+    assert!(server.versions("/a").await.is_empty());
+}
+
+// The private key of a certificate.
+
+const VERSION_1_KEY_PKCS1: &str = include_str!("made_by_openssl/version-1-key.pkcs1.pem");
+const VERSION_1_KEY_ENCRYPTED_PKCS1: &str =
+    include_str!("made_by_openssl/version-1-key.encrypted-pkcs1.pem");
+const VERSION_1_KEY_ENCRYPTED_PKCS8: &str =
+    include_str!("made_by_openssl/version-1-key.encrypted-pkcs8.pem");
+const ECDSA: &str = include_str!("made_by_openssl/ecdsa.pem");
+const ECDSA_KEY_SEC1: &str = include_str!("made_by_openssl/ecdsa-key.sec1.pem");
+
+#[tokio::test]
+async fn keys_of_every_common_algorithm_and_form_are_kept_as_sent() {
+    let server = Server::start().await;
+    let rsa = self_signed_leaf("rsa");
+    let mut pairs = vec![
+        (
+            "RSA, PKCS#1",
+            VERSION_1.to_owned(),
+            VERSION_1_KEY_PKCS1.to_owned(),
+        ),
+        ("RSA, PKCS#8", rsa.certificate, rsa.private_key),
+        ("ECDSA, SEC1", ECDSA.to_owned(), ECDSA_KEY_SEC1.to_owned()),
+    ];
+    for (what, algorithm) in [
+        ("ECDSA P-256, PKCS#8", &PKCS_ECDSA_P256_SHA256),
+        ("ECDSA P-384, PKCS#8", &PKCS_ECDSA_P384_SHA384),
+        ("ECDSA P-521, PKCS#8", &PKCS_ECDSA_P521_SHA512),
+        ("Ed25519, PKCS#8", &PKCS_ED25519),
+    ] {
+        let leaf = self_signed_leaf_with("leaf", algorithm);
+        pairs.push((what, leaf.certificate, leaf.private_key));
+    }
+    for (what, certificate, private_key) in pairs {
+        let value = json!({"certificate": certificate, "private_key": private_key});
+        let answer = server.set("/a", "certificate", value).await;
+        assert_eq!(answer.status, 200, "{what}: {}", answer.body);
+        assert_eq!(answer.json()["value"]["private_key"], private_key, "{what}");
+    }
+}
+
+#[tokio::test]
+async fn a_key_of_another_certificate_is_400() {
+    let server = Server::start().await;
+    let leaf = self_signed_leaf("leaf");
+    let ecdsa = self_signed_leaf_with("leaf", &PKCS_ECDSA_P256_SHA256);
+    for (certificate, private_key) in [
+        (&leaf.certificate, &another_private_key()),
+        (&leaf.certificate, &ecdsa.private_key),
+        (&ecdsa.certificate, &leaf.private_key),
+    ] {
+        let value = json!({"certificate": certificate, "private_key": private_key});
+        let answer = server.set("/a", "certificate", value).await;
+        let error = answer.expect(400).error();
+        assert!(error.contains("private_key"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn an_unreadable_key_is_400_with_or_without_a_certificate() {
+    let server = Server::start().await;
+    let key = another_private_key();
+    let half = &key[..key.len() / 2];
+    for (what, private_key) in [
+        ("garbage", "garbage"),
+        ("encrypted PKCS#1", VERSION_1_KEY_ENCRYPTED_PKCS1),
+        ("encrypted PKCS#8", VERSION_1_KEY_ENCRYPTED_PKCS8),
+        ("a certificate", VERSION_1),
+        ("half a key", half),
+        (
+            "no key in its frame",
+            "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n",
+        ),
+    ] {
+        for value in [
+            json!({"certificate": VERSION_1, "private_key": private_key}),
+            json!({"private_key": private_key}),
+        ] {
+            let answer = server.set("/a", "certificate", value).await;
+            assert_eq!(answer.status, 400, "{what}: {}", answer.body);
+            assert!(
+                answer.error().contains("private_key"),
+                "{what}: {}",
+                answer.body
+            );
+            assert!(!answer.body.contains(private_key), "{what}");
+        }
+    }
+}
+
+// The response fields of a set certificate.
+
+async fn set(server: &Server, value: Value) -> Value {
+    server
+        .set("/a", "certificate", value)
+        .await
+        .expect(200)
+        .json()
+}
+
+#[tokio::test]
+async fn the_flags_are_read_from_the_certificate() {
+    let server = Server::start().await;
+    let root = authority("root");
+    let namesake = root.sign_authority("root");
+    let leaf = root.sign_leaf("leaf");
+    let lone = self_signed_leaf("lone");
+    for (what, certificate, is_authority, is_self_signed) in [
+        ("a root", &root.certificate, true, true),
+        (
+            "an intermediate with the name of its issuer",
+            &namesake.certificate,
+            true,
+            false,
+        ),
+        ("a leaf", &leaf.certificate, false, false),
+        ("a leaf that signed itself", &lone.certificate, false, false),
+    ] {
+        let answer = set(&server, json!({"certificate": certificate})).await;
+        assert_eq!(answer["certificate_authority"], is_authority, "{what}");
+        assert_eq!(answer["self_signed"], is_self_signed, "{what}");
+        assert_eq!(answer["generated"], false, "{what}");
+        assert_eq!(answer["transitional"], false, "{what}");
+        assert_eq!(answer["expiry_date"], "2027-02-05T00:00:00Z", "{what}");
+    }
+}
+
+#[tokio::test]
+async fn a_root_keeps_the_ca_that_was_sent() {
+    let server = Server::start().await;
+    let root = authority("root");
+    let without = set(&server, json!({"certificate": root.certificate})).await;
+    assert_eq!(without["value"]["ca"], Value::Null);
+    let with = json!({"certificate": root.certificate, "ca": root.certificate});
+    let with = set(&server, with).await;
+    assert_eq!(with["value"]["ca"], root.certificate);
+}
+
+#[tokio::test]
+async fn a_certificate_of_x509_version_1_is_accepted() {
+    let server = Server::start().await;
+    let answer = set(&server, json!({"certificate": VERSION_1})).await;
+    assert_eq!(answer["certificate_authority"], false);
+    assert_eq!(answer["self_signed"], false);
+    let end = with_certificate(VERSION_1, |certificate| {
+        certificate.validity().not_after.timestamp()
+    });
+    let expiry_date = DateTime::from_timestamp(end, 0).unwrap();
+    let expiry_date = expiry_date.format("%Y-%m-%dT%H:%M:%SZ").to_string();
+    assert_eq!(answer["expiry_date"], expiry_date);
+}
+
+#[tokio::test]
+async fn a_set_certificate_has_no_generation_details() {
+    let server = Server::start().await;
+    let root = authority("root");
+    let answer = set(&server, json!({"certificate": root.certificate})).await;
+    for detail in [
+        "duration_overridden",
+        "duration_used",
+        "key_length",
+        "ca_name",
+    ] {
+        assert_eq!(answer.get(detail), None, "{detail}");
+        assert_eq!(answer["value"].get(detail), None, "{detail}");
+    }
+}

@@ -1,0 +1,331 @@
+//! Values of each type except certificate, and the limits on their size.
+
+use keywright_harness::Server;
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::given;
+
+// The types value and password.
+
+#[tokio::test]
+async fn any_text_is_kept_unchanged() {
+    let server = Server::start().await;
+    for text in [
+        " ",
+        "\n",
+        "\u{0}\u{1f}\u{7f}",
+        "\"quoted\" \\ and 'single'",
+        "{\"not\": \"parsed\"}",
+        "пароль 密码 🔑",
+        "e\u{301} is not \u{e9}",
+        "\u{feff}\u{202e}",
+        "null",
+        "1",
+    ] {
+        for credential_type in ["value", "password"] {
+            let name = format!("/{credential_type}");
+            let answer = given::set(&server, &name, credential_type, json!(text)).await;
+            assert_eq!(answer["value"], text);
+            assert_eq!(server.versions(&name).await[0]["value"], text);
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_empty_text_is_400() {
+    let server = Server::start().await;
+    for credential_type in ["value", "password"] {
+        let answer = server.set("/a", credential_type, json!("")).await;
+        answer.expect(400).error();
+    }
+}
+
+// The type json.
+
+#[tokio::test]
+async fn any_object_is_kept_unchanged() {
+    let server = Server::start().await;
+    for value in [
+        json!({}),
+        json!({"": null}),
+        json!({"a": {"b": [1, 2.5, true, null, {"c": "d"}]}}),
+        json!({"name": "x", "type": "y", "value": {"value": 1}}),
+        json!({"clé": "🔑", "quote\"": "\\"}),
+    ] {
+        let answer = given::set(&server, "/a", "json", value.clone()).await;
+        assert_eq!(answer["value"], value);
+        assert_eq!(server.versions("/a").await[0]["value"], value);
+    }
+}
+
+#[tokio::test]
+async fn numbers_and_field_order_are_kept_as_written() {
+    let server = Server::start().await;
+    let value = r#"{"z":12345678901234567890123456789,"a":1.10,"m":-0}"#;
+    let body = format!(r#"{{"name":"/a","type":"json","value":{value}}}"#);
+    let request = server.authorized(Method::PUT, "/api/v1/data").body(body);
+    let answer = server.send(request).await.expect(200);
+    assert!(answer.body.contains(value), "{}", answer.body);
+    let read = server.get("/api/v1/data?name=/a").await.expect(200);
+    assert!(read.body.contains(value), "{}", read.body);
+}
+
+#[tokio::test]
+async fn a_value_that_is_not_an_object_is_400() {
+    let server = Server::start().await;
+    for value in [
+        json!([]),
+        json!([{"a": 1}]),
+        json!("{}"),
+        json!(1),
+        json!(false),
+    ] {
+        server.set("/a", "json", value).await.expect(400).error();
+    }
+}
+
+// The type user.
+
+#[tokio::test]
+async fn a_user_gets_the_hash_of_its_password() {
+    let server = Server::start().await;
+    let value = json!({"username": "ada", "password": "pässword"});
+    let user = server.set("/a", "user", value).await.expect(200).json()["value"].clone();
+    assert_eq!(user["username"], "ada");
+    assert_eq!(user["password"], "pässword");
+    let hash = user["password_hash"].as_str().unwrap();
+    let parts: Vec<&str> = hash.split('$').collect();
+    assert_eq!((parts[0], parts[1]), ("", "6"));
+    assert_eq!((parts[2].len(), parts[3].len()), (8, 86));
+    assert_eq!(user.as_object().unwrap().len(), 3);
+}
+
+#[tokio::test]
+async fn the_hash_is_stable_across_reads_and_differs_by_version() {
+    let server = Server::start().await;
+    let value = json!({"username": "ada", "password": "p"});
+    let first = given::set(&server, "/a", "user", value.clone()).await;
+    let second = server.set("/a", "user", value).await.expect(200).json();
+    assert_ne!(
+        first["value"]["password_hash"],
+        second["value"]["password_hash"]
+    );
+    for _ in 0..3 {
+        let versions = server.versions("/a").await;
+        assert_eq!(versions[0]["value"], second["value"]);
+        assert_eq!(versions[1]["value"], first["value"]);
+    }
+}
+
+#[tokio::test]
+async fn a_user_without_a_name_has_a_null_name() {
+    let server = Server::start().await;
+    for value in [
+        json!({"password": "p"}),
+        json!({"password": "p", "username": null}),
+        json!({"password": "p", "username": ""}),
+    ] {
+        let answer = server.set("/a", "user", value).await.expect(200).json();
+        assert_eq!(answer["value"].get("username"), Some(&Value::Null));
+    }
+}
+
+#[tokio::test]
+async fn a_sent_hash_is_ignored() {
+    let server = Server::start().await;
+    for sent in [json!("$6$saltsalt$forged"), json!(""), json!(null)] {
+        let value = json!({"username": "ada", "password": "p", "password_hash": sent});
+        let answer = server.set("/a", "user", value).await.expect(200).json();
+        let hash = answer["value"]["password_hash"].as_str().unwrap();
+        assert!(
+            hash.starts_with("$6$") && !hash.contains("forged"),
+            "{hash}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_missing_or_empty_password_is_400_and_named() {
+    let server = Server::start().await;
+    for value in [
+        json!({}),
+        json!({"username": "ada"}),
+        json!({"username": "ada", "password": ""}),
+        json!({"username": "ada", "password": null}),
+    ] {
+        let error = server.set("/a", "user", value).await.expect(400).error();
+        assert!(error.contains("password"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_name_that_is_not_text_is_400() {
+    let server = Server::start().await;
+    for username in [json!(1), json!(["ada"]), json!({"first": "ada"})] {
+        let value = json!({"username": username, "password": "p"});
+        let error = server.set("/a", "user", value).await.expect(400).error();
+        assert!(error.contains("username"), "{error}");
+    }
+}
+
+// The types rsa and ssh.
+
+const TYPES: [&str; 2] = ["rsa", "ssh"];
+
+#[tokio::test]
+async fn one_field_is_enough_and_the_other_is_null() {
+    let server = Server::start().await;
+    for credential_type in TYPES {
+        for (given, absent) in [("public_key", "private_key"), ("private_key", "public_key")] {
+            for empty in [None, Some(json!("")), Some(Value::Null)] {
+                let mut value = json!({given: "some key"});
+                if let Some(empty) = empty {
+                    value[absent] = empty;
+                }
+                let name = format!("/{credential_type}");
+                let answer = given::set(&server, &name, credential_type, value).await;
+                assert_eq!(answer["value"][given], "some key");
+                assert_eq!(answer["value"].get(absent), Some(&Value::Null));
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn without_any_key_it_is_400() {
+    let server = Server::start().await;
+    for credential_type in TYPES {
+        for value in [
+            json!({}),
+            json!({"public_key": "", "private_key": ""}),
+            json!({"public_key": null, "private_key": ""}),
+            json!({"public_key": 1}),
+        ] {
+            let answer = server.set("/a", credential_type, value).await;
+            answer.expect(400).error();
+        }
+    }
+}
+
+#[tokio::test]
+async fn keys_are_kept_without_validation() {
+    let server = Server::start().await;
+    let value = json!({"public_key": "not a key", "private_key": "-----BEGIN NOTHING-----\n"});
+    for credential_type in TYPES {
+        let name = format!("/{credential_type}");
+        let answer = given::set(&server, &name, credential_type, value.clone()).await;
+        for member in ["public_key", "private_key"] {
+            assert_eq!(answer["value"][member], value[member]);
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_fingerprint_of_a_set_key_is_null() {
+    let server = Server::start().await;
+    let key = given::generate(&server, "/made", "ssh", json!({})).await["value"].clone();
+    for fingerprint in [
+        json!("forged"),
+        key["public_key_fingerprint"].clone(),
+        Value::Null,
+    ] {
+        let mut value = key.clone();
+        value["public_key_fingerprint"] = fingerprint;
+        let answer = server.set("/a", "ssh", value).await.expect(200).json();
+        assert_eq!(
+            answer["value"].get("public_key_fingerprint"),
+            Some(&Value::Null)
+        );
+        assert_eq!(answer["value"]["public_key"], key["public_key"]);
+    }
+}
+
+// Limits on the size of values.
+
+/// The maximum size of a value in bytes.
+const VALUE_BYTES_MAX: usize = 65_536;
+
+/// The maximum size of a user's password in bytes: hashing a longer one takes too long.
+const USER_PASSWORD_BYTES_MAX: usize = 4_096;
+
+/// The maximum number of characters in a public key or a username.
+const LONG_MEMBER_CHARACTERS_MAX: usize = 7_000;
+
+#[tokio::test]
+async fn a_text_over_64_kib_is_413() {
+    let server = Server::start().await;
+    for credential_type in ["value", "password"] {
+        let name = format!("/{credential_type}");
+        let longest = "x".repeat(VALUE_BYTES_MAX);
+        let answer = given::set(&server, &name, credential_type, json!(longest)).await;
+        assert_eq!(answer["value"], longest);
+        for too_long in [format!("{longest}x"), "x".repeat(2 * VALUE_BYTES_MAX)] {
+            let answer = server.set(&name, credential_type, json!(too_long)).await;
+            answer.expect(413).error();
+        }
+        let two_byte_characters = "ä".repeat(VALUE_BYTES_MAX / 2 + 1);
+        server
+            .set(&name, credential_type, json!(two_byte_characters))
+            .await
+            .expect(413)
+            .error();
+        assert_eq!(server.versions(&name).await.len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn an_object_over_64_kib_is_413() {
+    let server = Server::start().await;
+    let frame_bytes = json!({"a": ""}).to_string().len();
+    let object = |bytes: usize| json!({"a": "x".repeat(bytes - frame_bytes)});
+    given::set(&server, "/a", "json", object(VALUE_BYTES_MAX)).await;
+    let answer = server.set("/a", "json", object(VALUE_BYTES_MAX + 1)).await;
+    answer.expect(413).error();
+}
+
+#[tokio::test]
+async fn a_private_key_larger_than_a_value_is_413() {
+    let server = Server::start().await;
+    for credential_type in ["rsa", "ssh"] {
+        for bytes in [VALUE_BYTES_MAX, 3 * VALUE_BYTES_MAX] {
+            let value = json!({"private_key": "x".repeat(bytes)});
+            let answer = server.set("/a", credential_type, value).await;
+            answer.expect(413).error();
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_public_key_or_username_over_7000_characters_is_413() {
+    let server = Server::start().await;
+    let longest = "ä".repeat(LONG_MEMBER_CHARACTERS_MAX);
+    let too_long = format!("{longest}x");
+    for (credential_type, member) in [
+        ("rsa", "public_key"),
+        ("ssh", "public_key"),
+        ("user", "username"),
+    ] {
+        let name = format!("/{credential_type}");
+        let value = |text: &str| match credential_type {
+            "user" => json!({member: text, "password": "p"}),
+            _ => json!({member: text}),
+        };
+        given::set(&server, &name, credential_type, value(&longest)).await;
+        let answer = server.set(&name, credential_type, value(&too_long)).await;
+        answer.expect(413).error();
+        assert_eq!(server.versions(&name).await.len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_users_password_over_4096_bytes_is_400() {
+    let server = Server::start().await;
+    let longest = "ä".repeat(USER_PASSWORD_BYTES_MAX / 2);
+    let user = given::set(&server, "/a", "user", json!({"password": longest})).await;
+    assert_eq!(user["value"]["password"], longest);
+    let too_long = json!({"password": format!("{longest}p")});
+    let refused = server.set("/a", "user", too_long).await.expect(400).error();
+    assert!(refused.contains("password"), "{refused}");
+    assert_eq!(server.versions("/a").await.len(), 1);
+}

@@ -1,4 +1,0 @@
-//! Storage of credentials.
-
-mod configuration;
-mod database_away;

@@ -1,3 +1,0 @@
-//! The list of types.
-
-mod list;

@@ -1,0 +1,234 @@
+//! JSON returned by plugins, and in tokens and documents of identity providers.
+
+use std::sync::{Arc, Mutex};
+
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use jsonwebtoken::Algorithm;
+use keywright_harness::{
+    Answer, Options, Reply, Server, Stub,
+    mint::{Mint, present, sign_texts, signing_key},
+};
+use serde_json::{Value, json};
+
+use super::{
+    DATA,
+    corpus::{Input, inputs, short_inputs},
+    is_wrong_anywhere,
+};
+use crate::{assert_alive, assert_no_fault};
+
+/// A server whose plugin `hostile` returns the text under `note` from this function.
+async fn server(function: &str) -> Server {
+    Server::start_with(
+        &Options::default().hostile("deadline_ms = 600000", &format!("{function} = \"echo\"")),
+    )
+    .await
+}
+
+/// Returns the inputs that fit in a note.
+fn texts() -> Vec<(Input, String)> {
+    let inputs = inputs()
+        .into_iter()
+        .filter(|input| input.text.len() < 100_000);
+    inputs
+        .filter_map(|input| {
+            let text = String::from_utf8(input.text.clone()).ok()?;
+            Some((input, text))
+        })
+        .collect()
+}
+
+/// Requires that an invalid text is rejected as the plugin's error, and that nothing else fails.
+#[track_caller]
+fn assert_refused(answer: &Answer, input: &Input) {
+    let is_plugins = answer.status == 500 && answer.error().starts_with("the plugin hostile ");
+    let is_callers = (400..500).contains(&answer.status);
+    assert!(
+        is_plugins || is_callers || (answer.status == 200 && !is_wrong_anywhere(input)),
+        "{}: {} {}",
+        input.what,
+        answer.status,
+        answer.body
+    );
+}
+
+#[tokio::test]
+async fn no_value_returned_by_a_plugin_crashes_the_server() {
+    let server = server("generate").await;
+    for (input, text) in texts() {
+        for value in [
+            text.clone(),
+            format!(r#"{{"secret":"s","note":{text}}}"#),
+            format!(r#"{{"secret":{text}}}"#),
+        ] {
+            let answer = server
+                .generate("/a", "hostile", json!({"note": value}))
+                .await;
+            assert_refused(&answer, &input);
+        }
+        assert_alive(&server, &input.what).await;
+    }
+}
+
+#[tokio::test]
+async fn no_parameters_returned_by_a_plugin_crash_the_server() {
+    let server = server("normalize").await;
+    for (input, text) in texts() {
+        for parameters in [text.clone(), format!(r#"{{"a":{text}}}"#)] {
+            let given = json!({"note": parameters});
+            let answer = server.generate("/a", "hostile", given.clone()).await;
+            assert_refused(&answer, &input);
+            // The stored parameters are read again.
+            let answer = server
+                .generate_in_mode("converge", "/a", "hostile", given)
+                .await;
+            assert_refused(&answer, &input);
+        }
+        assert_alive(&server, &input.what).await;
+    }
+}
+
+#[tokio::test]
+async fn no_value_accepted_by_a_plugin_crashes_the_server() {
+    let server = server("accept").await;
+    for (input, text) in texts() {
+        for value in [text.clone(), format!(r#"{{"secret":"s","note":{text}}}"#)] {
+            let value: Value = json!({"secret": "s", "note": value});
+            let answer = server.set("/a", "hostile", value).await;
+            assert_refused(&answer, &input);
+        }
+        assert_alive(&server, &input.what).await;
+    }
+}
+
+#[tokio::test]
+async fn no_parameters_recovered_by_a_plugin_crash_the_server() {
+    let server = server("recover").await;
+    for (input, text) in texts() {
+        // The text is part of a stored value, which must not be too large.
+        if text.len() > 50_000 {
+            continue;
+        }
+        for parameters in [text.clone(), format!(r#"{{"a":{text}}}"#)] {
+            let value = json!({"secret": "s", "note": parameters});
+            server.set("/a", "hostile", value).await.expect(200);
+            let body =
+                json!({"name": "/a", "type": "hostile", "mode": "converge", "parameters": {}});
+            assert_refused(&server.post(DATA, body).await, &input);
+        }
+        assert_alive(&server, &input.what).await;
+    }
+}
+
+/// Without a valid signature and a known key, every token is rejected.
+#[tokio::test]
+async fn no_untrusted_token_crashes_the_server() {
+    // A development build has small stack frames: with half of the usual stack, a head can be large enough to overflow
+    // it.
+    let options = Options::default().environment("RUST_MIN_STACK", "1048576");
+    let server = Server::start_with(&options).await;
+    let mint = Mint::of(&server).await;
+    let part = |text: &[u8]| URL_SAFE_NO_PAD.encode(text);
+    for input in short_inputs() {
+        let text = &input.text;
+        let member = |name: &str| [format!(r#"{{"{name}":"#).as_bytes(), text, b"}"].concat();
+        let header = mint.header().to_string();
+        for (header, payload) in [
+            (text.clone(), b"{}".to_vec()),
+            (member("alg"), b"{}".to_vec()),
+            (
+                [br#"{"alg":"RS256","kid":"#, &text[..], b"}"].concat(),
+                b"{}".to_vec(),
+            ),
+            (
+                [br#"{"alg":"RS256","x":"#, &text[..], b"}"].concat(),
+                b"{}".to_vec(),
+            ),
+            (header.clone().into_bytes(), text.clone()),
+            (header.clone().into_bytes(), member("exp")),
+        ] {
+            let token = format!("{}.{}.c2ln", part(&header), part(&payload));
+            let answer = present(&server, &token).await;
+            // Too large heads are rejected otherwise.
+            assert!(
+                matches!(answer.status, 401 | 431),
+                "{}: {answer:?}",
+                input.what
+            );
+        }
+        assert_alive(&server, &input.what).await;
+    }
+}
+
+/// Claims signed by the identity provider can be malformed, too.
+#[tokio::test]
+async fn no_signed_claim_crashes_the_server() {
+    let server = Server::start().await;
+    let mint = Mint::of(&server).await;
+    for input in short_inputs() {
+        let Ok(text) = str::from_utf8(&input.text) else {
+            continue;
+        };
+        for claim in ["aud", "exp", "scope", "grant_type", "client_id", "unknown"] {
+            let claims = mint.claims_with(claim, json!("@"));
+            let claims = claims.to_string().replace("\"@\"", text);
+            let header = mint.header().to_string();
+            let token = sign_texts(&header, &claims, Algorithm::RS256, &signing_key());
+            let answer = present(&server, &token).await;
+            assert_no_fault(&answer, &format!("{claim} with {}", input.what));
+            if input.fault.error(1).is_some() {
+                let is_refused = matches!(answer.status, 401 | 431);
+                assert!(is_refused, "{claim} with {}: {answer:?}", input.what);
+            }
+        }
+        assert_alive(&server, &input.what).await;
+    }
+}
+
+#[tokio::test]
+async fn no_identity_provider_document_crashes_the_server() {
+    let hostile: Arc<Mutex<Vec<u8>>> = Arc::default();
+    let published = Arc::clone(&hostile);
+    let stub = Stub::start(move |request, _, url| {
+        let text = published.lock().unwrap().clone();
+        let is_discovery = request.line.contains("openid-configuration");
+        let sound = if is_discovery {
+            json!({"issuer": url, "jwks_uri": format!("{url}/keys")})
+        } else {
+            json!({"keys": []})
+        };
+        let document_kind = if is_discovery { b'd' } else { b'k' };
+        match text.split_first() {
+            Some((at, text)) if *at == document_kind => Reply::bytes(text),
+            _ => Reply::new(200, &sound.to_string()),
+        }
+    });
+    let options = Options::default()
+        .identity_provider(&stub.url())
+        .authentication_settings("keys_interval_seconds_min = 0");
+    let server = Server::start_with(&options).await;
+    for (number, input) in inputs().into_iter().enumerate() {
+        for (document_kind, body) in [
+            ("d", "@"),
+            ("d", r#"{"issuer":"i","jwks_uri":@}"#),
+            ("d", r#"{"issuer":"i","x":@}"#),
+            ("k", "@"),
+            ("k", r#"{"keys":[@]}"#),
+            ("k", r#"{"keys":[{"kty":"RSA","n":@}]}"#),
+        ] {
+            let document = super::filled(body, &input.text);
+            *hostile.lock().unwrap() = [document_kind.as_bytes(), &document].concat();
+            let header = json!({"alg": "RS256", "kid": format!("{number}{document_kind}{body}")});
+            let token = sign_texts(&header.to_string(), "{}", Algorithm::RS256, &signing_key());
+            let before = stub.requests().len();
+            let answer: Answer = present(&server, &token).await;
+            assert!(
+                matches!(answer.status, 401 | 503),
+                "{}: {answer:?}",
+                input.what
+            );
+            assert!(stub.requests().len() > before, "the document was not read");
+        }
+        assert_alive(&server, &input.what).await;
+    }
+}

@@ -1,0 +1,224 @@
+//! Releases of a plugin that add a parameter with a default, or remove one, during converging requests.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use keywright_harness::{Options, Server, component, digest};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::task::JoinSet;
+
+/// Builds a plugin with one text replaced with another of the same length.
+fn release(files: &TempDir, plugin: &str, (from, to): (&str, &str)) -> PathBuf {
+    assert_eq!(from.len(), to.len());
+    let mut bytes = fs::read(component(plugin)).unwrap();
+    let positions: Vec<_> = (0..bytes.len() - from.len())
+        .filter(|position| bytes[*position..].starts_with(from.as_bytes()))
+        .collect();
+    assert_eq!(positions.len(), 1, "{from}");
+    bytes[positions[0]..positions[0] + to.len()].copy_from_slice(to.as_bytes());
+    let path = files.path().join(format!("{plugin}.wasm"));
+    fs::write(&path, bytes).unwrap();
+    path
+}
+
+fn plain(component: &Path) -> Options {
+    let section = format!(
+        "component = \"{}\"\ngrants = [\"random\"]\nlimits = {{ deadline_ms = 600000 }}",
+        component.display()
+    );
+    Options::default().generator("plain", &section)
+}
+
+async fn upgrade(server: &Server, to: &Options) {
+    let log = server.reload_plugins(to).await;
+    assert!(log.contains("reloaded the plugins"), "{log}");
+}
+
+/// Waits until each credential has converged several more times, or a worker has failed.
+async fn converge_more(converged: &AtomicUsize, load: &JoinSet<()>) {
+    let until = converged.load(Ordering::Relaxed) + CREDENTIALS * 4;
+    while converged.load(Ordering::Relaxed) < until && load.len() == WORKERS {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// Returns the parameters that the plugin received for the newest version.
+async fn given(server: &Server, name: &str) -> Value {
+    server.versions(name).await[0]["value"]["given"].take()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_default_under_converge_load_adds_no_version() {
+    let files = TempDir::new().unwrap();
+    let newer = release(&files, "plain", (LABEL, LABEL_WITH_DEFAULT));
+    let server = Arc::new(Server::start_with(&plain(&component("plain"))).await);
+    let converged = Arc::new(AtomicUsize::new(0));
+    let has_ended = Arc::new(AtomicBool::new(false));
+    let mut load = JoinSet::new();
+    for worker in 0..WORKERS {
+        let (server, converged) = (Arc::clone(&server), Arc::clone(&converged));
+        let has_ended = Arc::clone(&has_ended);
+        load.spawn(async move {
+            let mut round = worker;
+            while !has_ended.load(Ordering::Relaxed) {
+                round += 1;
+                let number = round % CREDENTIALS;
+                let name = format!("/load/{number}");
+                let parameters = parameters(number);
+                let made = server.generate(&name, "plain", parameters).await;
+                made.expect(200);
+                converged.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+    }
+    converge_more(&converged, &load).await;
+    upgrade(&server, &plain(&newer)).await;
+    converge_more(&converged, &load).await;
+    has_ended.store(true, Ordering::Relaxed);
+    while let Some(worker) = load.join_next().await {
+        worker.unwrap();
+    }
+    println!("{} requests converged", converged.load(Ordering::Relaxed));
+    for number in 0..CREDENTIALS {
+        let name = format!("/load/{number}");
+        assert_eq!(server.versions(&name).await.len(), 1, "{name}");
+    }
+
+    // The new release of the plugin receives the default, and explicit parameters still apply.
+    server.regenerate("/load/0").await.expect(200);
+    let expected = json!({"length": 4, "label": "new"});
+    assert_eq!(given(&server, "/load/0").await, expected);
+    let old = digest(&fs::read(component("plain")).unwrap());
+    let bulk = json!({"generated_by": old});
+    server
+        .post("/api/v1/bulk-regenerate", bulk)
+        .await
+        .expect(200);
+    let expected = json!({"length": 5, "label": "new"});
+    assert_eq!(given(&server, "/load/1").await, expected);
+    let other = server
+        .generate("/load/0", "plain", json!({"length": 9}))
+        .await;
+    other.expect(200);
+    assert_eq!(server.versions("/load/0").await.len(), 3);
+}
+
+#[tokio::test]
+async fn a_removed_parameter_is_reported_and_adds_no_version() {
+    let files = TempDir::new().unwrap();
+    let newer = release(&files, "plain", (LABEL, BADGE));
+    let server = Server::start_with(&plain(&component("plain"))).await;
+    let labelled = json!({"length": 8, "label": "x"});
+    for name in ["/kept", "/changed"] {
+        let made = server.generate(name, "plain", labelled.clone()).await;
+        made.expect(200);
+    }
+    upgrade(&server, &plain(&newer)).await;
+
+    let refused = server.regenerate("/kept").await.expect(400).error();
+    for part in ["label", "generate it again"] {
+        assert!(refused.contains(part), "{refused}");
+    }
+    let old = digest(&fs::read(component("plain")).unwrap());
+    let bulk = json!({"generated_by": old});
+    let refused = server.post("/api/v1/bulk-regenerate", bulk).await;
+    let refused = refused.expect(400).error();
+    assert!(refused.contains("label"), "{refused}");
+    let refused = server.generate("/kept", "plain", labelled).await;
+    assert!(refused.expect(400).error().contains("label"));
+
+    for (name, parameters, versions) in [
+        ("/kept", json!({"length": 8}), 1),
+        ("/changed", json!({"length": 7}), 2),
+        ("/changed", json!({"length": 7}), 2),
+        ("/kept", json!({"length": 8, "badge": "b"}), 2),
+    ] {
+        let converged = server.generate(name, "plain", parameters).await;
+        converged.expect(200);
+        assert_eq!(server.versions(name).await.len(), versions, "{name}");
+    }
+    server.regenerate("/kept").await.expect(200);
+    let expected = json!({"length": 8, "badge": "b"});
+    assert_eq!(given(&server, "/kept").await, expected);
+}
+
+/// Their normalizers and recoverers accept values stored by older builds, including those recovered from set values.
+#[tokio::test]
+async fn newer_builds_keep_and_regenerate_values_of_older_ones() {
+    let files = TempDir::new().unwrap();
+    let server = Server::start().await;
+    let certificate = json!({
+        "common_name": "a", "is_ca": true, "key_type": "ecdsa-p256", "duration": 30,
+        "alternative_names": ["b.example"],
+    });
+    let user = json!({"username": "u"});
+    for (name, credential_type, parameters) in
+        [("/a", "certificate", &certificate), ("/u", "user", &user)]
+    {
+        let made = server
+            .generate(name, credential_type, parameters.clone())
+            .await;
+        made.expect(200);
+    }
+    let a = server.versions("/a").await[0]["value"].take();
+    server.set("/set", "certificate", a).await.expect(200);
+    server.regenerate("/set").await.expect(200);
+    let newer = |plugin: &str, text, grants: &str| {
+        let path = release(&files, plugin, text);
+        format!("component = \"{}\"\ngrants = [{grants}]", path.display())
+    };
+    let certificates = ("X.509 certificates with", "X.509 certificates plus");
+    let users = ("Users with a random", "Users plus a random");
+    let options = Options::default()
+        .generator(
+            "certificate",
+            &newer("certificate", certificates, "\"random\", \"signing\""),
+        )
+        .generator("user", &newer("user", users, "\"random\""));
+    let converge = async |name: &str, credential_type: &str, parameters: &Value| {
+        let parameters = parameters.clone();
+        let converged = server.generate(name, credential_type, parameters).await;
+        converged.expect(200).json()["id"].take()
+    };
+    let credentials = [
+        ("/a", "certificate", &certificate),
+        ("/u", "user", &user),
+        ("/set", "certificate", &certificate),
+    ];
+    let mut before = Vec::new();
+    for (name, credential_type, parameters) in credentials {
+        before.push(converge(name, credential_type, parameters).await);
+    }
+    upgrade(&server, &options).await;
+    for ((name, credential_type, parameters), before) in credentials.into_iter().zip(before) {
+        let after = converge(name, credential_type, parameters).await;
+        assert_eq!(after, before, "{name}");
+        let regenerated = server.regenerate(name).await.expect(200).json();
+        assert_ne!(regenerated["id"], before, "{name}");
+    }
+}
+
+fn parameters(number: usize) -> Value {
+    match number % 3 {
+        0 => json!({}),
+        1 => json!({"length": 5}),
+        _ => json!({"label": "own"}),
+    }
+}
+
+/// A parameter of the plugin `plain`; the same with a default; and a replacement.
+const LABEL: &str = r#""label": {"type": "string"}"#;
+const LABEL_WITH_DEFAULT: &str = r#""label": {"default": "new"}"#;
+const BADGE: &str = r#""badge": {"type": "string"}"#;
+
+/// The number of converging credentials, and of concurrent requests.
+const CREDENTIALS: usize = 30;
+const WORKERS: usize = 8;

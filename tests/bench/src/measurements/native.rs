@@ -1,0 +1,243 @@
+//! Plugins compared with native calls of the same functions: the cost of the sandbox for a password, and RSA-2048 key pairs,
+//! which the `openssl` program generates, too.
+
+use std::{
+    process::{Command, Stdio},
+    sync::Arc,
+    time::Instant,
+};
+
+use aws_lc_rs::rand;
+use chrono::{DateTime, Utc};
+use keywright_core::{credential::Parameters, ports::Generator};
+use keywright_plugin_support::HostRandom;
+use keywright_runtime::SystemRandom;
+use serde_json::Map;
+
+use crate::{
+    plugin::{self, RepeatableRandom},
+    statistics::{Outcome, Sample, micros, millis, number},
+    table::{Aim, Table, no_aim},
+};
+
+/// Measures single calls, each in a fresh instance and including the switch to a plugin thread and back; and successive
+/// calls on one thread, whose time is the sandbox's own.
+pub(crate) fn measure_password() -> Outcome<Table> {
+    tokio::runtime::Runtime::new()?.block_on(async {
+        let generator = plugin::load_shipped("password", Arc::new(SystemRandom))?;
+        let parameters = generator.normalize(&Parameters::new(Map::new())).await?;
+        let mut native = Vec::new();
+        let mut guest = Vec::new();
+        let mut guest_in_turn = Vec::new();
+        for _ in 0..ROUNDS {
+            native.extend(call_natively(&parameters)?);
+            let task = call_one_by_one(Arc::clone(&generator), parameters.clone());
+            guest.extend(tokio::spawn(task).await??);
+            guest_in_turn.push(call_at_once(&generator, &parameters).await?);
+        }
+        let (native, guest) = (Sample::new(native), Sample::new(guest));
+        let mut table = Table::new(
+            "one password, a fresh instance each, µs",
+            &["", "guest", "native", "overhead", "aim"],
+        );
+        for (what, percent, aim) in [
+            ("a call, p50", 50, Some(Aim::AtMost(50.0))),
+            ("a call, p99", 99, None),
+        ] {
+            let (guest, native) = (guest.percentile(percent), native.percentile(percent));
+            password_row(&mut table, what, guest, native, aim);
+        }
+        let guest = Sample::new(guest_in_turn).median();
+        password_row(
+            &mut table,
+            "of many that wait in turn for one thread, each",
+            guest,
+            native.median(),
+            None,
+        );
+        Ok(table)
+    })
+}
+
+fn password_row(table: &mut Table, what: &str, guest: f64, native: f64, aim: Option<Aim>) {
+    table.row([
+        what.to_owned(),
+        format!("{guest:.1}"),
+        format!("{native:.1}"),
+        format!("{:.1}", guest - native),
+        aim.map_or_else(no_aim, |aim| aim.verdict(guest - native)),
+    ]);
+}
+
+/// The time of each call.
+fn call_natively(parameters: &Parameters) -> Outcome<Vec<f64>> {
+    let parameters = parameters.to_json();
+    let mut times = Vec::new();
+    for _ in 0..CALLS_A_ROUND {
+        let begun = Instant::now();
+        let mut random = HostRandom::new(random_bytes);
+        keywright_plugin_password::generate::generate(&parameters, "{}", &mut random)
+            .map_err(|failure| format!("the native generator failed: {failure:?}"))?;
+        times.push(micros(begun.elapsed()));
+    }
+    Ok(times)
+}
+
+/// The time of each call.
+async fn call_one_by_one(
+    generator: Arc<dyn Generator>,
+    parameters: Parameters,
+) -> Outcome<Vec<f64>> {
+    let mut times = Vec::new();
+    for _ in 0..CALLS_A_ROUND {
+        let begun = Instant::now();
+        generator
+            .generate(&parameters, DateTime::<Utc>::UNIX_EPOCH, None)
+            .await?;
+        times.push(micros(begun.elapsed()));
+    }
+    Ok(times)
+}
+
+/// The time of all calls, divided by their number.
+async fn call_at_once(generator: &Arc<dyn Generator>, parameters: &Parameters) -> Outcome<f64> {
+    let begun = Instant::now();
+    let calls: Vec<_> = (0..CALLS_AT_ONCE)
+        .map(|_| {
+            let (generator, parameters) = (Arc::clone(generator), parameters.clone());
+            tokio::spawn(async move {
+                generator
+                    .generate(&parameters, DateTime::<Utc>::UNIX_EPOCH, None)
+                    .await
+            })
+        })
+        .collect();
+    for call in calls {
+        call.await??;
+    }
+    Ok(micros(begun.elapsed()) / number(CALLS_AT_ONCE))
+}
+
+/// Uses the host's random source for guests.
+fn random_bytes(count: u64) -> Vec<u8> {
+    let mut bytes = vec![0; usize::try_from(count).unwrap_or_default()];
+    // Bytes that could not be filled would only be measured, never used.
+    let _ = rand::fill(&mut bytes);
+    bytes
+}
+
+const ROUNDS: usize = 20;
+const CALLS_A_ROUND: usize = 250;
+/// The capacity of the queue.
+const CALLS_AT_ONCE: usize = 250;
+
+/// Measures all three alternately. The duration of the search for primes is random, so guest and native get the same
+/// random bytes each time and do the same work; `openssl` uses its own randomness and many rounds.
+pub(crate) fn measure_rsa() -> Outcome<Table> {
+    let random = RepeatableRandom::new();
+    let generator = plugin::load_shipped("rsa", Arc::new(random.clone()))?;
+    let runtime = tokio::runtime::Runtime::new()?;
+    let parameters = runtime.block_on(generator.normalize(&Parameters::new(Map::new())))?;
+    let mut guest = Vec::new();
+    let mut native = Vec::new();
+    let mut openssl = Vec::new();
+    let mut openssl_alone = Vec::new();
+    for round in 0..RSA_ROUNDS {
+        random.begin(round);
+        let (time, in_guest) = timed(|| runtime.block_on(make(&generator, &parameters)))?;
+        guest.push(time);
+        random.begin(round);
+        let (time, natively) = timed(|| make_natively(&random, &parameters))?;
+        native.push(time);
+        if in_guest != natively {
+            return Err("the same random bytes gave another key in the guest".into());
+        }
+        openssl.push(timed(|| run_openssl(&["genrsa", "2048"]))?.0);
+        openssl_alone.push(timed(|| run_openssl(&["version"]))?.0);
+    }
+    let samples = [guest, native, openssl].map(Sample::new);
+    let mut table = Table::new(
+        format!(
+            "one RSA-2048 key pair, {RSA_ROUNDS} turns, ms (starting openssl takes {:.1} of its time)",
+            Sample::new(openssl_alone).median()
+        ),
+        &[
+            "",
+            "guest",
+            "native",
+            "openssl",
+            "guest/native",
+            "aim",
+            "guest/openssl",
+            "aim",
+        ],
+    );
+    rsa_row(
+        &mut table,
+        "mean",
+        samples.each_ref().map(Sample::mean),
+        true,
+    );
+    rsa_row(
+        &mut table,
+        "median",
+        samples.each_ref().map(Sample::median),
+        false,
+    );
+    Ok(table)
+}
+
+fn rsa_row(table: &mut Table, what: &str, [guest, native, openssl]: [f64; 3], has_aim: bool) {
+    let verdict = |aim: Aim, ratio| {
+        if has_aim {
+            aim.verdict(ratio)
+        } else {
+            no_aim()
+        }
+    };
+    table.row([
+        what.to_owned(),
+        format!("{guest:.1}"),
+        format!("{native:.1}"),
+        format!("{openssl:.1}"),
+        format!("{:.2}", guest / native),
+        verdict(Aim::AtMost(1.7), guest / native),
+        format!("{:.2}", guest / openssl),
+        verdict(Aim::Below(1.0), guest / openssl),
+    ]);
+}
+
+/// Returns the time of some work, in milliseconds, and its result.
+fn timed<T>(work: impl FnOnce() -> Outcome<T>) -> Outcome<(f64, T)> {
+    let begun = Instant::now();
+    let made = work()?;
+    Ok((millis(begun.elapsed()), made))
+}
+
+async fn make(generator: &Arc<dyn Generator>, parameters: &Parameters) -> Outcome<String> {
+    let value = generator
+        .generate(parameters, DateTime::<Utc>::UNIX_EPOCH, None)
+        .await?;
+    Ok(value.expose().to_owned())
+}
+
+fn make_natively(random: &RepeatableRandom, parameters: &Parameters) -> Outcome<String> {
+    let mut bytes = HostRandom::new(|count| random.bytes(count));
+    keywright_plugin_rsa::generate::generate(&parameters.to_json(), "{}", &mut bytes)
+        .map_err(|failure| format!("the native generator failed: {failure:?}").into())
+}
+
+fn run_openssl(arguments: &[&str]) -> Outcome<()> {
+    let status = Command::new("openssl")
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()?;
+    if !status.success() {
+        return Err(format!("openssl ended with {status}").into());
+    }
+    Ok(())
+}
+
+const RSA_ROUNDS: u64 = 100;

@@ -1,0 +1,249 @@
+//! The steps of `keywright certificates rotate`: which credentials below a CA it regenerates, how many steps it takes, and when it
+//! refuses.
+
+use std::{
+    fs,
+    os::unix::fs::{PermissionsExt, symlink},
+};
+
+use keywright_harness::{Options, Server, Shell};
+use serde_json::json;
+
+use super::{
+    authority, current, leaf,
+    rotate::{rotate, run_rotate, server_with_leaf},
+};
+
+/// A server with `/root`, `/inner` that it signed, `/leaf` that `/inner` signed, and `/other` that `/root` signed.
+async fn server_with_tree() -> Server {
+    let server = Server::start().await;
+    authority(&server, "/root", None).await;
+    authority(&server, "/inner", Some("/root")).await;
+    leaf(&server, "/leaf", "/inner").await;
+    leaf(&server, "/other", "/root").await;
+    server
+}
+
+#[tokio::test]
+async fn certificates_below_a_regenerated_one_stay_outstanding() {
+    let server = server_with_tree().await;
+    let shell = Shell::of(&server);
+    rotate(&shell, "/root", &["--next"]);
+    rotate(&shell, "/root", &["--next"]);
+    let outstanding = || rotate(&shell, "/root", &["--status"])["outstanding"].clone();
+    // Certificates below an outstanding one are regenerated with it and not listed.
+    assert_eq!(outstanding(), json!(["/inner", "/other"]));
+    server.regenerate("/other").await.expect(200);
+    assert_eq!(outstanding(), json!(["/inner"]));
+    server.regenerate("/inner").await.expect(200);
+    assert_eq!(outstanding(), json!(["/leaf"]));
+    assert_eq!(rotate(&shell, "/root", &["--status"])["stage"], "switched");
+    server.regenerate("/leaf").await.expect(200);
+    assert_eq!(outstanding(), json!([]));
+    assert_eq!(rotate(&shell, "/root", &["--status"])["stage"], "renewed");
+}
+
+#[tokio::test]
+async fn a_chain_of_three_is_regenerated_up_to_the_new_version() {
+    let server = server_with_tree().await;
+    let output = rotate(&Shell::of(&server), "/root", &["--yes"]);
+    let names = json!(["/inner", "/leaf", "/other"]);
+    assert_eq!(output["regenerated_credentials"], names);
+    let mut above = current(&server, "/root").await[0].clone();
+    for name in ["/inner", "/leaf"] {
+        let signed = current(&server, name).await[0].clone();
+        assert_eq!(
+            signed["value"]["ca"], above["value"]["certificate"],
+            "{name}"
+        );
+        above = signed;
+    }
+}
+
+#[tokio::test]
+async fn an_intermediate_ca_is_rotated_like_a_root_ca() {
+    let server = server_with_tree().await;
+    let root = current(&server, "/root").await;
+    let shell = Shell::of(&server);
+    let output = rotate(&shell, "/inner", &["--yes"]);
+    assert_eq!(output["regenerated_credentials"], json!(["/leaf"]));
+    let inner = current(&server, "/inner").await;
+    assert_eq!(inner[0]["value"]["ca"], root[0]["value"]["certificate"]);
+    assert_eq!(current(&server, "/root").await, root);
+    assert_eq!(server.versions("/other").await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_certificate_moved_to_another_ca_is_not_outstanding() {
+    let server = server_with_tree().await;
+    authority(&server, "/elsewhere", None).await;
+    leaf(&server, "/other", "/elsewhere").await;
+    let shell = Shell::of(&server);
+    rotate(&shell, "/root", &["--next"]);
+    let output = rotate(&shell, "/root", &["--next"]);
+    assert_eq!(output["outstanding"], json!(["/inner"]));
+    let output = rotate(&shell, "/root", &["--next"]);
+    assert_eq!(output["stage"], "renewed");
+}
+
+#[tokio::test]
+async fn an_unreadable_certificate_below_the_ca_is_named() {
+    let server = server_with_tree().await;
+    let operations = ["read", "write"];
+    for path in ["/root", "/inner", "/leaf"] {
+        server.grant(path, "uaa-client:app", &operations).await;
+    }
+    let caller = server.as_client("app").await;
+    let shell = Shell::at(&server).variable("KEYWRIGHT_CLIENT_TOKEN", caller.token());
+    for _ in 0..2 {
+        rotate(&Shell::of(&server), "/root", &["--next"]);
+    }
+    let run = run_rotate(&shell, "/root", &["--next"]);
+    let run = run.expect(4);
+    assert!(
+        run.errors.contains("can't read /other, which /root signed"),
+        "{}",
+        run.errors
+    );
+    server.grant("/other", "uaa-client:app", &operations).await;
+    let output = rotate(&shell, "/root", &["--next"]);
+    assert_eq!(output["stage"], "renewed");
+}
+
+#[tokio::test]
+async fn yes_takes_all_remaining_steps_from_any_stage() {
+    let server = server_with_leaf(&Options::default()).await;
+    let shell = Shell::of(&server);
+    let steps = ["introduce", "switch", "renew", "retire"];
+    for taken_before in 0..4 {
+        for _ in 0..taken_before {
+            rotate(&shell, "/root", &["--next"]);
+        }
+        let reported = rotate(&shell, "/root", &["--yes"]);
+        assert_eq!(reported["steps_taken"], json!(steps[taken_before..]));
+        assert_eq!(reported["stage"], "not_begun");
+        let renewed = taken_before < 3;
+        let regenerated = reported["regenerated_credentials"].as_array().unwrap();
+        assert_eq!(!regenerated.is_empty(), renewed, "{reported}");
+    }
+    // Each rotation adds one version of the CA and one of the leaf.
+    for name in ["/root", "/leaf"] {
+        assert_eq!(server.versions(name).await.len(), 5);
+    }
+}
+
+#[tokio::test]
+async fn resume_continues_a_rotation_but_starts_none() {
+    let server = server_with_leaf(&Options::default()).await;
+    let shell = Shell::of(&server);
+    for arguments in [&["--resume", "--yes"], &["--resume", "--next"]] {
+        let reported = rotate(&shell, "/root", arguments);
+        assert_eq!(reported["steps_taken"], json!([]));
+    }
+    let run = run_rotate(&shell, "/root", &["--resume"]);
+    assert!(run.expect(0).errors.contains("nothing to resume"));
+    assert_eq!(server.versions("/root").await.len(), 1);
+    rotate(&shell, "/root", &["--next"]);
+    let reported = rotate(&shell, "/root", &["--resume", "--yes"]);
+    assert_eq!(
+        reported["steps_taken"],
+        json!(["switch", "renew", "retire"])
+    );
+}
+
+#[tokio::test]
+async fn without_a_terminal_next_or_yes_is_required() {
+    let server = server_with_leaf(&Options::default()).await;
+    let shell = Shell::of(&server);
+    let run = run_rotate(&shell, "/root", &[]).expect(2);
+    assert!(
+        run.errors.contains("--next") && run.errors.contains("--yes"),
+        "{}",
+        run.errors
+    );
+    for arguments in [
+        ["--next", "--yes"],
+        ["--status", "--next"],
+        ["--status", "--yes"],
+    ] {
+        run_rotate(&shell, "/root", &arguments).expect(2);
+    }
+    assert_eq!(server.versions("/root").await.len(), 1);
+}
+
+#[tokio::test]
+async fn leaf_certificates_and_missing_names_are_refused() {
+    let server = server_with_leaf(&Options::default()).await;
+    let shell = Shell::of(&server);
+    for (name, status, message) in [("/leaf", 1, "/leaf is not a CA"), ("/absent", 4, "")] {
+        let run = run_rotate(&shell, name, &["--next"]);
+        let run = run.expect(status);
+        assert!(run.errors.contains(message), "{}", run.errors);
+        assert_eq!(run.output, "");
+    }
+    assert_eq!(server.versions("/leaf").await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_ca_without_a_signing_version_is_refused_with_a_remedy() {
+    let server = Server::start().await;
+    authority(&server, "/root", None).await;
+    let shell = Shell::of(&server);
+    shell
+        .run(&["certificates", "transitional", "/root", "--latest"])
+        .expect(0);
+    let run = run_rotate(&shell, "/root", &["--next"]).expect(1);
+    let remedy = "certificates transitional /root --clear";
+    assert!(run.errors.contains(remedy), "{}", run.errors);
+    shell.bash(&format!("keywright {remedy}")).expect(0);
+    rotate(&shell, "/root", &["--next"]);
+}
+
+#[tokio::test]
+async fn a_ca_that_signed_nothing_skips_the_regeneration() {
+    let server = Server::start().await;
+    authority(&server, "/root", None).await;
+    let reported = rotate(&Shell::of(&server), "/root", &["--yes"]);
+    assert_eq!(
+        reported["steps_taken"],
+        json!(["introduce", "switch", "retire"])
+    );
+    assert_eq!(reported["regenerated_credentials"], json!([]));
+}
+
+#[tokio::test]
+async fn an_unwritable_bundle_stops_the_run_before_a_step() {
+    let server = server_with_leaf(&Options::default()).await;
+    server.regenerate_as_transitional("/root").await.expect(200);
+    let shell = Shell::of(&server);
+    rotate(&shell, "/root", &["--status", "--bundle", "trusted.pem"]);
+    let bundle = shell.file("trusted.pem");
+    let mode = fs::metadata(&bundle).unwrap().permissions().mode();
+    assert_eq!(mode & 0o700, 0o600);
+    assert_eq!(mode & 0o133, 0);
+    assert!(!fs::read_to_string(&bundle).unwrap().contains("PRIVATE KEY"));
+    let arguments = ["--next", "--bundle", "absent/trusted.pem"];
+    let run = run_rotate(&shell, "/root", &arguments);
+    assert!(run.expect(1).errors.contains("absent/trusted.pem"));
+    let reported = rotate(&shell, "/root", &["--status"]);
+    assert_eq!(reported["stage"], "introduced");
+}
+
+#[tokio::test]
+async fn a_bundle_behind_a_link_is_replaced_and_the_link_stays() {
+    let server = server_with_leaf(&Options::default()).await;
+    let shell = Shell::of(&server);
+    fs::create_dir(shell.file("far")).unwrap();
+    symlink("far/bundle", shell.file("trusted.pem")).unwrap();
+    for (arguments, count) in [(["--status", "--bundle"], 1), (["--next", "--bundle"], 2)] {
+        rotate(
+            &shell,
+            "/root",
+            &[&arguments[..], &["trusted.pem"]].concat(),
+        );
+        let link = fs::symlink_metadata(shell.file("trusted.pem")).unwrap();
+        assert!(link.is_symlink());
+        let bundle = fs::read_to_string(shell.file("far/bundle")).unwrap();
+        assert_eq!(bundle.matches("BEGIN CERTIFICATE").count(), count);
+    }
+}

@@ -1,0 +1,428 @@
+//! The verbs that add versions: `set`, `generate` and `regenerate`.
+
+use std::fs;
+
+use keywright_harness::{Reply, Server, Shell, Stub};
+use serde_json::{Value, json};
+
+use crate::{fixtures::VERSION, json_of};
+
+#[tokio::test]
+async fn prompts_echo_only_user_names_even_if_interrupted() {
+    let server = Server::start().await;
+    let shell = Shell::of(&server);
+    let mut terminal = shell.on_terminal(&["set", "/a", "--type", "password", "-o", "json"]);
+    terminal.expect("Value: ");
+    assert!(!terminal.echoes());
+    terminal.type_line("s3cret");
+    let (status, screen) = terminal.end();
+    assert_eq!(status, Some(0), "{screen}");
+    assert_eq!(screen.matches("s3cret").count(), 1, "{screen}");
+    assert_eq!(server.versions("/a").await[0]["value"], "s3cret");
+
+    let mut terminal = shell.on_terminal(&["set", "/user", "-t", "user", "-o", "yaml"]);
+    terminal.expect("Username: ");
+    assert!(terminal.echoes());
+    terminal.type_line("admin").expect("Password: ");
+    assert!(!terminal.echoes());
+    let (status, screen) = {
+        terminal.type_line("s3cret");
+        terminal.end()
+    };
+    assert_eq!(status, Some(0), "{screen}");
+    let value = &server.versions("/user").await[0]["value"];
+    assert_eq!(
+        (&value["username"], &value["password"]),
+        (&json!("admin"), &json!("s3cret"))
+    );
+
+    let mut terminal = shell.on_terminal(&["set", "/interrupted", "--type", "password"]);
+    terminal.expect("Value: ");
+    assert!(!terminal.echoes());
+    terminal.signal("INT").expect("interrupted");
+    assert!(terminal.echoes());
+    assert_eq!(terminal.end().0, Some(130));
+    assert!(server.versions("/interrupted").await.is_empty());
+}
+
+#[tokio::test]
+async fn a_pipe_provides_the_value_without_its_trailing_newline() {
+    let server = Server::start().await;
+    let shell = Shell::of(&server);
+    let cases = [
+        ("password", "s3cret\n", json!("s3cret")),
+        ("value", "two\nlines\n\n", json!("two\nlines\n")),
+        ("json", "{\"a\": [1]}\n", json!({"a": [1]})),
+        ("value", "{\"a\": 1}", json!("{\"a\": 1}")),
+    ];
+    for (number, (credential_type, input, value)) in cases.into_iter().enumerate() {
+        let name = format!("/{number}");
+        let run = shell.run_with(&["set", &name, "--type", credential_type], input);
+        assert_eq!(json_of(run)["value"], value);
+    }
+    let user = r#"{"username": "a", "password": "b"}"#;
+    let set = json_of(shell.run_with(&["set", "/user", "-t", "user"], user));
+    assert_eq!(set["value"]["password"], "b");
+    let run = shell
+        .run_with(&["set", "/other", "-t", "user"], "b")
+        .expect(2);
+    assert!(run.errors.contains("JSON object"), "{run:?}");
+    assert!(!run.errors.contains("\"b\""), "{run:?}");
+    shell.run(&["set", "/empty", "-t", "value"]).expect(1);
+}
+
+#[tokio::test]
+async fn fields_are_read_from_files_and_passwords_from_a_pipe() {
+    let server = Server::start().await;
+    let shell = Shell::of(&server);
+    let user = ["set", "/user", "-t", "user", "--username", "admin"];
+    let set = json_of(shell.run_with(&user, "s3cret\n"));
+    assert_eq!(set["value"]["username"], "admin");
+    assert_eq!(set["value"]["password"], "s3cret");
+
+    let parameters = json!({"common_name": "root", "is_ca": true});
+    let made = server.generate("/ca", "certificate", parameters).await;
+    let value = made.expect(200).json()["value"].clone();
+    for member in ["certificate", "private_key"] {
+        fs::write(shell.file(member), value[member].as_str().unwrap()).unwrap();
+    }
+    let certificate = [
+        "set",
+        "/copy",
+        "-t",
+        "certificate",
+        "--certificate",
+        "certificate",
+    ];
+    let rest = ["--private-key", "private_key", "--ca-name", "/ca"];
+    let set = json_of(shell.run(&[&certificate[..], &rest].concat()));
+    assert_eq!(set["value"]["private_key"], value["private_key"]);
+    assert_eq!(set["value"]["ca"], value["ca"]);
+
+    let key = ["set", "/key", "-t", "rsa", "--private-key", "-"];
+    assert_eq!(
+        json_of(shell.run_with(&key, "a key"))["value"]["private_key"],
+        "a key"
+    );
+    shell
+        .run(&["set", "/key", "-t", "rsa", "--private-key", "absent"])
+        .expect(1);
+    shell
+        .run(&[
+            "set",
+            "/a",
+            "-t",
+            "rsa",
+            "--value",
+            "x",
+            "--public-key",
+            "y",
+        ])
+        .expect(2);
+}
+
+#[tokio::test]
+async fn standard_input_is_accepted_for_one_field_only() {
+    let server = Server::start().await;
+    let shell = Shell::of(&server);
+    for (members, named) in [
+        (
+            &["--private-key", "-", "--public-key", "-"][..],
+            "private_key, public_key",
+        ),
+        (&["--ca", "-", "--certificate", "-"], "ca, certificate"),
+        (
+            &["--username", "-", "--private-key", "-"],
+            "private_key, password",
+        ),
+        (
+            &["--username", "me", "--certificate", "-"],
+            "certificate, password",
+        ),
+    ] {
+        let arguments = [&["set", "/a", "--type", "other"][..], members].concat();
+        let run = shell.run_with(&arguments, "a text").expect(2);
+        assert!(run.errors.contains(named), "{run:?}");
+    }
+    assert!(server.versions("/a").await.is_empty());
+    // A user name `-` does not mean standard input.
+    let user = ["set", "/user", "--type", "user", "--username", "-"];
+    assert_eq!(
+        json_of(shell.run_with(&user, "p"))["value"]["username"],
+        "-"
+    );
+}
+
+#[tokio::test]
+async fn every_verb_stores_metadata_verbatim() {
+    let server = Server::start().await;
+    let shell = Shell::of(&server);
+    let metadata = r#"{"z":123456789012345678901234567890,"a":1.10}"#;
+    let kept = |arguments: &[&str]| {
+        let arguments = [arguments, &["--metadata", metadata]].concat();
+        let run = shell.run(&arguments).expect(0);
+        let compact: String = run.output.split_whitespace().collect();
+        assert!(
+            compact.contains(&format!("\"metadata\":{metadata}")),
+            "{run:#?}"
+        );
+    };
+    kept(&["set", "/a", "--type", "value", "--value", "v"]);
+    kept(&["generate", "/b", "--type", "password"]);
+    kept(&["regenerate", "/b"]);
+}
+
+#[tokio::test]
+async fn values_are_read_from_files_and_arguments() {
+    let server = Server::start().await;
+    let shell = Shell::of(&server);
+    fs::write(shell.file("value"), "from a file\n").unwrap();
+    let metadata = r#"{"owner": "ops"}"#;
+    let arguments = [
+        "set",
+        "/a",
+        "-t",
+        "value",
+        "--value-file",
+        "value",
+        "--metadata",
+        metadata,
+    ];
+    let set = json_of(shell.run(&arguments));
+    assert_eq!(set["value"], "from a file");
+    assert_eq!(
+        set["metadata"],
+        serde_json::from_str::<Value>(metadata).unwrap()
+    );
+    let set = json_of(shell.run(&["set", "/a", "-t", "value", "--value", "v"]));
+    assert_eq!(
+        (&set["value"], &set["metadata"]),
+        (&json!("v"), &Value::Null)
+    );
+    let arguments = [
+        "set",
+        "/a",
+        "-t",
+        "value",
+        "--value",
+        "v",
+        "--metadata",
+        "[]",
+    ];
+    shell.run(&arguments).expect(2);
+}
+
+#[tokio::test]
+async fn the_mode_decides_about_an_existing_credential() {
+    let server = Server::start().await;
+    let shell = Shell::of(&server);
+    let id = |more: &[&str]| {
+        let generate = [&["generate", "/a", "--type", "password"][..], more].concat();
+        json_of(shell.run(&generate))["id"].clone()
+    };
+    let first = id(&[]);
+    assert_eq!(id(&[]), first);
+    assert_eq!(id(&["--length", "12", "--mode", "no-overwrite"]), first);
+    let other = id(&["--length", "12"]);
+    assert_ne!(other, first);
+    assert_eq!(id(&["--length", "12", "--mode", "converge"]), other);
+    assert_ne!(id(&["--length", "12", "--mode", "overwrite"]), other);
+}
+
+#[tokio::test]
+async fn each_type_has_options_for_its_parameters() {
+    let server = Server::start().await;
+    let shell = Shell::of(&server);
+    let letters = ["--length", "20", "--exclude-upper", "--exclude-number"];
+    let password = [&["generate", "/password", "-t", "password"][..], &letters].concat();
+    let password = json_of(shell.run(&password))["value"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    assert!(password.len() == 20 && password.bytes().all(|byte| byte.is_ascii_lowercase()));
+    let user = json_of(shell.run(&["generate", "/user", "-t", "user", "--username", "admin"]));
+    assert_eq!(user["value"]["username"], "admin");
+    let key = ["generate", "/key", "-t", "ssh", "--ssh-comment", "deploy"];
+    let key = json_of(shell.run(&key))["value"]["public_key"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    assert!(key.ends_with(" deploy"), "{key}");
+    let authority = [
+        "generate",
+        "/ca",
+        "-t",
+        "certificate",
+        "--common-name",
+        "ca",
+        "--is-ca",
+    ];
+    assert_eq!(
+        json_of(shell.run(&authority))["certificate_authority"],
+        true
+    );
+    let metadata = r#"{"owner": "ops"}"#;
+    let leaf = [
+        "generate",
+        "/leaf",
+        "-t",
+        "certificate",
+        "--ca",
+        "/ca",
+        "--common-name",
+        "leaf",
+        "--alternative-name",
+        "a.example",
+        "--alternative-name",
+        "b.example",
+        "--duration",
+        "30",
+        "--extended-key-usage",
+        "server_auth",
+        "--metadata",
+        metadata,
+    ];
+    let leaf = json_of(shell.run(&leaf));
+    assert_eq!(leaf["metadata"]["owner"], "ops");
+    assert_eq!(leaf["duration_used"], 30);
+    assert_eq!(
+        leaf["value"]["ca"],
+        server.versions("/ca").await[0]["value"]["certificate"]
+    );
+}
+
+#[tokio::test]
+async fn a_terminal_gets_a_table_with_the_value() {
+    let server = Server::start().await;
+    let arguments = ["generate", "/a", "-t", "password", "--length", "20"];
+    let shell = Shell::of(&server).variable("NO_COLOR", "1");
+    let (status, screen) = shell.on_terminal(&arguments).end();
+    assert_eq!(status, Some(0), "{screen}");
+    let value = server.versions("/a").await[0]["value"].clone();
+    let field = |name: &str| {
+        let lines = screen.lines().map(|line| line.split_whitespace().collect());
+        let mut lines = lines.filter(|line: &Vec<_>| line.first() == Some(&name));
+        lines.next().and_then(|line| line.get(1).copied())
+    };
+    assert_eq!(field("name"), Some("/a"), "{screen}");
+    assert_eq!(field("type"), Some("password"), "{screen}");
+    assert_eq!(field("value"), value.as_str(), "{screen}");
+}
+
+/// A server with a type of a plugin.
+fn server_with_pins() -> Stub {
+    Stub::start(|request, _, _| match request.line.as_str() {
+        "GET /api/v1/types" => {
+            let properties = json!({
+                "digits": {"type": "integer", "maximum": 12},
+                "label": {"type": "string"},
+                "places": {"type": "array", "items": {"type": "string"}},
+            });
+            let parameters = json!({
+                "type": "object", "properties": properties, "additionalProperties": false,
+            });
+            let pin = json!({
+                "name": "pin", "summary": "A number.", "plugin": null, "parameters": parameters,
+                "value": {"type": "string"},
+            });
+            Reply::new(200, &json!({"types": [pin]}).to_string())
+        }
+        _ => Reply::new(200, VERSION),
+    })
+}
+
+#[test]
+fn parameters_by_name_have_the_type_in_the_servers_schema() {
+    let stub = server_with_pins();
+    let shell = stub.shell();
+    fs::write(
+        shell.file("more.json"),
+        r#"{"label": "x", "places": ["z"]}"#,
+    )
+    .unwrap();
+    let arguments = [
+        "generate",
+        "/a",
+        "-t",
+        "pin",
+        "--parameters-file",
+        "more.json",
+        "--param",
+        "digits=6",
+        "--param",
+        "label=40",
+        "--param",
+        "places=a,b",
+        "--param",
+        "places=c",
+    ];
+    shell.run(&arguments).expect(0);
+    let sent: Value = serde_json::from_str(&stub.requests().pop().unwrap().body).unwrap();
+    let parameters = json!({"label": "40", "places": ["a", "b", "c"], "digits": 6});
+    let expected = json!({"name": "/a", "type": "pin", "parameters": parameters});
+    assert_eq!(sent, expected);
+}
+
+#[test]
+fn parameters_that_violate_the_schema_are_not_sent() {
+    for (parameter, words) in [
+        ("digits=13", "digits: the value is greater"),
+        ("digits=x", "digits: "),
+        ("colour=red", "colour"),
+    ] {
+        let stub = server_with_pins();
+        let arguments = ["generate", "/a", "-t", "pin", "--param", parameter];
+        let run = stub.shell().run(&arguments).expect(2);
+        assert!(run.errors.contains(words), "{run:?}");
+        assert!(run.errors.contains("digits, label, places"), "{run:?}");
+        assert_eq!(stub.lines(), ["GET /api/v1/types"]);
+    }
+    let stub = server_with_pins();
+    let arguments = ["generate", "/a", "-t", "pim", "--param", "digits=6"];
+    let run = stub.shell().run(&arguments).expect(2);
+    assert!(
+        run.errors.contains("unknown type pim; the server has pin"),
+        "{run:?}"
+    );
+}
+
+#[test]
+fn parameters_are_sent_unchecked_without_a_description() {
+    let stub = Stub::start(|request, _, _| match request.line.as_str() {
+        "GET /api/v1/types" => Reply::new(404, "{\"error\":\"no such path\"}"),
+        _ => Reply::new(200, VERSION),
+    });
+    let arguments = [
+        "generate", "/a", "-t", "pin", "--param", "digits=6", "--param", "a=b",
+    ];
+    stub.shell().run(&arguments).expect(0);
+    let sent: Value = serde_json::from_str(&stub.requests().pop().unwrap().body).unwrap();
+    assert_eq!(sent["parameters"], json!({"digits": 6, "a": "b"}));
+}
+
+#[tokio::test]
+async fn a_version_with_the_same_parameters_and_metadata_is_added() {
+    let server = Server::start().await;
+    let parameters = json!({"length": 12});
+    server
+        .generate("/a", "password", parameters)
+        .await
+        .expect(200);
+    let shell = Shell::of(&server);
+    let metadata = r#"{"owner":"ops"}"#;
+    let made = json_of(shell.run(&["regenerate", "/a", "--metadata", metadata]));
+    assert_eq!(made["metadata"]["owner"], "ops");
+    assert_eq!(made["value"].as_str().unwrap().len(), 12);
+    assert_eq!(server.versions("/a").await.len(), 2);
+    let (status, screen) = shell.on_terminal(&["regenerate", "/a"]).end();
+    assert_eq!(status, Some(0), "{screen}");
+    assert_eq!(server.versions("/a").await.len(), 3);
+}
+
+#[tokio::test]
+async fn a_credential_that_was_set_is_not_regenerated() {
+    let server = Server::start().await;
+    server.set("/a", "password", json!("x")).await.expect(200);
+    Shell::of(&server).run(&["regenerate", "/a"]).expect(1);
+    assert_eq!(server.versions("/a").await.len(), 1);
+}

@@ -1,7 +1,0 @@
-//! `keywright export`.
-
-mod authorities;
-mod failures;
-mod files;
-mod forms;
-mod interruption;

@@ -1,0 +1,141 @@
+//! Responses of stub servers, and stored credentials.
+
+use std::{
+    fs,
+    path::Path,
+    sync::{
+        Mutex,
+        mpsc::{Receiver, Sender, channel},
+    },
+    time::Duration,
+};
+
+use keywright_harness::{Asked, Server, Shell};
+use serde_json::{Value, json};
+
+/// Creates a gate: requests of a stub server block until the test drops its end.
+pub(crate) fn gate() -> (Gate, Blocker) {
+    let (arrived, arrivals) = channel();
+    let (open, opened) = channel();
+    let blocker = Blocker {
+        arrived: Mutex::new(arrived),
+        opened: Mutex::new(opened),
+    };
+    (
+        Gate {
+            arrivals,
+            _open: open,
+        },
+        blocker,
+    )
+}
+
+/// The test's end. Dropping it opens the gate.
+pub(crate) struct Gate {
+    arrivals: Receiver<()>,
+    _open: Sender<()>,
+}
+
+/// The stub server's end.
+pub(crate) struct Blocker {
+    arrived: Mutex<Sender<()>>,
+    opened: Mutex<Receiver<()>>,
+}
+
+impl Gate {
+    /// Waits for the next request.
+    pub(crate) fn wait(&self) {
+        self.arrivals.recv_timeout(REQUEST_WAIT_MAX).unwrap();
+    }
+}
+
+impl Blocker {
+    /// Signals a request, and blocks until the test drops its end.
+    pub(crate) fn block(&self) {
+        let _ = self.arrived.lock().unwrap().send(());
+        let _ = self.opened.lock().unwrap().recv();
+    }
+}
+
+/// The response with a list of credentials.
+pub(crate) fn listing<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    let listed = names
+        .into_iter()
+        .map(|name| json!({"name": name, "version_created_at": "2026-01-01T00:00:00Z"}));
+    json!({"credentials": listed.collect::<Vec<_>>()}).to_string()
+}
+
+/// The response with the active version of a password, for the name in the request's query.
+pub(crate) fn password_for(request: &Asked, value: &str) -> String {
+    let name = name_in(request);
+    json!({"data": [{
+        "type": "password", "version_created_at": "2026-01-01T00:00:00Z",
+        "id": "8563075f-ca25-4adf-9acb-a4be6a9077fd", "name": name, "metadata": null, "value": value,
+    }]})
+    .to_string()
+}
+
+/// The name in a request's query.
+pub(crate) fn name_in(request: &Asked) -> String {
+    let (_, name) = request.line.rsplit_once("name=").unwrap();
+    name.replace("%2F", "/")
+}
+
+/// The maximum wait for a request.
+const REQUEST_WAIT_MAX: Duration = Duration::from_mins(10);
+
+/// The response with a version.
+pub(crate) const VERSION: &str = r#"{"type":"value","version_created_at":"2026-01-01T00:00:00Z","id":"8563075f-ca25-4adf-9acb-a4be6a9077fd","name":"/a","metadata":null,"value":"v"}"#;
+
+/// The response with this version as the only active one.
+pub(crate) fn versions() -> String {
+    format!("{{\"data\":[{VERSION}]}}")
+}
+
+/// Generates a certificate with its name as common name and a key that is generated quickly.
+pub(crate) async fn certificate(server: &Server, name: &str, mut parameters: Value) -> Value {
+    parameters["common_name"] = json!(name);
+    parameters["key_type"] = json!("ecdsa-p256");
+    let made = server.generate(name, "certificate", parameters).await;
+    made.expect(200).json()
+}
+
+/// The type, value and metadata of the active version of each credential below a path, by name, without fields that the server
+/// computes.
+pub(crate) async fn stored(server: &Server, path: &str) -> Value {
+    let found = server.get(&format!("/api/v1/data?path={path}")).await;
+    let found = found.expect(200).json();
+    let mut stored = json!({});
+    for item in found["credentials"].as_array().unwrap() {
+        let name = item["name"].as_str().unwrap();
+        let answer = server
+            .get(&format!("/api/v1/data?current=true&name={name}"))
+            .await
+            .expect(200);
+        let mut version = answer.json()["data"][0].take();
+        let is_free = version["type"] == json!("json");
+        if let Some(members) = version["value"].as_object_mut()
+            && !is_free
+        {
+            members.remove("password_hash");
+            members.remove("public_key_fingerprint");
+        }
+        stored[name] = json!([version["type"], version["value"], version["metadata"]]);
+    }
+    stored
+}
+
+/// Writes a file into the shell's folder.
+pub(crate) fn file(shell: &Shell, name: &str, text: &str) {
+    fs::write(shell.file(name), text).unwrap();
+}
+
+/// Returns the sorted names of the files in a folder.
+pub(crate) fn file_names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap();
+    let mut names: Vec<_> = entries
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}

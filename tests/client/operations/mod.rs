@@ -1,4 +1,0 @@
-//! The verbs of operators.
-
-mod key_usage;
-mod management;

@@ -1,0 +1,219 @@
+//! The verbs of permissions.
+
+use keywright_harness::{Server, Shell};
+use serde_json::{Value, json};
+
+use crate::json_of;
+
+/// The actor's permission on the path, if any.
+async fn stored(server: &Server, path: &str, actor: &str) -> Option<Value> {
+    let path = format!("/api/v2/permissions?path={path}&actor={actor}");
+    let response = server.get(&path).await;
+    (response.status != 404).then(|| response.expect(200).json())
+}
+
+/// A shell of a client without permissions.
+async fn stranger(server: &Server) -> Shell {
+    let caller = server.as_client("stranger").await;
+    Shell::at(server).variable("KEYWRIGHT_CLIENT_TOKEN", caller.token())
+}
+
+const ACTOR: &str = "uaa-client:app";
+
+#[tokio::test]
+async fn a_permission_is_added_and_shown() {
+    let server = Server::start().await;
+    let shell = Shell::of(&server);
+    let all = "read,write,delete,read_acl,write_acl";
+    for (path, operations) in [("/a/*", "read"), ("/a/b", all)] {
+        let arguments = ["permissions", "add", path, "--actor", ACTOR];
+        let run = shell.run(&[&arguments as &[&str], &["--operations", operations]].concat());
+        let added = json_of(run);
+        assert_eq!(added["path"], path);
+        assert_eq!(added["actor"], ACTOR);
+        let operations: Vec<_> = operations.split(',').collect();
+        assert_eq!(added["operations"], json!(operations));
+        assert_eq!(stored(&server, path, ACTOR).await, Some(added));
+    }
+}
+
+#[tokio::test]
+async fn a_terminal_gets_one_field_per_line() {
+    let server = Server::start().await;
+    let arguments = [
+        "permissions",
+        "add",
+        "a/*",
+        "--actor",
+        ACTOR,
+        "--operations",
+        "write",
+        "--operations",
+        "read_acl",
+    ];
+    let (status, screen) = Shell::of(&server).on_terminal(&arguments).end();
+    assert_eq!(status, Some(0), "{screen}");
+    for text in ["/a/*", ACTOR, "write, read_acl"] {
+        assert!(screen.contains(&format!("  {text}\n")), "{screen}");
+    }
+}
+
+#[tokio::test]
+async fn an_existing_permission_stays_and_update_is_suggested() {
+    let server = Server::start().await;
+    server.grant("/a/*", ACTOR, &["read"]).await;
+    let arguments = [
+        "permissions",
+        "add",
+        "/a/*",
+        "--actor",
+        ACTOR,
+        "--operations",
+        "write",
+    ];
+    let run = Shell::of(&server).run(&arguments).expect(1);
+    assert!(run.errors.contains("permissions update"), "{}", run.errors);
+    let stored = stored(&server, "/a/*", ACTOR).await.unwrap();
+    assert_eq!(stored["operations"], json!(["read"]));
+}
+
+#[tokio::test]
+async fn invalid_or_refused_permissions_have_their_exit_status() {
+    let server = Server::start().await;
+    let (developer, stranger) = (Shell::of(&server), stranger(&server).await);
+    for (shell, path, operations, status) in [
+        (&developer, "/a/*", "fly", 2),
+        (&developer, "/a/*/b", "read", 1),
+        (&stranger, "/a/*", "read", 4),
+    ] {
+        let run = shell.run(&[
+            "permissions",
+            "add",
+            path,
+            "--actor",
+            ACTOR,
+            "--operations",
+            operations,
+        ]);
+        assert_eq!(run.expect(status).output, "");
+    }
+    developer
+        .run(&["permissions", "add", "/a/*", "--actor", ACTOR])
+        .expect(2);
+    assert_eq!(stored(&server, "/a/*", ACTOR).await, None);
+}
+
+#[tokio::test]
+async fn a_permission_is_found_by_path_and_actor_or_by_id() {
+    let server = Server::start().await;
+    let id = server.grant("/a/*", ACTOR, &["read", "write"]).await;
+    let stored = stored(&server, "/a/*", ACTOR).await.unwrap();
+    let shell = Shell::of(&server);
+    for arguments in [
+        &["permissions", "get", "/a/*", "--actor", ACTOR] as &[&str],
+        &["permissions", "get", "a/*", "--actor", ACTOR],
+        &["permissions", "get", "--id", &id],
+    ] {
+        assert_eq!(json_of(shell.run(arguments)), stored, "{arguments:?}");
+    }
+    let (status, screen) = shell
+        .on_terminal(&["permissions", "get", "--id", &id])
+        .end();
+    assert_eq!(status, Some(0), "{screen}");
+    assert!(screen.contains("  read, write\n"), "{screen}");
+}
+
+#[tokio::test]
+async fn a_path_requires_an_actor_and_an_id_excludes_both() {
+    let server = Server::start().await;
+    let shell = Shell::of(&server);
+    for arguments in [
+        &["permissions", "get"] as &[&str],
+        &["permissions", "get", "/a/*"],
+        &["permissions", "get", "--actor", ACTOR],
+        &["permissions", "get", "/a/*", "--actor", ACTOR, "--id", "x"],
+    ] {
+        shell.run(arguments).expect(2);
+    }
+}
+
+#[tokio::test]
+async fn only_the_operations_are_replaced() {
+    let server = Server::start().await;
+    let id = server.grant("/a/*", ACTOR, &["read", "write"]).await;
+    let shell = Shell::of(&server);
+    for (which, operations) in [
+        (&["/a/*", "--actor", ACTOR] as &[&str], "delete"),
+        (&["--id", &id], "read"),
+    ] {
+        let arguments = [
+            &["permissions", "update"] as &[&str],
+            which,
+            &["--operations", operations],
+        ]
+        .concat();
+        let updated = json_of(shell.run(&arguments));
+        let expected =
+            json!({"uuid": id, "path": "/a/*", "actor": ACTOR, "operations": [operations]});
+        assert_eq!(updated, expected);
+        assert_eq!(stored(&server, "/a/*", ACTOR).await, Some(expected));
+    }
+    let arguments = [
+        "permissions",
+        "update",
+        "--id",
+        &id,
+        "--operations",
+        "read,write",
+    ];
+    let (status, screen) = shell.on_terminal(&arguments).end();
+    assert_eq!(status, Some(0), "{screen}");
+    assert!(screen.contains("  read, write\n"), "{screen}");
+}
+
+#[tokio::test]
+async fn no_verb_finds_missing_permissions_or_those_of_others() {
+    let server = Server::start().await;
+    let id = server.grant("/a/*", ACTOR, &["read"]).await;
+    let (developer, stranger) = (Shell::of(&server), stranger(&server).await);
+    let write = ["--operations", "write"];
+    for (shell, verb, which, more) in [
+        (&developer, "get", &["/a/b", "--actor", ACTOR][..], &[][..]),
+        (&stranger, "get", &["/a/*", "--actor", ACTOR], &[]),
+        (&developer, "update", &["/a/b", "--actor", ACTOR], &write),
+        (&developer, "update", &["--id", "no id"], &write),
+        (&stranger, "update", &["--id", &id], &write),
+        (&stranger, "delete", &["--id", &id], &[]),
+    ] {
+        let arguments = [&["permissions", verb], which, more].concat();
+        assert_eq!(shell.run(&arguments).expect(4).output, "", "{arguments:?}");
+    }
+    let stored = stored(&server, "/a/*", ACTOR).await.unwrap();
+    assert_eq!(stored["operations"], json!(["read"]));
+}
+
+#[tokio::test]
+async fn a_deleted_permission_is_shown() {
+    let server = Server::start().await;
+    let shell = Shell::of(&server);
+    for by_id in [false, true] {
+        let id = server.grant("/a/*", ACTOR, &["read"]).await;
+        let before = stored(&server, "/a/*", ACTOR).await.unwrap();
+        let which = if by_id {
+            vec!["--id", &id]
+        } else {
+            vec!["/a/*", "--actor", ACTOR]
+        };
+        let arguments = [&["permissions", "delete"] as &[&str], which.as_slice()].concat();
+        assert_eq!(json_of(shell.run(&arguments)), before);
+        assert_eq!(stored(&server, "/a/*", ACTOR).await, None);
+        assert_eq!(shell.run(&arguments).expect(4).output, "");
+    }
+    let id = server.grant("/a/*", ACTOR, &["read"]).await;
+    let (status, screen) = shell
+        .on_terminal(&["permissions", "delete", "--id", &id])
+        .end();
+    assert_eq!(status, Some(0), "{screen}");
+    assert!(screen.contains(&id), "{screen}");
+    assert_eq!(stored(&server, "/a/*", ACTOR).await, None);
+}

@@ -1,3 +1,0 @@
-//! The verb of types.
-
-mod list;

@@ -1,0 +1,122 @@
+//! Plugins in the surroundings of a server: a bad one, which is a shipped one with another digest, and the example key
+//! management plugin, in its own process.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+};
+
+use tempfile::TempDir;
+
+use crate::{Options, Server, component, server::server_program};
+
+/// A component with the behavior of a shipped one and another digest.
+pub struct BadPlugin {
+    credential_type: &'static str,
+    folder: TempDir,
+}
+
+impl BadPlugin {
+    /// A copy of the shipped plugin of a type, with an additional section, which engines ignore.
+    pub fn of(credential_type: &'static str) -> Self {
+        let plugin = Self {
+            credential_type,
+            folder: TempDir::new().unwrap(),
+        };
+        let mut bytes = fs::read(component(credential_type)).unwrap();
+        // A custom section: its id, its length, and its name with the length of that.
+        bytes.extend_from_slice(b"\x00\x04\x03bad");
+        fs::write(plugin.path(), bytes).unwrap();
+        plugin
+    }
+
+    /// A server with this plugin.
+    pub async fn server(&self) -> Server {
+        Server::start_with(&self.options()).await
+    }
+
+    /// The configuration of such a server.
+    fn options(&self) -> Options {
+        let grants = match self.credential_type {
+            "certificate" => r#"["random", "signing"]"#,
+            _ => r#"["random"]"#,
+        };
+        let path = self.path();
+        let section = format!("component = \"{}\"\ngrants = {grants}", path.display());
+        Options::default().generator(self.credential_type, &section)
+    }
+
+    /// The same server, started again with the shipped plugins alone.
+    pub async fn replaced(server: Server) -> Server {
+        let options = Options::default().beyond_the_specification();
+        Server::start_in(server.stop().await, &options).await
+    }
+
+    /// Its digest, in the format of `sha256sum`.
+    pub fn digest(&self) -> String {
+        let output = Command::new("sha256sum").arg(self.path()).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        format!("sha256:{}", text.split_whitespace().next().unwrap())
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.path().join("bad.wasm")
+    }
+}
+
+/// A key management plugin that runs until it is dropped.
+pub struct KeyManagementPlugin {
+    child: Child,
+    socket: PathBuf,
+}
+
+impl KeyManagementPlugin {
+    /// Starts a plugin in this folder, with the key of this name, which is created if absent.
+    pub fn start(folder: &Path, key: &str) -> Self {
+        Self::start_with(folder, key, &[])
+    }
+
+    /// The same, with TLS: the files of its certificate and private key.
+    pub fn start_with_tls(
+        folder: &Path,
+        key: &str,
+        certificate: &Path,
+        private_key: &Path,
+    ) -> Self {
+        let files = [
+            ("--certificate", certificate),
+            ("--private-key", private_key),
+        ];
+        Self::start_with(folder, key, &files)
+    }
+
+    fn start_with(folder: &Path, key: &str, files: &[(&str, &Path)]) -> Self {
+        let socket = folder.join(format!("{key}.sock"));
+        let mut command = Command::new(server_program().with_file_name("kms-server"));
+        command.arg("--socket").arg(&socket);
+        command.arg("--key").arg(folder.join(key));
+        for (name, file) in files {
+            command.arg(name).arg(file);
+        }
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        output.read_line(&mut line).unwrap();
+        assert!(line.starts_with("listening on "), "{line}");
+        Self { child, socket }
+    }
+
+    /// Its socket.
+    pub fn socket(&self) -> &Path {
+        &self.socket
+    }
+}
+
+impl Drop for KeyManagementPlugin {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,225 @@
+//! Other programs, for independent verification: installed ones, the toolchains of other languages that `cargo xtask test`
+//! installs below `target`, and the signals, the exit and the memory of processes.
+
+use std::{
+    env, fs,
+    io::{self, Write},
+    path::PathBuf,
+    process::{Child, Command, ExitStatus, Output, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use crate::workspace;
+
+/// A run of another program.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// Whether it succeeded.
+    pub is_success: bool,
+    /// The standard output.
+    pub output: String,
+    /// The standard error.
+    pub errors: String,
+}
+
+impl Program {
+    /// Runs a program with a text as standard input.
+    pub fn run(name: &str, arguments: &[&str], input: &str) -> Self {
+        let mut command = Command::new(name);
+        command.args(arguments);
+        Self::finish(&mut command, input)
+    }
+
+    /// The same with a prepared command.
+    pub fn finish(command: &mut Command, input: &str) -> Self {
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap_or_else(|cause| panic!("{command:?} can't be started: {cause}"));
+        // A program that ignores its input closes it early, which is allowed.
+        let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+        let Output {
+            status,
+            stdout,
+            stderr,
+        } = child.wait_with_output().unwrap();
+        Self {
+            is_success: status.success(),
+            output: String::from_utf8_lossy(&stdout).into_owned(),
+            errors: String::from_utf8_lossy(&stderr).into_owned(),
+        }
+    }
+
+    /// Returns the output of a successful program.
+    #[track_caller]
+    pub fn expect_success(self) -> String {
+        assert!(self.is_success, "{self:?}");
+        self.output
+    }
+}
+
+/// Whether a program is installed; if not, prints that the test is skipped.
+pub fn is_available(name: &str) -> bool {
+    let found = env::var_os("PATH")
+        .is_some_and(|path| env::split_paths(&path).any(|folder| folder.join(name).is_file()));
+    assert!(
+        found || env::var_os("CI").is_none(),
+        "{name} is required in CI"
+    );
+    if !found {
+        tell(&format!("skipped: {name} is not installed"));
+    }
+    found
+}
+
+/// Prints a message to the terminal, even if output of passing tests is captured.
+pub fn tell(words: &str) {
+    // Standard error may be closed, which is allowed.
+    let _ = writeln!(io::stderr(), "{words}");
+}
+
+/// Sends a process a signal, such as `INT`.
+pub fn signal(process_id: u32, name: &str) {
+    let status = Command::new("kill")
+        .args(["-s", name, &process_id.to_string()])
+        .status();
+    assert!(status.unwrap().success());
+}
+
+/// Waits until a process exits.
+#[track_caller]
+pub fn ended(child: &mut Child) -> ExitStatus {
+    let begun = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status;
+        }
+        if begun.elapsed() > PATIENCE {
+            let _ = child.kill();
+            panic!("it has not ended");
+        }
+        thread::sleep(POLL);
+    }
+}
+
+/// Waits until a process exits, asserts success, and returns the peak memory observed, in KiB; a peak just before the
+/// exit may be missed.
+#[track_caller]
+pub(crate) fn memory_at_most(mut child: Child) -> u64 {
+    let path = format!("/proc/{}/status", child.id());
+    let mut peak = 0;
+    loop {
+        let status = fs::read_to_string(&path).unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kibibytes = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
+        peak = peak.max(kibibytes.unwrap_or_default());
+        if let Some(status) = child.try_wait().unwrap() {
+            assert!(status.success(), "{status}");
+            return peak;
+        }
+        thread::sleep(POLL);
+    }
+}
+
+/// The interval between checks of a process.
+const POLL: Duration = Duration::from_millis(2);
+
+/// The timeout for the exit of a process.
+const PATIENCE: Duration = Duration::from_mins(10);
+
+/// A component built by the toolchain of another language. A missing toolchain is reported, and is an error in CI.
+pub fn component_by_toolchain(name: &str) -> Option<PathBuf> {
+    let file = format!("{name}.wasm");
+    let path = workspace().join("target/components").join(&file);
+    found(path, &format!("{file} is not built"))
+}
+
+/// A client in another language than Rust, a file or a folder below `target/clients`; absent in the same way.
+pub fn client_by_toolchain(name: &str) -> Option<PathBuf> {
+    let path = workspace().join("target/clients").join(name);
+    found(path, &format!("the client {name} is not built"))
+}
+
+/// The Python with the packages that `host/xtask/toolchains/requirements.txt` lists; absent in the same way.
+pub fn toolchain_python() -> Option<Command> {
+    let path = workspace().join("target/toolchains/python/bin/python3");
+    found(path, "Python's packages are not installed").map(Command::new)
+}
+
+/// Node.js, with packages of npm.
+pub struct Node {
+    /// The program.
+    pub program: PathBuf,
+    /// The folder of the packages that `tests/clients/node/package-lock.json` lists.
+    pub modules: PathBuf,
+}
+
+/// Node.js with its packages; absent in the same way.
+pub fn node() -> Option<Node> {
+    let modules = workspace().join("target/test-clients/node/node_modules");
+    let package = modules.join("oidc-provider/package.json");
+    found(package, "npm's packages are not installed")?;
+    let program = toolchain_program("node")?.get_program().into();
+    Some(Node { program, modules })
+}
+
+/// A program of those toolchains, which may also be on the `PATH`; a missing one is reported likewise.
+pub fn toolchain_program(name: &str) -> Option<Command> {
+    let installed = workspace().join("target/toolchains/bin").join(name);
+    if installed.is_file() {
+        return Some(Command::new(installed));
+    }
+    is_available(name).then(|| Command::new(name))
+}
+
+fn found(path: PathBuf, absence: &str) -> Option<PathBuf> {
+    if path.exists() {
+        return Some(path);
+    }
+    assert!(
+        env::var_os("CI").is_none(),
+        "{absence}, which is required in CI: {}",
+        path.display()
+    );
+    tell(&format!(
+        "skipped: {absence} (`cargo xtask test` does that where the toolchain can be installed)"
+    ));
+    None
+}
+
+/// A program of the environment in `tests/api/description/requirements.txt`, such as `schemathesis`, or `python3` with
+/// all of its packages. A missing one is reported, and is an error in CI.
+pub fn python_program(name: &str) -> Option<Command> {
+    let environment = workspace().join(ENVIRONMENT);
+    if !environment.join(INSTALLED).is_file() {
+        assert!(
+            env::var_os("CI").is_none(),
+            "{name} with its packages is required in CI"
+        );
+        tell(&format!(
+            "skipped: {name} is not installed in {ENVIRONMENT} (`cargo xtask test` does that where Python 3 is)"
+        ));
+        return None;
+    }
+    if environment.join("pyvenv.cfg").is_file() {
+        return Some(Command::new(environment.join("bin").join(name)));
+    }
+    // A plain folder of packages, for the system's Python.
+    let program = environment.join("bin").join(name);
+    let mut command = if program.is_file() {
+        Command::new(program)
+    } else {
+        Command::new(name)
+    };
+    command.env("PYTHONPATH", &environment);
+    Some(command)
+}
+
+/// The folder where `cargo xtask test` installs it.
+const ENVIRONMENT: &str = "target/schemathesis";
+
+/// Exists once the installation is complete.
+const INSTALLED: &str = "installed.txt";

@@ -1,0 +1,384 @@
+//! Calls of guests: they wait in a bounded queue, are counted by plugin, function and outcome, and a component whose calls
+//! keep failing is temporarily disabled.
+
+use std::ops::Range;
+
+use keywright_harness::{Options, Scrape, Server};
+use reqwest::Method;
+use serde_json::json;
+use tokio::task::JoinHandle;
+
+/// Sends generate requests of one type concurrently, for numbered names. Returns their statuses, `Retry-After` headers and bodies.
+fn storm(
+    server: &Server,
+    credential_type: &str,
+    key_length: u32,
+    numbers: Range<usize>,
+) -> Vec<JoinHandle<(u16, Option<String>, String)>> {
+    let send = |number: usize| {
+        let body = json!({
+            "name": format!("/storm/{number}"),
+            "type": credential_type,
+            "parameters": {"key_length": key_length},
+        });
+        let request = server
+            .authorized(Method::POST, "/api/v1/data")
+            .body(body.to_string());
+        tokio::spawn(async move {
+            let response = request.send().await.unwrap();
+            let retry_after = response.headers().get("retry-after");
+            let retry_after = retry_after.map(|seconds| seconds.to_str().unwrap().to_owned());
+            (
+                response.status().as_u16(),
+                retry_after,
+                response.text().await.unwrap(),
+            )
+        })
+    };
+    numbers.map(send).collect()
+}
+
+#[tokio::test]
+async fn a_full_queue_is_503_with_retry_after() {
+    let options = Options::default().with_a_short_queue().watched();
+    let server = Server::start_with(&options).await;
+    let lane = |scrape: &Scrape, what: &str| {
+        let name = format!("keywright_plugin_lane_{what}");
+        scrape.sum(&name, &[("lane", "generate")])
+    };
+    let running = storm(&server, "hostile", 0, 0..1);
+    server
+        .scrape_until(|scrape| lane(scrape, "threads_busy") == Some(1.0))
+        .await;
+    let waiting = storm(&server, "hostile", 0, 1..2);
+    server
+        .scrape_until(|scrape| lane(scrape, "queue_length") == Some(1.0))
+        .await;
+    for request in storm(&server, "hostile", 0, 2..8) {
+        let (status, retry_after, body) = request.await.unwrap();
+        assert_eq!(status, 503, "{body}");
+        assert!(body.starts_with("{\"error\":"), "{body}");
+        let seconds: u64 = retry_after.unwrap().parse().unwrap();
+        assert!((1..=60).contains(&seconds), "{seconds}");
+    }
+    server
+        .set("/user", "user", json!({"password": "p"}))
+        .await
+        .expect(200);
+    assert!(
+        [running, waiting]
+            .iter()
+            .flatten()
+            .all(|it| !it.is_finished())
+    );
+}
+
+#[tokio::test]
+async fn queue_accepts_calls_again_after_being_full() {
+    let options = Options::default()
+        .with_a_short_queue()
+        .environment("KEYWRIGHT_GENERATORS__HOSTILE__LIMITS__DEADLINE_MS", "500")
+        // Earlier failures do not affect these calls.
+        .environment("KEYWRIGHT_PLUGINS__FAULTS_MAX", "1000000");
+    let server = Server::start_with(&options).await;
+    for _ in 0..STORMS_MAX {
+        let mut was_full = false;
+        for request in storm(&server, "hostile", 0, 0..8) {
+            match request.await.unwrap() {
+                (500, _, body) => {
+                    assert!(body.contains("exceeded its deadline"), "{body}");
+                }
+                (503, ..) => was_full = true,
+                (other, _, body) => panic!("{other}: {body}"),
+            }
+        }
+        server
+            .generate("/after", "password", json!({}))
+            .await
+            .expect(200);
+        if was_full {
+            return;
+        }
+    }
+    panic!("the queue was never full");
+}
+
+/// The maximum number of attempts to fill the queue. One is enough if the calls arrive at the same time.
+const STORMS_MAX: usize = 20;
+
+#[tokio::test]
+async fn reads_succeed_during_many_key_generations() {
+    let server = Server::start().await;
+    server.set("/text", "value", json!("v")).await.expect(200);
+    server
+        .set("/json", "json", json!({"a": 1}))
+        .await
+        .expect(200);
+    let storm = storm(&server, "rsa", 4_096, 0..32);
+    for round in 0..20 {
+        server.get("/api/v1/data?name=/text").await.expect(200);
+        server.get("/api/v1/data?path=/").await.expect(200);
+        server
+            .set("/text", "value", json!(format!("{round}")))
+            .await
+            .expect(200);
+        server
+            .set("/user", "user", json!({"password": "p"}))
+            .await
+            .expect(200);
+        let document = json!({"s": [{"credentials": {"store-ref": "/json"}}]});
+        server
+            .post("/api/v1/interpolate", document)
+            .await
+            .expect(200);
+    }
+    let unfinished = storm
+        .iter()
+        .filter(|request| !request.is_finished())
+        .count();
+    assert!(
+        unfinished > 0,
+        "all keys were made before the other requests were answered"
+    );
+}
+
+const CALLS: &str = "keywright_plugin_calls_total";
+
+/// The longest deadline, longer than a test takes.
+const LONG_MS: u32 = 600_000;
+
+/// Starts a server with metrics whose generator `hostile` misbehaves in this way in a function, with these limits.
+async fn server_with_metrics(function: &str, behaviour: &str, limits: &str) -> Server {
+    let options = Options::default()
+        .hostile(limits, &format!("{function} = \"{behaviour}\""))
+        .environment("KEYWRIGHT_PLUGINS__THREADS_PER_LANE", "1")
+        .environment("KEYWRIGHT_PLUGINS__QUEUE_LENGTH", "1")
+        .watched();
+    Server::start_with(&options).await
+}
+
+fn calls(scrape: &Scrape, function: &str, outcome: &str) -> Option<f64> {
+    let labels = [
+        ("plugin", "hostile"),
+        ("function", function),
+        ("outcome", outcome),
+    ];
+    scrape.sum(CALLS, &labels)
+}
+
+#[tokio::test]
+async fn every_outcome_of_a_call_is_counted() {
+    for (behaviour, outcome) in [
+        ("allocate", "memory_exceeded"),
+        ("large-output", "output_too_large"),
+        ("loop", "timed_out"),
+        ("misconfigured", "misconfigured"),
+        ("not-json", "output_malformed"),
+        ("other", "reported"),
+        ("panic", "trapped"),
+        ("recurse", "stack_exhausted"),
+        ("refuse-parameters", "refused"),
+        ("trap", "trapped"),
+        ("wrong-shape", "output_malformed"),
+    ] {
+        // Only the endless behavior may exceed its deadline, and not in the previous call.
+        let deadline_ms = if behaviour == "loop" { 5_000 } else { LONG_MS };
+        let limits = format!("deadline_ms = {deadline_ms}, memory_bytes_max = 16777216");
+        let server = server_with_metrics("generate", behaviour, &limits).await;
+        let answer = server.generate("/a", "hostile", json!({})).await;
+        assert!(answer.status >= 400, "{behaviour}: {answer:?}");
+        let scrape = server.scrape().await;
+        assert_eq!(
+            calls(&scrape, "generate", outcome),
+            Some(1.0),
+            "{behaviour}:\n{}",
+            scrape.text()
+        );
+        assert_eq!(calls(&scrape, "normalize", "ok"), Some(1.0), "{behaviour}");
+        let duration = "keywright_plugin_call_duration_seconds_count";
+        let generate = [("plugin", "hostile"), ("function", "generate")];
+        assert_eq!(scrape.sum(duration, &generate), Some(1.0), "{behaviour}");
+    }
+}
+
+#[tokio::test]
+async fn every_function_is_counted() {
+    let server = server_with_metrics("none", "none", &format!("deadline_ms = {LONG_MS}")).await;
+    let set = json!({"secret": "s"});
+    server.set("/set", "hostile", set).await.expect(200);
+    server
+        .generate("/a", "hostile", json!({}))
+        .await
+        .expect(200);
+    server.regenerate("/a").await.expect(200);
+    let document = json!({"a": [{"credentials": {"b": 1}}]});
+    server
+        .post("/api/v1/interpolate", document)
+        .await
+        .expect(200);
+    let too_large = json!({"length": "x".repeat(512 * 1024)});
+    let refused = server.generate("/b", "hostile", too_large).await;
+    refused.expect(413);
+    let scrape = server.scrape().await;
+    for (function, count) in [("generate", 2.0), ("accept", 1.0), ("recover", 1.0)] {
+        assert_eq!(calls(&scrape, function, "ok"), Some(count), "{function}");
+    }
+    assert_eq!(calls(&scrape, "normalize", "input_too_large"), Some(1.0));
+    let resolver = [
+        ("plugin", "resolver"),
+        ("function", "find-references"),
+        ("outcome", "ok"),
+    ];
+    assert_eq!(scrape.sum(CALLS, &resolver), Some(1.0));
+}
+
+#[tokio::test]
+async fn metrics_distinguish_random_and_derived_generators() {
+    let server = server_with_metrics("none", "none", "deadline_ms = 10000").await;
+    let scrape = server.scrape().await;
+    for (plugin, conforms) in [("hostile", 0.0), ("password", 1.0), ("rsa", 1.0)] {
+        let reported = scrape.sum("keywright_plugin_entropy_conforms", &[("plugin", plugin)]);
+        assert_eq!(reported, Some(conforms), "{plugin}");
+    }
+}
+
+#[tokio::test]
+async fn full_lane_is_visible_in_metrics() {
+    let limits = format!("deadline_ms = {LONG_MS}");
+    let server = server_with_metrics("generate", "loop", &limits).await;
+    let generate = |name: &str| {
+        let body = json!({"name": name, "type": "hostile", "parameters": {}});
+        let request = server
+            .authorized(Method::POST, "/api/v1/data")
+            .body(body.to_string());
+        tokio::spawn(request.send())
+    };
+    let lane = |scrape: &Scrape, what: &str| {
+        let name = format!("keywright_plugin_lane_{what}");
+        scrape.sum(&name, &[("lane", "generate")])
+    };
+    let in_progress = |scrape: &Scrape| scrape.sum("keywright_http_requests_in_progress", &[]);
+    let is_at_work = |scrape: &Scrape| lane(scrape, "threads_busy") == Some(1.0);
+    let first = generate("/1");
+    let scrape = server.scrape_until(is_at_work).await;
+    assert_eq!(lane(&scrape, "threads"), Some(1.0));
+    assert_eq!(lane(&scrape, "queue_length_max"), Some(1.0));
+    assert_eq!(lane(&scrape, "queue_length"), Some(0.0));
+
+    let second = generate("/2");
+    let is_full = |scrape: &Scrape| lane(scrape, "queue_length") == Some(1.0);
+    let scrape = server.scrape_until(is_full).await;
+    assert_eq!(in_progress(&scrape), Some(2.0));
+
+    let refused = server.generate("/3", "hostile", json!({})).await;
+    refused.expect(503);
+    let scrape = server.scrape().await;
+    assert_eq!(calls(&scrape, "generate", "queue_full"), Some(1.0));
+
+    first.abort();
+    second.abort();
+    let scrape = server
+        .scrape_until(|scrape| in_progress(scrape) == Some(0.0))
+        .await;
+    assert!(is_at_work(&scrape), "{}", scrape.text());
+    let answered = [("route", "/api/v1/data"), ("method", "POST")];
+    let answered = scrape.sum("keywright_http_requests_total", &answered);
+    assert_eq!(
+        answered,
+        Some(1.0),
+        "those that were given up are not answered"
+    );
+}
+
+#[tokio::test]
+async fn types_are_503_after_too_many_traps_and_reads_succeed() {
+    let server = Server::start_with(&options_with_pause("trap", 3600)).await;
+    server
+        .set("/a", "hostile", json!({"secret": "s"}))
+        .await
+        .expect(200);
+    for _ in 0..FAULTS_MAX {
+        let answer = server.generate("/a", "hostile", json!({})).await;
+        answer.expect(500);
+    }
+    let refused = server
+        .generate("/a", "hostile", json!({}))
+        .await
+        .expect(503);
+    let seconds = refused.header("retry-after").and_then(|it| it.parse().ok());
+    assert!(seconds.is_some_and(|seconds: u32| (3_000..=3_600).contains(&seconds)));
+    assert_eq!(
+        refused.error(),
+        "the plugin hostile keeps failing and is temporarily disabled"
+    );
+    server
+        .set("/a", "hostile", json!({"secret": "t"}))
+        .await
+        .expect(503);
+
+    server.get("/api/v1/data?name=/a").await.expect(200);
+    server.get("/api/v1/data?path=/").await.expect(200);
+    server
+        .generate("/b", "password", json!({}))
+        .await
+        .expect(200);
+    server.delete("/api/v1/data?name=/a").await.expect(204);
+}
+
+#[tokio::test]
+async fn errors_returned_by_a_guest_do_not_count() {
+    let server = Server::start_with(&options_with_pause("other", 3600)).await;
+    for _ in 0..=FAULTS_MAX {
+        let answer = server.generate("/a", "hostile", json!({})).await;
+        answer.expect(500);
+    }
+}
+
+#[tokio::test]
+async fn plugin_is_called_again_after_the_pause() {
+    let server = Server::start_with(&options_with_pause("trap", REST_SECONDS)).await;
+    // The next call traps again, which alone disables the plugin again. A pause that ends between two requests is not
+    // seen, so more calls are made.
+    let mut newest = [0; 3];
+    let mut calls = 0;
+    while newest != [503, 500, 503] {
+        let status = server.generate("/a", "hostile", json!({})).await.status;
+        assert!([500, 503].contains(&status), "{status}");
+        calls += usize::from(status == 500);
+        assert!(calls < CALLS_MAX, "no rest was seen that ended");
+        newest = [newest[1], newest[2], status];
+    }
+}
+
+#[tokio::test]
+async fn reload_enables_a_disabled_plugin() {
+    let server = Server::start_with(&options_with_pause("trap", 3600)).await;
+    for status in [500, 500, 503] {
+        let answer = server.generate("/a", "hostile", json!({})).await;
+        answer.expect(status);
+    }
+    server
+        .reload_plugins(&options_with_pause("count-calls", 3600))
+        .await;
+    server
+        .generate("/a", "hostile", json!({}))
+        .await
+        .expect(200);
+}
+
+/// The maximum number of consecutive failed calls.
+const FAULTS_MAX: usize = 2;
+
+/// The time for which the plugin is disabled, in seconds; the test waits for its end.
+const REST_SECONDS: u32 = 1;
+
+/// The maximum number of calls until the test has seen the plugin disabled, called again, and disabled again.
+const CALLS_MAX: usize = 60;
+
+/// Returns options with a generator `hostile` that misbehaves in this way.
+fn options_with_pause(behaviour: &str, rest_seconds: u32) -> Options {
+    Options::default()
+        .hostile("", &format!("generate = \"{behaviour}\""))
+        .environment("KEYWRIGHT_PLUGINS__FAULTS_MAX", &FAULTS_MAX.to_string())
+        .environment("KEYWRIGHT_PLUGINS__REST_SECONDS", &rest_seconds.to_string())
+}

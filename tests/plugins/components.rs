@@ -1,0 +1,136 @@
+//! Components: the imports of the shipped ones, generators whose randomness is constant, and the list of tested ones.
+
+use std::{collections::BTreeSet, fs};
+
+use keywright_harness::{
+    Options, Server, component, component_by_toolchain, digest, run_program, workspace,
+};
+use wit_component::{DecodedWasm, decode};
+
+const SHIPPED: [&str; 9] = [
+    "certificate",
+    "ecdsa",
+    "ed25519",
+    "interpolation",
+    "passphrase",
+    "password",
+    "rsa",
+    "ssh",
+    "user",
+];
+
+#[test]
+fn imports_of_shipped_plugins_match_the_golden_files() {
+    let refreshes = std::env::var_os("KEYWRIGHT_REFRESH_GOLDEN_FILES").is_some();
+    let folder = workspace().join("tests/golden/imports");
+    if refreshes {
+        // Removes the files of removed plugins, too.
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).unwrap();
+    }
+    for plugin in SHIPPED {
+        let golden = folder.join(format!("{plugin}.txt"));
+        let found = imports(plugin);
+        if refreshes {
+            fs::write(&golden, &found).unwrap();
+        }
+        let expected = fs::read_to_string(&golden)
+            .unwrap_or_else(|cause| panic!("{}: {cause}", golden.display()));
+        assert_eq!(
+            found, expected,
+            "{plugin}: run `cargo xtask golden` if it is meant"
+        );
+    }
+    let files: BTreeSet<String> = fs::read_dir(folder)
+        .unwrap()
+        .map(|file| file.unwrap().file_name().into_string().unwrap())
+        .collect();
+    assert_eq!(files, SHIPPED.map(|plugin| format!("{plugin}.txt")).into());
+}
+
+#[test]
+fn shipped_plugins_contain_no_build_paths() {
+    let home = std::env::var("HOME").unwrap();
+    let cargo_home = std::env::var("CARGO_HOME").unwrap_or(format!("{home}/.cargo"));
+    let workspace = workspace().display().to_string();
+    for plugin in SHIPPED {
+        let bytes = fs::read(component(plugin)).unwrap();
+        for path in [&cargo_home, &workspace] {
+            let mut windows = bytes.windows(path.len());
+            let is_there = windows.any(|part| part == path.as_bytes());
+            assert!(!is_there, "{plugin} holds {path}");
+        }
+    }
+}
+
+/// Returns the interfaces that a component imports, one per line, in alphabetical order.
+fn imports(plugin: &str) -> String {
+    let bytes = fs::read(component(plugin)).unwrap();
+    let Ok(DecodedWasm::Component(resolve, world)) = decode(&bytes) else {
+        panic!("{plugin} is no component");
+    };
+    let imports = resolve.worlds[world].imports.keys();
+    let names: BTreeSet<String> = imports.map(|key| resolve.name_world_key(key)).collect();
+    names.into_iter().map(|name| name + "\n").collect()
+}
+
+/// The error for a rejected generator.
+const REASON: &str = "although each call got different random bytes";
+
+#[test]
+fn quickjs_randomness_is_detected_as_constant() {
+    is_found_to_be_constant("quickjs");
+}
+
+#[test]
+fn starling_monkey_randomness_is_detected_as_constant() {
+    is_found_to_be_constant("starling-monkey");
+}
+
+#[test]
+fn server_does_not_start_with_constant_randomness() {
+    let Some(component) = component_by_toolchain("quickjs") else {
+        return;
+    };
+    let refusal = Server::refusal(&Options::default().random_generator("quickjs", &component));
+    for expected in ["the plugin quickjs", REASON] {
+        assert!(refusal.contains(expected), "{refusal}");
+    }
+}
+
+/// Asserts that only the randomness test fails.
+fn is_found_to_be_constant(name: &str) {
+    let Some(component) = component_by_toolchain(name) else {
+        return;
+    };
+    let file = component.to_str().unwrap();
+    let arguments = ["plugin", "test", file, "--output", "json"];
+    let run = run_program(&workspace(), &arguments, &[]).expect(3);
+    let tested = run.json();
+    assert_eq!(tested["entropy"]["faults"][0]["rule"], "constant");
+    // Not in the list of tested components of a release.
+    let refused = run_program(&workspace(), &["plugin", "tested", file], &[]).expect(1);
+    assert!(refused.errors.contains(REASON), "{refused:?}");
+    let checks = tested["checks"].as_array().unwrap();
+    let faults: Vec<&str> = checks
+        .iter()
+        .filter_map(|check| check["fault"].as_str())
+        .collect();
+    assert!(
+        matches!(faults[..], [fault] if fault.contains(REASON)),
+        "{faults:#?}"
+    );
+}
+
+#[test]
+fn list_has_all_random_generators() {
+    let random = component("password");
+    // A resolver generates no values, and the values of the other plugin are derived.
+    let (resolver, derived) = (component("interpolation"), component("hostile"));
+    let files = [&random, &resolver, &derived].map(|file| file.to_str().unwrap());
+    let arguments = [&["plugin", "tested"][..], &files].concat();
+    let printed = run_program(&workspace(), &arguments, &[]).expect(0).output;
+    let digest = digest(&std::fs::read(&random).unwrap());
+    let listed: Vec<_> = printed.split_whitespace().skip(1).collect();
+    assert_eq!(listed, [digest.trim_start_matches("sha256:")]);
+}

@@ -1,0 +1,300 @@
+//! A misbehaving generator or resolver only fails its own request, with an error that names the plugin and the failure.
+
+use keywright_harness::{Answer, Options, Scrape, Server, component};
+use reqwest::Method;
+use serde_json::json;
+
+/// Starts a server whose generator `hostile` misbehaves in this way in a function. Endless behaviors have a deadline of one second,
+/// others the longest deadline.
+async fn server(function: &str, behaviour: &str) -> Server {
+    let deadline_ms = if behaviour == "loop" { 1_000 } else { LONG_MS };
+    let settings = format!("{function} = \"{behaviour}\"");
+    Server::start_with(&options(deadline_ms, &settings)).await
+}
+
+fn options(deadline_ms: u32, settings: &str) -> Options {
+    Options::default().hostile(
+        &format!("deadline_ms = {deadline_ms}, memory_bytes_max = 16777216"),
+        settings,
+    )
+}
+
+/// The longest deadline, longer than a test takes.
+const LONG_MS: u32 = 600_000;
+
+/// Text from guests that must not appear anywhere.
+const GUEST_DATA: &str = "hunter2";
+
+#[track_caller]
+fn assert_faulted(server: &Server, answer: &Answer, fault: &str, behaviour: &str) {
+    assert_eq!(answer.status, 500, "{behaviour}: {}", answer.body);
+    assert_eq!(
+        answer.error(),
+        format!("the plugin hostile {fault}"),
+        "{behaviour}"
+    );
+    assert!(!answer.body.contains(GUEST_DATA), "{behaviour}");
+    assert!(!server.log().contains(GUEST_DATA), "{behaviour}");
+}
+
+const TRAPPED: &str = "trapped";
+const MALFORMED: &str = "returned output that does not have the declared form";
+const OUTPUT_TOO_LARGE: &str = "returned more output than its limit";
+const REPORTED: &str = "reported an internal error";
+
+#[tokio::test]
+async fn every_misbehavior_has_its_own_error() {
+    for (behaviour, fault) in [
+        ("loop", "exceeded its deadline"),
+        ("allocate", "exceeded its memory limit"),
+        ("recurse", "overflowed its stack"),
+        ("trap", TRAPPED),
+        ("panic", TRAPPED),
+        ("much-random", TRAPPED),
+        ("large-output", OUTPUT_TOO_LARGE),
+        ("claimed-output", MALFORMED),
+        ("not-utf-8", MALFORMED),
+        ("not-json", MALFORMED),
+        ("wrong-shape", MALFORMED),
+        ("unknown-member", MALFORMED),
+        ("member-twice", MALFORMED),
+        ("misconfigured", "reported that its settings are invalid"),
+        ("other", REPORTED),
+    ] {
+        let server = server("generate", behaviour).await;
+        for _ in 0..2 {
+            let answer = server.generate("/a", "hostile", json!({})).await;
+            assert_faulted(&server, &answer, fault, behaviour);
+        }
+        assert!(server.versions("/a").await.is_empty(), "{behaviour}");
+        server
+            .generate("/b", "password", json!({}))
+            .await
+            .expect(200);
+    }
+}
+
+#[tokio::test]
+async fn misbehavior_is_contained_in_every_function() {
+    for function in ["normalize", "accept", "recover"] {
+        for (behaviour, fault) in [
+            ("panic", TRAPPED),
+            ("not-json", MALFORMED),
+            ("large-output", OUTPUT_TOO_LARGE),
+            ("other", REPORTED),
+        ] {
+            let server = server(function, behaviour).await;
+            let what = format!("{function}: {behaviour}");
+            let answer = match function {
+                "normalize" => server.generate("/a", "hostile", json!({})).await,
+                "accept" => server.set("/a", "hostile", json!({"secret": "s"})).await,
+                _ => {
+                    server
+                        .generate("/a", "hostile", json!({}))
+                        .await
+                        .expect(200);
+                    server.regenerate("/a").await
+                }
+            };
+            assert_faulted(&server, &answer, fault, &what);
+            server
+                .generate("/b", "password", json!({}))
+                .await
+                .expect(200);
+        }
+    }
+}
+
+#[tokio::test]
+async fn guest_errors_are_truncated_and_printable() {
+    for (function, behaviour) in [
+        ("normalize", "refuse-parameters"),
+        ("generate", "refuse-parameters"),
+        ("accept", "refuse-value"),
+        ("generate", "refuse-value"),
+    ] {
+        let server = server(function, behaviour).await;
+        let answer = if function == "accept" {
+            server.set("/a", "hostile", json!({"secret": "s"})).await
+        } else {
+            server.generate("/a", "hostile", json!({})).await
+        };
+        let error = answer.expect(400).error();
+        assert!(
+            error.contains("length") && error.contains("noxxx"),
+            "{error}"
+        );
+        assert!(
+            error.len() < 2_048 && !error.contains(char::is_control),
+            "{error}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn other_requests_succeed_while_guests_loop_and_trap() {
+    let options = options(LONG_MS, r#"generate = "loop", accept = "trap""#)
+        .environment("KEYWRIGHT_PLUGINS__THREADS_PER_LANE", "2")
+        .watched();
+    let server = Server::start_with(&options).await;
+    let looping = ["/a", "/b"].map(|name| {
+        let body = json!({"name": name, "type": "hostile", "parameters": {}});
+        let request = server.authorized(Method::POST, "/api/v1/data");
+        tokio::spawn(request.body(body.to_string()).send())
+    });
+    let are_at_work = |scrape: &Scrape| {
+        let generate = [("lane", "generate")];
+        scrape.sum("keywright_plugin_lane_threads_busy", &generate) == Some(2.0)
+    };
+    server.scrape_until(are_at_work).await;
+    for _ in 0..3 {
+        let trapped = server.set("/c", "hostile", json!({"secret": "s"})).await;
+        assert_faulted(&server, &trapped, TRAPPED, "trap");
+        server.set("/text", "value", json!("v")).await.expect(200);
+        server.get("/api/v1/data?name=/text").await.expect(200);
+        server
+            .set("/user", "user", json!({"password": "p"}))
+            .await
+            .expect(200);
+    }
+    assert!(are_at_work(&server.scrape().await));
+    assert!(looping.iter().all(|request| !request.is_finished()));
+}
+
+#[tokio::test]
+async fn no_state_carries_over_between_calls() {
+    let server = server("generate", "count-calls").await;
+    for _ in 0..5 {
+        let answer = server
+            .generate_in_mode("overwrite", "/a", "hostile", json!({}))
+            .await;
+        assert_eq!(answer.expect(200).json()["value"]["note"], "1");
+    }
+}
+
+/// Starts a server whose resolver misbehaves in this way. Endless behaviors have a deadline of one second, others the longest
+/// deadline.
+async fn server_with_resolver(behaviour: &str) -> Server {
+    let deadline_ms = if behaviour == "loop" { 1_000 } else { 600_000 };
+    let section = format!(
+        "[resolver]\ncomponent = \"{}\"\ngrants = [\"random\", \"signing\"]\n\
+         limits = {{ deadline_ms = {deadline_ms} }}\nsettings = {{ find-references = \"{behaviour}\" }}",
+        component("hostile").display(),
+    );
+    Server::start_with(&Options::default().without_resolver().extra(&section)).await
+}
+
+#[tokio::test]
+async fn every_misbehavior_of_a_resolver_has_its_own_error() {
+    let malformed = "returned output that does not have the declared form";
+    for (behaviour, fault) in [
+        ("loop", "exceeded its deadline"),
+        ("allocate", "exceeded its memory limit"),
+        ("panic", "trapped"),
+        ("twice", malformed),
+        ("within", malformed),
+        ("misconfigured", "reported that its settings are invalid"),
+        ("other", "reported an internal error"),
+    ] {
+        let server = server_with_resolver(behaviour).await;
+        for name in ["x", "y"] {
+            server
+                .set(name, "json", json!({"secret": "hunter2"}))
+                .await
+                .expect(200);
+        }
+        let document = json!({"a": {"b": "hunter2"}});
+        let answer = server.post("/api/v1/interpolate", document).await;
+        assert_eq!(answer.status, 500, "{behaviour}: {}", answer.body);
+        assert_eq!(
+            answer.error(),
+            format!("the plugin resolver {fault}"),
+            "{behaviour}"
+        );
+        assert!(!answer.body.contains("hunter2") && !server.log().contains("hunter2"));
+        server.get("/api/v1/data?name=/x").await.expect(200);
+    }
+}
+
+#[tokio::test]
+async fn pointer_outside_the_document_is_a_plugin_fault() {
+    for pointer in [
+        "/nowhere", "/a/b/c", "/list/-", "/list/2", "/list/01", "/list/a", "a", "/~", "/~2", "/A",
+    ] {
+        let server = server_with_resolver(&format!("at:{pointer}")).await;
+        server
+            .set("/x", "json", json!({"secret": "hunter2"}))
+            .await
+            .expect(200);
+        let document = json!({"a": {"b": 1}, "list": [1, 2]});
+        let answer = server.post("/api/v1/interpolate", document).await;
+        assert_eq!(answer.status, 500, "{pointer}: {}", answer.body);
+        assert_eq!(
+            answer.error(),
+            "the plugin resolver returned output that does not have the declared form",
+            "{pointer}"
+        );
+        assert!(!server.log().contains("hunter2"), "{pointer}");
+    }
+}
+
+#[tokio::test]
+async fn any_value_in_the_document_can_be_replaced() {
+    for (pointer, expected) in [
+        ("/a/b", json!({"a": {"b": "filled"}, "list": [1, 2]})),
+        ("/list/1", json!({"a": {"b": 1}, "list": [1, "filled"]})),
+        ("/a", json!({"a": "filled", "list": [1, 2]})),
+        ("", json!("filled")),
+    ] {
+        let server = server_with_resolver(&format!("at:{pointer}")).await;
+        let value = json!({"secret": "s"});
+        server.set("/x", "json", value.clone()).await.expect(200);
+        let document = json!({"a": {"b": 1}, "list": [1, 2]});
+        let answer = server.post("/api/v1/interpolate", document).await;
+        let expected = expected
+            .to_string()
+            .replace("\"filled\"", &value.to_string());
+        assert_eq!(answer.expect(200).body, expected, "{pointer}");
+    }
+}
+
+#[tokio::test]
+async fn too_many_or_too_long_references_are_400() {
+    for behaviour in ["many-references", "amplify", "long-name"] {
+        let server = server_with_resolver(behaviour).await;
+        let answer = server.post("/api/v1/interpolate", json!({})).await;
+        assert!(
+            answer.expect(400).error().contains("references"),
+            "{behaviour}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn rejected_document_is_400_with_a_printable_message() {
+    let server = server_with_resolver("refuse-document").await;
+    let error = server
+        .post("/api/v1/interpolate", json!({}))
+        .await
+        .expect(400)
+        .error();
+    assert!(error.contains("noxxx"), "{error}");
+    assert!(
+        error.len() < 2_048 && !error.contains(char::is_control),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn server_works_without_a_resolver() {
+    let server = Server::start_with(&Options::default().without_resolver()).await;
+    server
+        .post("/api/v1/interpolate", json!({}))
+        .await
+        .expect(501)
+        .error();
+    server
+        .generate("/a", "password", json!({}))
+        .await
+        .expect(200);
+}

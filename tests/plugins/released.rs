@@ -1,0 +1,367 @@
+//! Components for a released version of the WIT packages run in the current server, alongside those for the current version.
+//!
+//! To release a version: copy `wit/` to `wit/released/`, and `tests/guests/current` to `tests/guests/released/`, add the
+//! digests of both to `wit/released/SHA256SUMS`, and add the new version to [`VERSIONS`].
+
+use std::{collections::BTreeSet, fmt::Write, fs, path::Path};
+
+use aws_lc_rs::digest::{SHA256, digest};
+use keywright_harness::{Options, Server, component, hexadecimal, workspace};
+use serde_json::{Value, json};
+use wit_parser::{Resolve, Stability};
+use x509_parser::pem::parse_x509_pem;
+
+use crate::signing::{body, renewed};
+
+/// A version of the WIT packages that the server supports.
+struct Version {
+    number: &'static str,
+    /// The folder with its packages.
+    wit: &'static str,
+    /// The folder with the sources of its guests.
+    guests: &'static str,
+    /// The prefix of its guests' components.
+    components: &'static str,
+    /// The suffix of its guests' credential types.
+    types: &'static str,
+    /// The first version of the server that supports it.
+    first_server: &'static str,
+}
+
+/// All versions, oldest first; the last is the current one.
+const VERSIONS: [Version; 2] = [
+    Version {
+        number: "0.1.0",
+        wit: "wit/released/0.1.0",
+        guests: "tests/guests/released/0_1_0",
+        components: "released-0-1-0",
+        types: "0-1-0",
+        first_server: "0.1.0",
+    },
+    Version {
+        number: "0.2.0",
+        wit: "wit",
+        guests: "tests/guests/current",
+        components: "current",
+        types: "current",
+        first_server: "0.1.0",
+    },
+];
+
+/// The kinds of plugins, each a folder with a guest in each version.
+const KINDS: [&str; 3] = ["generator", "issued", "resolver"];
+
+/// The requested duration of certificates, in days.
+const DURATION_DAYS: i64 = 2;
+/// The maximum number of attempts until a call starts and ends in the same second.
+const ATTEMPTS_MAX: usize = 1_000;
+
+#[tokio::test]
+async fn versions_run_alongside_as_in_the_golden_table() {
+    let server = Server::start_with(&options(&VERSIONS[0])).await;
+    let (authority, leaf) = certificates(&server).await;
+    server
+        .set("/found", "json", json!({"a": 1}))
+        .await
+        .expect(200);
+    for version in &VERSIONS {
+        generates(&server, version).await;
+        has_signed(&server, version, &authority, &leaf).await;
+    }
+    // A server has only one resolver.
+    resolves(&server).await;
+    for version in &VERSIONS[1..] {
+        let reported = server.reload_plugins(&options(version)).await;
+        assert!(reported.contains("new calls use them"), "{reported}");
+        resolves(&server).await;
+        generates(&server, &VERSIONS[0]).await;
+    }
+    is_the_published_one();
+}
+
+/// Starts a server with the generators of all versions, and the resolver of one version.
+fn options(of_resolver: &Version) -> Options {
+    let section =
+        |file: &str, more: &str| format!("component = \"{}\"\n{more}", component(file).display());
+    let signing = r#"grants = ["random", "signing"]"#;
+    let plain = "grants = [\"random\"]\nsettings = { size = 3 }";
+    let mut options = Options::default()
+        .without_plugins()
+        .generator("certificate", &section("certificate", signing));
+    for version in &VERSIONS {
+        let Version {
+            components, types, ..
+        } = version;
+        options = options
+            .generator(
+                &format!("plain-{types}"),
+                &section(&format!("{components}-generator"), plain),
+            )
+            .generator(
+                &format!("issued-{types}"),
+                &section(&format!("{components}-issued"), signing),
+            );
+    }
+    let resolver = section(&format!("{}-resolver", of_resolver.components), "");
+    options.extra(&format!("[resolver]\n{resolver}"))
+}
+
+/// Generates, converges, regenerates and sets a value, regenerates the set value, and sends invalid parameters.
+async fn generates(server: &Server, version: &Version) {
+    let credential_type = &format!("plain-{}", version.types);
+    let (made_name, set_name) = (
+        &format!("/made-{}", version.types),
+        &format!("/set-{}", version.types),
+    );
+    let generate = async |parameters| {
+        server
+            .generate(made_name, credential_type, parameters)
+            .await
+    };
+    let first = generate(json!({})).await.expect(200).json();
+    let value = &first["value"];
+    assert_eq!(value["given"], json!({"label": "normalized"}));
+    assert_eq!(value["settings"], json!({"size": 3}));
+    assert_eq!(value["secret"].as_str().unwrap().len(), 32);
+    assert_eq!(
+        generate(json!({})).await.expect(200).json()["id"],
+        first["id"]
+    );
+    let second = server.regenerate(made_name).await.expect(200).json();
+    assert_ne!(second["value"]["secret"], value["secret"]);
+    assert_eq!(second["value"]["given"], value["given"]);
+    let wrong = generate(json!({"label": "wrong"})).await.expect(400);
+    let rule = "must be normalized or recovered";
+    assert!(wrong.error().contains(rule), "{}", wrong.body);
+
+    let set = server.set(set_name, credential_type, json!({"secret": "s"}));
+    let set = set.await.expect(200).json();
+    assert_eq!(set["value"], json!({"accepted": true, "secret": "s"}));
+    let remade = server.regenerate(set_name).await.expect(200).json();
+    assert_eq!(remade["value"]["given"], json!({"label": "recovered"}));
+}
+
+/// Generates a CA and a certificate signed by it.
+async fn certificates(server: &Server) -> (Value, Value) {
+    let certificate = async |name: &str, mut parameters: Value| {
+        parameters["common_name"] = json!(name);
+        parameters["key_type"] = json!("ecdsa-p256");
+        let made = server.generate(name, "certificate", parameters).await;
+        made.expect(200).json()
+    };
+    let authority = certificate("/authority", json!({"is_ca": true})).await;
+    (
+        authority,
+        certificate("/leaf", json!({"ca": "/authority"})).await,
+    )
+}
+
+/// The guest reads all data of its issuer, gets one body signed, and another one refused.
+async fn has_signed(server: &Server, version: &Version, authority: &Value, leaf: &Value) {
+    let credential_type = &format!("issued-{}", version.types);
+    let name = &format!("/issued-{}", version.types);
+    let value = async |tbs_certificate: &[u8]| {
+        let parameters = json!({
+            "ca": "/authority",
+            "duration": DURATION_DAYS,
+            "tbs_certificate": hexadecimal(tbs_certificate),
+        });
+        let made = server.generate_in_mode("overwrite", name, credential_type, parameters);
+        made.await.expect(200).json()["value"].clone()
+    };
+    let refused = value(b"no body").await;
+    let rule = refused["signed"].as_str().unwrap();
+    assert!(rule.starts_with("refused: "), "{rule}");
+
+    // The validity must start in the second of the call.
+    for _ in 0..ATTEMPTS_MAX {
+        let body = renewed(&body(leaf), DURATION_DAYS);
+        let value = value(&body).await;
+        let signed = value["signed"].as_str().unwrap();
+        if signed.contains("the validity must not begin") {
+            continue;
+        }
+        assert!(signed.contains(&hexadecimal(&body)), "{signed}");
+        let pem = authority["value"]["certificate"].as_str().unwrap();
+        let der = hexadecimal(&parse_x509_pem(pem.as_bytes()).unwrap().1.contents);
+        assert_eq!(value["issuer"]["certificate"], der);
+        for member in ["signature_algorithm", "subject", "subject_key_identifier"] {
+            let learned = value["issuer"][member].as_str().unwrap();
+            assert!(!learned.is_empty() && der.contains(learned), "{member}");
+        }
+        server.regenerate(name).await.expect(200);
+        return;
+    }
+    panic!("no call was made within one second");
+}
+
+async fn resolves(server: &Server) {
+    let interpolate = async |document| server.post("/api/v1/interpolate", document).await;
+    let found = interpolate(json!({"place": 0})).await.expect(200).json();
+    assert_eq!(found, json!({"place": {"a": 1}}));
+    let refused = interpolate(json!({"other": 0})).await.expect(400);
+    assert!(refused.error().contains("must have a place"));
+}
+
+/// The file with the table, and the lines before and after it.
+const PUBLISHED: &str = "wit/README.md";
+const BEGIN: &str = "<!-- versions: written by `cargo xtask golden` -->\n";
+const END: &str = "<!-- end of versions -->\n";
+
+/// Compares the table in the file with the test's results, or updates it.
+fn is_the_published_one() {
+    let path = workspace().join(PUBLISHED);
+    let text = fs::read_to_string(&path).unwrap();
+    let (before, rest) = text.split_once(BEGIN).unwrap();
+    let (published, after) = rest.split_once(END).unwrap();
+    let shown = table();
+    if std::env::var_os("KEYWRIGHT_REFRESH_GOLDEN_FILES").is_some() {
+        fs::write(&path, format!("{before}{BEGIN}{shown}{END}{after}")).unwrap();
+        return;
+    }
+    assert_eq!(
+        published, shown,
+        "{PUBLISHED}: run `cargo xtask golden` if it is meant"
+    );
+}
+
+fn table() -> String {
+    let mut table = String::from(
+        "\n| WIT | First server | Runs in | Kinds of plugins | What came with it | Shown by |\n|---|---|---|---|---|---|\n",
+    );
+    for version in &VERSIONS {
+        // Writing to a string does not fail.
+        let _ = writeln!(
+            table,
+            "| `{}` | {} | {} | {} | {} | `{}` |",
+            version.number,
+            version.first_server,
+            env!("CARGO_PKG_VERSION"),
+            KINDS.map(|kind| format!("`{kind}`")).join(", "),
+            additions(version),
+            version.guests,
+        );
+    }
+    table.push('\n');
+    table
+}
+
+/// Returns the interfaces that a version added, and the functions that it added to earlier interfaces.
+fn additions(version: &Version) -> String {
+    if version.number == VERSIONS[0].number {
+        return "everything else".to_owned();
+    }
+    let resolve = packages(version);
+    let mut added = Vec::new();
+    for (_, interface) in &resolve.interfaces {
+        let Some(package) = interface.package.map(|id| &resolve.packages[id].name) else {
+            continue;
+        };
+        if package.namespace != "keywright" {
+            continue;
+        }
+        assert_eq!(
+            package.version.as_ref().unwrap().to_string(),
+            version.number
+        );
+        let name = format!("{}/{}", package.name, interface.name.as_deref().unwrap());
+        if came_with(&interface.stability, version) {
+            added.push(format!("`{name}`"));
+            continue;
+        }
+        for (function, described) in &interface.functions {
+            if came_with(&described.stability, version) {
+                added.push(format!("`{name}.{function}`"));
+            }
+        }
+    }
+    assert!(!added.is_empty(), "{}", version.number);
+    added.join(", ")
+}
+
+fn came_with(stability: &Stability, version: &Version) -> bool {
+    matches!(stability, Stability::Stable { since, .. } if since.to_string() == version.number)
+}
+
+fn packages(version: &Version) -> Resolve {
+    let mut resolve = Resolve::default();
+    for file in [
+        "deps/wasi-random/random.wit",
+        "signing/signing.wit",
+        "generator/generator.wit",
+        "interpolation/interpolation.wit",
+    ] {
+        let path = workspace().join(version.wit).join(file);
+        let text = fs::read_to_string(&path).unwrap();
+        resolve.push_str(file, &text).unwrap();
+    }
+    resolve
+}
+
+/// The digests of all released files, as `sha256sum` writes and checks them.
+const DIGESTS: &str = "wit/released/SHA256SUMS";
+
+#[test]
+fn released_packages_and_guests_are_unchanged() {
+    let text = fs::read_to_string(workspace().join(DIGESTS)).unwrap();
+    let mut known = BTreeSet::new();
+    for line in text.lines() {
+        let (expected, file) = line.split_once("  ").unwrap();
+        let contents = fs::read(workspace().join(file)).unwrap();
+        let found = hexadecimal(digest(&SHA256, &contents).as_ref());
+        assert_eq!(found, expected, "{file} is released: it must stay as it is");
+        known.insert(file.to_owned());
+    }
+    let mut released = BTreeSet::new();
+    for folder in ["wit/released", "tests/guests/released"] {
+        add_files(Path::new(folder), &mut released);
+    }
+    assert_eq!(known, released, "{DIGESTS} lists every released file");
+}
+
+/// Manifests are not included: their dependencies may be updated.
+fn add_files(folder: &Path, files: &mut BTreeSet<String>) {
+    for entry in fs::read_dir(workspace().join(folder)).unwrap() {
+        let path = folder.join(entry.unwrap().file_name());
+        let name = path.display().to_string();
+        if workspace().join(&path).is_dir() {
+            add_files(&path, files);
+        } else if name != DIGESTS && !name.ends_with("Cargo.toml") {
+            files.insert(name);
+        }
+    }
+}
+
+#[test]
+fn released_versions_have_packages_and_all_guests() {
+    let names = |folder: &str| -> BTreeSet<String> {
+        let entries = fs::read_dir(workspace().join(folder)).unwrap();
+        let entries = entries.map(|entry| entry.unwrap());
+        let folders = entries.filter(|entry| entry.path().is_dir());
+        folders
+            .map(|folder| folder.file_name().into_string().unwrap())
+            .collect()
+    };
+    let (current, released) = VERSIONS.split_last().unwrap();
+    assert_eq!(
+        names("wit/released"),
+        released
+            .iter()
+            .map(|version| version.number.to_owned())
+            .collect()
+    );
+    assert_eq!(
+        names("tests/guests/released"),
+        released
+            .iter()
+            .map(|version| version.number.replace('.', "_"))
+            .collect()
+    );
+    for version in &VERSIONS {
+        assert_eq!(names(version.guests), KINDS.map(str::to_owned).into());
+    }
+    assert_eq!(
+        (current.wit, current.guests),
+        ("wit", "tests/guests/current")
+    );
+}

@@ -1,0 +1,439 @@
+//! The types beyond the specification are first-class: API and client handle those of shipped plugins, and of a third
+//! party's, like the seven types of the specification.
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use keywright_harness::{BadPlugin, Options, Server, Shell, component};
+use serde_json::{Value, json};
+
+/// The types, each with parameters other than the defaults, and a value to set.
+fn types() -> [(&'static str, Value, Value); 3] {
+    let keys = json!({"public_key": "any text", "private_key": null});
+    [
+        (
+            "ecdsa",
+            json!({"curve": "p384", "ssh_comment": "ada@host"}),
+            keys.clone(),
+        ),
+        ("ed25519", json!({"format": "pkcs8"}), keys),
+        (
+            "passphrase",
+            json!({"words": 8, "separator": " ", "capitalize": true}),
+            json!("correct horse battery staple"),
+        ),
+    ]
+}
+
+async fn server() -> Server {
+    Server::start_with(&Options::default().beyond_the_specification()).await
+}
+
+async fn made(server: &Server, name: &str, credential_type: &str, parameters: &Value) -> Value {
+    let answer = server.generate(name, credential_type, parameters.clone());
+    answer.await.expect(200).json()
+}
+
+/// Returns the part of a value that changes with every generation.
+fn secret(version: &Value) -> &Value {
+    match version["type"].as_str().unwrap() {
+        "passphrase" => &version["value"],
+        _ => &version["value"]["private_key"],
+    }
+}
+
+#[tokio::test]
+async fn every_type_is_generated_and_read() {
+    let server = server().await;
+    for (credential_type, parameters, _) in types() {
+        let version = made(&server, "/a", credential_type, &parameters).await;
+        assert_eq!(version["type"], credential_type);
+        assert!(!secret(&version).as_str().unwrap().is_empty());
+        let id = version["id"].as_str().unwrap();
+        let by_id = server.get(&format!("/api/v1/data/{id}")).await;
+        assert_eq!(by_id.expect(200).json(), version);
+        assert_eq!(server.versions("/a").await, [version]);
+        let other = server.generate("/a", "password", json!({})).await;
+        other.expect(400).error();
+        server.delete("/api/v1/data?name=/a").await.expect(204);
+    }
+}
+
+#[tokio::test]
+async fn every_generate_mode_works() {
+    let server = server().await;
+    for (credential_type, parameters, _) in types() {
+        let name = format!("/{credential_type}");
+        let first = made(&server, &name, credential_type, &parameters).await;
+        for (mode, parameters, is_new) in [
+            ("converge", &parameters, false),
+            ("no-overwrite", &json!({}), false),
+            ("converge", &json!({}), true),
+            ("converge", &json!({}), false),
+            ("overwrite", &json!({}), true),
+        ] {
+            let before = server.versions(&name).await;
+            let answer = server
+                .generate_in_mode(mode, &name, credential_type, parameters.clone())
+                .await;
+            let version = answer.expect(200).json();
+            assert_eq!(version["id"] != before[0]["id"], is_new, "{name} {mode}");
+        }
+        let versions = server.versions(&name).await;
+        assert_eq!(versions.len(), 3, "{name}");
+        assert_eq!(versions[2], first);
+    }
+}
+
+#[tokio::test]
+async fn every_type_is_regenerated_with_its_parameters() {
+    let server = server().await;
+    for (credential_type, parameters, _) in types() {
+        let name = format!("/{credential_type}");
+        let first = made(&server, &name, credential_type, &parameters).await;
+        let second = server.regenerate(&name).await.expect(200).json();
+        assert_ne!(secret(&second), secret(&first));
+        let converged = made(&server, &name, credential_type, &parameters).await;
+        assert_eq!(converged, second);
+    }
+}
+
+#[tokio::test]
+async fn set_key_pair_is_regenerated_and_passphrase_is_not() {
+    let server = server().await;
+    for (credential_type, parameters, _) in types() {
+        let made = made(&server, "/made", credential_type, &parameters).await;
+        let set = server.set("/set", credential_type, made["value"].clone());
+        set.await.expect(200);
+        let answer = server.regenerate("/set").await;
+        if credential_type == "passphrase" {
+            answer.expect(400).error();
+        } else {
+            let regenerated = answer.expect(200).json();
+            let begin = |version: &Value| secret(version).as_str().unwrap()[..32].to_owned();
+            assert_eq!(begin(&regenerated), begin(&made));
+            let converged = server.generate("/set", credential_type, parameters).await;
+            assert_eq!(converged.expect(200).json(), regenerated);
+        }
+        for name in ["/made", "/set"] {
+            let path = format!("/api/v1/data?name={name}");
+            server.delete(&path).await.expect(204);
+        }
+    }
+}
+
+#[tokio::test]
+async fn set_values_are_validated() {
+    let server = server().await;
+    for (credential_type, _, value) in types() {
+        let set = server.set("/a", credential_type, value.clone()).await;
+        assert_eq!(set.expect(200).json()["type"], credential_type);
+        for wrong in [json!(""), json!(3), json!([]), json!({})] {
+            let answer = server.set("/a", credential_type, wrong).await;
+            answer.expect(400).error();
+        }
+        assert_eq!(server.versions("/a").await.len(), 1);
+        server.delete("/api/v1/data?name=/a").await.expect(204);
+    }
+}
+
+#[tokio::test]
+async fn invalid_parameters_are_400_and_named() {
+    let server = server().await;
+    for (credential_type, parameters, named) in [
+        ("ecdsa", json!({"curve": "p224"}), "curve"),
+        ("ecdsa", json!({"key_length": 256}), "key_length"),
+        ("ed25519", json!({"format": "pem"}), "format"),
+        (
+            "ed25519",
+            json!({"format": "pkcs8", "ssh_comment": "a"}),
+            "ssh_comment",
+        ),
+        ("passphrase", json!({"words": 3}), "words"),
+        ("passphrase", json!({"words": 41}), "words"),
+        ("passphrase", json!({"separator": "\n"}), "separator"),
+    ] {
+        let answer = server.generate("/a", credential_type, parameters).await;
+        let error = answer.expect(400).error();
+        assert!(error.contains(named), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn permissions_and_searches_apply_to_every_type() {
+    let server = server().await;
+    let caller = server.as_client("app").await;
+    server.grant("/team/*", caller.actor(), &["read"]).await;
+    for (credential_type, parameters, _) in types() {
+        let name = format!("/team/{credential_type}");
+        let version = made(&server, &name, credential_type, &parameters).await;
+        made(&server, "/elsewhere", credential_type, &parameters).await;
+        let read = caller.get(&format!("/api/v1/data?name={name}")).await;
+        assert_eq!(read.expect(200).json()["data"][0], version);
+        let other = caller.get("/api/v1/data?name=/elsewhere").await;
+        other.expect(404);
+        let body = json!({"name": name, "type": credential_type, "mode": "overwrite"});
+        caller.post("/api/v1/data", body).await.expect(403);
+        let body = json!({"name": name});
+        caller.post("/api/v1/regenerate", body).await.expect(403);
+        let path = format!("/api/v1/data?name-like={credential_type}");
+        let found = caller.get(&path).await.expect(200).json();
+        assert_eq!(found["credentials"][0]["name"], name);
+        server
+            .delete("/api/v1/data?name=/elsewhere")
+            .await
+            .expect(204);
+    }
+    let found = caller.get("/api/v1/data?path=/").await.expect(200).json();
+    assert_eq!(found["credentials"].as_array().unwrap().len(), 3);
+}
+
+#[tokio::test]
+async fn bulk_regenerate_replaces_values_of_a_bad_plugin() {
+    for (credential_type, parameters, value) in types() {
+        let bad = BadPlugin::of(credential_type);
+        let server = bad.server().await;
+        let first = made(&server, "/made", credential_type, &parameters).await;
+        server.set("/set", credential_type, value).await.expect(200);
+        let server = BadPlugin::replaced(server).await;
+        let digest = bad.digest();
+        let path = format!("/api/v1/data?generated_by={digest}");
+        let found = server.get(&path).await.expect(200).json();
+        assert_eq!(found["credentials"].as_array().unwrap().len(), 1);
+        let body = json!({"generated_by": digest});
+        let bulk = server.post("/api/v1/bulk-regenerate", body).await;
+        let expected = json!({"regenerated_credentials": ["/made"]});
+        assert_eq!(bulk.expect(200).json(), expected);
+        let second = made(&server, "/made", credential_type, &parameters).await;
+        assert_ne!(secret(&second), secret(&first));
+        assert_eq!(server.versions("/made").await, [second, first]);
+        assert_eq!(server.versions("/set").await.len(), 1);
+    }
+}
+
+/// References must be to a credential of the type json, as for the types of the specification.
+#[tokio::test]
+async fn references_to_every_type_are_handled_alike() {
+    let server = server().await;
+    let interpolated = async |name: &str| {
+        let document = json!({"service": [{"credentials": {"credhub-ref": name}}]});
+        let answer = server.post("/api/v1/interpolate", document).await;
+        (answer.status, answer.error().replace(name, "NAME"))
+    };
+    made(&server, "/password", "password", &json!({})).await;
+    let expected = interpolated("/password").await;
+    assert_eq!(expected.0, 400);
+    for (credential_type, parameters, _) in types() {
+        let name = format!("/{credential_type}");
+        made(&server, &name, credential_type, &parameters).await;
+        assert_eq!(interpolated(&name).await, expected);
+    }
+}
+
+#[tokio::test]
+async fn every_type_is_exported_and_imported() {
+    let source = server().await;
+    for (credential_type, parameters, value) in types() {
+        let name = format!("/made/{credential_type}");
+        made(&source, &name, credential_type, &parameters).await;
+        let name = format!("/set/{credential_type}");
+        source.set(&name, credential_type, value).await.expect(200);
+    }
+    let shell = Shell::of(&source);
+    shell.run(&["export", "--file", "export.yml"]).expect(0);
+    let target = server().await;
+    let path = shell.file("export.yml");
+    let run = Shell::of(&target).run(&["import", path.to_str().unwrap(), "--output", "json"]);
+    let summary = run.expect(0).json();
+    assert_eq!(
+        (&summary["set"], &summary["failed"]),
+        (&json!(6), &json!(0))
+    );
+    for (credential_type, parameters, _) in types() {
+        for folder in ["made", "set"] {
+            let name = format!("/{folder}/{credential_type}");
+            let [expected, found] = [&source, &target].map(|server| server.versions(&name));
+            let (expected, found) = (expected.await, found.await);
+            assert_eq!(found[0]["type"], expected[0]["type"]);
+            assert_eq!(secret(&found[0]), secret(&expected[0]), "{name}");
+            let public_key = |version: &Value| version["value"].get("public_key").cloned();
+            assert_eq!(public_key(&found[0]), public_key(&expected[0]), "{name}");
+        }
+        let regenerated = target.regenerate(&format!("/made/{credential_type}")).await;
+        if credential_type != "passphrase" {
+            let regenerated = regenerated.expect(200).json();
+            let name = format!("/made/{credential_type}");
+            assert_eq!(
+                made(&target, &name, credential_type, &parameters).await,
+                regenerated
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_type_is_listed_with_its_schemas() {
+    let server = server().await;
+    let listed = server.get("/api/v1/types").await.expect(200).json();
+    let listed = listed["types"].as_array().unwrap();
+    for (credential_type, parameters, _) in types() {
+        let known = listed.iter().find(|known| known["name"] == credential_type);
+        let known = known.unwrap();
+        assert_eq!(known["plugin"]["name"], credential_type);
+        for parameter in parameters.as_object().unwrap().keys() {
+            let schema = &known["parameters"]["properties"][parameter];
+            assert!(schema["description"].is_string(), "{parameter}");
+        }
+        assert!(known["value"].is_object());
+        let error = server
+            .set("/a", "nonsense", json!("v"))
+            .await
+            .expect(422)
+            .error();
+        assert!(error.contains(credential_type), "{error}");
+    }
+}
+
+async fn server_with_wireguard() -> Server {
+    let options = Options::default().random_generator("wireguard", &component("wireguard"));
+    Server::start_with(&options).await
+}
+
+async fn made_wireguard(server: &Server, parameters: Value) -> Value {
+    server
+        .generate("/a", "wireguard", parameters)
+        .await
+        .expect(200)
+        .json()
+}
+
+/// The 32 bytes of a key.
+fn key(version: &Value, member: &str) -> Vec<u8> {
+    let key = BASE64_STANDARD
+        .decode(version["value"][member].as_str().unwrap())
+        .unwrap();
+    assert_eq!(key.len(), 32);
+    key
+}
+
+#[tokio::test]
+async fn keys_are_generated_and_converge() {
+    let server = server_with_wireguard().await;
+    let first = made_wireguard(&server, json!({})).await;
+    assert_eq!(first["type"], "wireguard");
+    assert_ne!(key(&first, "private_key"), key(&first, "public_key"));
+    assert_eq!(first["value"].get("preshared_key"), None);
+    for same in [json!({}), json!({"preshared_key": false})] {
+        assert_eq!(made_wireguard(&server, same).await["id"], first["id"]);
+    }
+    let other = made_wireguard(&server, json!({"preshared_key": true})).await;
+    assert_ne!(other["id"], first["id"]);
+    key(&other, "preshared_key");
+    let body = server
+        .generate_in_mode("overwrite", "/a", "wireguard", json!({}))
+        .await;
+    assert_ne!(body.expect(200).json()["value"], first["value"]);
+    let kept = server
+        .generate_in_mode("no-overwrite", "/a", "wireguard", json!({}))
+        .await;
+    kept.expect(200);
+    assert_eq!(server.versions("/a").await.len(), 3);
+}
+
+#[tokio::test]
+async fn value_is_regenerated_with_its_parameters() {
+    let server = server_with_wireguard().await;
+    let first = made_wireguard(&server, json!({"preshared_key": true})).await;
+    let second = server.regenerate("/a").await.expect(200).json();
+    for member in ["private_key", "public_key", "preshared_key"] {
+        assert_ne!(key(&second, member), key(&first, member), "{member}");
+    }
+    let body = json!({"name": "a", "regenerate": true});
+    server.post("/api/v1/data", body).await.expect(200);
+    assert_eq!(server.versions("/a").await.len(), 3);
+}
+
+#[tokio::test]
+async fn invalid_wireguard_parameters_are_400_and_named() {
+    let server = server_with_wireguard().await;
+    for (parameters, named) in [
+        (json!({"length": 5}), "length"),
+        (json!({"preshared_key": "maybe"}), "preshared_key"),
+    ] {
+        let error = server
+            .generate("/a", "wireguard", parameters)
+            .await
+            .expect(400)
+            .error();
+        assert!(error.contains(named), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn set_wireguard_values_are_validated_against_the_schema() {
+    let server = server_with_wireguard().await;
+    let value = made_wireguard(&server, json!({})).await["value"].clone();
+    let set = server
+        .set("/b", "wireguard", value.clone())
+        .await
+        .expect(200)
+        .json();
+    assert_eq!(set["value"]["private_key"], value["private_key"]);
+    for wrong in [json!("key"), json!({"private_key": "short"}), json!({})] {
+        server
+            .set("/b", "wireguard", wrong)
+            .await
+            .expect(400)
+            .error();
+    }
+    let mut unknown = value;
+    unknown["endpoint"] = json!("10.0.0.1");
+    let error = server
+        .set("/b", "wireguard", unknown)
+        .await
+        .expect(422)
+        .error();
+    assert!(error.contains("endpoint"), "{error}");
+}
+
+#[tokio::test]
+async fn value_is_read_found_and_deleted() {
+    let server = server_with_wireguard().await;
+    let version = made_wireguard(&server, json!({})).await;
+    let id = version["id"].as_str().unwrap();
+    assert_eq!(
+        server
+            .get(&format!("/api/v1/data/{id}"))
+            .await
+            .expect(200)
+            .json(),
+        version
+    );
+    let current = server
+        .get("/api/v1/data?name=/a&current=true")
+        .await
+        .expect(200)
+        .json();
+    assert_eq!(current["data"], json!([version]));
+    let found = server.get("/api/v1/data?path=/").await.expect(200).json();
+    assert_eq!(found["credentials"][0]["name"], "/a");
+    server
+        .generate("/a", "password", json!({}))
+        .await
+        .expect(400)
+        .error();
+    server.delete("/api/v1/data?name=/a").await.expect(204);
+    assert!(server.versions("/a").await.is_empty());
+}
+
+#[tokio::test]
+async fn wireguard_is_listed() {
+    let server = server_with_wireguard().await;
+    for (answer, status) in [
+        (server.set("/a", "nonsense", json!("v")).await, 422),
+        (server.generate("/a", "nonsense", json!({})).await, 400),
+    ] {
+        assert_eq!(answer.status, status);
+        for known in ["wireguard", "certificate", "value"] {
+            assert!(answer.error().contains(known), "{}", answer.body);
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Servers that are killed during start-up, and backups that are killed.
+
+use std::{fs, path::Path, time::Instant};
+
+use keywright_harness::{Server, kill_command, run_command, run_sql};
+use rand::RngExt;
+use tempfile::TempDir;
+
+use super::store::{Engine, Seed, Store};
+
+#[tokio::test]
+async fn a_store_survives_kills_during_its_first_start_on_sqlite() {
+    start_again(Engine::Sqlite).await;
+}
+
+#[tokio::test]
+async fn a_store_survives_kills_during_its_first_start_on_postgres() {
+    start_again(Engine::Postgres).await;
+}
+
+/// Creates stores whose first servers are killed at times spread over the duration of start-up.
+async fn start_again(engine: Engine) {
+    let Some(mut store) = Store::new(engine) else {
+        return;
+    };
+    let mut choices = Seed::of_this_run().choices(0);
+    let begun = Instant::now();
+    let server = store.start().await;
+    let start = begun.elapsed();
+    store.kill(server).await;
+    for _ in 0..STARTS {
+        store.empty();
+        for _ in 0..choices.random_range(1..4) {
+            let after = start.mul_f64(choices.random_range(0.0..1.0));
+            store.kill_while_it_starts(after).await;
+        }
+        let server = store.start().await;
+        let set = server.set("/a", "value", "v".into()).await.expect(200);
+        let set = set.json();
+        store.kill(server).await;
+        let server = store.start().await;
+        assert_eq!(server.versions("/a").await, [set]);
+        store.kill(server).await;
+    }
+    println!("{engine:?}: a start takes {start:?}");
+}
+
+/// The number of stores.
+const STARTS: usize = 12;
+
+#[tokio::test]
+async fn a_killed_backup_leaves_no_incomplete_target() {
+    let mut store = Store::new(Engine::Sqlite).unwrap();
+    let server = store.start().await;
+    fill(&server).await;
+    let source = server.directory();
+    let mut choices = Seed::of_this_run().choices(0);
+    let folder = TempDir::new().unwrap();
+    let target = folder.path().join("keywright.db");
+    let arguments = ["backup", target.to_str().unwrap()];
+    let begun = Instant::now();
+    run_command(source, &arguments).expect(0);
+    let needed = begun.elapsed();
+    let expected = counted(source).await;
+    let configuration = fs::read(source.join("keywright.toml")).unwrap();
+    fs::write(folder.path().join("keywright.toml"), configuration).unwrap();
+    let mut finished = 0;
+    for _ in 0..KILLS {
+        fs::remove_file(&target).unwrap_or_default();
+        let after = needed.mul_f64(choices.random_range(0.0..1.2));
+        kill_command(source, &arguments, after);
+        if target.exists() {
+            finished += 1;
+            run_command(folder.path(), &["check"]).expect(0);
+            assert_eq!(counted(folder.path()).await, expected);
+        }
+    }
+    println!("a back-up takes {needed:?}; of {KILLS} that were killed, {finished} were there");
+    fs::remove_file(&target).unwrap_or_default();
+    run_command(source, &arguments).expect(0);
+    assert_eq!(counted(folder.path()).await, expected);
+    run_command(source, &["check"]).expect(0);
+}
+
+async fn fill(server: &Server) {
+    for number in 0..CREDENTIALS {
+        let value = "x".repeat(VALUE_BYTES).into();
+        let name = format!("/{number}");
+        server.set(&name, "value", value).await.expect(200);
+    }
+}
+
+/// Returns the number of versions in the database in a folder.
+async fn counted(directory: &Path) -> String {
+    run_sql(directory, "select count(*) from credential_version").await
+}
+
+const KILLS: usize = 20;
+
+/// A few megabytes in total, so that copying takes a noticeable part of the command's time.
+const CREDENTIALS: usize = 200;
+const VALUE_BYTES: usize = 40_000;

@@ -1,0 +1,428 @@
+//! The fields of certificates as OpenSSL prints them, compared with the requested ones: extensions and subjects.
+
+use keywright_harness::{Server, is_available};
+use serde_json::{Value, json};
+
+use crate::{Files, certificate, openssl};
+
+/// Returns the extensions of a certificate as OpenSSL prints them: the name, and the lines below it.
+fn extensions(version: &Value) -> Vec<(String, String)> {
+    let text = text(version);
+    let (_, extensions) = text.split_once("X509v3 extensions:\n").unwrap();
+    let mut found: Vec<(String, String)> = Vec::new();
+    for line in extensions.lines() {
+        let indentation = line.len() - line.trim_start().len();
+        match (indentation, found.last_mut()) {
+            (12, _) => found.push((line.trim().to_owned(), String::new())),
+            (16.., Some((_, value))) => value.push_str(line.trim()),
+            _ => break,
+        }
+    }
+    found
+}
+
+/// Returns the text of a certificate as OpenSSL prints it.
+fn text(version: &Value) -> String {
+    let files = Files::new();
+    let file = files.write_member("certificate", version, "certificate");
+    openssl(&["x509", "-in", &file, "-noout", "-text"])
+}
+
+/// Returns the SHA-1 of a certificate's public key bits, as OpenSSL prints key identifiers. The DER of a key ends with these bits.
+fn key_identifier(version: &Value, key_bits_bytes: usize) -> String {
+    let files = Files::new();
+    let certificate = files.write_member("certificate", version, "certificate");
+    let spki = openssl(&["x509", "-in", &certificate, "-noout", "-pubkey"]);
+    let spki = files.write("spki", &spki);
+    let der = files.path("der");
+    let der = der.to_str().unwrap();
+    openssl(&[
+        "pkey", "-pubin", "-in", &spki, "-outform", "DER", "-out", der,
+    ]);
+    let bytes = std::fs::read(der).unwrap();
+    let bits = files.path("bits");
+    let begin = bytes.len().checked_sub(key_bits_bytes).unwrap();
+    std::fs::write(&bits, bytes.get(begin..).unwrap()).unwrap();
+    let digest = openssl(&["dgst", "-sha1", "-c", bits.to_str().unwrap()]);
+    digest.trim().rsplit(' ').next().unwrap().to_uppercase()
+}
+
+fn pair(name: &str, value: &str) -> (String, String) {
+    (name.to_owned(), value.to_owned())
+}
+
+/// A key type: its name, the length of a public key in bytes, key usages that it allows (RFC 8813, RFC 9295), and the same
+/// usages as OpenSSL prints them.
+type KeyType = (&'static str, usize, &'static [&'static str], &'static str);
+
+const KEY_TYPES: [KeyType; 4] = [
+    (
+        "rsa",
+        270,
+        &["key_encipherment", "crl_sign", "data_encipherment"],
+        "Key Encipherment, Data Encipherment, CRL Sign",
+    ),
+    (
+        "ecdsa-p256",
+        65,
+        &[
+            "crl_sign",
+            "digital_signature",
+            "decipher_only",
+            "key_agreement",
+        ],
+        "Digital Signature, Key Agreement, CRL Sign, Decipher Only",
+    ),
+    (
+        "ecdsa-p384",
+        97,
+        &["encipher_only", "key_agreement"],
+        "Key Agreement, Encipher Only",
+    ),
+    (
+        "ed25519",
+        32,
+        &["crl_sign", "digital_signature", "non_repudiation"],
+        "Digital Signature, Non Repudiation, CRL Sign",
+    ),
+];
+
+#[tokio::test]
+async fn generated_and_regenerated_extensions_match_the_request() {
+    if !is_available("openssl") {
+        return;
+    }
+    let server = Server::start().await;
+    for (key_type, key_bytes, usages, printed_usages) in KEY_TYPES {
+        let full = json!({
+            "common_name": "full",
+            "ca": "/root",
+            "alternative_names": [
+                "z.example.org", "10.0.0.1", "*.a.example.org", "2001:db8::1",
+                "spiffe://example.org/a", "ada@example.org",
+            ],
+            "key_usage": usages,
+            "extended_key_usage": ["timestamping", "server_auth", "email_protection"],
+            "key_type": key_type,
+        });
+        let full_extensions = [
+            pair(
+                "X509v3 Extended Key Usage:",
+                "Time Stamping, TLS Web Server Authentication, E-mail Protection",
+            ),
+            pair("X509v3 Key Usage: critical", printed_usages),
+            pair(
+                "X509v3 Subject Alternative Name:",
+                "DNS:z.example.org, IP Address:10.0.0.1, DNS:*.a.example.org, \
+                 IP Address:2001:DB8:0:0:0:0:0:1, URI:spiffe://example.org/a, email:ada@example.org",
+            ),
+        ];
+        let root = json!({"common_name": "root", "is_ca": true, "key_type": key_type});
+        let leaf = json!({"common_name": "leaf", "ca": "/root", "key_type": key_type});
+        let root = certificate(&server, "/root", root).await;
+        let leaf = certificate(&server, "/leaf", leaf).await;
+        let full = certificate(&server, "/full", full).await;
+        let mut cases = vec![(root.clone(), root.clone(), true, &[][..])];
+        cases.push((leaf, root.clone(), false, &[]));
+        cases.push((full, root, false, &full_extensions));
+        let root = server.regenerate("/root").await.expect(200).json();
+        cases.push((root.clone(), root.clone(), true, &[]));
+        for (name, requested) in [("/leaf", &[][..]), ("/full", &full_extensions)] {
+            let version = server.regenerate(name).await.expect(200).json();
+            cases.push((version, root.clone(), false, requested));
+        }
+        for (version, issuer, is_authority, requested) in cases {
+            let flag = if is_authority { "CA:TRUE" } else { "CA:FALSE" };
+            let mut expected = vec![
+                pair(
+                    "X509v3 Authority Key Identifier:",
+                    &key_identifier(&issuer, key_bytes),
+                ),
+                pair("X509v3 Basic Constraints: critical", flag),
+                pair(
+                    "X509v3 Subject Key Identifier:",
+                    &key_identifier(&version, key_bytes),
+                ),
+            ];
+            expected.extend_from_slice(requested);
+            let mut found = extensions(&version);
+            for (_, value) in &mut found {
+                // Older OpenSSL writes this before a key identifier.
+                *value = value.trim_start_matches("keyid:").to_owned();
+            }
+            found.sort();
+            expected.sort();
+            assert_eq!(found, expected, "{key_type}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn regenerating_a_set_certificate_keeps_its_extensions() {
+    if !is_available("openssl") {
+        return;
+    }
+    let server = Server::start().await;
+    let set = include_str!("../../plugins/certificate/tests/keys/kept.pem");
+    let value = json!({"certificate": set});
+    let set = server
+        .set("/a", "certificate", value)
+        .await
+        .expect(200)
+        .json();
+    let regenerated = server.regenerate("/a").await.expect(200).json();
+    let of_keys = |(name, _): &(String, String)| name.contains("Key Identifier");
+    let mut before = extensions(&set);
+    let mut after = extensions(&regenerated);
+    let identifiers: Vec<_> = after.iter().filter(|pair| of_keys(pair)).cloned().collect();
+    assert_eq!(
+        identifiers.len(),
+        2,
+        "the new identifiers of the subject and of the authority"
+    );
+    for pairs in [&mut before, &mut after] {
+        pairs.retain(|pair| !of_keys(pair));
+        pairs.sort();
+    }
+    assert_eq!(before.len(), 4);
+    assert_eq!(after, before);
+}
+
+#[tokio::test]
+async fn version_signature_algorithm_and_key_are_as_specified() {
+    if !is_available("openssl") {
+        return;
+    }
+    let server = Server::start().await;
+    certificate(
+        &server,
+        "/root",
+        json!({"common_name": "root", "is_ca": true}),
+    )
+    .await;
+    let parameters = json!({"common_name": "leaf", "ca": "/root", "key_length": 3072});
+    let leaf = certificate(&server, "/leaf", parameters).await;
+    let text = text(&leaf);
+    for line in [
+        "Version: 3 (0x2)",
+        "Signature Algorithm: sha256WithRSAEncryption",
+        "Issuer: CN = root",
+        "Subject: CN = leaf",
+        "Public Key Algorithm: rsaEncryption",
+        "Public-Key: (3072 bit)",
+        "Exponent: 65537 (0x10001)",
+    ] {
+        // Newer OpenSSL omits the blanks around an equals sign.
+        let tight = line.replace(" = ", "=");
+        assert!(
+            text.contains(line) || text.contains(&tight),
+            "{line} is not in {text}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn leaves_of_a_ca_without_a_key_identifier_name_none() {
+    if !is_available("openssl") {
+        return;
+    }
+    let server = Server::start().await;
+    let files = Files::new();
+    let settings = "[req]\ndistinguished_name=name\n[name]\n[x]\nbasicConstraints=critical,CA:TRUE\n\
+                    subjectKeyIdentifier=none\nauthorityKeyIdentifier=none\n";
+    let settings = files.write("settings", settings);
+    let (key, root) = (files.path("key"), files.path("root"));
+    openssl(&[
+        "req",
+        "-x509",
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        "-days",
+        "30",
+        "-subj",
+        "/CN=root",
+        "-config",
+        &settings,
+        "-extensions",
+        "x",
+        "-keyout",
+        key.to_str().unwrap(),
+        "-out",
+        root.to_str().unwrap(),
+    ]);
+    let value = json!({
+        "certificate": std::fs::read_to_string(&root).unwrap(),
+        "private_key": std::fs::read_to_string(&key).unwrap(),
+    });
+    server.set("/root", "certificate", value).await.expect(200);
+    let leaf = certificate(
+        &server,
+        "/leaf",
+        json!({"common_name": "leaf", "ca": "/root"}),
+    )
+    .await;
+    let names: Vec<String> = extensions(&leaf)
+        .into_iter()
+        .map(|(name, _)| name)
+        .collect();
+    assert!(
+        names
+            .iter()
+            .any(|name| name.contains("Subject Key Identifier")),
+        "{names:?}"
+    );
+    assert!(
+        !names
+            .iter()
+            .any(|name| name.contains("Authority Key Identifier")),
+        "{names:?}"
+    );
+}
+
+/// Returns the attributes of a name, unescaped, in their order in the certificate.
+fn attributes(version: &Value, which: &str) -> Vec<String> {
+    let files = Files::new();
+    let file = files.write_member("certificate", version, "certificate");
+    let text = openssl(&[
+        "x509",
+        "-in",
+        &file,
+        "-noout",
+        which,
+        "-nameopt",
+        "sep_multiline,sname,utf8",
+    ]);
+    let mut lines = text.lines();
+    assert_eq!(
+        lines.next(),
+        Some(format!("{}=", which.trim_start_matches('-')).as_str())
+    );
+    lines
+        .map(|line| line.strip_prefix("    ").unwrap().to_owned())
+        .collect()
+}
+
+#[tokio::test]
+async fn subject_attributes_are_in_the_specified_order() {
+    if !is_available("openssl") {
+        return;
+    }
+    let server = Server::start().await;
+    let parameters = json!({
+        "locality": "Graz",
+        "organization": "Example",
+        "state": "Styria",
+        "country": "AT",
+        "organization_unit": "Unit",
+        "common_name": "name",
+        "is_ca": true,
+    });
+    let root = certificate(&server, "/root", parameters).await;
+    let expected = [
+        "CN=name",
+        "OU=Unit",
+        "C=AT",
+        "ST=Styria",
+        "O=Example",
+        "L=Graz",
+    ];
+    assert_eq!(attributes(&root, "-subject"), expected);
+    assert_eq!(attributes(&root, "-issuer"), expected);
+    let leaf = certificate(
+        &server,
+        "/leaf",
+        json!({"common_name": "leaf", "ca": "/root"}),
+    )
+    .await;
+    assert_eq!(attributes(&leaf, "-subject"), ["CN=leaf"]);
+    assert_eq!(attributes(&leaf, "-issuer"), expected);
+}
+
+#[tokio::test]
+async fn special_characters_in_subjects_are_kept_and_inject_nothing() {
+    if !is_available("openssl") {
+        return;
+    }
+    let server = Server::start().await;
+    let longest = "x".repeat(64);
+    let longest_non_ascii = "ß".repeat(64);
+    for text in [
+        "comma, O=Injected",
+        "plus + O=Injected",
+        "semicolon; O=Injected",
+        "#0403020101",
+        "\"quoted\"",
+        "back\\slash",
+        "equals = sign",
+        "<angle>",
+        "CN=nested,OU=nested+C=AT",
+        "/CN=slashes/O=Injected",
+        "Ämter für Ünicode",
+        "密钥 ключ 🔑",
+        &longest,
+        &longest_non_ascii,
+    ] {
+        let parameters =
+            json!({"common_name": text, "organization": text, "is_ca": true, "country": "AT"});
+        let root = certificate(&server, "/root", parameters).await;
+        let expected = [format!("CN={text}"), "C=AT".to_owned(), format!("O={text}")];
+        assert_eq!(attributes(&root, "-subject"), expected);
+        let regenerated = server.regenerate("/root").await.expect(200).json();
+        assert_eq!(attributes(&regenerated, "-subject"), expected);
+        let leaf = json!({"common_name": "leaf", "ca": "/root"});
+        let leaf = certificate(&server, "/leaf", leaf).await;
+        assert_eq!(attributes(&leaf, "-issuer"), expected);
+    }
+}
+
+#[tokio::test]
+async fn regenerating_a_set_certificate_keeps_its_whole_subject() {
+    if !is_available("openssl") {
+        return;
+    }
+    let server = Server::start().await;
+    let files = Files::new();
+    let longest = "ß".repeat(64);
+    for subject in [
+        "/CN=comma\\, O=Injected/O=plus \\+ O=Injected",
+        "/CN=#0403020101/O=\"quoted\"",
+        "/O=first/OU=one+OU=two+UID=ada/OU=three/DC=org/DC=example/CN=last",
+        "/CN=密钥 ключ 🔑/emailAddress=ada@example.org",
+        &format!("/O={longest}/CN={longest}"),
+    ] {
+        let (key, file) = (files.path("key"), files.path("certificate"));
+        let (key, file) = (key.to_str().unwrap(), file.to_str().unwrap());
+        openssl(&[
+            "req",
+            "-x509",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:P-256",
+            "-nodes",
+            "-multivalue-rdn",
+            "-utf8",
+            "-subj",
+            subject,
+            "-keyout",
+            key,
+            "-out",
+            file,
+        ]);
+        let value = json!({"certificate": std::fs::read_to_string(file).unwrap()});
+        let set = server
+            .set("/a", "certificate", value)
+            .await
+            .expect(200)
+            .json();
+        let regenerated = server.regenerate("/a").await.expect(200).json();
+        for which in ["-subject", "-issuer"] {
+            assert_eq!(
+                attributes(&regenerated, which),
+                attributes(&set, "-subject"),
+                "{subject}"
+            );
+        }
+    }
+}
