@@ -18,7 +18,7 @@ impl Server {
         let request_id = answer.header("x-request-id").unwrap();
         for _ in 0..POLLS_MAX {
             let log = self.log();
-            let mut lines = log.lines().filter(|line| line.contains("\"answered\""));
+            let mut lines = log.lines().filter(|line| line.contains("\"responded\""));
             if let Some(line) = lines.find(|line| line.contains(request_id)) {
                 return line.to_owned();
             }

@@ -260,8 +260,9 @@ impl<C: Clock + Clone> ActorRates<C> {
     }
 }
 
-/// Returns the response to a request whose path and query together are too long, that has too many header fields, or whose
-/// head leaves its end or its host ambiguous (RFC 9110, section 7.2; RFC 9112, sections 3.2 and 6; RFC 9113, section 8.3.1).
+/// Returns the response to a request that is refused for its head: its path and query are too long, it has too many header
+/// fields, or its end or its host is ambiguous (RFC 9110, section 7.2; RFC 9112, sections 3.2 and 6; RFC 9113, section
+/// 8.3.1).
 pub(crate) fn refused_head(request: &Request, limits: &RequestLimits) -> Option<Response> {
     let uri = request.uri();
     let uri_bytes = uri.path_and_query().map_or(0, |path| path.as_str().len());
@@ -288,13 +289,13 @@ pub(crate) fn refused_head(request: &Request, limits: &RequestLimits) -> Option<
     None
 }
 
-/// Returns the rule of HTTP that a head breaks, if any.
+/// Returns the rule of HTTP that a head violates, if any.
 fn broken_rule(request: &Request) -> Option<&'static str> {
     let headers = request.headers();
     if let Some(encoding) = headers.get(TRANSFER_ENCODING) {
         let is_chunked = encoding.as_bytes().eq_ignore_ascii_case(CHUNKED);
         if !is_chunked || headers.get_all(TRANSFER_ENCODING).iter().count() > 1 {
-            return Some("transfer-encoding must be chunked, and nothing else");
+            return Some("the only supported transfer-encoding is chunked");
         }
     }
     broken_rule_of_host(request, headers)

@@ -23,7 +23,7 @@ pub struct Api {
     pub encryption_keys: EncryptionKeys,
     /// Interpolates documents. Without a resolver, `POST /api/v1/interpolate` returns status 501.
     pub interpolation: Interpolation,
-    /// Verifies bearer tokens; without it, they are not accepted.
+    /// Verifies bearer tokens. `None` rejects all of them.
     pub token_verifier: Option<TokenVerifier>,
     /// The audit trail, if enabled.
     pub audit: Option<Arc<AuditTrail>>,
@@ -73,7 +73,7 @@ pub struct Limits {
 pub struct Connection {
     /// The client's address.
     pub peer: SocketAddr,
-    /// The server's address of the connection.
+    /// The server's address.
     pub local: SocketAddr,
     /// The client's certificate, if it presented one. The listener has verified its chain, its validity, and that the client has
     /// its private key; [`authentication`](crate::authentication) determines its purpose and identity.

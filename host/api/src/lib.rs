@@ -1,4 +1,4 @@
-//! The HTTP API: it parses a request, calls one use case of `keywright-core`, and renders the result.
+//! The HTTP API: it parses requests, calls one use case of `keywright-core` for each, and renders the results.
 //!
 //! [`Pipeline`] creates the service from an [`Api`]; `pipeline.rs` handles a request from start to end.
 //! [`management_router`] creates the service for monitoring. Each endpoint is declared in one file below `routes/`, in this
@@ -15,8 +15,8 @@
 //!   `admission.rs` limits requests;
 //! - `telemetry.rs` creates the span and the access log line of each request, `measure.rs` its metrics.
 //!
-//! To add an endpoint, write its file, and add its route to the list in `router.rs`. If a failure has another status there than
-//! elsewhere, add a variant to `response::Endpoint`. Tests require a request to each route.
+//! To add an endpoint, write its file, and add its route to the list in `router.rs`. If the endpoint maps a failure to
+//! another status than other endpoints, add a variant to `response::Endpoint`. Tests require a request to each route.
 
 mod admission;
 mod api;

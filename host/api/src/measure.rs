@@ -24,16 +24,16 @@ const AUTHENTICATION_FAILURES: &str = "keywright_authentication_failures_total";
 pub fn describe_metrics() {
     describe_counter!(
         REQUESTS,
-        "Requests that were answered, by route, method and status."
+        "Requests with a response, by route, method and status."
     );
     describe_histogram!(
         REQUEST_DURATION,
-        "How long it took until the answers to requests began, by route and method, in seconds."
+        "Time until the response started, by route and method, in seconds."
     );
-    describe_gauge!(REQUESTS_IN_PROGRESS, "Requests without a response so far.");
+    describe_gauge!(REQUESTS_IN_PROGRESS, "Requests in progress.");
     describe_counter!(
         REQUESTS_REFUSED,
-        "Authenticated requests that were refused because of a limit, by reason."
+        "Authenticated requests that exceeded a limit, by reason."
     );
     for reason in [
         RefusedFor::RequestsPerActor,
@@ -44,7 +44,7 @@ pub fn describe_metrics() {
     }
     describe_counter!(
         AUTHENTICATION_FAILURES,
-        "Requests whose callers did not prove who they are, by mechanism and reason."
+        "Requests that failed authentication, by mechanism and reason."
     );
 }
 
@@ -106,7 +106,7 @@ impl RouteMeasurements {
         Self::new(UNMATCHED)
     }
 
-    /// Counts a request with a response. A request whose client disconnects earlier is not counted.
+    /// Counts a response. A request is not counted if its client disconnects before the response.
     pub(crate) fn answered(&self, method: &'static str, status: StatusCode, duration: Duration) {
         let index = METHODS.iter().position(|known| *known == method);
         let Some(measurements) = index.and_then(|index| self.methods.get(index)) else {

@@ -1,4 +1,4 @@
-//! The handling of a request, from its head to its response. Read it from top to bottom.
+//! Handles requests, from the head to the response.
 
 use std::{convert::identity, sync::Arc, time::Instant};
 
@@ -51,8 +51,8 @@ impl Pipeline {
 
     /// Responds to a request that arrived on this connection.
     ///
-    /// The path is normalized before any decision depends on it. The request is measured, and gets an id that all its log
-    /// lines contain.
+    /// The path is normalized before any decision depends on it. Metrics count the request, and all its log lines contain
+    /// its id.
     pub async fn respond<B>(
         &self,
         connection: Option<&Connection>,
@@ -117,7 +117,7 @@ impl Pipeline {
         let caller = Arc::new(caller);
         request.extensions_mut().insert(Arc::clone(&caller));
 
-        // From here on, the request leaves events in the audit trail, whatever its outcome.
+        // From here on, the request is audited, whatever its outcome.
         let trail = self.api.audit.as_ref();
         let audited = AuditedRequest::begin(trail, context, &caller, &request).await?;
         let permit = match self.admission.admit(caller.actor().as_str()) {

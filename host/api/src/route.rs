@@ -30,8 +30,8 @@ pub enum Access {
     Open,
     /// Authentication, but no permission. The route itself may require more.
     Identity,
-    /// Authentication, and permission for this operation on the requested resource. A route that lists resources omits those
-    /// without this permission. A request may need further permissions.
+    /// Authentication, and permission for this operation on the requested resource. A route that lists resources omits
+    /// resources without this permission. A request may need further permissions.
     Permission(Operation),
 }
 
@@ -158,7 +158,7 @@ pub(crate) struct RequestContext<'a> {
     pub(crate) route: Option<&'a RoutePath>,
 }
 
-/// A path with one of its methods, to be added to a table.
+/// A path with one of its methods, for [`RouteTable::new`].
 pub(crate) struct Mounted {
     pub(crate) path: String,
     pub(crate) is_open: bool,

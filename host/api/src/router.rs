@@ -1,4 +1,4 @@
-//! The lists of all routes: those of the service, and those for monitoring.
+//! The routes of the service, and the routes for monitoring.
 
 use std::sync::Arc;
 
@@ -76,7 +76,7 @@ pub(crate) fn route_table(api: &Arc<Api>) -> RouteTable {
 
 /// Returns the failure for an unknown path.
 pub(crate) fn no_such_path() -> ApiFailure {
-    ApiFailure::new(StatusCode::NOT_FOUND, "there is nothing at this path")
+    ApiFailure::new(StatusCode::NOT_FOUND, "unknown path")
 }
 
 /// The metrics of the server.

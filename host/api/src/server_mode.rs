@@ -25,8 +25,7 @@ pub struct ServerMode {
 }
 
 impl ServerMode {
-    /// Creates the mode of a server that accepts writes until one of these actors switches it. Without actors, no caller
-    /// can.
+    /// Creates the mode of a server that accepts writes. Only these actors may switch it.
     pub fn new(actors: impl IntoIterator<Item = String>) -> Self {
         Self {
             actors: actors.into_iter().collect(),
@@ -58,9 +57,9 @@ impl ServerMode {
         is_refused.then(ApiFailure::read_only)
     }
 
-    /// Returns the response for a method that a path does not have: as for an unknown path, without a body.
+    /// Returns the response for a method that a path does not support: status 404 without a body.
     ///
-    /// OPTIONS is an exception: other servers of this API support it at each path, and refuse it in read-only mode.
+    /// OPTIONS in read-only mode is an exception: it gets status 503 at each path, as on other servers of this API.
     pub(crate) fn no_such_method(&self, method: &Method) -> Response {
         if *method == Method::OPTIONS && self.read_only.is_on() {
             return ApiFailure::read_only().into_response();
@@ -81,11 +80,11 @@ impl ServerMode {
         }
         if !method.is_safe() {
             return Some(
-                "the caller may not switch the mode: only the actors in management.actors of the server's configuration may",
+                "the caller may not switch the mode: it must be in management.actors of the server's configuration",
             );
         }
         (!connection.is_some_and(is_own)).then_some(
-            "only the actors that the server's configuration names may manage it from another machine",
+            "the caller may not read the mode from another machine: it must be in management.actors of the server's configuration",
         )
     }
 }

@@ -28,8 +28,8 @@ pub(crate) fn request_span(id: Uuid) -> Span {
     )
 }
 
-/// Logs the response to a request. The line contains the route, not the path or query, which contain names of credentials,
-/// and the method only if it is known: others have any length.
+/// Logs the response to a request. The line contains the route instead of the path and query, because those contain names of
+/// credentials. Unknown methods have the label `other`, because methods can have any length.
 pub(crate) fn log_answered(
     method: &'static str,
     route: Option<&str>,
@@ -44,7 +44,7 @@ pub(crate) fn log_answered(
             http.status = status.as_u16(),
             duration_ms = duration.as_secs_f64() * 1_000.0,
         },
-        "answered"
+        "responded"
     );
 }
 
@@ -60,7 +60,7 @@ fn panicked() -> Response {
     tracing::error!("a handler panicked");
     ApiFailure::new(
         StatusCode::INTERNAL_SERVER_ERROR,
-        "the server failed to answer",
+        "the server failed to handle the request",
     )
     .into_response()
 }

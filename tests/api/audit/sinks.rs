@@ -202,7 +202,9 @@ async fn with_continue_requests_succeed_on_a_full_disk() {
         given::set_value(&server, name, "v").await;
     }
     let log = server.log();
-    let reported = log.matches("goes on without its audit events").count();
+    let reported = log
+        .matches("continuing a request without its audit events")
+        .count();
     assert_eq!(reported, 3, "{log}");
     fs::remove_file(&file).unwrap();
     server.reopen_audit_trail().await;

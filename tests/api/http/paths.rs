@@ -125,7 +125,7 @@ async fn a_path_that_is_not_plain_is_404() {
         assert_eq!(refused(&server, target), 401, "{target}");
         let (status, body) = request(&server, target, true);
         assert_eq!(status, 404, "{target}");
-        assert!(body.contains("nothing at this path"), "{target}: {body}");
+        assert!(body.contains("unknown path"), "{target}: {body}");
     }
 }
 

@@ -296,7 +296,7 @@ async fn provoke_warning(text: &str) -> String {
             let absent = plain.generator("absent", "component = \"nowhere.wasm\"");
             return server.reload_plugins(&absent).await;
         }
-        "the identity provider's keys could not be fetched" => {
+        "could not fetch the identity provider's keys" => {
             plain.identity_provider("https://127.0.0.1:1/uaa")
         }
         "an encryption key is ignored until a server has made it active" => {

@@ -15,7 +15,7 @@ use tempfile::TempDir;
 /// Provokes an error response.
 pub(super) async fn provoke(text: &str) -> Answer {
     match text {
-        "the access token can't be checked, because the identity provider has not answered" => {
+        "the access token can't be verified: the identity provider has not responded" => {
             without_provider().await
         }
         "the audit trail can't be written at present" => on_a_full_disk().await,
@@ -54,15 +54,16 @@ async fn of_one_server(text: &str) -> Answer {
         }
         "the credential can't be regenerated: …" => server.regenerate("/a").await,
         "the certificate authority can't sign: its …" => without_private_key(&server).await,
-        "the request needs an access token, or a client certificate where the server takes one" => {
+        "the request requires an access token, or a client certificate if the server accepts one" =>
+        {
             let request = server.request(Method::GET, "/api/v1/data?name=/a");
             server.send(request).await
         }
         "the access token has expired" => with_claim(&server, "exp", json!(1)).await,
-        "the access token is not valid here" => {
+        "the access token is invalid for this server" => {
             with_claim(&server, "iss", json!("https://uaa.elsewhere")).await
         }
-        "the access token lacks a scope that is required here" => {
+        "the access token lacks a required scope" => {
             with_claim(&server, "scope", json!(["credhub.read"])).await
         }
         "the caller may not write this credential" => {
@@ -76,7 +77,7 @@ async fn of_one_server(text: &str) -> Answer {
             let on = json!({"read_only_mode": true});
             app.post("/management", on).await
         }
-        "only the actors that the server's configuration names may manage it from another machine" => {
+        "the caller may not read the mode from another machine: …" => {
             from_elsewhere(&server, &app).await
         }
         "the actor has this permission already" => {
@@ -95,7 +96,7 @@ async fn of_one_server(text: &str) -> Answer {
             server.run_sql(garbled).await;
             server.get("/api/v1/data?name=/a").await
         }
-        "the server is in read-only mode: nothing can be written at present" => {
+        "the server is in read-only mode and rejects writes" => {
             let on = json!({"read_only_mode": true});
             server.post("/management", on).await.expect(200);
             server.regenerate("/a").await

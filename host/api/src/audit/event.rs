@@ -18,8 +18,8 @@ pub enum AuditFormat {
     Cef,
 }
 
-/// An access to one resource by a request or by the server itself, or a request that accessed none. In JSON, every event has
-/// all fields; missing ones are null.
+/// An access to one resource by a request or by the server itself, or a request that accessed no resource. In JSON, every
+/// event has all fields; unknown ones are null.
 #[derive(Serialize)]
 pub(super) struct Event<'a> {
     /// When the request arrived, in milliseconds since 1970.

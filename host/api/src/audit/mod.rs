@@ -1,14 +1,14 @@
-//! The audit trail: who requested what, for which resource, and with which result. It never contains a credential's value.
+//! The audit trail: the caller, the resource and the result of each access. It never contains a credential's value.
 //!
-//! An [`AuditedRequest`] covers a request of an authenticated caller, from its authentication to its response. It leaves one
-//! event per resource that the request accessed, or one event if it accessed none. Use cases record each access in the
-//! caller's [`Trail`](keywright_core::authorization::Trail) when they check permissions. Each route declares
+//! An [`AuditedRequest`] covers a request of an authenticated caller, from its authentication to its response. It writes one
+//! event per resource that the request accessed, or one event if it accessed no resource. Use cases record each access in
+//! the caller's [`Trail`](keywright_core::authorization::Trail) when they check permissions. Each route declares
 //! its action; an endpoint with two actions records its action in that trail.
 //!
 //! The events are written before the response is sent, except for requests that are not admitted, because they access
 //! nothing. If the events can't be written, the response is withheld, and requests are refused before they access anything
 //! until the sink works again. With [`OnAuditFailure::Continue`], requests proceed instead. A request that is cancelled
-//! because its client has disconnected leaves its events, too.
+//! because its client has disconnected is also audited.
 //!
 //! Changes that the server itself makes to credentials are also audited: see `retention.rs`.
 //!
@@ -65,7 +65,7 @@ impl AuditedRequest {
     /// Starts to audit a request, before it accesses anything.
     ///
     /// # Errors
-    /// The response if events can't be written: the request must not be handled, and leaves no event.
+    /// The response if events can't be written: the request must not be handled, and has no event.
     pub(crate) fn begin(
         trail: Option<&Arc<AuditTrail>>,
         context: RequestContext<'_>,
@@ -93,7 +93,7 @@ impl AuditedRequest {
             Ok(()) => response,
             Err(Unwritten) => ApiFailure::new(
                 StatusCode::INTERNAL_SERVER_ERROR,
-                "the request was carried out, but its answer is withheld: the audit trail could not be written",
+                "the request was handled, but its response is withheld: the audit trail could not be written",
             )
             .into_response(),
         }
@@ -162,7 +162,7 @@ impl Pending {
         if outcome.is_err() && continues {
             tracing::error!(
                 audit.events = count,
-                "the request goes on without its audit events being written"
+                "continuing a request without its audit events"
             );
             return Ok(());
         }
@@ -192,10 +192,10 @@ impl Drop for Pending {
     }
 }
 
-/// Returns the response to a request that must not be handled: it accesses nothing, and leaves no event.
+/// Returns the response to a request that must not be handled: it accesses nothing, and has no event.
 fn refused() -> Response {
     ApiFailure::unavailable(
-        "the audit trail can't be written at present, so nothing is done",
+        "the audit trail can't be written at present; the request was not handled",
         RETRY_AFTER,
     )
     .into_response()

@@ -1,4 +1,4 @@
-//! Deletions by retention in the trail.
+//! Audit events of deletions by retention.
 //!
 //! Such an event has no request: no method, address, source or peer. The request id is the id of the run. The event is written
 //! before the version is deleted, so that no event is ever missing. If the version is not deleted after all, a second event with
@@ -26,7 +26,7 @@ impl RetentionTrail for AuditTrail {
         let (lines, count) = self.lines_of(deletion, DELETED);
         let written = self.write(&lines, count).await;
         if written.is_err() {
-            // They may still be written.
+            // The lines may still be written.
             let (lines, count) = self.lines_of(deletion, WRITTEN_TOO_LATE);
             self.write_later(&lines, count);
         }
@@ -101,7 +101,7 @@ fn details_of(deletion: &RetentionDeletion<'_>, not_deleted: Option<&str>) -> Va
     Value::Object(details)
 }
 
-/// The status of an event, like that of a request, and the reason if the version was not deleted.
+/// The HTTP status of an event, and the reason if the version was not deleted.
 type Outcome = (StatusCode, Option<&'static str>);
 
 const DELETED: Outcome = (StatusCode::OK, None);
@@ -111,7 +111,7 @@ const CHANGED: Outcome = (
 );
 const UNCONFIRMED: Outcome = (
     StatusCode::SERVICE_UNAVAILABLE,
-    Some("the database did not confirm it"),
+    Some("the database did not confirm the deletion"),
 );
 const WRITTEN_TOO_LATE: Outcome = (
     StatusCode::SERVICE_UNAVAILABLE,
@@ -122,7 +122,7 @@ const WRITTEN_TOO_LATE: Outcome = (
 const ACTOR: &str = "keywright:retention";
 const SUBJECT: &str = "retention";
 
-/// The value instead of a token or certificate.
+/// The method of authentication in the trail: the server itself deletes.
 const AUTHENTICATION: &str = "server";
 
 const ACTION: &str = "DELETE_BY_RETENTION";

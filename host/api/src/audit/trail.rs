@@ -84,7 +84,7 @@ impl AuditTrail {
         sink: Box<dyn AuditSink>,
         clock: Arc<dyn Clock>,
     ) -> io::Result<Self> {
-        // While an append blocks one thread, another one must be left for other requests.
+        // While an append blocks one thread, another thread must serve other requests.
         let runtime = Handle::try_current().ok().filter(|runtime| {
             sink.is_prompt()
                 && runtime.runtime_flavor() == RuntimeFlavor::MultiThread
@@ -100,7 +100,7 @@ impl AuditTrail {
         })
     }
 
-    /// Has the sink reopened, after its file was moved.
+    /// Reopens the sink's file, for example after it was moved.
     pub fn reopen(&self) {
         self.shared.queue().must_reopen = true;
         self.shared.wake.notify_one();
@@ -111,7 +111,7 @@ impl AuditTrail {
         self.shared.events_lost.load(Ordering::Relaxed)
     }
 
-    /// Returns whether the sink works, as far as is known: `false` from a failure until an attempt succeeds.
+    /// Returns `false` from a failure of the sink until a write succeeds.
     pub fn is_written(&self) -> bool {
         !self.is_failing()
     }
@@ -129,7 +129,7 @@ impl AuditTrail {
         if let Ok(Some(ended)) = ended
             && timeout(self.settings.write_time_max, ended).await.is_err()
         {
-            tracing::error!("the audit trail could not be written to its end");
+            tracing::error!("timed out writing the remaining audit events");
         }
     }
 
@@ -178,7 +178,7 @@ impl AuditTrail {
                 .fetch_add(event_count, Ordering::Relaxed);
             tracing::error!(
                 audit.events_lost = lost + event_count,
-                "audit events are lost: more of them wait to be written than are kept, or the server is ending"
+                "lost audit events: the queue is full, or the server is shutting down"
             );
             // The sender is dropped, so the receiver returns an error.
             return receiver;

@@ -1,9 +1,9 @@
 //! The queue of audit events, and the sink to which requests and the trail's own thread write it.
 //!
 //! The thread writes the events that requests leave to it, and watches requests that write. An append blocks the runtime's
-//! thread on which its request runs. Other threads continue, but only one thread of the runtime polls the network, and that
-//! may be the blocked one. Spawning a task from outside the runtime wakes another thread, which then polls the network.
-//! Nothing is watched while no append is in progress.
+//! thread on which its request runs. Other threads continue, but only one thread of the runtime polls the network, which may
+//! be the blocked one. Spawning a task from outside the runtime wakes another thread, which then polls the network. The
+//! thread watches requests only while an append is in progress.
 
 use std::{
     io, mem,
@@ -199,13 +199,13 @@ impl Shared {
 
     fn failed(&self, failed: &AppendFailed) {
         if !self.is_failing.swap(true, Ordering::AcqRel) {
-            tracing::error!(error = error_chain(failed), "an audit event is not written");
+            tracing::error!(error = error_chain(failed), "could not write audit events");
         }
     }
 
     pub(super) fn timed_out(&self, time_max: Duration) {
         if !self.is_failing.swap(true, Ordering::AcqRel) {
-            tracing::error!("the audit trail has not been written for {time_max:?}");
+            tracing::error!(audit.write_time_max = ?time_max, "timed out writing audit events");
         }
     }
 }
@@ -234,7 +234,7 @@ fn write_until_closed(shared: &Shared, write_time_max: Duration) {
         shared.write(queue);
         if is_closed {
             if shared.is_failing() {
-                tracing::error!("the server ends with audit events that could not be written");
+                tracing::error!("shutting down with unwritten audit events");
             }
             return;
         }
@@ -349,7 +349,7 @@ mod tests {
             shared.write(shared.queue());
             assert!(!shared.is_failing());
             assert_eq!(appends.recv().unwrap().len(), 7);
-            assert!(has_room(11), "nothing else is kept");
+            assert!(has_room(11), "any number of bytes fits into an empty queue");
         });
     }
 }

@@ -1,4 +1,4 @@
-//! The identity of a caller, and the one in a client certificate.
+//! The identity of a caller, and how a client certificate contains it.
 //!
 //! The listener has verified the certificate's chain, its validity, and that the client has its key. This module determines the
 //! identity, and checks that the certificate is for client authentication and has not expired since the connection was opened.
@@ -33,7 +33,7 @@ impl Identity {
     }
 }
 
-/// A client certificate is rejected, even if there is also a token.
+/// The reason to reject a client certificate, even if the request also has a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ClientCertificateError {
     /// Several organizational units are different identities.
@@ -90,14 +90,14 @@ impl IntoResponse for ClientCertificateError {
         tracing::debug!(reason = ?self, "rejected client certificate");
         authentication_failed("client_certificate", self.label());
         ApiFailure::unidentified(match self {
-            Self::Ambiguous => "the client certificate names more than one identity",
+            Self::Ambiguous => "the client certificate contains more than one identity",
             Self::Expired => "the client certificate has expired since the connection was opened",
             Self::NoIdentity => {
-                "the client certificate provides no valid identity: none of its organization units is app: and a version 4 \
+                "the client certificate provides no valid identity: one of its organization units must be app: and a version 4 \
                  UUID in lower case"
             }
             Self::Purpose => {
-                "the client certificate is not meant for client use: its extended key usage does not name client \
+                "the client certificate is not meant for client use: its extended key usage must include client \
                  authentication"
             }
         })

@@ -25,8 +25,8 @@ pub(super) trait IdentityProvider: Send + Sync {
 /// An identity provider that publishes its issuer and the URL of its keys at `<url>/.well-known/openid-configuration` (OIDC
 /// Discovery 1.0). The keys default to `<url>/token_keys`, as for UAA.
 ///
-/// The keys may be on another host, as for some providers, because the discovery document comes from a trusted provider over
-/// verified TLS. Their URL must also be https, and its certificate is verified with the same CAs. Redirects are not followed.
+/// The keys may be on another host, because the discovery document comes from a trusted provider over verified TLS. Their URL
+/// must also be https, and its certificate is verified with the same CAs. Redirects are not followed.
 pub struct HttpsIdentityProvider {
     client: Client,
     url: String,
@@ -115,7 +115,7 @@ impl HttpsIdentityProvider {
         https_url(&address).ok_or(DocumentError::KeysAddressMalformed)
     }
 
-    /// Returns the URL for this server of a URL in the provider's documents.
+    /// Converts a URL in the provider's documents to the URL at which this server reaches it.
     fn as_reached(&self, address: &str) -> String {
         let public_url = self.public_url.as_deref();
         let below = public_url
@@ -180,7 +180,7 @@ enum DocumentError {
     KeysAddressMalformed,
     #[error("the discovery document has an empty issuer")]
     NoIssuer,
-    #[error("there is no RSA key for RS256 or P-256 key for ES256 among the published keys")]
+    #[error("the key set has neither an RSA key for RS256 nor a P-256 key for ES256")]
     NoKey,
     #[error("the document is larger than {DOCUMENT_BYTES_MAX} bytes")]
     TooLarge,
@@ -219,7 +219,7 @@ pub(super) struct PublishedKeys {
 pub(super) struct UsableKeys {
     /// The keys to verify tokens with.
     pub(super) keys: Vec<TrustedKey>,
-    /// The keys that should be usable but are not: messages for the log.
+    /// Log messages about keys that should be usable but are not.
     pub(super) ignored: Vec<String>,
 }
 
@@ -256,7 +256,7 @@ impl PublishedKeys {
             }
             match published.verification_key() {
                 Ok(_) if usable.keys.len() == KEYS_MAX => {
-                    usable.ignore(published.kid.as_deref(), "there are too many keys");
+                    usable.ignore(published.kid.as_deref(), "too many keys");
                 }
                 Ok(key) => usable.keys.push(TrustedKey {
                     id: published.kid,

@@ -2,8 +2,8 @@
 //!
 //! `authenticate` runs before every route that is not open. It determines the caller's [`Identity`] from a client
 //! certificate, which the listener has verified, and from a bearer token, which a [`TokenVerifier`] verifies. Each of them
-//! must be valid if it is presented; if both are, the token determines the identity. To add a mechanism, add a module that
-//! returns an [`Identity`], and a step in `identify`.
+//! must be valid if it is presented. If both are presented, the token determines the identity. To add a mechanism, add a
+//! module that returns an [`Identity`], and a step in `identify`.
 
 mod identity;
 mod identity_provider;
@@ -184,14 +184,14 @@ impl TokenVerifier {
     }
 }
 
-/// Returns the token in the `Authorization` header. Other schemes than `Bearer` count as no credentials.
+/// Returns the token in the `Authorization` header. Schemes other than `Bearer` count as no credentials.
 pub(crate) fn bearer_token(headers: &HeaderMap) -> Result<&str, TokenRefused> {
     let mut given = headers.get_all(AUTHORIZATION).iter();
     let Some(header) = given.next() else {
         return Err(TokenRefused::Absent);
     };
     if given.next().is_some() {
-        return Err(TokenRefused::Invalid("there are two authorization headers"));
+        return Err(TokenRefused::Invalid("duplicate authorization header"));
     }
     let text = header
         .to_str()
@@ -209,7 +209,7 @@ impl From<TokenRefused> for ApiFailure {
             TokenRefused::Absent => Self::unauthenticated(
                 StatusCode::UNAUTHORIZED,
                 "access_denied",
-                "the request needs an access token, or a client certificate where the server takes one",
+                "the request requires an access token, or a client certificate if the server accepts one",
                 "Bearer",
             ),
             TokenRefused::Expired => Self::unauthenticated(
@@ -221,23 +221,23 @@ impl From<TokenRefused> for ApiFailure {
             TokenRefused::Invalid(_) => Self::unauthenticated(
                 StatusCode::UNAUTHORIZED,
                 "invalid_token",
-                "the access token is not valid here",
+                "the access token is invalid for this server",
                 r#"Bearer error="invalid_token""#,
             ),
             TokenRefused::NotAccepted => Self::unauthenticated(
                 StatusCode::UNAUTHORIZED,
                 "invalid_token",
-                "access tokens are not accepted here: use a client certificate without a token",
+                "the server does not accept access tokens; use a client certificate without a token",
                 r#"Bearer error="invalid_token""#,
             ),
             TokenRefused::ScopesMissing(required) => Self::unauthenticated(
                 StatusCode::FORBIDDEN,
                 "insufficient_scope",
-                "the access token lacks a scope that is required here",
+                "the access token lacks a required scope",
                 format!(r#"Bearer error="insufficient_scope", scope="{required}""#),
             ),
             TokenRefused::Unverifiable => Self::unavailable(
-                "the access token can't be checked, because the identity provider has not answered",
+                "the access token can't be verified: the identity provider has not responded",
                 UNVERIFIABLE_RETRY_AFTER,
             ),
         }

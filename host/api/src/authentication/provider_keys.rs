@@ -16,8 +16,8 @@ use crate::response::error_chain;
 
 /// The keys of one provider.
 ///
-/// The last fetched keys stay in use until others are fetched: while the provider is unavailable, tokens are valid until they
-/// expire, however long it takes. Otherwise, an attack on the provider would lock out all callers.
+/// The last fetched keys stay in use until newer ones replace them. While the provider is unavailable, tokens remain valid until
+/// they expire. Otherwise, an attack on the provider would lock out all callers.
 pub(super) struct ProviderKeys {
     provider: Box<dyn IdentityProvider>,
     pace: KeyPace,
@@ -25,7 +25,7 @@ pub(super) struct ProviderKeys {
     current: RwLock<Option<(Arc<TrustedKeys>, Instant)>>,
     /// The number of completed fetches, including failed ones.
     attempts: AtomicU64,
-    /// Locked while fetching, so that there is one fetch at a time; the time of the last attempt.
+    /// The time of the last attempt. Locked while fetching, so that there is one fetch at a time.
     last_attempt: Mutex<Option<Instant>>,
     /// Permits for callers that wait for a fetch.
     waiting: Arc<Semaphore>,
@@ -64,9 +64,9 @@ impl ProviderKeys {
         Some(current)
     }
 
-    /// Returns the keys for a token, and whether they have signed it: the cached keys if `have_signed` returns a result,
-    /// otherwise newly fetched ones; `None` if there are none. If [`WAITING_MAX`] callers are already waiting for the provider,
-    /// returns the cached keys.
+    /// Returns the keys to verify a token with, and whether one of them has signed it. Fetches new keys if `have_signed`
+    /// returns `None` for the cached ones, unless [`WAITING_MAX`] callers already wait for the provider. Returns `None` if
+    /// there are no keys.
     pub(super) async fn for_token(
         self: &Arc<Self>,
         have_signed: impl Fn(&TrustedKeys) -> Option<bool>,
@@ -90,7 +90,8 @@ impl ProviderKeys {
         self.fetch(0).await;
     }
 
-    /// Fetches on a separate task, so that a cancelled caller does not cancel the fetch for others, unless too many are waiting.
+    /// Fetches keys on a separate task, so that a cancelled caller does not cancel the fetch for others. Does nothing if too many
+    /// callers are waiting.
     async fn renew(self: &Arc<Self>, attempts_seen: u64) {
         let Ok(permit) = Arc::clone(&self.waiting).try_acquire_owned() else {
             return;
@@ -105,8 +106,8 @@ impl ProviderKeys {
         }
     }
 
-    /// Replaces the keys, unless there was an attempt since the caller saw `attempts_seen`, or just before. A caller that waited for
-    /// another attempt uses its result, instead of making the next caller wait as long.
+    /// Replaces the keys, unless there was an attempt since the caller read `attempts_seen`, or within the minimum interval. A
+    /// caller that waited for another attempt uses its result, instead of making the next caller wait as long.
     async fn fetch(&self, attempts_seen: u64) {
         let mut last_attempt = self.last_attempt.lock().await;
         let is_tried = self.attempts.load(Ordering::Acquire) != attempts_seen;
@@ -127,13 +128,13 @@ impl ProviderKeys {
             }
             Err(error) => tracing::warn!(
                 error = error_chain(error.as_ref()),
-                "the identity provider's keys could not be fetched",
+                "could not fetch the identity provider's keys",
             ),
         }
         self.attempts.fetch_add(1, Ordering::Release);
     }
 
-    /// Returns whether there is no fetch in progress, and was none just before.
+    /// Returns whether no fetch is in progress and the minimum time since the last one has passed.
     fn may_fetch_now(&self) -> bool {
         self.last_attempt
             .try_lock()

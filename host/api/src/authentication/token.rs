@@ -146,7 +146,7 @@ const TYPES: [&str; 4] = ["JWT", "application/jwt", "at+jwt", "application/at+jw
 /// The claims of a token with a valid signature.
 pub(super) struct Claims(Map<String, Value>);
 
-/// The result of verifying a token; from then on, it depends only on the time.
+/// The verified properties of a token. From then on, its validity depends only on the time.
 #[derive(Clone, Debug)]
 pub(super) struct CheckedToken {
     identity: Identity,
@@ -197,7 +197,7 @@ impl Claims {
     }
 
     fn has_scopes(&self, rules: &TokenRules) -> Result<bool, TokenRefused> {
-        let malformed = || TokenRefused::Invalid("scopes are not in the configured form");
+        let malformed = || TokenRefused::Invalid("scopes are not in the configured format");
         let scopes: Vec<&str> = match (self.0.get(&rules.claims.scope), rules.claims.scope_form) {
             (None, _) => Vec::new(),
             (Some(Value::Array(scopes)), ScopeForm::Array) => scopes
@@ -220,13 +220,13 @@ impl Claims {
             Bearer::Client => Actor::client(id(&claims.client_id)?),
             Bearer::User => Actor::user(id(&claims.user_id)?),
         };
-        actor.map_err(|_| TokenRefused::Invalid("no valid actor"))
+        actor.map_err(|_| TokenRefused::Invalid("invalid actor"))
     }
 
     /// Determines whether the token is a client's or a user's.
     ///
-    /// With `client_subjects`, a token whose subject is its client must be a listed client's. Otherwise it is rejected, because a
-    /// user may have the same id as a client, and the other way round (RFC 9700, section 4.15).
+    /// With `client_subjects`, a token whose subject is its client is accepted only if the client is listed, because a user
+    /// may have the same id as a client (RFC 9700, section 4.15).
     fn bearer(&self, claims: &ClaimSettings) -> Result<Bearer, TokenRefused> {
         if claims.client_subjects.is_empty() {
             return claims
@@ -248,7 +248,7 @@ impl Claims {
         ))
     }
 
-    /// Returns a claim with a name. Its length is limited, because it is cached.
+    /// Returns a claim that contains a name. Its length is limited, because it is cached.
     fn name(&self, claim: &str) -> Result<Option<&str>, TokenRefused> {
         match self.text(claim)? {
             Some(name) if name.chars().count() > NAME_CHARACTERS_MAX => {

@@ -72,7 +72,7 @@ pub enum WhenAbsent {
     Refused,
     /// They are tokens of clients.
     Client,
-    /// A user's.
+    /// They are tokens of users.
     User,
 }
 
@@ -81,7 +81,7 @@ pub enum WhenAbsent {
 pub(super) enum Bearer {
     /// A client that acts for itself.
     Client,
-    /// A user's.
+    /// A user.
     User,
 }
 

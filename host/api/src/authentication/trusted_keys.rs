@@ -15,7 +15,7 @@ use super::{
     verification_key::VerificationKey,
 };
 
-/// A set of trusted keys. It is immutable; other keys are another set with an empty cache.
+/// A set of trusted keys. A set is immutable; a set with other keys starts with an empty cache.
 pub(super) struct TrustedKeys {
     issuer: String,
     keys: Vec<TrustedKey>,
@@ -63,8 +63,8 @@ impl TrustedKeys {
         self.issuer == other.issuer && self.keys == other.keys
     }
 
-    /// Returns whether a key of the set verifies a token's signature. `None` if another set might have such a key: the set has
-    /// no key with the token's key id, or none without an id verifies it.
+    /// Returns whether a key of this set has signed a token. `None` means that another set could contain the signing key: no key
+    /// of this set verifies the signature, and none of them has the token's key id.
     pub(super) fn have_signed(&self, token: &SignedToken<'_>) -> Option<bool> {
         let reference = token.key_reference();
         let mut is_named = false;

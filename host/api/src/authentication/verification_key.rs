@@ -1,4 +1,4 @@
-//! A public key to verify tokens with, of one of two types.
+//! A public key to verify tokens with: RSA or P-256.
 
 use aws_lc_rs::{
     encoding::AsDer,
@@ -11,8 +11,8 @@ use aws_lc_rs::{
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use jsonwebtoken::DecodingKey;
 
-/// The signature algorithm of a token (RFC 7518, section 3.1). Each type of key has exactly one: the token's header must match
-/// it, and never determines how the key is used.
+/// The signature algorithm of a token (RFC 7518, section 3.1). Each type of key has exactly one algorithm. The token's header
+/// must match it, and never determines how the key is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SignatureAlgorithm {
     /// ECDSA on P-256 with SHA-256.

@@ -92,7 +92,7 @@ impl JsonSchema for SetCertificate {
         let ignored = json!({"description": "Ignored."});
         json_schema!({
             "type": "object",
-            "description": "At least one of the four strings is required; ca and ca_name exclude each other. Empty strings count as absent.",
+            "description": "At least one of the four strings is required; `ca` and `ca_name` are mutually exclusive. Empty strings count as absent.",
             "properties": {
                 "ca": text("The certificate of the signing CA, PEM."),
                 "ca_name": text("The name of the stored CA that signed the certificate."),
@@ -183,12 +183,12 @@ fn generate_form(
     let mode = json!({
         "enum": ["converge", "no-overwrite", "overwrite", null],
         "default": "converge",
-        "description": "Whether to add a version to an existing credential: converge adds one if the parameters differ, no-overwrite never, overwrite always.",
+        "description": "When to add a version to an existing credential: `converge` if the parameters differ, `no-overwrite` never, `overwrite` always.",
     });
     let mut overwrite = json!({"anyOf": [LenientBoolean::json_schema(schemas), {"type": "null"}]});
     overwrite["deprecated"] = json!(true);
     overwrite["description"] =
-        json!("Equivalent to the mode overwrite or no-overwrite. Ignored if mode is given.");
+        json!("Equivalent to the mode `overwrite` or `no-overwrite`. Ignored if `mode` is given.");
     let members = members
         .into_iter()
         .chain([("mode", mode), ("overwrite", overwrite)]);
@@ -235,7 +235,7 @@ fn other_type() -> Value {
 
 const OTHER: &str = "another type";
 
-/// The former way to pass a username, now a parameter.
+/// Returns the schema of the deprecated field for a username, which is now a parameter.
 fn former_username() -> Value {
     json!({
         "type": ["object", "null"],

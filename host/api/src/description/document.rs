@@ -203,7 +203,7 @@ fn security_schemes() -> Value {
         },
         "clientCertificate": {
             "type": "mutualTLS",
-            "description": "A client certificate from a CA that the server trusts, with an organizational unit of `app:` and a version 4 UUID. If the request also has a token, the token determines the caller.",
+            "description": "A client certificate from a CA that the server trusts, with an organizational unit `app:<version 4 UUID>`. If the request also has a token, the token determines the caller.",
         },
     })
 }
@@ -315,7 +315,7 @@ a caller may do. The response for a credential that the caller may not read is t
 
 Paths may end with a slash. A method that a path does not support gets status 404 without a body. HEAD is supported wherever GET \
 is, except in read-only mode. Unknown query parameters are ignored; repeated ones get status 400. Bodies with unknown or \
-duplicate fields are rejected. Booleans and whole numbers are also accepted as strings, and string parameters as numbers and \
+duplicate fields are rejected. Booleans and whole numbers may also be strings; string parameters may also be numbers or \
 booleans. Times are UTC, in whole seconds.";
 
 /// An error response of several routes.
@@ -383,13 +383,13 @@ const SHARED: [Shared; 10] = [
         name: "HeadTooLarge",
         status: 431,
         of: Of::Everything,
-        when: "The request has too many header fields, or too large ones.",
+        when: "The request has too many header fields, or they are too large.",
     },
     Shared {
         name: "InternalError",
         status: 500,
         of: Of::Everything,
-        when: "An internal error. The server's log has the cause, under the request's id.",
+        when: "Internal error. The server logs the cause with the request's id.",
     },
     Shared {
         name: "Unavailable",
@@ -412,7 +412,7 @@ const EXAMPLES: [(u16, &str, &str, Option<&str>); 16] = [
         "absent",
         "access_denied",
         Some(
-            "the request needs an access token, or a client certificate where the server takes one",
+            "the request requires an access token, or a client certificate if the server accepts one",
         ),
     ),
     (
@@ -425,7 +425,7 @@ const EXAMPLES: [(u16, &str, &str, Option<&str>); 16] = [
         403,
         "scope",
         "insufficient_scope",
-        Some("the access token lacks a scope that is required here"),
+        Some("the access token lacks a required scope"),
     ),
     (
         404,
@@ -469,10 +469,10 @@ const EXAMPLES: [(u16, &str, &str, Option<&str>); 16] = [
     (
         503,
         "read-only",
-        "the server is in read-only mode: nothing can be written at present",
+        "the server is in read-only mode and rejects writes",
         None,
     ),
-    (503, "away", "the storage failed", None),
+    (503, "unavailable", "the storage failed", None),
     (
         501,
         "no-resolver",

@@ -1,9 +1,9 @@
 //! The API's description (`OpenAPI` 3.1), generated from the code, and the HTML reference rendered from it.
 //!
-//! Each route has its description next to its handler, so none is missing. The schemas of bodies come from the types that the
-//! handlers read and render. The schemas of specified types are those of the shipped plugins; `GET /api/v1/types` returns other
-//! types, because the description is public and must not reveal the server's configuration. So it is the same for all servers
-//! of a release, and a golden file.
+//! Each route declares its description next to its handler, so no route lacks one. The schemas of bodies come from the types
+//! that the handlers read and render. The schemas of specified types come from the shipped plugins; `GET /api/v1/types`
+//! returns other types, because the description is public and must not reveal the server's configuration. So all servers of a
+//! release return the same description, and a golden file contains it.
 //!
 //! The reference is HTML without scripts, because browsers may send credentials to the server.
 

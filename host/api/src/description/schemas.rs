@@ -18,7 +18,7 @@ impl JsonSchema for Name {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        let description = "The name of a credential. If the leading slash is missing, it is added, and counts towards the length. Case is preserved but not significant.";
+        let description = "The name of a credential. A missing leading slash is added and counts towards the length. Case is preserved but not significant.";
         absolute(description, NAME, NAME_CHARACTERS_MAX)
     }
 }
@@ -32,7 +32,7 @@ impl JsonSchema for GrantedPath {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        let description = "The full name of one credential, or a path that ends in `/*` for all names below it. If the leading slash is missing, it is added, and counts towards the length. Case-sensitive.";
+        let description = "The full name of one credential, or a path that ends in `/*` for all names below it. A missing leading slash is added and counts towards the length. Case-sensitive.";
         let path = format!(r"({NAME}(/\*)?|\*)");
         absolute(description, &path, PERMISSION_PATH_CHARACTERS_MAX)
     }
@@ -102,7 +102,7 @@ impl JsonSchema for Metadata {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": format!("Any JSON of at most {METADATA_CHARACTERS_MAX} characters, stored with this version only; null for none."),
+            "description": format!("Any JSON of at most {METADATA_CHARACTERS_MAX} characters, stored with this version only; null for no metadata."),
         })
     }
 }
@@ -157,7 +157,7 @@ impl Known {
     }
 }
 
-/// Returns the specified types: those without a plugin, and those of the shipped plugins.
+/// Returns the specified types: types without a plugin, and types of the shipped plugins.
 pub(super) fn known() -> impl Iterator<Item = Known> {
     let set_only = KnownType::set_only().into_iter().map(|known| Known {
         name: known.name,

@@ -1,4 +1,4 @@
-//! Decides who gets a token.
+//! Verifies token requests, and grants tokens.
 
 use std::{sync::Arc, time::Duration};
 
@@ -88,19 +88,19 @@ pub(super) struct Granted {
 /// A token request failed (RFC 6749, section 5.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum GrantRefused {
-    #[error("the client is unknown, or its secret is wrong")]
+    #[error("unknown client or wrong secret")]
     ClientUnknown,
-    #[error("the name or the password of the user is wrong")]
+    #[error("wrong user name or password")]
     CredentialsWrong,
     #[error("the client may not use this grant type")]
     GrantNotAllowed,
     #[error("the grant type is not supported")]
     GrantUnknown,
-    #[error("the refresh token is not valid, has expired, or was revoked")]
+    #[error("the refresh token is invalid, expired or revoked")]
     RefreshTokenWrong,
     #[error("a parameter is missing or repeated")]
     RequestMalformed,
-    #[error("the requested scopes are not available")]
+    #[error("the client or the user has none of the requested scopes")]
     ScopesNotAllowed,
     #[error("could not sign the token")]
     SigningFailed,
@@ -155,8 +155,8 @@ impl Provider {
         }
     }
 
-    /// Revokes the login of a token, which may have expired. Returns false if the token is not from this issuer, or the id is not of
-    /// the token's login.
+    /// Revokes the login of a token, which may have expired. Returns false if the token is not from this issuer, or the id belongs
+    /// to another login.
     pub(super) fn revoke(&self, token: &str, token_id: &str) -> bool {
         let shown = self
             .signer

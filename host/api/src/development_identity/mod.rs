@@ -2,7 +2,7 @@
 //! further services. It is not suitable for production: its clients and users are in the configuration, and revocations are
 //! lost at shutdown.
 //!
-//! This file contains its HTTP handlers. `grant.rs` decides who gets a token; `tokens.rs` creates and parses tokens, and stores
+//! This file contains its HTTP handlers. `grant.rs` verifies token requests; `tokens.rs` creates and parses tokens, and stores
 //! revoked logins.
 
 mod grant;
@@ -168,7 +168,7 @@ async fn revoke(
     {
         Ok(StatusCode::OK)
     } else {
-        Err(TokenRefused::Invalid("it is not of the login to be ended"))
+        Err(TokenRefused::Invalid("the token belongs to another login"))
     }
 }
 

@@ -17,7 +17,7 @@ use crate::{
     response::{ApiFailure, Endpoint},
 };
 
-/// Receives a JSON body and parses its fields; errors have the status for the endpoint.
+/// Receives a JSON body and parses its fields. The endpoint determines the status of errors.
 pub(crate) async fn parse_json_body<T>(
     request: Request,
     limits: &Limits,
@@ -55,8 +55,8 @@ pub(crate) async fn read_optional_json_body(
     is_json.map(|()| Some(body))
 }
 
-/// Receives a body of any media type. It counts towards the memory of the caller's responses, as the response will that
-/// replaces it.
+/// Receives a body of any media type. Its size counts towards the caller's response memory until the response is
+/// complete.
 ///
 /// # Errors
 /// 400 for an incomplete body, 408 or 413 if a limit is exceeded, 429 or 503 if there is not enough memory.

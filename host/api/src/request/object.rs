@@ -123,7 +123,7 @@ impl<'a> RequestObject<'a> {
         Ok(Some(parameters.collect()))
     }
 
-    /// Takes an object whose fields are taken in turn; null counts as absent.
+    /// Takes an object field; null counts as absent.
     pub(crate) fn take_object(
         &mut self,
         member: &'static str,
@@ -143,7 +143,7 @@ impl<'a> RequestObject<'a> {
         self.take_parsed(member, "an array of strings")
     }
 
-    /// Takes an array of objects whose fields are taken in turn; null counts as absent.
+    /// Takes an array of objects; null counts as absent.
     pub(crate) fn take_objects(
         &mut self,
         member: &'static str,
@@ -162,7 +162,7 @@ impl<'a> RequestObject<'a> {
         Ok(Some(objects))
     }
 
-    /// Takes a field of any type; null is kept.
+    /// Takes a field of any type. Returns null if it is null or absent.
     pub(crate) fn take_json(&mut self, member: &'static str) -> Result<Value, BodyRefused> {
         let value = self.take_parsed(member, "JSON")?;
         Ok(value.unwrap_or(Value::Null))

@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use axum::http::{Request, Uri, uri::PathAndQuery};
 
 /// Normalizes the path of a request; the rest of its target, including the query, is unchanged. A path without a normal form is
-/// replaced with one that matches no route.
+/// replaced with a target that matches no route.
 pub(crate) fn with_normal_path<B>(mut request: Request<B>) -> Request<B> {
     if let Some(target) = normal_target(request.uri()) {
         let has_no_normal_path = target == nowhere();

@@ -22,7 +22,7 @@ pub(crate) enum QueryRefused {
         expected: &'static str,
     },
     /// The first parameter requires the second.
-    #[error("the parameter {0} needs the parameter {1}")]
+    #[error("the parameter {0} requires the parameter {1}")]
     Dependent(&'static str, &'static str),
     /// A required parameter is absent or empty.
     #[error("the parameter {0} is required")]

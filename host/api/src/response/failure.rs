@@ -85,7 +85,7 @@ impl ApiFailure {
             is_expected: true,
             ..Self::new(
                 StatusCode::SERVICE_UNAVAILABLE,
-                "the server is in read-only mode: nothing can be written at present",
+                "the server is in read-only mode and rejects writes",
             )
         }
     }
@@ -177,7 +177,7 @@ impl ApiFailure {
             .cause
             .as_deref()
             .map_or_else(|| self.error.clone(), |cause| error_chain(cause));
-        tracing::error!(http.status = self.status.as_u16(), error, "failed");
+        tracing::error!(http.status = self.status.as_u16(), error, "request failed");
     }
 }
 

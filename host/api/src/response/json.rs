@@ -88,7 +88,7 @@ pub(crate) fn list_bytes(entries: usize) -> usize {
     entries.saturating_mul(ENTRY_BYTES)
 }
 
-/// A list that is rendered item by item, so that the bodies of all items are never in memory together.
+/// A list that is rendered item by item, so that at most one item's body is in memory.
 pub(crate) struct LazyList<'a, B>(Box<dyn Fn(usize) -> Option<B> + 'a>);
 
 impl<'a, B> LazyList<'a, B> {
@@ -109,7 +109,7 @@ pub(crate) fn timestamp(time: DateTime<Utc>) -> String {
     time.to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 
-/// A credential version in a response, with fields in order. The stored value is unchanged.
+/// A credential version. The value is the stored JSON, unchanged.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct VersionBody<'a> {
     /// The credential's type, in lower case.
@@ -156,11 +156,11 @@ pub(crate) struct VersionBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "bool")]
     duration_overridden: Option<bool>,
-    /// For a newly generated certificate: its validity in days; 0 for one that was kept.
+    /// For a newly generated certificate: its validity in days; 0 if the existing version was kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "u32")]
     duration_used: Option<u32>,
-    /// For a certificate that was just generated or kept: the length of its key, in bits.
+    /// For a newly generated or kept certificate: the length of its key, in bits.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "u32")]
     key_length: Option<u32>,

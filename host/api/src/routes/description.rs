@@ -25,7 +25,7 @@ pub(crate) fn reference_route() -> Route {
 fn describe_openapi() -> Description {
     let summary = "Returns the API description, for programs";
     Description::new("getDescription", Tag::Operations, summary)
-        .text("The same for all servers of a release. `GET /api/v1/types` returns the types configured on this server.")
+        .text("All servers of a release return the same description. `GET /api/v1/types` returns the types configured on this server.")
         .answer::<Map<String, Value>>(200, "The description, in OpenAPI 3.1.")
 }
 

@@ -63,8 +63,8 @@ async fn handler(State(api): State<Arc<Api>>) -> Response {
     api.health.answer().await
 }
 
-/// Checks whether the server is healthy, with one ping at a time: requests that need no identity can't occupy more than one
-/// connection to the database.
+/// Checks whether the server is healthy, with one ping at a time, so that unauthenticated requests use at most one database
+/// connection.
 pub struct HealthCheck {
     repository: Arc<dyn CredentialRepository>,
     audit: Option<Arc<AuditTrail>>,
@@ -73,8 +73,8 @@ pub struct HealthCheck {
 }
 
 impl HealthCheck {
-    /// Creates the check of a repository that must respond, and of an audit trail that must be writable if requests are
-    /// refused without it.
+    /// Creates the check. The repository must respond, and the audit trail must be writable if requests are refused without
+    /// it.
     #[must_use]
     pub fn new(
         repository: Arc<dyn CredentialRepository>,
@@ -87,7 +87,7 @@ impl HealthCheck {
         })
     }
 
-    /// Returns the response. Logs and metrics have the reason, the response does not.
+    /// Returns the response. Only the log and the metrics contain the reason for DOWN.
     pub(crate) async fn answer(&self) -> Response {
         let can_begin = !self
             .audit

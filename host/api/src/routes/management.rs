@@ -66,7 +66,7 @@ impl ManagementRequest {
 
 fn describe_set() -> Description {
     Description::new("setServerMode", Tag::Operations, "Switches read-only mode on or off")
-        .text("The mode applies only to this process, and is off after it starts. Writes in progress are completed.")
+        .text("The mode applies only to this process, and is off when it starts. Writes in progress are completed.")
         .body::<ManagementRequest>()
         .request_example("read-only", json!({"read_only_mode": true}))
         .answer::<ManagementResponse>(200, "The new mode.")

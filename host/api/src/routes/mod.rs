@@ -1,4 +1,4 @@
-//! The endpoints. A file declares one, or all those of one path.
+//! The endpoints. A file declares one endpoint, or all endpoints of one path.
 //!
 //! Each starts with its route: method, path, access, and action in the audit trail. The types of its request and response
 //! follow, with derived schemas, then its description, which lists the statuses, and its handler. A folder's `mod.rs` contains

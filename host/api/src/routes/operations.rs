@@ -1,4 +1,4 @@
-//! Operations of the server itself: where to log in, the level of the API, and the use of encryption keys.
+//! Operations of the server itself: the URL of the identity provider, the API level, and the use of encryption keys.
 
 use std::sync::Arc;
 
@@ -51,18 +51,22 @@ struct ApplicationBody<'a> {
 }
 
 fn describe_info() -> Description {
-    Description::new("getInformation", Tag::Operations, "Returns where to log in")
-        .answer::<InfoResponse<'_>>(
-            200,
-            "The URL of the identity provider, and the name of the service.",
-        )
-        .answered(
-            "development",
-            json!({
-                "auth-server": {"url": "https://127.0.0.1:8844/identity"},
-                "app": {"name": "Keywright"},
-            }),
-        )
+    Description::new(
+        "getInformation",
+        Tag::Operations,
+        "Returns the URL of the identity provider",
+    )
+    .answer::<InfoResponse<'_>>(
+        200,
+        "The URL of the identity provider, and the name of the service.",
+    )
+    .answered(
+        "development",
+        json!({
+            "auth-server": {"url": "https://127.0.0.1:8844/identity"},
+            "app": {"name": "Keywright"},
+        }),
+    )
 }
 
 /// Responds with the URL of the identity provider and the name of the service.
@@ -87,14 +91,14 @@ fn describe_version() -> Description {
     Description::new(
         "getVersion",
         Tag::Operations,
-        "Returns the API level, which clients compare",
+        "Returns the API level",
     )
-    .text("This is not the version of the server, which is in the header `Server`.")
+    .text("Clients derive the supported features from it. The version of the server is in the header `Server`.")
     .answer::<VersionResponse<'_>>(200, "The level.")
     .answered("version", json!({"version": "2.15.0"}))
 }
 
-/// Responds with the API level, which clients compare.
+/// Responds with the API level.
 async fn version(State(api): State<Arc<Api>>) -> Result<Response, ApiFailure> {
     rendered(&VersionResponse {
         version: &api.information.api_level,

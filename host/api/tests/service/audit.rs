@@ -390,7 +390,10 @@ async fn an_undone_deletion_has_an_event_with_the_reason() {
                 "the version is still needed or was already deleted",
             )),
         ),
-        (503, Some(String::from("the database did not confirm it"))),
+        (
+            503,
+            Some(String::from("the database did not confirm the deletion")),
+        ),
     ];
     assert_eq!(outcomes(&sink), expected);
     let version = Value::String(version_ids[0].to_string());

@@ -56,7 +56,7 @@ async fn the_access_log_names_the_route_the_actor_and_the_request() {
     let (log, _guard) = LogCapture::begin();
     let answer = service.get("/api/v1/data?name=canary-name").await;
     let log = log.text();
-    let line = log.lines().find(|line| line.contains("answered")).unwrap();
+    let line = log.lines().find(|line| line.contains("responded")).unwrap();
     for part in [
         r#"http.method="GET""#,
         r#"http.route="/api/v1/data""#,
@@ -122,7 +122,7 @@ async fn request_data_is_not_logged() {
         .get_as("/version", Some("canary.canary.canary"))
         .await;
     let log = log.text();
-    assert_eq!(log.matches("answered").count(), 11);
+    assert_eq!(log.matches("responded").count(), 11);
     assert!(!log.contains("canary"), "{log}");
 }
 

@@ -53,7 +53,7 @@ struct SummaryBody<'a> {
     issued: Vec<IssuedBody<'a>>,
 }
 
-/// A credential of another type with a certificate signed by a CA. If the caller may not read it, only the name is returned.
+/// A credential of another type whose certificate a CA signed. If the caller may not read it, only the name is returned.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "IssuedCredential")]
 struct IssuedBody<'a> {

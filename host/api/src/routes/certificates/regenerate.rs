@@ -30,24 +30,24 @@ pub(crate) fn route() -> Route {
     route!(POST "/api/v1/certificates/{certificate_id}/regenerate", Permission(Write), "REGENERATE_CERTIFICATE", handler, describe)
 }
 
-/// The members of the body, each of its kind; all of them may be left out, and the body with them.
+/// The fields of the body. All fields are optional, and so is the body.
 #[derive(Default, JsonSchema)]
 #[schemars(rename = "RegenerateCertificateRequest", deny_unknown_fields)]
 struct RegenerateRequest {
-    /// Whether the new version is transitional: trusted, and not signing.
+    /// Whether the new version is transitional: trusted, but not signing.
     #[schemars(rename = "set_as_transitional", default, with = "LenientBoolean")]
     is_transitional: bool,
-    /// Whether a transitional version of the authority that is newer than the one in use signs.
+    /// Whether the transitional version of the CA signs if it is newer than the active version.
     #[schemars(
         rename = "allow_transitional_parent_to_sign",
         default,
         with = "LenientBoolean"
     )]
     may_transitional_parent_sign: bool,
-    /// The length of the new RSA key, in bits. Defaults to that of the current version.
+    /// The length of the new RSA key, in bits. Defaults to the length of the current key.
     #[schemars(default, with = "Option<u32>")]
     key_length: Option<i64>,
-    /// The validity in days. Defaults to that of the current version.
+    /// The validity in days. Defaults to the validity of the current version.
     #[schemars(default, with = "Option<u32>")]
     duration: Option<i64>,
     /// The metadata of the new version.
@@ -92,13 +92,13 @@ fn describe() -> Description {
     Description::new("regenerateCertificate", Tag::Certificates, "Regenerates a certificate")
         .optional_body::<RegenerateRequest>()
         .request_example("transitional", json!({"set_as_transitional": true}))
-        .answer::<Version>(200, "The version that was added.")
+        .answer::<Version>(200, "The added version.")
         .answered("transitional", example::certificate_version())
-        .error(400, "The certificate can't be regenerated, has a transitional version already, or a parameter breaks a rule.")
+        .error(400, "The certificate can't be regenerated or already has a transitional version, or a parameter is invalid.")
         .error(403, "The caller may not write the certificate.")
-        .error(404, "There is no such certificate, or its authority is gone.")
+        .error(404, "The certificate or its CA does not exist.")
         .error(413, "The metadata is too long.")
-        .error(422, "The body has a member that is not known.")
+        .error(422, "The body has an unknown field.")
 }
 
 /// Regenerates a certificate.

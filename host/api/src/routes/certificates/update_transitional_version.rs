@@ -27,12 +27,12 @@ pub(crate) fn route() -> Route {
     route!(PUT "/api/v1/certificates/{certificate_id}/update_transitional_version", Permission(Write), "UPDATE_TRANSITIONAL_VERSION", handler, describe)
 }
 
-/// Where the flag goes.
+/// The new transitional version.
 #[derive(JsonSchema)]
 #[schemars(rename = "UpdateTransitionalVersionRequest", deny_unknown_fields)]
 struct UpdateTransitionalVersionRequest {
-    /// The id of the version that becomes the transitional one, or `latest` for the newest version that has a certificate.
-    /// If it is null or missing, no version is transitional any more.
+    /// The id of the new transitional version, or `latest` for the newest version that has a certificate. If null or missing,
+    /// the flag is removed.
     #[schemars(rename = "version", with = "Option<VersionToFlag>")]
     to: TransitionalVersion,
 }
@@ -78,18 +78,18 @@ impl UpdateTransitionalVersionRequest {
 }
 
 fn describe() -> Description {
-    Description::new("updateTransitionalVersion", Tag::Certificates, "Moves the transitional flag to another version, or takes it away")
-        .text("An authority is replaced in three steps: it is regenerated as transitional; the flag is moved to the old version, so that \
-            the new one signs, and what it signs is regenerated; the flag is taken away.")
+    Description::new("updateTransitionalVersion", Tag::Certificates, "Moves the transitional flag to another version, or removes it")
+        .text("To rotate a CA without downtime: regenerate it as transitional; move the flag to the old version, so that the new \
+            version signs; regenerate the certificates that the CA signed; remove the flag.")
         .body::<UpdateTransitionalVersionRequest>()
         .request_example("move", json!({"version": "8f3b4de4-b821-46d6-a28c-52f21f21a18e"}))
         .request_example("end", json!({"version": null}))
-        .answer::<Vec<Version>>(200, "The version in use, and then the transitional one; what there is of them.")
+        .answer::<Vec<Version>>(200, "The active version and the transitional version, if any, in this order.")
         .answered("move", json!([example::certificate_version()]))
-        .error(400, "The certificate has no such version.")
+        .error(400, "The version is not a version of this certificate.")
         .error(403, "The caller may not write the certificate.")
-        .error(404, "There is no such certificate.")
-        .error(422, "The body has a member that is not known.")
+        .error(404, "The certificate does not exist.")
+        .error(422, "The body has an unknown field.")
 }
 
 /// Moves the flag and responds with the current versions.

@@ -48,18 +48,18 @@ fn describe_list() -> Description {
     )
     .parameter(Parameter::optional(
         "current",
-        "Whether only the version in use and the transitional one are asked for.",
+        "Whether to return only the active version and the transitional one.",
         json!({"type": "boolean", "default": false}),
     ))
     .answer::<Vec<Version>>(
         200,
-        "The versions, newest first; with `current`, the one in use and then the transitional one.",
+        "The versions, newest first; with `current`, the active version, then the transitional one.",
     )
     .answered("one", json!([example::certificate_version()]))
-    .error(400, "`current` is given twice, or is no boolean.")
+    .error(400, "`current` is repeated or not a boolean.")
     .error(
         404,
-        "There is no such certificate, or the caller may not read it.",
+        "The certificate does not exist, or the caller may not read it.",
     )
     .error(413, "The response would be too large.")
 }
@@ -82,11 +82,11 @@ async fn list(
     many(caller, versions).await
 }
 
-/// The members of the body, each of its kind.
+/// The fields of the body.
 #[derive(JsonSchema)]
 #[schemars(rename = "AddCertificateVersionRequest", deny_unknown_fields)]
 struct AddVersionRequest {
-    /// The certificate; `ca_name` need not be there.
+    /// The certificate; `ca_name` is optional.
     #[schemars(with = "SetCertificate")]
     value: Option<Secret>,
     /// Whether the new version is transitional.
@@ -119,26 +119,26 @@ fn describe_add() -> Description {
     Description::new(
         "addCertificateVersion",
         Tag::Certificates,
-        "Adds a version that the caller brings",
+        "Adds a version with a certificate from the caller",
     )
     .body::<AddVersionRequest>()
     .request_example(
         "transitional",
         json!({"value": {"certificate": example::CERTIFICATE}, "transitional": true}),
     )
-    .answer::<Version>(200, "The version that was added.")
+    .answer::<Version>(200, "The added version.")
     .answered("transitional", example::certificate_version())
     .error(
         400,
-        "The certificate breaks a rule, or there is a transitional version already.",
+        "The certificate is invalid, or already has a transitional version.",
     )
     .error(403, "The caller may not write the certificate.")
     .error(
         404,
-        "There is no such certificate, or no such authority as `ca_name` names.",
+        "The certificate, or the CA named by `ca_name`, does not exist.",
     )
     .error(413, "The value is too large.")
-    .error(422, "The body or the value has a member that is not known.")
+    .error(422, "The body or the value has an unknown field.")
 }
 
 /// Adds a version.
@@ -164,12 +164,12 @@ fn describe_delete() -> Description {
         Tag::Certificates,
         "Deletes one version of a certificate",
     )
-    .answer::<Version>(200, "The version that was deleted.")
+    .answer::<Version>(200, "The deleted version.")
     .answered("deleted", example::certificate_version())
     .error(400, "It is the only version.")
     .error(
         404,
-        "There is no such version, or the caller may not delete the certificate.",
+        "The version does not exist, or the caller may not delete the certificate.",
     )
 }
 

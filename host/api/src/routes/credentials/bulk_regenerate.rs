@@ -118,17 +118,17 @@ fn describe() -> Description {
             "path": "/demo",
             "dry_run": true,
         }))
-        .answer::<BulkRegenerateBody<'_>>(200, "The regenerated credentials, or with `dry_run` those that would be; may be empty.")
+        .answer::<BulkRegenerateBody<'_>>(200, "The names of the regenerated credentials, or with `dry_run` of the credentials that would be regenerated; may be empty.")
         .answered("one", json!({"regenerated_credentials": ["/demo/web"]}))
         .answered("dry run", json!({"regenerated_credentials": ["/demo/web"], "dry_run": true}))
-        .error(400, "The name or the digest is missing or malformed, one of the credentials can't be regenerated, or the plugin that would regenerate them is the same one.")
+        .error(400, "The name or the digest is missing or malformed, one of the credentials can't be regenerated, or the plugin with this digest is still in use.")
         .error(403, "The caller may not write one of the credentials.")
         .error(404, "The caller may not read the CA, or one of the CAs below it.")
         .error(413, "There are too many credentials for one transaction.")
         .error(422, "The body has an unknown field.")
 }
 
-/// Regenerates credentials, or lists those that it would.
+/// Regenerates credentials, or only lists them with `dry_run`.
 async fn handler(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,

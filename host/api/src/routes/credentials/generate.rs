@@ -1,5 +1,5 @@
-//! `POST /api/v1/data` generates a credential, and `POST /api/v1/regenerate` regenerates one, as the former does with
-//! `"regenerate": true`.
+//! `POST /api/v1/data` generates a credential, or regenerates one with `"regenerate": true`. `POST /api/v1/regenerate`
+//! regenerates one.
 
 use std::sync::Arc;
 

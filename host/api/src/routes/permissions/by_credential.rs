@@ -128,7 +128,7 @@ struct EntryRequest {
     /// The credential's name. If it is given, it must be the same as `credential_name`.
     #[schemars(default, with = "Option<GrantedPath>")]
     path: Option<String>,
-    /// The actor: such as `uaa-client:<client id>`, `uaa-user:<user id>` or `mtls-app:<application id>`.
+    /// The actor, such as `uaa-client:<client id>`, `uaa-user:<user id>` or `mtls-app:<application id>`.
     #[schemars(length(min = 1, max = ACTOR_CHARACTERS_MAX))]
     actor: String,
     /// The granted operations.
@@ -215,8 +215,14 @@ fn describe_add() -> Description {
         400,
         "The body is invalid, or a permission is the caller's own.",
     )
-    .error(404, "The caller may not change permissions there.")
-    .error(409, "An actor already has these permissions.")
+    .error(
+        404,
+        "The caller may not change permissions on the credential.",
+    )
+    .error(
+        409,
+        "An actor already has all operations that the body grants it.",
+    )
     .error(
         422,
         "An operation is unknown, or the body has an unknown field.",

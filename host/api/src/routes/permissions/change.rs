@@ -58,7 +58,7 @@ fn describe_add() -> Description {
         400,
         "The body is invalid, or the permission is the caller's own.",
     )
-    .error(404, "The caller may not change permissions there.")
+    .error(404, "The caller may not change permissions on the path.")
     .error(409, "The actor already has a permission on this path.")
     .error(
         422,
@@ -78,13 +78,14 @@ async fn add(
 }
 
 fn describe_replace() -> Description {
-    Description::new("replacePermission", Tag::Permissions, "Replaces the operations of a permission, which keeps its path and its actor")
+    Description::new("replacePermission", Tag::Permissions, "Replaces a permission")
+        .text("Only the operations can change: `path` and `actor` must be the same as before.")
         .body::<GrantRequest>()
         .request_example("write", json!({"path": "/demo/*", "actor": "uaa-client:app", "operations": ["read", "write"]}))
-        .answer::<PermissionBody<'_>>(200, "The permission as it is now.")
+        .answer::<PermissionBody<'_>>(200, "The updated permission.")
         .answered("read", example())
-        .error(400, "The body breaks a rule or names another path or actor, or the permission is the caller's own.")
-        .error(404, "There is no such permission, or the caller may not change permissions there.")
+        .error(400, "The body is invalid or has another path or actor than the permission, or the permission is the caller's own.")
+        .error(404, "The permission does not exist, or the caller may not change permissions on its path.")
         .error(422, "`operations` is missing or not an array of known operations, or the body has an unknown field.")
 }
 
@@ -103,11 +104,11 @@ async fn replace(
     answered(replaced)
 }
 
-/// The members of the body.
+/// The fields of the body.
 #[derive(JsonSchema)]
 #[schemars(rename = "AmendPermissionRequest", deny_unknown_fields)]
 struct AmendRequest {
-    /// What the actor may do from now on.
+    /// The new operations. They replace the current ones.
     #[schemars(with = "Vec<OperationSchema>", length(min = 1, max = OPERATIONS_LISTED_MAX))]
     operations: Vec<String>,
 }
@@ -130,15 +131,15 @@ fn describe_amend() -> Description {
     )
     .body::<AmendRequest>()
     .request_example("write", json!({"operations": ["read", "write"]}))
-    .answer::<PermissionBody<'_>>(200, "The permission as it is now.")
+    .answer::<PermissionBody<'_>>(200, "The updated permission.")
     .answered("read", example())
     .error(
         400,
-        "The body breaks a rule, or the permission is the caller's own.",
+        "The body is invalid, or the permission is the caller's own.",
     )
     .error(
         404,
-        "There is no such permission, or the caller may not change permissions there.",
+        "The permission does not exist, or the caller may not change permissions on its path.",
     )
     .error(
         422,
@@ -165,12 +166,12 @@ async fn amend(
 
 fn describe_delete() -> Description {
     Description::new("deletePermission", Tag::Permissions, "Deletes a permission")
-        .answer::<PermissionBody<'_>>(200, "The permission that was deleted.")
+        .answer::<PermissionBody<'_>>(200, "The deleted permission.")
         .answered("read", example())
         .error(400, "The permission is the caller's own.")
         .error(
             404,
-            "There is no such permission, or the caller may not change permissions there.",
+            "The permission does not exist, or the caller may not change permissions on its path.",
         )
 }
 

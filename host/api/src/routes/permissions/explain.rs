@@ -66,9 +66,9 @@ struct ExplainResponse<'a> {
     enforced: bool,
     /// The paths that cover the requested one, nearest first, with the actor's permission on each.
     rules: Vec<RuleBody<'a>>,
-    /// The permission that allows the operation.
+    /// The permission that allows the operation; null if it is denied.
     allowed_by: Option<AllowedBy<'a>>,
-    /// The missing permission, if none allows the operation.
+    /// The missing permission; null if the operation is allowed.
     missing: Option<Missing<'a>>,
 }
 
@@ -146,7 +146,7 @@ impl<'a> Missing<'a> {
         } = explanation;
         Self {
             reason: format!(
-                "no permission of {actor} on {path}, or on a path that encloses it, has the operation {operation}"
+                "no permission on {path} or on a path that covers it grants {operation} to {actor}"
             ),
             permission: MissingPermission {
                 path: path.as_str(),

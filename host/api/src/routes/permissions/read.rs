@@ -1,4 +1,4 @@
-//! `GET /api/v2/permissions`: the permission that an actor has on a path, or the one with an id.
+//! `GET /api/v2/permissions`: a permission by path and actor, or by id.
 
 use std::sync::Arc;
 
@@ -62,7 +62,7 @@ fn describe_get_by_id() -> Description {
         .answered("read", example())
         .error(
             404,
-            "There is no such permission, or the caller may not read permissions there.",
+            "The permission does not exist, or the caller may not read permissions on its path.",
         )
 }
 
