@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use keywright_harness::{Answer, Server, key_file};
+use keywright_harness::{Response, Server, key_file};
 use reqwest::{Certificate, Client, ClientBuilder, Method, header::CONTENT_TYPE};
 use serde_json::{Value, json};
 
@@ -27,8 +27,8 @@ pub(crate) async fn generate(
     credential_type: &str,
     parameters: Value,
 ) -> Value {
-    let answer = server.generate(name, credential_type, parameters).await;
-    answer.expect(200).json()
+    let response = server.generate(name, credential_type, parameters).await;
+    response.expect(200).json()
 }
 
 /// Generates a certificate and returns its version. The common name defaults to its name, and the key to a quickly
@@ -38,9 +38,9 @@ pub(crate) async fn generate_certificate(
     name: &str,
     mut parameters: Value,
 ) -> Value {
-    let members = parameters.as_object_mut().unwrap();
-    for (member, value) in [("common_name", name), ("key_type", QUICK_KEY)] {
-        members.entry(member).or_insert_with(|| json!(value));
+    let fields = parameters.as_object_mut().unwrap();
+    for (field, value) in [("common_name", name), ("key_type", QUICK_KEY)] {
+        fields.entry(field).or_insert_with(|| json!(value));
     }
     generate(server, name, "certificate", parameters).await
 }
@@ -95,8 +95,8 @@ pub(crate) async fn newest(server: &Server, name: &str) -> Value {
 
 /// All versions of an existing credential, newest first.
 pub(crate) async fn versions(server: &Server, name: &str) -> Vec<Value> {
-    let answer = server.get(&format!("/api/v1/data?name={name}")).await;
-    data(&answer.expect(200))
+    let response = server.get(&format!("/api/v1/data?name={name}")).await;
+    data(&response.expect(200))
 }
 
 /// All versions of all credentials, the last written credential first.
@@ -109,17 +109,17 @@ pub(crate) async fn everything(server: &Server) -> Vec<Value> {
 }
 
 /// The versions in the response to a query by name.
-pub(crate) fn data(answer: &Answer) -> Vec<Value> {
-    answer.json()["data"].as_array().unwrap().clone()
+pub(crate) fn data(response: &Response) -> Vec<Value> {
+    response.json()["data"].as_array().unwrap().clone()
 }
 
 /// The names that a search found, in its order.
 pub(crate) async fn found(server: &Server, query: &str) -> Vec<String> {
-    let answer = server
+    let response = server
         .get(&format!("/api/v1/data?{query}"))
         .await
         .expect(200);
-    answer.json()["credentials"]
+    response.json()["credentials"]
         .as_array()
         .unwrap()
         .iter()
@@ -128,7 +128,7 @@ pub(crate) async fn found(server: &Server, query: &str) -> Vec<String> {
 }
 
 /// The keys of an object, in order.
-pub(crate) fn members(json: &Value) -> Vec<&str> {
+pub(crate) fn fields(json: &Value) -> Vec<&str> {
     json.as_object()
         .unwrap()
         .keys()

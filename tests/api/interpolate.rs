@@ -1,12 +1,12 @@
 //! Interpolating service bindings: `POST /api/v1/interpolate`.
 
-use keywright_harness::{Answer, Server};
+use keywright_harness::{Response, Server};
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::given;
 
-async fn interpolate(server: &Server, document: Value) -> Answer {
+async fn interpolate(server: &Server, document: Value) -> Response {
     server.post("/api/v1/interpolate", document).await
 }
 
@@ -39,19 +39,19 @@ async fn only_the_credentials_object_is_replaced_by_the_value() {
         })
     };
     let with_siblings = json!({"store-ref": "/secret", "sibling": "vanishes"});
-    let answer = interpolate(&server, document(with_siblings))
+    let response = interpolate(&server, document(with_siblings))
         .await
         .expect(200)
         .json();
-    assert_eq!(answer, document(value));
+    assert_eq!(response, document(value));
 }
 
 #[tokio::test]
 async fn of_three_reference_keys_the_underscore_form_wins() {
     let (server, value) = with_secret().await;
     for key in ["store-ref", "credhub-ref", "credhub_ref"] {
-        let answer = interpolate(&server, one_binding(&json!({key: "/secret"}))).await;
-        assert_eq!(answer.expect(200).json(), one_binding(&value), "{key}");
+        let response = interpolate(&server, one_binding(&json!({key: "/secret"}))).await;
+        assert_eq!(response.expect(200).json(), one_binding(&value), "{key}");
     }
     let several = json!({
         "store-ref": "/nowhere", "credhub-ref": "/nowhere", "credhub_ref": "/secret",
@@ -59,8 +59,8 @@ async fn of_three_reference_keys_the_underscore_form_wins() {
     // A key that is not text is skipped.
     let not_text = json!({"credhub_ref": 7, "credhub-ref": null, "store-ref": "/secret"});
     for credentials in [several, not_text] {
-        let answer = interpolate(&server, one_binding(&credentials)).await;
-        assert_eq!(answer.expect(200).json(), one_binding(&value));
+        let response = interpolate(&server, one_binding(&credentials)).await;
+        assert_eq!(response.expect(200).json(), one_binding(&value));
     }
 }
 
@@ -76,9 +76,9 @@ async fn parentheses_around_a_reference_are_stripped() {
         "/SECRET",
     ] {
         let document = one_binding(&json!({"credhub-ref": reference}));
-        let answer = interpolate(&server, document).await;
+        let response = interpolate(&server, document).await;
         assert_eq!(
-            answer.expect(200).json(),
+            response.expect(200).json(),
             one_binding(&value),
             "{reference}"
         );
@@ -112,9 +112,9 @@ async fn every_other_shape_passes_through() {
         json!({"store-ref": "/nowhere"}),
         json!({"outer": {"service": [{"credentials": reference}]}}),
     ] {
-        let answer = interpolate(&server, document.clone()).await;
-        assert_eq!(answer.status, 200, "{document}: {}", answer.body);
-        assert_eq!(answer.json(), document);
+        let response = interpolate(&server, document.clone()).await;
+        assert_eq!(response.status, 200, "{document}: {}", response.body);
+        assert_eq!(response.json(), document);
     }
 }
 
@@ -143,7 +143,7 @@ async fn numbers_keep_all_digits_in_the_document_and_in_values() {
     let value = r#"{"large":123456789012345678901234567890,"exact":0.10000000000000000000001}"#;
     let body = format!(r#"{{"name": "/exact", "type": "json", "value": {value}}}"#);
     let set = server.authorized(Method::PUT, "/api/v1/data").body(body);
-    assert_eq!(set.send().await.expect("an answer").status(), 200);
+    assert_eq!(set.send().await.expect("a response").status(), 200);
     let document = |credentials: &str| {
         format!(
             r#"{{"count":98765432109876543210,"list":[{{"credentials":{credentials}}}],"rate":1.50}}"#
@@ -152,8 +152,8 @@ async fn numbers_keep_all_digits_in_the_document_and_in_values() {
     let request = server
         .authorized(Method::POST, "/api/v1/interpolate")
         .body(document(r#"{"credhub-ref":"/exact"}"#));
-    let answer = request.send().await.expect("an answer");
-    assert_eq!(answer.text().await.expect("a body"), document(value));
+    let response = request.send().await.expect("a response");
+    assert_eq!(response.text().await.expect("a body"), document(value));
 }
 
 // Values substituted for references.
@@ -165,8 +165,8 @@ async fn the_newest_version_is_substituted_and_nothing_is_written() {
     given::set(&server, "/secret", "json", newest.clone()).await;
     let before = server.versions("/secret").await;
     let document = one_binding(&json!({"store-ref": "/secret"}));
-    let answer = interpolate(&server, document).await.expect(200).json();
-    assert_eq!(answer, one_binding(&newest));
+    let response = interpolate(&server, document).await.expect(200).json();
+    assert_eq!(response, one_binding(&newest));
     assert_eq!(server.versions("/secret").await, before);
 }
 
@@ -183,12 +183,12 @@ async fn all_references_to_one_credential_are_resolved() {
         ],
         "b": [binding(json!({"store-ref": "/other"})), binding(json!({"store-ref": "secret"}))],
     });
-    let answer = interpolate(&server, document).await.expect(200).json();
+    let response = interpolate(&server, document).await.expect(200).json();
     let expected = json!({
         "a": [binding(value.clone()), binding(value.clone())],
         "b": [binding(other), binding(value)],
     });
-    assert_eq!(answer, expected);
+    assert_eq!(response, expected);
 }
 
 #[tokio::test]
@@ -197,8 +197,8 @@ async fn a_value_that_looks_like_a_reference_is_not_resolved() {
     let value = json!({"store-ref": "/secret", "credentials": {"credhub-ref": "/nowhere"}});
     given::set(&server, "/secret", "json", value.clone()).await;
     let document = one_binding(&json!({"store-ref": "/secret"}));
-    let answer = interpolate(&server, document).await.expect(200).json();
-    assert_eq!(answer, one_binding(&value));
+    let response = interpolate(&server, document).await.expect(200).json();
+    assert_eq!(response, one_binding(&value));
 }
 
 #[tokio::test]
@@ -223,8 +223,8 @@ async fn service_names_never_redirect_the_substitution() {
         let mut expected = document.clone();
         document[service] = json!([{"credentials": {"store-ref": "/secret"}}]);
         expected[service] = json!([{"credentials": value}]);
-        let answer = interpolate(&server, document).await.expect(200).json();
-        assert_eq!(answer, expected, "{service:?}");
+        let response = interpolate(&server, document).await.expect(200).json();
+        assert_eq!(response, expected, "{service:?}");
     }
 }
 
@@ -233,8 +233,8 @@ async fn a_thousand_references_are_resolved() {
     let (server, value) = with_secret().await;
     let bindings = |credentials: serde_json::Value| json!({"service": vec![json!({"credentials": credentials}); 1_000]});
     let document = bindings(json!({"store-ref": "/secret"}));
-    let answer = interpolate(&server, document).await.expect(200).json();
-    assert_eq!(answer, bindings(value));
+    let response = interpolate(&server, document).await.expect(200).json();
+    assert_eq!(response, bindings(value));
 }
 
 // Failures of an interpolation.
@@ -289,9 +289,9 @@ async fn the_first_failure_ends_the_whole_call() {
     ] {
         let bindings = references.map(|name| json!({"credentials": {"store-ref": name}}));
         let document = json!({"service": bindings});
-        let answer = interpolate(&server, document).await;
-        assert_eq!(answer.status, status, "{references:?}: {}", answer.body);
-        assert!(!answer.body.contains("nested"));
+        let response = interpolate(&server, document).await;
+        assert_eq!(response.status, status, "{references:?}: {}", response.body);
+        assert!(!response.body.contains("nested"));
     }
 }
 
@@ -311,9 +311,9 @@ async fn a_document_that_is_not_a_json_object_is_400() {
         let request = server
             .authorized(Method::POST, "/api/v1/interpolate")
             .body(body);
-        let answer = server.send(request).await;
-        assert_eq!(answer.status, 400, "{body}: {}", answer.body);
-        answer.error();
+        let response = server.send(request).await;
+        assert_eq!(response.status, 400, "{body}: {}", response.body);
+        response.error();
     }
 }
 
@@ -329,7 +329,7 @@ async fn repeated_references_count_toward_the_size_limit() {
         let names = ["/one", "/other"].into_iter().cycle().take(references);
         let bindings = names.map(|name| json!({"credentials": {"store-ref": name}}));
         let document = json!({"service": bindings.collect::<Vec<_>>()});
-        let answer = interpolate(&server, document).await;
-        assert_eq!(answer.status, status, "{references}");
+        let response = interpolate(&server, document).await;
+        assert_eq!(response.status, status, "{references}");
     }
 }

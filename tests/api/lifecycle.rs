@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, fs, sync::Arc, thread, time::Duration};
 
-use keywright_harness::{Answer, Options, RawConnection, Server};
+use keywright_harness::{Options, RawConnection, Response, Server};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
@@ -69,16 +69,19 @@ async fn every_simultaneous_overwrite_adds_its_version() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_writers_of_several_types_one_type_wins() {
     let server = Arc::new(Server::start_with(&patient()).await);
-    let answers = answers_at_once(&server, |caller| {
+    let responses = responds_at_once(&server, |caller| {
         let credential_type = if caller % 2 == 0 { "password" } else { "user" };
         json!({"name": "/new", "type": credential_type, "mode": "no-overwrite"})
     })
     .await;
-    let winners: Vec<&Answer> = answers
+    let winners: Vec<&Response> = responses
         .iter()
-        .filter(|answer| answer.status == 200)
+        .filter(|response| response.status == 200)
         .collect();
-    let losers = answers.iter().filter(|answer| answer.status == 400).count();
+    let losers = responses
+        .iter()
+        .filter(|response| response.status == 400)
+        .count();
     assert_eq!((winners.len(), losers), (CALLERS / 2, CALLERS / 2));
     assert!(winners.iter().all(|winner| winner.body == winners[0].body));
     assert_eq!(given::versions(&server, "/new").await.len(), 1);
@@ -91,14 +94,14 @@ fn patient() -> Options {
 
 /// Returns the versions that simultaneous generate requests get.
 async fn generate_all_at_once(server: &Arc<Server>, body: impl Fn(usize) -> Value) -> Vec<Value> {
-    let answers = answers_at_once(server, body).await;
-    answers
+    let responses = responds_at_once(server, body).await;
+    responses
         .into_iter()
-        .map(|answer| answer.expect(200).json())
+        .map(|response| response.expect(200).json())
         .collect()
 }
 
-async fn answers_at_once(server: &Arc<Server>, body: impl Fn(usize) -> Value) -> Vec<Answer> {
+async fn responds_at_once(server: &Arc<Server>, body: impl Fn(usize) -> Value) -> Vec<Response> {
     let mut calls = JoinSet::new();
     for caller in 0..CALLERS {
         let (server, body) = (Arc::clone(server), body(caller));
@@ -154,8 +157,8 @@ async fn a_restarted_server_continues_with_the_stored_state() {
     let converged = given::generate(&restarted, "/p", "password", parameters).await;
     assert_eq!(converged["id"], generated["id"]);
     let body = json!({"name": "/p"});
-    let answer = restarted.post("/api/v1/regenerate", body).await;
-    let regenerated = answer.expect(200).json();
+    let response = restarted.post("/api/v1/regenerate", body).await;
+    let regenerated = response.expect(200).json();
     assert_eq!(regenerated["value"].as_str().unwrap().len(), 17);
     let ids: Vec<String> = given::versions(&restarted, "/p")
         .await
@@ -217,10 +220,10 @@ async fn requests_in_progress_finish_before_shutdown() {
             .map(|(connection, _)| connection.receive_last())
             .collect::<Vec<_>>()
     });
-    let (directory, answers) = tokio::join!(server.stop(), finishing);
+    let (directory, responses) = tokio::join!(server.stop(), finishing);
 
     let mut made = Vec::new();
-    for (status, body) in answers.unwrap() {
+    for (status, body) in responses.unwrap() {
         assert_eq!(status, 200, "{body}");
         made.push(serde_json::from_str::<Value>(&body).unwrap());
     }

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use keywright_harness::{Answer, Options, Server};
+use keywright_harness::{Options, Response, Server};
 use reqwest::{Method, RequestBuilder, header::CONTENT_TYPE};
 use serde_json::json;
 
@@ -10,10 +10,13 @@ use crate::given;
 
 /// Switches read-only mode on or off, from the server's own address.
 pub(crate) async fn switch(server: &Server, is_on: bool) {
-    let answer = server
+    let response = server
         .post("/management", json!({"read_only_mode": is_on}))
         .await;
-    assert_eq!(answer.expect(200).json(), json!({"read_only_mode": is_on}));
+    assert_eq!(
+        response.expect(200).json(),
+        json!({"read_only_mode": is_on})
+    );
 }
 
 // GET and POST /management: requests and responses.
@@ -41,10 +44,13 @@ async fn the_mode_does_not_survive_a_restart() {
 async fn the_strings_true_and_false_are_accepted() {
     let server = Server::start().await;
     for (text, is_on) in [("true", true), ("false", false)] {
-        let answer = server
+        let response = server
             .post("/management", json!({"read_only_mode": text}))
             .await;
-        assert_eq!(answer.expect(200).json(), json!({"read_only_mode": is_on}));
+        assert_eq!(
+            response.expect(200).json(),
+            json!({"read_only_mode": is_on})
+        );
         assert_mode(&server, is_on).await;
     }
 }
@@ -69,9 +75,9 @@ async fn a_bad_body_switches_nothing() {
             (r#"{"read_only_mode":false,"other":null}"#, 422),
         ] {
             let request = server.authorized(Method::POST, "/management").body(body);
-            let answer = server.send(request).await;
-            assert_eq!(answer.status, status, "{body}: {answer:?}");
-            assert!(!answer.error().is_empty());
+            let response = server.send(request).await;
+            assert_eq!(response.status, status, "{body}: {response:?}");
+            assert!(!response.error().is_empty());
             assert_mode(&server, is_on).await;
         }
     }
@@ -85,8 +91,8 @@ async fn a_missing_mode_and_an_unknown_field_are_named() {
         (json!({"read_only_mode": "on"}), "read_only_mode"),
         (json!({"read_only_mode": true, "mode": 1}), "mode"),
     ] {
-        let answer = server.post("/management", body).await;
-        assert!(answer.error().contains(name), "{answer:?}");
+        let response = server.post("/management", body).await;
+        assert!(response.error().contains(name), "{response:?}");
     }
 }
 
@@ -114,8 +120,8 @@ async fn the_actor_who_changes_the_mode_is_logged() {
 }
 
 async fn assert_mode(server: &Server, is_on: bool) {
-    let answer = server.get("/management").await.expect(200);
-    assert_eq!(answer.json(), json!({"read_only_mode": is_on}));
+    let response = server.get("/management").await.expect(200);
+    assert_eq!(response.json(), json!({"read_only_mode": is_on}));
 }
 
 // Authorization for `/management`: configured actors, and local callers for reading the mode.
@@ -142,9 +148,9 @@ async fn an_unlisted_actor_from_another_address_is_refused() {
         (Method::POST, SWITCH_ON),
         (Method::POST, "not JSON"),
     ] {
-        let answer = from_elsewhere(&server, &method, "/management", server.token(), body).await;
-        assert_eq!(answer.status, 403, "{method} {body}");
-        assert!(method == Method::HEAD || !answer.error().is_empty());
+        let response = from_elsewhere(&server, &method, "/management", server.token(), body).await;
+        assert_eq!(response.status, 403, "{method} {body}");
+        assert!(method == Method::HEAD || !response.error().is_empty());
     }
     let mode = server.get("/management").await.expect(200);
     assert_eq!(mode.json(), json!({"read_only_mode": false}));
@@ -175,8 +181,8 @@ async fn listed_actors_are_allowed_from_another_address() {
         let user_token = given::user_token(&server).await;
         for (token, status) in [(server.token(), client_status), (&user_token, user_status)] {
             for (method, body) in [(Method::GET, ""), (Method::POST, SWITCH_ON)] {
-                let answer = from_elsewhere(&server, &method, "/management", token, body).await;
-                assert_eq!(answer.status, status, "{method} {named}");
+                let response = from_elsewhere(&server, &method, "/management", token, body).await;
+                assert_eq!(response.status, status, "{method} {named}");
             }
         }
     }
@@ -223,8 +229,9 @@ async fn the_rule_holds_however_the_path_is_spelled() {
         "/%6danagement",
         "/%6D%61%6E%61%67%65%6D%65%6E%74//",
     ] {
-        let answer = from_elsewhere(&server, &Method::POST, path, server.token(), SWITCH_ON).await;
-        assert_eq!(answer.status, 403, "{path}");
+        let response =
+            from_elsewhere(&server, &Method::POST, path, server.token(), SWITCH_ON).await;
+        assert_eq!(response.status, 403, "{path}");
         server.get(path).await.expect(200);
         let request = server.request(Method::GET, path);
         server.send(request).await.expect(401);
@@ -236,8 +243,12 @@ async fn a_wrong_method_is_404_for_refused_callers_too() {
     let server = Server::start().await;
     let token = server.token();
     for method in [Method::PUT, Method::DELETE, Method::PATCH] {
-        let answer = from_elsewhere(&server, &method, "/management", token, SWITCH_ON).await;
-        assert_eq!((answer.status, answer.body.as_str()), (404, ""), "{method}");
+        let response = from_elsewhere(&server, &method, "/management", token, SWITCH_ON).await;
+        assert_eq!(
+            (response.status, response.body.as_str()),
+            (404, ""),
+            "{method}"
+        );
     }
 }
 
@@ -267,7 +278,7 @@ async fn from_elsewhere(
     path: &str,
     token: &str,
     body: &'static str,
-) -> Answer {
+) -> Response {
     let request = elsewhere(server, method, path)
         .bearer_auth(token)
         .header(CONTENT_TYPE, "application/json")
@@ -294,11 +305,11 @@ async fn every_write_is_503_with_the_reason() {
         // Bodies, queries and the existence of resources are not checked.
         for body in ["", "not JSON", r#"{"unknown":1}"#] {
             let request = server.authorized(method.clone(), &path).body(body);
-            let answer = server.send(request).await;
-            assert_eq!(answer.status, 503, "{method} {path}: {answer:?}");
-            assert!(answer.error().contains("read-only"), "{answer:?}");
+            let response = server.send(request).await;
+            assert_eq!(response.status, 503, "{method} {path}: {response:?}");
+            assert!(response.error().contains("read-only"), "{response:?}");
             // The end of read-only mode is unknown.
-            assert_eq!(answer.header("retry-after"), None);
+            assert_eq!(response.header("retry-after"), None);
         }
         let request = server.request(method, &path).bearer_auth(server.token());
         server.send(request.body("{}")).await.expect(503);
@@ -337,13 +348,13 @@ async fn reads_succeed() {
     ];
     let mut before = Vec::new();
     for path in paths {
-        let answer = server.get(path).await;
-        before.push((answer.status, answer.body));
+        let response = server.get(path).await;
+        before.push((response.status, response.body));
     }
     switch(&server, true).await;
     for (path, before) in paths.into_iter().zip(before) {
-        let answer = server.get(path).await;
-        assert_eq!((answer.status, answer.body), before, "{path}");
+        let response = server.get(path).await;
+        assert_eq!((response.status, response.body), before, "{path}");
     }
 }
 
@@ -353,11 +364,11 @@ async fn interpolation_succeeds() {
     given::set(&server, "/a", "json", json!({"k": 1})).await;
     switch(&server, true).await;
     let document = json!({"s": [{"credentials": {"credhub-ref": "/a"}}]});
-    let answer = server.post("/api/v1/interpolate", document).await;
+    let response = server.post("/api/v1/interpolate", document).await;
     let filled = json!({"s": [{"credentials": {"k": 1}}]});
-    assert_eq!(answer.expect(200).json(), filled);
-    let answer = server.post("/api/v1/interpolate", json!([])).await;
-    answer.expect(400);
+    assert_eq!(response.expect(200).json(), filled);
+    let response = server.post("/api/v1/interpolate", json!([])).await;
+    response.expect(400);
 }
 
 #[tokio::test]
@@ -383,11 +394,11 @@ async fn head_and_options_count_as_writes() {
             "/management",
             "/api/v1/data?name=/a",
         ] {
-            let answer = server.send(server.authorized(method.clone(), path)).await;
-            assert_eq!(answer.status, 503, "{method} {path}");
+            let response = server.send(server.authorized(method.clone(), path)).await;
+            assert_eq!(response.status, 503, "{method} {path}");
         }
-        let answer = server.send(server.authorized(method, "/unknown")).await;
-        assert_eq!(answer.status, 404);
+        let response = server.send(server.authorized(method, "/unknown")).await;
+        assert_eq!(response.status, 404);
     }
 }
 
@@ -397,11 +408,11 @@ async fn unauthenticated_callers_do_not_learn_of_read_only_mode() {
     switch(&server, true).await;
     for (method, path) in writes() {
         let without = server.request(method.clone(), &path);
-        let answer = server.send(without).await;
-        assert_eq!(answer.expect(401).error(), "access_denied");
+        let response = server.send(without).await;
+        assert_eq!(response.expect(401).error(), "access_denied");
         let forged = server.request(method, &path).bearer_auth("no.valid.token");
-        let answer = server.send(forged).await;
-        assert_eq!(answer.expect(401).error(), "invalid_token");
+        let response = server.send(forged).await;
+        assert_eq!(response.expect(401).error(), "invalid_token");
     }
 }
 
@@ -417,18 +428,18 @@ async fn a_wrong_method_and_an_unknown_path_are_still_404() {
         (Method::POST, "/info"),
         (Method::HEAD, "/api/v1/regenerate"),
     ] {
-        let answer = server.send(server.authorized(method.clone(), path)).await;
+        let response = server.send(server.authorized(method.clone(), path)).await;
         assert_eq!(
-            (answer.status, answer.body.as_str()),
+            (response.status, response.body.as_str()),
             (404, ""),
             "{method} {path}"
         );
     }
     for method in [Method::PUT, Method::POST, Method::DELETE] {
-        let answer = server
+        let response = server
             .send(server.authorized(method, "/api/v1/unknown"))
             .await;
-        assert!(!answer.expect(404).error().is_empty());
+        assert!(!response.expect(404).error().is_empty());
     }
 }
 

@@ -39,21 +39,21 @@ fn connect(server: &Server) -> TcpStream {
 fn exchange(server: &Server, request: &str) -> String {
     let mut stream = connect(server);
     stream.write_all(request.as_bytes()).unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    answer
+    let mut response = String::new();
+    stream.read_to_string(&mut response).unwrap();
+    response
 }
 
 #[tokio::test]
 async fn health_and_metrics_need_neither_tls_nor_authentication() {
     let server = watched().await;
-    let answer = server.ask_management(Method::GET, "/health").await;
-    assert_eq!(answer.expect(200).json(), json!({"status": "UP"}));
-    let answer = server.ask_management(Method::HEAD, "/health").await;
-    assert_eq!(answer.expect(200).body, "");
-    let answer = server.ask_management(Method::GET, "/metrics").await;
+    let response = server.ask_management(Method::GET, "/health").await;
+    assert_eq!(response.expect(200).json(), json!({"status": "UP"}));
+    let response = server.ask_management(Method::HEAD, "/health").await;
+    assert_eq!(response.expect(200).body, "");
+    let response = server.ask_management(Method::GET, "/metrics").await;
     assert_eq!(
-        answer.expect(200).header("content-type"),
+        response.expect(200).header("content-type"),
         Some("text/plain; version=0.0.4; charset=utf-8")
     );
 }
@@ -70,8 +70,8 @@ async fn management_and_api_listeners_share_no_paths() {
         (Method::POST, "/health"),
         (Method::DELETE, "/metrics"),
     ] {
-        let answer = server.ask_management(method.clone(), path).await;
-        assert_eq!(answer.status, 404, "{method} {path}");
+        let response = server.ask_management(method.clone(), path).await;
+        assert_eq!(response.status, 404, "{method} {path}");
     }
     server.get("/metrics").await.expect(404);
 }
@@ -105,8 +105,8 @@ async fn an_address_beyond_loopback_is_logged_as_a_warning() {
 async fn a_connection_closes_after_its_response() {
     let server = watched().await;
     let request = "GET /health HTTP/1.1\r\nHost: a\r\n\r\n";
-    let answer = exchange(&server, &request.repeat(2));
-    assert_eq!(answer.matches("HTTP/1.1 200 OK").count(), 1, "{answer}");
+    let response = exchange(&server, &request.repeat(2));
+    assert_eq!(response.matches("HTTP/1.1 200 OK").count(), 1, "{response}");
 }
 
 #[tokio::test]
@@ -134,8 +134,8 @@ async fn slow_clients_are_displaced_by_others() {
             stream
         })
         .collect();
-    let answer = server.ask_management(Method::GET, "/health").await;
-    answer.expect(200);
+    let response = server.ask_management(Method::GET, "/health").await;
+    response.expect(200);
     let has_ended = |stream: &mut TcpStream| {
         stream.set_nonblocking(true).unwrap();
         let read = stream.read(&mut [0; 1024]);
@@ -161,8 +161,8 @@ async fn it_stops_with_the_server() {
 async fn full_scrape() -> Scrape {
     let server = Server::start_with(&Options::default().watched().extra(RETENTION)).await;
     given::generate(&server, "/p", "password", json!({})).await;
-    let answer = server.send(server.request(Method::GET, "/version")).await;
-    answer.expect(401);
+    let response = server.send(server.request(Method::GET, "/version")).await;
+    response.expect(401);
     let address = server.base_url().trim_start_matches("https://");
     let mut stream = TcpStream::connect(address).unwrap();
     stream.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
@@ -292,8 +292,8 @@ async fn a_request_counts_under_its_route_its_method_and_its_status() {
     server.put("/api/v1/data", json!({})).await.expect(422);
     let unknown = server.authorized(Method::PATCH, "/api/v1/data");
     server.send(unknown).await.expect(404);
-    let answer = server.send(server.request(Method::GET, "/version")).await;
-    answer.expect(401);
+    let response = server.send(server.request(Method::GET, "/version")).await;
+    response.expect(401);
     let scrape = server.scrape().await;
     for (route, method, status, count) in [
         ("/api/v1/data/{id}", "GET", "200", 2.0),
@@ -332,8 +332,11 @@ async fn requests_cannot_add_a_label() {
                 format!("/api/v1/data?name=/{text}&{text}=1"),
                 format!("/api/v1/certificates/{text}/versions/{text}"),
             ] {
-                let answer = server.get(&path).await;
-                assert!((400..500).contains(&answer.status), "{path}: {answer:?}");
+                let response = server.get(&path).await;
+                assert!(
+                    (400..500).contains(&response.status),
+                    "{path}: {response:?}"
+                );
                 let request = server.authorized(method.clone(), &path);
                 server.send(request).await.expect(404);
             }
@@ -382,11 +385,11 @@ async fn each_reason_for_refusing_a_token_is_counted_separately() {
         assert_eq!(server.scrape().await.sum(FAILURES, &failures(reason)), None);
         for _ in 0..=times {
             if token.is_empty() {
-                let answer = server.send(server.request(Method::GET, "/version")).await;
-                answer.expect(401);
+                let response = server.send(server.request(Method::GET, "/version")).await;
+                response.expect(401);
             } else {
-                let answer = present(&server, token).await;
-                assert!([401, 403].contains(&answer.status), "{answer:?}");
+                let response = present(&server, token).await;
+                assert!([401, 403].contains(&response.status), "{response:?}");
             }
         }
         for (position, (reason, _)) in reasons.iter().enumerate().take(times + 1) {

@@ -1,6 +1,6 @@
 //! Names of credentials.
 
-use keywright_harness::{Answer, Server};
+use keywright_harness::{Response, Server};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -29,9 +29,14 @@ async fn a_name_has_at_most_255_characters_with_its_slash() {
         &"n".repeat(1_024),
         &"n".repeat(100_000),
     ] {
-        for answer in answers_of_each_body(&server, &json!(name)).await {
-            assert_eq!(answer.status, 400, "{} characters: {answer:?}", name.len());
-            assert!(answer.error().contains("255"), "{answer:?}");
+        for response in responses_of_each_body(&server, &json!(name)).await {
+            assert_eq!(
+                response.status,
+                400,
+                "{} characters: {response:?}",
+                name.len()
+            );
+            assert!(response.error().contains("255"), "{response:?}");
         }
     }
 }
@@ -65,9 +70,9 @@ async fn every_other_character_is_400() {
     let mut messages = Vec::new();
     for character in other_ascii.chain(beyond_ascii) {
         let body = json!({"name": format!("/a{character}b"), "type": "value", "value": "v"});
-        let answer = server.put("/api/v1/data", body).await;
-        assert_eq!(answer.status, 400, "{character:?}: {answer:?}");
-        messages.push(answer.error());
+        let response = server.put("/api/v1/data", body).await;
+        assert_eq!(response.status, 400, "{character:?}: {response:?}");
+        messages.push(response.error());
     }
     messages.dedup();
     assert_eq!(messages.len(), 1, "{messages:?}");
@@ -80,9 +85,9 @@ async fn a_malformed_name_is_400_in_every_body_of_a_write() {
     for name in [
         "a b", "/a*", "a\\b", "a,b", "a+b", "a//b", "//a", "//", "/a/", "a/", "a%2Fb", "ä",
     ] {
-        for answer in answers_of_each_body(&server, &json!(name)).await {
-            assert_eq!(answer.status, 400, "{name}: {answer:?}");
-            assert!(answer.error().contains("name"), "{name}: {answer:?}");
+        for response in responses_of_each_body(&server, &json!(name)).await {
+            assert_eq!(response.status, 400, "{name}: {response:?}");
+            assert!(response.error().contains("name"), "{name}: {response:?}");
         }
     }
 }
@@ -91,15 +96,15 @@ async fn a_malformed_name_is_400_in_every_body_of_a_write() {
 async fn a_name_is_required() {
     let server = Server::start().await;
     for name in [json!(""), json!("/"), Value::Null] {
-        for answer in answers_of_each_body(&server, &name).await {
-            assert_eq!(answer.status, 400, "{name}: {answer:?}");
-            assert!(answer.error().contains("name"), "{name}: {answer:?}");
+        for response in responses_of_each_body(&server, &name).await {
+            assert_eq!(response.status, 400, "{name}: {response:?}");
+            assert!(response.error().contains("name"), "{name}: {response:?}");
         }
-        let answer = server
+        let response = server
             .post("/api/v1/regenerate", json!({"name": name}))
             .await;
-        assert_eq!(answer.status, 400, "{name}: {answer:?}");
-        assert!(answer.error().contains("name"), "{name}: {answer:?}");
+        assert_eq!(response.status, 400, "{name}: {response:?}");
+        assert!(response.error().contains("name"), "{name}: {response:?}");
     }
     for (method, path, body) in [
         (
@@ -112,9 +117,9 @@ async fn a_name_is_required() {
         (Method::POST, "/api/v1/regenerate", json!({})),
     ] {
         let request = server.authorized(method, path).body(body.to_string());
-        let answer = server.send(request).await;
-        assert_eq!(answer.status, 400, "{body}: {answer:?}");
-        assert!(answer.error().contains("name"), "{body}: {answer:?}");
+        let response = server.send(request).await;
+        assert_eq!(response.status, 400, "{body}: {response:?}");
+        assert!(response.error().contains("name"), "{body}: {response:?}");
     }
 }
 
@@ -138,8 +143,8 @@ async fn looking_up_a_malformed_name_finds_nothing() {
     ] {
         let path = format!("/api/v1/data?name={name}");
         server.get(&path).await.expect(404);
-        let answer = server.get(&format!("{path}&current=true")).await;
-        answer.expect(404);
+        let response = server.get(&format!("{path}&current=true")).await;
+        response.expect(404);
         server.delete(&path).await.expect(404);
     }
     for name in ["a b", "/*", "a//b", "/a/"] {
@@ -152,7 +157,7 @@ async fn looking_up_a_malformed_name_finds_nothing() {
 }
 
 /// Returns the responses to each writing body with this name.
-async fn answers_of_each_body(server: &Server, name: &Value) -> [Answer; 3] {
+async fn responses_of_each_body(server: &Server, name: &Value) -> [Response; 3] {
     [
         server
             .put(
@@ -184,11 +189,11 @@ async fn a_leading_slash_is_prepended_in_every_request() {
         "name=/a/password",
         "name=a%2Fpassword&current=true",
     ] {
-        let answer = server
+        let response = server
             .get(&format!("/api/v1/data?{path}"))
             .await
             .expect(200);
-        assert_eq!(given::data(&answer)[0]["id"], version["id"], "{path}");
+        assert_eq!(given::data(&response)[0]["id"], version["id"], "{path}");
     }
     for name in ["a/password", "/a/password"] {
         server
@@ -205,19 +210,19 @@ async fn a_leading_slash_is_prepended_in_every_request() {
     }
     for reference in ["a/json", "/a/json", "((a/json))"] {
         let document = json!({"s": [{"credentials": {"credhub-ref": reference}}]});
-        let answer = server
+        let response = server
             .post("/api/v1/interpolate", document)
             .await
             .expect(200);
         assert_eq!(
-            answer.json(),
+            response.json(),
             json!({"s": [{"credentials": {"k": 1}}]}),
             "{reference}"
         );
     }
     server.delete("/api/v1/data?name=a/json").await.expect(204);
-    let answer = server.delete("/api/v1/data?name=a/password").await;
-    answer.expect(204);
+    let response = server.delete("/api/v1/data?name=a/password").await;
+    response.expect(204);
 }
 
 // Names are looked up in any casing, and keep the casing of their first writer.
@@ -254,12 +259,12 @@ async fn a_writer_in_another_casing_adds_a_version_and_keeps_the_name() {
     let set = given::set(&server, "/TEAM/password", "password", json!("p")).await;
     assert_eq!(set["name"], "/Team/Password");
     let overwrite = json!({"name": "/team/PASSWORD", "type": "password", "mode": "overwrite"});
-    let answer = server.post("/api/v1/data", overwrite).await;
-    let overwritten = answer.expect(200).json();
+    let response = server.post("/api/v1/data", overwrite).await;
+    let overwritten = response.expect(200).json();
     assert_eq!(overwritten["name"], "/Team/Password");
     let regenerate = json!({"name": "/team/password"});
-    let answer = server.post("/api/v1/regenerate", regenerate).await;
-    let regenerated = answer.expect(200).json();
+    let response = server.post("/api/v1/regenerate", regenerate).await;
+    let regenerated = response.expect(200).json();
     assert_eq!(regenerated["name"], "/Team/Password");
     let kept = json!({"name": "/TEAM/PASSWORD", "type": "password", "mode": "no-overwrite"});
     let kept = server.post("/api/v1/data", kept).await.expect(200).json();
@@ -277,18 +282,18 @@ async fn a_writer_in_another_casing_adds_a_version_and_keeps_the_name() {
 async fn a_delete_in_another_casing_deletes() {
     let server = Server::start().await;
     given::set_value(&server, "/Team/Value", "v").await;
-    let answer = server.delete("/api/v1/data?name=/TEAM/vALUE").await;
-    answer.expect(204);
-    let answer = server.get("/api/v1/data?name=/Team/Value").await;
-    answer.expect(404);
+    let response = server.delete("/api/v1/data?name=/TEAM/vALUE").await;
+    response.expect(204);
+    let response = server.get("/api/v1/data?name=/Team/Value").await;
+    response.expect(404);
 }
 
 #[tokio::test]
 async fn the_first_writer_after_deletion_chooses_the_casing() {
     let server = Server::start().await;
     given::set_value(&server, "/Team/Value", "v").await;
-    let answer = server.delete("/api/v1/data?name=/team/value").await;
-    answer.expect(204);
+    let response = server.delete("/api/v1/data?name=/team/value").await;
+    response.expect(204);
     assert_eq!(
         given::set_value(&server, "/TEAM/VALUE", "v").await["name"],
         "/TEAM/VALUE"
@@ -306,9 +311,9 @@ async fn a_set_with_another_type_is_400_and_changes_nothing() {
         for (other, value) in settable().into_iter().filter(|(other, _)| *other != stored) {
             for name in [name.clone(), name.to_uppercase()] {
                 let body = json!({"name": name, "type": other, "value": value});
-                let answer = server.put("/api/v1/data", body).await;
-                assert_eq!(answer.status, 400, "{stored} to {other}: {answer:?}");
-                assert!(!answer.error().is_empty());
+                let response = server.put("/api/v1/data", body).await;
+                assert_eq!(response.status, 400, "{stored} to {other}: {response:?}");
+                assert!(!response.error().is_empty());
             }
         }
         assert_eq!(given::versions(&server, &name).await, [version], "{stored}");
@@ -336,9 +341,12 @@ async fn a_generate_with_another_type_is_400_in_every_mode() {
             body.as_object_mut()
                 .unwrap()
                 .extend(mode.as_object().unwrap().clone());
-            let answer = server.post("/api/v1/data", body).await;
-            assert_eq!(answer.status, 400, "{credential_type} {mode}: {answer:?}");
-            assert!(!answer.error().is_empty());
+            let response = server.post("/api/v1/data", body).await;
+            assert_eq!(
+                response.status, 400,
+                "{credential_type} {mode}: {response:?}"
+            );
+            assert!(!response.error().is_empty());
         }
     }
     assert_eq!(given::versions(&server, "/a").await, [version]);

@@ -19,8 +19,8 @@ async fn a_healthy_server_reports_up_without_a_token() {
         server.request(Method::GET, "/health").bearer_auth("x"),
         server.authorized(Method::GET, "/health"),
     ] {
-        let answer = server.send(request).await;
-        assert_eq!(answer.expect(200).json(), json!({"status": "UP"}));
+        let response = server.send(request).await;
+        assert_eq!(response.expect(200).json(), json!({"status": "UP"}));
     }
 }
 
@@ -41,8 +41,8 @@ async fn identity_provider_and_application_need_no_token() {
 #[tokio::test]
 async fn the_application_name_is_a_setting() {
     let server = Server::start_with(&Options::default().extra("[info]\nname = \"Vault 7\"")).await;
-    let answer = server.get("/info").await;
-    assert_eq!(answer.expect(200).json()["app"]["name"], "Vault 7");
+    let response = server.get("/info").await;
+    assert_eq!(response.expect(200).json()["app"]["name"], "Vault 7");
 }
 
 // GET /version
@@ -50,18 +50,18 @@ async fn the_application_name_is_a_setting() {
 #[tokio::test]
 async fn the_version_is_the_level_of_the_api_and_needs_a_token() {
     let server = Server::start().await;
-    let answer = server.get("/version").await.expect(200);
-    assert_eq!(answer.json(), json!({"version": "2.15.0"}));
-    let answer = server.send(server.request(Method::GET, "/version")).await;
-    assert_eq!(answer.expect(401).error(), "access_denied");
+    let response = server.get("/version").await.expect(200);
+    assert_eq!(response.json(), json!({"version": "2.15.0"}));
+    let response = server.send(server.request(Method::GET, "/version")).await;
+    assert_eq!(response.expect(401).error(), "access_denied");
 }
 
 #[tokio::test]
 async fn the_api_level_is_a_setting() {
     let options = Options::default().extra("[info]\napi_version = \"2.9.0\"");
     let server = Server::start_with(&options).await;
-    let answer = server.get("/version").await;
-    assert_eq!(answer.expect(200).json()["version"], "2.9.0");
+    let response = server.get("/version").await;
+    assert_eq!(response.expect(200).json()["version"], "2.9.0");
 }
 
 // GET /api/v1/key-usage
@@ -69,9 +69,9 @@ async fn the_api_level_is_a_setting() {
 #[tokio::test]
 async fn an_empty_store_uses_no_key() {
     let server = Server::start().await;
-    let answer = server.get("/api/v1/key-usage").await.expect(200);
+    let response = server.get("/api/v1/key-usage").await.expect(200);
     assert_eq!(
-        answer.body,
+        response.body,
         r#"{"active_key":0,"inactive_keys":0,"unknown_keys":0}"#
     );
 }
@@ -120,8 +120,8 @@ async fn versions_count_by_the_current_state_of_their_key() {
 // GET /api/v1/types
 
 async fn types(server: &Server) -> Vec<Value> {
-    let answer = server.get(TYPES).await.expect(200).json();
-    answer["types"].as_array().unwrap().clone()
+    let response = server.get(TYPES).await.expect(200).json();
+    response["types"].as_array().unwrap().clone()
 }
 
 fn names(types: &[Value]) -> Vec<&str> {
@@ -169,11 +169,8 @@ async fn a_type_has_the_schemas_of_its_plugin() {
     let server = Server::start().await;
     let types = types(&server).await;
     let password = named(&types, "password");
-    let members: Vec<_> = password.as_object().unwrap().keys().collect();
-    assert_eq!(
-        members,
-        ["name", "summary", "plugin", "parameters", "value"]
-    );
+    let fields: Vec<_> = password.as_object().unwrap().keys().collect();
+    assert_eq!(fields, ["name", "summary", "plugin", "parameters", "value"]);
     let parameters = &password["parameters"];
     assert_eq!(parameters["type"], "object");
     assert_eq!(parameters["properties"]["length"]["default"], 30);
@@ -226,11 +223,11 @@ async fn exactly_types_with_parameters_can_be_generated() {
 async fn types_and_key_usage_need_a_token_and_have_no_other_method() {
     let server = Server::start().await;
     for path in [TYPES, "/api/v1/key-usage"] {
-        let answer = server.send(server.request(Method::GET, path)).await;
-        assert_eq!(answer.expect(401).error(), "access_denied");
+        let response = server.send(server.request(Method::GET, path)).await;
+        assert_eq!(response.expect(401).error(), "access_denied");
         for method in [Method::POST, Method::PUT, Method::DELETE, Method::PATCH] {
-            let answer = server.send(server.authorized(method, path)).await;
-            assert_eq!(answer.expect(404).body, "");
+            let response = server.send(server.authorized(method, path)).await;
+            assert_eq!(response.expect(404).body, "");
         }
     }
 }

@@ -91,21 +91,21 @@ async fn requests_are_503_while_the_database_is_unavailable() {
     let storage = format!("url = \"{url}\"");
     let server = Server::start_with(&Options::default().storage(&storage)).await;
     let value = |name: &str| json!({"name": name, "type": "value", "value": "v"});
-    let answer = server.put("/api/v1/data", value("/before")).await;
-    let set = answer.expect(200);
+    let response = server.put("/api/v1/data", value("/before")).await;
+    let set = response.expect(200);
     postgres.stop();
     for _ in 0..6 {
         let read = server.get("/api/v1/data?name=/before").await.expect(503);
         assert!(!read.body.contains("postgres"), "{}", read.body);
-        let answer = server.put("/api/v1/data", value("/during")).await;
-        answer.expect(503);
+        let response = server.put("/api/v1/data", value("/during")).await;
+        response.expect(503);
         server.get("/health").await.expect(503);
     }
     postgres.start_again();
-    let answer = server.get("/api/v1/data?name=/before&current=true").await;
-    let read = answer.expect(200);
+    let response = server.get("/api/v1/data?name=/before&current=true").await;
+    let read = response.expect(200);
     assert_eq!(read.json()["data"][0]["id"], set.json()["id"]);
-    let answer = server.put("/api/v1/data", value("/after")).await;
-    answer.expect(200);
+    let response = server.put("/api/v1/data", value("/after")).await;
+    response.expect(200);
     server.get("/api/v1/data?name=/during").await.expect(404);
 }

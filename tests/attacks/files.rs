@@ -303,10 +303,10 @@ async fn idle_connections_do_not_block_health_and_metrics() {
     for round in 0..3 {
         for path in ["/health", "/metrics"] {
             // With a timeout: idle connections lose their slots after five seconds in any case.
-            let answer = ask(address, path, Duration::from_secs(3));
+            let response = ask(address, path, Duration::from_secs(3));
             assert!(
-                answer.starts_with("HTTP/1.1 200 OK"),
-                "{round} {path} {answer}"
+                response.starts_with("HTTP/1.1 200 OK"),
+                "{round} {path} {response}"
             );
         }
         for _ in 0..70 {
@@ -321,9 +321,9 @@ fn ask(address: &str, path: &str, time_max: Duration) -> String {
     stream.set_read_timeout(Some(time_max)).unwrap();
     let request = format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n");
     stream.write_all(request.as_bytes()).unwrap();
-    let mut answer = String::new();
-    match stream.read_to_string(&mut answer) {
-        Ok(_) => answer,
+    let mut response = String::new();
+    match stream.read_to_string(&mut response) {
+        Ok(_) => response,
         Err(cause) => cause.to_string(),
     }
 }

@@ -100,9 +100,9 @@ async fn an_http2_request_has_one_host() {
         for host in &hosts {
             request = request.header(HOST, *host);
         }
-        let answer = request.send().await.unwrap();
-        assert_eq!(answer.version(), reqwest::Version::HTTP_2);
-        assert_eq!(answer.status(), status, "{hosts:?}");
+        let response = request.send().await.unwrap();
+        assert_eq!(response.version(), reqwest::Version::HTTP_2);
+        assert_eq!(response.status(), status, "{hosts:?}");
     }
     server.get("/health").await.expect(200);
 }
@@ -140,8 +140,8 @@ async fn one_byte_past_the_header_limit_is_431_however_it_arrives() {
         for head in [one_field(bytes), many_fields(bytes), blanks(bytes)] {
             assert_eq!(head.len(), bytes);
             for first in [bytes, MAX - 1, 100] {
-                let answer = status_of_parts(&server, &head, first);
-                assert_eq!(answer, status, "{bytes} bytes, {first} first");
+                let response = status_of_parts(&server, &head, first);
+                assert_eq!(response, status, "{bytes} bytes, {first} first");
             }
         }
     }
@@ -200,17 +200,17 @@ async fn a_wildcard_in_another_case_does_not_match_a_stored_name() {
             ("bulk-regenerate", json!({"signed_by": of("ca")}), 404),
             ("interpolate", document, 404),
         ] {
-            let answer = caller.post(&format!("/api/v1/{path}"), body.clone()).await;
-            assert_eq!(answer.status, status, "{path} {body}: {answer:?}");
-            assert!(!answer.body.contains("hidden"), "{answer:?}");
+            let response = caller.post(&format!("/api/v1/{path}"), body.clone()).await;
+            assert_eq!(response.status, status, "{path} {body}: {response:?}");
+            assert!(!response.body.contains("hidden"), "{response:?}");
         }
         for (name, credential_type, value) in [
             (of("json"), "json", json!({"key": "other"})),
             (of("leaf"), "certificate", set),
         ] {
             let body = json!({"name": name, "type": credential_type, "value": value});
-            let answer = caller.put("/api/v1/data", body.clone()).await;
-            assert_ne!(answer.status, 200, "{body}: {answer:?}");
+            let response = caller.put("/api/v1/data", body.clone()).await;
+            assert_ne!(response.status, 200, "{body}: {response:?}");
         }
     }
     let stored = server
@@ -271,24 +271,24 @@ async fn signals_of_failing_writes_do_not_kill_the_server() {
     server.put("/api/v1/data", body("before")).await.expect(200);
     let before = limit_file_size(&server, Some(1));
     for number in 0..5 {
-        let answer = server.put("/api/v1/data", body(&number.to_string())).await;
-        assert!(answer.status >= 500, "{answer:?}");
+        let response = server.put("/api/v1/data", body(&number.to_string())).await;
+        assert!(response.status >= 500, "{response:?}");
         server.get("/info").await.expect(200);
     }
     limit_file_size(&server, before);
-    let mut answer = server.put("/api/v1/data", body("after")).await;
+    let mut response = server.put("/api/v1/data", body("after")).await;
     for _ in 0..600 {
-        if answer.status == 200 {
+        if response.status == 200 {
             break;
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
-        answer = server.put("/api/v1/data", body("after")).await;
+        response = server.put("/api/v1/data", body("after")).await;
     }
-    let answer = server
+    let response = server
         .get("/api/v1/data?name=/a&current=true")
         .await
         .expect(200);
-    assert_eq!(answer.json()["data"][0]["value"], "after");
+    assert_eq!(response.json()["data"][0]["value"], "after");
 }
 
 /// Returns the status of the response to a request with this incomplete head and this body.

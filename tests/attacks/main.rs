@@ -20,7 +20,7 @@ mod upgrade;
 
 use std::fs;
 
-use keywright_harness::{Answer, Server};
+use keywright_harness::{Response, Server};
 use reqwest::Method;
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 
@@ -41,7 +41,7 @@ pub(crate) fn assert_runs(server: &Server, attack: &str) {
 /// Requires that the server's process is running and serving, and that nothing has panicked.
 pub(crate) async fn assert_alive(server: &Server, attack: &str) {
     assert_runs(server, attack);
-    let health = Answer::try_to(server.request(Method::GET, "/health")).await;
+    let health = Response::try_to(server.request(Method::GET, "/health")).await;
     let health = health.unwrap_or_else(|cause| panic!("no health after {attack}: {cause}"));
     let is_up = health.status == 200 && health.body.contains("UP");
     assert!(is_up, "after {attack}: {health:?}");
@@ -51,13 +51,13 @@ pub(crate) async fn assert_alive(server: &Server, attack: &str) {
 
 /// Requires that the status is not a server error: no 5xx, except 503 with a `Retry-After`.
 #[track_caller]
-pub(crate) fn assert_no_fault(answer: &Answer, attack: &str) {
-    let is_busy = answer.status == 503 && answer.header("retry-after").is_some();
+pub(crate) fn assert_no_fault(response: &Response, attack: &str) {
+    let is_busy = response.status == 503 && response.header("retry-after").is_some();
     assert!(
-        answer.status < 500 || is_busy,
+        response.status < 500 || is_busy,
         "{attack}: {} {}",
-        answer.status,
-        answer.body
+        response.status,
+        response.body
     );
 }
 

@@ -9,7 +9,7 @@
 
 use std::{env, fs, time::Duration};
 
-use keywright_harness::{Answer, Caller, Options, Server};
+use keywright_harness::{Caller, Options, Response, Server};
 use serde_json::{Value, json};
 use tokio::{task::JoinSet, time::sleep};
 
@@ -46,12 +46,12 @@ async fn hostile_readers_leave_memory_for_honest_ones() {
         });
     }
     let mut unread = hostile.join_all().await;
-    for answer in &unread {
-        let is_refused = [429, 503].contains(&answer.status().as_u16());
-        assert!(is_refused || answer.status() == 200, "{answer:?}");
-        assert_eq!(is_refused, answer.headers().contains_key("retry-after"));
+    for response in &unread {
+        let is_refused = [429, 503].contains(&response.status().as_u16());
+        assert!(is_refused || response.status() == 200, "{response:?}");
+        assert_eq!(is_refused, response.headers().contains_key("retry-after"));
     }
-    unread.retain(|answer| answer.status() == 200);
+    unread.retain(|response| response.status() == 200);
     assert!(!unread.is_empty());
 
     for _ in 0..20 {
@@ -83,10 +83,13 @@ async fn an_actor_holds_no_more_than_its_limit() {
     let mut unread = Vec::new();
     for actor in &others[..3] {
         for status in [200, 200, 429] {
-            let answer = actor.get_without_reading(path).await;
-            assert_eq!(answer.status(), status, "{answer:?}");
-            assert_eq!(answer.headers().contains_key("retry-after"), status == 429);
-            unread.push(answer);
+            let response = actor.get_without_reading(path).await;
+            assert_eq!(response.status(), status, "{response:?}");
+            assert_eq!(
+                response.headers().contains_key("retry-after"),
+                status == 429
+            );
+            unread.push(response);
         }
         // A small response does not count.
         actor
@@ -122,10 +125,10 @@ async fn a_response_past_the_limit_is_413_with_a_remedy() {
         ("&current=true", 1),
         ("&versions=1", 1),
     ] {
-        let answer = server
+        let response = server
             .get(&format!("/api/v1/data?name=/large{query}"))
             .await;
-        assert_eq!(data(&answer.expect(200)).len(), count, "{query}");
+        assert_eq!(data(&response.expect(200)).len(), count, "{query}");
     }
     let referring = |count: usize| -> Value {
         let reference = json!({"credentials": {"credhub-ref": "((/large))"}});
@@ -160,19 +163,19 @@ async fn readers_of(server: &Server, name: &str) -> Vec<Caller> {
 /// Retries until the memory used by others is free.
 async fn until_read(caller: &Caller, path: &str, versions: usize) {
     for _ in 0..12_000 {
-        let answer = caller.get(path).await;
-        if answer.status == 200 {
-            assert_eq!(data(&answer).len(), versions);
+        let response = caller.get(path).await;
+        if response.status == 200 {
+            assert_eq!(data(&response).len(), versions);
             return;
         }
-        assert!([429, 503].contains(&answer.status), "{answer:?}");
+        assert!([429, 503].contains(&response.status), "{response:?}");
         sleep(Duration::from_millis(10)).await;
     }
     panic!("the memory is not released");
 }
 
-fn data(answer: &Answer) -> Vec<Value> {
-    answer.json()["data"].as_array().unwrap().clone()
+fn data(response: &Response) -> Vec<Value> {
+    response.json()["data"].as_array().unwrap().clone()
 }
 
 /// Returns a field of the process's status that is in KiB, in bytes.

@@ -2,7 +2,7 @@
 
 use std::{fmt::Write as _, fs, path::Path, time::Duration};
 
-use keywright_harness::{Answer, Caller, Options, Server, component, workspace};
+use keywright_harness::{Caller, Options, Response, Server, component, workspace};
 use serde_json::{Map, Value, json};
 use tokio::task::JoinSet;
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
@@ -231,10 +231,10 @@ async fn server() -> Server {
 /// Sends a document that makes the resolver fail in this way, and requires this status.
 async fn interpolate(caller: &Caller, behaviour: &str, status: u16) {
     let document = json!({"behave": behaviour});
-    let answer = caller.post("/api/v1/interpolate", document).await;
-    let answer = answer.expect(status);
+    let response = caller.post("/api/v1/interpolate", document).await;
+    let response = response.expect(status);
     if status == 503 {
-        let seconds: u32 = answer.header("retry-after").unwrap().parse().unwrap();
+        let seconds: u32 = response.header("retry-after").unwrap().parse().unwrap();
         assert!((3_000..=3_600).contains(&seconds), "{seconds}");
     }
 }
@@ -258,8 +258,8 @@ async fn trapping_documents_open_only_their_senders_circuit() {
         let stranger = server.as_client(name).await;
         for number in 0..FAULTS_MAX {
             let document = json!({"behave": "trap", "number": number});
-            let answer = stranger.post("/api/v1/interpolate", document).await;
-            assert!([500, 503].contains(&answer.status), "{}", answer.body);
+            let response = stranger.post("/api/v1/interpolate", document).await;
+            assert!([500, 503].contains(&response.status), "{}", response.body);
         }
     }
     let newcomer = server.as_client("newcomer").await;
@@ -324,7 +324,7 @@ const SHARE: usize = 24;
 const STORM: usize = 64;
 
 /// Starts calls, each of which occupies the only thread for half a second.
-fn storm(caller: &Caller, from: &str) -> JoinSet<Answer> {
+fn storm(caller: &Caller, from: &str) -> JoinSet<Response> {
     let mut storm = JoinSet::new();
     for number in 0..STORM {
         let (caller, name) = (caller.clone(), format!("{from}/{number}"));
@@ -356,12 +356,12 @@ async fn a_storm_of_one_actor_delays_others_only_briefly() {
     let mut storm = storm(&attacker, "/attacker");
     let mut refused = 0;
     while refused < STORM - SHARE - 2 {
-        let answer = storm.join_next().await.unwrap().unwrap();
-        if answer.status == 500 {
+        let response = storm.join_next().await.unwrap().unwrap();
+        if response.status == 500 {
             continue;
         }
-        let answer = answer.expect(429);
-        assert!(answer.header("retry-after").is_some());
+        let response = response.expect(429);
+        assert!(response.header("retry-after").is_some());
         refused += 1;
     }
     for number in 0..3 {

@@ -29,16 +29,13 @@ async fn server_with_svids() -> Server {
 }
 
 /// Returns a field of the active version's value.
-async fn member(server: &Server, name: &str, member: &str) -> String {
+async fn field(server: &Server, name: &str, field: &str) -> String {
     let read = server
         .get(&format!("/api/v1/data?current=true&name={name}"))
         .await
         .expect(200)
         .json();
-    read["data"][0]["value"][member]
-        .as_str()
-        .unwrap()
-        .to_owned()
+    read["data"][0]["value"][field].as_str().unwrap().to_owned()
 }
 
 /// The SVIDs and their intermediate CAs, as users read them at one time.
@@ -51,11 +48,11 @@ impl Presented {
     async fn now(server: &Server) -> Self {
         let mut svids = Vec::new();
         for (name, _) in SVIDS {
-            svids.push(member(server, name, "x509_svid").await);
+            svids.push(field(server, name, "x509_svid").await);
         }
         Self {
             svids,
-            nested: member(server, "/ca/nested", "certificate").await,
+            nested: field(server, "/ca/nested", "certificate").await,
         }
     }
 
@@ -131,7 +128,7 @@ async fn svids_verify_after_each_step_of_a_ca_rotation() {
         }
         before = now;
     }
-    let root = member(&server, "/ca/root", "certificate").await;
+    let root = field(&server, "/ca/root", "certificate").await;
     assert_eq!(before.verified_by(&root), [true, true]);
     for (name, _) in SVIDS {
         assert_eq!(server.versions(name).await.len(), 2, "{name}");
@@ -151,7 +148,7 @@ async fn the_record_of_an_svid_matches_openssl() {
     let [issued] = listed["issued"].as_array().unwrap().as_slice() else {
         panic!("{listed}")
     };
-    let svid = member(&server, "/svid/root", "x509_svid").await;
+    let svid = field(&server, "/svid/root", "x509_svid").await;
     let read = |option: &[&str]| {
         let arguments = [&["x509", "-noout"], option].concat();
         Program::run("openssl", &arguments, &svid).expect_success()
@@ -218,8 +215,8 @@ async fn an_svid_is_bulk_regenerated_and_converges_with_its_ca() {
         converged.expect(200);
         assert_eq!(server.versions("/svid/root").await.len(), 2);
     }
-    let bundle = member(&server, "/svid/root", "bundle").await;
-    assert_eq!(bundle, member(&server, "/ca/root", "certificate").await);
+    let bundle = field(&server, "/svid/root", "bundle").await;
+    assert_eq!(bundle, field(&server, "/ca/root", "certificate").await);
 
     // Credentials signed by another CA meanwhile belong only there.
     let moved = server

@@ -108,17 +108,17 @@ pub(crate) async fn stored(server: &Server, path: &str) -> Value {
     let mut stored = json!({});
     for item in found["credentials"].as_array().unwrap() {
         let name = item["name"].as_str().unwrap();
-        let answer = server
+        let response = server
             .get(&format!("/api/v1/data?current=true&name={name}"))
             .await
             .expect(200);
-        let mut version = answer.json()["data"][0].take();
+        let mut version = response.json()["data"][0].take();
         let is_free = version["type"] == json!("json");
-        if let Some(members) = version["value"].as_object_mut()
+        if let Some(fields) = version["value"].as_object_mut()
             && !is_free
         {
-            members.remove("password_hash");
-            members.remove("public_key_fingerprint");
+            fields.remove("password_hash");
+            fields.remove("public_key_fingerprint");
         }
         stored[name] = json!([version["type"], version["value"], version["metadata"]]);
     }

@@ -112,8 +112,8 @@ fn writes_are_not_retried_after_a_lost_connection() {
 #[test]
 fn all_requests_are_retried_after_a_failed_connection() {
     let set: &[&str] = &["set", "/a", "-t", "value", "--value", "v"];
-    for (arguments, answer) in [(set, VERSION.to_owned()), (&["get", "/a"], versions())] {
-        let stub = Stub::after_dropping(2, move |_, _, _| Reply::new(200, &answer));
+    for (arguments, response) in [(set, VERSION.to_owned()), (&["get", "/a"], versions())] {
+        let stub = Stub::after_dropping(2, move |_, _, _| Reply::new(200, &response));
         let run = stub.shell().run(arguments).expect(0);
         assert_eq!(stub.lines().len(), 1);
         assert_eq!(run.errors.matches("retrying in ").count(), 2, "{run:?}");
@@ -228,9 +228,9 @@ fn tunnel(mut client: TcpStream, received: &Mutex<Vec<String>>) -> Option<()> {
     received.lock().unwrap().push(first);
     let mut server = TcpStream::connect(address).ok()?;
     write!(client, "HTTP/1.1 200 OK\r\n\r\n").ok()?;
-    let (mut answers, mut back) = (server.try_clone().ok()?, client.try_clone().ok()?);
+    let (mut responses, mut back) = (server.try_clone().ok()?, client.try_clone().ok()?);
     thread::spawn(move || {
-        let _ = copy(&mut answers, &mut back);
+        let _ = copy(&mut responses, &mut back);
         let _ = back.shutdown(Shutdown::Write);
     });
     copy(&mut client, &mut server).ok()?;

@@ -89,9 +89,9 @@ async fn control_characters_are_escaped_on_terminals_but_not_in_pipes() {
 
 #[test]
 fn field_names_with_control_characters_are_escaped() {
-    let answer = r#"{"data":[{"type":"odd","version_created_at":"2026-01-01T00:00:00Z","name":"/a",
+    let response = r#"{"data":[{"type":"odd","version_created_at":"2026-01-01T00:00:00Z","name":"/a",
         "id":"8563075f-ca25-4adf-9acb-a4be6a9077fd","metadata":{"n":1.10},"value":{"\u001b[2J\u009b":"x","\u202eb\nc":"y"}}]}"#;
-    let stub = Stub::start(move |_, _, _| Reply::new(200, answer));
+    let stub = Stub::start(move |_, _, _| Reply::new(200, response));
     let shell = stub.shell().variable("NO_COLOR", "1");
     let (status, screen) = shell.on_terminal(&["get", "/a"]).end();
     assert_eq!(status, Some(0), "{screen}");

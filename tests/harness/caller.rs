@@ -5,7 +5,7 @@ use std::{fs, path::PathBuf};
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
 };
-use reqwest::{Client, Method, RequestBuilder, Response, header};
+use reqwest::{Client, Method, RequestBuilder, header};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -58,12 +58,12 @@ impl Caller {
     }
 
     /// GET.
-    pub async fn get(&self, path: &str) -> Answer {
-        Answer::to(self.request(Method::GET, path)).await
+    pub async fn get(&self, path: &str) -> Response {
+        Response::to(self.request(Method::GET, path)).await
     }
 
     /// Sends a GET request over its own connection, with a window for the head and one byte of the body.
-    pub async fn get_without_reading(&self, path: &str) -> Response {
+    pub async fn get_without_reading(&self, path: &str) -> reqwest::Response {
         let client = trusting()
             .http2_initial_stream_window_size(1)
             .build()
@@ -73,33 +73,33 @@ impl Caller {
     }
 
     /// PUT a JSON body.
-    pub async fn put(&self, path: &str, body: Value) -> Answer {
+    pub async fn put(&self, path: &str, body: Value) -> Response {
         self.send(Method::PUT, path, body).await
     }
 
     /// POST a JSON body.
-    pub async fn post(&self, path: &str, body: Value) -> Answer {
+    pub async fn post(&self, path: &str, body: Value) -> Response {
         self.send(Method::POST, path, body).await
     }
 
     /// PATCH with a JSON body.
-    pub async fn patch(&self, path: &str, body: Value) -> Answer {
+    pub async fn patch(&self, path: &str, body: Value) -> Response {
         self.send(Method::PATCH, path, body).await
     }
 
     /// DELETE.
-    pub async fn delete(&self, path: &str) -> Answer {
+    pub async fn delete(&self, path: &str) -> Response {
         self.send_without_body(Method::DELETE, path).await
     }
 
     /// Any method without a body.
-    pub async fn send_without_body(&self, method: Method, path: &str) -> Answer {
-        Answer::to(self.request(method, path)).await
+    pub async fn send_without_body(&self, method: Method, path: &str) -> Response {
+        Response::to(self.request(method, path)).await
     }
 
     /// Any method with a JSON body.
-    pub async fn send(&self, method: Method, path: &str, body: Value) -> Answer {
-        Answer::to(self.request(method, path).body(body.to_string())).await
+    pub async fn send(&self, method: Method, path: &str, body: Value) -> Response {
+        Response::to(self.request(method, path).body(body.to_string())).await
     }
 
     /// A request for the test to complete, with the caller's token, if any, and the content type.
@@ -117,7 +117,7 @@ impl Caller {
 
 /// A server's response.
 #[derive(Clone, Debug)]
-pub struct Answer {
+pub struct Response {
     /// The status.
     pub status: u16,
     /// The headers, their names in lower case.
@@ -126,7 +126,7 @@ pub struct Answer {
     pub body: String,
 }
 
-impl Answer {
+impl Response {
     /// Sends a request and returns the response.
     pub async fn to(request: RequestBuilder) -> Self {
         Self::try_to(request).await.unwrap()
@@ -168,17 +168,17 @@ impl Answer {
     /// The body's `error` field.
     pub fn error(&self) -> String {
         let json = self.json();
-        let members = json
+        let fields = json
             .as_object()
             .unwrap_or_else(|| panic!("no object: {self:?}"));
         assert!(
-            members.values().all(Value::is_string),
+            fields.values().all(Value::is_string),
             "not all texts: {self:?}"
         );
-        members
+        fields
             .get("error")
             .and_then(Value::as_str)
-            .expect("an error member")
+            .expect("an error field")
             .to_owned()
     }
 

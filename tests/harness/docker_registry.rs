@@ -119,8 +119,8 @@ impl DockerRegistry {
         let opened = client().post(url).send().await.unwrap();
         let location = opened.headers()[header::LOCATION].to_str().unwrap();
         let put = client().put(format!("{location}&digest={digest}"));
-        let answer = put.body(bytes.to_vec()).send().await.unwrap();
-        assert_eq!(answer.status(), StatusCode::CREATED);
+        let response = put.body(bytes.to_vec()).send().await.unwrap();
+        assert_eq!(response.status(), StatusCode::CREATED);
         json!({"mediaType": media_type, "digest": digest, "size": bytes.len()})
     }
 
@@ -130,8 +130,8 @@ impl DockerRegistry {
         let digest = digest(manifest.as_bytes());
         let url = format!("http://{}/v2/{repository}/manifests/{tag}", self.host());
         let put = client().put(url).header(header::CONTENT_TYPE, MANIFEST);
-        let answer = put.body(manifest).send().await.unwrap();
-        assert_eq!(answer.status(), StatusCode::CREATED, "{answer:?}");
+        let response = put.body(manifest).send().await.unwrap();
+        assert_eq!(response.status(), StatusCode::CREATED, "{response:?}");
         digest
     }
 
@@ -139,15 +139,15 @@ impl DockerRegistry {
     pub async fn manifest(&self, repository: &str, name: &str) -> Value {
         let url = format!("http://{}/v2/{repository}/manifests/{name}", self.host());
         let get = client().get(url).header(header::ACCEPT, MANIFEST);
-        let answer = get.send().await.unwrap().error_for_status().unwrap();
-        serde_json::from_slice(&answer.bytes().await.unwrap()).unwrap()
+        let response = get.send().await.unwrap().error_for_status().unwrap();
+        serde_json::from_slice(&response.bytes().await.unwrap()).unwrap()
     }
 
     /// A blob named in a manifest.
     pub async fn blob(&self, repository: &str, digest: &str) -> Vec<u8> {
         let url = format!("http://{}/v2/{repository}/blobs/{digest}", self.host());
-        let answer = client().get(url).send().await.unwrap();
-        answer
+        let response = client().get(url).send().await.unwrap();
+        response
             .error_for_status()
             .unwrap()
             .bytes()

@@ -2,8 +2,8 @@
 //!
 //! ```ignore
 //! let server = Server::start().await;
-//! let answer = server.put("/api/v1/data", json!({"name": "/a", "type": "value", "value": "v"})).await;
-//! assert_eq!(answer.status, 200);
+//! let response = server.put("/api/v1/data", json!({"name": "/a", "type": "value", "value": "v"})).await;
+//! assert_eq!(response.status, 200);
 //! ```
 //!
 //! Each test starts its own server, so tests share no stored data. They share one cache of compiled plugins, so that a
@@ -40,14 +40,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-pub use caller::{Answer, Application, Caller};
+pub use caller::{Application, Caller, Response};
 pub use command::{
     Commanded, Shell, copied_by_backup, kill_command, memory_of_command, run_command,
     run_command_with_files_up_to, run_program, run_program_into_closed_pipe,
     run_program_with_processor_seconds,
 };
 pub use docker_registry::{DockerRegistry, digest};
-pub use network::{RawConnection, ReservedPort, SERVER_NAME, connects, member, tls_config};
+pub use network::{RawConnection, ReservedPort, SERVER_NAME, connects, field, tls_config};
 pub use observation::{Sample, Scrape};
 pub use options::{Options, identity_provider_recipe};
 pub use plugins::{BadPlugin, KeyManagementPlugin};

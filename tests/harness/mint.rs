@@ -10,7 +10,7 @@ use jsonwebtoken::{Algorithm, EncodingKey, crypto};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::{Answer, Server, key_file};
+use crate::{Response, Server, key_file};
 
 /// The signing key of a server's identity provider.
 pub struct Mint {
@@ -120,7 +120,7 @@ pub fn claims_of(token: &str) -> Value {
 }
 
 /// Returns a server's response to this token.
-pub async fn present(server: &Server, token: &str) -> Answer {
+pub async fn present(server: &Server, token: &str) -> Response {
     let request = server.request(Method::GET, "/version").bearer_auth(token);
     server.send(request).await
 }
@@ -132,11 +132,11 @@ pub async fn expect_refused(server: &Server, token: &str, code: &str, attack: &s
         "insufficient_scope" => (403, r#"Bearer error="insufficient_scope""#),
         _ => (401, r#"Bearer error="invalid_token""#),
     };
-    let answer = present(server, token).await;
-    assert_eq!(answer.status, status, "{attack}: {answer:?}");
-    assert_eq!(answer.error(), code, "{attack}");
-    assert!(answer.json()["error_description"].is_string(), "{attack}");
-    let challenged = answer.header("www-authenticate").unwrap();
+    let response = present(server, token).await;
+    assert_eq!(response.status, status, "{attack}: {response:?}");
+    assert_eq!(response.error(), code, "{attack}");
+    assert!(response.json()["error_description"].is_string(), "{attack}");
+    let challenged = response.header("www-authenticate").unwrap();
     assert!(challenged.starts_with(challenge), "{attack}: {challenged}");
 }
 

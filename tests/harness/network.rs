@@ -178,7 +178,7 @@ pub fn connects(leaf: &Value, trusted: &str) -> bool {
 }
 
 /// A field of a version's value.
-pub fn member<'a>(version: &'a Value, name: &str) -> &'a str {
+pub fn field<'a>(version: &'a Value, name: &str) -> &'a str {
     version
         .pointer(&format!("/value/{name}"))
         .unwrap()
@@ -213,9 +213,9 @@ fn connect(leaf: &Value, trusted: &str) -> Result<String, Error> {
 }
 
 fn server_configuration(leaf: &Value) -> ServerConfig {
-    let certificate = member(leaf, "certificate").as_bytes();
+    let certificate = field(leaf, "certificate").as_bytes();
     let certificate = CertificateDer::from_pem_slice(certificate).unwrap();
-    let key = PrivateKeyDer::from_pem_slice(member(leaf, "private_key").as_bytes()).unwrap();
+    let key = PrivateKeyDer::from_pem_slice(field(leaf, "private_key").as_bytes()).unwrap();
     ServerConfig::builder()
         .with_no_client_auth()
         .with_single_cert(vec![certificate], key)

@@ -10,12 +10,12 @@ use std::{
 use reqwest::Method;
 use serde_json::Value;
 
-use crate::{Answer, Server};
+use crate::{Response, Server};
 
 impl Server {
     /// The access log line of a request. It is written shortly after the response is sent.
-    pub fn access_log_line(&self, answer: &Answer) -> String {
-        let request_id = answer.header("x-request-id").unwrap();
+    pub fn access_log_line(&self, response: &Response) -> String {
+        let request_id = response.header("x-request-id").unwrap();
         for _ in 0..POLLS_MAX {
             let log = self.log();
             let mut lines = log.lines().filter(|line| line.contains("\"responded\""));
@@ -29,8 +29,8 @@ impl Server {
 
     /// The log so far, with the access log of all completed requests.
     pub async fn whole_log(&self) -> String {
-        let answer = self.send(self.request(Method::GET, "/info")).await;
-        self.access_log_line(&answer);
+        let response = self.send(self.request(Method::GET, "/info")).await;
+        self.access_log_line(&response);
         self.log()
     }
 }
@@ -50,15 +50,15 @@ impl Server {
     }
 
     /// Sends a request to the management address.
-    pub async fn ask_management(&self, method: Method, path: &str) -> Answer {
+    pub async fn ask_management(&self, method: Method, path: &str) -> Response {
         let url = format!("{}{path}", self.management_url());
         self.send(self.request_to(method, &url)).await
     }
 
     /// Scrapes the server's metrics.
     pub async fn scrape(&self) -> Scrape {
-        let answer = self.ask_management(Method::GET, "/metrics").await;
-        Scrape::parse(&answer.expect(200).body)
+        let response = self.ask_management(Method::GET, "/metrics").await;
+        Scrape::parse(&response.expect(200).body)
     }
 
     /// Scrapes the server's metrics until the condition holds.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::{Answer, Server};
+use crate::{Response, Server};
 
 /// The address of credentials.
 const DATA: &str = "/api/v1/data";
@@ -12,13 +12,13 @@ const PERMISSIONS: &str = "/api/v2/permissions";
 
 impl Server {
     /// Sets a credential.
-    pub async fn set(&self, name: &str, credential_type: &str, value: Value) -> Answer {
+    pub async fn set(&self, name: &str, credential_type: &str, value: Value) -> Response {
         let body = json!({"name": name, "type": credential_type, "value": value});
         self.put(DATA, body).await
     }
 
     /// Generates a credential in the default mode.
-    pub async fn generate(&self, name: &str, credential_type: &str, parameters: Value) -> Answer {
+    pub async fn generate(&self, name: &str, credential_type: &str, parameters: Value) -> Response {
         let body = json!({"name": name, "type": credential_type, "parameters": parameters});
         self.post(DATA, body).await
     }
@@ -30,7 +30,7 @@ impl Server {
         name: &str,
         credential_type: &str,
         parameters: Value,
-    ) -> Answer {
+    ) -> Response {
         let body = json!({
             "name": name, "type": credential_type, "mode": mode, "parameters": parameters,
         });
@@ -38,23 +38,23 @@ impl Server {
     }
 
     /// Regenerates a credential.
-    pub async fn regenerate(&self, name: &str) -> Answer {
+    pub async fn regenerate(&self, name: &str) -> Response {
         self.post("/api/v1/regenerate", json!({"name": name})).await
     }
 
     /// Regenerates everything that a CA signed.
-    pub async fn bulk_regenerate(&self, signed_by: &str) -> Answer {
+    pub async fn bulk_regenerate(&self, signed_by: &str) -> Response {
         let body = json!({"signed_by": signed_by});
         self.post("/api/v1/bulk-regenerate", body).await
     }
 
     /// All versions of a credential, newest first; empty if it does not exist.
     pub async fn versions(&self, name: &str) -> Vec<Value> {
-        let answer = self.get(&format!("{DATA}?name={name}")).await;
-        if answer.status == 404 {
+        let response = self.get(&format!("{DATA}?name={name}")).await;
+        if response.status == 404 {
             return Vec::new();
         }
-        let mut body = answer.expect(200).json();
+        let mut body = response.expect(200).json();
         match body["data"].take() {
             Value::Array(versions) => versions,
             other => panic!("no list of versions: {other}"),
@@ -69,13 +69,13 @@ impl Server {
     }
 
     /// Deletes an existing permission.
-    pub async fn revoke(&self, id: &str) -> Answer {
-        let answer = self.delete(&format!("{PERMISSIONS}/{id}")).await;
-        answer.expect(200)
+    pub async fn revoke(&self, id: &str) -> Response {
+        let response = self.delete(&format!("{PERMISSIONS}/{id}")).await;
+        response.expect(200)
     }
 
     /// Adds a transitional version to a certificate.
-    pub async fn regenerate_as_transitional(&self, name: &str) -> Answer {
+    pub async fn regenerate_as_transitional(&self, name: &str) -> Response {
         let path = format!("/api/v1/certificates?name={name}");
         let found = self.get(&path).await.expect(200).json();
         let id = found["certificates"][0]["id"].as_str().unwrap();

@@ -12,7 +12,7 @@ use reqwest::{Certificate, Client, ClientBuilder, Identity, Method, RequestBuild
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::{Answer, Caller, Options, ReservedPort, key_file, mint::Mint, programs};
+use crate::{Caller, Options, ReservedPort, Response, key_file, mint::Mint, programs};
 
 /// A server that runs until it is dropped.
 pub struct Server {
@@ -167,8 +167,8 @@ impl Server {
     }
 
     /// Sends a request.
-    pub async fn send(&self, request: RequestBuilder) -> Answer {
-        Answer::to(request).await
+    pub async fn send(&self, request: RequestBuilder) -> Response {
+        Response::to(request).await
     }
 
     /// A client of the server's own identity provider that acts for itself, registered or not.
@@ -200,24 +200,24 @@ impl Server {
     }
 
     /// GET with the token, and with the content type that clients always send.
-    pub async fn get(&self, path: &str) -> Answer {
+    pub async fn get(&self, path: &str) -> Response {
         self.send(self.authorized(Method::GET, path)).await
     }
 
     /// PUT a JSON body with the token.
-    pub async fn put(&self, path: &str, body: Value) -> Answer {
+    pub async fn put(&self, path: &str, body: Value) -> Response {
         self.send(self.authorized(Method::PUT, path).body(body.to_string()))
             .await
     }
 
     /// POST a JSON body with the token.
-    pub async fn post(&self, path: &str, body: Value) -> Answer {
+    pub async fn post(&self, path: &str, body: Value) -> Response {
         self.send(self.authorized(Method::POST, path).body(body.to_string()))
             .await
     }
 
     /// DELETE with the token.
-    pub async fn delete(&self, path: &str) -> Answer {
+    pub async fn delete(&self, path: &str) -> Response {
         self.send(self.authorized(Method::DELETE, path)).await
     }
 
@@ -293,8 +293,8 @@ impl Server {
             .request(Method::POST, "/identity/oauth/token")
             .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded")
             .body(form);
-        let answer = self.send(request).await.expect(200);
-        answer.json()["access_token"].as_str().unwrap().to_owned()
+        let response = self.send(request).await.expect(200);
+        response.json()["access_token"].as_str().unwrap().to_owned()
     }
 }
 

@@ -105,24 +105,27 @@ impl Reply {
 impl Stub {
     /// Starts a server with this function for its responses. It gets the number of previous requests for the same
     /// method and path, and the address of the server.
-    pub fn start(answer: impl Fn(&Asked, usize, &str) -> Reply + Send + Sync + 'static) -> Self {
-        Self::after_dropping(0, answer)
+    pub fn start(response: impl Fn(&Asked, usize, &str) -> Reply + Send + Sync + 'static) -> Self {
+        Self::after_dropping(0, response)
     }
 
     /// The same, except that this many connections close before a request.
     pub fn after_dropping(
         connections: usize,
-        answer: impl Fn(&Asked, usize, &str) -> Reply + Send + Sync + 'static,
+        response: impl Fn(&Asked, usize, &str) -> Reply + Send + Sync + 'static,
     ) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
         let requests = Arc::new(Mutex::new(Vec::new()));
-        let (tls, received, answer) = (tls(), Arc::clone(&requests), Arc::new(answer));
+        let (tls, received, response) = (tls(), Arc::clone(&requests), Arc::new(response));
         thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok).skip(connections) {
-                let (tls, received, answer) =
-                    (Arc::clone(&tls), Arc::clone(&received), Arc::clone(&answer));
-                thread::spawn(move || serve(stream, tls, port, &received, &*answer));
+                let (tls, received, response) = (
+                    Arc::clone(&tls),
+                    Arc::clone(&received),
+                    Arc::clone(&response),
+                );
+                thread::spawn(move || serve(stream, tls, port, &received, &*response));
             }
         });
         Self { port, requests }
@@ -178,7 +181,7 @@ fn serve(
     tls: Arc<ServerConfig>,
     port: u16,
     received: &Mutex<Vec<Asked>>,
-    answer: &dyn Fn(&Asked, usize, &str) -> Reply,
+    response: &dyn Fn(&Asked, usize, &str) -> Reply,
 ) -> Option<()> {
     let session = ServerConnection::new(tls).unwrap();
     let mut stream = BufReader::new(StreamOwned::new(session, stream));
@@ -212,7 +215,7 @@ fn serve(
         headers,
         body,
         end,
-    } = answer(&request, before, &url(port));
+    } = response(&request, before, &url(port));
     if end == End::Lost {
         return None;
     }

@@ -185,8 +185,8 @@ async fn every_outcome_of_a_call_is_counted() {
         let deadline_ms = if behaviour == "loop" { 5_000 } else { LONG_MS };
         let limits = format!("deadline_ms = {deadline_ms}, memory_bytes_max = 16777216");
         let server = server_with_metrics("generate", behaviour, &limits).await;
-        let answer = server.generate("/a", "hostile", json!({})).await;
-        assert!(answer.status >= 400, "{behaviour}: {answer:?}");
+        let response = server.generate("/a", "hostile", json!({})).await;
+        assert!(response.status >= 400, "{behaviour}: {response:?}");
         let scrape = server.scrape().await;
         assert_eq!(
             calls(&scrape, "generate", outcome),
@@ -281,10 +281,10 @@ async fn full_lane_is_visible_in_metrics() {
         .scrape_until(|scrape| in_progress(scrape) == Some(0.0))
         .await;
     assert!(is_at_work(&scrape), "{}", scrape.text());
-    let answered = [("route", "/api/v1/data"), ("method", "POST")];
-    let answered = scrape.sum("keywright_http_requests_total", &answered);
+    let responded = [("route", "/api/v1/data"), ("method", "POST")];
+    let responded = scrape.sum("keywright_http_requests_total", &responded);
     assert_eq!(
-        answered,
+        responded,
         Some(1.0),
         "those that were given up are not answered"
     );
@@ -298,8 +298,8 @@ async fn types_are_503_after_too_many_traps_and_reads_succeed() {
         .await
         .expect(200);
     for _ in 0..FAULTS_MAX {
-        let answer = server.generate("/a", "hostile", json!({})).await;
-        answer.expect(500);
+        let response = server.generate("/a", "hostile", json!({})).await;
+        response.expect(500);
     }
     let refused = server
         .generate("/a", "hostile", json!({}))
@@ -329,8 +329,8 @@ async fn types_are_503_after_too_many_traps_and_reads_succeed() {
 async fn errors_returned_by_a_guest_do_not_count() {
     let server = Server::start_with(&options_with_pause("other", 3600)).await;
     for _ in 0..=FAULTS_MAX {
-        let answer = server.generate("/a", "hostile", json!({})).await;
-        answer.expect(500);
+        let response = server.generate("/a", "hostile", json!({})).await;
+        response.expect(500);
     }
 }
 
@@ -354,8 +354,8 @@ async fn plugin_is_called_again_after_the_pause() {
 async fn reload_enables_a_disabled_plugin() {
     let server = Server::start_with(&options_with_pause("trap", 3600)).await;
     for status in [500, 500, 503] {
-        let answer = server.generate("/a", "hostile", json!({})).await;
-        answer.expect(status);
+        let response = server.generate("/a", "hostile", json!({})).await;
+        response.expect(status);
     }
     server
         .reload_plugins(&options_with_pause("count-calls", 3600))

@@ -1,6 +1,6 @@
 //! A misbehaving generator or resolver only fails its own request, with an error that names the plugin and the failure.
 
-use keywright_harness::{Answer, Options, Scrape, Server, component};
+use keywright_harness::{Options, Response, Scrape, Server, component};
 use reqwest::Method;
 use serde_json::json;
 
@@ -26,14 +26,14 @@ const LONG_MS: u32 = 600_000;
 const GUEST_DATA: &str = "hunter2";
 
 #[track_caller]
-fn assert_faulted(server: &Server, answer: &Answer, fault: &str, behaviour: &str) {
-    assert_eq!(answer.status, 500, "{behaviour}: {}", answer.body);
+fn assert_faulted(server: &Server, response: &Response, fault: &str, behaviour: &str) {
+    assert_eq!(response.status, 500, "{behaviour}: {}", response.body);
     assert_eq!(
-        answer.error(),
+        response.error(),
         format!("the plugin hostile {fault}"),
         "{behaviour}"
     );
-    assert!(!answer.body.contains(GUEST_DATA), "{behaviour}");
+    assert!(!response.body.contains(GUEST_DATA), "{behaviour}");
     assert!(!server.log().contains(GUEST_DATA), "{behaviour}");
 }
 
@@ -63,8 +63,8 @@ async fn every_misbehavior_has_its_own_error() {
     ] {
         let server = server("generate", behaviour).await;
         for _ in 0..2 {
-            let answer = server.generate("/a", "hostile", json!({})).await;
-            assert_faulted(&server, &answer, fault, behaviour);
+            let response = server.generate("/a", "hostile", json!({})).await;
+            assert_faulted(&server, &response, fault, behaviour);
         }
         assert!(server.versions("/a").await.is_empty(), "{behaviour}");
         server
@@ -85,7 +85,7 @@ async fn misbehavior_is_contained_in_every_function() {
         ] {
             let server = server(function, behaviour).await;
             let what = format!("{function}: {behaviour}");
-            let answer = match function {
+            let response = match function {
                 "normalize" => server.generate("/a", "hostile", json!({})).await,
                 "accept" => server.set("/a", "hostile", json!({"secret": "s"})).await,
                 _ => {
@@ -96,7 +96,7 @@ async fn misbehavior_is_contained_in_every_function() {
                     server.regenerate("/a").await
                 }
             };
-            assert_faulted(&server, &answer, fault, &what);
+            assert_faulted(&server, &response, fault, &what);
             server
                 .generate("/b", "password", json!({}))
                 .await
@@ -114,12 +114,12 @@ async fn guest_errors_are_truncated_and_printable() {
         ("generate", "refuse-value"),
     ] {
         let server = server(function, behaviour).await;
-        let answer = if function == "accept" {
+        let response = if function == "accept" {
             server.set("/a", "hostile", json!({"secret": "s"})).await
         } else {
             server.generate("/a", "hostile", json!({})).await
         };
-        let error = answer.expect(400).error();
+        let error = response.expect(400).error();
         assert!(
             error.contains("length") && error.contains("noxxx"),
             "{error}"
@@ -165,10 +165,10 @@ async fn other_requests_succeed_while_guests_loop_and_trap() {
 async fn no_state_carries_over_between_calls() {
     let server = server("generate", "count-calls").await;
     for _ in 0..5 {
-        let answer = server
+        let response = server
             .generate_in_mode("overwrite", "/a", "hostile", json!({}))
             .await;
-        assert_eq!(answer.expect(200).json()["value"]["note"], "1");
+        assert_eq!(response.expect(200).json()["value"]["note"], "1");
     }
 }
 
@@ -204,14 +204,14 @@ async fn every_misbehavior_of_a_resolver_has_its_own_error() {
                 .expect(200);
         }
         let document = json!({"a": {"b": "hunter2"}});
-        let answer = server.post("/api/v1/interpolate", document).await;
-        assert_eq!(answer.status, 500, "{behaviour}: {}", answer.body);
+        let response = server.post("/api/v1/interpolate", document).await;
+        assert_eq!(response.status, 500, "{behaviour}: {}", response.body);
         assert_eq!(
-            answer.error(),
+            response.error(),
             format!("the plugin resolver {fault}"),
             "{behaviour}"
         );
-        assert!(!answer.body.contains("hunter2") && !server.log().contains("hunter2"));
+        assert!(!response.body.contains("hunter2") && !server.log().contains("hunter2"));
         server.get("/api/v1/data?name=/x").await.expect(200);
     }
 }
@@ -227,10 +227,10 @@ async fn pointer_outside_the_document_is_a_plugin_fault() {
             .await
             .expect(200);
         let document = json!({"a": {"b": 1}, "list": [1, 2]});
-        let answer = server.post("/api/v1/interpolate", document).await;
-        assert_eq!(answer.status, 500, "{pointer}: {}", answer.body);
+        let response = server.post("/api/v1/interpolate", document).await;
+        assert_eq!(response.status, 500, "{pointer}: {}", response.body);
         assert_eq!(
-            answer.error(),
+            response.error(),
             "the plugin resolver returned output that does not have the declared form",
             "{pointer}"
         );
@@ -250,11 +250,11 @@ async fn any_value_in_the_document_can_be_replaced() {
         let value = json!({"secret": "s"});
         server.set("/x", "json", value.clone()).await.expect(200);
         let document = json!({"a": {"b": 1}, "list": [1, 2]});
-        let answer = server.post("/api/v1/interpolate", document).await;
+        let response = server.post("/api/v1/interpolate", document).await;
         let expected = expected
             .to_string()
             .replace("\"filled\"", &value.to_string());
-        assert_eq!(answer.expect(200).body, expected, "{pointer}");
+        assert_eq!(response.expect(200).body, expected, "{pointer}");
     }
 }
 
@@ -262,9 +262,9 @@ async fn any_value_in_the_document_can_be_replaced() {
 async fn too_many_or_too_long_references_are_400() {
     for behaviour in ["many-references", "amplify", "long-name"] {
         let server = server_with_resolver(behaviour).await;
-        let answer = server.post("/api/v1/interpolate", json!({})).await;
+        let response = server.post("/api/v1/interpolate", json!({})).await;
         assert!(
-            answer.expect(400).error().contains("references"),
+            response.expect(400).error().contains("references"),
             "{behaviour}"
         );
     }

@@ -185,9 +185,9 @@ async fn has_signed(server: &Server, version: &Version, authority: &Value, leaf:
         let pem = authority["value"]["certificate"].as_str().unwrap();
         let der = hexadecimal(&parse_x509_pem(pem.as_bytes()).unwrap().1.contents);
         assert_eq!(value["issuer"]["certificate"], der);
-        for member in ["signature_algorithm", "subject", "subject_key_identifier"] {
-            let learned = value["issuer"][member].as_str().unwrap();
-            assert!(!learned.is_empty() && der.contains(learned), "{member}");
+        for field in ["signature_algorithm", "subject", "subject_key_identifier"] {
+            let learned = value["issuer"][field].as_str().unwrap();
+            assert!(!learned.is_empty() && der.contains(learned), "{field}");
         }
         server.regenerate(name).await.expect(200);
         return;

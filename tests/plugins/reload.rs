@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use keywright_harness::{Answer, Options, Scrape, Server, component};
+use keywright_harness::{Options, Response, Scrape, Server, component};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -43,7 +43,7 @@ async fn is_completed_by_the_replaced_plugin(deadline_ms: u32) -> bool {
     let server = Server::start_with(&hostile("generate = \"loop\"")).await;
     let body = json!({"name": "/a", "type": "hostile", "parameters": {}});
     let request = server.authorized(Method::POST, "/api/v1/data");
-    let started = tokio::spawn(Answer::to(request.body(body.to_string())));
+    let started = tokio::spawn(Response::to(request.body(body.to_string())));
     let is_at_work = |scrape: &Scrape| {
         let generate = [("lane", "generate")];
         scrape.sum("keywright_plugin_lane_threads_busy", &generate) == Some(1.0)
@@ -127,8 +127,8 @@ async fn resolver_can_be_removed_and_added() {
         (Options::default(), 200),
     ] {
         assert_loaded(&server.reload_plugins(&options).await);
-        let answer = server.post(interpolate, document.clone()).await;
-        answer.expect(status);
+        let response = server.post(interpolate, document.clone()).await;
+        response.expect(status);
     }
 }
 
@@ -143,8 +143,8 @@ fn assert_loaded(expected: &str) {
 
 /// Returns the types that can be generated.
 async fn types(server: &Server) -> BTreeSet<String> {
-    let answer = server.get("/api/v1/types").await.expect(200).json();
-    let types = answer["types"].as_array().unwrap().iter();
+    let response = server.get("/api/v1/types").await.expect(200).json();
+    let types = response["types"].as_array().unwrap().iter();
     types
         .map(|listed| listed["name"].as_str().unwrap().to_owned())
         .collect()
@@ -224,7 +224,7 @@ impl Deployment {
 
     /// Whether the component may have been configured at some time during this request.
     fn may_have_made(&self, generated: &Generated) -> bool {
-        generated.answered >= self.began && generated.begun <= self.ended
+        generated.responded >= self.began && generated.begun <= self.ended
     }
 }
 
@@ -247,11 +247,11 @@ fn print(outcome: &Outcome, deployments: &[Deployment]) {
 /// each value shows the build that generated it.
 fn build(files: &TempDir, mark: &str) -> PathBuf {
     let mut bytes = fs::read(component(CREDENTIAL_TYPE)).unwrap();
-    let (member, marked) = (MARKED.as_bytes(), format!("\"{mark}\""));
+    let (field, marked) = (MARKED.as_bytes(), format!("\"{mark}\""));
     let mut positions = 0;
-    for position in 0..bytes.len() - member.len() {
-        if bytes[position..].starts_with(member) {
-            bytes[position..position + member.len()].copy_from_slice(marked.as_bytes());
+    for position in 0..bytes.len() - field.len() {
+        if bytes[position..].starts_with(field) {
+            bytes[position..position + field.len()].copy_from_slice(marked.as_bytes());
             positions += 1;
         }
     }
@@ -314,7 +314,7 @@ struct Generated {
     /// The start of the request.
     pub(super) begun: Instant,
     /// The time of the response.
-    pub(super) answered: Instant,
+    pub(super) responded: Instant,
 }
 
 /// The result of a load.
@@ -403,31 +403,31 @@ impl Load {
 
     async fn generate(&self, name: String) {
         let begun = Instant::now();
-        let answer = self
+        let response = self
             .server
             .generate(&name, CREDENTIAL_TYPE, json!({}))
             .await;
-        if answer.status != 200 {
-            return self.failed(&name, &answer);
+        if response.status != 200 {
+            return self.failed(&name, &response);
         }
         let generated = Generated {
-            value: answer.json()["value"].take(),
+            value: response.json()["value"].take(),
             begun,
-            answered: Instant::now(),
+            responded: Instant::now(),
         };
         lock(&self.generated).insert(name, generated);
     }
 
     async fn read(&self, name: &str, generated: &Generated) {
         let path = format!("/api/v1/data?name={name}");
-        let answer = self.server.get(&path).await;
-        if answer.status != 200 || answer.json()["data"][0]["value"] != generated.value {
-            self.failed(name, &answer);
+        let response = self.server.get(&path).await;
+        if response.status != 200 || response.json()["data"][0]["value"] != generated.value {
+            self.failed(name, &response);
         }
     }
 
-    fn failed(&self, name: &str, answer: &Answer) {
-        let reported = format!("{name}: {} {}", answer.status, answer.body);
+    fn failed(&self, name: &str, response: &Response) {
+        let reported = format!("{name}: {} {}", response.status, response.body);
         lock(&self.failures).push(reported);
     }
 }

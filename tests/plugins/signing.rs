@@ -104,8 +104,8 @@ async fn signed(server: &Server, key_type: &str) -> Signed {
         parameters["key_type"] = json!(key_type);
         parameters["common_name"] = json!(name);
         parameters["key_usage"] = json!(["digital_signature"]);
-        let answer = server.generate_in_mode("overwrite", name, "certificate", parameters);
-        answer.await.expect(200).json()
+        let response = server.generate_in_mode("overwrite", name, "certificate", parameters);
+        response.await.expect(200).json()
     };
     Signed {
         root: certificate("/root", json!({"is_ca": true})).await,
@@ -129,10 +129,10 @@ async fn outcome(server: &Server, body: &[u8], days: i64, masked: &[String]) -> 
             "masked": masked,
             "tbs_certificate": hexadecimal(&renewed(body, days)),
         });
-        let answer = server
+        let response = server
             .generate_in_mode("overwrite", "/a", "hostile", parameters)
             .await;
-        let version = answer.expect(200).json();
+        let version = response.expect(200).json();
         let note = version["value"]["note"].as_str().unwrap();
         if !note.contains("the validity must not begin") {
             return note.to_owned();

@@ -28,8 +28,8 @@ async fn server() -> Server {
 }
 
 async fn made(server: &Server, name: &str, credential_type: &str, parameters: &Value) -> Value {
-    let answer = server.generate(name, credential_type, parameters.clone());
-    answer.await.expect(200).json()
+    let response = server.generate(name, credential_type, parameters.clone());
+    response.await.expect(200).json()
 }
 
 /// Returns the part of a value that changes with every generation.
@@ -71,10 +71,10 @@ async fn every_generate_mode_works() {
             ("overwrite", &json!({}), true),
         ] {
             let before = server.versions(&name).await;
-            let answer = server
+            let response = server
                 .generate_in_mode(mode, &name, credential_type, parameters.clone())
                 .await;
-            let version = answer.expect(200).json();
+            let version = response.expect(200).json();
             assert_eq!(version["id"] != before[0]["id"], is_new, "{name} {mode}");
         }
         let versions = server.versions(&name).await;
@@ -103,11 +103,11 @@ async fn set_key_pair_is_regenerated_and_passphrase_is_not() {
         let made = made(&server, "/made", credential_type, &parameters).await;
         let set = server.set("/set", credential_type, made["value"].clone());
         set.await.expect(200);
-        let answer = server.regenerate("/set").await;
+        let response = server.regenerate("/set").await;
         if credential_type == "passphrase" {
-            answer.expect(400).error();
+            response.expect(400).error();
         } else {
-            let regenerated = answer.expect(200).json();
+            let regenerated = response.expect(200).json();
             let begin = |version: &Value| secret(version).as_str().unwrap()[..32].to_owned();
             assert_eq!(begin(&regenerated), begin(&made));
             let converged = server.generate("/set", credential_type, parameters).await;
@@ -127,8 +127,8 @@ async fn set_values_are_validated() {
         let set = server.set("/a", credential_type, value.clone()).await;
         assert_eq!(set.expect(200).json()["type"], credential_type);
         for wrong in [json!(""), json!(3), json!([]), json!({})] {
-            let answer = server.set("/a", credential_type, wrong).await;
-            answer.expect(400).error();
+            let response = server.set("/a", credential_type, wrong).await;
+            response.expect(400).error();
         }
         assert_eq!(server.versions("/a").await.len(), 1);
         server.delete("/api/v1/data?name=/a").await.expect(204);
@@ -151,8 +151,8 @@ async fn invalid_parameters_are_400_and_named() {
         ("passphrase", json!({"words": 41}), "words"),
         ("passphrase", json!({"separator": "\n"}), "separator"),
     ] {
-        let answer = server.generate("/a", credential_type, parameters).await;
-        let error = answer.expect(400).error();
+        let response = server.generate("/a", credential_type, parameters).await;
+        let error = response.expect(400).error();
         assert!(error.contains(named), "{error}");
     }
 }
@@ -215,8 +215,8 @@ async fn references_to_every_type_are_handled_alike() {
     let server = server().await;
     let interpolated = async |name: &str| {
         let document = json!({"service": [{"credentials": {"credhub-ref": name}}]});
-        let answer = server.post("/api/v1/interpolate", document).await;
-        (answer.status, answer.error().replace(name, "NAME"))
+        let response = server.post("/api/v1/interpolate", document).await;
+        (response.status, response.error().replace(name, "NAME"))
     };
     made(&server, "/password", "password", &json!({})).await;
     let expected = interpolated("/password").await;
@@ -306,9 +306,9 @@ async fn made_wireguard(server: &Server, parameters: Value) -> Value {
 }
 
 /// The 32 bytes of a key.
-fn key(version: &Value, member: &str) -> Vec<u8> {
+fn key(version: &Value, field: &str) -> Vec<u8> {
     let key = BASE64_STANDARD
-        .decode(version["value"][member].as_str().unwrap())
+        .decode(version["value"][field].as_str().unwrap())
         .unwrap();
     assert_eq!(key.len(), 32);
     key
@@ -343,8 +343,8 @@ async fn value_is_regenerated_with_its_parameters() {
     let server = server_with_wireguard().await;
     let first = made_wireguard(&server, json!({"preshared_key": true})).await;
     let second = server.regenerate("/a").await.expect(200).json();
-    for member in ["private_key", "public_key", "preshared_key"] {
-        assert_ne!(key(&second, member), key(&first, member), "{member}");
+    for field in ["private_key", "public_key", "preshared_key"] {
+        assert_ne!(key(&second, field), key(&first, field), "{field}");
     }
     let body = json!({"name": "a", "regenerate": true});
     server.post("/api/v1/data", body).await.expect(200);
@@ -427,13 +427,13 @@ async fn value_is_read_found_and_deleted() {
 #[tokio::test]
 async fn wireguard_is_listed() {
     let server = server_with_wireguard().await;
-    for (answer, status) in [
+    for (response, status) in [
         (server.set("/a", "nonsense", json!("v")).await, 422),
         (server.generate("/a", "nonsense", json!({})).await, 400),
     ] {
-        assert_eq!(answer.status, status);
+        assert_eq!(response.status, status);
         for known in ["wireguard", "certificate", "value"] {
-            assert!(answer.error().contains(known), "{}", answer.body);
+            assert!(response.error().contains(known), "{}", response.body);
         }
     }
 }

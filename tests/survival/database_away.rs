@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use keywright_harness::{Answer, Options, Server};
+use keywright_harness::{Options, Response, Server};
 use keywright_test_postgres::PostgresServer;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -99,9 +99,9 @@ const CLIENTS_PER_SERVER: usize = 4;
 /// The servers' maximum wait for the database.
 const WAIT_SECONDS_MAX: u64 = 2;
 /// Maximum time for a response, on a busy machine. If the server waited forever, there would be none.
-const ANSWER_MAX: Duration = Duration::from_mins(2);
+const RESPONSE_MAX: Duration = Duration::from_mins(2);
 /// The number of responses of each server that a test waits for, and the maximum wait.
-const ANSWERS_AWAITED: u64 = 12;
+const RESPONSES_AWAITED: u64 = 12;
 const AWAITED_MAX: Duration = Duration::from_mins(10);
 /// The number of reads to check, and how many of them may fail at each server: one per client, delayed by the machine.
 const READS_AWAITED: u64 = 100;
@@ -220,13 +220,13 @@ impl Load {
         let begun = Instant::now();
         for server in &self.servers {
             loop {
-                let answer = server.get("/health").await;
-                let health = answer.json()["status"].clone();
-                assert_eq!(answer.status == 200, health == "UP", "{answer:?}");
+                let response = server.get("/health").await;
+                let health = response.json()["status"].clone();
+                assert_eq!(response.status == 200, health == "UP", "{response:?}");
                 if health == status {
                     break;
                 }
-                assert!(begun.elapsed() < AWAITED_MAX, "{answer:?}");
+                assert!(begun.elapsed() < AWAITED_MAX, "{response:?}");
                 tokio::time::sleep(POLL).await;
             }
         }
@@ -234,12 +234,17 @@ impl Load {
 
     async fn wait_for(&self, what: &str, count: impl Fn(&Counts) -> &AtomicU64) {
         // Requests in progress may have started earlier, but there can't be more than this.
-        self.wait_for_many(what, ANSWERS_AWAITED, count).await;
+        self.wait_for_many(what, RESPONSES_AWAITED, count).await;
     }
 
-    async fn wait_for_many(&self, what: &str, answers: u64, count: impl Fn(&Counts) -> &AtomicU64) {
+    async fn wait_for_many(
+        &self,
+        what: &str,
+        responses: u64,
+        count: impl Fn(&Counts) -> &AtomicU64,
+    ) {
         let now = |number: usize| count(&self.counts[number]).load(Ordering::Relaxed);
-        let enough: Vec<u64> = (0..SERVERS).map(|number| now(number) + answers).collect();
+        let enough: Vec<u64> = (0..SERVERS).map(|number| now(number) + responses).collect();
         let begun = Instant::now();
         while (0..SERVERS).any(|number| now(number) < enough[number]) {
             assert!(begun.elapsed() < AWAITED_MAX, "no {what}");
@@ -260,7 +265,7 @@ impl Load {
             let wrong = counts.wrong.lock().unwrap();
             assert!(wrong.is_empty(), "{}", wrong.join("\n"));
             let slowest = *counts.slowest.lock().unwrap();
-            assert!(slowest < ANSWER_MAX, "a response took {slowest:?}");
+            assert!(slowest < RESPONSE_MAX, "a response took {slowest:?}");
             let _ = writeln!(
                 std::io::stderr(),
                 "{} writes, {} reads, {} refused; the slowest response took {slowest:?}",
@@ -345,10 +350,10 @@ impl Client {
     async fn write(&mut self, name: &str, round: usize) {
         let value = json!(format!("{name} {round}"));
         let body = json!({"name": name, "type": "value", "value": value});
-        let answer = self.ask(Method::PUT, "/api/v1/data", Some(&body)).await;
-        match answer {
-            Some(answer) if answer.status == 200 => {
-                let id = answer.json()["id"].as_str().unwrap().to_owned();
+        let response = self.ask(Method::PUT, "/api/v1/data", Some(&body)).await;
+        match response {
+            Some(response) if response.status == 200 => {
+                let id = response.json()["id"].as_str().unwrap().to_owned();
                 let versions = self.responses.names.entry(name.to_owned()).or_default();
                 versions.push(id.clone());
                 self.newest = Some(id.clone());
@@ -372,9 +377,9 @@ impl Client {
         let path = format!("/api/v1/data/{newest}");
         let expected = self.responses.acknowledged[newest].clone();
         let counts = &self.counts[self.number];
-        if let Some(answer) = self.ask(Method::GET, &path, None).await {
-            if answer.status == 200 {
-                assert_eq!(answer.json()["value"], expected);
+        if let Some(response) = self.ask(Method::GET, &path, None).await {
+            if response.status == 200 {
+                assert_eq!(response.json()["value"], expected);
                 counts.read.fetch_add(1, Ordering::Relaxed);
             } else {
                 counts.reads_refused.fetch_add(1, Ordering::Relaxed);
@@ -383,7 +388,7 @@ impl Client {
     }
 
     /// A response of a known kind.
-    async fn ask(&self, method: Method, path: &str, body: Option<&Value>) -> Option<Answer> {
+    async fn ask(&self, method: Method, path: &str, body: Option<&Value>) -> Option<Response> {
         let counts = &self.counts[self.number];
         let request = self.server.authorized(method.clone(), path);
         let request = match body {
@@ -391,7 +396,7 @@ impl Client {
             None => request,
         };
         let begun = Instant::now();
-        let sent = tokio::time::timeout(ANSWER_MAX, self.server.send(request)).await;
+        let sent = tokio::time::timeout(RESPONSE_MAX, self.server.send(request)).await;
         let took = begun.elapsed();
         let mut slowest = counts.slowest.lock().unwrap();
         *slowest = took.max(*slowest);
@@ -401,14 +406,14 @@ impl Client {
             counts.wrong.lock().unwrap().push(report);
         };
         match sent {
-            Ok(answer) if answer.status == 200 => Some(answer),
-            Ok(answer) if answer.status == 503 && answer.json()["error"].is_string() => {
+            Ok(response) if response.status == 200 => Some(response),
+            Ok(response) if response.status == 503 && response.json()["error"].is_string() => {
                 counts.refused.fetch_add(1, Ordering::Relaxed);
-                Some(answer)
+                Some(response)
             }
-            Ok(answer) => {
-                wrong(format!("{answer:?}"));
-                Some(answer)
+            Ok(response) => {
+                wrong(format!("{response:?}"));
+                Some(response)
             }
             Err(_) => {
                 wrong("no response".to_owned());

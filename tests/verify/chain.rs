@@ -108,9 +108,9 @@ fn openssl_verifies(chain: &[Value], options: &[&str]) -> bool {
     let [root, intermediate, leaf] = chain else {
         panic!("not three certificates");
     };
-    let root = files.write_member("root", root, "certificate");
-    let intermediate = files.write_member("intermediate", intermediate, "certificate");
-    let leaf = files.write_member("leaf", leaf, "certificate");
+    let root = files.write_field("root", root, "certificate");
+    let intermediate = files.write_field("intermediate", intermediate, "certificate");
+    let leaf = files.write_field("leaf", leaf, "certificate");
     let chain = ["verify", "-CAfile", &root, "-untrusted", &intermediate];
     let arguments = [&chain, options, &[leaf.as_str()]].concat();
     Program::run("openssl", &arguments, "").is_success
@@ -169,7 +169,7 @@ async fn a_certificate_is_valid_for_exactly_its_duration_from_now() {
         let before = Utc::now().timestamp();
         let leaf = certificate(&server, "/leaf", parameters).await;
         let files = Files::new();
-        let file = files.write_member("leaf", &leaf, "certificate");
+        let file = files.write_field("leaf", &leaf, "certificate");
         let dates = openssl(&["x509", "-in", &file, "-noout", "-startdate", "-enddate"]);
         let (begin, end) = (seconds(&dates, "notBefore="), seconds(&dates, "notAfter="));
         assert_eq!(end - begin, duration * 86_400);
@@ -193,7 +193,7 @@ async fn serial_numbers_are_positive_and_of_at_most_159_bits() {
         let parameters = json!({"common_name": "own", "self_sign": true});
         let own = certificate(&server, "/own", parameters).await;
         let files = Files::new();
-        let file = files.write_member("own", &own, "certificate");
+        let file = files.write_field("own", &own, "certificate");
         let serial = openssl(&["x509", "-in", &file, "-noout", "-serial"]);
         let digits = serial.trim().strip_prefix("serial=").unwrap().to_owned();
         assert!(!digits.starts_with('-'), "{digits}");

@@ -24,14 +24,14 @@ fn extensions(version: &Value) -> Vec<(String, String)> {
 /// Returns the text of a certificate as OpenSSL prints it.
 fn text(version: &Value) -> String {
     let files = Files::new();
-    let file = files.write_member("certificate", version, "certificate");
+    let file = files.write_field("certificate", version, "certificate");
     openssl(&["x509", "-in", &file, "-noout", "-text"])
 }
 
 /// Returns the SHA-1 of a certificate's public key bits, as OpenSSL prints key identifiers. The DER of a key ends with these bits.
 fn key_identifier(version: &Value, key_bits_bytes: usize) -> String {
     let files = Files::new();
-    let certificate = files.write_member("certificate", version, "certificate");
+    let certificate = files.write_field("certificate", version, "certificate");
     let spki = openssl(&["x509", "-in", &certificate, "-noout", "-pubkey"]);
     let spki = files.write("spki", &spki);
     let der = files.path("der");
@@ -283,7 +283,7 @@ async fn leaves_of_a_ca_without_a_key_identifier_name_none() {
 /// Returns the attributes of a name, unescaped, in their order in the certificate.
 fn attributes(version: &Value, which: &str) -> Vec<String> {
     let files = Files::new();
-    let file = files.write_member("certificate", version, "certificate");
+    let file = files.write_field("certificate", version, "certificate");
     let text = openssl(&[
         "x509",
         "-in",

@@ -8,7 +8,7 @@ use crate::{Files, certificate, openssl};
 
 /// Asserts that OpenSSL finds a private key valid, and returns its public key, PEM.
 fn checked_public_key(files: &Files, version: &Value) -> String {
-    let key = files.write_member("key", version, "private_key");
+    let key = files.write_field("key", version, "private_key");
     let verdict = Program::run("openssl", &["rsa", "-check", "-noout", "-in", &key], "");
     let verdict = format!("{}{}", verdict.errors, verdict.clone().expect_success());
     assert!(verdict.contains("RSA key ok"), "{verdict}");
@@ -45,7 +45,7 @@ async fn openssl_checks_rsa_keys_alone_and_in_certificates() {
         let version = certificate(&server, "/leaf", parameters).await;
         let files = Files::new();
         let public_key = checked_public_key(&files, &version);
-        let file = files.write_member("certificate", &version, "certificate");
+        let file = files.write_field("certificate", &version, "certificate");
         assert_eq!(
             openssl(&["x509", "-in", &file, "-noout", "-pubkey"]),
             public_key
@@ -67,12 +67,12 @@ async fn openssh_derives_the_same_public_key_and_fingerprint() {
             "4096",
         ),
     ] {
-        let answer = server
+        let response = server
             .generate_in_mode("overwrite", "/a", "ssh", parameters)
             .await;
-        let version = answer.expect(200).json();
+        let version = response.expect(200).json();
         let files = Files::new();
-        let private_key = files.write_member("key", &version, "private_key");
+        let private_key = files.write_field("key", &version, "private_key");
         let derived = Program::run("ssh-keygen", &["-y", "-f", &private_key], "").expect_success();
         let line = version["value"]["public_key"].as_str().unwrap();
         let without_comment: Vec<&str> = line.split(' ').take(2).collect();
@@ -100,7 +100,7 @@ async fn openssh_loads_a_regenerated_key() {
         .expect(200);
     let version = server.regenerate("/a").await.expect(200).json();
     let files = Files::new();
-    let private_key = files.write_member("key", &version, "private_key");
+    let private_key = files.write_field("key", &version, "private_key");
     let derived = Program::run("ssh-keygen", &["-y", "-f", &private_key], "").expect_success();
     let line = version["value"]["public_key"].as_str().unwrap();
     assert_eq!(line, format!("{} ada", derived.trim_end()));
@@ -121,11 +121,11 @@ async fn openssl_finds_the_key_of_each_type_in_its_certificate() {
         let parameters = json!({"common_name": "own", "self_sign": true, "key_type": key_type});
         let version = certificate(&server, "/own", parameters).await;
         let files = Files::new();
-        let key = files.write_member("key", &version, "private_key");
+        let key = files.write_field("key", &version, "private_key");
         let text = openssl(&["pkey", "-in", &key, "-noout", "-text"]);
         assert!(text.contains(words), "{key_type}: {text}");
         let of_key = openssl(&["pkey", "-in", &key, "-pubout"]);
-        let file = files.write_member("certificate", &version, "certificate");
+        let file = files.write_field("certificate", &version, "certificate");
         let of_certificate = openssl(&["x509", "-in", &file, "-noout", "-pubkey"]);
         assert_eq!(of_key, of_certificate, "{key_type}");
     }
@@ -171,8 +171,8 @@ async fn server() -> Server {
 
 async fn generated(server: &Server, credential_type: &str, parameters: Value) -> Value {
     let name = format!("/{credential_type}");
-    let answer = server.generate_in_mode("overwrite", &name, credential_type, parameters);
-    answer.await.expect(200).json()
+    let response = server.generate_in_mode("overwrite", &name, credential_type, parameters);
+    response.await.expect(200).json()
 }
 
 fn ssh_keygen(arguments: &[&str], input: &str) -> String {
@@ -189,7 +189,7 @@ async fn openssh_derives_the_same_elliptic_keys_and_signs_with_them() {
         parameters["ssh_comment"] = json!("ada on host");
         let version = generated(&server, credential_type, parameters).await;
         let files = Files::new();
-        let private_key = files.write_member("key", &version, "private_key");
+        let private_key = files.write_field("key", &version, "private_key");
         let line = version["value"]["public_key"].as_str().unwrap();
         let derived = ssh_keygen(&["-y", "-f", &private_key], "");
         assert_eq!(derived.trim_end(), line);
@@ -236,8 +236,8 @@ async fn openssl_derives_the_same_elliptic_keys_and_signs_with_them() {
         parameters["format"] = json!("pkcs8");
         let version = generated(&server, credential_type, parameters).await;
         let files = Files::new();
-        let private_key = files.write_member("key", &version, "private_key");
-        let public_key = files.write_member("public", &version, "public_key");
+        let private_key = files.write_field("key", &version, "private_key");
+        let public_key = files.write_field("public", &version, "public_key");
         let text = openssl(&["pkey", "-in", &private_key, "-noout", "-text", "-check"]);
         assert!(
             text.contains("Key is valid") && text.contains(words),
@@ -300,15 +300,15 @@ async fn openssl_computes_the_same_hash_for_set_and_generated_users() {
         &long,
     ] {
         let value = json!({"username": "ada", "password": password});
-        let answer = server.set("/a", "user", value).await.expect(200).json();
-        assert_hash_matches(&answer["value"]);
+        let response = server.set("/a", "user", value).await.expect(200).json();
+        assert_hash_matches(&response["value"]);
         assert_hash_matches(&server.versions("/a").await[0]["value"]);
     }
     for parameters in [json!({}), json!({"length": 200, "include_special": true})] {
-        let answer = server
+        let response = server
             .generate_in_mode("overwrite", "/generated", "user", parameters)
             .await;
-        assert_hash_matches(&answer.expect(200).json()["value"]);
+        assert_hash_matches(&response.expect(200).json()["value"]);
         let regenerated = server.regenerate("/generated").await.expect(200).json();
         assert_hash_matches(&regenerated["value"]);
     }

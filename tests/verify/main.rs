@@ -39,8 +39,8 @@ impl Files {
     }
 
     /// Writes a text field of a version's value to a file, and returns its path.
-    pub(crate) fn write_member(&self, name: &str, version: &Value, member: &str) -> String {
-        self.write(name, version["value"][member].as_str().unwrap())
+    pub(crate) fn write_field(&self, name: &str, version: &Value, field: &str) -> String {
+        self.write(name, version["value"][field].as_str().unwrap())
     }
 
     /// Returns the path of a file, which may not exist yet.
@@ -57,8 +57,8 @@ pub(crate) fn openssl(arguments: &[&str]) -> String {
 
 /// Generates a certificate and returns its version.
 pub(crate) async fn certificate(server: &Server, name: &str, parameters: Value) -> Value {
-    let answer = server.generate_in_mode("overwrite", name, "certificate", parameters);
-    answer.await.expect(200).json()
+    let response = server.generate_in_mode("overwrite", name, "certificate", parameters);
+    response.await.expect(200).json()
 }
 
 /// Generates the certificates `/root`, `/intermediate` and `/leaf`, each with the usages that strict verifiers require.

@@ -33,7 +33,7 @@ use keywright_core::response_memory::ResponseReservation;
 use crate::{
     measure::{RefusedFor, request_refused},
     request::OriginalTarget,
-    response::{ApiFailure, Endpoint, Held, HeldBody},
+    response::{ApiError, Endpoint, Held, HeldBody},
 };
 
 /// Limits on requests.
@@ -66,22 +66,22 @@ impl Admission {
     }
 
     /// Takes a slot for a request of an actor.
-    pub(crate) fn admit(&self, actor: &str) -> Result<RequestPermit, ApiFailure> {
+    pub(crate) fn admit(&self, actor: &str) -> Result<RequestPermit, ApiError> {
         if let Some(rates) = &self.rates
             && let Err(retry_after) = rates.count(actor)
         {
             request_refused(RefusedFor::ActorRate);
-            return Err(ApiFailure::too_many_requests(retry_after));
+            return Err(ApiError::too_many_requests(retry_after));
         }
         self.slots.take(actor).map_err(|exceeded| match exceeded {
             LimitExceeded::PerActor => {
                 request_refused(RefusedFor::RequestsPerActor);
-                ApiFailure::too_many_requests(FULL_RETRY_AFTER)
+                ApiError::too_many_requests(FULL_RETRY_AFTER)
             }
             LimitExceeded::Total => {
                 request_refused(RefusedFor::Requests);
                 let error = "too many requests are in progress; try again later";
-                ApiFailure::unavailable(error, FULL_RETRY_AFTER)
+                ApiError::unavailable(error, FULL_RETRY_AFTER)
             }
         })
     }
@@ -112,7 +112,7 @@ impl Admitted {
         match counted {
             // The request changed nothing, and its response is dropped before the failure is sent.
             Err(refused) if is_read => {
-                ApiFailure::of(refused.into(), Endpoint::Other).into_response()
+                ApiError::of(refused.into(), Endpoint::Other).into_response()
             }
             _ => response.map(|body| Body::new(HeldBody::new(body, self))),
         }
@@ -269,16 +269,16 @@ pub(crate) fn refused_head(request: &Request, limits: &RequestLimits) -> Option<
     if uri_bytes > limits.uri_bytes_max {
         let max = limits.uri_bytes_max;
         let error = format!("the path and the query of a request may have at most {max} bytes");
-        return Some(ApiFailure::new(StatusCode::URI_TOO_LONG, error).into_response());
+        return Some(ApiError::new(StatusCode::URI_TOO_LONG, error).into_response());
     }
     if request.headers().len() > limits.header_fields_max {
         let max = limits.header_fields_max;
         let error = format!("a request may have at most {max} header fields");
         let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
-        return Some(ApiFailure::new(status, error).into_response());
+        return Some(ApiError::new(status, error).into_response());
     }
     if let Some(rule) = broken_rule(request) {
-        let mut refused = ApiFailure::new(StatusCode::BAD_REQUEST, rule).into_response();
+        let mut refused = ApiError::new(StatusCode::BAD_REQUEST, rule).into_response();
         if request.version() < Version::HTTP_2 {
             // The next bytes on the connection may be this request's body or another request.
             let close = HeaderValue::from_static("close");

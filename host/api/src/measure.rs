@@ -107,7 +107,7 @@ impl RouteMeasurements {
     }
 
     /// Counts a response. A request is not counted if its client disconnects before the response.
-    pub(crate) fn answered(&self, method: &'static str, status: StatusCode, duration: Duration) {
+    pub(crate) fn responded(&self, method: &'static str, status: StatusCode, duration: Duration) {
         let index = METHODS.iter().position(|known| *known == method);
         let Some(measurements) = index.and_then(|index| self.methods.get(index)) else {
             return;

@@ -25,7 +25,7 @@ use crate::{
     request::with_normal_path,
     route::{RequestContext, RouteTable},
     router::{no_such_path, route_table},
-    telemetry::{log_answered, or_panicked, request_span, set_headers_of_every_response},
+    telemetry::{log_response, or_panicked, request_span, set_headers_of_every_response},
 };
 
 /// The whole service, which responds to the requests of all connections.
@@ -76,14 +76,14 @@ impl Pipeline {
         let _in_progress = self.in_progress.begin();
         let method = known_method(request.method());
         let answering = async {
-            let answering = self.answer(context, request);
+            let answering = self.response(context, request);
             let response = or_panicked(answering.map(|response| response.unwrap_or_else(identity)));
             let response = response.await;
             let (status, duration) = (response.status(), started.elapsed());
             route
                 .map_or(self.routes.unmatched(), |route| &route.measurements)
-                .answered(method, status, duration);
-            log_answered(
+                .responded(method, status, duration);
+            log_response(
                 method,
                 route.map(|route| route.path.as_str()),
                 status,
@@ -101,7 +101,7 @@ impl Pipeline {
     ///
     /// # Errors
     /// The response to a request that is refused before it accesses anything.
-    async fn answer(
+    async fn response(
         &self,
         context: RequestContext<'_>,
         mut request: Request,

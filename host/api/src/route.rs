@@ -343,16 +343,16 @@ mod tests {
     }
 
     #[test]
-    fn get_answers_head_and_no_other_method() {
+    fn get_responds_to_head_and_no_other_method() {
         let table = table(&["/a"]);
         let (path, _) = table.find("/a").unwrap();
-        for (method, is_answered) in [
+        for (method, has_response) in [
             (Method::GET, true),
             (Method::HEAD, true),
             (Method::POST, false),
             (Method::OPTIONS, false),
         ] {
-            assert_eq!(path.handler(&method).is_some(), is_answered, "{method}");
+            assert_eq!(path.handler(&method).is_some(), has_response, "{method}");
         }
         assert_eq!(path.allowed, "GET,HEAD");
     }

@@ -14,7 +14,7 @@ use axum::{
 use crate::{
     Api,
     development_identity::DevelopmentIdentity,
-    response::ApiFailure,
+    response::ApiError,
     route::{Route, RouteTable},
     routes::{
         certificates, credentials, description,
@@ -75,8 +75,8 @@ pub(crate) fn route_table(api: &Arc<Api>) -> RouteTable {
 }
 
 /// Returns the failure for an unknown path.
-pub(crate) fn no_such_path() -> ApiFailure {
-    ApiFailure::new(StatusCode::NOT_FOUND, "unknown path")
+pub(crate) fn no_such_path() -> ApiError {
+    ApiError::new(StatusCode::NOT_FOUND, "unknown path")
 }
 
 /// The metrics of the server.
@@ -90,7 +90,7 @@ pub trait Measurements: Send + Sync {
 /// contain no data of any user.
 pub fn management_router(health: Arc<HealthCheck>, measurements: Arc<dyn Measurements>) -> Router {
     Router::new()
-        .route("/health", get(async move || health.answer().await))
+        .route("/health", get(async move || health.response().await))
         .route(
             "/metrics",
             get(async move || metrics(measurements.text().await)),

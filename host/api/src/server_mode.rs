@@ -15,7 +15,7 @@ use axum::{
 
 use keywright_core::authorization::Caller;
 
-use crate::{Connection, response::ApiFailure};
+use crate::{Connection, response::ApiError};
 
 /// The server's mode, and the actors that may switch it.
 #[derive(Debug, Default)]
@@ -47,14 +47,14 @@ impl ServerMode {
         route: &str,
         caller: Option<&Caller>,
         connection: Option<&Connection>,
-    ) -> Option<ApiFailure> {
+    ) -> Option<ApiError> {
         if route == MANAGEMENT
             && let Some(refusal) = self.management_refusal(method, caller, connection)
         {
-            return Some(ApiFailure::new(StatusCode::FORBIDDEN, refusal));
+            return Some(ApiError::new(StatusCode::FORBIDDEN, refusal));
         }
         let is_refused = self.read_only.is_on() && !is_available_read_only(method, route);
-        is_refused.then(ApiFailure::read_only)
+        is_refused.then(ApiError::read_only)
     }
 
     /// Returns the response for a method that a path does not support: status 404 without a body.
@@ -62,7 +62,7 @@ impl ServerMode {
     /// OPTIONS in read-only mode is an exception: it gets status 503 at each path, as on other servers of this API.
     pub(crate) fn no_such_method(&self, method: &Method) -> Response {
         if *method == Method::OPTIONS && self.read_only.is_on() {
-            return ApiFailure::read_only().into_response();
+            return ApiError::read_only().into_response();
         }
         StatusCode::NOT_FOUND.into_response()
     }

@@ -16,7 +16,7 @@ use futures_util::FutureExt;
 use tracing::{Span, field::Empty};
 use uuid::Uuid;
 
-use crate::response::ApiFailure;
+use crate::response::ApiError;
 
 /// Returns the span of everything logged on behalf of a request.
 pub(crate) fn request_span(id: Uuid) -> Span {
@@ -30,7 +30,7 @@ pub(crate) fn request_span(id: Uuid) -> Span {
 
 /// Logs the response to a request. The line contains the route instead of the path and query, because those contain names of
 /// credentials. Unknown methods have the label `other`, because methods can have any length.
-pub(crate) fn log_answered(
+pub(crate) fn log_response(
     method: &'static str,
     route: Option<&str>,
     status: StatusCode,
@@ -58,7 +58,7 @@ pub(crate) async fn or_panicked(responding: impl Future<Output = Response>) -> R
 /// anything.
 fn panicked() -> Response {
     tracing::error!("a handler panicked");
-    ApiFailure::new(
+    ApiError::new(
         StatusCode::INTERNAL_SERVER_ERROR,
         "the server failed to handle the request",
     )

@@ -8,7 +8,7 @@ use std::{
 
 /// Why a build failed, worded for the plugin's author.
 #[derive(Debug, thiserror::Error)]
-pub enum BuildFailed {
+pub enum BuildError {
     /// A file or folder can't be read or written.
     #[error("could not {verb} {}", file.display())]
     File {
@@ -60,7 +60,7 @@ pub enum BuildFailed {
         /// The output of the tools.
         file: PathBuf,
         /// The cause.
-        source: NotEncodable,
+        source: EncodingError,
     },
     /// The language's tools produced no module.
     #[error("{tool} produced no WebAssembly module: {rule}")]
@@ -123,7 +123,7 @@ pub enum BuildFailed {
     },
 }
 
-impl BuildFailed {
+impl BuildError {
     pub(crate) fn file(verb: &'static str, file: &Path, source: io::Error) -> Self {
         Self::File {
             verb,
@@ -136,9 +136,9 @@ impl BuildFailed {
 /// Why no component can be created from a module.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub struct NotEncodable(String);
+pub struct EncodingError(String);
 
-impl From<anyhow::Error> for NotEncodable {
+impl From<anyhow::Error> for EncodingError {
     fn from(cause: anyhow::Error) -> Self {
         Self(format!("{cause:#}"))
     }

@@ -2,7 +2,7 @@
 
 use std::{fmt, path::Path, str::FromStr};
 
-use crate::error::BuildFailed;
+use crate::error::BuildError;
 
 /// A language for plugins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,15 +57,15 @@ impl Language {
     ///
     /// # Errors
     /// If the folder contains the [mark](Self::mark) of no language, or of several.
-    pub(crate) fn of_project(folder: &Path) -> Result<Self, BuildFailed> {
+    pub(crate) fn of_project(folder: &Path) -> Result<Self, BuildError> {
         let is_marked = |language: &Self| folder.join(language.mark()).is_file();
         let mut marked = Self::ALL.into_iter().filter(is_marked);
-        let language = marked.next().ok_or_else(|| BuildFailed::LanguageUnknown {
+        let language = marked.next().ok_or_else(|| BuildError::LanguageUnknown {
             folder: folder.to_owned(),
         })?;
         match marked.next() {
             None => Ok(language),
-            Some(other) => Err(BuildFailed::LanguageAmbiguous {
+            Some(other) => Err(BuildError::LanguageAmbiguous {
                 folder: folder.to_owned(),
                 marks: [language.mark(), other.mark()],
             }),
@@ -80,19 +80,19 @@ impl fmt::Display for Language {
 }
 
 impl FromStr for Language {
-    type Err = LanguageNotKnown;
+    type Err = UnknownLanguageError;
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {
         let mut all = Self::ALL.into_iter();
         all.find(|language| language.name() == name)
-            .ok_or(LanguageNotKnown)
+            .ok_or(UnknownLanguageError)
     }
 }
 
 /// An unknown language name.
 #[derive(Debug, thiserror::Error)]
 #[error("must be rust, c, js, python or go")]
-pub struct LanguageNotKnown;
+pub struct UnknownLanguageError;
 
 #[cfg(test)]
 mod tests {
@@ -102,7 +102,7 @@ mod tests {
     fn language_names_round_trip() {
         for language in Language::ALL {
             assert_eq!(language.to_string().parse::<Language>().unwrap(), language);
-            let error = LanguageNotKnown.to_string();
+            let error = UnknownLanguageError.to_string();
             assert!(error.contains(language.name()), "{error}");
         }
         assert!("Rust".parse::<Language>().is_err());
@@ -113,7 +113,7 @@ mod tests {
         for language in Language::ALL {
             let folder = tempfile::tempdir().unwrap();
             let unknown = Language::of_project(folder.path());
-            assert!(matches!(unknown, Err(BuildFailed::LanguageUnknown { .. })));
+            assert!(matches!(unknown, Err(BuildError::LanguageUnknown { .. })));
             std::fs::write(folder.path().join(language.mark()), "").unwrap();
             assert_eq!(Language::of_project(folder.path()).unwrap(), language);
             for other in Language::ALL.into_iter().filter(|other| *other != language) {
@@ -122,7 +122,7 @@ mod tests {
                 let ambiguous = Language::of_project(folder.path());
                 assert!(matches!(
                     ambiguous,
-                    Err(BuildFailed::LanguageAmbiguous { .. })
+                    Err(BuildError::LanguageAmbiguous { .. })
                 ));
                 std::fs::remove_file(file).unwrap();
             }

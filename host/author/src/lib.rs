@@ -16,7 +16,7 @@ mod wit;
 
 pub use build::build;
 pub use component::component_of_module;
-pub use error::{BuildFailed, NotEncodable};
-pub use language::{Language, LanguageNotKnown};
+pub use error::{BuildError, EncodingError};
+pub use language::{Language, UnknownLanguageError};
 pub use programs::Programs;
-pub use project::{BeginRefused, NameMalformed, ProjectName, begin};
+pub use project::{NameError, NewProjectError, ProjectName, begin};

@@ -10,7 +10,7 @@ use std::{
     process::{Command, Output, Stdio},
 };
 
-use crate::error::BuildFailed;
+use crate::error::BuildError;
 
 /// The search path for external programs.
 #[derive(Clone, Debug, Default)]
@@ -125,14 +125,14 @@ impl<'a> Call<'a> {
     }
 
     /// Runs the program with its output redirected to standard error.
-    pub(crate) fn run(self) -> Result<(), BuildFailed> {
+    pub(crate) fn run(self) -> Result<(), BuildError> {
         self.print_command_line();
         let status = self.command().stdout(io::stderr()).status();
         self.check_status(status)
     }
 
     /// Runs the program and returns its standard output.
-    pub(crate) fn output(self) -> Result<Vec<u8>, BuildFailed> {
+    pub(crate) fn output(self) -> Result<Vec<u8>, BuildError> {
         self.print_command_line();
         let output = self.command().stderr(Stdio::inherit()).output();
         let ended = output.map(|Output { status, stdout, .. }| (status, stdout));
@@ -142,18 +142,15 @@ impl<'a> Call<'a> {
         }
     }
 
-    fn check_status(
-        &self,
-        status: io::Result<std::process::ExitStatus>,
-    ) -> Result<(), BuildFailed> {
+    fn check_status(&self, status: io::Result<std::process::ExitStatus>) -> Result<(), BuildError> {
         let tool = || self.program.display_name.to_string_lossy().into_owned();
         match status {
             Ok(status) if status.success() => Ok(()),
-            Ok(status) => Err(BuildFailed::ToolFailed {
+            Ok(status) => Err(BuildError::ToolFailed {
                 tool: tool(),
                 status,
             }),
-            Err(cause) => Err(BuildFailed::ToolNotStarted {
+            Err(cause) => Err(BuildError::ToolNotStarted {
                 tool: tool(),
                 source: cause,
             }),

@@ -17,15 +17,15 @@ pub fn begin(
     parent: &Path,
     name: &ProjectName,
     language: Language,
-) -> Result<PathBuf, BeginRefused> {
+) -> Result<PathBuf, NewProjectError> {
     let folder = parent.join(&name.0);
     let failed = |path: &Path| {
         let path = path.to_owned();
-        move |source| BeginRefused::NotWritten { path, source }
+        move |source| NewProjectError::NotWritten { path, source }
     };
     match fs::create_dir(&folder) {
         Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => {
-            return Err(BeginRefused::Exists { folder });
+            return Err(NewProjectError::Exists { folder });
         }
         created => created.map_err(failed(&folder))?,
     }
@@ -46,14 +46,14 @@ pub fn begin(
 pub struct ProjectName(String);
 
 impl FromStr for ProjectName {
-    type Err = NameMalformed;
+    type Err = NameError;
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {
         let is_of_type = |character: char| matches!(character, 'a'..='z' | '0'..='9' | '-');
         let is_type = name.starts_with(|first: char| first.is_ascii_lowercase())
             && name.len() <= NAME_CHARACTERS_MAX
             && name.chars().all(is_of_type);
-        is_type.then(|| Self(name.to_owned())).ok_or(NameMalformed)
+        is_type.then(|| Self(name.to_owned())).ok_or(NameError)
     }
 }
 
@@ -71,11 +71,11 @@ const NAME_CHARACTERS_MAX: usize = 63;
 #[error(
     "must be a credential type: 1 to {NAME_CHARACTERS_MAX} characters of a-z, 0-9 and -, starting with a letter"
 )]
-pub struct NameMalformed;
+pub struct NameError;
 
 /// Why a project was not created.
 #[derive(Debug, thiserror::Error)]
-pub enum BeginRefused {
+pub enum NewProjectError {
     /// The path exists already.
     #[error("{} already exists; choose another name", folder.display())]
     Exists {
@@ -236,7 +236,7 @@ mod tests {
         let name: ProjectName = "a".parse().unwrap();
         fs::write(parent.path().join("a"), "precious").unwrap();
         let refused = begin(parent.path(), &name, Language::C);
-        assert!(matches!(refused, Err(BeginRefused::Exists { .. })));
+        assert!(matches!(refused, Err(NewProjectError::Exists { .. })));
         assert_eq!(fs::read(parent.path().join("a")).unwrap(), b"precious");
     }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use wit_parser::{Resolve, WorldId};
 
-use crate::error::BuildFailed;
+use crate::error::BuildError;
 
 /// The folder of a project that contains its WIT.
 pub(crate) const FOLDER: &str = "wit";
@@ -20,12 +20,12 @@ pub(crate) struct World {
 
 impl World {
     /// Reads the world of a project.
-    pub(crate) fn of_project(project: &Path) -> Result<Self, BuildFailed> {
+    pub(crate) fn of_project(project: &Path) -> Result<Self, BuildError> {
         let folder = project.join(FOLDER);
         if !folder.is_dir() {
-            return Err(BuildFailed::WitMissing { folder });
+            return Err(BuildError::WitMissing { folder });
         }
-        let malformed = |cause: anyhow::Error| BuildFailed::WitMalformed {
+        let malformed = |cause: anyhow::Error| BuildError::WitMalformed {
             folder: folder.clone(),
             cause: format!("{cause:#}"),
         };
@@ -35,7 +35,7 @@ impl World {
         let of_name = |name| worlds.and_then(|worlds| worlds.get(name).copied());
         let id = of_name(OWN_WORLD)
             .or_else(|| of_name(GENERATOR_WORLD))
-            .ok_or_else(|| BuildFailed::WorldMissing {
+            .ok_or_else(|| BuildError::WorldMissing {
                 folder: folder.clone(),
             })?;
         Ok(Self { resolve, id })

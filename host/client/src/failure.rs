@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use crate::{Error, new_file::FileFailure, session::SettingsRefused};
+use crate::{Error, new_file::SessionFileError, session::SettingsError};
 
 /// How a verb ended without a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,10 +24,10 @@ pub(crate) enum Failure {
     TokenRefused(Error),
     /// The settings are invalid.
     #[error(transparent)]
-    Settings(#[from] SettingsRefused),
+    Settings(#[from] SettingsError),
     /// A file can't be read or written.
     #[error(transparent)]
-    File(#[from] FileFailure),
+    File(#[from] SessionFileError),
     /// The arguments are invalid.
     #[error("{0}")]
     Usage(String),

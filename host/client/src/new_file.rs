@@ -43,20 +43,20 @@ pub(crate) enum WriteError {
     IsLink(PathBuf),
     /// The file can't be written.
     #[error(transparent)]
-    Failed(#[from] FileFailure),
+    Failed(#[from] SessionFileError),
 }
 
 /// A file can't be read or written.
 #[derive(Debug, thiserror::Error)]
 #[error("{} can't be {doing}: {cause}", path.display())]
-pub struct FileFailure {
+pub struct SessionFileError {
     /// The path of the file.
     pub path: PathBuf,
     doing: &'static str,
     cause: io::Error,
 }
 
-impl FileFailure {
+impl SessionFileError {
     /// Whether the file is not UTF-8.
     pub(crate) fn is_not_text(&self) -> bool {
         self.cause.kind() == io::ErrorKind::InvalidData
@@ -79,7 +79,7 @@ pub(crate) fn write_whole(
     target: &Path,
     bytes: &[u8],
     readers: Readers,
-) -> Result<(), FileFailure> {
+) -> Result<(), SessionFileError> {
     let write = || {
         let new = NewFile::create(target, true, readers)?;
         let mut content = new.content.try_clone()?;
@@ -89,7 +89,7 @@ pub(crate) fn write_whole(
         }
         new.named()
     };
-    write().map_err(|cause| FileFailure::new(target, "written", cause))
+    write().map_err(|cause| SessionFileError::new(target, "written", cause))
 }
 
 impl NewFile {
@@ -235,7 +235,7 @@ fn write_error(target: &Path, cause: io::Error) -> WriteError {
     if cause.kind() == ErrorKind::AlreadyExists {
         WriteError::Exists(target.to_owned())
     } else {
-        FileFailure::new(target, "written", cause).into()
+        SessionFileError::new(target, "written", cause).into()
     }
 }
 

@@ -73,16 +73,16 @@ impl SecretJson {
 
     /// Returns a field of the value, if it is an object with that field.
     #[must_use]
-    pub fn member(&self, name: &str) -> Option<Self> {
-        let mut members = self.members()?.into_iter();
-        members
+    pub fn field(&self, name: &str) -> Option<Self> {
+        let mut fields = self.fields()?.into_iter();
+        fields
             .find(|(have, _)| have == name)
             .map(|(_, value)| value)
     }
 
     /// Returns the fields of the value in order, if it is an object.
     #[must_use]
-    pub fn members(&self) -> Option<Vec<(String, Self)>> {
+    pub fn fields(&self) -> Option<Vec<(String, Self)>> {
         let fields = keywright_json::fields(&self.0).ok()?.into_iter();
         let own = |value: &RawValue| Self(Zeroizing::new(value.get().to_owned()));
         Some(fields.map(|(key, value)| (key, own(value))).collect())
@@ -134,13 +134,13 @@ mod tests {
         let text = r#"{"z":123456789012345678901234567890,"a":1.10}"#;
         let value: SecretJson = serde_json::from_str(text).unwrap();
         assert_eq!(serde_json::to_string(&value.exposed()).unwrap(), text);
-        let members = value.members().unwrap();
-        let members: Vec<_> = members
+        let fields = value.fields().unwrap();
+        let fields: Vec<_> = fields
             .iter()
             .map(|(name, value)| (name.as_str(), value.expose()))
             .collect();
         assert_eq!(
-            members,
+            fields,
             [("z", "123456789012345678901234567890"), ("a", "1.10")]
         );
     }
@@ -151,7 +151,7 @@ mod tests {
         assert_eq!(value.text().unwrap().expose(), "secret");
         assert_eq!(value.plain().as_str(), "secret");
         assert_eq!(SecretJson::of(&1).unwrap().plain().as_str(), "1");
-        assert!(value.members().is_none());
+        assert!(value.fields().is_none());
         assert!(SecretJson::of(&1).unwrap().text().is_none());
     }
 }

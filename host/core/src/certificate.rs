@@ -190,7 +190,7 @@ impl CertificateSettings {
             self.leaf_duration_days_min
         };
         let is_shorter = parameters
-            .member("duration")
+            .field("duration")
             .and_then(Value::as_u64)
             .is_some_and(|days| days < u64::from(duration_days_min));
         if is_shorter {
@@ -201,7 +201,7 @@ impl CertificateSettings {
 
     fn add_default_key_usages(self, parameters: &mut Parameters) {
         let has_key_usage = parameters
-            .member("key_usage")
+            .field("key_usage")
             .and_then(Value::as_array)
             .is_some_and(|usages| !usages.is_empty());
         if self.has_default_authority_key_usages && parameters.is_true("is_ca") && !has_key_usage {
@@ -235,10 +235,10 @@ mod tests {
     };
 
     fn parameters(json: Value) -> Parameters {
-        let Value::Object(members) = json else {
+        let Value::Object(fields) = json else {
             panic!("not an object")
         };
-        Parameters::new(members)
+        Parameters::new(fields)
     }
 
     fn applied(settings: CertificateSettings, credential_type: &str, json: Value) -> (Value, bool) {

@@ -8,7 +8,7 @@ use crate::{
     Failure,
     pace::Pace,
     ports::{
-        EncryptionKeyRepository, KeyRotationRepository, KeyStanding, ResealedVersion, SealFailure,
+        EncryptionKeyRepository, KeyRotationRepository, KeyStanding, ResealedVersion, SealError,
         SealedPlace, SealedVersion, Sealer,
     },
 };
@@ -125,7 +125,7 @@ impl RotateKeys {
             pace.step().await;
             match self.reseal(&version).await {
                 Ok(version) => resealed.push(version),
-                Err(SealFailure::NotAuthentic) => batch.failed.push(version.id),
+                Err(SealError::NotAuthentic) => batch.failed.push(version.id),
                 Err(failure) => return Err(failure.into()),
             }
         }
@@ -138,7 +138,7 @@ impl RotateKeys {
     }
 
     /// Decrypts a version and encrypts it again for the same record.
-    async fn reseal(&self, version: &SealedVersion) -> Result<ResealedVersion, SealFailure> {
+    async fn reseal(&self, version: &SealedVersion) -> Result<ResealedVersion, SealError> {
         let place = SealedPlace {
             version_id: version.id,
             name: &version.name.lookup(),
@@ -163,7 +163,7 @@ mod tests {
         Secret,
         credential::CredentialName,
         pace::STEPS_BEFORE_YIELD,
-        ports::{Envelope, RecognitionFailure, RepositoryFailure},
+        ports::{Envelope, RecognitionError, RepositoryError},
     };
 
     use super::*;
@@ -190,20 +190,20 @@ mod tests {
             &self,
             place: SealedPlace<'_>,
             plaintext: &Secret,
-        ) -> Result<Envelope, SealFailure> {
+        ) -> Result<Envelope, SealError> {
             Ok(sealed(ACTIVE, place, 9, plaintext.expose()))
         }
 
-        fn open(&self, place: SealedPlace<'_>, envelope: &Envelope) -> Result<Secret, SealFailure> {
+        fn open(&self, place: SealedPlace<'_>, envelope: &Envelope) -> Result<Secret, SealError> {
             if self.standing(envelope.key_id) == KeyStanding::Unknown {
-                return Err(SealFailure::KeyUnknown(envelope.key_id));
+                return Err(SealError::KeyUnknown(envelope.key_id));
             }
             let text = String::from_utf8(envelope.ciphertext.clone()).unwrap();
             let place = format!("{} {} ", place.version_id, place.name.folded());
             let content = text.strip_prefix(&place);
             content
                 .map(|content| Secret::new(content.to_owned()))
-                .ok_or(SealFailure::NotAuthentic)
+                .ok_or(SealError::NotAuthentic)
         }
 
         fn standing(&self, key_id: Uuid) -> KeyStanding {
@@ -214,7 +214,7 @@ mod tests {
             }
         }
 
-        async fn recognise(&self, _key_id: Uuid) -> Result<(), RecognitionFailure> {
+        async fn recognise(&self, _key_id: Uuid) -> Result<(), RecognitionError> {
             Ok(())
         }
     }
@@ -229,19 +229,19 @@ mod tests {
 
     #[async_trait]
     impl KeyRotationRepository for Rows {
-        async fn activate(&self, _: Uuid) -> Result<(), RepositoryFailure> {
+        async fn activate(&self, _: Uuid) -> Result<(), RepositoryError> {
             unreachable!("rotation activates no key")
         }
 
-        async fn activate_new(&self, _: Uuid) -> Result<(), RepositoryFailure> {
+        async fn activate_new(&self, _: Uuid) -> Result<(), RepositoryError> {
             unreachable!("rotation activates no key")
         }
 
-        async fn last_activated(&self) -> Result<Option<Uuid>, RepositoryFailure> {
+        async fn last_activated(&self) -> Result<Option<Uuid>, RepositoryError> {
             Ok(self.last_activated)
         }
 
-        async fn keys_in_use(&self) -> Result<Vec<Uuid>, RepositoryFailure> {
+        async fn keys_in_use(&self) -> Result<Vec<Uuid>, RepositoryError> {
             let versions = self.versions.lock().unwrap();
             Ok(versions.iter().map(|one| one.envelope.key_id).collect())
         }
@@ -251,7 +251,7 @@ mod tests {
             key_id: Uuid,
             after_sequence: i64,
             count_max: u32,
-        ) -> Result<Vec<SealedVersion>, RepositoryFailure> {
+        ) -> Result<Vec<SealedVersion>, RepositoryError> {
             let versions = self.versions.lock().unwrap();
             let behind = versions
                 .iter()
@@ -262,7 +262,7 @@ mod tests {
         async fn replace_envelopes(
             &self,
             resealed: &[ResealedVersion],
-        ) -> Result<u64, RepositoryFailure> {
+        ) -> Result<u64, RepositoryError> {
             let mut versions = self.versions.lock().unwrap();
             let mut replaced = 0;
             for new in resealed {
@@ -380,7 +380,7 @@ mod tests {
         assert!(rotate.keys_to_rotate().await.unwrap().is_empty());
         assert!(matches!(
             rotate.rotate_batch(UNKNOWN, 0, 10).await,
-            Err(Failure::Seal(SealFailure::KeyUnknown(UNKNOWN)))
+            Err(Failure::Seal(SealError::KeyUnknown(UNKNOWN)))
         ));
     }
 

@@ -1,11 +1,9 @@
 //! The errors of use cases.
 
 use crate::{
-    credential::{CredentialName, CredentialType, MetadataTooLong, NameMalformed},
-    permission::{ActorMalformed, OperationUnknown, PathMalformed},
-    ports::{
-        CertificateRefused, PluginFailure, RecognitionFailure, RepositoryFailure, SealFailure,
-    },
+    credential::{CredentialName, CredentialType, MetadataError, NameError},
+    permission::{ActorError, PathError, UnknownOperationError},
+    ports::{CertificateError, PluginCallError, RecognitionError, RepositoryError, SealError},
     response_memory::NoResponseMemory,
 };
 
@@ -15,28 +13,28 @@ use crate::{
 pub enum Failure {
     /// The actor of a permission breaks a rule.
     #[error(transparent)]
-    ActorMalformed(#[from] ActorMalformed),
+    ActorMalformed(#[from] ActorError),
     /// The certificate to set breaks a rule.
     #[error(transparent)]
-    CertificateRefused(#[from] CertificateRefused),
+    CertificateRefused(#[from] CertificateError),
     /// Concurrent writers of the same name kept changing it.
     #[error("other requests changed the credential at the same time; try again")]
     Contended,
     /// The plugin generated an invalid certificate.
     #[error("the generated certificate is invalid")]
-    GeneratedCertificateRefused(#[source] CertificateRefused),
+    GeneratedCertificateRefused(#[source] CertificateError),
     /// The named issuer does not exist, is not a certificate, or the caller may not read it.
     #[error("the certificate authority does not exist or the caller may not read it")]
     IssuerNotFound,
     /// The named issuer can't sign.
     #[error("the certificate authority can't sign: its {0}")]
-    IssuerUnusable(CertificateRefused),
+    IssuerUnusable(CertificateError),
     /// The metadata is too long.
     #[error(transparent)]
-    MetadataTooLong(#[from] MetadataTooLong),
+    MetadataTooLong(#[from] MetadataError),
     /// The name breaks a rule.
     #[error(transparent)]
-    NameMalformed(#[from] NameMalformed),
+    NameMalformed(#[from] NameError),
     /// A bulk regeneration failed for one credential, so it regenerated none.
     #[error("no credential was regenerated, because {name} failed")]
     NotAllRegenerated {
@@ -68,7 +66,7 @@ pub enum Failure {
     OnlyVersion,
     /// No operation has this name.
     #[error(transparent)]
-    OperationUnknown(#[from] OperationUnknown),
+    OperationUnknown(#[from] UnknownOperationError),
     /// The request names no operations for the permission.
     #[error("a permission needs at least one operation")]
     OperationsMissing,
@@ -80,7 +78,7 @@ pub enum Failure {
     ParametersMissing(CredentialType),
     /// The path of a permission breaks a rule.
     #[error(transparent)]
-    PathMalformed(#[from] PathMalformed),
+    PathMalformed(#[from] PathError),
     /// The actor already has a permission on the path, or its permissions already allow every operation to add.
     #[error("the actor has this permission already")]
     PermissionExists,
@@ -99,7 +97,7 @@ pub enum Failure {
     PluginInUse(CredentialType),
     /// A plugin refused or failed.
     #[error(transparent)]
-    Plugin(#[from] PluginFailure),
+    Plugin(#[from] PluginCallError),
     /// A reference names a credential that is not of type json.
     #[error("the credential {0} is not of type json and can't be interpolated")]
     ReferenceNotJson(CredentialName),
@@ -119,10 +117,10 @@ pub enum Failure {
     },
     /// The database failed.
     #[error("the storage failed")]
-    Repository(#[from] RepositoryFailure),
+    Repository(#[from] RepositoryError),
     /// A stored value can't be decrypted, or a new value can't be encrypted.
     #[error(transparent)]
-    Seal(#[from] SealFailure),
+    Seal(#[from] SealError),
     /// A decrypted value does not have the form in which values are stored.
     #[error("the stored value is malformed")]
     StoredValueMalformed,
@@ -165,7 +163,7 @@ pub enum Failure {
     },
     /// The value to set has a field that its type does not have.
     #[error("the value has the unknown field {0}")]
-    ValueMemberUnknown(String),
+    ValueFieldUnknown(String),
     /// The value to set breaks a rule.
     #[error("{0}")]
     ValueRefused(String),
@@ -192,11 +190,11 @@ impl From<NoResponseMemory> for Failure {
     }
 }
 
-impl From<RecognitionFailure> for Failure {
-    fn from(failure: RecognitionFailure) -> Self {
+impl From<RecognitionError> for Failure {
+    fn from(failure: RecognitionError) -> Self {
         match failure {
-            RecognitionFailure::Repository(failure) => failure.into(),
-            RecognitionFailure::Seal(failure) => failure.into(),
+            RecognitionError::Repository(failure) => failure.into(),
+            RecognitionError::Seal(failure) => failure.into(),
         }
     }
 }

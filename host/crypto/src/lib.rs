@@ -19,8 +19,8 @@ pub use certificate::{
     may_issue_for_clients,
 };
 pub use key_ring::{
-    ComparisonFailed, ConfiguredKey, ConfiguredKeys, DerivationFailed, ENCRYPTIONS_PER_KEY_MAX,
-    ENCRYPTIONS_PER_KEY_WARNED, KeyDerivation, KeyRecord, KeyRing, KeySource, KeysRefused,
-    NoStoredValueOpens, PASSWORD_ITERATIONS_MAX, PASSWORD_ITERATIONS_MIN, PasswordDerivation,
-    RawKey, RawKeyMalformed, Recognition, RecordNotMade, WRAPPED_KEY_BYTES_MAX, WrappingKey,
+    ComparisonError, ConfiguredKey, ConfiguredKeys, DerivationError, ENCRYPTIONS_PER_KEY_MAX,
+    ENCRYPTIONS_PER_KEY_WARNED, KeyDerivation, KeyRecord, KeyRing, KeyRingError, KeySource,
+    NoMatchingKeyError, PASSWORD_ITERATIONS_MAX, PASSWORD_ITERATIONS_MIN, PasswordDerivation,
+    RawKey, RawKeyError, Recognition, RecordError, WRAPPED_KEY_BYTES_MAX, WrappingKey,
 };

@@ -11,7 +11,7 @@ use std::{mem, path::PathBuf, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use hyper_util::rt::TokioIo;
-use keywright_core::ports::{KeyManagement, KeyManagementFailure};
+use keywright_core::ports::{KeyManagement, KeyManagementError};
 use prost::Message;
 use rustls::pki_types::{CertificateDer, pem::PemObject};
 use tokio::{net::UnixStream, time};
@@ -85,7 +85,7 @@ impl KeyManagementPlugin {
     ///
     /// # Errors
     /// If the settings are invalid.
-    pub fn new(settings: PluginSettings) -> Result<Self, KeyManagementFailure> {
+    pub fn new(settings: PluginSettings) -> Result<Self, KeyManagementError> {
         let channel = channel(&settings).map_err(into_port)?;
         Ok(Self {
             client: Grpc::new(channel).max_decoding_message_size(MESSAGE_BYTES_MAX),
@@ -97,14 +97,14 @@ impl KeyManagementPlugin {
     ///
     /// # Errors
     /// If the settings are invalid, the plugin does not respond, or its protocol version is not supported.
-    pub async fn connect(settings: PluginSettings) -> Result<Self, KeyManagementFailure> {
+    pub async fn connect(settings: PluginSettings) -> Result<Self, KeyManagementError> {
         let plugin = Self::new(settings)?;
         plugin.greet().await?;
         Ok(plugin)
     }
 
     /// Checks the protocol version.
-    async fn greet(&self) -> Result<(), KeyManagementFailure> {
+    async fn greet(&self) -> Result<(), KeyManagementError> {
         let request = VersionRequest {
             version: PROTOCOL_VERSION.to_owned(),
         };
@@ -126,7 +126,7 @@ impl KeyManagementPlugin {
     }
 
     /// Calls a method. Retries temporary failures up to [`ATTEMPTS_MAX`] attempts.
-    async fn call<Q, A>(&self, method: &Method, request: Q) -> Result<A, KeyManagementFailure>
+    async fn call<Q, A>(&self, method: &Method, request: Q) -> Result<A, KeyManagementError>
     where
         Q: Message + Clone + 'static,
         A: Message + Default + 'static,
@@ -173,7 +173,7 @@ impl KeyManagementPlugin {
         }
     }
 
-    fn failed(&self, method: &Method, status: &Status) -> KeyManagementFailure {
+    fn failed(&self, method: &Method, status: &Status) -> KeyManagementError {
         into_port(PluginError::CallFailed {
             socket: self.settings.socket.display().to_string(),
             action: method.action,
@@ -184,7 +184,7 @@ impl KeyManagementPlugin {
 
 #[async_trait]
 impl KeyManagement for KeyManagementPlugin {
-    async fn wrap_key(&self, key: &[u8]) -> Result<Vec<u8>, KeyManagementFailure> {
+    async fn wrap_key(&self, key: &[u8]) -> Result<Vec<u8>, KeyManagementError> {
         let request = EncryptRequest {
             version: PROTOCOL_VERSION.to_owned(),
             plain: key.to_vec(),
@@ -196,7 +196,7 @@ impl KeyManagement for KeyManagementPlugin {
     async fn unwrap_key(
         &self,
         wrapped_key: &[u8],
-    ) -> Result<Option<Zeroizing<Vec<u8>>>, KeyManagementFailure> {
+    ) -> Result<Option<Zeroizing<Vec<u8>>>, KeyManagementError> {
         let request = DecryptRequest {
             version: PROTOCOL_VERSION.to_owned(),
             cipher: wrapped_key.to_vec(),
@@ -312,7 +312,7 @@ fn shortened(text: &str) -> String {
         .collect()
 }
 
-fn into_port(failed: PluginError) -> KeyManagementFailure {
+fn into_port(failed: PluginError) -> KeyManagementError {
     let boxed: Box<dyn std::error::Error + Send + Sync> = Box::new(failed);
     boxed.into()
 }

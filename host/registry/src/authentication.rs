@@ -23,7 +23,7 @@ pub struct Credentials {
 
 /// Why credentials were rejected.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub enum CredentialsRefused {
+pub enum CredentialsError {
     /// The Docker configuration file has a malformed entry for this registry.
     #[error("the entry for {0} must be a base64-encoded USER:PASSWORD")]
     AuthMalformed(RegistryHost),
@@ -42,11 +42,11 @@ impl Credentials {
     ///
     /// # Errors
     /// If they can't be sent in HTTP basic authentication (RFC 7617).
-    pub fn new(user: String, password: Secret) -> Result<Self, CredentialsRefused> {
+    pub fn new(user: String, password: Secret) -> Result<Self, CredentialsError> {
         let is_sendable = |text: &str| !text.chars().any(char::is_control);
         let is_user = !user.is_empty() && !user.contains(':') && is_sendable(&user);
         if !is_user || !is_sendable(password.expose()) {
-            return Err(CredentialsRefused::Malformed);
+            return Err(CredentialsError::Malformed);
         }
         Ok(Self { user, password })
     }
@@ -81,9 +81,9 @@ struct DockerConfigEntry {
 
 impl DockerConfig {
     /// Parses the contents of a Docker configuration file.
-    pub fn read(text: &Secret) -> Result<Self, CredentialsRefused> {
+    pub fn read(text: &Secret) -> Result<Self, CredentialsError> {
         let file: DockerConfigFile =
-            keywright_json::read(text.expose()).map_err(|_| CredentialsRefused::FileMalformed)?;
+            keywright_json::read(text.expose()).map_err(|_| CredentialsError::FileMalformed)?;
         let auths = file.auths.into_iter();
         let auths = auths.map(|(host, entry)| (host, entry.auth.map(Secret::new)));
         Ok(Self {
@@ -98,11 +98,11 @@ impl DockerConfig {
     pub fn credentials(
         &self,
         host: &RegistryHost,
-    ) -> Result<Option<Credentials>, CredentialsRefused> {
+    ) -> Result<Option<Credentials>, CredentialsError> {
         let Some(Some(auth)) = self.auths.get(host.as_str()) else {
             return Ok(None);
         };
-        let malformed = || CredentialsRefused::AuthMalformed(host.clone());
+        let malformed = || CredentialsError::AuthMalformed(host.clone());
         let decoded = BASE64_STANDARD.decode(auth.expose()).map(Zeroizing::new);
         let decoded = decoded.map_err(|_| malformed())?;
         let text = std::str::from_utf8(&decoded).map_err(|_| malformed())?;
@@ -266,7 +266,7 @@ mod tests {
         }
     }
 
-    fn read(auth: &str) -> Result<Option<Credentials>, CredentialsRefused> {
+    fn read(auth: &str) -> Result<Option<Credentials>, CredentialsError> {
         let text = format!(r#"{{"auths": {{"h:5000": {{"auth": "{auth}"}}, "empty": {{}}}}}}"#);
         let config = DockerConfig::read(&Secret::new(text))?;
         assert!(config.credentials(&"empty".parse().unwrap())?.is_none());
@@ -287,13 +287,13 @@ mod tests {
     #[test]
     fn malformed_docker_config_is_rejected() {
         let host = "h:5000".parse().unwrap();
-        let malformed = CredentialsRefused::AuthMalformed(host);
+        let malformed = CredentialsError::AuthMalformed(host);
         assert_eq!(read("hunter2").unwrap_err(), malformed);
         let without_colon = BASE64_STANDARD.encode("hunter2");
         assert_eq!(read(&without_colon).unwrap_err(), malformed);
         for text in ["", "[]", r#"{"auths": 1}"#, r#"{"credsStore": "x"}"#] {
             let refused = DockerConfig::read(&Secret::new(text.to_owned())).err();
-            assert_eq!(refused, Some(CredentialsRefused::FileMalformed), "{text}");
+            assert_eq!(refused, Some(CredentialsError::FileMalformed), "{text}");
         }
     }
 
@@ -301,7 +301,7 @@ mod tests {
     fn credentials_unfit_for_a_header_are_rejected() {
         for (user, password) in [("", "p"), ("a:b", "p"), ("a\n", "p"), ("a", "p\r")] {
             let refused = Credentials::new(user.to_owned(), Secret::new(password.to_owned()));
-            assert_eq!(refused.err(), Some(CredentialsRefused::Malformed));
+            assert_eq!(refused.err(), Some(CredentialsError::Malformed));
         }
     }
 }

@@ -78,7 +78,7 @@ pub enum Fault {
     },
     /// The registry responded with an unexpected status.
     #[error("the registry responded to the request for {resource} with status {status}{message}")]
-    Answered {
+    Responded {
         /// The requested resource.
         resource: &'static str,
         /// The status.
@@ -91,9 +91,9 @@ pub enum Fault {
     UploadAddress,
     /// The signature is missing or could not be verified.
     #[error(transparent)]
-    Signature(#[from] SignatureRefused),
+    Signature(#[from] SignatureError),
     /// The registry is unreachable, or closed the connection in the middle of a response.
-    #[error("the registry does not answer")]
+    #[error("the registry does not respond")]
     Unreachable(#[source] reqwest::Error),
 }
 
@@ -114,7 +114,7 @@ impl From<reqwest::Error> for Fault {
 
 /// Why a signature was rejected.
 #[derive(Debug, thiserror::Error)]
-pub enum SignatureRefused {
+pub enum SignatureError {
     /// A cosign key is configured for a file.
     #[error("a cosign key can only verify components in a registry; sign files with minisign")]
     CosignOfFile,

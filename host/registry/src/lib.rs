@@ -18,13 +18,12 @@ mod registry;
 mod signature;
 mod transfer;
 
-pub use authentication::{Credentials, CredentialsRefused, DockerConfig};
+pub use authentication::{Credentials, CredentialsError, DockerConfig};
 pub use cache::{CACHE_EXTENSIONS, Cache};
-pub use fault::{Fault, SignatureRefused};
+pub use fault::{Fault, SignatureError};
 pub use reference::{
-    Digest, DigestMalformed, PinnedReference, PushTarget, ReferenceMalformed, RegistryHost,
-    is_reference,
+    Digest, DigestError, PinnedReference, PushTarget, ReferenceError, RegistryHost, is_reference,
 };
-pub use registry::{Access, AccessRefused, Registry};
-pub use signature::{CosignKey, KeyMalformed, MinisignKey, SIGNATURE_EXTENSION, SignatureKey};
+pub use registry::{Access, Registry, RegistryAccessError};
+pub use signature::{CosignKey, MinisignKey, SIGNATURE_EXTENSION, SignatureKey, SignatureKeyError};
 pub use transfer::{PullLimits, Pulled, Pushed, Signed, pull, push};

@@ -42,10 +42,10 @@ pub struct RegistryHost(String);
 
 /// A malformed reference.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ReferenceMalformed {
+pub enum ReferenceError {
     /// The digest is malformed.
     #[error("invalid digest: {0}")]
-    Digest(DigestMalformed),
+    Digest(DigestError),
     /// A push target has a digest.
     #[error("a push target must have a tag and no digest: the push computes the digest")]
     DigestGiven,
@@ -119,11 +119,11 @@ impl RegistryHost {
 }
 
 impl FromStr for PinnedReference {
-    type Err = ReferenceMalformed;
+    type Err = ReferenceError;
 
-    fn from_str(text: &str) -> Result<Self, ReferenceMalformed> {
+    fn from_str(text: &str) -> Result<Self, ReferenceError> {
         let (repository, tag, digest) = parts(text)?;
-        let digest = digest.ok_or(ReferenceMalformed::DigestMissing)?;
+        let digest = digest.ok_or(ReferenceError::DigestMissing)?;
         Ok(Self {
             repository,
             tag,
@@ -133,22 +133,22 @@ impl FromStr for PinnedReference {
 }
 
 impl FromStr for PushTarget {
-    type Err = ReferenceMalformed;
+    type Err = ReferenceError;
 
-    fn from_str(text: &str) -> Result<Self, ReferenceMalformed> {
+    fn from_str(text: &str) -> Result<Self, ReferenceError> {
         match parts(text)? {
-            (_, _, Some(_)) => Err(ReferenceMalformed::DigestGiven),
-            (_, None, None) => Err(ReferenceMalformed::TagMissing),
+            (_, _, Some(_)) => Err(ReferenceError::DigestGiven),
+            (_, None, None) => Err(ReferenceError::TagMissing),
             (repository, Some(tag), None) => Ok(Self { repository, tag }),
         }
     }
 }
 
 impl FromStr for RegistryHost {
-    type Err = ReferenceMalformed;
+    type Err = ReferenceError;
 
-    fn from_str(text: &str) -> Result<Self, ReferenceMalformed> {
-        let (name, port) = split_port(text).ok_or(ReferenceMalformed::Host)?;
+    fn from_str(text: &str) -> Result<Self, ReferenceError> {
+        let (name, port) = split_port(text).ok_or(ReferenceError::Host)?;
         let address = name
             .strip_prefix('[')
             .and_then(|name| name.strip_suffix(']'));
@@ -157,7 +157,7 @@ impl FromStr for RegistryHost {
             None => is_host_name(name),
         };
         if !is_name || port == Some(0) {
-            return Err(ReferenceMalformed::Host);
+            return Err(ReferenceError::Host);
         }
         Ok(Self(text.to_ascii_lowercase()))
     }
@@ -186,26 +186,24 @@ impl fmt::Display for RegistryHost {
 }
 
 /// Parses a reference into repository, tag and digest.
-fn parts(text: &str) -> Result<(Repository, Option<String>, Option<Digest>), ReferenceMalformed> {
-    let rest = text
-        .strip_prefix(SCHEME)
-        .ok_or(ReferenceMalformed::Scheme)?;
-    let (host, rest) = rest.split_once('/').ok_or(ReferenceMalformed::Repository)?;
+fn parts(text: &str) -> Result<(Repository, Option<String>, Option<Digest>), ReferenceError> {
+    let rest = text.strip_prefix(SCHEME).ok_or(ReferenceError::Scheme)?;
+    let (host, rest) = rest.split_once('/').ok_or(ReferenceError::Repository)?;
     let host = host.parse()?;
     let (rest, digest) = match rest.split_once('@') {
         Some((rest, digest)) => {
-            let digest = digest.parse().map_err(ReferenceMalformed::Digest)?;
+            let digest = digest.parse().map_err(ReferenceError::Digest)?;
             (rest, Some(digest))
         }
         None => (rest, None),
     };
     let (repository, tag) = match rest.split_once(':') {
-        Some((_, tag)) if !is_tag(tag) => return Err(ReferenceMalformed::Tag),
+        Some((_, tag)) if !is_tag(tag) => return Err(ReferenceError::Tag),
         Some((repository, tag)) => (repository, Some(tag.to_owned())),
         None => (rest, None),
     };
     if !is_repository(repository) {
-        return Err(ReferenceMalformed::Repository);
+        return Err(ReferenceError::Repository);
     }
     let name = repository.to_owned();
     Ok((Repository { host, name }, tag, digest))
@@ -270,7 +268,7 @@ pub struct Digest(String);
 /// A malformed digest.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("must be sha256: followed by 64 lower-case hexadecimal digits")]
-pub struct DigestMalformed;
+pub struct DigestError;
 
 impl Digest {
     /// Computes the digest of these bytes.
@@ -289,13 +287,13 @@ impl Digest {
 }
 
 impl FromStr for Digest {
-    type Err = DigestMalformed;
+    type Err = DigestError;
 
-    fn from_str(text: &str) -> Result<Self, DigestMalformed> {
-        let digits = text.strip_prefix("sha256:").ok_or(DigestMalformed)?;
+    fn from_str(text: &str) -> Result<Self, DigestError> {
+        let digits = text.strip_prefix("sha256:").ok_or(DigestError)?;
         let is_digit = |byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
         if digits.len() != DIGITS || !digits.bytes().all(is_digit) {
-            return Err(DigestMalformed);
+            return Err(DigestError);
         }
         Ok(Self(digits.to_owned()))
     }
@@ -334,7 +332,7 @@ mod tests {
 
     #[test]
     fn malformed_references_are_rejected_with_the_cause() {
-        use ReferenceMalformed as Malformed;
+        use ReferenceError as Malformed;
         let longest = "a".repeat(REPOSITORY_BYTES_MAX);
         let tag = "t".repeat(TAG_BYTES_MAX);
         let host = format!("{}.example", "h".repeat(HOST_BYTES_MAX - 8));
@@ -353,7 +351,7 @@ mod tests {
             ("oci://h/a".to_owned(), Some(Malformed::DigestMissing)),
             (
                 "oci://h/a@sha256:12".to_owned(),
-                Some(Malformed::Digest(DigestMalformed)),
+                Some(Malformed::Digest(DigestError)),
             ),
             (format!("oci://h@{DIGEST}"), Some(Malformed::Repository)),
             (format!("oci://h/@{DIGEST}"), Some(Malformed::Repository)),
@@ -387,9 +385,9 @@ mod tests {
     fn push_target_needs_a_tag_and_no_digest() {
         let with = |end: &str| format!("oci://h/a{end}").parse::<PushTarget>();
         assert_eq!(with(":1").unwrap().tag, "1");
-        assert_eq!(with(""), Err(ReferenceMalformed::TagMissing));
+        assert_eq!(with(""), Err(ReferenceError::TagMissing));
         let digest = format!(":1@{DIGEST}");
-        assert_eq!(with(&digest), Err(ReferenceMalformed::DigestGiven));
+        assert_eq!(with(&digest), Err(ReferenceError::DigestGiven));
     }
 
     #[test]
@@ -428,7 +426,7 @@ mod tests {
             format!("sha256:{}", &digits[1..]),
             format!("sha256:{}g", &digits[1..]),
         ] {
-            assert_eq!(text.parse::<Digest>(), Err(DigestMalformed), "{text}");
+            assert_eq!(text.parse::<Digest>(), Err(DigestError), "{text}");
         }
     }
 }

@@ -32,7 +32,7 @@ pub struct Access {
 
 /// Why the configuration of a registry was rejected.
 #[derive(Debug, thiserror::Error)]
-pub enum AccessRefused {
+pub enum RegistryAccessError {
     /// The host can't be used in a URL.
     #[error("{0} is not a valid host")]
     Address(RegistryHost),
@@ -71,11 +71,11 @@ impl Registry {
     /// `NO_PROXY`, in either case, except for loopback hosts: requests to them must not leave the machine.
     ///
     /// Installs the process's TLS provider (aws-lc) unless one is installed.
-    pub fn new(host: &RegistryHost, access: Access) -> Result<Self, AccessRefused> {
+    pub fn new(host: &RegistryHost, access: Access) -> Result<Self, RegistryAccessError> {
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         let scheme = if access.is_plain { "http" } else { "https" };
         let base = Url::parse(&format!("{scheme}://{host}/v2/"))
-            .map_err(|_| AccessRefused::Address(host.clone()))?;
+            .map_err(|_| RegistryAccessError::Address(host.clone()))?;
         let mut client = Client::builder()
             .https_only(!access.is_plain)
             .redirect(Policy::custom(redirect))
@@ -86,14 +86,14 @@ impl Registry {
         }
         if let Some(pem) = &access.trusted_certificates_pem {
             let certificates = Certificate::from_pem_bundle(pem.as_bytes())
-                .map_err(AccessRefused::CertificatesMalformed)?;
+                .map_err(RegistryAccessError::CertificatesMalformed)?;
             if certificates.is_empty() {
-                return Err(AccessRefused::CertificatesMissing);
+                return Err(RegistryAccessError::CertificatesMissing);
             }
             client = client.tls_certs_only(certificates);
         }
         Ok(Self {
-            client: client.build().map_err(AccessRefused::Client)?,
+            client: client.build().map_err(RegistryAccessError::Client)?,
             base,
             credentials: access.credentials,
             is_plain: access.is_plain,
@@ -184,7 +184,7 @@ impl Registry {
                 message,
             },
             StatusCode::NOT_FOUND => Fault::NotFound { resource, message },
-            other => Fault::Answered {
+            other => Fault::Responded {
                 resource,
                 status: other.as_u16(),
                 message,

@@ -18,7 +18,7 @@ use rustls::pki_types::{SubjectPublicKeyInfoDer, pem::PemObject};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Cache, Digest, Fault, PinnedReference, Registry, SignatureRefused,
+    Cache, Digest, Fault, PinnedReference, Registry, SignatureError,
     cache::{CacheEntry, read_if_exists},
     fault::sanitized,
     manifest::{MANIFEST_BYTES_MAX, MEDIA_TYPE, MINISIGN_MEDIA_TYPE, Manifest, blob},
@@ -35,7 +35,7 @@ pub enum SignatureKey {
 
 /// A malformed public key.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub enum KeyMalformed {
+pub enum SignatureKeyError {
     /// The text is not a cosign key of a supported kind.
     #[error("must be a P-256 public key in PEM format, such as cosign.pub")]
     Cosign,
@@ -82,14 +82,14 @@ impl SignatureKey {
     ///
     /// # Errors
     /// If there is no valid signature by this key.
-    pub fn verify_file(&self, file: &Path, component: &[u8]) -> Result<(), SignatureRefused> {
+    pub fn verify_file(&self, file: &Path, component: &[u8]) -> Result<(), SignatureError> {
         let Self::Minisign(key) = self else {
-            return Err(SignatureRefused::CosignOfFile);
+            return Err(SignatureError::CosignOfFile);
         };
         let path = signature_path(file);
         let signature = read_if_exists(&path, MINISIGN_BYTES_MAX)
-            .map_err(SignatureRefused::Unreadable)?
-            .ok_or_else(|| SignatureRefused::Missing(path.display().to_string()))?;
+            .map_err(SignatureError::Unreadable)?
+            .ok_or_else(|| SignatureError::Missing(path.display().to_string()))?;
         key.verify(component, &signature)
     }
 
@@ -98,7 +98,7 @@ impl SignatureKey {
         manifest: &Digest,
         component: &[u8],
         signature: &[u8],
-    ) -> Result<(), SignatureRefused> {
+    ) -> Result<(), SignatureError> {
         match self {
             Self::Cosign(key) => key.verify(manifest, signature),
             Self::Minisign(key) => key.verify(component, signature),
@@ -107,9 +107,9 @@ impl SignatureKey {
 }
 
 /// Reads the minisign signature of a file, if there is one.
-pub(crate) fn signature_of_file(file: &Path) -> Result<Option<Vec<u8>>, SignatureRefused> {
+pub(crate) fn signature_of_file(file: &Path) -> Result<Option<Vec<u8>>, SignatureError> {
     let signature = read_if_exists(&signature_path(file), MINISIGN_BYTES_MAX)
-        .map_err(SignatureRefused::Unreadable)?;
+        .map_err(SignatureError::Unreadable)?;
     if let Some(signature) = &signature {
         parse_minisign(signature)?;
     }
@@ -167,29 +167,29 @@ impl CosignKey {
     ///
     /// # Errors
     /// If it is malformed, or not a P-256 key.
-    pub fn read(pem: &str) -> Result<Self, KeyMalformed> {
+    pub fn read(pem: &str) -> Result<Self, SignatureKeyError> {
         let der = SubjectPublicKeyInfoDer::from_pem_slice(pem.as_bytes())
-            .map_err(|_| KeyMalformed::Cosign)?;
+            .map_err(|_| SignatureKeyError::Cosign)?;
         let key = ParsedPublicKey::new(&ECDSA_P256_SHA256_ASN1, der.as_ref())
-            .map_err(|_| KeyMalformed::Cosign)?;
+            .map_err(|_| SignatureKeyError::Cosign)?;
         Ok(Self(key))
     }
 
     /// Verifies that at least one of the signatures is by this key and for this manifest.
-    fn verify(&self, manifest: &Digest, signatures: &[u8]) -> Result<(), SignatureRefused> {
+    fn verify(&self, manifest: &Digest, signatures: &[u8]) -> Result<(), SignatureError> {
         let signatures: Vec<CosignSignature> =
-            keywright_json::read_bytes(signatures).map_err(|_| SignatureRefused::Malformed)?;
-        let mut refusal = SignatureRefused::OtherKey;
+            keywright_json::read_bytes(signatures).map_err(|_| SignatureError::Malformed)?;
+        let mut refusal = SignatureError::OtherKey;
         for payload in signatures.iter().filter_map(|signed| self.payload(signed)) {
             let payload: Payload =
-                keywright_json::read_bytes(&payload).map_err(|_| SignatureRefused::Malformed)?;
+                keywright_json::read_bytes(&payload).map_err(|_| SignatureError::Malformed)?;
             let named = payload.critical.image.manifest_digest;
             if payload.critical.kind != COSIGN_PAYLOAD_TYPE {
-                refusal = SignatureRefused::Malformed;
+                refusal = SignatureError::Malformed;
             } else if named == manifest.to_string() {
                 return Ok(());
             } else {
-                refusal = SignatureRefused::OfAnother(sanitized(&named));
+                refusal = SignatureError::OfAnother(sanitized(&named));
             }
         }
         Err(refusal)
@@ -239,9 +239,9 @@ async fn fetch_cosign_signatures(
         });
     }
     if signatures.is_empty() {
-        return Err(SignatureRefused::Malformed.into());
+        return Err(SignatureError::Malformed.into());
     }
-    serde_json::to_vec(&signatures).map_err(|_| SignatureRefused::Malformed.into())
+    serde_json::to_vec(&signatures).map_err(|_| SignatureError::Malformed.into())
 }
 
 /// A minisign public key.
@@ -250,27 +250,27 @@ pub struct MinisignKey(PublicKey);
 
 impl MinisignKey {
     /// Parses a public key: the second line of `minisign.pub`.
-    pub fn read(text: &str) -> Result<Self, KeyMalformed> {
-        let key = PublicKey::from_base64(text.trim()).map_err(|_| KeyMalformed::Minisign)?;
+    pub fn read(text: &str) -> Result<Self, SignatureKeyError> {
+        let key = PublicKey::from_base64(text.trim()).map_err(|_| SignatureKeyError::Minisign)?;
         Ok(Self(key))
     }
 
-    fn verify(&self, component: &[u8], signature: &[u8]) -> Result<(), SignatureRefused> {
+    fn verify(&self, component: &[u8], signature: &[u8]) -> Result<(), SignatureError> {
         let signature = parse_minisign(signature)?;
         let verified = self
             .0
             .verify(component, &signature, MINISIGN_ALLOWS_UNHASHED);
         verified.map_err(|cause| match cause {
-            minisign_verify::Error::UnexpectedKeyId => SignatureRefused::OtherKey,
-            _ => SignatureRefused::Wrong,
+            minisign_verify::Error::UnexpectedKeyId => SignatureError::OtherKey,
+            _ => SignatureError::Wrong,
         })
     }
 }
 
 /// Parses a minisign signature file.
-fn parse_minisign(file: &[u8]) -> Result<Signature, SignatureRefused> {
-    let text = std::str::from_utf8(file).map_err(|_| SignatureRefused::Malformed)?;
-    Signature::decode(text).map_err(|_| SignatureRefused::Malformed)
+fn parse_minisign(file: &[u8]) -> Result<Signature, SignatureError> {
+    let text = std::str::from_utf8(file).map_err(|_| SignatureError::Malformed)?;
+    Signature::decode(text).map_err(|_| SignatureError::Malformed)
 }
 
 /// Pulls the signature file of a component.
@@ -287,7 +287,7 @@ async fn fetch_minisign_signature(
     let manifest = Manifest::read(&manifest)?;
     let mut layers = manifest.layers.iter();
     let layer = layers.find(|layer| layer.media_type == MINISIGN_MEDIA_TYPE);
-    let layer = layer.ok_or(SignatureRefused::Malformed)?;
+    let layer = layer.ok_or(SignatureError::Malformed)?;
     blob(
         registry,
         repository,
@@ -302,7 +302,7 @@ async fn fetch_minisign_signature(
 fn missing(fault: Fault, tag: &str) -> Fault {
     match fault {
         Fault::NotFound { .. } => {
-            SignatureRefused::Missing(format!("{tag} in its repository")).into()
+            SignatureError::Missing(format!("{tag} in its repository")).into()
         }
         other => other,
     }
@@ -382,7 +382,7 @@ mod tests {
             let verified = signer.key().verify(&manifest, &signatures);
             verified.map_err(|refused| refused.to_string())
         };
-        let error = |refused: SignatureRefused| Err(refused.to_string());
+        let error = |refused: SignatureError| Err(refused.to_string());
         assert_eq!(verified(vec![signer.sign(&good)]), Ok(()));
         let several = vec![
             other.sign(&good),
@@ -391,21 +391,21 @@ mod tests {
         ];
         assert_eq!(verified(several), Ok(()));
         for (signed, refused) in [
-            (other.sign(&good), SignatureRefused::OtherKey),
-            (changed, SignatureRefused::OtherKey),
+            (other.sign(&good), SignatureError::OtherKey),
+            (changed, SignatureError::OtherKey),
             (
                 signer.sign(&of_another),
-                SignatureRefused::OfAnother(Digest::of(b"another").to_string()),
+                SignatureError::OfAnother(Digest::of(b"another").to_string()),
             ),
             (
                 signer.sign(&payload(&manifest, "something else")),
-                SignatureRefused::Malformed,
+                SignatureError::Malformed,
             ),
-            (signer.sign("{}"), SignatureRefused::Malformed),
+            (signer.sign("{}"), SignatureError::Malformed),
         ] {
             assert_eq!(verified(vec![signed]), error(refused));
         }
-        assert_eq!(verified(Vec::new()), error(SignatureRefused::OtherKey));
+        assert_eq!(verified(Vec::new()), error(SignatureError::OtherKey));
     }
 
     #[test]
@@ -414,7 +414,7 @@ mod tests {
         for pem in ["", "nonsense", rsa] {
             assert_eq!(
                 CosignKey::read(pem).err(),
-                Some(KeyMalformed::Cosign),
+                Some(SignatureKeyError::Cosign),
                 "{pem}"
             );
         }

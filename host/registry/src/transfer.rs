@@ -7,8 +7,8 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use crate::{
-    Cache, Digest, Fault, PinnedReference, PushTarget, Registry, SIGNATURE_EXTENSION, SignatureKey,
-    SignatureRefused,
+    Cache, Digest, Fault, PinnedReference, PushTarget, Registry, SIGNATURE_EXTENSION,
+    SignatureError, SignatureKey,
     cache::CacheEntry,
     manifest::{EMPTY, MANIFEST_BYTES_MAX, MEDIA_TYPE, Manifest, blob, component_config, verified},
     registry::OutgoingRequest,
@@ -124,7 +124,7 @@ impl Pushed {
         component: Vec<u8>,
         exports: &[String],
         imports: &[String],
-    ) -> Result<Self, SignatureRefused> {
+    ) -> Result<Self, SignatureError> {
         Ok(Self {
             config: component_config(&component, exports, imports),
             signature: signature_of_file(file)?,

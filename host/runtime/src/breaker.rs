@@ -9,7 +9,7 @@ use std::{
 
 use keywright_core::{
     permission::Actor,
-    ports::{PluginFailure, PluginFault},
+    ports::{PluginCallError, PluginFaultError},
 };
 
 use crate::{call::Plugin, measure};
@@ -169,7 +169,12 @@ impl Breaker {
     }
 
     /// Records a failed call. Returns the scope of the circuit if this fault opens it.
-    pub(crate) fn faulted(&self, call: &Call, fault: PluginFault, now: Instant) -> Option<Opened> {
+    pub(crate) fn faulted(
+        &self,
+        call: &Call,
+        fault: PluginFaultError,
+        now: Instant,
+    ) -> Option<Opened> {
         if !is_ended_by_host(fault) {
             return None;
         }
@@ -262,14 +267,14 @@ impl Attempt {
     /// Prepares a call of a function with these inputs.
     ///
     /// # Errors
-    /// [`PluginFailure::CircuitOpen`] if the circuit is open. This records the metric.
+    /// [`PluginCallError::CircuitOpen`] if the circuit is open. This records the metric.
     pub(crate) fn begin(
         plugin: &Plugin,
         breaker: &Arc<Breaker>,
         actor: Option<&Actor>,
         function: &'static str,
         inputs: &[&str],
-    ) -> Result<Self, PluginFailure> {
+    ) -> Result<Self, PluginCallError> {
         let attempt = Self {
             breaker: Arc::clone(breaker),
             call: breaker.call(actor, function, inputs),
@@ -286,27 +291,27 @@ impl Attempt {
     /// Makes the call and measures it.
     ///
     /// # Errors
-    /// [`PluginFailure::CircuitOpen`] if the circuit has opened in the meantime, or the error of `work`.
+    /// [`PluginCallError::CircuitOpen`] if the circuit has opened in the meantime, or the error of `work`.
     pub(crate) fn make<T>(
         &self,
         plugin: &Plugin,
-        work: impl FnOnce() -> Result<T, PluginFailure>,
-    ) -> Result<T, PluginFailure> {
+        work: impl FnOnce() -> Result<T, PluginCallError>,
+    ) -> Result<T, PluginCallError> {
         self.check(plugin)?;
         let name = &plugin.identity.name;
         let outcome = plugin.measurements.measured(name, self.call.function, work);
         match &outcome {
-            Err(PluginFailure::Faulted {
-                fault: PluginFault::InputTooLarge | PluginFault::NotInstantiated,
+            Err(PluginCallError::Faulted {
+                fault: PluginFaultError::InputTooLarge | PluginFaultError::NotInstantiated,
                 ..
             }) => {}
-            Err(PluginFailure::Faulted { fault, .. }) => self.faulted(plugin, *fault),
+            Err(PluginCallError::Faulted { fault, .. }) => self.faulted(plugin, *fault),
             _ => self.breaker.returned(&self.call),
         }
         outcome
     }
 
-    fn check(&self, plugin: &Plugin) -> Result<(), PluginFailure> {
+    fn check(&self, plugin: &Plugin) -> Result<(), PluginCallError> {
         match self.breaker.open_for(&self.call, Instant::now()) {
             Some(retry_after) => {
                 measure::not_called(
@@ -314,7 +319,7 @@ impl Attempt {
                     self.call.function,
                     measure::CIRCUIT_OPEN,
                 );
-                Err(PluginFailure::CircuitOpen {
+                Err(PluginCallError::CircuitOpen {
                     plugin: plugin.identity.name.clone(),
                     retry_after,
                 })
@@ -323,7 +328,7 @@ impl Attempt {
         }
     }
 
-    fn faulted(&self, plugin: &Plugin, fault: PluginFault) {
+    fn faulted(&self, plugin: &Plugin, fault: PluginFaultError) {
         let seconds = self.breaker.open_time().as_secs();
         match self.breaker.faulted(&self.call, fault, Instant::now()) {
             Some(Opened::ForAll) => tracing::error!(
@@ -345,18 +350,18 @@ impl Attempt {
 }
 
 /// Whether the host ended the call, as opposed to the guest returning a result of any kind.
-fn is_ended_by_host(fault: PluginFault) -> bool {
+fn is_ended_by_host(fault: PluginFaultError) -> bool {
     match fault {
-        PluginFault::MemoryExceeded
-        | PluginFault::StackExhausted
-        | PluginFault::TimedOut
-        | PluginFault::Trapped => true,
-        PluginFault::InputTooLarge
-        | PluginFault::Misconfigured
-        | PluginFault::NotInstantiated
-        | PluginFault::OutputMalformed
-        | PluginFault::OutputTooLarge
-        | PluginFault::Reported => false,
+        PluginFaultError::MemoryExceeded
+        | PluginFaultError::StackExhausted
+        | PluginFaultError::TimedOut
+        | PluginFaultError::Trapped => true,
+        PluginFaultError::InputTooLarge
+        | PluginFaultError::Misconfigured
+        | PluginFaultError::NotInstantiated
+        | PluginFaultError::OutputMalformed
+        | PluginFaultError::OutputTooLarge
+        | PluginFaultError::Reported => false,
     }
 }
 
@@ -388,11 +393,12 @@ mod tests {
         /// A call of `generate` that traps.
         fn trap(&self, actor: &str, input: &str) -> Option<Opened> {
             let call = self.call(actor, "generate", input);
-            self.breaker.faulted(&call, PluginFault::Trapped, self.now)
+            self.breaker
+                .faulted(&call, PluginFaultError::Trapped, self.now)
         }
 
         /// A call of `generate` that returns.
-        fn answer(&self, actor: &str) {
+        fn response(&self, actor: &str) {
             self.breaker.returned(&self.call(actor, "generate", "good"));
         }
 
@@ -428,14 +434,14 @@ mod tests {
         for _ in 0..5 {
             assert_eq!(scene.trap("a", "1"), None);
             assert_eq!(scene.trap("a", "2"), None);
-            scene.answer("a");
+            scene.response("a");
         }
         let accept = scene.call("a", "accept", "");
         for _ in 0..2 {
             assert_eq!(scene.trap("a", ""), None);
             let opened = scene
                 .breaker
-                .faulted(&accept, PluginFault::Trapped, scene.now);
+                .faulted(&accept, PluginFaultError::Trapped, scene.now);
             assert_eq!(opened, None);
         }
         assert_eq!(scene.trap("a", ""), Some(Opened::ForActor));
@@ -450,7 +456,7 @@ mod tests {
         for actor in ["a", "b", "c", "d"] {
             assert_eq!(scene.open_for(actor), Some(OPEN_TIME), "{actor}");
         }
-        scene.answer("d");
+        scene.response("d");
         for actor in ["a", "b", "c", "d", "e"] {
             assert_eq!(scene.open_for(actor), None, "{actor}");
         }
@@ -475,7 +481,7 @@ mod tests {
     #[test]
     fn colluding_actors_cannot_disable_a_plugin_that_works_for_others() {
         let scene = Scene::new();
-        scene.answer("honest");
+        scene.response("honest");
         for actor in ["a", "b", "c", "d"] {
             scene.trap(actor, "");
         }
@@ -493,12 +499,12 @@ mod tests {
         let scene = Scene::new();
         let call = scene.call("a", "generate", "");
         for fault in [
-            PluginFault::InputTooLarge,
-            PluginFault::Misconfigured,
-            PluginFault::NotInstantiated,
-            PluginFault::OutputMalformed,
-            PluginFault::OutputTooLarge,
-            PluginFault::Reported,
+            PluginFaultError::InputTooLarge,
+            PluginFaultError::Misconfigured,
+            PluginFaultError::NotInstantiated,
+            PluginFaultError::OutputMalformed,
+            PluginFaultError::OutputTooLarge,
+            PluginFaultError::Reported,
         ] {
             for _ in 0..3 {
                 let opened = scene.breaker.faulted(&call, fault, scene.now);
@@ -511,7 +517,7 @@ mod tests {
     fn at_most_1024_actors_are_tracked() {
         let scene = Scene::new();
         for number in 0..=ACTORS_MAX {
-            scene.answer(&number.to_string());
+            scene.response(&number.to_string());
         }
         assert_eq!(scene.breaker.state().actors.len(), ACTORS_MAX);
         let is_known = |number: usize| {

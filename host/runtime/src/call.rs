@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Instant};
 
 use keywright_core::{
     credential::PluginIdentity,
-    ports::{CertificateIssuer, PluginFailure, PluginFault},
+    ports::{CertificateIssuer, PluginCallError, PluginFaultError},
 };
 use wasmtime::{
     PoolConcurrencyLimitError, Store, Trap,
@@ -15,7 +15,7 @@ use crate::{
     bindings::IssuerLease,
     config::Limits,
     engine::{MemoryLimiter, deadline_ticks},
-    host::{CallState, HostRefusal, NoteReader, Notes, RandomSource, TBS_CERTIFICATE_BYTES_MAX},
+    host::{CallState, HostError, NoteReader, Notes, RandomSource, TBS_CERTIFICATE_BYTES_MAX},
     lane::NotRun,
     measure::{self, CallMeasurements, Usage},
     text::for_log,
@@ -67,7 +67,7 @@ impl Plugin {
         input_bytes: usize,
         issuer: Option<Arc<dyn CertificateIssuer>>,
         body: impl FnOnce(&mut Store<CallState>, &Instance) -> wasmtime::Result<T>,
-    ) -> Result<T, PluginFault> {
+    ) -> Result<T, PluginFaultError> {
         let input_bytes = input_bytes + self.settings.len();
         self.check_input(function, input_bytes)?;
         let begun = Instant::now();
@@ -104,7 +104,7 @@ impl Plugin {
     ///
     /// # Errors
     /// The guest's fault, which is already logged.
-    pub(crate) fn instantiate(&self) -> Result<(), PluginFault> {
+    pub(crate) fn instantiate(&self) -> Result<(), PluginFaultError> {
         self.call("instantiate", 0, None, |_, _| Ok(()))
     }
 
@@ -112,9 +112,9 @@ impl Plugin {
     pub(crate) fn fault(
         &self,
         function: &'static str,
-        fault: PluginFault,
+        fault: PluginFaultError,
         cause: &str,
-    ) -> PluginFault {
+    ) -> PluginFaultError {
         tracing::error!(
             plugin.name = self.identity.name,
             plugin.digest = self.identity.digest,
@@ -131,11 +131,11 @@ impl Plugin {
         &self,
         function: &'static str,
         input_bytes: usize,
-    ) -> Result<(), PluginFault> {
+    ) -> Result<(), PluginFaultError> {
         if input_bytes > self.limits.input_bytes_max {
             return Err(self.fault(
                 function,
-                PluginFault::InputTooLarge,
+                PluginFaultError::InputTooLarge,
                 "its input is too large",
             ));
         }
@@ -147,12 +147,12 @@ impl Plugin {
         &self,
         function: &'static str,
         output_bytes: usize,
-    ) -> Result<(), PluginFault> {
+    ) -> Result<(), PluginFaultError> {
         self.usage.returned(output_bytes);
         if output_bytes > self.limits.output_bytes_max {
             return Err(self.fault(
                 function,
-                PluginFault::OutputTooLarge,
+                PluginFaultError::OutputTooLarge,
                 "its output is too large",
             ));
         }
@@ -160,40 +160,43 @@ impl Plugin {
     }
 
     /// Converts a fault to the failure for callers.
-    pub(crate) fn faulted(&self, fault: PluginFault) -> PluginFailure {
-        PluginFailure::Faulted {
+    pub(crate) fn faulted(&self, fault: PluginFaultError) -> PluginCallError {
+        PluginCallError::Faulted {
             plugin: self.identity.name.clone(),
             fault,
         }
     }
 
     /// Returns the failure for output of another shape than declared, and logs it.
-    pub(crate) fn malformed(&self, function: &'static str) -> PluginFailure {
-        let fault = PluginFault::OutputMalformed;
+    pub(crate) fn malformed(&self, function: &'static str) -> PluginCallError {
+        let fault = PluginFaultError::OutputMalformed;
         self.faulted(self.fault(function, fault, "its output is not of the declared shape"))
     }
 
     /// Returns the failure for a guest that reports invalid settings, and logs its message.
-    pub(crate) fn misconfigured(&self, function: &'static str, text: &str) -> PluginFailure {
-        self.faulted(self.fault(function, PluginFault::Misconfigured, &for_log(text)))
+    pub(crate) fn misconfigured(&self, function: &'static str, text: &str) -> PluginCallError {
+        self.faulted(self.fault(function, PluginFaultError::Misconfigured, &for_log(text)))
     }
 
     /// Returns the failure for a guest that reports an internal error, and logs its message.
-    pub(crate) fn reported(&self, function: &'static str, text: &str) -> PluginFailure {
-        self.faulted(self.fault(function, PluginFault::Reported, &for_log(text)))
+    pub(crate) fn reported(&self, function: &'static str, text: &str) -> PluginCallError {
+        self.faulted(self.fault(function, PluginFaultError::Reported, &for_log(text)))
     }
 
     /// Returns the failure for a call that was not made, and records the metric.
-    pub(crate) fn not_run(&self, function: &'static str, not_run: NotRun) -> PluginFailure {
+    pub(crate) fn not_run(&self, function: &'static str, not_run: NotRun) -> PluginCallError {
         let (reason, failure) = match not_run {
             NotRun::ActorQueueFull { retry_after } => (
                 measure::ACTOR_QUEUE_FULL,
-                PluginFailure::ActorQueueFull { retry_after },
+                PluginCallError::ActorQueueFull { retry_after },
             ),
-            NotRun::Panicked => (measure::HOST_PANICKED, self.faulted(PluginFault::Trapped)),
+            NotRun::Panicked => (
+                measure::HOST_PANICKED,
+                self.faulted(PluginFaultError::Trapped),
+            ),
             NotRun::QueueFull { retry_after } => (
                 measure::QUEUE_FULL,
-                PluginFailure::QueueFull { retry_after },
+                PluginCallError::QueueFull { retry_after },
             ),
         };
         measure::not_called(&self.identity.name, function, reason);
@@ -230,16 +233,16 @@ impl Plugin {
 ///
 /// A guest that was denied memory rarely reports it: its allocator aborts. So any later error is attributed to that, except
 /// for an exceeded deadline or stack.
-fn fault_of(cause: &wasmtime::Error, was_denied_memory: bool) -> PluginFault {
+fn fault_of(cause: &wasmtime::Error, was_denied_memory: bool) -> PluginFaultError {
     match cause.downcast_ref::<Trap>() {
-        Some(Trap::Interrupt) => PluginFault::TimedOut,
-        Some(Trap::StackOverflow) => PluginFault::StackExhausted,
-        _ if was_denied_memory => PluginFault::MemoryExceeded,
-        Some(_) => PluginFault::Trapped,
-        None if cause.is::<HostRefusal>() => PluginFault::Trapped,
-        None if copied_too_much(cause) => PluginFault::OutputTooLarge,
-        None if is_of_the_system(cause) => PluginFault::NotInstantiated,
-        None => PluginFault::OutputMalformed,
+        Some(Trap::Interrupt) => PluginFaultError::TimedOut,
+        Some(Trap::StackOverflow) => PluginFaultError::StackExhausted,
+        _ if was_denied_memory => PluginFaultError::MemoryExceeded,
+        Some(_) => PluginFaultError::Trapped,
+        None if cause.is::<HostError>() => PluginFaultError::Trapped,
+        None if copied_too_much(cause) => PluginFaultError::OutputTooLarge,
+        None if is_of_the_system(cause) => PluginFaultError::NotInstantiated,
+        None => PluginFaultError::OutputMalformed,
     }
 }
 
@@ -269,8 +272,8 @@ mod tests {
     fn resources_denied_by_the_system_are_no_fault_of_the_guest() {
         let enomem = io::Error::from_raw_os_error(12);
         let mapping = wasmtime::Error::new(enomem).context("mapping a memory");
-        assert_eq!(fault_of(&mapping, false), PluginFault::NotInstantiated);
+        assert_eq!(fault_of(&mapping, false), PluginFaultError::NotInstantiated);
         let lifting = wasmtime::Error::msg("list pointer/length out of bounds of memory");
-        assert_eq!(fault_of(&lifting, false), PluginFault::OutputMalformed);
+        assert_eq!(fault_of(&lifting, false), PluginFaultError::OutputMalformed);
     }
 }

@@ -24,7 +24,7 @@ use crate::{
     interfaces::{BuiltFor, check_imports, exports_any, linker, versioned},
     measure::{CallMeasurements, Usage},
     outline::Outline,
-    refused::{PluginRefused, Refusal},
+    refused::{PluginLoadError, Refusal},
     resolver::RESOLVER,
     text::hexadecimal,
 };
@@ -64,7 +64,7 @@ pub(crate) struct Role<'a> {
 
 impl Role<'_> {
     /// Checks that its limits are in range.
-    pub(crate) fn check_limits(&self) -> Result<(), PluginRefused> {
+    pub(crate) fn check_limits(&self) -> Result<(), PluginLoadError> {
         match self.config.limits.out_of_bounds() {
             Some((limit, min, max)) => {
                 Err(self.refused(Refusal::LimitOutOfBounds { limit, min, max }))
@@ -74,8 +74,8 @@ impl Role<'_> {
     }
 
     /// Returns the error for a plugin that can't be loaded.
-    pub(crate) fn refused(&self, refusal: Refusal) -> PluginRefused {
-        PluginRefused {
+    pub(crate) fn refused(&self, refusal: Refusal) -> PluginLoadError {
+        PluginLoadError {
             plugin: self.name.to_owned(),
             is_generator: self.is_generator,
             component: self.config.component.to_string(),

@@ -37,7 +37,7 @@ pub(crate) struct CallState {
 
 /// The reason why the host trapped a guest during a host call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum HostRefusal {
+pub(crate) enum HostError {
     /// The guest used an issuer handle that the host did not pass to it.
     #[error("the guest used an issuer that it did not receive")]
     IssuerNotPassed,
@@ -46,13 +46,13 @@ pub(crate) enum HostRefusal {
     RandomBytesExceeded(u64),
     /// The random source failed.
     #[error(transparent)]
-    RandomUnavailable(#[from] RandomUnavailable),
+    RandomUnavailable(#[from] RandomError),
 }
 
 /// A source of random bytes for guests.
 pub trait RandomSource: Send + Sync {
     /// Fills a buffer.
-    fn fill(&self, bytes: &mut [u8]) -> Result<(), RandomUnavailable>;
+    fn fill(&self, bytes: &mut [u8]) -> Result<(), RandomError>;
 }
 
 /// The random generator of the server's cryptographic library, seeded by the operating system.
@@ -60,15 +60,15 @@ pub trait RandomSource: Send + Sync {
 pub struct SystemRandom;
 
 impl RandomSource for SystemRandom {
-    fn fill(&self, bytes: &mut [u8]) -> Result<(), RandomUnavailable> {
-        aws_lc_rs::rand::fill(bytes).map_err(|_| RandomUnavailable)
+    fn fill(&self, bytes: &mut [u8]) -> Result<(), RandomError> {
+        aws_lc_rs::rand::fill(bytes).map_err(|_| RandomError)
     }
 }
 
 /// The error of a [`RandomSource`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the random generator failed")]
-pub struct RandomUnavailable;
+pub struct RandomError;
 
 /// `wasi:random/random`: the only source of randomness of guests.
 impl Host for CallState {
@@ -76,15 +76,15 @@ impl Host for CallState {
         let length = usize::try_from(len)
             .ok()
             .filter(|_| len <= RANDOM_BYTES_MAX)
-            .ok_or(HostRefusal::RandomBytesExceeded(len))?;
+            .ok_or(HostError::RandomBytesExceeded(len))?;
         let mut bytes = vec![0; length];
-        self.random.fill(&mut bytes).map_err(HostRefusal::from)?;
+        self.random.fill(&mut bytes).map_err(HostError::from)?;
         Ok(bytes)
     }
 
     fn get_random_u64(&mut self) -> wasmtime::Result<u64> {
         let mut bytes = [0; 8];
-        self.random.fill(&mut bytes).map_err(HostRefusal::from)?;
+        self.random.fill(&mut bytes).map_err(HostError::from)?;
         Ok(u64::from_le_bytes(bytes))
     }
 }
@@ -145,7 +145,7 @@ impl CallState {
         &mut self,
         handle: &Handle,
         tbs_certificate: &[u8],
-    ) -> Result<Result<Vec<u8>, SigningError>, HostRefusal> {
+    ) -> Result<Result<Vec<u8>, SigningError>, HostError> {
         let lease = self.lease(handle)?;
         let refused = |rule: &str| Ok(Err(SigningError::Refused(rule.to_owned())));
         if std::mem::replace(&mut lease.is_used, true) {
@@ -160,11 +160,11 @@ impl CallState {
         }
     }
 
-    fn lease(&mut self, handle: &Handle) -> Result<&mut IssuerLease, HostRefusal> {
+    fn lease(&mut self, handle: &Handle) -> Result<&mut IssuerLease, HostError> {
         self.issuer
             .as_mut()
             .filter(|_| handle.rep() == ISSUER_HANDLE)
-            .ok_or(HostRefusal::IssuerNotPassed)
+            .ok_or(HostError::IssuerNotPassed)
     }
 }
 

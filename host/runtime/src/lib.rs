@@ -2,13 +2,13 @@
 //!
 //! [`Runtime::load`] reads the configured components and refuses components with imports that are not granted. It compiles
 //! components that are not in the cache, calls the `describe` function of each generator, and tests its randomness
-//! ([`EntropyFault`]). It provides the domain's ports: [`Generators`](keywright_core::ports::Generators) and
+//! ([`EntropyError`]). It provides the domain's ports: [`Generators`](keywright_core::ports::Generators) and
 //! [`Resolver`](keywright_core::ports::Resolver). [`Plugins`] holds the active plugins and replaces them without
 //! interrupting requests.
 //!
 //! Each call runs in a fresh instance on one of two thread pools ("lanes"), with a memory limit, a deadline, and limits on
 //! its input and output. Its output is validated against the schema that the plugin declared. No state carries over between
-//! calls, and a failing guest ends only its own call, with a [`PluginFault`](keywright_core::ports::PluginFault). A component
+//! calls, and a failing guest ends only its own call, with a [`PluginFaultError`](keywright_core::ports::PluginFaultError). A component
 //! that keeps failing is temporarily disabled (`breaker.rs`).
 //!
 //! [`PluginUnderTest`] runs a single component for its author, as [`Runtime`] runs the plugins of a server.
@@ -43,13 +43,13 @@ mod text;
 pub use cache::{CACHE_EXTENSIONS, CacheAccess, CacheKeys};
 pub use component::COMPONENT_BYTES_MAX;
 pub use config::{ComponentSource, Grant, Limits, PluginConfig, RuntimeConfig, SandboxConfig};
-pub use conformance::{EntropyFault, EntropyReport, TestedComponents};
-pub use host::{NoteReader, RandomSource, RandomUnavailable, SystemRandom};
+pub use conformance::{EntropyError, EntropyReport, TestedComponents};
+pub use host::{NoteReader, RandomError, RandomSource, SystemRandom};
 pub use load::{Plugins, Runtime};
 pub use measure::{CALL_DURATION, LaneOccupancy, QUEUE_WAIT, describe_metrics};
 pub use plugin_under_test::{
-    CandidateFailure, Check, ConformanceReport, InspectedGenerator, Inspection, LimitUsed,
-    PluginUnderTest, Quantiles, Run, Speed, Vector, VectorsMalformed,
+    Check, ConformanceReport, InspectedGenerator, Inspection, LimitUsed, PluginTestError,
+    PluginUnderTest, Quantiles, Run, Speed, Vector, VectorsError,
 };
-pub use refused::{LoadRefused, PluginRefused, Refusal};
-pub use schema::SchemaMalformed;
+pub use refused::{LoadError, PluginLoadError, Refusal};
+pub use schema::SchemaError;

@@ -30,7 +30,7 @@ use crate::{
     host::RandomSource,
     lane::Lanes,
     measure::{self, LaneOccupancy},
-    refused::{LoadRefused, PluginRefused, Refusal},
+    refused::{LoadError, PluginLoadError, Refusal},
     resolver::{ResolverGuest, WasmResolver},
 };
 
@@ -53,7 +53,7 @@ impl Runtime {
         config: &RuntimeConfig,
         cache_keys: &CacheKeys,
         random: Arc<dyn RandomSource>,
-    ) -> Result<Self, LoadRefused> {
+    ) -> Result<Self, LoadError> {
         let cores = thread::available_parallelism().map_or(1, usize::from);
         check_sandbox(&config.sandbox)?;
         // Before the engine is sized by these limits.
@@ -66,7 +66,7 @@ impl Runtime {
             .map_or(cores.min(THREADS_PER_LANE_MAX), usize::from);
         let engine = engine_for(roles(config), threads_per_lane * 2)?;
         let lanes = Lanes::start(threads_per_lane, config.sandbox.queue_limits())
-            .map_err(LoadRefused::Threads)?;
+            .map_err(LoadError::Threads)?;
         let cache = Cache::open(&config.sandbox.cache_directory, cache_keys, &engine)?;
         let loader = Loader {
             cache: Some(cache),
@@ -86,14 +86,14 @@ impl Runtime {
     /// Returns everything that an operator must correct, as far as it can be found without compiling a component: limits out
     /// of range, missing files, other digests than configured, imports that are not granted.
     #[must_use]
-    pub fn check_components(config: &RuntimeConfig) -> Vec<LoadRefused> {
+    pub fn check_components(config: &RuntimeConfig) -> Vec<LoadError> {
         let sandbox = check_sandbox(&config.sandbox).err();
         let each = roles(config).filter_map(|role| {
             let checked = role.check_limits().and_then(|()| {
                 let uncompiled = Uncompiled::read(role);
                 uncompiled.map_err(|refusal| role.refused(refusal))
             });
-            checked.err().map(LoadRefused::from)
+            checked.err().map(LoadError::from)
         });
         sandbox.into_iter().chain(each).collect()
     }
@@ -105,8 +105,8 @@ impl Runtime {
         config: &RuntimeConfig,
         cache: CacheAccess<'_>,
         random: Arc<dyn RandomSource>,
-    ) -> Vec<LoadRefused> {
-        let mut refusals: Vec<LoadRefused> =
+    ) -> Vec<LoadError> {
+        let mut refusals: Vec<LoadError> =
             check_sandbox(&config.sandbox).err().into_iter().collect();
         let (mut sound, mut limitless) = (Vec::new(), Vec::new());
         for role in roles(config) {
@@ -121,7 +121,7 @@ impl Runtime {
             Ok(loader) => match loader.load_each(&sound, cores) {
                 Ok(outcomes) => {
                     let refused = outcomes.into_iter().filter_map(Result::err);
-                    refusals.extend(refused.map(LoadRefused::from));
+                    refusals.extend(refused.map(LoadError::from));
                 }
                 Err(refused) => refusals.push(refused),
             },
@@ -213,9 +213,9 @@ impl Resolvers for Plugins {
     }
 }
 
-fn check_sandbox(sandbox: &SandboxConfig) -> Result<(), LoadRefused> {
+fn check_sandbox(sandbox: &SandboxConfig) -> Result<(), LoadError> {
     match sandbox.out_of_bounds() {
-        Some((setting, max)) => Err(LoadRefused::SettingOutOfBounds {
+        Some((setting, max)) => Err(LoadError::SettingOutOfBounds {
             setting,
             min: 1,
             max,
@@ -231,15 +231,15 @@ fn check_sandbox(sandbox: &SandboxConfig) -> Result<(), LoadRefused> {
 pub(crate) fn engine_for<'a>(
     roles: impl Iterator<Item = Role<'a>>,
     calls: usize,
-) -> Result<Engine, LoadRefused> {
+) -> Result<Engine, LoadError> {
     let calls = u32::try_from(calls).unwrap_or(u32::MAX);
     let memory_bytes_max = roles
         .map(|role| role.config.limits.memory_bytes_max)
         .max()
         .unwrap_or(Limits::default().memory_bytes_max);
     let engine = new_engine(calls, memory_bytes_max)
-        .map_err(|source| LoadRefused::Engine { calls, source })?;
-    start_ticking(&engine).map_err(LoadRefused::Threads)?;
+        .map_err(|source| LoadError::Engine { calls, source })?;
+    start_ticking(&engine).map_err(LoadError::Threads)?;
     Ok(engine)
 }
 
@@ -269,9 +269,9 @@ impl<'c> Loader<'c> {
         random: Arc<dyn RandomSource>,
         config: &'c RuntimeConfig,
         cache: CacheAccess<'_>,
-    ) -> Result<Self, LoadRefused> {
+    ) -> Result<Self, LoadError> {
         let sandbox = &config.sandbox;
-        let lanes = Lanes::start(1, sandbox.queue_limits()).map_err(LoadRefused::Threads)?;
+        let lanes = Lanes::start(1, sandbox.queue_limits()).map_err(LoadError::Threads)?;
         let engine = engine_for(roles.iter().copied(), calls)?;
         let directory = &sandbox.cache_directory;
         let cache = match cache {
@@ -290,7 +290,7 @@ impl<'c> Loader<'c> {
     }
 
     /// Loads all plugins on this number of threads.
-    fn load_all(&self, roles: &[Role<'_>], threads: usize) -> Result<Runtime, LoadRefused> {
+    fn load_all(&self, roles: &[Role<'_>], threads: usize) -> Result<Runtime, LoadError> {
         let (mut generators, mut conformance) = (BTreeMap::new(), Vec::new());
         let mut resolver = None;
         for outcome in self.load_each(roles, threads)? {
@@ -320,7 +320,7 @@ impl<'c> Loader<'c> {
         &self,
         roles: &[Role<'_>],
         threads: usize,
-    ) -> Result<Vec<Result<Loaded, PluginRefused>>, LoadRefused> {
+    ) -> Result<Vec<Result<Loaded, PluginLoadError>>, LoadError> {
         let next = AtomicUsize::new(0);
         let load_next = || {
             let index = next.fetch_add(1, Ordering::Relaxed);
@@ -340,12 +340,12 @@ impl<'c> Loader<'c> {
                 .flat_map(|worker| worker.join().unwrap_or_else(|panic| resume_unwind(panic)));
             Ok(outcomes.collect::<Vec<_>>())
         })
-        .map_err(LoadRefused::Threads)?;
+        .map_err(LoadError::Threads)?;
         outcomes.sort_by_key(|(index, _)| *index);
         Ok(outcomes.into_iter().map(|(_, outcome)| outcome).collect())
     }
 
-    fn load(&self, role: Role<'_>) -> Result<Loaded, PluginRefused> {
+    fn load(&self, role: Role<'_>) -> Result<Loaded, PluginLoadError> {
         let loaded = if role.is_generator {
             self.load_generator(role)
         } else {

@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use keywright_core::ports::{PluginFailure, PluginFault};
+use keywright_core::ports::{PluginCallError, PluginFaultError};
 use metrics::{
     Counter, Histogram, counter, describe_counter, describe_gauge, describe_histogram, gauge,
     histogram,
@@ -114,8 +114,8 @@ impl CallMeasurements {
         &self,
         plugin: &str,
         function: &'static str,
-        call: impl FnOnce() -> Result<T, PluginFailure>,
-    ) -> Result<T, PluginFailure> {
+        call: impl FnOnce() -> Result<T, PluginCallError>,
+    ) -> Result<T, PluginCallError> {
         let begun = Instant::now();
         let outcome = call();
         let position = FUNCTIONS.iter().position(|known| *known == function);
@@ -179,26 +179,26 @@ fn calls(plugin: &str, function: &'static str, outcome: &'static str) -> Counter
     counter!(CALLS, "plugin" => plugin.to_owned(), "function" => function, "outcome" => outcome)
 }
 
-fn outcome_of(failure: &PluginFailure) -> &'static str {
+fn outcome_of(failure: &PluginCallError) -> &'static str {
     match failure {
-        PluginFailure::DocumentRefused(_)
-        | PluginFailure::ParametersRefused(_)
-        | PluginFailure::ValueMemberUnknown(_)
-        | PluginFailure::ValueRefused(_) => "refused",
-        PluginFailure::ActorQueueFull { .. } => ACTOR_QUEUE_FULL,
-        PluginFailure::QueueFull { .. } => QUEUE_FULL,
-        PluginFailure::CircuitOpen { .. } => CIRCUIT_OPEN,
-        PluginFailure::Faulted { fault, .. } => match fault {
-            PluginFault::InputTooLarge => "input_too_large",
-            PluginFault::MemoryExceeded => "memory_exceeded",
-            PluginFault::Misconfigured => "misconfigured",
-            PluginFault::NotInstantiated => "not_instantiated",
-            PluginFault::OutputMalformed => "output_malformed",
-            PluginFault::OutputTooLarge => "output_too_large",
-            PluginFault::Reported => "reported",
-            PluginFault::StackExhausted => "stack_exhausted",
-            PluginFault::TimedOut => "timed_out",
-            PluginFault::Trapped => "trapped",
+        PluginCallError::DocumentRefused(_)
+        | PluginCallError::ParametersRefused(_)
+        | PluginCallError::ValueFieldUnknown(_)
+        | PluginCallError::ValueRefused(_) => "refused",
+        PluginCallError::ActorQueueFull { .. } => ACTOR_QUEUE_FULL,
+        PluginCallError::QueueFull { .. } => QUEUE_FULL,
+        PluginCallError::CircuitOpen { .. } => CIRCUIT_OPEN,
+        PluginCallError::Faulted { fault, .. } => match fault {
+            PluginFaultError::InputTooLarge => "input_too_large",
+            PluginFaultError::MemoryExceeded => "memory_exceeded",
+            PluginFaultError::Misconfigured => "misconfigured",
+            PluginFaultError::NotInstantiated => "not_instantiated",
+            PluginFaultError::OutputMalformed => "output_malformed",
+            PluginFaultError::OutputTooLarge => "output_too_large",
+            PluginFaultError::Reported => "reported",
+            PluginFaultError::StackExhausted => "stack_exhausted",
+            PluginFaultError::TimedOut => "timed_out",
+            PluginFaultError::Trapped => "trapped",
         },
     }
 }

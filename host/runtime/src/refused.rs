@@ -2,13 +2,13 @@
 
 use std::{error::Error, fmt, io, path::PathBuf};
 
-use keywright_core::ports::{PluginFailure, PluginFault};
+use keywright_core::ports::{PluginCallError, PluginFaultError};
 
-use crate::{config::Grant, conformance::EntropyFault, schema::SchemaMalformed};
+use crate::{config::Grant, conformance::EntropyError, schema::SchemaError};
 
 /// The error when plugins can't be loaded. `Display` names the plugin, its component and the remedy.
 #[derive(Debug, thiserror::Error)]
-pub enum LoadRefused {
+pub enum LoadError {
     /// The cache directory can't be created or read.
     #[error("the cache directory {} can't be used", .path.display())]
     CacheDirectory {
@@ -38,7 +38,7 @@ pub enum LoadRefused {
     },
     /// A plugin was refused.
     #[error(transparent)]
-    Plugin(#[from] PluginRefused),
+    Plugin(#[from] PluginLoadError),
     /// A sandbox setting is out of range.
     #[error("the sandbox setting {setting} must be from {min} to {max}")]
     SettingOutOfBounds {
@@ -56,7 +56,7 @@ pub enum LoadRefused {
 
 /// A plugin that was refused.
 #[derive(Debug)]
-pub struct PluginRefused {
+pub struct PluginLoadError {
     /// The configured name.
     pub plugin: String,
     /// Whether it is configured as a generator; otherwise it is the resolver.
@@ -67,7 +67,7 @@ pub struct PluginRefused {
     pub refusal: Refusal,
 }
 
-impl fmt::Display for PluginRefused {
+impl fmt::Display for PluginLoadError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             formatter,
@@ -77,7 +77,7 @@ impl fmt::Display for PluginRefused {
     }
 }
 
-impl Error for PluginRefused {
+impl Error for PluginLoadError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         self.refusal.source()
     }
@@ -112,7 +112,7 @@ pub enum Refusal {
     },
     /// Its `describe` function failed.
     #[error("its describe function failed: it {0}; report this to its author")]
-    DescribeFailed(PluginFault),
+    DescribeFailed(PluginFaultError),
     /// It declares that its values are not random, and its configuration does not allow that.
     #[error(
         "it derives its values from its parameters alone, so anyone who knows the parameters knows the values; if you \
@@ -177,7 +177,7 @@ pub enum Refusal {
         /// The parameters, as JSON.
         parameters: String,
         /// The failure of the call.
-        failure: Box<PluginFailure>,
+        failure: Box<PluginCallError>,
     },
     /// It was built for another version of an interface.
     #[error(
@@ -232,14 +232,14 @@ pub enum Refusal {
     NotAComponent(#[source] wasmtime::Error),
     /// It failed the entropy test.
     #[error("its values are not random enough: {0}; use another component")]
-    NotRandom(EntropyFault),
+    NotRandom(EntropyError),
     /// Its parameters schema or value schema can't be used.
     #[error("its {which} schema {malformed}; report this to its author")]
     SchemaMalformed {
         /// The schema: `parameters` or `value`.
         which: &'static str,
         /// The reason.
-        malformed: SchemaMalformed,
+        malformed: SchemaError,
     },
     /// Its settings alone exceed the input limit.
     #[error("its settings are larger than its input_bytes_max")]

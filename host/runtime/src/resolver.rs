@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use keywright_core::{
     permission::Actor,
-    ports::{POINTER_SEGMENTS_MAX, PluginFailure, PluginFault, Reference, Resolver},
+    ports::{POINTER_SEGMENTS_MAX, PluginCallError, PluginFaultError, Reference, Resolver},
 };
 
 use crate::{
@@ -61,7 +61,7 @@ impl Resolver for WasmResolver {
         &self,
         actor: &Actor,
         document: &str,
-    ) -> Result<Vec<Reference>, PluginFailure> {
+    ) -> Result<Vec<Reference>, PluginCallError> {
         let plugin = &self.guest.plugin;
         let inputs = [document];
         let attempt = Attempt::begin(plugin, &self.breaker, Some(actor), FUNCTION, &inputs)?;
@@ -88,7 +88,7 @@ impl ResolverGuest {
         Ok(Self { plugin, resolver })
     }
 
-    fn find_references(&self, document: &str) -> Result<Vec<Reference>, PluginFailure> {
+    fn find_references(&self, document: &str) -> Result<Vec<Reference>, PluginCallError> {
         let outcome = self
             .plugin
             .call(FUNCTION, document.len(), None, |store, instance| {
@@ -98,7 +98,7 @@ impl ResolverGuest {
         match outcome.map_err(|fault| self.refused_or_faulted(fault))? {
             Ok(references) => self.checked(references),
             Err(Failure::InvalidDocument(text)) => {
-                Err(PluginFailure::DocumentRefused(for_caller(&text)))
+                Err(PluginCallError::DocumentRefused(for_caller(&text)))
             }
             Err(Failure::Misconfigured(text)) => Err(self.plugin.misconfigured(FUNCTION, &text)),
             Err(Failure::Other(text)) => Err(self.plugin.reported(FUNCTION, &text)),
@@ -106,16 +106,18 @@ impl ResolverGuest {
     }
 
     /// Converts a fault to a failure. The document determines the references, so an excess of them refuses the document.
-    fn refused_or_faulted(&self, fault: PluginFault) -> PluginFailure {
+    fn refused_or_faulted(&self, fault: PluginFaultError) -> PluginCallError {
         match fault {
-            PluginFault::OutputTooLarge => PluginFailure::DocumentRefused(TOO_LARGE.to_owned()),
+            PluginFaultError::OutputTooLarge => {
+                PluginCallError::DocumentRefused(TOO_LARGE.to_owned())
+            }
             other => self.plugin.faulted(other),
         }
     }
 
     /// Returns the references if they are within the limits and no pointer equals or contains another. Runs on the lane's thread,
     /// like the call itself.
-    fn checked(&self, found: Vec<resolver::Reference>) -> Result<Vec<Reference>, PluginFailure> {
+    fn checked(&self, found: Vec<resolver::Reference>) -> Result<Vec<Reference>, PluginCallError> {
         let bytes = found
             .iter()
             .map(|reference| reference.pointer.len() + reference.name.len())
@@ -126,7 +128,7 @@ impl ResolverGuest {
         let pointers: Vec<&str> = found.iter().map(|found| found.pointer.as_str()).collect();
         let has_long_pointer = pointers.iter().any(|one| one.len() > POINTER_BYTES_MAX);
         if found.len() > REFERENCES_MAX || has_long_pointer {
-            let fault = PluginFault::OutputTooLarge;
+            let fault = PluginFaultError::OutputTooLarge;
             let cause = "it found more than 1,000 references, or one at a pointer of over 8 KiB";
             return Err(self.refused_or_faulted(self.plugin.fault(FUNCTION, fault, cause)));
         }

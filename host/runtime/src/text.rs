@@ -5,7 +5,7 @@ use keywright_core::ports::Violation;
 /// The maximum length of a guest's text, in bytes. Longer texts are truncated.
 pub(crate) const GUEST_TEXT_BYTES_MAX: usize = 1024;
 /// The maximum length of a field name, in bytes. Longer names are truncated.
-const MEMBER_BYTES_MAX: usize = 256;
+const FIELD_BYTES_MAX: usize = 256;
 
 /// Sanitizes a guest's text for a caller: at most 1 KiB, without control characters.
 pub(crate) fn for_caller(text: &str) -> String {
@@ -26,9 +26,9 @@ pub(crate) fn for_log(text: &str) -> String {
 }
 
 /// Creates a violation from a field name and a rule that may come from a guest or a caller.
-pub(crate) fn violation(member: Option<&str>, rule: &str) -> Violation {
+pub(crate) fn violation(field: Option<&str>, rule: &str) -> Violation {
     Violation {
-        member: member.map(|name| printable(name, MEMBER_BYTES_MAX)),
+        field: field.map(|name| printable(name, FIELD_BYTES_MAX)),
         rule: for_caller(rule),
     }
 }

@@ -33,7 +33,7 @@ use crate::{
     measurements::{Recorder, StoredCounts},
     plugins,
     process::{self, RandomIdentifiers},
-    started::StartRefused,
+    started::StartupError,
     tls::Tls,
 };
 
@@ -68,10 +68,10 @@ pub(crate) struct Activation {
 impl App {
     /// Records the active key of this start, and starts the background tasks. Any step that could make the start fail must
     /// come before: a failed start must not change the key to which other servers rotate.
-    pub(crate) async fn start(&mut self) -> Result<(), StartRefused> {
+    pub(crate) async fn start(&mut self) -> Result<(), StartupError> {
         let Activation { repository, key_id } = &self.activation;
         repository.activate(*key_id).await.map_err(|cause| {
-            StartRefused::while_doing("writing down which encryption key is active", cause)
+            StartupError::while_doing("writing down which encryption key is active", cause)
         })?;
         self.background.start();
         Ok(())
@@ -83,7 +83,7 @@ pub(crate) async fn assemble(
     config: &Config,
     file: &Path,
     addresses: &[SocketAddr],
-) -> Result<App, StartRefused> {
+) -> Result<App, StartupError> {
     let recorder = Recorder::install_for(&config.management)?;
     let tls = Arc::new(Tls::load(&config.server.tls)?);
     tls.reload_on_hangup()?;
@@ -156,7 +156,7 @@ async fn key_ring(
     database: &Database,
     identifiers: &Arc<dyn Identifiers>,
     clock: &Arc<dyn Clock>,
-) -> Result<(SharedKeyRing, Activation), StartRefused> {
+) -> Result<(SharedKeyRing, Activation), StartupError> {
     let (identifiers, now) = (identifiers.as_ref(), clock.now());
     let key_ring = keys::unlock(&config.encryption, database, identifiers, now).await?;
     let activation = Activation {
@@ -223,24 +223,24 @@ fn information(config: &Config) -> Information {
 pub(crate) async fn open_database(
     config: &Config,
     identifiers: Arc<dyn Identifiers>,
-) -> Result<Database, StartRefused> {
+) -> Result<Database, StartupError> {
     Database::open(&config.storage.options()?, identifiers)
         .await
-        .map_err(|cause| StartRefused::while_doing("opening the database", cause))
+        .map_err(|cause| StartupError::while_doing("opening the database", cause))
 }
 
 /// Opens the configured database for reading, without creating or migrating it.
-pub(crate) async fn open_database_to_read(config: &Config) -> Result<Database, StartRefused> {
+pub(crate) async fn open_database_to_read(config: &Config) -> Result<Database, StartupError> {
     Database::open_to_read(&config.storage.options()?, Arc::new(RandomIdentifiers))
         .await
-        .map_err(|cause| StartRefused::while_doing("opening the database", cause))
+        .map_err(|cause| StartupError::while_doing("opening the database", cause))
 }
 
 /// Adds the configured permissions to the stored ones, and returns the authorization.
 async fn authorization(
     config: &AuthorizationConfig,
     database: &Database,
-) -> Result<Authorization, StartRefused> {
+) -> Result<Authorization, StartupError> {
     let permissions = database.permissions();
     let grants = config.grants()?;
     for grant in grants.iter().filter(|grant| !grant.actor.can_log_in()) {
@@ -253,7 +253,7 @@ async fn authorization(
     permissions
         .grant(&grants)
         .await
-        .map_err(|cause| StartRefused::while_doing("adding the configured permissions", cause))?;
+        .map_err(|cause| StartupError::while_doing("adding the configured permissions", cause))?;
     if !config.enforced {
         tracing::warn!(
             "permissions are not enforced: every authenticated caller may do everything"
@@ -276,7 +276,7 @@ fn authentication(
     config: &Config,
     addresses: &[SocketAddr],
     clock: &Arc<dyn Clock>,
-) -> Result<(Option<DevelopmentIdentity>, Option<TokenVerifier>), StartRefused> {
+) -> Result<(Option<DevelopmentIdentity>, Option<TokenVerifier>), StartupError> {
     let development_identity = development_identity(config, addresses, clock)?;
     let token_verifier = config.authentication.token_verifier(
         development_identity.as_ref(),
@@ -290,7 +290,7 @@ fn development_identity(
     config: &Config,
     addresses: &[SocketAddr],
     clock: &Arc<dyn Clock>,
-) -> Result<Option<DevelopmentIdentity>, StartRefused> {
+) -> Result<Option<DevelopmentIdentity>, StartupError> {
     let Some(development) = &config.development_identity_provider else {
         return Ok(None);
     };

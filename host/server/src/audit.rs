@@ -12,21 +12,21 @@ use std::{
 };
 
 use keywright_api::audit::{
-    AppendFailed, AuditFormat, AuditSettings, AuditSink, AuditTrail, OnAuditFailure,
+    AppendError, AuditFormat, AuditSettings, AuditSink, AuditTrail, OnAuditFailure,
 };
 use keywright_core::ports::Clock;
 
 use crate::{
     config::{AuditConfig, AuditFailurePolicy, AuditLineFormat, AuditSinkKind},
     process::hangup_signal,
-    started::StartRefused,
+    started::StartupError,
 };
 
 /// Starts the audit trail, unless it is off.
 pub(crate) fn start(
     config: &AuditConfig,
     clock: Arc<dyn Clock>,
-) -> Result<Option<Arc<AuditTrail>>, StartRefused> {
+) -> Result<Option<Arc<AuditTrail>>, StartupError> {
     let Some(sink) = sink(config)? else {
         tracing::warn!("the audit trail is off: reads and changes are not recorded");
         return Ok(None);
@@ -50,14 +50,14 @@ pub(crate) fn start(
         unwritten_bytes_max: AuditSettings::UNWRITTEN_BYTES_MAX,
     };
     let trail = AuditTrail::start(settings, sink, clock)
-        .map_err(|cause| StartRefused::while_doing("starting the audit trail's thread", cause))?;
+        .map_err(|cause| StartupError::while_doing("starting the audit trail's thread", cause))?;
     let trail = Arc::new(trail);
     reopen_on_hangup(&trail)?;
     Ok(Some(trail))
 }
 
 /// Reopens the trail on SIGHUP, for log rotation.
-fn reopen_on_hangup(trail: &Arc<AuditTrail>) -> Result<(), StartRefused> {
+fn reopen_on_hangup(trail: &Arc<AuditTrail>) -> Result<(), StartupError> {
     let mut hangup = hangup_signal()?;
     let trail = Arc::clone(trail);
     tokio::spawn(async move {
@@ -68,17 +68,17 @@ fn reopen_on_hangup(trail: &Arc<AuditTrail>) -> Result<(), StartRefused> {
     Ok(())
 }
 
-fn sink(config: &AuditConfig) -> Result<Option<Box<dyn AuditSink>>, StartRefused> {
+fn sink(config: &AuditConfig) -> Result<Option<Box<dyn AuditSink>>, StartupError> {
     config.check_file()?;
     match (config.sink, &config.file) {
         (AuditSinkKind::File, Some(path)) => {
             let sink = FileSink::open(path.clone(), config.sync)
-                .map_err(|cause| StartRefused::file("opening the audit trail", path, cause))?;
+                .map_err(|cause| StartupError::file("opening the audit trail", path, cause))?;
             Ok(Some(Box::new(sink)))
         }
         (AuditSinkKind::Stdout, _) => {
             let sink = StandardOutputSink::open()
-                .map_err(|cause| StartRefused::while_doing("opening standard output", cause))?;
+                .map_err(|cause| StartupError::while_doing("opening standard output", cause))?;
             Ok(Some(Box::new(sink)))
         }
         (AuditSinkKind::File | AuditSinkKind::Off, _) => Ok(None),
@@ -121,8 +121,8 @@ impl FileSink {
 }
 
 impl AuditSink for FileSink {
-    fn append(&mut self, lines: &[u8]) -> Result<(), AppendFailed> {
-        let nothing_written = |cause| AppendFailed {
+    fn append(&mut self, lines: &[u8]) -> Result<(), AppendError> {
+        let nothing_written = |cause| AppendError {
             bytes_written: 0,
             cause,
         };
@@ -182,7 +182,7 @@ impl StandardOutputSink {
 }
 
 impl AuditSink for StandardOutputSink {
-    fn append(&mut self, lines: &[u8]) -> Result<(), AppendFailed> {
+    fn append(&mut self, lines: &[u8]) -> Result<(), AppendError> {
         self.0.append(lines)
     }
 
@@ -215,12 +215,12 @@ impl LineWriter {
     }
 
     /// Writes lines. An incomplete line is ended first, so that lines are never joined.
-    fn append(&mut self, lines: &[u8]) -> Result<(), AppendFailed> {
+    fn append(&mut self, lines: &[u8]) -> Result<(), AppendError> {
         if lines.is_empty() {
             return Ok(());
         }
         if self.is_torn {
-            write_all(&mut self.file, b"\n").map_err(|(_, cause)| AppendFailed {
+            write_all(&mut self.file, b"\n").map_err(|(_, cause)| AppendError {
                 bytes_written: 0,
                 cause,
             })?;
@@ -229,7 +229,7 @@ impl LineWriter {
         write_all(&mut self.file, lines).map_err(|(bytes, cause)| {
             let bytes_written = whole_lines(lines.get(..bytes).unwrap_or_default());
             self.is_torn = bytes_written < bytes;
-            AppendFailed {
+            AppendError {
                 bytes_written,
                 cause,
             }

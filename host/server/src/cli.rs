@@ -10,7 +10,7 @@ use crate::{
     commands::{self, KeysCommand, PluginCommand},
     config::{Config, ListenAddress},
     config_check::Extent,
-    started::StartRefused,
+    started::StartupError,
 };
 
 /// Stores and generates credentials
@@ -29,7 +29,7 @@ pub(crate) struct Arguments {
 
 impl Arguments {
     /// Runs the command.
-    pub(crate) fn execute(self) -> Result<ExitCode, StartRefused> {
+    pub(crate) fn execute(self) -> Result<ExitCode, StartupError> {
         match self.command {
             Command::Backup {
                 config,

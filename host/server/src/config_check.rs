@@ -12,9 +12,7 @@ use std::{
 
 use figment::{Figment, error::Kind, value::Value};
 use keywright_registry::Cache;
-use keywright_runtime::{
-    CacheAccess, CacheKeys, LoadRefused, Runtime, SandboxConfig, SystemRandom,
-};
+use keywright_runtime::{CacheAccess, CacheKeys, LoadError, Runtime, SandboxConfig, SystemRandom};
 use keywright_storage::Database;
 use serde::de::DeserializeOwned;
 
@@ -27,7 +25,7 @@ use crate::{
     keys,
     plugins::{self, Components, ConfiguredPlugins},
     process::RandomIdentifiers,
-    started::StartRefused,
+    started::StartupError,
 };
 
 /// The extent of a check.
@@ -40,7 +38,7 @@ pub(crate) struct Extent {
 }
 
 /// Checks a configuration, unless the file can't be read or is not TOML.
-pub(crate) async fn check(file: &Path, extent: Extent) -> Result<Findings, StartRefused> {
+pub(crate) async fn check(file: &Path, extent: Extent) -> Result<Findings, StartupError> {
     let figment = config::read(file)?;
     let mut findings = Findings::default();
     config::check_schema(&figment, &Config::schema(), &mut findings);
@@ -240,27 +238,27 @@ fn remove_setting(section: &mut Value, setting: &str) {
         Some((first, rest)) => (first, Some(rest)),
         None => (setting, None),
     };
-    let Value::Dict(_, members) = section else {
+    let Value::Dict(_, fields) = section else {
         return;
     };
-    let (member, index) = match first.trim_end_matches(']').split_once('[') {
-        Some((member, index)) => (member, index.parse::<usize>().ok()),
+    let (field, index) = match first.trim_end_matches(']').split_once('[') {
+        Some((field, index)) => (field, index.parse::<usize>().ok()),
         None => (first, None),
     };
     let Some(rest) = rest else {
         // Removing a list item would shift the indices of the others.
         if index.is_none() {
-            members.remove(member);
+            fields.remove(field);
         }
         return;
     };
-    match (members.get_mut(member), index) {
+    match (fields.get_mut(field), index) {
         (Some(Value::Array(_, items)), Some(index)) => {
             if let Some(item) = items.get_mut(index) {
                 remove_setting(item, rest);
             }
         }
-        (Some(member), None) => remove_setting(member, rest),
+        (Some(field), None) => remove_setting(field, rest),
         _ => {}
     }
 }
@@ -293,7 +291,7 @@ async fn check_plugins(sections: Sections, extent: Extent, findings: &mut Findin
     let (config, missing) = components.collect(sandbox, plugins).await;
     for refused in missing {
         let setting = refused.setting.clone();
-        let refused = Err::<(), _>(StartRefused::while_doing("loading it", refused));
+        let refused = Err::<(), _>(StartupError::while_doing("loading it", refused));
         findings.ok_or_report(setting, refused);
     }
     let config = Arc::new(config);
@@ -318,11 +316,11 @@ async fn check_plugins(sections: Sections, extent: Extent, findings: &mut Findin
 
 /// Runs a check on a thread that does not serve requests.
 async fn on_blocking_thread(
-    check: impl FnOnce() -> Vec<LoadRefused> + Send + 'static,
-) -> Vec<LoadRefused> {
+    check: impl FnOnce() -> Vec<LoadError> + Send + 'static,
+) -> Vec<LoadError> {
     tokio::task::spawn_blocking(check)
         .await
-        .unwrap_or_else(|cause| vec![LoadRefused::Threads(cause.into())])
+        .unwrap_or_else(|cause| vec![LoadError::Threads(cause.into())])
 }
 
 /// Returns the keys of the plugin cache, if they can be derived from the configuration or the connected database.
@@ -339,17 +337,17 @@ async fn cache_keys(sections: &Sections, connects: bool) -> Option<CacheKeys> {
     plugins::cache_keys(&key_ring).ok()
 }
 
-fn report_refusals(refusals: Vec<LoadRefused>, findings: &mut Findings) {
+fn report_refusals(refusals: Vec<LoadError>, findings: &mut Findings) {
     for refused in refusals {
         let setting = match &refused {
-            LoadRefused::Plugin(plugin) if plugin.is_generator => {
+            LoadError::Plugin(plugin) if plugin.is_generator => {
                 format!("generators.{}.{}", plugin.plugin, plugin.refusal.setting())
             }
-            LoadRefused::Plugin(plugin) => format!("resolver.{}", plugin.refusal.setting()),
-            LoadRefused::SettingOutOfBounds { setting, .. } => format!("plugins.{setting}"),
+            LoadError::Plugin(plugin) => format!("resolver.{}", plugin.refusal.setting()),
+            LoadError::SettingOutOfBounds { setting, .. } => format!("plugins.{setting}"),
             _ => "plugins".to_owned(),
         };
-        let refused = Err::<(), _>(StartRefused::while_doing("loading it", refused));
+        let refused = Err::<(), _>(StartupError::while_doing("loading it", refused));
         findings.ok_or_report(setting, refused);
     }
 }

@@ -18,7 +18,7 @@ use zeroize::Zeroizing;
 
 use crate::{
     config::{IDENTITY_PATH, ListenAddress},
-    started::StartRefused,
+    started::StartupError,
 };
 
 /// The development identity provider's client for this program's own commands.
@@ -35,7 +35,7 @@ pub(crate) fn prepare(
     directory: &Path,
     plugins: &Path,
     listen: &ListenAddress,
-) -> Result<PathBuf, StartRefused> {
+) -> Result<PathBuf, StartupError> {
     let config_file = directory.join("keywright.toml");
     if config_file.is_file() {
         return Ok(config_file);
@@ -45,11 +45,11 @@ pub(crate) fn prepare(
             .recursive(true)
             .mode(0o700)
             .create(&folder)
-            .map_err(|cause| StartRefused::file("creating", &folder, cause))?;
+            .map_err(|cause| StartupError::file("creating", &folder, cause))?;
     }
     let plugins = plugins
         .canonicalize()
-        .map_err(|cause| StartRefused::file("accessing the plugin folder", plugins, cause))?;
+        .map_err(|cause| StartupError::file("accessing the plugin folder", plugins, cause))?;
 
     write_tls_files(directory, listen)?;
     write_private(
@@ -57,7 +57,7 @@ pub(crate) fn prepare(
         generate_encryption_key()?.as_bytes(),
     )?;
     let signing_key = KeyPair::generate_for(&PKCS_RSA_SHA256)
-        .map_err(|cause| StartRefused::while_doing("generating the token signing key", cause))?;
+        .map_err(|cause| StartupError::while_doing("generating the token signing key", cause))?;
     write_private(
         &directory.join("identity-signing-key.pem"),
         Zeroizing::new(signing_key.serialize_pem()).as_bytes(),
@@ -130,8 +130,8 @@ fn shell_word(text: &str) -> String {
 }
 
 /// Creates a CA, and a certificate for the loopback names and the listen address.
-fn write_tls_files(directory: &Path, listen: &ListenAddress) -> Result<(), StartRefused> {
-    let refused = |cause| StartRefused::while_doing("generating the TLS certificate", cause);
+fn write_tls_files(directory: &Path, listen: &ListenAddress) -> Result<(), StartupError> {
+    let refused = |cause| StartupError::while_doing("generating the TLS certificate", cause);
     let mut authority = CertificateParams::default();
     authority
         .distinguished_name
@@ -170,16 +170,16 @@ fn write_tls_files(directory: &Path, listen: &ListenAddress) -> Result<(), Start
     )
 }
 
-fn generate_encryption_key() -> Result<Zeroizing<String>, StartRefused> {
+fn generate_encryption_key() -> Result<Zeroizing<String>, StartupError> {
     let mut key = Zeroizing::new([0; 32]);
     SystemRandom::new()
         .fill(key.as_mut())
-        .map_err(|cause| StartRefused::while_doing("generating the encryption key", cause))?;
+        .map_err(|cause| StartupError::while_doing("generating the encryption key", cause))?;
     Ok(Zeroizing::new(STANDARD.encode(key.as_ref())))
 }
 
 /// Writes a file that only its owner can read, replacing one from an interrupted start.
-fn write_private(path: &Path, bytes: &[u8]) -> Result<(), StartRefused> {
+fn write_private(path: &Path, bytes: &[u8]) -> Result<(), StartupError> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true).mode(0o600);
     options
@@ -188,7 +188,7 @@ fn write_private(path: &Path, bytes: &[u8]) -> Result<(), StartRefused> {
             file.write_all(bytes)?;
             file.sync_all()
         })
-        .map_err(|cause| StartRefused::file("writing", path, cause))
+        .map_err(|cause| StartupError::file("writing", path, cause))
 }
 
 fn configuration(plugins: &Path, listen: &ListenAddress) -> String {

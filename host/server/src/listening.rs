@@ -16,7 +16,7 @@ use std::{
 use rustix::io::Errno;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
-use crate::{config::ListenAddress, started::StartRefused};
+use crate::{config::ListenAddress, started::StartupError};
 
 /// The addresses of one setting, bound.
 pub(crate) struct BoundAddresses {
@@ -41,13 +41,13 @@ impl BoundAddresses {
     pub(crate) fn bind(
         configured: &ListenAddress,
         setting: &'static str,
-    ) -> Result<Self, StartRefused> {
+    ) -> Result<Self, StartupError> {
         let resolved = configured.resolve();
         let resolved = resolved.map_err(|cause| refused(setting, configured, cause))?;
         Self::bind_all(&resolved, setting)
     }
 
-    fn bind_all(addresses: &[SocketAddr], setting: &'static str) -> Result<Self, StartRefused> {
+    fn bind_all(addresses: &[SocketAddr], setting: &'static str) -> Result<Self, StartupError> {
         let mut bound = Self {
             setting,
             sockets: Vec::with_capacity(addresses.len()),
@@ -89,7 +89,7 @@ impl BoundAddresses {
     ///
     /// # Errors
     /// If another process has started listening there.
-    pub(crate) fn listen(self) -> Result<Listeners, StartRefused> {
+    pub(crate) fn listen(self) -> Result<Listeners, StartupError> {
         let sockets = self.sockets.into_iter().zip(&self.addresses);
         let listeners = sockets.map(|(socket, address)| {
             let listening = socket.listen(BACKLOG_MAX);
@@ -129,8 +129,8 @@ impl Listeners {
     }
 }
 
-fn refused(setting: &str, address: &impl fmt::Display, cause: io::Error) -> StartRefused {
-    StartRefused::while_doing(format!("listening on {address} ({setting})"), cause)
+fn refused(setting: &str, address: &impl fmt::Display, cause: io::Error) -> StartupError {
+    StartupError::while_doing(format!("listening on {address} ({setting})"), cause)
 }
 
 fn bind(address: SocketAddr) -> io::Result<TcpSocket> {
@@ -159,7 +159,7 @@ mod tests {
 
     use super::*;
 
-    fn bound(addresses: &[&str]) -> Result<BoundAddresses, StartRefused> {
+    fn bound(addresses: &[&str]) -> Result<BoundAddresses, StartupError> {
         let addresses: Vec<_> = addresses.iter().map(|text| text.parse().unwrap()).collect();
         BoundAddresses::bind_all(&addresses, "server.listen")
     }

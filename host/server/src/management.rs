@@ -2,7 +2,7 @@
 //! works while the other listener is overloaded.
 //!
 //! When [`CONNECTIONS_MAX`] connections are open, a new one closes the oldest that has not sent its request for
-//! [`IDLE_DURATION_MIN`], or has not received its response for [`ANSWER_DURATION_MAX`]. So idle connections do not
+//! [`IDLE_DURATION_MIN`], or has not received its response for [`RESPONSE_DURATION_MAX`]. So idle connections do not
 //! block others.
 
 use std::{
@@ -32,7 +32,7 @@ use tokio::{
 
 use crate::{
     listening::{BoundAddresses, Listeners},
-    started::StartRefused,
+    started::StartupError,
 };
 
 /// The management listener. Dropping it closes all of its connections.
@@ -56,7 +56,7 @@ impl ManagementListener {
     ///
     /// # Errors
     /// If another process has started listening there.
-    pub(crate) fn listen(bound: BoundAddresses, router: Router) -> Result<Self, StartRefused> {
+    pub(crate) fn listen(bound: BoundAddresses, router: Router) -> Result<Self, StartupError> {
         let listeners = bound.listen()?;
         for address in listeners.addresses() {
             tracing::info!(management.address = %address, "serving health and metrics");
@@ -111,7 +111,7 @@ impl ManagementListener {
 
     fn spawn(&mut self, stream: TcpStream) {
         let has_request = Arc::<AtomicBool>::default();
-        let answering = answer(stream, self.router.clone(), Arc::clone(&has_request));
+        let answering = response(stream, self.router.clone(), Arc::clone(&has_request));
         self.open.push_back(OpenConnection {
             task: self.connections.spawn(answering),
             opened: Instant::now(),
@@ -123,7 +123,7 @@ impl ManagementListener {
 impl OpenConnection {
     fn may_be_closed(&self) -> bool {
         let open_time_min = if self.has_request.load(Ordering::Acquire) {
-            ANSWER_DURATION_MAX
+            RESPONSE_DURATION_MAX
         } else {
             IDLE_DURATION_MIN
         };
@@ -132,7 +132,7 @@ impl OpenConnection {
 }
 
 /// Serves the request of a connection.
-async fn answer(stream: TcpStream, router: Router, has_request: Arc<AtomicBool>) {
+async fn response(stream: TcpStream, router: Router, has_request: Arc<AtomicBool>) {
     let router = TowerToHyperService::new(router);
     let service = service_fn(move |request| {
         has_request.store(true, Ordering::Release);
@@ -161,7 +161,7 @@ const IDLE_DURATION_MIN: Duration = Duration::from_millis(100);
 
 /// The same for a connection with a request, since it was opened: a health check waits for the database for five
 /// seconds.
-const ANSWER_DURATION_MAX: Duration = Duration::from_secs(6);
+const RESPONSE_DURATION_MAX: Duration = Duration::from_secs(6);
 
 /// Maximum time for a request's head to arrive.
 const HEADER_DURATION_MAX: Duration = Duration::from_secs(5);

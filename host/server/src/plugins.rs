@@ -18,7 +18,7 @@ use std::{
 use futures_util::future::join_all;
 use keywright_registry::{Cache, Fault, PinnedReference, SignatureKey, pull};
 use keywright_runtime::{
-    self as runtime, CacheAccess, CacheKeys, ComponentSource, LoadRefused, Plugins, Runtime,
+    self as runtime, CacheAccess, CacheKeys, ComponentSource, LoadError, Plugins, Runtime,
     RuntimeConfig, SandboxConfig, SystemRandom, TestedComponents,
 };
 use tokio::task::spawn_blocking;
@@ -30,7 +30,7 @@ use crate::{
     keys::{self, SharedKeyRing},
     plugin_cache::{InUse, remove_unused},
     process::hangup_signal,
-    started::StartRefused,
+    started::StartupError,
 };
 
 /// Loads the plugins of a configuration, and reloads them at each SIGHUP.
@@ -38,28 +38,28 @@ pub(crate) async fn load(
     config: &Config,
     file: &Path,
     key_ring: &SharedKeyRing,
-) -> Result<Arc<Plugins>, StartRefused> {
+) -> Result<Arc<Plugins>, StartupError> {
     let cache_keys = Arc::new(cache_keys(key_ring)?);
     let (plugins, refused, pulled) = collect(config).await;
     if let Some(first) = refused.into_iter().next() {
-        return Err(StartRefused::while_doing("loading the plugins", first));
+        return Err(StartupError::while_doing("loading the plugins", first));
     }
     let keys = Arc::clone(&cache_keys);
     // On a separate thread, because compilation blocks.
     let (runtime, in_use) = spawn_blocking(move || load_runtime(&plugins, &pulled, &keys))
         .await
-        .map_err(|cause| StartRefused::while_doing("loading the plugins", cause))?
-        .map_err(|cause| StartRefused::while_doing("loading the plugins", cause))?;
+        .map_err(|cause| StartupError::while_doing("loading the plugins", cause))?
+        .map_err(|cause| StartupError::while_doing("loading the plugins", cause))?;
     let plugins = Arc::new(Plugins::new(runtime));
     replace_on_hangup(&plugins, in_use, file.to_owned(), cache_keys)?;
     Ok(plugins)
 }
 
 /// Derives the keys that authenticate the plugin cache.
-pub(crate) fn cache_keys(key_ring: &SharedKeyRing) -> Result<CacheKeys, StartRefused> {
+pub(crate) fn cache_keys(key_ring: &SharedKeyRing) -> Result<CacheKeys, StartupError> {
     let derived = key_ring
         .derive(CACHE_LABEL)
-        .map_err(|cause| StartRefused::while_doing("deriving the plugin cache's keys", cause))?;
+        .map_err(|cause| StartupError::while_doing("deriving the plugin cache's keys", cause))?;
     let others = derived.others.iter().map(|key| &**key);
     Ok(CacheKeys::new(&derived.active, others))
 }
@@ -78,7 +78,7 @@ fn replace_on_hangup(
     mut in_use: InUse,
     file: PathBuf,
     cache_keys: Arc<CacheKeys>,
-) -> Result<(), StartRefused> {
+) -> Result<(), StartupError> {
     let mut hangup = hangup_signal()?;
     let plugins = Arc::clone(plugins);
     tokio::spawn(async move {
@@ -163,7 +163,7 @@ fn load_runtime(
     config: &RuntimeConfig,
     pulled: &Cache,
     cache_keys: &CacheKeys,
-) -> Result<(Runtime, InUse), LoadRefused> {
+) -> Result<(Runtime, InUse), LoadError> {
     let runtime = Runtime::load(config, cache_keys, Arc::new(SystemRandom))?;
     let now = SystemTime::now();
     let in_use = InUse::mark(&(runtime.cached_files() | &pulled.used_files()), now);
@@ -187,7 +187,7 @@ async fn collect(config: &Config) -> (RuntimeConfig, Vec<ComponentError>, Cache)
 }
 
 fn describe(refused: impl Error + Send + Sync + 'static) -> String {
-    StartRefused::while_doing("loading the plugins", refused).with_causes()
+    StartupError::while_doing("loading the plugins", refused).with_causes()
 }
 
 /// The sources of components.

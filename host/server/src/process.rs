@@ -17,14 +17,14 @@ use tokio::{
 };
 use uuid::Uuid;
 
-use crate::started::StartRefused;
+use crate::started::StartupError;
 
 /// Runs a command on one thread per processor, and at least two, so that one continues if a file blocks the other. When the
 /// command is complete, its background tasks are abandoned: compilation of plugins can't be interrupted, and could take
 /// minutes.
 pub(crate) fn on_threads<T>(
-    work: impl Future<Output = Result<T, StartRefused>>,
-) -> Result<T, StartRefused> {
+    work: impl Future<Output = Result<T, StartupError>>,
+) -> Result<T, StartupError> {
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     if thread::available_parallelism().is_ok_and(|processors| processors.get() == 1) {
         runtime.worker_threads(2);
@@ -33,7 +33,7 @@ pub(crate) fn on_threads<T>(
         .enable_all()
         .thread_name("keywright-work")
         .build()
-        .map_err(|cause| StartRefused::while_doing("starting threads", cause))?;
+        .map_err(|cause| StartupError::while_doing("starting threads", cause))?;
     let outcome = runtime.block_on(work);
     runtime.shutdown_background();
     outcome
@@ -67,18 +67,18 @@ impl Identifiers for RandomIdentifiers {
 }
 
 /// Returns the stream of SIGHUP signals.
-pub(crate) fn hangup_signal() -> Result<SignalStream, StartRefused> {
+pub(crate) fn hangup_signal() -> Result<SignalStream, StartupError> {
     signal(SignalKind::hangup())
-        .map_err(|cause| StartRefused::while_doing("listening for SIGHUP", cause))
+        .map_err(|cause| StartupError::while_doing("listening for SIGHUP", cause))
 }
 
 /// Prevents signals from killing the process when a file reaches its size limit or a pipe is closed. The write fails
 /// with an error.
-pub(crate) fn survive_failing_writes() -> Result<(), StartRefused> {
+pub(crate) fn survive_failing_writes() -> Result<(), StartupError> {
     for signal_number in [Signal::XFSZ, Signal::PIPE] {
         // A handler stays installed even if its stream is dropped.
         let handled = signal(SignalKind::from_raw(signal_number.as_raw()));
-        drop(handled.map_err(|cause| StartRefused::while_doing("handling signals", cause))?);
+        drop(handled.map_err(|cause| StartupError::while_doing("handling signals", cause))?);
     }
     Ok(())
 }

@@ -7,12 +7,12 @@ use keywright_api::error_chain;
 /// The operation that failed, and its cause, for an operator.
 #[derive(Debug, thiserror::Error)]
 #[error("{doing}")]
-pub(crate) struct StartRefused {
+pub(crate) struct StartupError {
     doing: String,
     source: Option<Box<dyn Error + Send + Sync>>,
 }
 
-impl StartRefused {
+impl StartupError {
     /// Creates an error without a cause.
     pub(crate) fn new(what: impl Into<String>) -> Self {
         Self {

@@ -22,32 +22,32 @@ use tracing_subscriber::{
 
 use crate::{
     config::{LogConfig, LogFormat},
-    started::StartRefused,
+    started::StartupError,
 };
 
 /// Starts logging to standard error, without buffering.
 ///
 /// The filter is the environment variable `KEYWRIGHT_LOG`, in the syntax of `tracing`, or the configured one if it is not
 /// set. Lines of other libraries at `debug` and below are always dropped, because they may contain bodies.
-pub(crate) fn start(config: &LogConfig) -> Result<(), StartRefused> {
+pub(crate) fn start(config: &LogConfig) -> Result<(), StartupError> {
     start_up_to(LevelFilter::TRACE, config, io::stderr)
 }
 
 /// Like [`start`], but drops everything below warnings, whatever the filter.
-pub(crate) fn start_quietly(config: &LogConfig) -> Result<(), StartRefused> {
+pub(crate) fn start_quietly(config: &LogConfig) -> Result<(), StartupError> {
     start_up_to(LevelFilter::WARN, config, io::stderr)
 }
 
 /// Like [`start`], but writes many lines of the access log at once. Remaining lines are written when the guard is dropped.
-pub(crate) fn start_buffered(config: &LogConfig) -> Result<LogGuard, StartRefused> {
+pub(crate) fn start_buffered(config: &LogConfig) -> Result<LogGuard, StartupError> {
     let started = LogWriter::start(io::stderr());
     let (writer, guard) =
-        started.map_err(|cause| StartRefused::while_doing("starting the log's thread", cause))?;
+        started.map_err(|cause| StartupError::while_doing("starting the log's thread", cause))?;
     start_up_to(LevelFilter::TRACE, config, writer)?;
     Ok(guard)
 }
 
-fn start_up_to<W>(level_max: LevelFilter, config: &LogConfig, writer: W) -> Result<(), StartRefused>
+fn start_up_to<W>(level_max: LevelFilter, config: &LogConfig, writer: W) -> Result<(), StartupError>
 where
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
@@ -76,7 +76,7 @@ where
     } else {
         registry.with(layer).try_init()
     };
-    outcome.map_err(|cause| StartRefused::while_doing("starting the log", cause))
+    outcome.map_err(|cause| StartupError::while_doing("starting the log", cause))
 }
 
 /// Writes log lines to an output.

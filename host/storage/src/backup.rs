@@ -12,11 +12,11 @@ use std::{
     time::Duration,
 };
 
-use keywright_core::ports::RepositoryFailure;
+use keywright_core::ports::RepositoryError;
 use tempfile::{NamedTempFile, TempDir};
 
 use crate::{
-    DatabaseUnusable, SqliteOptions,
+    DatabaseOpenError, SqliteOptions,
     check::sqlite_integrity,
     connections::Connections,
     migrations::{self, AppliedMigration},
@@ -38,15 +38,15 @@ pub struct BackedUp {
     pub bytes: u64,
 }
 
-/// Why a backup failed. Except after [`BackupFailed::NotSynchronised`], no copy exists.
+/// Why a backup failed. Except after [`BackupError::NotSynchronised`], no copy exists.
 #[derive(Debug, thiserror::Error)]
-pub enum BackupFailed {
+pub enum BackupError {
     /// The copy is damaged or incomplete.
     #[error("the copy can't be used: {0}")]
     CopyUnusable(String),
     /// The copy could not be read.
     #[error("the copy can't be read")]
-    CopyNotRead(#[source] RepositoryFailure),
+    CopyNotRead(#[source] RepositoryError),
     /// The copy is complete, but a power failure may still remove its directory entry.
     #[error("{} is complete, but its folder can't be synchronised with the disk", .path.display())]
     NotSynchronised {
@@ -58,10 +58,10 @@ pub enum BackupFailed {
     },
     /// The database can't be read.
     #[error("the database can't be copied")]
-    NotCopied(#[source] RepositoryFailure),
+    NotCopied(#[source] RepositoryError),
     /// The database can't be used.
     #[error(transparent)]
-    Source(#[from] DatabaseUnusable),
+    Source(#[from] DatabaseOpenError),
     /// The target already exists.
     #[error("{} already exists; use --force to overwrite it", .0.display())]
     TargetExists(PathBuf),
@@ -94,13 +94,13 @@ pub async fn back_up(
     target: &Path,
     may_replace: bool,
     progressed: impl FnMut(u64, u64),
-) -> Result<BackedUp, BackupFailed> {
+) -> Result<BackedUp, BackupError> {
     let reader = sqlite::open_file(source)?;
     let applied = migrations::applied(&reader);
-    let applied = applied.await.map_err(BackupFailed::NotCopied)?;
+    let applied = applied.await.map_err(BackupError::NotCopied)?;
     if applied.is_empty() {
         let database = source.path.display().to_string();
-        return Err(DatabaseUnusable::SchemaAbsent { database }.into());
+        return Err(DatabaseOpenError::SchemaAbsent { database }.into());
     }
     let target = Target::new(target, &source.path, may_replace)?;
     let partial = Partial::next_to(&target)?;
@@ -119,14 +119,14 @@ struct Target {
 }
 
 impl Target {
-    fn new(path: &Path, source: &Path, may_replace: bool) -> Result<Self, BackupFailed> {
-        let not_written = |source| BackupFailed::TargetNotWritten {
+    fn new(path: &Path, source: &Path, may_replace: bool) -> Result<Self, BackupError> {
+        let not_written = |source| BackupError::TargetNotWritten {
             path: path.to_owned(),
             source,
         };
         let path = std::path::absolute(path).map_err(not_written)?;
         let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
-            return Err(BackupFailed::TargetIsNoFile(path));
+            return Err(BackupError::TargetIsNoFile(path));
         };
         // Several paths may lead to the folder.
         let folder = folder.canonicalize().map_err(not_written)?;
@@ -135,9 +135,9 @@ impl Target {
         match fs::symlink_metadata(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(not_written(error)),
-            Ok(_) if !may_replace => return Err(BackupFailed::TargetExists(path)),
+            Ok(_) if !may_replace => return Err(BackupError::TargetExists(path)),
             Ok(found) if found.is_file() => {}
-            Ok(_) => return Err(BackupFailed::TargetIsNoFile(path)),
+            Ok(_) => return Err(BackupError::TargetIsNoFile(path)),
         }
         Ok(Self {
             path,
@@ -146,15 +146,15 @@ impl Target {
         })
     }
 
-    fn not_written(&self, source: io::Error) -> BackupFailed {
-        BackupFailed::TargetNotWritten {
+    fn not_written(&self, source: io::Error) -> BackupError {
+        BackupError::TargetNotWritten {
             path: self.path.clone(),
             source,
         }
     }
 }
 
-fn refuse_source(target: &Path, source: &Path) -> Result<(), BackupFailed> {
+fn refuse_source(target: &Path, source: &Path) -> Result<(), BackupError> {
     let Ok(source) = source.canonicalize() else {
         return Ok(());
     };
@@ -169,7 +169,7 @@ fn refuse_source(target: &Path, source: &Path) -> Result<(), BackupFailed> {
         file == target || (target_identity.is_some() && identity(file) == target_identity)
     });
     if is_source {
-        return Err(BackupFailed::TargetIsSource(target.to_owned()));
+        return Err(BackupError::TargetIsSource(target.to_owned()));
     }
     Ok(())
 }
@@ -183,7 +183,7 @@ struct Partial {
 
 impl Partial {
     /// Creates the file in the folder of the target, so that it can be renamed to it.
-    fn next_to(target: &Target) -> Result<Self, BackupFailed> {
+    fn next_to(target: &Target) -> Result<Self, BackupError> {
         let made = || {
             let folder = tempfile::Builder::new()
                 .prefix(".keywright-backup-")
@@ -206,7 +206,7 @@ impl Partial {
     }
 
     /// Flushes the copy to disk and renames it to its target. Returns its size in bytes.
-    fn put_in_place(self, target: &Target) -> Result<u64, BackupFailed> {
+    fn put_in_place(self, target: &Target) -> Result<u64, BackupError> {
         let not_written = |source| target.not_written(source);
         self.file.as_file().sync_all().map_err(not_written)?;
         let metadata = self.file.as_file().metadata().map_err(not_written)?;
@@ -216,11 +216,11 @@ impl Partial {
             self.file.persist_noclobber(&target.path)
         };
         persisted.map_err(|refused| match refused.error.kind() {
-            io::ErrorKind::AlreadyExists => BackupFailed::TargetExists(target.path.clone()),
+            io::ErrorKind::AlreadyExists => BackupError::TargetExists(target.path.clone()),
             _ => not_written(refused.error),
         })?;
         let synchronised = File::open(&target.folder).and_then(|folder| folder.sync_all());
-        synchronised.map_err(|source| BackupFailed::NotSynchronised {
+        synchronised.map_err(|source| BackupError::NotSynchronised {
             path: target.path.clone(),
             source,
         })?;
@@ -233,21 +233,21 @@ async fn copy(
     reader: &Connections,
     to: &Path,
     mut progressed: impl FnMut(u64, u64),
-) -> Result<(), BackupFailed> {
+) -> Result<(), BackupError> {
     let path = to.to_str().ok_or_else(|| {
-        BackupFailed::CopyUnusable("the name of its folder is not UTF-8".to_owned())
+        BackupError::CopyUnusable("the name of its folder is not UTF-8".to_owned())
     })?;
     let size = reader.fetch_optional(statement(statements::SIZE));
-    let size = size.await.map_err(BackupFailed::NotCopied)?;
+    let size = size.await.map_err(BackupError::NotCopied)?;
     let size = size.map(|row| column!(row, "pragma", "bytes")).transpose();
-    let total = count(size.map_err(BackupFailed::NotCopied)?.unwrap_or_default());
+    let total = count(size.map_err(BackupError::NotCopied)?.unwrap_or_default());
     progressed(0, total);
     let copying = reader.fetch_all(statement(statements::COPY).bind(path));
     tokio::pin!(copying);
     loop {
         match tokio::time::timeout(PROGRESS_INTERVAL, &mut copying).await {
             Ok(copied) => {
-                copied.map_err(BackupFailed::NotCopied)?;
+                copied.map_err(BackupError::NotCopied)?;
                 progressed(total, total);
                 return Ok(());
             }
@@ -264,7 +264,7 @@ async fn verify(
     source: &SqliteOptions,
     copy: &Path,
     applied: &[AppliedMigration],
-) -> Result<BackedUp, BackupFailed> {
+) -> Result<BackedUp, BackupError> {
     let options = SqliteOptions {
         path: copy.to_owned(),
         ..source.clone()
@@ -278,19 +278,19 @@ async fn verify(
 async fn verify_open(
     reader: &Connections,
     applied: &[AppliedMigration],
-) -> Result<BackedUp, BackupFailed> {
+) -> Result<BackedUp, BackupError> {
     let damage = sqlite_integrity(reader).await;
-    if let Some(line) = damage.map_err(BackupFailed::CopyNotRead)?.first() {
-        return Err(BackupFailed::CopyUnusable(line.clone()));
+    if let Some(line) = damage.map_err(BackupError::CopyNotRead)?.first() {
+        return Err(BackupError::CopyUnusable(line.clone()));
     }
     let copied = migrations::applied(reader).await;
-    if copied.map_err(BackupFailed::CopyNotRead)? != applied {
+    if copied.map_err(BackupError::CopyNotRead)? != applied {
         let what = "its schema changed during the backup".to_owned();
-        return Err(BackupFailed::CopyUnusable(what));
+        return Err(BackupError::CopyUnusable(what));
     }
     let counts = reader.fetch_optional(statement(statements::COUNTS)).await;
     let counts = counts.and_then(|row| {
-        let row = row.ok_or(RepositoryFailure::Inconsistent("credential"))?;
+        let row = row.ok_or(RepositoryError::Inconsistent("credential"))?;
         Ok(BackedUp {
             credentials: count(column!(row, "credential", "credentials")?),
             versions: count(column!(row, "credential_version", "versions")?),
@@ -298,7 +298,7 @@ async fn verify_open(
             bytes: 0,
         })
     });
-    counts.map_err(BackupFailed::CopyNotRead)
+    counts.map_err(BackupError::CopyNotRead)
 }
 
 /// The suffixes that SQLite and this crate append to the name of a database for its other files.

@@ -9,7 +9,7 @@ use crate::{
     SqlKeyRotationRepository, SqlLeases, SqlPermissionRepository, SqlRetentionClock,
     connections::{PoolOccupancy, Pools, Writer},
     credential::AppendBatches,
-    failure::DatabaseUnusable,
+    failure::DatabaseOpenError,
     postgres::{self, PostgresOptions},
     sqlite::{self, SqliteOptions},
 };
@@ -46,7 +46,7 @@ impl DatabaseOptions {
     ///
     /// # Errors
     /// If the URL is malformed or contains a password.
-    pub fn check(&self) -> Result<(), DatabaseUnusable> {
+    pub fn check(&self) -> Result<(), DatabaseOpenError> {
         match self {
             Self::Postgres(options) => postgres::check(options),
             Self::Sqlite(_) => Ok(()),
@@ -59,7 +59,7 @@ impl Database {
     ///
     /// # Errors
     /// If the database can't be reached or used.
-    pub async fn reach(options: &DatabaseOptions) -> Result<(), DatabaseUnusable> {
+    pub async fn reach(options: &DatabaseOptions) -> Result<(), DatabaseOpenError> {
         match options {
             DatabaseOptions::Postgres(options) => postgres::reach(options).await,
             DatabaseOptions::Sqlite(options) => sqlite::reach(options).await,
@@ -75,7 +75,7 @@ impl Database {
     pub async fn open(
         options: &DatabaseOptions,
         identifiers: Arc<dyn Identifiers>,
-    ) -> Result<Self, DatabaseUnusable> {
+    ) -> Result<Self, DatabaseOpenError> {
         let (pools, append_batches) = match options {
             DatabaseOptions::Postgres(options) => {
                 let pools = postgres::open(options).await?;
@@ -100,7 +100,7 @@ impl Database {
     pub async fn open_to_read(
         options: &DatabaseOptions,
         identifiers: Arc<dyn Identifiers>,
-    ) -> Result<Self, DatabaseUnusable> {
+    ) -> Result<Self, DatabaseOpenError> {
         let reader = match options {
             DatabaseOptions::Postgres(options) => postgres::open_to_read(options).await?,
             DatabaseOptions::Sqlite(options) => sqlite::open_to_read(options).await?,

@@ -7,8 +7,8 @@ use chrono::{DateTime, Utc};
 use keywright_core::{
     credential::CredentialName,
     ports::{
-        EncryptionKeyRepository, Envelope, KeyRotationRepository, RepositoryFailure,
-        ResealedVersion, SealedVersion,
+        EncryptionKeyRepository, Envelope, KeyRotationRepository, RepositoryError, ResealedVersion,
+        SealedVersion,
     },
 };
 use uuid::Uuid;
@@ -53,7 +53,7 @@ impl SqlEncryptionKeyRepository {
     ///
     /// # Errors
     /// If the database fails.
-    pub async fn all(&self) -> Result<Vec<EncryptionKeyRow>, RepositoryFailure> {
+    pub async fn all(&self) -> Result<Vec<EncryptionKeyRow>, RepositoryError> {
         self.pools
             .reader
             .fetch_all(statement(statements::ALL_KEYS).short())
@@ -73,7 +73,7 @@ impl SqlEncryptionKeyRepository {
         &self,
         key: &EncryptionKeyRow,
         known: &HashSet<Uuid>,
-    ) -> Result<bool, RepositoryFailure> {
+    ) -> Result<bool, RepositoryError> {
         let key = Arc::new((key.clone(), known.clone()));
         let writer = &self.pools.writer;
         let adding = writer.transaction(move |transaction| add_once(transaction, Arc::clone(&key)));
@@ -90,7 +90,7 @@ impl SqlEncryptionKeyRepository {
         key_id: Uuid,
         count: u64,
         count_max: u64,
-    ) -> Result<Option<u64>, RepositoryFailure> {
+    ) -> Result<Option<u64>, RepositoryError> {
         let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
         let reserve = statement(statements::RESERVE_ENCRYPTIONS)
             .bind(key_id)
@@ -108,13 +108,13 @@ impl SqlEncryptionKeyRepository {
     ///
     /// # Errors
     /// If the database fails.
-    pub async fn in_use(&self) -> Result<Vec<Uuid>, RepositoryFailure> {
+    pub async fn in_use(&self) -> Result<Vec<Uuid>, RepositoryError> {
         keys_in_use(&self.pools.reader).await
     }
 }
 
 /// Returns the ids of the keys with which at least one version is encrypted.
-pub(crate) async fn keys_in_use(reader: &Connections) -> Result<Vec<Uuid>, RepositoryFailure> {
+pub(crate) async fn keys_in_use(reader: &Connections) -> Result<Vec<Uuid>, RepositoryError> {
     let rows = reader.fetch_all(statement(statements::KEYS_IN_USE)).await?;
     rows.iter()
         .map(|row| column!(row, "encryption_key", "id"))
@@ -124,7 +124,7 @@ pub(crate) async fn keys_in_use(reader: &Connections) -> Result<Vec<Uuid>, Repos
 async fn add_once(
     mut transaction: Transaction,
     key: Arc<(EncryptionKeyRow, HashSet<Uuid>)>,
-) -> Result<Ended<bool>, RepositoryFailure> {
+) -> Result<Ended<bool>, RepositoryError> {
     let (key, known) = key.as_ref();
     let present: HashSet<Uuid> = transaction
         .fetch_all(statement(statements::KEY_IDS))
@@ -151,7 +151,7 @@ async fn add_once(
 
 #[async_trait]
 impl EncryptionKeyRepository for SqlEncryptionKeyRepository {
-    async fn versions_by_key(&self) -> Result<Vec<(Uuid, u64)>, RepositoryFailure> {
+    async fn versions_by_key(&self) -> Result<Vec<(Uuid, u64)>, RepositoryError> {
         self.pools
             .reader
             .fetch_all(statement(statements::VERSIONS_BY_KEY))
@@ -164,7 +164,7 @@ impl EncryptionKeyRepository for SqlEncryptionKeyRepository {
             .collect()
     }
 
-    async fn encryptions_by_key(&self) -> Result<Vec<(Uuid, u64)>, RepositoryFailure> {
+    async fn encryptions_by_key(&self) -> Result<Vec<(Uuid, u64)>, RepositoryError> {
         let reader = &self.pools.reader;
         let rows = reader.fetch_all(statement(statements::ENCRYPTIONS_BY_KEY));
         let usage = |row: &Row| {
@@ -176,7 +176,7 @@ impl EncryptionKeyRepository for SqlEncryptionKeyRepository {
     }
 }
 
-fn key_of(row: &Row) -> Result<EncryptionKeyRow, RepositoryFailure> {
+fn key_of(row: &Row) -> Result<EncryptionKeyRow, RepositoryError> {
     let salt: Option<Vec<u8>> = column!(row, "encryption_key", "salt")?;
     let iterations: Option<i64> = column!(row, "encryption_key", "iterations")?;
     let iterations = iterations
@@ -210,7 +210,7 @@ impl SqlKeyRotationRepository {
         &self,
         sql: &'static str,
         key_id: Uuid,
-    ) -> Result<(), RepositoryFailure> {
+    ) -> Result<(), RepositoryError> {
         let query = statement(sql).bind(key_id);
         self.pools.writer.serializable(query).await.map(drop)
     }
@@ -218,23 +218,23 @@ impl SqlKeyRotationRepository {
 
 #[async_trait]
 impl KeyRotationRepository for SqlKeyRotationRepository {
-    async fn activate(&self, key_id: Uuid) -> Result<(), RepositoryFailure> {
+    async fn activate(&self, key_id: Uuid) -> Result<(), RepositoryError> {
         self.write_activation(statements::ACTIVATE, key_id).await
     }
 
-    async fn activate_new(&self, key_id: Uuid) -> Result<(), RepositoryFailure> {
+    async fn activate_new(&self, key_id: Uuid) -> Result<(), RepositoryError> {
         self.write_activation(statements::ACTIVATE_NEW, key_id)
             .await
     }
 
-    async fn last_activated(&self) -> Result<Option<Uuid>, RepositoryFailure> {
+    async fn last_activated(&self) -> Result<Option<Uuid>, RepositoryError> {
         let query = statement(statements::LAST_ACTIVATED);
         let row = self.pools.reader.fetch_optional(query).await?;
         row.map(|row| column!(row, "encryption_key_activation", "encryption_key_id"))
             .transpose()
     }
 
-    async fn keys_in_use(&self) -> Result<Vec<Uuid>, RepositoryFailure> {
+    async fn keys_in_use(&self) -> Result<Vec<Uuid>, RepositoryError> {
         keys_in_use(&self.pools.reader).await
     }
 
@@ -243,7 +243,7 @@ impl KeyRotationRepository for SqlKeyRotationRepository {
         key_id: Uuid,
         after_sequence: i64,
         count_max: u32,
-    ) -> Result<Vec<SealedVersion>, RepositoryFailure> {
+    ) -> Result<Vec<SealedVersion>, RepositoryError> {
         let query = statement(statements::VERSIONS_UNDER_KEY)
             .bind(key_id)
             .bind(after_sequence)
@@ -258,7 +258,7 @@ impl KeyRotationRepository for SqlKeyRotationRepository {
     async fn replace_envelopes(
         &self,
         versions: &[ResealedVersion],
-    ) -> Result<u64, RepositoryFailure> {
+    ) -> Result<u64, RepositoryError> {
         let mut replaced = 0;
         for some in versions.chunks(VERSIONS_AT_ONCE) {
             let Some(first) = some.first() else {
@@ -282,7 +282,7 @@ fn bind_version(query: Statement, version: &ResealedVersion) -> Statement {
         .bind(version.envelope.ciphertext.as_slice())
 }
 
-fn sealed_version(row: &Row) -> Result<SealedVersion, RepositoryFailure> {
+fn sealed_version(row: &Row) -> Result<SealedVersion, RepositoryError> {
     Ok(SealedVersion {
         sequence: column!(row, "credential_version", "sequence")?,
         id: column!(row, "credential_version", "id")?,

@@ -2,12 +2,12 @@
 
 use std::{error::Error, io, path::PathBuf};
 
-use keywright_core::ports::RepositoryFailure;
+use keywright_core::ports::RepositoryError;
 use sqlx::{error::DatabaseError, postgres::PgDatabaseError};
 
 /// Why a database can't be used.
 #[derive(Debug, thiserror::Error)]
-pub enum DatabaseUnusable {
+pub enum DatabaseOpenError {
     /// The file is absent, and is not created.
     #[error("there is no database at {}", .path.display())]
     FileAbsent {
@@ -150,11 +150,11 @@ pub(crate) struct UniqueIndex {
 }
 
 /// Converts an error of sqlx.
-pub(crate) fn repository_failure(error: sqlx::Error) -> RepositoryFailure {
+pub(crate) fn repository_failure(error: sqlx::Error) -> RepositoryError {
     if is_unavailable(&error) {
-        RepositoryFailure::Unavailable(Box::new(error))
+        RepositoryError::Unavailable(Box::new(error))
     } else {
-        RepositoryFailure::Query(Box::new(error))
+        RepositoryError::Query(Box::new(error))
     }
 }
 
@@ -192,8 +192,8 @@ pub(crate) fn is_busy(error: &sqlx::Error) -> bool {
 }
 
 /// Whether a write failed because the disk is full, read-only or broken.
-pub(crate) fn is_storage_medium_failure(failure: &RepositoryFailure) -> bool {
-    let (RepositoryFailure::Query(cause) | RepositoryFailure::Unavailable(cause)) = failure else {
+pub(crate) fn is_storage_medium_failure(failure: &RepositoryError) -> bool {
+    let (RepositoryError::Query(cause) | RepositoryError::Unavailable(cause)) = failure else {
         return false;
     };
     let mut cause: Option<&(dyn Error + 'static)> = Some(cause.as_ref());
@@ -219,9 +219,9 @@ pub(crate) fn is_read_only(error: &sqlx::Error) -> bool {
 }
 
 /// Whether a transaction failed because of another one, so that it must be retried from its beginning.
-pub(crate) fn is_conflict(failure: &RepositoryFailure) -> bool {
+pub(crate) fn is_conflict(failure: &RepositoryError) -> bool {
     let is_behind =
-        matches!(failure, RepositoryFailure::Unavailable(cause) if cause.is::<SequenceBehind>());
+        matches!(failure, RepositoryError::Unavailable(cause) if cause.is::<SequenceError>());
     is_behind
         || database_error(failure).is_some_and(|error| {
             postgres_code(error).is_some_and(|code| POSTGRES_CONFLICTS.contains(&code))
@@ -231,14 +231,14 @@ pub(crate) fn is_conflict(failure: &RepositoryFailure) -> bool {
 }
 
 /// Whether a row violated a unique index.
-pub(crate) fn is_refused(failure: &RepositoryFailure, index: &UniqueIndex) -> bool {
+pub(crate) fn is_refused(failure: &RepositoryError, index: &UniqueIndex) -> bool {
     database_error(failure).is_some_and(|error| is_refused_by(error, index))
 }
 
 /// The sequence of a new version is not after those of its credential's other versions. A retry gets another sequence and may
 /// succeed.
-pub(crate) fn sequence_behind() -> RepositoryFailure {
-    RepositoryFailure::Unavailable(Box::new(SequenceBehind))
+pub(crate) fn sequence_behind() -> RepositoryError {
+    RepositoryError::Unavailable(Box::new(SequenceError))
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -246,7 +246,7 @@ pub(crate) fn sequence_behind() -> RepositoryFailure {
     "the database assigned a version a sequence that is not after earlier ones; disable the caching of sequences per \
      connection"
 )]
-struct SequenceBehind;
+struct SequenceError;
 
 /// Another writer inserted the name first. Only on PostgreSQL: SQLite has one writer at a time.
 const CREDENTIAL_NAME: UniqueIndex = UniqueIndex {
@@ -298,12 +298,12 @@ const POSTGRES_MEDIUM: [&str; 2] = ["53100", "58"];
 /// The lowest byte of an extended result code of SQLite is the primary code.
 const SQLITE_PRIMARY_CODE_MASK: i32 = 0xff;
 
-fn database_error(failure: &RepositoryFailure) -> Option<&dyn DatabaseError> {
+fn database_error(failure: &RepositoryError) -> Option<&dyn DatabaseError> {
     match failure {
-        RepositoryFailure::Query(cause) | RepositoryFailure::Unavailable(cause) => {
+        RepositoryError::Query(cause) | RepositoryError::Unavailable(cause) => {
             cause.downcast_ref::<sqlx::Error>()?.as_database_error()
         }
-        RepositoryFailure::Inconsistent(_) => None,
+        RepositoryError::Inconsistent(_) => None,
     }
 }
 
@@ -348,11 +348,11 @@ mod tests {
     fn pool_timeouts_are_retryable_and_wrong_queries_are_not() {
         assert!(matches!(
             repository_failure(sqlx::Error::PoolTimedOut),
-            RepositoryFailure::Unavailable(_)
+            RepositoryError::Unavailable(_)
         ));
         assert!(matches!(
             repository_failure(sqlx::Error::ColumnNotFound("a".to_owned())),
-            RepositoryFailure::Query(_)
+            RepositoryError::Query(_)
         ));
     }
 }

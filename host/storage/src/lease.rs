@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
-use keywright_core::ports::{Lease, Leases, RepositoryFailure};
+use keywright_core::ports::{Lease, Leases, RepositoryError};
 
 use crate::{connections::Pools, statement::Statement, statement::statement};
 
@@ -18,7 +18,7 @@ impl SqlLeases {
     }
 
     /// Returns whether a statement changed its row.
-    async fn change(&self, statement: Statement) -> Result<bool, RepositoryFailure> {
+    async fn change(&self, statement: Statement) -> Result<bool, RepositoryError> {
         let changed = self.pools.writer.execute(statement).await?;
         Ok(changed > 0)
     }
@@ -31,7 +31,7 @@ impl Leases for SqlLeases {
         lease: &Lease,
         now: DateTime<Utc>,
         until: DateTime<Utc>,
-    ) -> Result<bool, RepositoryFailure> {
+    ) -> Result<bool, RepositoryError> {
         self.change(
             statement(statements::ACQUIRE)
                 .bind(lease.name)
@@ -42,7 +42,7 @@ impl Leases for SqlLeases {
         .await
     }
 
-    async fn renew(&self, lease: &Lease, until: DateTime<Utc>) -> Result<bool, RepositoryFailure> {
+    async fn renew(&self, lease: &Lease, until: DateTime<Utc>) -> Result<bool, RepositoryError> {
         self.change(
             statement(statements::RENEW)
                 .bind(lease.name)
@@ -52,7 +52,7 @@ impl Leases for SqlLeases {
         .await
     }
 
-    async fn release(&self, lease: &Lease) -> Result<(), RepositoryFailure> {
+    async fn release(&self, lease: &Lease) -> Result<(), RepositoryError> {
         self.change(
             statement(statements::RELEASE)
                 .bind(lease.name)

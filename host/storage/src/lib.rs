@@ -32,7 +32,7 @@ mod row;
 mod sqlite;
 mod statement;
 
-pub use backup::{BackedUp, BackupFailed, back_up};
+pub use backup::{BackedUp, BackupError, back_up};
 pub use check::SqlCheckRepository;
 pub use connections::PoolOccupancy;
 pub use credential::SqlCredentialRepository;
@@ -40,7 +40,7 @@ pub use database::{Database, DatabaseOccupancy, DatabaseOptions};
 pub use encryption_key::{
     BATCH_BYTES_MAX, EncryptionKeyRow, SqlEncryptionKeyRepository, SqlKeyRotationRepository,
 };
-pub use failure::DatabaseUnusable;
+pub use failure::DatabaseOpenError;
 pub use lease::SqlLeases;
 pub use permission::SqlPermissionRepository;
 pub use postgres::PostgresOptions;

@@ -7,7 +7,7 @@
 
 use std::cmp::Ordering;
 
-use keywright_core::ports::RepositoryFailure;
+use keywright_core::ports::RepositoryError;
 use sqlx::{
     ColumnIndex, Decode, FromRow, SqlSafeStr, Type,
     migrate::{Migration, MigrationType, Migrator},
@@ -15,14 +15,14 @@ use sqlx::{
 
 use crate::{
     connections::{Connections, Engine},
-    failure::DatabaseUnusable,
+    failure::DatabaseOpenError,
     row::{Row, column},
     statement::statement,
 };
 
 /// Why a server can't use a schema.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum SchemaRefused {
+pub(crate) enum SchemaVersionError {
     /// A server that began to migrate the schema has not finished.
     #[error("another server has been running migrations for {0} seconds and has not finished")]
     ChangedByOther(u64),
@@ -131,7 +131,7 @@ pub(crate) fn within_transaction(files: &[(&'static str, &'static str)]) -> Migr
 pub(crate) fn check_compatible(
     known: &Migrator,
     applied: &[AppliedMigration],
-) -> Result<(), SchemaRefused> {
+) -> Result<(), SchemaVersionError> {
     let last_known = known.iter().map(|migration| migration.version).max();
     let last_known = last_known.unwrap_or_default();
     let others = applied
@@ -139,11 +139,11 @@ pub(crate) fn check_compatible(
         .filter(|applied| !known.version_exists(applied.version));
     for other in others {
         if other.version <= last_known {
-            return Err(SchemaRefused::Unknown(other.version));
+            return Err(SchemaVersionError::Unknown(other.version));
         }
         match needed_migration(&other.description) {
             Some(needed) if needed > last_known => {
-                return Err(SchemaRefused::TooNew {
+                return Err(SchemaVersionError::TooNew {
                     migration: other.version,
                     description: other.description.clone(),
                     needed,
@@ -159,7 +159,7 @@ pub(crate) fn check_compatible(
 /// Returns the migrations of a database in their order. Empty if no server has used it.
 pub(crate) async fn applied(
     reader: &Connections,
-) -> Result<Vec<AppliedMigration>, RepositoryFailure> {
+) -> Result<Vec<AppliedMigration>, RepositoryError> {
     let tables = match reader.engine() {
         Engine::Postgres => statements::POSTGRES_TABLES,
         Engine::Sqlite => statements::SQLITE_TABLES,
@@ -177,16 +177,16 @@ pub(crate) async fn require_current(
     database: &str,
     reader: &Connections,
     migrations: &Migrator,
-) -> Result<(), DatabaseUnusable> {
+) -> Result<(), DatabaseOpenError> {
     let applied = applied(reader).await;
-    let applied = applied.map_err(|source| DatabaseUnusable::SchemaNotRead {
+    let applied = applied.map_err(|source| DatabaseOpenError::SchemaNotRead {
         database: database.to_owned(),
         source: Box::new(source),
     })?;
     let database = || database.to_owned();
     let known: Vec<_> = migrations.iter().collect();
     if applied.is_empty() {
-        return Err(DatabaseUnusable::SchemaAbsent {
+        return Err(DatabaseOpenError::SchemaAbsent {
             database: database(),
         });
     }
@@ -196,22 +196,22 @@ pub(crate) async fn require_current(
             && applied.checksum == known.checksum.as_ref()
     };
     if !applied.iter().zip(&known).all(is_same) {
-        return Err(DatabaseUnusable::SchemaDiffers {
+        return Err(DatabaseOpenError::SchemaDiffers {
             database: database(),
         });
     }
     match applied.len().cmp(&known.len()) {
-        Ordering::Less => Err(DatabaseUnusable::SchemaOlder {
+        Ordering::Less => Err(DatabaseOpenError::SchemaOlder {
             database: database(),
         }),
         Ordering::Equal => Ok(()),
-        Ordering::Greater => Err(DatabaseUnusable::SchemaNewer {
+        Ordering::Greater => Err(DatabaseOpenError::SchemaNewer {
             database: database(),
         }),
     }
 }
 
-fn applied_of(row: &Row) -> Result<AppliedMigration, RepositoryFailure> {
+fn applied_of(row: &Row) -> Result<AppliedMigration, RepositoryError> {
     Ok(AppliedMigration {
         version: column!(row, "_sqlx_migrations", "version")?,
         description: column!(row, "_sqlx_migrations", "description")?,
@@ -269,7 +269,7 @@ mod tests {
     }
 
     /// Checks these additional migrations on a server that knows three.
-    fn checked(later: &[(i64, &str)]) -> Result<(), SchemaRefused> {
+    fn checked(later: &[(i64, &str)]) -> Result<(), SchemaVersionError> {
         let mut known = sqlite::migrations();
         known.migrations.to_mut().truncate(3);
         let mut all = applied(&[(1, "one"), (2, "two"), (3, "three")]);
@@ -306,7 +306,7 @@ mod tests {
     fn an_unknown_older_migration_is_refused() {
         let known = sqlite::migrations();
         let refused = check_compatible(&known, &applied(&[(0, "other")])).unwrap_err();
-        assert!(matches!(refused, SchemaRefused::Unknown(0)));
+        assert!(matches!(refused, SchemaVersionError::Unknown(0)));
     }
 
     #[tokio::test]

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use keywright_core::{
     credential::{CredentialName, LookupName},
     permission::{Actor, Grant, Operations, Permission, PermissionPath},
-    ports::{Identifiers, PermissionRepository, RepositoryFailure},
+    ports::{Identifiers, PermissionRepository, RepositoryError},
 };
 use uuid::Uuid;
 
@@ -37,7 +37,7 @@ impl SqlPermissionRepository {
     }
 
     /// Runs a statement that changes at most one permission, and returns it.
-    async fn change(&self, statement: Statement) -> Result<Option<Permission>, RepositoryFailure> {
+    async fn change(&self, statement: Statement) -> Result<Option<Permission>, RepositoryError> {
         let rows = self.pools.writer.fetch_all(statement).await?;
         rows.first().map(Permission::decode).transpose()
     }
@@ -49,7 +49,7 @@ impl PermissionRepository for SqlPermissionRepository {
         &self,
         actor: &Actor,
         paths: &[PermissionPath],
-    ) -> Result<Vec<Permission>, RepositoryFailure> {
+    ) -> Result<Vec<Permission>, RepositoryError> {
         let reader = &self.pools.reader;
         let query = of_actor_on(reader.engine(), actor, paths).short();
         reader.decode_all(query).await
@@ -60,7 +60,7 @@ impl PermissionRepository for SqlPermissionRepository {
         actor: &Actor,
         paths: &[PermissionPath],
         name: &LookupName,
-    ) -> Result<(Vec<Permission>, Option<CredentialName>), RepositoryFailure> {
+    ) -> Result<(Vec<Permission>, Option<CredentialName>), RepositoryError> {
         let (found, stored) = match &self.pools.reader {
             Connections::Postgres(connections) => {
                 let fixed = [actor.as_str().into(), name.folded().into()];
@@ -92,7 +92,7 @@ impl PermissionRepository for SqlPermissionRepository {
         Ok((found?, stored.map(CredentialName::from_stored)))
     }
 
-    async fn of_actor(&self, actor: &Actor) -> Result<Vec<Permission>, RepositoryFailure> {
+    async fn of_actor(&self, actor: &Actor) -> Result<Vec<Permission>, RepositoryError> {
         let reader = &self.pools.reader;
         let all = statement(statements::OF_ACTOR).bind(actor.as_str());
         if reader.engine() == Engine::Postgres {
@@ -109,7 +109,7 @@ impl PermissionRepository for SqlPermissionRepository {
         reader.decode_all(all).await
     }
 
-    async fn grant(&self, grants: &[Grant]) -> Result<(), RepositoryFailure> {
+    async fn grant(&self, grants: &[Grant]) -> Result<(), RepositoryError> {
         let grants = self.new_grants(grants);
         let writer = &self.pools.writer;
         let granting =
@@ -120,7 +120,7 @@ impl PermissionRepository for SqlPermissionRepository {
     async fn grant_uncovered(
         &self,
         grants: &[Grant],
-    ) -> Result<Option<Vec<Permission>>, RepositoryFailure> {
+    ) -> Result<Option<Vec<Permission>>, RepositoryError> {
         let grants = self.new_grants(grants);
         let writer = &self.pools.writer;
         let granting = writer
@@ -128,17 +128,17 @@ impl PermissionRepository for SqlPermissionRepository {
         granting.await
     }
 
-    async fn by_id(&self, id: Uuid) -> Result<Option<Permission>, RepositoryFailure> {
+    async fn by_id(&self, id: Uuid) -> Result<Option<Permission>, RepositoryError> {
         let query = statement(statements::BY_ID).bind(id).short();
         Ok(self.pools.reader.decode_all(query).await?.pop())
     }
 
-    async fn on_path(&self, path: &PermissionPath) -> Result<Vec<Permission>, RepositoryFailure> {
+    async fn on_path(&self, path: &PermissionPath) -> Result<Vec<Permission>, RepositoryError> {
         let query = statement(statements::ON_PATH).bind(path.as_str());
         self.pools.reader.decode_all(query).await
     }
 
-    async fn add(&self, grant: &Grant) -> Result<Option<Permission>, RepositoryFailure> {
+    async fn add(&self, grant: &Grant) -> Result<Option<Permission>, RepositoryError> {
         self.change(insert(statements::ADD, self.identifiers.as_ref(), grant))
             .await
     }
@@ -147,14 +147,14 @@ impl PermissionRepository for SqlPermissionRepository {
         &self,
         id: Uuid,
         operations: Operations,
-    ) -> Result<Option<Permission>, RepositoryFailure> {
+    ) -> Result<Option<Permission>, RepositoryError> {
         let query = statement(statements::REPLACE_OPERATIONS)
             .bind(id)
             .bind(i64::from(operations.bits()));
         self.change(query).await
     }
 
-    async fn delete(&self, id: Uuid) -> Result<Option<Permission>, RepositoryFailure> {
+    async fn delete(&self, id: Uuid) -> Result<Option<Permission>, RepositoryError> {
         self.change(statement(statements::DELETE).bind(id)).await
     }
 
@@ -162,7 +162,7 @@ impl PermissionRepository for SqlPermissionRepository {
         &self,
         actor: &Actor,
         path: &PermissionPath,
-    ) -> Result<Option<Permission>, RepositoryFailure> {
+    ) -> Result<Option<Permission>, RepositoryError> {
         let query = statement(statements::DELETE_OF_ACTOR_ON)
             .bind(actor.as_str())
             .bind(path.as_str());
@@ -179,7 +179,7 @@ struct NewGrants {
 async fn grant_once(
     mut transaction: Transaction,
     new: Arc<NewGrants>,
-) -> Result<Ended<()>, RepositoryFailure> {
+) -> Result<Ended<()>, RepositoryError> {
     grant_all(&mut transaction, &new).await?;
     transaction.commit(()).await
 }
@@ -187,7 +187,7 @@ async fn grant_once(
 async fn grant_uncovered_once(
     mut transaction: Transaction,
     new: Arc<NewGrants>,
-) -> Result<Ended<Option<Vec<Permission>>>, RepositoryFailure> {
+) -> Result<Ended<Option<Vec<Permission>>>, RepositoryError> {
     // Checks all grants before adding any, so that two for one actor do not interfere.
     for grant in &new.grants {
         if is_covered(&mut transaction, grant).await? {
@@ -202,7 +202,7 @@ async fn grant_uncovered_once(
 async fn grant_all(
     transaction: &mut Transaction,
     new: &NewGrants,
-) -> Result<Vec<Permission>, RepositoryFailure> {
+) -> Result<Vec<Permission>, RepositoryError> {
     let mut granted = Vec::with_capacity(new.grants.len());
     for grant in &new.grants {
         let query = insert(statements::GRANT, new.identifiers.as_ref(), grant);
@@ -240,10 +240,7 @@ static POSTGRES_OF_ACTOR_ON_NAME: StatementOfMany =
 const IN_PLACE_MAX: i64 = 64;
 
 /// Whether the actor already has all operations of the grant.
-async fn is_covered(
-    transaction: &mut Transaction,
-    grant: &Grant,
-) -> Result<bool, RepositoryFailure> {
+async fn is_covered(transaction: &mut Transaction, grant: &Grant) -> Result<bool, RepositoryError> {
     let covering = PermissionPath::covering(grant.path.as_str());
     let query = of_actor_on(transaction.engine(), &grant.actor, &covering);
     let found: Vec<Permission> = transaction.decode_all(query).await?;
@@ -252,7 +249,7 @@ async fn is_covered(
 
 /// Decodes the columns of `select_permission!` and `returning_permission!`.
 impl Decoded for Permission {
-    fn decode(row: &impl Columns) -> Result<Self, RepositoryFailure> {
+    fn decode(row: &impl Columns) -> Result<Self, RepositoryError> {
         let bits: i64 = column_at!(row, 3, "permission", "operations")?;
         Ok(Self {
             id: column_at!(row, 0, "permission", "id")?,
@@ -261,7 +258,7 @@ impl Decoded for Permission {
             operations: u8::try_from(bits)
                 .ok()
                 .and_then(Operations::from_bits)
-                .ok_or(RepositoryFailure::Inconsistent("permission.operations"))?,
+                .ok_or(RepositoryError::Inconsistent("permission.operations"))?,
         })
     }
 }

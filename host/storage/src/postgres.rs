@@ -12,9 +12,9 @@ use sqlx::{
 
 use crate::{
     connections::{Connections, Pools, PostgresConnections, PostgresTarget, ServerHealth, Writer},
-    failure::DatabaseUnusable,
+    failure::DatabaseOpenError,
     migrations::{
-        AppliedMigration, SchemaRefused, check_compatible, files, require_current, statements,
+        AppliedMigration, SchemaVersionError, check_compatible, files, require_current, statements,
         within_transaction,
     },
 };
@@ -45,7 +45,7 @@ impl fmt::Debug for PostgresOptions {
 }
 
 /// Opens the database and migrates its schema. Only one of several concurrent servers migrates it.
-pub(crate) async fn open(options: &PostgresOptions) -> Result<Pools, DatabaseUnusable> {
+pub(crate) async fn open(options: &PostgresOptions) -> Result<Pools, DatabaseOpenError> {
     let connection = connect_options(options)?;
     let database = display_name(&connection);
     migrate(&database, &connection, options.wait_max).await?;
@@ -72,7 +72,7 @@ pub(crate) async fn open(options: &PostgresOptions) -> Result<Pools, DatabaseUnu
 /// Opens a database with a current schema, without changing it.
 pub(crate) async fn open_to_read(
     options: &PostgresOptions,
-) -> Result<Connections, DatabaseUnusable> {
+) -> Result<Connections, DatabaseOpenError> {
     let connection = connect_options(options)?;
     let database = display_name(&connection);
     let target = PostgresTarget {
@@ -89,12 +89,12 @@ pub(crate) async fn open_to_read(
 }
 
 /// Validates the options.
-pub(crate) fn check(options: &PostgresOptions) -> Result<(), DatabaseUnusable> {
+pub(crate) fn check(options: &PostgresOptions) -> Result<(), DatabaseOpenError> {
     connect_options(options).map(drop)
 }
 
 /// Connects once.
-pub(crate) async fn reach(options: &PostgresOptions) -> Result<(), DatabaseUnusable> {
+pub(crate) async fn reach(options: &PostgresOptions) -> Result<(), DatabaseOpenError> {
     let connection = connect_options(options)?;
     let database = display_name(&connection);
     let connection = connect(&database, &connection, options.wait_max).await?;
@@ -102,12 +102,12 @@ pub(crate) async fn reach(options: &PostgresOptions) -> Result<(), DatabaseUnusa
     closed.map_err(|source| not_reached(&database, source))
 }
 
-fn connect_options(options: &PostgresOptions) -> Result<PgConnectOptions, DatabaseUnusable> {
+fn connect_options(options: &PostgresOptions) -> Result<PgConnectOptions, DatabaseOpenError> {
     if has_password(&options.url) {
-        return Err(DatabaseUnusable::PasswordInUrl);
+        return Err(DatabaseOpenError::PasswordInUrl);
     }
     let connection = PgConnectOptions::from_str(&options.url).map_err(|source| {
-        DatabaseUnusable::UrlMalformed {
+        DatabaseOpenError::UrlMalformed {
             source: Box::new(source),
         }
     })?;
@@ -137,14 +137,14 @@ fn connect_options(options: &PostgresOptions) -> Result<PgConnectOptions, Databa
 }
 
 /// Returns the mode to use instead of the URL's, so that configured CAs take effect.
-fn required_mode(mode: PgSslMode, has_trusted_cas: bool) -> Result<PgSslMode, DatabaseUnusable> {
+fn required_mode(mode: PgSslMode, has_trusted_cas: bool) -> Result<PgSslMode, DatabaseOpenError> {
     match mode {
         mode if !has_trusted_cas => Ok(mode),
         PgSslMode::Require => Ok(PgSslMode::VerifyCa),
         PgSslMode::VerifyCa | PgSslMode::VerifyFull => Ok(mode),
-        PgSslMode::Disable => Err(DatabaseUnusable::CertificateNotVerified("disable")),
-        PgSslMode::Allow => Err(DatabaseUnusable::CertificateNotVerified("allow")),
-        PgSslMode::Prefer => Err(DatabaseUnusable::CertificateNotVerified("prefer")),
+        PgSslMode::Disable => Err(DatabaseOpenError::CertificateNotVerified("disable")),
+        PgSslMode::Allow => Err(DatabaseOpenError::CertificateNotVerified("allow")),
+        PgSslMode::Prefer => Err(DatabaseOpenError::CertificateNotVerified("prefer")),
     }
 }
 
@@ -170,10 +170,10 @@ async fn migrate(
     database: &str,
     options: &PgConnectOptions,
     wait_max: Duration,
-) -> Result<(), DatabaseUnusable> {
+) -> Result<(), DatabaseOpenError> {
     let mut connection = connect(database, options, wait_max).await?;
     let migrated = migrate_locked(&mut connection).await;
-    migrated.map_err(|source| DatabaseUnusable::SchemaNotMigrated {
+    migrated.map_err(|source| DatabaseOpenError::SchemaNotMigrated {
         database: database.to_owned(),
         source,
     })?;
@@ -191,7 +191,7 @@ async fn migrate_locked(connection: &mut PgConnection) -> Result<(), BoxDynError
         .await?;
     let locking = sqlx::query(LOCK_SCHEMA).execute(&mut *transaction);
     let locked = tokio::time::timeout(LOCK_WAIT_MAX, locking).await;
-    match locked.map_err(|_| SchemaRefused::ChangedByOther(LOCK_WAIT_MAX.as_secs()))? {
+    match locked.map_err(|_| SchemaVersionError::ChangedByOther(LOCK_WAIT_MAX.as_secs()))? {
         Ok(_) => {}
         Err(error) if lacks_advisory_locks(&error) => {
             tracing::warn!("the database has no advisory locks: start one server at a time");
@@ -218,14 +218,14 @@ async fn connect(
     database: &str,
     options: &PgConnectOptions,
     wait_max: Duration,
-) -> Result<PgConnection, DatabaseUnusable> {
+) -> Result<PgConnection, DatabaseOpenError> {
     let connecting = tokio::time::timeout(wait_max, options.connect());
     let connecting = connecting.await.unwrap_or(Err(sqlx::Error::PoolTimedOut));
     connecting.map_err(|source| not_reached(database, source))
 }
 
-fn not_reached(database: &str, source: sqlx::Error) -> DatabaseUnusable {
-    DatabaseUnusable::ServerNotReached {
+fn not_reached(database: &str, source: sqlx::Error) -> DatabaseOpenError {
+    DatabaseOpenError::ServerNotReached {
         database: database.to_owned(),
         source: Box::new(source),
     }
@@ -293,7 +293,7 @@ mod tests {
             "postgres://keywright@db/keywright?sslmode=disable#hunter3@db",
         ] {
             let refused = connect_options(&options(url)).unwrap_err();
-            assert!(matches!(refused, DatabaseUnusable::PasswordInUrl), "{url}");
+            assert!(matches!(refused, DatabaseOpenError::PasswordInUrl), "{url}");
             assert!(!format!("{refused:?} {refused}").contains("hunter"));
         }
     }
@@ -338,7 +338,7 @@ mod tests {
                 let found = found.map(|connection| format!("{:?}", connection.get_ssl_mode()));
                 assert_eq!(found.as_deref(), mode, "{}", options.url);
                 let is_refused =
-                    matches!(outcome, Err(DatabaseUnusable::CertificateNotVerified(_)));
+                    matches!(outcome, Err(DatabaseOpenError::CertificateNotVerified(_)));
                 assert_eq!(is_refused, mode.is_none(), "{}", options.url);
             }
         }
@@ -358,6 +358,6 @@ mod tests {
     #[test]
     fn a_url_of_another_kind_is_refused() {
         let refused = connect_options(&options("not a url")).unwrap_err();
-        assert!(matches!(refused, DatabaseUnusable::UrlMalformed { .. }));
+        assert!(matches!(refused, DatabaseOpenError::UrlMalformed { .. }));
     }
 }

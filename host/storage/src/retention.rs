@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use keywright_core::{
     ports::{
-        ClockRecord, DeletableVersion, ExceedingCredential, RepositoryFailure, RetentionClock,
+        ClockRecord, DeletableVersion, ExceedingCredential, RepositoryError, RetentionClock,
         RetentionPage, RetentionRepository,
     },
     retention::{NameRange, RetentionThreshold},
@@ -25,7 +25,7 @@ impl RetentionRepository for SqlCredentialRepository {
         names: &NameRange,
         threshold: RetentionThreshold,
         count_max: u32,
-    ) -> Result<RetentionPage, RepositoryFailure> {
+    ) -> Result<RetentionPage, RepositoryError> {
         let query = statement(statements::PAGE)
             .bind(names.from.as_str())
             .bind(names.before.as_str())
@@ -61,7 +61,7 @@ impl RetentionRepository for SqlCredentialRepository {
         threshold: RetentionThreshold,
         after_sequence: i64,
         count_max: u32,
-    ) -> Result<Vec<DeletableVersion>, RepositoryFailure> {
+    ) -> Result<Vec<DeletableVersion>, RepositoryError> {
         let sql = match self.pools().reader.engine() {
             Engine::Postgres => statements::POSTGRES_DELETABLE_VERSIONS,
             Engine::Sqlite => statements::SQLITE_DELETABLE_VERSIONS,
@@ -80,7 +80,7 @@ impl RetentionRepository for SqlCredentialRepository {
         credential_id: Uuid,
         threshold: RetentionThreshold,
         version_ids: &[Uuid],
-    ) -> Result<Vec<Uuid>, RepositoryFailure> {
+    ) -> Result<Vec<Uuid>, RepositoryError> {
         if version_ids.is_empty() {
             return Ok(Vec::new());
         }
@@ -111,7 +111,7 @@ fn bound(query: Statement, threshold: RetentionThreshold) -> Statement {
         .bind(created_before.map_or(i64::MIN, DateTime::<Utc>::timestamp_millis))
 }
 
-fn deletable_version(row: &Row) -> Result<DeletableVersion, RepositoryFailure> {
+fn deletable_version(row: &Row) -> Result<DeletableVersion, RepositoryError> {
     Ok(DeletableVersion {
         id: column!(row, "credential_version", "id")?,
         sequence: column!(row, "credential_version", "sequence")?,
@@ -132,7 +132,7 @@ impl SqlRetentionClock {
 
 #[async_trait]
 impl RetentionClock for SqlRetentionClock {
-    async fn read(&self) -> Result<Option<ClockRecord>, RepositoryFailure> {
+    async fn read(&self) -> Result<Option<ClockRecord>, RepositoryError> {
         let query = statement(statements::READ_CLOCK).bind(CLOCK_ID);
         let Some(row) = self.pools.reader.fetch_optional(query).await? else {
             return Ok(None);
@@ -145,7 +145,7 @@ impl RetentionClock for SqlRetentionClock {
         }))
     }
 
-    async fn write(&self, record: ClockRecord) -> Result<(), RepositoryFailure> {
+    async fn write(&self, record: ClockRecord) -> Result<(), RepositoryError> {
         let query = statement(statements::WRITE_CLOCK)
             .bind(CLOCK_ID)
             .bind(record.seen_at.timestamp_millis())

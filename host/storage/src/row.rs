@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
-use keywright_core::ports::RepositoryFailure;
+use keywright_core::ports::RepositoryError;
 use rusqlite::types::{FromSql, Value, ValueRef};
 use sqlx::{Decode, Postgres, Row as _, Type, postgres::PgRow};
 
@@ -34,7 +34,7 @@ pub(crate) trait Columns {
 /// Something that is decoded from the columns of a row by position. SQLite decodes it while it is at the row, without a copy of
 /// the row.
 pub(crate) trait Decoded: Sized + Send + 'static {
-    fn decode(row: &impl Columns) -> Result<Self, RepositoryFailure>;
+    fn decode(row: &impl Columns) -> Result<Self, RepositoryError>;
 }
 
 impl Row {
@@ -94,7 +94,7 @@ impl SqliteRow {
 macro_rules! column {
     ($row:expr, $table:literal, $name:literal) => {
         $row.column($name).map_err(|_| {
-            keywright_core::ports::RepositoryFailure::Inconsistent(concat!($table, ".", $name))
+            keywright_core::ports::RepositoryError::Inconsistent(concat!($table, ".", $name))
         })
     };
 }
@@ -104,23 +104,23 @@ pub(crate) use column;
 macro_rules! column_at {
     ($row:expr, $position:expr, $table:literal, $name:literal) => {
         crate::row::Columns::at($row, $position).map_err(|_| {
-            keywright_core::ports::RepositoryFailure::Inconsistent(concat!($table, ".", $name))
+            keywright_core::ports::RepositoryError::Inconsistent(concat!($table, ".", $name))
         })
     };
 }
 pub(crate) use column_at;
 
 /// Converts a number that the schema limits to 32 bits.
-pub(crate) fn small(number: i64, column: &'static str) -> Result<u32, RepositoryFailure> {
-    u32::try_from(number).map_err(|_| RepositoryFailure::Inconsistent(column))
+pub(crate) fn small(number: i64, column: &'static str) -> Result<u32, RepositoryError> {
+    u32::try_from(number).map_err(|_| RepositoryError::Inconsistent(column))
 }
 
 /// Converts a time in milliseconds.
 pub(crate) fn time(
     milliseconds: i64,
     column: &'static str,
-) -> Result<DateTime<Utc>, RepositoryFailure> {
-    DateTime::from_timestamp_millis(milliseconds).ok_or(RepositoryFailure::Inconsistent(column))
+) -> Result<DateTime<Utc>, RepositoryError> {
+    DateTime::from_timestamp_millis(milliseconds).ok_or(RepositoryError::Inconsistent(column))
 }
 
 /// Converts a count, which is never negative.

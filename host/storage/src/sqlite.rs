@@ -24,7 +24,7 @@ use crate::{
     connections::{
         Connections, FileWatch, Pools, SqliteFile, SqliteReaders, SqliteSettings, Writer,
     },
-    failure::{DatabaseUnusable, is_busy},
+    failure::{DatabaseOpenError, is_busy},
     migrations::{
         AppliedMigration, check_compatible, files, require_current, statements, within_transaction,
     },
@@ -45,7 +45,7 @@ pub struct SqliteOptions {
 }
 
 /// Opens the database and migrates its schema. Creates an absent file, which only its owner may read.
-pub(crate) async fn open(options: &SqliteOptions) -> Result<Pools, DatabaseUnusable> {
+pub(crate) async fn open(options: &SqliteOptions) -> Result<Pools, DatabaseOpenError> {
     let path = &options.path;
     create_if_new(options)?;
     let not_opened = |source: sqlx::Error| not_opened(path, source);
@@ -76,7 +76,7 @@ pub(crate) async fn open(options: &SqliteOptions) -> Result<Pools, DatabaseUnusa
 }
 
 /// Reads the schema of the file once, or checks that a server can create an absent file.
-pub(crate) async fn reach(options: &SqliteOptions) -> Result<(), DatabaseUnusable> {
+pub(crate) async fn reach(options: &SqliteOptions) -> Result<(), DatabaseOpenError> {
     require_creatable(options)?;
     match open_file(options) {
         Ok(reader) => {
@@ -85,13 +85,15 @@ pub(crate) async fn reach(options: &SqliteOptions) -> Result<(), DatabaseUnusabl
             read.map(drop)
                 .map_err(|source| not_opened(&options.path, source))
         }
-        Err(DatabaseUnusable::FileAbsent { .. }) => Ok(()),
+        Err(DatabaseOpenError::FileAbsent { .. }) => Ok(()),
         Err(unusable) => Err(unusable),
     }
 }
 
 /// Opens an existing database with a current schema, without changing it.
-pub(crate) async fn open_to_read(options: &SqliteOptions) -> Result<Connections, DatabaseUnusable> {
+pub(crate) async fn open_to_read(
+    options: &SqliteOptions,
+) -> Result<Connections, DatabaseOpenError> {
     let reader = open_file(options)?;
     let database = options.path.display().to_string();
     require_current(&database, &reader, &migrations()).await?;
@@ -99,11 +101,11 @@ pub(crate) async fn open_to_read(options: &SqliteOptions) -> Result<Connections,
 }
 
 /// Opens an existing file with any schema, without changing it.
-pub(crate) fn open_file(options: &SqliteOptions) -> Result<Connections, DatabaseUnusable> {
+pub(crate) fn open_file(options: &SqliteOptions) -> Result<Connections, DatabaseOpenError> {
     let path = &options.path;
     let exists = path.try_exists();
     if !exists.map_err(|source| not_opened(path, source))? {
-        return Err(DatabaseUnusable::FileAbsent { path: path.clone() });
+        return Err(DatabaseOpenError::FileAbsent { path: path.clone() });
     }
     // Callers read the file only once, from beginning to end.
     let settings = SqliteSettings {
@@ -120,8 +122,8 @@ pub(crate) fn open_file(options: &SqliteOptions) -> Result<Connections, Database
 fn not_opened(
     path: &Path,
     source: impl std::error::Error + Send + Sync + 'static,
-) -> DatabaseUnusable {
-    DatabaseUnusable::FileNotOpened {
+) -> DatabaseOpenError {
+    DatabaseOpenError::FileNotOpened {
         path: path.to_owned(),
         source: Box::new(source),
     }
@@ -144,7 +146,7 @@ fn writing(options: &SqliteOptions) -> SqliteSettings {
     }
 }
 
-async fn migrate(options: &SqliteOptions) -> Result<(), DatabaseUnusable> {
+async fn migrate(options: &SqliteOptions) -> Result<(), DatabaseOpenError> {
     let path = &options.path;
     let not_opened = |source: sqlx::Error| not_opened(path, source);
     let migrating = SqliteConnectOptions::new()
@@ -157,7 +159,7 @@ async fn migrate(options: &SqliteOptions) -> Result<(), DatabaseUnusable> {
     let connection = connect_when_free(&migrating, options.wait_max).await;
     let mut connection = connection.map_err(not_opened)?;
     let migrated = migrate_locked(&mut connection).await;
-    migrated.map_err(|source| DatabaseUnusable::SchemaNotMigrated {
+    migrated.map_err(|source| DatabaseOpenError::SchemaNotMigrated {
         database: path.display().to_string(),
         source,
     })?;
@@ -203,7 +205,7 @@ pub(crate) fn migrations() -> Migrator {
 ///
 /// # Errors
 /// If the file is absent or empty and must not be created, or if it can't be created.
-fn create_if_new(options: &SqliteOptions) -> Result<(), DatabaseUnusable> {
+fn create_if_new(options: &SqliteOptions) -> Result<(), DatabaseOpenError> {
     require_creatable(options)?;
     let path = &options.path;
     let created = OpenOptions::new()
@@ -217,7 +219,7 @@ fn create_if_new(options: &SqliteOptions) -> Result<(), DatabaseUnusable> {
             Ok(())
         }
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        Err(source) => Err(DatabaseUnusable::FileNotCreated {
+        Err(source) => Err(DatabaseOpenError::FileNotCreated {
             path: path.clone(),
             source,
         }),
@@ -225,7 +227,7 @@ fn create_if_new(options: &SqliteOptions) -> Result<(), DatabaseUnusable> {
 }
 
 /// Refuses an absent or empty file that must not be created.
-fn require_creatable(options: &SqliteOptions) -> Result<(), DatabaseUnusable> {
+fn require_creatable(options: &SqliteOptions) -> Result<(), DatabaseOpenError> {
     let path = &options.path;
     // Checked before the file: the marker is written last, so an empty file next to a marker has lost its content.
     let marker = marker(path);
@@ -236,7 +238,7 @@ fn require_creatable(options: &SqliteOptions) -> Result<(), DatabaseUnusable> {
             let log = with_suffix(path, "-wal");
             if fs::metadata(&log).is_ok_and(|log| log.len() > 0) {
                 let path = path.clone();
-                return Err(DatabaseUnusable::LogWithoutFile { path, log });
+                return Err(DatabaseOpenError::LogWithoutFile { path, log });
             }
             false
         }
@@ -248,10 +250,10 @@ fn require_creatable(options: &SqliteOptions) -> Result<(), DatabaseUnusable> {
     }
     let path = path.clone();
     if was_created {
-        return Err(DatabaseUnusable::FileVanished { path, marker });
+        return Err(DatabaseOpenError::FileVanished { path, marker });
     }
     if !options.may_create {
-        return Err(DatabaseUnusable::FileNotToBeCreated { path });
+        return Err(DatabaseOpenError::FileNotToBeCreated { path });
     }
     Ok(())
 }

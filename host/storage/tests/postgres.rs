@@ -14,11 +14,11 @@ use keywright_core::{
     credential::{Find, FindNames, LookupName},
     ports::{
         Additions, AllAppended, AppendCondition, Appended, CredentialRepository, Identifiers,
-        NewVersion, PermissionRepository, ReadVersions, RepositoryFailure, VersionSelection,
+        NewVersion, PermissionRepository, ReadVersions, RepositoryError, VersionSelection,
     },
 };
 use keywright_storage::{
-    Database, DatabaseOptions, DatabaseUnusable, PostgresOptions, SqlCredentialRepository,
+    Database, DatabaseOpenError, DatabaseOptions, PostgresOptions, SqlCredentialRepository,
 };
 use keywright_test_postgres::PostgresServer;
 use sqlx::{Connection, Executor, PgConnection};
@@ -208,7 +208,7 @@ async fn a_damaged_credential_fails_no_other_of_its_batch() {
     // The failure of the batch would be `Unavailable`.
     let failure = appended.await.unwrap_err();
     assert!(
-        matches!(failure, RepositoryFailure::Inconsistent(_)),
+        matches!(failure, RepositoryError::Inconsistent(_)),
         "{failure:?}"
     );
 }
@@ -272,16 +272,19 @@ async fn a_server_that_returns_after_an_outage_is_used_again() {
     server.stop();
     for _ in 0..5 {
         let outcome = credentials.ping().await;
-        let is_unavailable = matches!(outcome, Err(RepositoryFailure::Unavailable(_)));
+        let is_unavailable = matches!(outcome, Err(RepositoryError::Unavailable(_)));
         assert!(is_unavailable, "{outcome:?}");
         let outcome = credentials.delete(&LookupName::new("/a")).await;
-        let is_unavailable = matches!(outcome, Err(RepositoryFailure::Unavailable(_)));
+        let is_unavailable = matches!(outcome, Err(RepositoryError::Unavailable(_)));
         assert!(is_unavailable, "{outcome:?}");
     }
     let Err(refused) = open(options).await else {
         panic!("opened")
     };
-    assert!(matches!(refused, DatabaseUnusable::ServerNotReached { .. }));
+    assert!(matches!(
+        refused,
+        DatabaseOpenError::ServerNotReached { .. }
+    ));
     server.start_again();
     credentials.ping().await.unwrap();
     let deleted = credentials.delete(&LookupName::new("/a")).await.unwrap();
@@ -318,7 +321,7 @@ async fn a_refused_write_replaces_all_older_connections() {
     server().run_at(&url, CUT);
     failures_before_success(async || fixture.credentials.ping().await).await;
     let refused = delete().await;
-    assert!(matches!(refused, Err(RepositoryFailure::Unavailable(_))));
+    assert!(matches!(refused, Err(RepositoryError::Unavailable(_))));
     let before = server().run_at(&url, PROCESSES);
     set("reset default_transaction_read_only");
     failures_before_success(delete).await;
@@ -393,7 +396,10 @@ async fn passwords_are_only_sent_to_a_verified_server() {
         if let Err(refused) = &opened {
             let message = format!("{refused:?}");
             assert!(!message.contains("hunter"), "{message}");
-            assert!(matches!(refused, DatabaseUnusable::ServerNotReached { .. }));
+            assert!(matches!(
+                refused,
+                DatabaseOpenError::ServerNotReached { .. }
+            ));
         }
         opened.is_ok()
     };
@@ -414,7 +420,7 @@ impl Identifiers for RandomIdentifiers {
     }
 }
 
-async fn open(options: PostgresOptions) -> Result<Database, DatabaseUnusable> {
+async fn open(options: PostgresOptions) -> Result<Database, DatabaseOpenError> {
     let options = DatabaseOptions::Postgres(options);
     Database::open(&options, Arc::new(RandomIdentifiers)).await
 }
@@ -467,7 +473,7 @@ fn sequences_after(last: i64) -> String {
 
 /// Returns the number of requests that fail before one succeeds.
 async fn failures_before_success<T>(
-    request: impl AsyncFn() -> Result<T, RepositoryFailure>,
+    request: impl AsyncFn() -> Result<T, RepositoryError>,
 ) -> usize {
     for failures in 0..100 {
         if request().await.is_ok() {

@@ -16,7 +16,7 @@ use std::{
 use keywright_core::{
     credential::LookupName,
     ports::{
-        AppendCondition, Appended, CheckRepository, CredentialRepository, RepositoryFailure,
+        AppendCondition, Appended, CheckRepository, CredentialRepository, RepositoryError,
         SequenceRange,
     },
 };
@@ -78,7 +78,7 @@ async fn a_database_is_unavailable_while_another_process_locks_it() {
     };
     let outcome = append().await;
     assert!(
-        matches!(outcome, Err(RepositoryFailure::Unavailable(_))),
+        matches!(outcome, Err(RepositoryError::Unavailable(_))),
         "{outcome:?}"
     );
     assert!(fixture.all("/a").await.is_empty());
@@ -185,7 +185,7 @@ async fn a_damaged_page_is_reported_and_others_are_read() {
             count_max: 100,
         };
         let all = check.versions(range(0, 60)).await;
-        assert!(matches!(all, Err(RepositoryFailure::Query(_))), "{all:?}");
+        assert!(matches!(all, Err(RepositoryError::Query(_))), "{all:?}");
         let first = check.versions(range(0, 1)).await.unwrap();
         assert_eq!(first.len(), 1);
         assert_eq!(check.credentials(range(0, 1)).await.unwrap().len(), 1);

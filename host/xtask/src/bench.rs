@@ -8,12 +8,12 @@ use std::{
 use crate::{
     examples,
     guests::{self, Which},
-    step::{self, StepFailed},
+    step::{self, StepError},
 };
 
 /// Builds the plugins, the server and `keywright-bench`, and runs it. With `compare REV`, also builds the server of that revision
 /// and measures both alternately.
-pub(crate) fn bench(arguments: &[String]) -> Result<(), StepFailed> {
+pub(crate) fn bench(arguments: &[String]) -> Result<(), StepError> {
     let (revision, names) = match arguments {
         [first, revision, names @ ..] if first == COMPARE => (Some(revision), names),
         names => (None, names),
@@ -35,7 +35,7 @@ pub(crate) fn bench(arguments: &[String]) -> Result<(), StepFailed> {
 }
 
 /// Builds the server of a revision in a separate working tree and returns its program.
-fn build_other(revision: &str) -> Result<PathBuf, StepFailed> {
+fn build_other(revision: &str) -> Result<PathBuf, StepError> {
     let folder = step::workspace().join("target/compared");
     let (tree, target) = (folder.join("tree"), folder.join("build"));
     let commit = format!("{revision}^{{commit}}");

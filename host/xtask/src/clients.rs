@@ -8,14 +8,14 @@ use std::{
 
 use crate::{
     outdated::{self, NotBuilt, rebuild},
-    step::{self, StepFailed},
+    step::{self, StepError},
     toolchains,
 };
 
 /// Builds all clients to `target/clients`. Skips a client if a tool is missing or a library cannot be downloaded.
-pub(crate) fn build_all() -> Result<(), StepFailed> {
+pub(crate) fn build_all() -> Result<(), StepError> {
     let outputs = step::workspace().join(OUTPUTS);
-    fs::create_dir_all(&outputs).map_err(|cause| StepFailed::new(outputs.display(), cause))?;
+    fs::create_dir_all(&outputs).map_err(|cause| StepError::new(outputs.display(), cause))?;
     for (name, build) in CLIENTS {
         let folder = step::workspace().join(SOURCES).join(name);
         let inputs = [
@@ -80,7 +80,7 @@ fn build_java(folder: &Path, output: &Path) -> Result<(), NotBuilt> {
     step::run(&mut compiler).map_err(NotBuilt::Failed)
 }
 
-fn java_sources(folder: &Path) -> Result<Vec<PathBuf>, StepFailed> {
-    let entries = fs::read_dir(folder).map_err(|cause| StepFailed::new(folder.display(), cause))?;
+fn java_sources(folder: &Path) -> Result<Vec<PathBuf>, StepError> {
+    let entries = fs::read_dir(folder).map_err(|cause| StepError::new(folder.display(), cause))?;
     Ok(entries.flatten().map(|entry| entry.path()).collect())
 }

@@ -6,7 +6,7 @@ use std::{
     process::Command,
 };
 
-use crate::step::{self, StepFailed};
+use crate::step::{self, StepError};
 
 /// Packages that are installed together.
 #[derive(Clone, Copy)]
@@ -22,7 +22,7 @@ impl NpmEnvironment {
     ///
     /// # Errors
     /// If npm is missing, or its registry is unreachable.
-    pub(crate) fn ensure(self) -> Result<(), StepFailed> {
+    pub(crate) fn ensure(self) -> Result<(), StepError> {
         let (pinned, folder) = (step::workspace().join(self.pinned), self.path());
         let wanted = read(&pinned.join(LOCK))?;
         let installed = folder.join(NPM_INSTALLED);
@@ -36,17 +36,17 @@ impl NpmEnvironment {
             self.pinned, self.folder
         );
         let _ = fs::remove_dir_all(&folder);
-        fs::create_dir_all(&folder).map_err(|cause| StepFailed::new(self.folder, cause))?;
+        fs::create_dir_all(&folder).map_err(|cause| StepError::new(self.folder, cause))?;
         for file in [MANIFEST, LOCK] {
             fs::copy(pinned.join(file), folder.join(file))
-                .map_err(|cause| StepFailed::new(file, cause))?;
+                .map_err(|cause| StepError::new(file, cause))?;
         }
         let mut npm = Command::new("npm");
         // Not `npm ci`, which requires the packages for all other systems, too.
         npm.args(["install", "--no-save", "--ignore-scripts"]);
         npm.args(["--no-audit", "--no-fund", "--loglevel", "error"]);
         step::run_over_network(npm.current_dir(&folder))?;
-        fs::write(&installed, wanted).map_err(|cause| StepFailed::new(NPM_INSTALLED, cause))
+        fs::write(&installed, wanted).map_err(|cause| StepError::new(NPM_INSTALLED, cause))
     }
 
     /// Returns the folder of the installation.
@@ -55,8 +55,8 @@ impl NpmEnvironment {
     }
 }
 
-fn read(path: &Path) -> Result<String, StepFailed> {
-    fs::read_to_string(path).map_err(|cause| StepFailed::new(path.display(), cause))
+fn read(path: &Path) -> Result<String, StepError> {
+    fs::read_to_string(path).map_err(|cause| StepError::new(path.display(), cause))
 }
 
 pub(crate) const MANIFEST: &str = "package.json";
@@ -80,14 +80,14 @@ impl PythonEnvironment {
     ///
     /// # Errors
     /// If Python is missing, or the package index is unreachable.
-    pub(crate) fn ensure(self) -> Result<(), StepFailed> {
+    pub(crate) fn ensure(self) -> Result<(), StepError> {
         self.ensure_with(|| {
             make(&self.path()).map(|()| Command::new(self.path().join("bin/python3")))
         })
     }
 
     /// As [`Self::ensure`], but uses a plain folder with the packages if no virtual environment can be created.
-    pub(crate) fn ensure_in_any_folder(self) -> Result<(), StepFailed> {
+    pub(crate) fn ensure_in_any_folder(self) -> Result<(), StepError> {
         self.ensure_with(|| {
             Ok(if make(&self.path()).is_ok() {
                 Command::new(self.path().join("bin/python3"))
@@ -103,11 +103,11 @@ impl PythonEnvironment {
     /// `make` creates the environment, and returns the Python that installs into it.
     fn ensure_with(
         self,
-        make: impl FnOnce() -> Result<Command, StepFailed>,
-    ) -> Result<(), StepFailed> {
+        make: impl FnOnce() -> Result<Command, StepError>,
+    ) -> Result<(), StepError> {
         let wanted = step::workspace().join(self.requirements);
         let versions = fs::read_to_string(&wanted)
-            .map_err(|cause| StepFailed::new(self.requirements, cause))?;
+            .map_err(|cause| StepError::new(self.requirements, cause))?;
         let installed = self.path().join(PYTHON_INSTALLED);
         if fs::read_to_string(&installed)
             .is_ok_and(|versions_installed| versions_installed == versions)
@@ -123,7 +123,7 @@ impl PythonEnvironment {
         python.args(["-m", "pip", "install", "--quiet"]);
         python.args(["--disable-pip-version-check", "--requirement"]);
         step::run_over_network(python.arg(wanted))?;
-        fs::write(&installed, versions).map_err(|cause| StepFailed::new(PYTHON_INSTALLED, cause))
+        fs::write(&installed, versions).map_err(|cause| StepError::new(PYTHON_INSTALLED, cause))
     }
 
     fn path(self) -> PathBuf {
@@ -131,7 +131,7 @@ impl PythonEnvironment {
     }
 }
 
-fn make(environment: &Path) -> Result<(), StepFailed> {
+fn make(environment: &Path) -> Result<(), StepError> {
     let make = || {
         let mut python = Command::new("python3");
         step::run(python.args(["-m", "venv"]).arg(environment))

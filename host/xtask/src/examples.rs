@@ -7,12 +7,12 @@ use std::{
     process::Command,
 };
 
-use keywright_author::{BuildFailed, build};
+use keywright_author::{BuildError, build};
 
 use crate::{
     guests,
     outdated::{self, NotBuilt, rebuild},
-    step::{self, StepFailed},
+    step::{self, StepError},
     toolchains,
 };
 
@@ -21,7 +21,7 @@ use crate::{
 ///
 /// # Errors
 /// If a build fails although its tools are installed.
-pub(crate) fn build_all() -> Result<(), StepFailed> {
+pub(crate) fn build_all() -> Result<(), StepError> {
     toolchains::ensure();
     let components = guests::components()?;
     for (component, folder) in PROJECTS {
@@ -29,8 +29,8 @@ pub(crate) fn build_all() -> Result<(), StepFailed> {
         rebuild(&components.join(component), &inputs(&folder), |output| {
             let built = build(&folder, Some(output), &toolchains::programs());
             built.map(drop).map_err(|failed| {
-                let is_missing = matches!(failed, BuildFailed::ToolMissing { .. });
-                let reason = StepFailed::new(folder.display(), with_causes(&failed));
+                let is_missing = matches!(failed, BuildError::ToolMissing { .. });
+                let reason = StepError::new(folder.display(), with_causes(&failed));
                 if is_missing {
                     NotBuilt::WithoutTools(reason)
                 } else {
@@ -80,12 +80,12 @@ fn build_with_starling_monkey(folder: &Path, output: &Path) -> Result<(), NotBui
     let npm = toolchains::npm_folder();
     if !npm.join("node_modules").is_dir() {
         let reason = format!("{}: componentize-js is not installed", folder.display());
-        return Err(NotBuilt::WithoutTools(StepFailed(reason)));
+        return Err(NotBuilt::WithoutTools(StepError(reason)));
     }
     // Node.js resolves packages from the script's folder.
     let script = npm.join(STARLING_MONKEY_SCRIPT);
     fs::copy(folder.join(STARLING_MONKEY_SCRIPT), &script)
-        .map_err(|cause| NotBuilt::Failed(StepFailed::new(script.display(), cause)))?;
+        .map_err(|cause| NotBuilt::Failed(StepError::new(script.display(), cause)))?;
     let mut node = Command::new("node");
     node.args([&script, &folder.to_owned(), &output.to_owned()]);
     step::run(&mut node).map_err(NotBuilt::Failed)

@@ -8,7 +8,7 @@ use std::{
 
 use keywright_author::component_of_module;
 
-use crate::step::{self, StepFailed};
+use crate::step::{self, StepError};
 
 /// Which guests to build.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub(crate) enum Which {
 }
 
 /// Builds guests and returns the folder with their components, each named as its plugin.
-pub(crate) fn build(which: Which) -> Result<PathBuf, StepFailed> {
+pub(crate) fn build(which: Which) -> Result<PathBuf, StepError> {
     ensure_wasm_target()?;
     let root = step::workspace();
     let components = components()?;
@@ -55,15 +55,15 @@ pub(crate) fn build(which: Which) -> Result<PathBuf, StepFailed> {
 }
 
 /// Returns the folder with the components of all guests, in any language.
-pub(crate) fn components() -> Result<PathBuf, StepFailed> {
+pub(crate) fn components() -> Result<PathBuf, StepError> {
     let components = step::workspace().join("target/components");
     fs::create_dir_all(&components)
-        .map_err(|cause| StepFailed::new(format!("creating {}", components.display()), cause))?;
+        .map_err(|cause| StepError::new(format!("creating {}", components.display()), cause))?;
     Ok(components)
 }
 
 /// Builds the example, which has its own workspace, like the project of a plugin author.
-fn build_example(components: &Path) -> Result<(), StepFailed> {
+fn build_example(components: &Path) -> Result<(), StepError> {
     let target_folder = step::workspace().join("target/example-guests");
     let mut cargo = guest_cargo(&target_folder);
     cargo.args(["--release", "--manifest-path", EXAMPLE_MANIFEST]);
@@ -123,11 +123,11 @@ fn module(target_folder: &Path, package: &str) -> PathBuf {
 }
 
 /// Returns the packages in a folder, at any depth, in alphabetical order. Each is named after the folders in its path.
-fn crates(folder: &Path, prefix: &str) -> Result<Vec<String>, StepFailed> {
+fn crates(folder: &Path, prefix: &str) -> Result<Vec<String>, StepError> {
     let doing = || format!("listing {}", folder.display());
     let mut packages = Vec::new();
-    for entry in fs::read_dir(folder).map_err(|cause| StepFailed::new(doing(), cause))? {
-        let entry = entry.map_err(|cause| StepFailed::new(doing(), cause))?;
+    for entry in fs::read_dir(folder).map_err(|cause| StepError::new(doing(), cause))? {
+        let entry = entry.map_err(|cause| StepError::new(doing(), cause))?;
         let name = entry.file_name().to_string_lossy().replace('_', "-");
         let package = format!("{prefix}{name}");
         if entry.path().join("Cargo.toml").is_file() {
@@ -144,7 +144,7 @@ fn crates(folder: &Path, prefix: &str) -> Result<Vec<String>, StepFailed> {
 pub(crate) const WASM_TARGET: &str = "wasm32-unknown-unknown";
 
 /// Installs the target if the toolchain lacks it.
-fn ensure_wasm_target() -> Result<(), StepFailed> {
+fn ensure_wasm_target() -> Result<(), StepError> {
     if is_wasm_target_installed()? {
         return Ok(());
     }
@@ -153,32 +153,32 @@ fn ensure_wasm_target() -> Result<(), StepFailed> {
     rustup
         .args(["target", "add", WASM_TARGET])
         .current_dir(step::workspace());
-    step::run(&mut rustup).map_err(|StepFailed(cause)| {
-        StepFailed(format!(
+    step::run(&mut rustup).map_err(|StepError(cause)| {
+        StepError(format!(
             "the plugins are built for {WASM_TARGET}, which this toolchain lacks and which could not be added \
              ({cause}). Install it by `rustup target add {WASM_TARGET}`, then try again."
         ))
     })
 }
 
-fn is_wasm_target_installed() -> Result<bool, StepFailed> {
+fn is_wasm_target_installed() -> Result<bool, StepError> {
     let output = Command::new("rustc")
         .args(["--print", "target-libdir", "--target", WASM_TARGET])
         .current_dir(step::workspace())
         .output()
-        .map_err(|cause| StepFailed::new("getting the target's folder from rustc", cause))?;
+        .map_err(|cause| StepError::new("getting the target's folder from rustc", cause))?;
     let folder = String::from_utf8_lossy(&output.stdout);
     Ok(output.status.success() && Path::new(folder.trim()).is_dir())
 }
 
 /// Creates a component from a core module built with wit-bindgen. Writes it only if it differs from the existing file.
-fn componentize(module: &Path, component: &Path) -> Result<(), StepFailed> {
+fn componentize(module: &Path, component: &Path) -> Result<(), StepError> {
     let doing = || format!("creating a component from {}", module.display());
-    let module_bytes = fs::read(module).map_err(|cause| StepFailed::new(doing(), cause))?;
+    let module_bytes = fs::read(module).map_err(|cause| StepError::new(doing(), cause))?;
     let bytes =
-        component_of_module(&module_bytes).map_err(|cause| StepFailed::new(doing(), cause))?;
+        component_of_module(&module_bytes).map_err(|cause| StepError::new(doing(), cause))?;
     if fs::read(component).is_ok_and(|existing| existing == bytes) {
         return Ok(());
     }
-    fs::write(component, bytes).map_err(|cause| StepFailed::new(doing(), cause))
+    fs::write(component, bytes).map_err(|cause| StepError::new(doing(), cause))
 }

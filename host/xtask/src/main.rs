@@ -20,7 +20,7 @@ mod toolchains;
 
 use std::process::ExitCode;
 
-use step::StepFailed;
+use step::StepError;
 
 const USAGE: &str = "\
 usage: cargo xtask COMMAND
@@ -57,7 +57,7 @@ fn main() -> ExitCode {
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
-        Err(StepFailed(reason)) => {
+        Err(StepError(reason)) => {
             eprintln!("xtask: {reason}");
             ExitCode::FAILURE
         }

@@ -7,15 +7,15 @@ use std::{
 
 use crate::{
     dist::digest,
-    step::{self, StepFailed},
+    step::{self, StepError},
 };
 
 /// Why a build has no output.
 pub(crate) enum NotBuilt {
     /// The build failed.
-    Failed(StepFailed),
+    Failed(StepError),
     /// A tool or a download is missing.
-    WithoutTools(StepFailed),
+    WithoutTools(StepError),
 }
 
 /// Builds a file or a folder, unless it was built from the same inputs: files, and folders with all files below them. If a tool
@@ -27,7 +27,7 @@ pub(crate) fn rebuild(
     output: &Path,
     inputs: &[PathBuf],
     build: impl FnOnce(&Path) -> Result<(), NotBuilt>,
-) -> Result<(), StepFailed> {
+) -> Result<(), StepError> {
     let digest = digest_of(inputs)?;
     let built_from = output.with_extension("inputs");
     if output.exists() && fs::read_to_string(&built_from).is_ok_and(|inputs| inputs == digest) {
@@ -41,8 +41,8 @@ pub(crate) fn rebuild(
     }
     match result {
         Ok(()) => fs::write(&built_from, digest)
-            .map_err(|cause| StepFailed::new(built_from.display(), cause)),
-        Err(NotBuilt::WithoutTools(StepFailed(reason))) => {
+            .map_err(|cause| StepError::new(built_from.display(), cause)),
+        Err(NotBuilt::WithoutTools(StepError(reason))) => {
             eprintln!("xtask: skipped, with its tests: {reason}");
             Ok(())
         }
@@ -61,7 +61,7 @@ pub(crate) fn versions_of_tools() -> PathBuf {
     step::workspace().join("host/xtask/toolchains")
 }
 
-fn digest_of(inputs: &[PathBuf]) -> Result<String, StepFailed> {
+fn digest_of(inputs: &[PathBuf]) -> Result<String, StepError> {
     let mut files = Vec::new();
     for input in inputs {
         add_files(input, &mut files)?;
@@ -69,19 +69,19 @@ fn digest_of(inputs: &[PathBuf]) -> Result<String, StepFailed> {
     files.sort();
     let mut digests = String::new();
     for file in files {
-        let contents = fs::read(&file).map_err(|cause| StepFailed::new(file.display(), cause))?;
+        let contents = fs::read(&file).map_err(|cause| StepError::new(file.display(), cause))?;
         digests.push_str(&digest(&contents));
     }
     Ok(digest(digests.as_bytes()))
 }
 
 /// Adds a file, or all files below a folder. Follows links and skips files that builds generate.
-fn add_files(path: &Path, files: &mut Vec<PathBuf>) -> Result<(), StepFailed> {
+fn add_files(path: &Path, files: &mut Vec<PathBuf>) -> Result<(), StepError> {
     if path.is_file() {
         files.push(path.to_owned());
         return Ok(());
     }
-    let failed = |cause| StepFailed::new(format!("listing {}", path.display()), cause);
+    let failed = |cause| StepError::new(format!("listing {}", path.display()), cause);
     for entry in fs::read_dir(path).map_err(failed)? {
         let path = entry.map_err(failed)?.path();
         if !path.ends_with("generated") && !path.ends_with("__pycache__") {

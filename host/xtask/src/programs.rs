@@ -4,14 +4,14 @@ use std::{path::PathBuf, process::Command};
 
 use crate::{
     environments::{NpmEnvironment, PythonEnvironment},
-    step::{self, StepFailed},
+    step::{self, StepError},
 };
 
 /// Installs missing programs if possible: on Debian, as root. Otherwise the tests that need them print that they are skipped.
 pub(crate) fn ensure() {
     ensure_packages();
     ensure_schemathesis();
-    if let Err(StepFailed(reason)) = NODE_PACKAGES.ensure() {
+    if let Err(StepError(reason)) = NODE_PACKAGES.ensure() {
         eprintln!(
             "xtask: {} can't be installed; tests that need it are skipped: {reason}",
             NODE_PACKAGES.folder
@@ -33,7 +33,7 @@ fn ensure_packages() {
         eprintln!("xtask: installing {package} for {program}");
         let mut install = Command::new("apt-get");
         install.args(["install", "--yes", "--no-install-recommends", package]);
-        if let Err(StepFailed(reason)) = step::run_over_network(&mut install) {
+        if let Err(StepError(reason)) = step::run_over_network(&mut install) {
             eprintln!(
                 "xtask: {program} is missing and can't be installed; tests that need it are skipped: {reason}"
             );
@@ -78,7 +78,7 @@ fn versioned_folders() -> impl Iterator<Item = PathBuf> {
 /// Installs schemathesis, which tests the API by its description, if possible: Python must be installed, and the package index
 /// reachable. Otherwise the test that needs it prints that it is skipped.
 fn ensure_schemathesis() {
-    if let Err(StepFailed(reason)) = SCHEMATHESIS.ensure_in_any_folder() {
+    if let Err(StepError(reason)) = SCHEMATHESIS.ensure_in_any_folder() {
         eprintln!(
             "xtask: schemathesis can't be installed, so the test that needs it is skipped: {reason}"
         );

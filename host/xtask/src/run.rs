@@ -4,12 +4,12 @@ use std::{os::unix::process::CommandExt, process::Command};
 
 use crate::{
     guests::{self, Which},
-    step::{self, StepFailed},
+    step::{self, StepError},
     tested,
 };
 
 /// Builds the plugins and the host, then becomes a development server.
-pub(crate) fn run(arguments: &[String]) -> Result<(), StepFailed> {
+pub(crate) fn run(arguments: &[String]) -> Result<(), StepError> {
     let (is_release, server_arguments) = match arguments {
         [first, rest @ ..] if first == "--release" => (true, rest),
         all => (false, all),
@@ -35,7 +35,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), StepFailed> {
         .arg(components)
         .args(server_arguments)
         .current_dir(root);
-    Err(StepFailed::new("starting the server", server.exec()))
+    Err(StepError::new("starting the server", server.exec()))
 }
 
 fn build() -> Command {

@@ -2,10 +2,10 @@
 
 use std::{fs, path::Path};
 
-use crate::step::{self, StepFailed};
+use crate::step::{self, StepError};
 
 /// Prints the numbers of lines and files.
-pub(crate) fn stats() -> Result<(), StepFailed> {
+pub(crate) fn stats() -> Result<(), StepError> {
     let mut lines = Lines::default();
     let mut files = 0;
     for path in step::tracked_files()? {
@@ -13,7 +13,7 @@ pub(crate) fn stats() -> Result<(), StepFailed> {
             continue;
         }
         let text = fs::read_to_string(step::workspace().join(&path))
-            .map_err(|cause| StepFailed::new(path.display(), cause))?;
+            .map_err(|cause| StepError::new(path.display(), cause))?;
         files += 1;
         lines.add(&path, &text);
     }

@@ -11,9 +11,9 @@ use std::{
 
 /// The failure of a step, worded for the user.
 #[derive(Debug)]
-pub(crate) struct StepFailed(pub(crate) String);
+pub(crate) struct StepError(pub(crate) String);
 
-impl StepFailed {
+impl StepError {
     /// Creates a failure from the current action and the cause.
     pub(crate) fn new(doing: impl Display, cause: impl Display) -> Self {
         Self(format!("{doing}: {cause}"))
@@ -21,25 +21,25 @@ impl StepFailed {
 }
 
 /// Runs a program to completion, and shows its output.
-pub(crate) fn run(command: &mut Command) -> Result<(), StepFailed> {
+pub(crate) fn run(command: &mut Command) -> Result<(), StepError> {
     let shown = format!("{command:?}");
     let status = command
         .status()
-        .map_err(|cause| StepFailed::new(&shown, cause))?;
+        .map_err(|cause| StepError::new(&shown, cause))?;
     if status.success() {
         Ok(())
     } else {
-        Err(StepFailed::new(shown, status))
+        Err(StepError::new(shown, status))
     }
 }
 
 /// As [`run`], for programs that use the network. In CI, retries several times, because other servers may be temporarily unavailable.
-pub(crate) fn run_over_network(command: &mut Command) -> Result<(), StepFailed> {
+pub(crate) fn run_over_network(command: &mut Command) -> Result<(), StepError> {
     let is_ci = std::env::var_os("CI").is_some();
     for pause in RETRY_PAUSES.iter().filter(|_| is_ci) {
         match run(command) {
             Ok(()) => return Ok(()),
-            Err(StepFailed(reason)) => {
+            Err(StepError(reason)) => {
                 eprintln!("xtask: {reason}; retrying in {pause:?}");
                 thread::sleep(*pause);
             }
@@ -49,22 +49,22 @@ pub(crate) fn run_over_network(command: &mut Command) -> Result<(), StepFailed> 
 }
 
 /// Runs a program in the workspace's root, and returns its standard output. Shows its errors.
-pub(crate) fn output(command: &mut Command) -> Result<String, StepFailed> {
+pub(crate) fn output(command: &mut Command) -> Result<String, StepError> {
     let shown = format!("{command:?}");
     let output = command
         .current_dir(workspace())
         .stderr(Stdio::inherit())
         .output()
-        .map_err(|cause| StepFailed::new(&shown, cause))?;
+        .map_err(|cause| StepError::new(&shown, cause))?;
     if !output.status.success() {
-        return Err(StepFailed::new(shown, output.status));
+        return Err(StepError::new(shown, output.status));
     }
-    String::from_utf8(output.stdout).map_err(|cause| StepFailed::new(shown, cause))
+    String::from_utf8(output.stdout).map_err(|cause| StepError::new(shown, cause))
 }
 
 /// Reads a file.
-pub(crate) fn read(path: &Path) -> Result<Vec<u8>, StepFailed> {
-    fs::read(path).map_err(|cause| StepFailed::new(format!("reading {}", path.display()), cause))
+pub(crate) fn read(path: &Path) -> Result<Vec<u8>, StepError> {
+    fs::read(path).map_err(|cause| StepError::new(format!("reading {}", path.display()), cause))
 }
 
 /// Returns the cargo that runs this task, in the workspace's root.
@@ -103,7 +103,7 @@ const RETRY_PAUSES: [Duration; 3] = [
 ];
 
 /// Returns the files of the workspace that Git does not ignore.
-pub(crate) fn tracked_files() -> Result<Vec<PathBuf>, StepFailed> {
+pub(crate) fn tracked_files() -> Result<Vec<PathBuf>, StepError> {
     let listed = output(Command::new("git").args([
         "ls-files",
         "--cached",

@@ -6,11 +6,11 @@ use crate::{
     clients, examples,
     guests::{self, EXAMPLE_MANIFEST, Which},
     programs,
-    step::{self, StepFailed},
+    step::{self, StepError},
 };
 
 /// Builds what the tests need and runs them.
-pub(crate) fn test(arguments: &[String]) -> Result<(), StepFailed> {
+pub(crate) fn test(arguments: &[String]) -> Result<(), StepError> {
     let begun = Instant::now();
     let report = |part: &str| eprintln!("xtask: {part} ({} s)", begun.elapsed().as_secs());
     report("building plugins, programs under test, and programs for tests");
@@ -71,7 +71,7 @@ const ON_POSTGRES: [(&str, &str); 1] = [("KEYWRIGHT_TEST_STORAGE", "postgres")];
 
 /// Builds the guests and the programs that tests run. In parallel, installs other programs, and builds guests and clients in other
 /// languages, which mostly wait for downloads.
-fn build() -> Result<(), StepFailed> {
+fn build() -> Result<(), StepError> {
     thread::scope(|scope| {
         let others = scope.spawn(|| {
             programs::ensure();
@@ -96,7 +96,7 @@ const CLIENT_ON_POSTGRES: [&str; 4] = [
 ];
 
 /// Refreshes the golden files: the tests that compare them write them if the variable is set.
-pub(crate) fn refresh_golden_files() -> Result<(), StepFailed> {
+pub(crate) fn refresh_golden_files() -> Result<(), StepError> {
     build()?;
     step::run(
         cargo_test()

@@ -12,7 +12,7 @@ use std::{
 
 use crate::{
     guests::SHIPPED,
-    step::{self, StepFailed},
+    step::{self, StepError},
 };
 
 /// Builds a program that embeds the list of the shipped components. `build` gets the variable for the compiler.
@@ -21,8 +21,8 @@ use crate::{
 /// list.
 pub(crate) fn build_with_list(
     components: &Path,
-    build: impl Fn((&str, &str)) -> Result<PathBuf, StepFailed>,
-) -> Result<PathBuf, StepFailed> {
+    build: impl Fn((&str, &str)) -> Result<PathBuf, StepError>,
+) -> Result<PathBuf, StepError> {
     let list_file = components.join(LIST_FILE);
     let mut list = fs::read_to_string(&list_file).unwrap_or_default();
     loop {
@@ -32,16 +32,16 @@ pub(crate) fn build_with_list(
             return Ok(program);
         }
         fs::write(&list_file, &tested)
-            .map_err(|cause| StepFailed::new(format!("writing {}", list_file.display()), cause))?;
+            .map_err(|cause| StepError::new(format!("writing {}", list_file.display()), cause))?;
         list = tested;
     }
 }
 
 /// Removes the list that an earlier build left.
-pub(crate) fn remove_list(components: &Path) -> Result<(), StepFailed> {
+pub(crate) fn remove_list(components: &Path) -> Result<(), StepError> {
     let list_file = components.join(LIST_FILE);
     match fs::remove_file(&list_file) {
-        Err(cause) if cause.kind() != io::ErrorKind::NotFound => Err(StepFailed::new(
+        Err(cause) if cause.kind() != io::ErrorKind::NotFound => Err(StepError::new(
             format!("removing {}", list_file.display()),
             cause,
         )),
@@ -50,7 +50,7 @@ pub(crate) fn remove_list(components: &Path) -> Result<(), StepFailed> {
 }
 
 /// Tests the components that the program does not know, and returns the list of all.
-fn tested(program: &Path, components: &Path) -> Result<String, StepFailed> {
+fn tested(program: &Path, components: &Path) -> Result<String, StepError> {
     eprintln!("xtask: testing the randomness of the shipped plugins");
     let files = SHIPPED.map(|name| components.join(format!("{name}.wasm")));
     let mut command = Command::new(program);

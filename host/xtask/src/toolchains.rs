@@ -13,7 +13,7 @@ use keywright_author::Programs;
 
 use crate::{
     environments::{NpmEnvironment, PythonEnvironment},
-    step::{self, StepFailed},
+    step::{self, StepError},
 };
 
 /// Installs missing toolchains if possible: Python and npm must be installed, and their registries reachable. Otherwise prints which
@@ -47,26 +47,26 @@ pub(crate) fn npm_folder() -> PathBuf {
     NPM.path()
 }
 
-fn report(tools: &str, outcome: Result<(), StepFailed>) {
-    if let Err(StepFailed(reason)) = outcome {
+fn report(tools: &str, outcome: Result<(), StepError>) {
+    if let Err(StepError(reason)) = outcome {
         eprintln!("xtask: {tools} can't be installed; builds that need them are skipped: {reason}");
     }
 }
 
-fn ensure_python() -> Result<(), StepFailed> {
+fn ensure_python() -> Result<(), StepError> {
     PYTHON.ensure()?;
     let programs = step::workspace().join(PYTHON.folder).join("bin");
     link(&programs.join("componentize-py"), "componentize-py")?;
     link_package_program(PYTHON, "ziglang/zig", "zig")
 }
 
-fn ensure_npm() -> Result<(), StepFailed> {
+fn ensure_npm() -> Result<(), StepError> {
     NPM.ensure()?;
     link(&npm_folder().join("node_modules/.bin/jco"), "jco")
 }
 
 /// Uses the Go on the path if it is new enough.
-fn ensure_go() -> Result<(), StepFailed> {
+fn ensure_go() -> Result<(), StepError> {
     let output = Command::new("go").arg("version").output();
     let output = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
     if output.is_ok_and(|output| minor_version(&output).is_some_and(|minor| minor >= GO_MINOR_MIN))
@@ -78,7 +78,7 @@ fn ensure_go() -> Result<(), StepFailed> {
 }
 
 /// Uses the Node.js on the path if it is new enough.
-fn ensure_node() -> Result<(), StepFailed> {
+fn ensure_node() -> Result<(), StepError> {
     let version = Command::new("node").arg("--version").output();
     let version = version.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
     if version.is_ok_and(|version| major_version(&version).is_some_and(|it| it >= NODE_MAJOR_MIN)) {
@@ -106,18 +106,18 @@ fn link_package_program(
     environment: PythonEnvironment,
     file: &str,
     name: &str,
-) -> Result<(), StepFailed> {
+) -> Result<(), StepError> {
     let libraries = step::workspace().join(environment.folder).join("lib");
     let versions = fs::read_dir(&libraries)
-        .map_err(|cause| StepFailed::new(libraries.display(), cause))?
+        .map_err(|cause| StepError::new(libraries.display(), cause))?
         .flatten();
     let mut files = versions.map(|version| version.path().join("site-packages").join(file));
     let found = files.find(|file| file.is_file());
-    let found = found.ok_or_else(|| StepFailed::new(file, "not in the package"))?;
+    let found = found.ok_or_else(|| StepError::new(file, "not in the package"))?;
     link(&found, name)
 }
 
-fn link(program: &Path, name: &str) -> Result<(), StepFailed> {
+fn link(program: &Path, name: &str) -> Result<(), StepError> {
     let link = step::workspace().join(BIN).join(name);
     if fs::read_link(&link).is_ok_and(|linked| linked == program) {
         return Ok(());
@@ -125,7 +125,7 @@ fn link(program: &Path, name: &str) -> Result<(), StepFailed> {
     let _ = fs::remove_file(&link);
     fs::create_dir_all(step::workspace().join(BIN))
         .and_then(|()| symlink(program, &link))
-        .map_err(|cause| StepFailed::new(link.display(), cause))
+        .map_err(|cause| StepError::new(link.display(), cause))
 }
 
 /// Returns the folder with the programs of all toolchains.

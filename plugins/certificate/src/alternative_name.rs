@@ -378,7 +378,7 @@ mod tests {
         ] {
             let violation = AlternativeName::parse(name).unwrap_err();
             assert_eq!(
-                violation.member.as_deref(),
+                violation.field.as_deref(),
                 Some("alternative_names"),
                 "{name}"
             );

@@ -1,6 +1,6 @@
 //! The supported key types.
 
-use keywright_plugin_support::{KeyLength, Members, Violation};
+use keywright_plugin_support::{Fields, KeyLength, Violation};
 use rcgen::{
     PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384, PKCS_ED25519, PKCS_RSA_SHA256,
     SignatureAlgorithm,
@@ -13,7 +13,7 @@ use crate::usage::KeyUsage;
 ///
 /// Canonical parameters contain only `key_length` for RSA, the default, and only `key_type` for the other types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(into = "KeyMembers", try_from = "KeyMembers")]
+#[serde(into = "KeyFields", try_from = "KeyFields")]
 pub enum KeyType {
     /// RSA with a modulus of this length. Signatures use PKCS#1 v1.5 and SHA-256 (RFC 8017).
     Rsa(KeyLength),
@@ -31,16 +31,16 @@ impl KeyType {
     /// # Errors
     ///
     /// If they break a rule.
-    pub fn take(members: &mut Members) -> Result<Self, Violation> {
-        let name = members
+    pub fn take(fields: &mut Fields) -> Result<Self, Violation> {
+        let name = fields
             .take_filled_text(KEY_TYPE)?
             .unwrap_or_else(|| RSA.to_owned());
         if name == RSA {
-            return KeyLength::take(members).map(Self::Rsa);
+            return KeyLength::take(fields).map(Self::Rsa);
         }
         let key_type = Self::named(&name)
             .ok_or_else(|| Violation::of(KEY_TYPE, format!("must be one of {RSA}, {OTHERS}")))?;
-        if members.has(KEY_LENGTH) {
+        if fields.has(KEY_LENGTH) {
             return Err(Violation::of(
                 KEY_LENGTH,
                 format!("is only allowed for keys of type {RSA}, not {name}"),
@@ -110,14 +110,14 @@ impl Default for KeyType {
 
 /// The two parameters in canonical form. Exactly one is present.
 #[derive(Default, Serialize, Deserialize)]
-struct KeyMembers {
+struct KeyFields {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     key_length: Option<KeyLength>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     key_type: Option<String>,
 }
 
-impl From<KeyType> for KeyMembers {
+impl From<KeyType> for KeyFields {
     fn from(key_type: KeyType) -> Self {
         match key_type {
             KeyType::Rsa(key_length) => Self {
@@ -132,11 +132,11 @@ impl From<KeyType> for KeyMembers {
     }
 }
 
-impl TryFrom<KeyMembers> for KeyType {
+impl TryFrom<KeyFields> for KeyType {
     type Error = &'static str;
 
-    fn try_from(members: KeyMembers) -> Result<Self, Self::Error> {
-        match (members.key_length, members.key_type) {
+    fn try_from(fields: KeyFields) -> Result<Self, Self::Error> {
+        match (fields.key_length, fields.key_type) {
             (Some(key_length), None) => Some(Self::Rsa(key_length)),
             (None, Some(name)) => Self::named(&name),
             _ => None,
@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     fn taken(parameters: &str) -> Result<KeyType, Violation> {
-        KeyType::take(&mut Members::parse(parameters)?)
+        KeyType::take(&mut Fields::parse(parameters)?)
     }
 
     #[test]
@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn unknown_types_and_unsuitable_lengths_are_rejected() {
-        for (parameters, member, rule) in [
+        for (parameters, field, rule) in [
             (r#"{"key_type":"RSA"}"#, "key_type", "ecdsa-p384"),
             (r#"{"key_type":"ecdsa-p521"}"#, "key_type", "must be one of"),
             (r#"{"key_type":7}"#, "key_type", "must be a string"),
@@ -227,7 +227,7 @@ mod tests {
             ),
         ] {
             let violation = taken(parameters).unwrap_err();
-            assert_eq!(violation.member.as_deref(), Some(member), "{parameters}");
+            assert_eq!(violation.field.as_deref(), Some(field), "{parameters}");
             assert!(violation.rule.contains(rule), "{}", violation.rule);
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use keywright_plugin_support::{Failure, Members, Violation, no_settings, written};
+use keywright_plugin_support::{Failure, Fields, Violation, no_settings, written};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -68,34 +68,30 @@ impl Parameters {
     ///
     /// If they break a rule.
     pub fn parse(parameters: &str) -> Result<Self, Violation> {
-        let mut members = Members::parse(parameters)?;
-        let ca = members.take_filled_text(ISSUER_PARAMETER)?;
-        let is_ca = members.take_flag("is_ca")?;
-        let self_sign = members.take_flag("self_sign")?;
-        let kept: Kept = members.take_shaped("kept")?.unwrap_or_default();
+        let mut fields = Fields::parse(parameters)?;
+        let ca = fields.take_filled_text(ISSUER_PARAMETER)?;
+        let is_ca = fields.take_flag("is_ca")?;
+        let self_sign = fields.take_flag("self_sign")?;
+        let kept: Kept = fields.take_shaped("kept")?.unwrap_or_default();
         let parameters = Self {
-            subject: Subject::take(&mut members, kept.subject().is_some())?,
-            alternative_names: take_each(
-                &mut members,
-                "alternative_names",
-                AlternativeName::parse,
-            )?,
-            key_usage: take_each(&mut members, KEY_USAGE, KeyUsage::parse)?
+            subject: Subject::take(&mut fields, kept.subject().is_some())?,
+            alternative_names: take_each(&mut fields, "alternative_names", AlternativeName::parse)?,
+            key_usage: take_each(&mut fields, KEY_USAGE, KeyUsage::parse)?
                 .into_iter()
                 .collect(),
             extended_key_usage: each_once(take_each(
-                &mut members,
+                &mut fields,
                 "extended_key_usage",
                 ExtendedKeyUsage::parse,
             )?),
-            key_type: KeyType::take(&mut members)?,
-            duration_days: take_duration(&mut members)?,
+            key_type: KeyType::take(&mut fields)?,
+            duration_days: take_duration(&mut fields)?,
             self_sign: signs_itself(ca.is_some(), is_ca, self_sign)?,
             ca,
             is_ca,
             kept,
         };
-        members.finish()?;
+        fields.finish()?;
         if !parameters.kept.has_key_usage() {
             suits_key_type(&parameters)?;
         }
@@ -133,11 +129,11 @@ fn signs_itself(has_ca: bool, is_ca: bool, self_sign: bool) -> Result<bool, Viol
 }
 
 fn take_each<T>(
-    members: &mut Members,
+    fields: &mut Fields,
     parameter: &str,
     parse: fn(&str) -> Result<T, Violation>,
 ) -> Result<Vec<T>, Violation> {
-    members
+    fields
         .take_texts(parameter)?
         .iter()
         .map(|text| parse(text))
@@ -154,8 +150,8 @@ fn each_once<T: PartialEq>(items: Vec<T>) -> Vec<T> {
     seen
 }
 
-fn take_duration(members: &mut Members) -> Result<u32, Violation> {
-    let Some(days) = members.take_integer("duration")? else {
+fn take_duration(fields: &mut Fields) -> Result<u32, Violation> {
+    let Some(days) = fields.take_integer("duration")? else {
         return Ok(DURATION_DAYS_DEFAULT);
     };
     u32::try_from(days)
@@ -246,7 +242,7 @@ mod tests {
         });
         assert_eq!(normalized(&parameters), parameters);
         let without = json!({"kept": {"extended_key_usage": "MAA="}, "self_sign": true});
-        assert_eq!(violation(&without).member, None);
+        assert_eq!(violation(&without).field, None);
     }
 
     #[test]
@@ -266,13 +262,13 @@ mod tests {
 
     #[test]
     fn exactly_one_signer_must_be_requested() {
-        assert_eq!(violation(&json!({"common_name": "x"})).member, None);
+        assert_eq!(violation(&json!({"common_name": "x"})).field, None);
         assert_eq!(
-            violation(&json!({"common_name": "x", "ca": ""})).member,
+            violation(&json!({"common_name": "x", "ca": ""})).field,
             None
         );
         assert_eq!(
-            violation(&json!({"common_name": "x", "ca": "/a", "self_sign": true})).member,
+            violation(&json!({"common_name": "x", "ca": "/a", "self_sign": true})).field,
             None
         );
         let intermediate = normalized(&json!({"common_name": "x", "ca": "/a", "is_ca": true}));
@@ -305,7 +301,7 @@ mod tests {
             let mut parameters = json!({"common_name": "x", "self_sign": true});
             parameters[parameter] = value;
             let violation = violation(&parameters);
-            assert_eq!(violation.member.as_deref(), Some(parameter));
+            assert_eq!(violation.field.as_deref(), Some(parameter));
             assert!(
                 violation.rule.contains(rule),
                 "{parameter}: {}",
@@ -347,7 +343,7 @@ mod tests {
                 });
                 if refused.contains(&usage) {
                     let violation = violation(&parameters);
-                    assert_eq!(violation.member.as_deref(), Some("key_usage"));
+                    assert_eq!(violation.field.as_deref(), Some("key_usage"));
                     assert_eq!(
                         violation.rule,
                         format!("must not have {usage} for a key of type {key_type}")

@@ -2,7 +2,7 @@
 
 use der::Decode;
 use keywright_plugin_support::{
-    Failure, Members, Recovered, Violation, canonical, no_settings, written,
+    Failure, Fields, Recovered, Violation, canonical, no_settings, written,
 };
 use x509_cert::{
     certificate::{CertificateInner, Raw, TbsCertificateInner},
@@ -48,8 +48,8 @@ pub fn recover(
             is_complete,
         });
     }
-    let text = Members::parse(value)
-        .and_then(|mut members| members.take_filled_text(CERTIFICATE))
+    let text = Fields::parse(value)
+        .and_then(|mut fields| fields.take_filled_text(CERTIFICATE))
         .map_err(|_| Failure::Other("the stored value is not a certificate".to_owned()))?
         .ok_or_else(|| refused("is missing, so it can't be regenerated"))?;
     let der = pem::first_certificate(&text).ok_or_else(|| refused(UNREADABLE))?;

@@ -5,7 +5,7 @@ use der::{
     asn1::{AnyRef, PrintableStringRef, TeletexStringRef, Utf8StringRef},
     oid::ObjectIdentifier,
 };
-use keywright_plugin_support::{Members, Violation};
+use keywright_plugin_support::{Fields, Violation};
 use rcgen::{DistinguishedName, DnType, DnValue};
 use serde::{Deserialize, Serialize};
 use x509_cert::{attr::AttributeTypeAndValue, name::Name};
@@ -33,10 +33,10 @@ impl Subject {
     /// # Errors
     ///
     /// If there is no field (unless the subject is kept), or a field is too long or contains control characters.
-    pub fn take(members: &mut Members, is_kept: bool) -> Result<Self, Violation> {
+    pub fn take(fields: &mut Fields, is_kept: bool) -> Result<Self, Violation> {
         let mut subject = Self::default();
         for field in &FIELDS {
-            *(field.slot)(&mut subject) = field.take(members)?;
+            *(field.slot)(&mut subject) = field.take(fields)?;
         }
         if subject.is_empty() && !is_kept {
             return Err(Violation::of_whole(format!(
@@ -123,8 +123,8 @@ enum Form {
 }
 
 impl Field {
-    fn take(&self, members: &mut Members) -> Result<Option<String>, Violation> {
-        let Some(text) = members.take_filled_text(self.parameter)? else {
+    fn take(&self, fields: &mut Fields) -> Result<Option<String>, Violation> {
+        let Some(text) = fields.take_filled_text(self.parameter)? else {
             return Ok(None);
         };
         match self.broken_rule(&text) {
@@ -233,7 +233,7 @@ mod tests {
     use super::*;
 
     fn taken(parameters: &serde_json::Value) -> Result<Subject, Violation> {
-        Subject::take(&mut Members::parse(&parameters.to_string()).unwrap(), false)
+        Subject::take(&mut Fields::parse(&parameters.to_string()).unwrap(), false)
     }
 
     #[test]
@@ -257,14 +257,14 @@ mod tests {
         assert!(taken(&json!({"country": "DE"})).is_ok());
         for country in ["DEU", "Ü", "*", "d\n"] {
             let violation = taken(&json!({"country": country})).unwrap_err();
-            assert_eq!(violation.member.as_deref(), Some("country"));
+            assert_eq!(violation.field.as_deref(), Some("country"));
         }
     }
 
     #[test]
     fn subject_without_fields_is_rejected() {
         for parameters in [json!({}), json!({"common_name": "", "state": null})] {
-            assert_eq!(taken(&parameters).unwrap_err().member, None);
+            assert_eq!(taken(&parameters).unwrap_err().field, None);
         }
     }
 
@@ -272,7 +272,7 @@ mod tests {
     fn control_characters_are_rejected() {
         for text in ["a\u{0}b", "a\nb", "\u{7f}", "\u{85}"] {
             let violation = taken(&json!({"common_name": text})).unwrap_err();
-            assert_eq!(violation.member.as_deref(), Some("common_name"));
+            assert_eq!(violation.field.as_deref(), Some("common_name"));
         }
     }
 }

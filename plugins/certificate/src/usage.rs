@@ -256,7 +256,7 @@ mod tests {
     fn unknown_names_are_reported() {
         for name in ["Digital_Signature", "server_auth", "", "crl_sign "] {
             let violation = KeyUsage::parse(name).unwrap_err();
-            assert_eq!(violation.member.as_deref(), Some("key_usage"));
+            assert_eq!(violation.field.as_deref(), Some("key_usage"));
             assert!(violation.rule.contains(&format!("`{name}`")));
         }
         assert!(ExtendedKeyUsage::parse("SERVER_AUTH").is_err());

@@ -1,6 +1,6 @@
 //! The supported curves.
 
-use keywright_plugin_support::{Members, Violation};
+use keywright_plugin_support::{Fields, Violation};
 use serde::{Deserialize, Serialize};
 use ssh_key::EcdsaCurve;
 
@@ -23,8 +23,8 @@ impl Curve {
     /// # Errors
     ///
     /// If it is not one of the three curves.
-    pub fn take(members: &mut Members) -> Result<Self, Violation> {
-        match members.take_filled_text(NAME)?.as_deref() {
+    pub fn take(fields: &mut Fields) -> Result<Self, Violation> {
+        match fields.take_filled_text(NAME)?.as_deref() {
             None => Ok(Self::default()),
             Some("p256") => Ok(Self::P256),
             Some("p384") => Ok(Self::P384),

@@ -1,7 +1,7 @@
 //! The plugin's functions, independent of WIT.
 
 use keywright_plugin_support::{
-    Failure, KeyFormat, KeyPair, Members, Violation, canonical, no_settings, written,
+    Failure, Fields, KeyFormat, KeyPair, Violation, canonical, no_settings, written,
 };
 use p256::elliptic_curve::Generate;
 use rand_core::CryptoRng;
@@ -79,10 +79,10 @@ fn pkcs8(curve: Curve, random: &mut impl CryptoRng) -> Result<KeyPair, Failure> 
 }
 
 fn parse(parameters: &str) -> Result<Parameters, Violation> {
-    let mut members = Members::parse(parameters)?;
-    let curve = Curve::take(&mut members)?;
-    let (format, ssh_comment) = KeyFormat::take(&mut members)?;
-    members.finish()?;
+    let mut fields = Fields::parse(parameters)?;
+    let curve = Curve::take(&mut fields)?;
+    let (format, ssh_comment) = KeyFormat::take(&mut fields)?;
+    fields.finish()?;
     Ok(Parameters {
         curve,
         format,
@@ -142,7 +142,7 @@ pub(crate) mod tests {
             let Err(Failure::InvalidParameters(violation)) = normalize(&parameters, "{}") else {
                 panic!("{curve} was taken")
             };
-            assert_eq!(violation.member.as_deref(), Some("curve"));
+            assert_eq!(violation.field.as_deref(), Some("curve"));
         }
     }
 

@@ -2,7 +2,7 @@
 
 use ed25519_dalek::{SigningKey, pkcs8::KeypairBytes};
 use keywright_plugin_support::{
-    Failure, KeyFormat, KeyPair, Members, Violation, canonical, no_settings, written,
+    Failure, Fields, KeyFormat, KeyPair, Violation, canonical, no_settings, written,
 };
 use rand_core::CryptoRng;
 use serde::{Deserialize, Serialize};
@@ -67,9 +67,9 @@ pub fn generate(
 }
 
 fn parse(parameters: &str) -> Result<Parameters, Violation> {
-    let mut members = Members::parse(parameters)?;
-    let (format, ssh_comment) = KeyFormat::take(&mut members)?;
-    members.finish()?;
+    let mut fields = Fields::parse(parameters)?;
+    let (format, ssh_comment) = KeyFormat::take(&mut fields)?;
+    fields.finish()?;
     Ok(Parameters {
         format,
         ssh_comment,

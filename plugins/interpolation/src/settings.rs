@@ -1,6 +1,6 @@
 //! The settings of the plugin.
 
-use keywright_plugin_support::Members;
+use keywright_plugin_support::Fields;
 
 /// The fields of `credentials` that may contain a reference.
 ///
@@ -16,14 +16,14 @@ impl ReferenceKeys {
     ///
     /// If there is an unknown setting, or the list is malformed or empty. The text is for the operator.
     pub fn parse(settings: &str) -> Result<Self, String> {
-        let mut members = Members::parse(settings)
-            .map_err(|_| "the settings must be a JSON object".to_owned())?;
-        let is_given = members.has(SETTING);
-        let keys = members
+        let mut fields =
+            Fields::parse(settings).map_err(|_| "the settings must be a JSON object".to_owned())?;
+        let is_given = fields.has(SETTING);
+        let keys = fields
             .take_texts(SETTING)
             .map_err(|violation| format!("the setting `{SETTING}` {}", violation.rule))?;
-        members.finish().map_err(|violation| {
-            format!("unknown setting `{}`", violation.member.unwrap_or_default())
+        fields.finish().map_err(|violation| {
+            format!("unknown setting `{}`", violation.field.unwrap_or_default())
         })?;
         if !is_given {
             return Ok(Self::default());

@@ -1,6 +1,6 @@
 //! The plugin's functions, independent of WIT.
 
-use keywright_plugin_support::{Failure, Members, Violation, canonical, no_settings, written};
+use keywright_plugin_support::{Failure, Fields, Violation, canonical, no_settings, written};
 use rand::seq::IndexedRandom;
 use rand_core::CryptoRng;
 use serde::{Deserialize, Serialize};
@@ -85,19 +85,19 @@ pub fn accept(value: &str, settings: &str) -> Result<String, Failure> {
 }
 
 fn parse(parameters: &str) -> Result<Parameters, Violation> {
-    let mut members = Members::parse(parameters)?;
+    let mut fields = Fields::parse(parameters)?;
     let parameters = Parameters {
-        words: words(&mut members)?,
-        separator: separator(&mut members)?,
-        capitalize: members.take_flag("capitalize")?,
-        include_number: members.take_flag("include_number")?,
+        words: words(&mut fields)?,
+        separator: separator(&mut fields)?,
+        capitalize: fields.take_flag("capitalize")?,
+        include_number: fields.take_flag("include_number")?,
     };
-    members.finish()?;
+    fields.finish()?;
     Ok(parameters)
 }
 
-fn words(members: &mut Members) -> Result<usize, Violation> {
-    let Some(count) = members.take_integer("words")? else {
+fn words(fields: &mut Fields) -> Result<usize, Violation> {
+    let Some(count) = fields.take_integer("words")? else {
         return Ok(WORDS_DEFAULT);
     };
     usize::try_from(count)
@@ -106,8 +106,8 @@ fn words(members: &mut Members) -> Result<usize, Violation> {
         .ok_or_else(|| Violation::of("words", format!("must be from {WORDS_MIN} to {WORDS_MAX}")))
 }
 
-fn separator(members: &mut Members) -> Result<String, Violation> {
-    let Some(separator) = members.take_text("separator")? else {
+fn separator(fields: &mut Fields) -> Result<String, Violation> {
+    let Some(separator) = fields.take_text("separator")? else {
         return Ok(SEPARATOR_DEFAULT.to_owned());
     };
     let is_printable = |byte: u8| byte == b' ' || byte.is_ascii_graphic();
@@ -170,7 +170,7 @@ mod tests {
 
     fn refused(parameters: &Value) -> Option<String> {
         match normalize(&parameters.to_string(), "{}") {
-            Err(Failure::InvalidParameters(violation)) => violation.member,
+            Err(Failure::InvalidParameters(violation)) => violation.field,
             other => panic!("{parameters}: {other:?}"),
         }
     }
@@ -218,8 +218,8 @@ mod tests {
             assert_eq!(refused(&json!({"words": words})).unwrap(), "words");
         }
         for separator in ["123456789", "\n", "ä", "\u{7f}"] {
-            let member = refused(&json!({"separator": separator}));
-            assert_eq!(member.unwrap(), "separator");
+            let field = refused(&json!({"separator": separator}));
+            assert_eq!(field.unwrap(), "separator");
         }
         assert_eq!(refused(&json!({"length": 30})).unwrap(), "length");
         for fitting in [

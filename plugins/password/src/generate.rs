@@ -1,7 +1,7 @@
 //! The plugin's functions, independent of WIT.
 
 use keywright_plugin_support::{
-    Failure, Members, PasswordRules, Violation, canonical, no_settings, written,
+    Failure, Fields, PasswordRules, Violation, canonical, no_settings, written,
 };
 use rand_core::CryptoRng;
 use serde_json::Value;
@@ -51,9 +51,9 @@ pub fn accept(value: &str, settings: &str) -> Result<String, Failure> {
 }
 
 fn parse(parameters: &str) -> Result<PasswordRules, Violation> {
-    let mut members = Members::parse(parameters)?;
-    let rules = PasswordRules::take(&mut members)?;
-    members.finish()?;
+    let mut fields = Fields::parse(parameters)?;
+    let rules = PasswordRules::take(&mut fields)?;
+    fields.finish()?;
     Ok(rules)
 }
 

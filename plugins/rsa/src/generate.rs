@@ -1,7 +1,7 @@
 //! The plugin's functions, independent of WIT.
 
 use keywright_plugin_support::{
-    Failure, KeyLength, Members, Violation, canonical, no_settings, written,
+    Failure, Fields, KeyLength, Violation, canonical, no_settings, written,
 };
 use rand_core::CryptoRng;
 use rsa::{
@@ -78,19 +78,19 @@ struct KeyPair {
 }
 
 fn parse(parameters: &str) -> Result<Parameters, Violation> {
-    let mut members = Members::parse(parameters)?;
-    let key_length = KeyLength::take(&mut members)?;
-    members.finish()?;
+    let mut fields = Fields::parse(parameters)?;
+    let key_length = KeyLength::take(&mut fields)?;
+    fields.finish()?;
     Ok(Parameters { key_length })
 }
 
 fn parse_value(value: &str) -> Result<KeyPair, Violation> {
-    let mut members = Members::parse(value)?;
+    let mut fields = Fields::parse(value)?;
     let key_pair = KeyPair {
-        public_key: members.take_filled_text("public_key")?,
-        private_key: members.take_filled_text("private_key")?,
+        public_key: fields.take_filled_text("public_key")?,
+        private_key: fields.take_filled_text("private_key")?,
     };
-    members.finish()?;
+    fields.finish()?;
     if key_pair.public_key.is_none() && key_pair.private_key.is_none() {
         return Err(Violation::of_whole(
             "needs at least one of public_key and private_key",
@@ -177,11 +177,11 @@ pub(crate) mod tests {
     #[test]
     fn pem_has_lines_of_64_characters_and_a_final_line_feed() {
         let value = generated(2048, 1);
-        for (member, label) in [
+        for (field, label) in [
             ("private_key", "RSA PRIVATE KEY"),
             ("public_key", "PUBLIC KEY"),
         ] {
-            let pem = value[member].as_str().unwrap();
+            let pem = value[field].as_str().unwrap();
             assert!(pem.starts_with(&format!("-----BEGIN {label}-----\n")));
             assert!(pem.ends_with(&format!("\n-----END {label}-----\n")));
             assert!(!pem.contains('\r'));
@@ -217,7 +217,7 @@ pub(crate) mod tests {
 
     #[test]
     fn invalid_key_pairs_are_rejected() {
-        for (value, member) in [
+        for (value, field) in [
             (json!({}), None),
             (json!({"public_key": "", "private_key": ""}), None),
             (json!({"public_key": 5}), Some("public_key")),
@@ -230,7 +230,7 @@ pub(crate) mod tests {
             let Err(Failure::InvalidValue(violation)) = accepted(&value) else {
                 panic!("{value} was accepted")
             };
-            assert_eq!(violation.member.as_deref(), member, "{value}");
+            assert_eq!(violation.field.as_deref(), field, "{value}");
         }
     }
 }

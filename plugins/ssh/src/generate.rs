@@ -1,7 +1,7 @@
 //! The plugin's functions, independent of WIT.
 
 use keywright_plugin_support::{
-    Failure, KeyLength, KeyPair, Members, Violation, canonical, no_settings, ssh_fingerprint,
+    Failure, Fields, KeyLength, KeyPair, Violation, canonical, no_settings, ssh_fingerprint,
     take_ssh_comment, written,
 };
 use rand_core::CryptoRng;
@@ -64,12 +64,12 @@ pub fn generate(
 }
 
 fn parse(parameters: &str) -> Result<Parameters, Violation> {
-    let mut members = Members::parse(parameters)?;
+    let mut fields = Fields::parse(parameters)?;
     let parameters = Parameters {
-        key_length: KeyLength::take(&mut members)?,
-        ssh_comment: take_ssh_comment(&mut members)?,
+        key_length: KeyLength::take(&mut fields)?,
+        ssh_comment: take_ssh_comment(&mut fields)?,
     };
-    members.finish()?;
+    fields.finish()?;
     Ok(parameters)
 }
 
@@ -136,7 +136,7 @@ pub(crate) mod tests {
             else {
                 panic!("{comment:?} was taken")
             };
-            assert_eq!(violation.member.as_deref(), Some("ssh_comment"));
+            assert_eq!(violation.field.as_deref(), Some("ssh_comment"));
         }
     }
 
@@ -190,7 +190,7 @@ pub(crate) mod tests {
 
     #[test]
     fn invalid_key_pairs_are_rejected() {
-        for (value, member) in [
+        for (value, field) in [
             (json!({}), None),
             (json!({"public_key": "", "private_key": ""}), None),
             (json!({"public_key_fingerprint": "abc"}), None),
@@ -200,7 +200,7 @@ pub(crate) mod tests {
             let Err(Failure::InvalidValue(violation)) = accepted(&value) else {
                 panic!("{value} was accepted")
             };
-            assert_eq!(violation.member.as_deref(), member, "{value}");
+            assert_eq!(violation.field.as_deref(), field, "{value}");
         }
     }
 }

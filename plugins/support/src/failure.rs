@@ -2,16 +2,16 @@
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
     /// The parameter, or the field of the value, that breaks the rule; `None` if it is not a single one.
-    pub member: Option<String>,
+    pub field: Option<String>,
     /// The rule, worded for the caller: `must be 2048, 3072 or 4096`.
     pub rule: String,
 }
 
 impl Violation {
     /// Creates a violation of a rule about one parameter or field.
-    pub fn of(member: impl Into<String>, rule: impl Into<String>) -> Self {
+    pub fn of(field: impl Into<String>, rule: impl Into<String>) -> Self {
         Self {
-            member: Some(member.into()),
+            field: Some(field.into()),
             rule: rule.into(),
         }
     }
@@ -19,7 +19,7 @@ impl Violation {
     /// Creates a violation of a rule about several parameters or fields, or about the whole.
     pub fn of_whole(rule: impl Into<String>) -> Self {
         Self {
-            member: None,
+            field: None,
             rule: rule.into(),
         }
     }
@@ -65,7 +65,7 @@ macro_rules! wit_failure {
             impl From<$crate::Violation> for types::Violation {
                 fn from(violation: $crate::Violation) -> Self {
                     Self {
-                        member: violation.member,
+                        member: violation.field,
                         rule: violation.rule,
                     }
                 }

@@ -1,6 +1,6 @@
 use serde::{Deserialize, Serialize};
 
-use crate::{Members, Violation};
+use crate::{Fields, Violation};
 
 /// The length of an RSA modulus, in bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,8 +21,8 @@ impl KeyLength {
     /// # Errors
     ///
     /// If it is not one of the three lengths.
-    pub fn take(members: &mut Members) -> Result<Self, Violation> {
-        match members.take_integer(NAME)? {
+    pub fn take(fields: &mut Fields) -> Result<Self, Violation> {
+        match fields.take_integer(NAME)? {
             None => Ok(Self::default()),
             Some(bits) => Self::of_bits(bits).ok_or_else(|| Violation::of(NAME, RULE)),
         }
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     fn taken(text: &str) -> Result<KeyLength, Violation> {
-        KeyLength::take(&mut Members::parse(text)?)
+        KeyLength::take(&mut Fields::parse(text)?)
     }
 
     #[test]
@@ -123,7 +123,7 @@ mod tests {
             "18446744073709551615",
         ] {
             let violation = taken(&format!(r#"{{"key_length":{bits}}}"#)).unwrap_err();
-            assert_eq!(violation.member.as_deref(), Some("key_length"), "{bits}");
+            assert_eq!(violation.field.as_deref(), Some("key_length"), "{bits}");
         }
     }
 }

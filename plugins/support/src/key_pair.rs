@@ -2,7 +2,7 @@ use pkcs8::{EncodePrivateKey, EncodePublicKey, LineEnding};
 use serde::{Deserialize, Serialize};
 use ssh_key::{HashAlg, PrivateKey, PublicKey, private::KeypairData};
 
-use crate::{Failure, Members, Violation, no_settings, written};
+use crate::{Failure, Fields, Violation, no_settings, written};
 
 /// The value of the credential types for key pairs with a fingerprint.
 #[derive(Serialize)]
@@ -69,14 +69,14 @@ impl KeyPair {
     }
 
     fn parse(value: &str) -> Result<Self, Violation> {
-        let mut members = Members::parse(value)?;
+        let mut fields = Fields::parse(value)?;
         let key_pair = Self {
-            public_key: members.take_filled_text("public_key")?,
-            private_key: members.take_filled_text("private_key")?,
+            public_key: fields.take_filled_text("public_key")?,
+            private_key: fields.take_filled_text("private_key")?,
             public_key_fingerprint: None,
         };
-        members.ignore("public_key_fingerprint");
-        members.finish()?;
+        fields.ignore("public_key_fingerprint");
+        fields.finish()?;
         if key_pair.public_key.is_none() && key_pair.private_key.is_none() {
             return Err(Violation::of_whole(
                 "needs at least one of public_key and private_key",
@@ -103,13 +103,13 @@ impl KeyFormat {
     /// # Errors
     ///
     /// If they break a rule.
-    pub fn take(members: &mut Members) -> Result<(Self, String), Violation> {
-        let format = match members.take_filled_text(FORMAT)?.as_deref() {
+    pub fn take(fields: &mut Fields) -> Result<(Self, String), Violation> {
+        let format = match fields.take_filled_text(FORMAT)?.as_deref() {
             None | Some("ssh") => Self::Ssh,
             Some("pkcs8") => Self::Pkcs8,
             Some(_) => return Err(Violation::of(FORMAT, "must be ssh or pkcs8")),
         };
-        let comment = take_ssh_comment(members)?;
+        let comment = take_ssh_comment(fields)?;
         if format == Self::Pkcs8 && !comment.is_empty() {
             let rule = "is only allowed with the format ssh";
             return Err(Violation::of(SSH_COMMENT, rule));
@@ -123,8 +123,8 @@ impl KeyFormat {
 /// # Errors
 ///
 /// If it is not a string, or contains control characters.
-pub fn take_ssh_comment(members: &mut Members) -> Result<String, Violation> {
-    let comment = members.take_text(SSH_COMMENT)?.unwrap_or_default();
+pub fn take_ssh_comment(fields: &mut Fields) -> Result<String, Violation> {
+    let comment = fields.take_text(SSH_COMMENT)?.unwrap_or_default();
     if comment.chars().any(char::is_control) {
         return Err(Violation::of(
             SSH_COMMENT,
@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     fn taken(parameters: &str) -> Result<(KeyFormat, String), Violation> {
-        KeyFormat::take(&mut Members::parse(parameters).unwrap())
+        KeyFormat::take(&mut Fields::parse(parameters).unwrap())
     }
 
     #[test]
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn invalid_format_or_comment_is_reported() {
-        for (given, member) in [
+        for (given, field) in [
             (r#"{"format":"pem"}"#, "format"),
             (r#"{"format":3}"#, "format"),
             (r#"{"ssh_comment":["a"]}"#, "ssh_comment"),
@@ -191,7 +191,7 @@ mod tests {
             (r#"{"ssh_comment":"\u0085"}"#, "ssh_comment"),
         ] {
             let violation = taken(given).unwrap_err();
-            assert_eq!(violation.member.as_deref(), Some(member), "{given}");
+            assert_eq!(violation.field.as_deref(), Some(field), "{given}");
         }
     }
 
@@ -203,7 +203,7 @@ mod tests {
         assert_eq!(pair.public_key.as_deref(), Some("ssh-rsa AAAA"));
         assert_eq!(pair.private_key, None);
         assert_eq!(pair.public_key_fingerprint, None);
-        for (value, member) in [
+        for (value, field) in [
             ("{}", None),
             (r#"{"public_key":"","private_key":""}"#, None),
             (r#"{"public_key_fingerprint":"x"}"#, None),
@@ -211,7 +211,7 @@ mod tests {
             (r#"{"public_key":"x","comment":"y"}"#, Some("comment")),
         ] {
             let violation = KeyPair::parse(value).map(drop).unwrap_err();
-            assert_eq!(violation.member.as_deref(), member, "{value}");
+            assert_eq!(violation.field.as_deref(), field, "{value}");
         }
     }
 }

@@ -5,17 +5,17 @@
 
 mod component;
 mod failure;
+mod fields;
 mod key_length;
 mod key_pair;
-mod members;
 mod password;
 mod random;
 mod recovered;
 
 pub use failure::{Failure, Violation};
+pub use fields::{Fields, canonical, no_settings, written};
 pub use key_length::KeyLength;
 pub use key_pair::{KeyFormat, KeyPair, ssh_fingerprint, take_ssh_comment};
-pub use members::{Members, canonical, no_settings, written};
 pub use password::PasswordRules;
 pub use random::HostRandom;
 pub use recovered::Recovered;

@@ -2,7 +2,7 @@ use rand::seq::{IndexedRandom, SliceRandom};
 use rand_core::CryptoRng;
 use serde::{Deserialize, Serialize};
 
-use crate::{Members, Violation};
+use crate::{Fields, Violation};
 
 /// The parameters for passwords that the types `password` and `user` share.
 ///
@@ -32,9 +32,9 @@ impl PasswordRules {
     /// # Errors
     ///
     /// If the length is not from 4 to 200, or no character set is enabled.
-    pub fn take(members: &mut Members) -> Result<Self, Violation> {
+    pub fn take(fields: &mut Fields) -> Result<Self, Violation> {
         let rules = Self {
-            length: match members.take_integer("length")? {
+            length: match fields.take_integer("length")? {
                 None => LENGTH_DEFAULT,
                 Some(length) => u16::try_from(length)
                     .ok()
@@ -46,10 +46,10 @@ impl PasswordRules {
                         )
                     })?,
             },
-            exclude_upper: members.take_flag("exclude_upper")?,
-            exclude_lower: members.take_flag("exclude_lower")?,
-            exclude_number: members.take_flag("exclude_number")?,
-            include_special: members.take_flag("include_special")?,
+            exclude_upper: fields.take_flag("exclude_upper")?,
+            exclude_lower: fields.take_flag("exclude_lower")?,
+            exclude_number: fields.take_flag("exclude_number")?,
+            include_special: fields.take_flag("include_special")?,
         };
         if rules.character_sets().next().is_none() {
             return Err(Violation::of_whole(
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     fn rules(text: &str) -> Result<PasswordRules, Violation> {
-        PasswordRules::take(&mut Members::parse(text)?)
+        PasswordRules::take(&mut Fields::parse(text)?)
     }
 
     fn random() -> ChaCha12Rng {
@@ -141,7 +141,7 @@ mod tests {
                 !upper, !lower, !number
             ));
             if flags == 0 {
-                assert_eq!(parsed.unwrap_err().member, None);
+                assert_eq!(parsed.unwrap_err().field, None);
                 continue;
             }
             let parsed = parsed.unwrap();

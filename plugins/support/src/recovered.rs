@@ -1,6 +1,6 @@
 use serde::Serialize;
 
-use crate::{Failure, Members, no_settings, written};
+use crate::{Failure, Fields, no_settings, written};
 
 /// Parameters to regenerate a stored value. The fields are those of `keywright:generator/recoverer.recovered`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,8 +32,8 @@ impl Recovered {
                 is_complete: true,
             });
         }
-        let public_key = Members::parse(value)
-            .and_then(|mut members| members.take_text("public_key"))
+        let public_key = Fields::parse(value)
+            .and_then(|mut fields| fields.take_text("public_key"))
             .map_err(|_| Failure::Other("the stored value is not a key pair".to_owned()))?;
         let found = public_key.as_deref().and_then(read);
         Ok(Self {

@@ -1,7 +1,7 @@
 //! The plugin's functions, independent of WIT.
 
 use keywright_plugin_support::{
-    Failure, Members, PasswordRules, Violation, canonical, no_settings, written,
+    Failure, Fields, PasswordRules, Violation, canonical, no_settings, written,
 };
 use rand::seq::IndexedRandom;
 use rand_core::CryptoRng;
@@ -81,19 +81,19 @@ fn user(
 }
 
 fn parse(parameters: &str) -> Result<Parameters, Violation> {
-    let mut members = Members::parse(parameters)?;
+    let mut fields = Fields::parse(parameters)?;
     let parameters = Parameters {
-        rules: PasswordRules::take(&mut members)?,
-        username: members.take_filled_text("username")?,
+        rules: PasswordRules::take(&mut fields)?,
+        username: fields.take_filled_text("username")?,
     };
-    members.finish()?;
+    fields.finish()?;
     Ok(parameters)
 }
 
 fn parse_value(value: &str) -> Result<(Option<String>, String), Violation> {
-    let mut members = Members::parse(value)?;
-    let username = members.take_filled_text("username")?;
-    members.ignore("password");
+    let mut fields = Fields::parse(value)?;
+    let username = fields.take_filled_text("username")?;
+    fields.ignore("password");
     let password = password_text(value)?
         .filter(|password| !password.is_empty())
         .ok_or_else(|| Violation::of("password", "is required and must not be empty"))?;
@@ -101,8 +101,8 @@ fn parse_value(value: &str) -> Result<(Option<String>, String), Violation> {
         let rule = format!("must have at most {PASSWORD_BYTES_MAX} bytes");
         return Err(Violation::of("password", rule));
     }
-    members.ignore("password_hash");
-    members.finish()?;
+    fields.ignore("password_hash");
+    fields.finish()?;
     Ok((username, password))
 }
 
@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn invalid_parameters_are_reported() {
-        for (given, member) in [
+        for (given, field) in [
             (r#"{"length":3}"#, "length"),
             (r#"{"user":"x"}"#, "user"),
             (r#"{"username":1}"#, "username"),
@@ -199,7 +199,7 @@ mod tests {
             let Err(Failure::InvalidParameters(violation)) = normalize(given, "{}") else {
                 panic!("{given} was accepted")
             };
-            assert_eq!(violation.member.as_deref(), Some(member));
+            assert_eq!(violation.field.as_deref(), Some(field));
         }
     }
 
@@ -275,13 +275,13 @@ mod tests {
         let too_long = json!({"password": format!("{longest}p")});
         assert!(matches!(
             accepted(&too_long),
-            Err(Failure::InvalidValue(Violation { member: Some(member), .. })) if member == "password"
+            Err(Failure::InvalidValue(Violation { field: Some(field), .. })) if field == "password"
         ));
     }
 
     #[test]
     fn invalid_user_is_rejected_with_the_fields_name() {
-        for (value, member) in [
+        for (value, field) in [
             (json!({"username": "ada"}), Some("password")),
             (json!({"password": ""}), Some("password")),
             (json!({"password": null}), Some("password")),
@@ -294,7 +294,7 @@ mod tests {
             let Err(Failure::InvalidValue(violation)) = accepted(&value) else {
                 panic!("{value} was accepted")
             };
-            assert_eq!(violation.member.as_deref(), member, "{value}");
+            assert_eq!(violation.field.as_deref(), field, "{value}");
         }
     }
 }

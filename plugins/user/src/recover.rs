@@ -1,7 +1,7 @@
 //! Recovers the parameters of a stored user.
 
 use keywright_plugin_support::{
-    Failure, Members, Recovered, Violation, canonical, no_settings, written,
+    Failure, Fields, Recovered, Violation, canonical, no_settings, written,
 };
 
 use crate::generate::Parameters;
@@ -24,8 +24,8 @@ pub fn recover(
         )));
     };
     let mut parameters: Parameters = canonical(&parameters)?;
-    let username = Members::parse(value)
-        .and_then(|mut members| members.take_filled_text("username"))
+    let username = Fields::parse(value)
+        .and_then(|mut fields| fields.take_filled_text("username"))
         .map_err(|_| Failure::Other("the stored value is not a user".to_owned()))?;
     parameters.username = username;
     Ok(Recovered {

@@ -21,9 +21,9 @@ async fn assert_audited(server: &Server, table: &str) {
         if !body.is_null() {
             request = request.body(body.to_string());
         }
-        let answer = server.send(request).await;
-        assert_eq!(answer.status, status, "{line}: {}", answer.body);
-        let events = events_of(server, &answer);
+        let response = server.send(request).await;
+        assert_eq!(response.status, status, "{line}: {}", response.body);
+        let events = events_of(server, &response);
         assert!(!events.is_empty(), "{line}");
         for event in &events {
             assert_eq!(event["action"], action, "{line}");
@@ -140,9 +140,9 @@ async fn each_of_a_hundred_grants_in_one_request_is_audited_in_full() {
         .post("/api/v1/permissions", granting(&actors))
         .await;
     let granted = server.post("/api/v1/permissions", granting(&actors)).await;
-    for (answer, status, is_identified) in [(refused, 404, false), (granted, 201, true)] {
-        assert_eq!(answer.status, status, "{}", answer.body);
-        let events = events_of(&server, &answer);
+    for (response, status, is_identified) in [(refused, 404, false), (granted, 201, true)] {
+        assert_eq!(response.status, status, "{}", response.body);
+        let events = events_of(&server, &response);
         assert_eq!(events.len(), actors.len());
         for (event, actor) in events.iter().zip(&actors) {
             let details = json!({"actor": actor, "operations": ["read", "write"]});
@@ -214,10 +214,10 @@ async fn permission_changes_are_audited_with_actor_and_operations() {
         if !body.is_null() {
             request = request.body(body.to_string());
         }
-        let answer = server.send(request).await;
-        let what = format!("{method} {path} {body}: {}", answer.body);
-        assert_eq!(answer.status, status, "{what}");
-        let events = events_of(&server, &answer);
+        let response = server.send(request).await;
+        let what = format!("{method} {path} {body}: {}", response.body);
+        assert_eq!(response.status, status, "{what}");
+        let events = events_of(&server, &response);
         assert_eq!(events.len(), 1, "{what}");
         assert_eq!(events[0]["request_details"], details, "{what}");
     }

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt::Write};
 
-use keywright_harness::{Answer, Options, Server};
+use keywright_harness::{Options, Response, Server};
 use reqwest::Method;
 use serde_json::json;
 
@@ -104,10 +104,10 @@ pub(super) fn last(server: &Server) -> Cef {
 async fn a_line_has_all_fields_under_their_labels() {
     let server = server().await;
     let version = given::set_value(&server, "/a", "v").await;
-    let answer = server.get("/api/v1/data?name=/a").await.expect(200);
+    let response = server.get("/api/v1/data?name=/a").await.expect(200);
     assert_eq!(server.audit_trail().lines().count(), 2);
     let event = last(&server);
-    let product = answer.header("server").unwrap();
+    let product = response.header("server").unwrap();
     let product_version = product.split_once('/').unwrap().1;
     assert_eq!(
         event.header,
@@ -129,7 +129,7 @@ async fn a_line_has_all_fields_under_their_labels() {
         ("src", "127.0.0.1"),
         ("dst", "vault-1"),
         ("deviceAction", "GET"),
-        ("externalId", answer.header("x-request-id").unwrap()),
+        ("externalId", response.header("x-request-id").unwrap()),
     ] {
         assert_eq!(event.extension[key], value, "{key}");
     }
@@ -184,7 +184,7 @@ fn as_client_id(text: &str) -> String {
 }
 
 /// Sends a text in each input that an event repeats.
-async fn send_odd(server: &Server, text: &str) -> Vec<Answer> {
+async fn send_odd(server: &Server, text: &str) -> Vec<Response> {
     let encoded = text.bytes().fold(String::new(), |mut encoded, byte| {
         // Writing to a string does not fail.
         let _ = write!(encoded, "%{byte:02X}");
@@ -210,7 +210,7 @@ async fn send_odd(server: &Server, text: &str) -> Vec<Answer> {
 async fn a_json_event_is_one_line_with_the_escaped_input() {
     let server = Server::start().await;
     for text in ODD_TEXTS {
-        let answers = send_odd(&server, text).await;
+        let responses = send_odd(&server, text).await;
         let trail = server.audit_trail();
         assert!(
             trail
@@ -218,12 +218,12 @@ async fn a_json_event_is_one_line_with_the_escaped_input() {
                 .all(|character| character == '\n' || !is_unprintable(character)),
             "{trail:?}"
         );
-        for answer in &answers {
-            assert_eq!(events_of(&server, answer).len(), 1, "{text:?}");
+        for response in &responses {
+            assert_eq!(events_of(&server, response).len(), 1, "{text:?}");
         }
-        let named = &events_of(&server, &answers[0])[0];
+        let named = &events_of(&server, &responses[0])[0];
         assert_eq!(named["resource_name"], text);
-        let acting = &events_of(&server, &answers[4])[0];
+        let acting = &events_of(&server, &responses[4])[0];
         assert_eq!(acting["subject"], as_client_id(text));
         let actor = format!("uaa-client:{}", as_client_id(text));
         assert_eq!(acting["actor"], actor);
@@ -235,11 +235,11 @@ async fn input_adds_no_line_or_field_to_a_cef_event() {
     let server = server().await;
     for text in ODD_TEXTS {
         let before = server.audit_trail().lines().count();
-        let answers = send_odd(&server, text).await;
+        let responses = send_odd(&server, text).await;
         let trail = server.audit_trail();
         let lines: Vec<_> = trail.split('\n').skip(before).collect();
-        assert_eq!(lines.len(), answers.len() + 1, "{text:?}");
-        for line in &lines[..answers.len()] {
+        assert_eq!(lines.len(), responses.len() + 1, "{text:?}");
+        for line in &lines[..responses.len()] {
             let event = Cef::parse(line);
             assert_eq!(event.header.len(), 7);
             let actor = &event.extension["suid"];

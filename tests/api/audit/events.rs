@@ -15,13 +15,13 @@ async fn an_event_names_actor_action_resource_source_and_status() {
     let server = Server::start().await;
     let before = Utc::now().timestamp_millis();
     let version = given::set_value(&server, "/a", "v").await;
-    let answer = server
+    let response = server
         .get("/api/v1/data?current=true&name=%2Fa")
         .await
         .expect(200);
     let after = Utc::now().timestamp_millis();
 
-    let mut event = events_of(&server, &answer).remove(0);
+    let mut event = events_of(&server, &response).remove(0);
     let time = event["time"].as_i64().unwrap();
     assert!((before..=after).contains(&time), "{time}");
     let peer = event["peer"].as_str().unwrap().to_owned();
@@ -37,7 +37,7 @@ async fn an_event_names_actor_action_resource_source_and_status() {
         event,
         json!({
             "time": null,
-            "request_id": answer.header("x-request-id"),
+            "request_id": response.header("x-request-id"),
             "actor": "uaa-client:developer",
             "subject": "developer",
             "authentication": "uaa",
@@ -73,8 +73,8 @@ async fn the_event_of_a_search_contains_its_terms() {
             json!({"path": "/a", "name-like": "b"}),
         ),
     ] {
-        let answer = server.get(&format!("/api/v1/data?{query}")).await;
-        let events = events_of(&server, &answer);
+        let response = server.get(&format!("/api/v1/data?{query}")).await;
+        let events = events_of(&server, &response);
         assert_eq!(events.len(), 1, "{query}");
         assert_eq!(events[0]["action"], "FIND", "{query}");
         assert_eq!(events[0]["request_details"], details, "{query}");
@@ -89,8 +89,8 @@ async fn unknown_parameters_are_omitted_and_long_texts_truncated() {
     assert_eq!(event["request"], "/api/v1/data?name=/a&not-shown&not-shown");
     let name = "n".repeat(5_000);
     let path = format!("/api/v1/data?name={name}");
-    let answer = server.get(&path).await.expect(404);
-    let event = events_of(&server, &answer).remove(0);
+    let response = server.get(&path).await.expect(404);
+    let event = events_of(&server, &response).remove(0);
     assert_eq!(event["request"], format!("{}…", &path[..2_048]));
     assert_eq!(event["resource_name"], format!("/{}…", &name[..1_023]));
 }
@@ -100,8 +100,8 @@ async fn the_user_of_a_token_is_audited_by_id() {
     let server = Server::start().await;
     let id = "3f0b6a3c-5f0e-4a9b-9d0e-6d1c4a1f2b10";
     let user = server.as_user(id).await;
-    let answer = user.get("/api/v1/data?name=/a").await.expect(404);
-    let event = events_of(&server, &answer).remove(0);
+    let response = user.get("/api/v1/data?name=/a").await.expect(404);
+    let event = events_of(&server, &response).remove(0);
     assert_eq!(event["actor"], format!("uaa-user:{id}"));
     assert_eq!(event["subject"], id);
 }
@@ -129,8 +129,8 @@ async fn a_forwarded_header_counts_from_trusted_proxies_only() {
             let request = server
                 .authorized(Method::GET, "/api/v1/data?name=/a")
                 .header("X-Forwarded-For", *header);
-            let answer = server.send(request).await;
-            let event = events_of(&server, &answer).remove(0);
+            let response = server.send(request).await;
+            let event = events_of(&server, &response).remove(0);
             assert_eq!(event["source"], *source, "{proxies} {header}");
             let peer = event["peer"].as_str().unwrap();
             assert!(peer.starts_with("127.0.0.1:"), "{peer}");
@@ -161,10 +161,10 @@ async fn each_version_read_is_one_event() {
     for text in ["1", "2", "3"] {
         given::set_value(&server, "/a", text).await;
     }
-    let answer = server.get("/api/v1/data?name=/a").await.expect(200);
-    let read: Vec<String> = given::data(&answer).iter().map(given::id).collect();
+    let response = server.get("/api/v1/data?name=/a").await.expect(200);
+    let read: Vec<String> = given::data(&response).iter().map(given::id).collect();
     assert_eq!(read.len(), 3);
-    assert_eq!(version_ids(&events_of(&server, &answer)), sorted(read));
+    assert_eq!(version_ids(&events_of(&server, &response)), sorted(read));
 }
 
 #[tokio::test]
@@ -179,12 +179,12 @@ async fn each_distinct_reference_is_one_event_and_none_is_one_too() {
     let reference = |name: &str| json!({"credentials": {"credhub-ref": name}});
     let bindings = ["/x", "/y", "/z", "/x"].map(reference);
     let document = json!({"s": bindings});
-    let answer = server.post("/api/v1/interpolate", document).await;
-    let events = events_of(&server, &answer.expect(200));
+    let response = server.post("/api/v1/interpolate", document).await;
+    let events = events_of(&server, &response.expect(200));
     assert_eq!(touched(&events), ["read /x", "read /y", "read /z"]);
     assert_eq!(version_ids(&events), sorted(ids));
-    let answer = server.post("/api/v1/interpolate", json!({"a": 1})).await;
-    let events = events_of(&server, &answer.expect(200));
+    let response = server.post("/api/v1/interpolate", json!({"a": 1})).await;
+    let events = events_of(&server, &response.expect(200));
     assert_eq!(events.len(), 1);
     assert_eq!(events[0]["resource_name"], Value::Null);
 }
@@ -196,8 +196,8 @@ async fn bulk_regeneration_audits_the_id_of_each_new_version() {
     for name in ["/a", "/b", "/c"] {
         given::generate_certificate(&server, name, json!({"ca": "/root"})).await;
     }
-    let answer = server.bulk_regenerate("/root").await.expect(200);
-    let mut written = events_of(&server, &answer);
+    let response = server.bulk_regenerate("/root").await.expect(200);
+    let mut written = events_of(&server, &response);
     written.retain(|event| event["operation"] == "write");
     assert_eq!(touched(&written), ["write /a", "write /b", "write /c"]);
     for event in written {
@@ -211,7 +211,7 @@ async fn bulk_regeneration_audits_the_id_of_each_new_version() {
 async fn signing_a_certificate_is_audited_for_leaf_and_signer() {
     let server = Server::start().await;
     let root = given::generate_certificate(&server, "/root", json!({"is_ca": true})).await;
-    let answer = server
+    let response = server
         .generate(
             "/leaf",
             "certificate",
@@ -219,11 +219,11 @@ async fn signing_a_certificate_is_audited_for_leaf_and_signer() {
         )
         .await
         .expect(200);
-    let events = events_of(&server, &answer);
+    let events = events_of(&server, &response);
     assert_eq!(events.len(), 2);
     assert_eq!(
         version_ids(&events),
-        sorted(vec![given::id(&root), given::id(&answer.json())])
+        sorted(vec![given::id(&root), given::id(&response.json())])
     );
 }
 
@@ -232,8 +232,8 @@ async fn a_deleted_credential_is_audited_by_id() {
     let server = Server::start().await;
     given::set_value(&server, "/a", "v").await;
     let set = super::events(&server).remove(0);
-    let answer = server.delete("/api/v1/data?name=/a").await.expect(204);
-    let event = events_of(&server, &answer).remove(0);
+    let response = server.delete("/api/v1/data?name=/a").await.expect(204);
+    let event = events_of(&server, &response).remove(0);
     assert_eq!(event["resource_id"], set["resource_id"]);
     assert_eq!(event["version_id"], Value::Null);
 }
@@ -246,7 +246,7 @@ async fn a_refused_caller_is_audited_with_operation_and_name() {
     let version = given::set_value(&server, "/a", "v").await;
     let stranger = server.as_client("stranger").await;
     let by_id = format!("/api/v1/data/{}", given::id(&version));
-    for (answer, status, resource) in [
+    for (response, status, resource) in [
         (stranger.get("/api/v1/data?name=/a").await, 404, "read /a"),
         (stranger.get(&by_id).await, 404, "read /a"),
         (
@@ -265,8 +265,8 @@ async fn a_refused_caller_is_audited_with_operation_and_name() {
             "delete /a",
         ),
     ] {
-        assert_eq!(answer.status, status, "{resource}");
-        let events = events_of(&server, &answer);
+        assert_eq!(response.status, status, "{resource}");
+        let events = events_of(&server, &response);
         assert_eq!(touched(&events), [resource]);
         assert_eq!(events[0]["actor"], "uaa-client:stranger");
         assert_eq!(events[0]["status"], status);
@@ -280,11 +280,11 @@ async fn a_failed_interpolation_audits_references_up_to_the_failure() {
     given::set(&server, "/json", "json", json!({"a": 1})).await;
     let reference = |name: &str| json!({"credentials": {"credhub-ref": name}});
     let document = json!({"s": [reference("/json"), reference("/absent")]});
-    let answer = server
+    let response = server
         .post("/api/v1/interpolate", document)
         .await
         .expect(404);
-    let events = events_of(&server, &answer);
+    let events = events_of(&server, &response);
     assert_eq!(touched(&events), ["read /absent", "read /json"]);
     assert!(events.iter().all(|event| event["status"] == 404));
 }
@@ -293,8 +293,8 @@ async fn a_failed_interpolation_audits_references_up_to_the_failure() {
 async fn a_body_over_the_limit_is_audited() {
     let server = Server::start().await;
     let body = json!({"name": "/a", "type": "value", "value": "v".repeat(2 * 1024 * 1024)});
-    let answer = server.put("/api/v1/data", body).await.expect(413);
-    let events = events_of(&server, &answer);
+    let response = server.put("/api/v1/data", body).await.expect(413);
+    let events = events_of(&server, &response);
     assert_eq!(events.len(), 1);
     assert_eq!(events[0]["status"], 413);
 }
@@ -306,12 +306,12 @@ async fn read_only_mode_changes_and_refusals_are_audited() {
     let switched = server.post("/management", mode.clone()).await.expect(200);
     let refused = server.set("/a", "value", json!("v")).await.expect(503);
     let read = server.get("/management").await.expect(200);
-    for (answer, status, action, details) in [
+    for (response, status, action, details) in [
         (switched, 200, "SET_MANAGEMENT", mode),
         (refused, 503, "SET", Value::Null),
         (read, 200, "GET_MANAGEMENT", Value::Null),
     ] {
-        let events = events_of(&server, &answer);
+        let events = events_of(&server, &response);
         assert_eq!(events.len(), 1, "{action}");
         assert_eq!(events[0]["status"], status, "{action}");
         assert_eq!(events[0]["action"], action);

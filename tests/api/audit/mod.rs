@@ -5,7 +5,7 @@ mod cef;
 mod events;
 mod sinks;
 
-use keywright_harness::{Answer, Server};
+use keywright_harness::{Response, Server};
 use serde_json::Value;
 
 /// All events in the server's trail, oldest first.
@@ -14,8 +14,8 @@ pub(crate) fn events(server: &Server) -> Vec<Value> {
 }
 
 /// The events of one request.
-pub(crate) fn events_of(server: &Server, answer: &Answer) -> Vec<Value> {
-    let request_id = answer.header("x-request-id").unwrap();
+pub(crate) fn events_of(server: &Server, response: &Response) -> Vec<Value> {
+    let request_id = response.header("x-request-id").unwrap();
     let mut events = events(server);
     events.retain(|event| event["request_id"] == request_id);
     events
@@ -36,7 +36,7 @@ fn touched(events: &[Value]) -> Vec<String> {
         .iter()
         .filter(|event| !event["resource_name"].is_null())
         .map(|event| {
-            let text = |member: &str| event[member].as_str().unwrap().to_owned();
+            let text = |field: &str| event[field].as_str().unwrap().to_owned();
             format!("{} {}", text("operation"), text("resource_name"))
         })
         .collect();

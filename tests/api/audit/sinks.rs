@@ -17,7 +17,7 @@ use crate::given;
 #[tokio::test]
 async fn without_a_section_the_trail_is_json_on_standard_output() {
     let server = Server::start_with(&Options::default().audit("")).await;
-    let answer = server.get("/api/v1/data?name=/a").await.expect(404);
+    let response = server.get("/api/v1/data?name=/a").await.expect(404);
     // The harness writes standard output and the log to one file.
     let output = server.log();
     let events: Vec<Value> = output
@@ -29,7 +29,7 @@ async fn without_a_section_the_trail_is_json_on_standard_output() {
     assert_eq!(events[0]["resource_name"], "/a");
     assert_eq!(
         events[0]["request_id"],
-        answer.header("x-request-id").unwrap()
+        response.header("x-request-id").unwrap()
     );
     assert!(!server.directory().join("audit.log").exists());
 }

@@ -70,7 +70,7 @@ async fn a_key_in_the_header_is_not_trusted() {
     let mint = Mint::of(&server).await;
     let base_url = server.base_url();
     let other_modulus = "sXchDaQebHnPiGvyDOAT4saGEUetSyo9MKLOoWFsueri23bOdgWp4Dy1WlUzewbgBHod5pcM9H95GQRV3JDXboIRROSBigeC5yjU1hGzHHyXss8UDprecbAYxknTcQkhslANGRUZmdTOQ5qTRsLAt6BTYuyvVRdhS8exSZEy_c4gs_7svlJJQ4H9_NxsiIoLwAEk7-Q3UXERGYw_75IDrGA84-lA_-Ct4eTlXHBIY2EaV7t7LjJaynVJCpkv4LKjTTAumiGUIuQhrNhZLuF_RJLqHpM2kgWFLU7-VTdL1VbC2tejvcI2BlMkEpk1BzBZI0KQB0GaDWFLN-aEAw3vRw";
-    for member in [
+    for field in [
         json!({"jwk": {"kty": "RSA", "n": other_modulus, "e": "AQAB", "alg": "RS256"}}),
         json!({"jku": format!("{base_url}/identity/token_keys")}),
         json!({"x5u": format!("{base_url}/identity/token_keys")}),
@@ -85,7 +85,7 @@ async fn a_key_in_the_header_is_not_trusted() {
             header
                 .as_object_mut()
                 .unwrap()
-                .extend(member.as_object().unwrap().clone());
+                .extend(field.as_object().unwrap().clone());
             let token = sign(&header, &mint.claims(), Algorithm::RS256, &other_key());
             expect_invalid(&server, &token, &header.to_string()).await;
         }
@@ -326,10 +326,10 @@ async fn a_token_has_at_most_16_kibibytes() {
     let (_, too_large) = tokens.iter().find(|(length, _)| *length > 16_384).unwrap();
     let (_, huge) = sized(40_000);
     for (token, status) in [(largest, 200), (too_large, 401), (&huge, 401)] {
-        let answer = present_over_http_1(&server, token).await;
-        assert_eq!(answer.status().as_u16(), status, "{}", token.len());
+        let response = present_over_http_1(&server, token).await;
+        assert_eq!(response.status().as_u16(), status, "{}", token.len());
         if status == 401 {
-            let body: Value = serde_json::from_str(&answer.text().await.unwrap()).unwrap();
+            let body: Value = serde_json::from_str(&response.text().await.unwrap()).unwrap();
             assert_eq!(body["error"], "invalid_token");
         }
     }

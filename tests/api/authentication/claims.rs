@@ -28,10 +28,10 @@ async fn a_request_without_credentials_is_denied() {
             .request(method.clone(), path)
             .header(header::CONTENT_TYPE, "application/json")
             .body(json!({"name": "/a", "type": "value", "value": "v"}).to_string());
-        let answer = server.send(request).await;
-        assert_eq!(answer.status, 401, "{method} {path}");
-        assert_eq!(answer.error(), "access_denied", "{method} {path}");
-        let challenge = answer.header("www-authenticate").unwrap();
+        let response = server.send(request).await;
+        assert_eq!(response.status, 401, "{method} {path}");
+        assert_eq!(response.error(), "access_denied", "{method} {path}");
+        let challenge = response.header("www-authenticate").unwrap();
         assert!(challenge.starts_with("Bearer"), "{challenge}");
         assert!(!challenge.contains("error="), "{challenge}");
     }
@@ -49,8 +49,8 @@ async fn another_scheme_does_not_authenticate() {
         let request = server
             .request(Method::GET, "/version")
             .header(header::AUTHORIZATION, header);
-        let answer = server.send(request).await;
-        assert_eq!(answer.expect(401).error(), "access_denied");
+        let response = server.send(request).await;
+        assert_eq!(response.expect(401).error(), "access_denied");
     }
 }
 
@@ -58,11 +58,11 @@ async fn another_scheme_does_not_authenticate() {
 async fn a_token_in_the_query_does_not_authenticate() {
     let server = Server::start().await;
     let path = format!("/version?access_token={}", server.token());
-    let answer = server
+    let response = server
         .send(server.request(Method::GET, &path))
         .await
         .expect(401);
-    assert_eq!(answer.error(), "access_denied");
+    assert_eq!(response.error(), "access_denied");
 }
 
 #[tokio::test]
@@ -96,10 +96,10 @@ async fn a_malformed_token_is_invalid() {
         &token[1..],
         &"x".repeat(4_000),
     ] {
-        let answer = present(&server, text).await;
-        assert_eq!(answer.status, 401, "{text}: {answer:?}");
-        assert_eq!(answer.error(), "invalid_token", "{text}");
-        let challenge = answer.header("www-authenticate").unwrap();
+        let response = present(&server, text).await;
+        assert_eq!(response.status, 401, "{text}: {response:?}");
+        assert_eq!(response.error(), "invalid_token", "{text}");
+        let challenge = response.header("www-authenticate").unwrap();
         assert!(
             challenge.contains(r#"error="invalid_token""#),
             "{challenge}"
@@ -133,8 +133,8 @@ async fn an_expired_token_has_the_code_that_clients_refresh_on() {
     without_scopes["exp"] = json!(seconds_since_epoch() - 3_600);
     expired.push(without_scopes);
     for claims in expired {
-        let answer = present(&server, &mint.token(&claims)).await.expect(401);
-        assert_eq!(answer.error(), "access_token_expired", "{claims}");
+        let response = present(&server, &mint.token(&claims)).await.expect(401);
+        assert_eq!(response.error(), "access_token_expired", "{claims}");
     }
 }
 
@@ -152,8 +152,13 @@ async fn clocks_may_differ_by_60_seconds() {
         ("nbf", now + 3_600, 401),
     ] {
         let token = mint.token(&mint.claims_with(claim, json!(time)));
-        let answer = present(&server, &token).await;
-        assert_eq!(answer.status, status, "{claim} {}: {answer:?}", time - now);
+        let response = present(&server, &token).await;
+        assert_eq!(
+            response.status,
+            status,
+            "{claim} {}: {response:?}",
+            time - now
+        );
     }
 }
 
@@ -182,9 +187,9 @@ async fn a_token_whose_claims_are_wrong_is_invalid() {
         ("scope", json!([1, 2])),
     ] {
         let token = mint.token(&mint.claims_with(claim, value.clone()));
-        let answer = present(&server, &token).await;
-        assert_eq!(answer.status, 401, "{claim} {value}: {answer:?}");
-        assert_eq!(answer.error(), "invalid_token", "{claim} {value}");
+        let response = present(&server, &token).await;
+        assert_eq!(response.status, 401, "{claim} {value}: {response:?}");
+        assert_eq!(response.error(), "invalid_token", "{claim} {value}");
     }
 }
 
@@ -192,8 +197,8 @@ async fn a_token_whose_claims_are_wrong_is_invalid() {
 async fn a_token_of_another_issuer_with_the_same_key_is_invalid() {
     let server = Server::start().await;
     let other = Server::start().await;
-    let answer = present(&server, other.token()).await.expect(401);
-    assert_eq!(answer.error(), "invalid_token");
+    let response = present(&server, other.token()).await.expect(401);
+    assert_eq!(response.error(), "invalid_token");
 }
 
 #[tokio::test]
@@ -210,10 +215,10 @@ async fn both_scopes_are_needed() {
         json!(["credhub.read credhub.write"]),
     ] {
         let token = mint.token(&mint.claims_with("scope", scope.clone()));
-        let answer = present(&server, &token).await;
-        assert_eq!(answer.status, 403, "{scope}: {answer:?}");
-        assert_eq!(answer.error(), "insufficient_scope", "{scope}");
-        let challenge = answer.header("www-authenticate").unwrap();
+        let response = present(&server, &token).await;
+        assert_eq!(response.status, 403, "{scope}: {response:?}");
+        assert_eq!(response.error(), "insufficient_scope", "{scope}");
+        let challenge = response.header("www-authenticate").unwrap();
         assert!(challenge.starts_with("Bearer"), "{challenge}");
         assert!(
             challenge.contains(r#"error="insufficient_scope""#),
@@ -227,8 +232,8 @@ async fn scopes_may_be_in_any_order_among_others() {
     let server = Server::start().await;
     let mint = Mint::of(&server).await;
     let scope = json!(["openid", "credhub.write", "x", "credhub.read"]);
-    let answer = present(&server, &mint.token(&mint.claims_with("scope", scope))).await;
-    answer.expect(200);
+    let response = present(&server, &mint.token(&mint.claims_with("scope", scope))).await;
+    response.expect(200);
 }
 
 #[tokio::test]
@@ -279,12 +284,15 @@ async fn an_actor_is_known_by_grant_type_and_id() {
         let mut claims = mint.claims_with("grant_type", grant_type);
         claims["client_id"] = client_id;
         claims["user_id"] = user_id;
-        let answer = present(&server, &mint.token(&claims)).await;
+        let response = present(&server, &mint.token(&claims)).await;
         if is_actor {
-            assert_eq!(answer.status, 200, "{claims}: {answer:?}");
+            assert_eq!(response.status, 200, "{claims}: {response:?}");
         } else {
-            assert!([401, 403].contains(&answer.status), "{claims}: {answer:?}");
-            assert!(!answer.error().is_empty());
+            assert!(
+                [401, 403].contains(&response.status),
+                "{claims}: {response:?}"
+            );
+            assert!(!response.error().is_empty());
         }
     }
 }

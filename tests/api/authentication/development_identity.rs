@@ -1,7 +1,7 @@
 //! The built-in development identity provider, as used by clients.
 
 use keywright_harness::{
-    Answer, Options, Server,
+    Options, Response, Server,
     mint::{Mint, claims_of, present, seconds_since_epoch},
 };
 use reqwest::{Method, header};
@@ -19,9 +19,9 @@ const USER_LOGIN: &str = "grant_type=password&response_type=token&client_id=cred
 async fn a_client_logs_in_with_its_id_and_secret() {
     let server = Server::start().await;
     let login = format!("{CLIENT_LOGIN}&response_type=token");
-    let answer = ask(&server, &login).await.expect(200);
-    assert_eq!(answer.header("cache-control"), Some("no-store"));
-    let granted = answer.json();
+    let response = ask(&server, &login).await.expect(200);
+    assert_eq!(response.header("cache-control"), Some("no-store"));
+    let granted = response.json();
     assert_eq!(
         granted["token_type"].as_str().unwrap().to_lowercase(),
         "bearer"
@@ -89,11 +89,11 @@ async fn refresh_and_access_tokens_are_not_interchangeable() {
     let server = Server::start().await;
     let granted = ask(&server, USER_LOGIN).await.expect(200).json();
     let refresh_token = granted["refresh_token"].as_str().unwrap();
-    let answer = present(&server, refresh_token).await;
-    assert_eq!(answer.expect(401).error(), "invalid_token");
+    let response = present(&server, refresh_token).await;
+    assert_eq!(response.expect(401).error(), "invalid_token");
     let swapped = json!({"refresh_token": granted["access_token"]});
-    let answer = ask(&server, &refresh(&swapped)).await;
-    assert_eq!(answer.expect(400).error(), "invalid_grant");
+    let response = ask(&server, &refresh(&swapped)).await;
+    assert_eq!(response.expect(400).error(), "invalid_grant");
 }
 
 #[tokio::test]
@@ -102,8 +102,8 @@ async fn a_logout_ends_the_login() {
     let granted = ask(&server, USER_LOGIN).await.expect(200).json();
     let other_login = ask(&server, USER_LOGIN).await.expect(200).json();
     revoke(&server, &granted, &granted).await.expect(200);
-    let answer = ask(&server, &refresh(&granted)).await;
-    assert_eq!(answer.expect(400).error(), "invalid_grant");
+    let response = ask(&server, &refresh(&granted)).await;
+    assert_eq!(response.expect(400).error(), "invalid_grant");
     ask(&server, &refresh(&other_login)).await.expect(200);
 }
 
@@ -115,8 +115,8 @@ async fn revoking_another_login_is_refused() {
     revoke(&server, &granted, &other_login).await.expect(401);
     let path = format!("/identity/oauth/token/revoke/{}", token_id(&granted));
     let without_a_token = server.request(Method::DELETE, &path);
-    let answer = server.send(without_a_token).await;
-    assert_eq!(answer.expect(401).error(), "access_denied");
+    let response = server.send(without_a_token).await;
+    assert_eq!(response.expect(401).error(), "access_denied");
     ask(&server, &refresh(&granted)).await.expect(200);
 }
 
@@ -146,10 +146,10 @@ async fn each_refusal_has_its_code() {
         let mut words = line.split_whitespace();
         let status: u16 = words.next().unwrap().parse().unwrap();
         let code = words.next().unwrap();
-        let answer = ask(&server, words.next().unwrap_or_default()).await;
-        assert_eq!(answer.status, status, "{line}: {answer:?}");
-        assert_eq!(answer.error(), code, "{line}");
-        let json = answer.json();
+        let response = ask(&server, words.next().unwrap_or_default()).await;
+        assert_eq!(response.status, status, "{line}: {response:?}");
+        assert_eq!(response.error(), code, "{line}");
+        let json = response.json();
         let description = json["error_description"].as_str().unwrap();
         assert!(
             !description.is_empty() && !description.contains("wrong&"),
@@ -166,8 +166,8 @@ async fn a_refresh_token_is_valid_for_its_own_client_only() {
         "grant_type=refresh_token&client_id=developer&client_secret=developer-secret&refresh_token={}",
         granted["refresh_token"].as_str().unwrap()
     );
-    let answer = ask(&server, &form).await;
-    assert_eq!(answer.expect(400).error(), "invalid_grant");
+    let response = ask(&server, &form).await;
+    assert_eq!(response.expect(400).error(), "invalid_grant");
 }
 
 #[tokio::test]
@@ -181,8 +181,8 @@ async fn a_login_must_be_a_form() {
         .request(Method::POST, "/identity/oauth/token")
         .header(header::CONTENT_TYPE, "application/json")
         .body(body.to_string());
-    let answer = server.send(request).await;
-    assert_eq!(answer.expect(400).error(), "invalid_request");
+    let response = server.send(request).await;
+    assert_eq!(response.expect(400).error(), "invalid_request");
 }
 
 #[tokio::test]
@@ -206,14 +206,14 @@ async fn only_the_public_half_of_the_key_is_published() {
     assert_eq!(keys.len(), 1);
     assert_eq!(keys[0]["kty"], "RSA");
     assert_eq!(keys[0]["alg"], "RS256");
-    for member in ["kid", "n", "e"] {
-        assert!(!keys[0][member].as_str().unwrap().is_empty(), "{member}");
+    for field in ["kid", "n", "e"] {
+        assert!(!keys[0][field].as_str().unwrap().is_empty(), "{field}");
     }
     let private = ["d", "p", "q", "dp", "dq", "qi", "oth", "k"];
     assert!(
-        given::members(&keys[0])
+        given::fields(&keys[0])
             .iter()
-            .all(|member| !private.contains(member))
+            .all(|field| !private.contains(field))
     );
 }
 
@@ -237,8 +237,8 @@ async fn without_a_development_provider_its_paths_are_not_served() {
     let server = Server::start_with(&Options::default().identity_provider(&url)).await;
     ask(&server, CLIENT_LOGIN).await.expect(401);
     for path in ["/identity/info", "/identity/token_keys"] {
-        let answer = server.send(server.request(Method::GET, path)).await;
-        answer.expect(401);
+        let response = server.send(server.request(Method::GET, path)).await;
+        response.expect(401);
     }
     assert!(
         !server
@@ -267,7 +267,7 @@ async fn login_secrets_are_not_logged() {
     }
 }
 
-async fn ask(server: &Server, form: &str) -> Answer {
+async fn ask(server: &Server, form: &str) -> Response {
     let request = server
         .request(Method::POST, "/identity/oauth/token")
         .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded")
@@ -284,7 +284,7 @@ async fn get(server: &Server, path: &str) -> Value {
         .json()
 }
 
-async fn revoke(server: &Server, login: &Value, shown: &Value) -> Answer {
+async fn revoke(server: &Server, login: &Value, shown: &Value) -> Response {
     let path = format!("/identity/oauth/token/revoke/{}", token_id(login));
     let token = shown["access_token"].as_str().unwrap_or_default();
     server

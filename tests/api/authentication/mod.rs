@@ -34,7 +34,7 @@ struct State {
 }
 
 impl State {
-    fn answer(&mut self, asked: &Asked) -> Reply {
+    fn response(&mut self, asked: &Asked) -> Reply {
         if self.is_away {
             return Reply::lost();
         }
@@ -84,9 +84,9 @@ impl Signer {
     fn new(key: EncodingKey, algorithm: Algorithm, key_id: &str) -> Self {
         let mut published =
             serde_json::to_value(Jwk::from_encoding_key(&key, algorithm).unwrap()).unwrap();
-        let members = published.as_object_mut().unwrap();
-        members.remove("alg");
-        members.insert("kid".to_owned(), json!(key_id));
+        let fields = published.as_object_mut().unwrap();
+        fields.remove("alg");
+        fields.insert("kid".to_owned(), json!(key_id));
         Self {
             key,
             algorithm,
@@ -117,7 +117,7 @@ impl StubProvider {
         let state = Arc::new(Mutex::new(State::default()));
         let reported = Arc::clone(&state);
         let provider = Self {
-            stub: Stub::start(move |asked, _, _| reported.lock().unwrap().answer(asked)),
+            stub: Stub::start(move |asked, _, _| reported.lock().unwrap().response(asked)),
             path,
             state,
         };

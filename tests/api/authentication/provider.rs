@@ -52,8 +52,8 @@ async fn an_untrusted_token_is_invalid_there_too() {
         &other_key(),
     );
     for token in [stranger.token(), &forged, "x"] {
-        let answer = present(&server, token).await;
-        assert_eq!(answer.expect(401).error(), "invalid_token");
+        let response = present(&server, token).await;
+        assert_eq!(response.expect(401).error(), "invalid_token");
     }
     for (issuer, status) in [(mint.claims()["iss"].clone(), 200), (json!("x"), 401)] {
         let token = mint.token(&mint.claims_with("iss", issuer));
@@ -79,7 +79,7 @@ async fn a_key_id_that_the_provider_does_not_publish_is_invalid() {
     header
         .as_object_mut()
         .unwrap()
-        .retain(|member, _| member != "kid");
+        .retain(|field, _| field != "kid");
     let token = sign(&header, &mint.claims(), Algorithm::RS256, &signing_key());
     present(&server, &token).await.expect(200);
 }
@@ -109,19 +109,19 @@ async fn with_an_unreachable_provider_only_token_requests_fail() {
     let server = Server::start_with(&nobody_listens).await;
     let another = Server::start().await;
     for _ in 0..2 {
-        let answer = present(&server, another.token()).await.expect(503);
-        assert!(!answer.error().is_empty());
-        let seconds: u32 = answer.header("retry-after").unwrap().parse().unwrap();
+        let response = present(&server, another.token()).await.expect(503);
+        assert!(!response.error().is_empty());
+        let seconds: u32 = response.header("retry-after").unwrap().parse().unwrap();
         assert!((1..=60).contains(&seconds), "{seconds}");
     }
-    let answer = present(&server, "x").await;
-    assert_eq!(answer.expect(401).error(), "invalid_token");
+    let response = present(&server, "x").await;
+    assert_eq!(response.expect(401).error(), "invalid_token");
     let without_a_token = server.request(Method::GET, "/version");
-    let answer = server.send(without_a_token).await;
-    assert_eq!(answer.expect(401).error(), "access_denied");
+    let response = server.send(without_a_token).await;
+    assert_eq!(response.expect(401).error(), "access_denied");
     for path in ["/info", "/health"] {
-        let answer = server.send(server.request(Method::GET, path)).await;
-        answer.expect(200);
+        let response = server.send(server.request(Method::GET, path)).await;
+        response.expect(200);
     }
 }
 
@@ -307,22 +307,22 @@ async fn a_key_address_in_a_token_is_never_fetched() {
     let server = Server::start_with(&provider.options()).await;
     let forged = format!("{}/forged", provider.url());
     for key_id in ["a", "unknown"] {
-        for member in [
+        for field in [
             json!({"jku": forged}),
             json!({"x5u": forged}),
             json!({"jwk": other.published}),
             json!({"x5c": ["MIIB"]}),
         ] {
             let mut header = json!({"alg": "RS256", "kid": key_id});
-            let members = header.as_object_mut().unwrap();
-            members.extend(member.as_object().unwrap().clone());
+            let fields = header.as_object_mut().unwrap();
+            fields.extend(field.as_object().unwrap().clone());
             let token = other.token_with(&header, &provider.claims());
             expect_refused(&server, &token, "invalid_token", &header.to_string()).await;
         }
     }
     assert_eq!(provider.requests("/forged"), 0);
-    let answer = present(&server, &key.token(&provider.claims())).await;
-    answer.expect(200);
+    let response = present(&server, &key.token(&provider.claims())).await;
+    response.expect(200);
 }
 
 #[tokio::test]
@@ -389,8 +389,8 @@ async fn fetches_for_unknown_keys_are_rate_limited() {
         "3600",
     );
     let server = Server::start_with(&options).await;
-    let answer = present(&server, &key.token(&provider.claims())).await;
-    answer.expect(200);
+    let response = present(&server, &key.token(&provider.claims())).await;
+    response.expect(200);
     for number in 0..20 {
         let invented = Signer::other_rsa(&format!("invented-{number}"));
         let token = invented.token(&provider.claims());

@@ -60,9 +60,9 @@ async fn other_scopes_can_be_required_and_the_challenge_names_them() {
     let mint = Mint::of(&server).await;
     for (scope, status) in [("secrets", 200), ("credhub.read", 403), ("secret", 403)] {
         let token = mint.token(&mint.claims_with("scope", json!([scope])));
-        let answer = present(&server, &token).await.expect(status);
+        let response = present(&server, &token).await.expect(status);
         if status == 403 {
-            let challenge = answer.header("www-authenticate").unwrap();
+            let challenge = response.header("www-authenticate").unwrap();
             assert!(challenge.contains(r#"scope="secrets""#), "{challenge}");
         }
     }
@@ -116,9 +116,9 @@ async fn configured_grant_types_distinguish_clients_from_users() {
         let mint = Mint::of(&server).await;
         for (claims, is_accepted) in cases {
             let mut token_claims = mint.claims();
-            let members = token_claims.as_object_mut().unwrap();
-            members.extend(claims.as_object().unwrap().clone());
-            members.retain(|_, value| !value.is_null());
+            let fields = token_claims.as_object_mut().unwrap();
+            fields.extend(claims.as_object().unwrap().clone());
+            fields.retain(|_, value| !value.is_null());
             let token = mint.token(&token_claims);
             if is_accepted {
                 present(&server, &token).await.expect(200);
@@ -216,8 +216,8 @@ impl Configured {
                 .header("content-type", "application/json")
                 .bearer_auth(&token)
                 .body(body.to_string());
-            let answer = self.server.send(request).await;
-            assert_eq!(answer.status, status, "{claims} as {other}: {answer:?}");
+            let response = self.server.send(request).await;
+            assert_eq!(response.status, status, "{claims} as {other}: {response:?}");
         }
     }
 

@@ -304,7 +304,7 @@ fn authorities() -> Vec<Case> {
         Case {
             name: "add-version-signed-by",
             request: |world| {
-                let certificate = world.member("leaf", "certificate");
+                let certificate = world.field("leaf", "certificate");
                 let value = json!({"certificate": certificate, "ca_name": world.name(IT)});
                 let target = of_certificate(world, "leaf", "versions");
                 send(Method::POST, target, json!({"value": value}))
@@ -393,7 +393,7 @@ fn certificates() -> Vec<Case> {
             WRITE,
             Lacking::Forbidden,
             |world| {
-                let value = json!({"certificate": world.member(IT, "certificate")});
+                let value = json!({"certificate": world.field(IT, "certificate")});
                 let target = of_certificate(world, IT, "versions");
                 send(Method::POST, target, json!({"value": value}))
             },
@@ -433,7 +433,7 @@ fn sign(world: &World, name: &str, authority: &str) -> Request {
 /// Sets a certificate that the CA has signed.
 fn set_signed(world: &World, name: &str, authority: &str) -> Request {
     let value = json!({
-        "certificate": world.member(name, "certificate"), "ca_name": world.name(authority),
+        "certificate": world.field(name, "certificate"), "ca_name": world.name(authority),
     });
     let body = json!({"name": world.name(name), "type": "certificate", "value": value});
     send(Method::PUT, DATA, body)

@@ -21,8 +21,8 @@ async fn creating_a_credential_grants_no_permission() {
     }
     let found = writer.get("/api/v1/data?path=").await.expect(200);
     assert_eq!(found.json(), json!({"credentials": []}));
-    let answer = writer.delete("/api/v1/data?name=/made/it").await;
-    answer.expect(404);
+    let response = writer.delete("/api/v1/data?name=/made/it").await;
+    response.expect(404);
     assert_eq!(given::versions(&server, "/made/it").await, [made]);
     let listed = server.get("/api/v1/permissions?credential_name=/made/it");
     assert_eq!(listed.await.expect(200).json()["permissions"], json!([]));
@@ -51,8 +51,8 @@ async fn a_request_by_name_needs_its_own_casing_and_the_stored_one() {
     let by_id = format!("/api/v1/data/{}", given::id(&stored));
     caller.get(&by_id).await.expect(404);
     for search in ["path=/Only", "name-like=only"] {
-        let answer = caller.get(&format!("/api/v1/data?{search}")).await;
-        let found = answer.expect(200);
+        let response = caller.get(&format!("/api/v1/data?{search}")).await;
+        let found = response.expect(200);
         assert_eq!(found.json(), json!({"credentials": []}), "{search}");
     }
     let body = json!({"name": "/Folder/It", "type": "value", "value": "w"});
@@ -68,8 +68,8 @@ async fn requests_by_id_and_searches_need_the_stored_casing() {
     let by_id = format!("/api/v1/data/{}", given::id(&stored));
     caller.get(&by_id).await.expect(200);
     for search in ["path=/folder", "path=/FOLDER/", "name-like=it"] {
-        let answer = caller.get(&format!("/api/v1/data?{search}")).await;
-        let found = answer.expect(200);
+        let response = caller.get(&format!("/api/v1/data?{search}")).await;
+        let found = response.expect(200);
         assert_eq!(
             found.json()["credentials"][0]["name"],
             "/Folder/It",
@@ -209,9 +209,9 @@ async fn server_with_chain(paths: &[&str]) -> (Server, Caller) {
 }
 
 /// The names in a list, in its order.
-async fn listed(reader: &Caller, target: &str, member: &str) -> Vec<String> {
+async fn listed(reader: &Caller, target: &str, field: &str) -> Vec<String> {
     let list = reader.get(target).await.expect(200).json();
-    let items = list[member].as_array().unwrap();
+    let items = list[field].as_array().unwrap();
     let names = items.iter().map(|item| item["name"].as_str().unwrap());
     names.map(str::to_owned).collect()
 }

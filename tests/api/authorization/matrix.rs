@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use keywright_harness::{Answer, Caller, Options, Server};
+use keywright_harness::{Caller, Options, Response, Server};
 use serde_json::{Value, json};
 
 use super::{
@@ -214,7 +214,7 @@ struct Matrix {
     grants: Vec<Grant>,
     /// A client, a user and an application for each grant.
     callers: Vec<[Caller; 3]>,
-    refusals: BTreeMap<Lacking, Answer>,
+    refusals: BTreeMap<Lacking, Response>,
 }
 
 impl Matrix {
@@ -246,8 +246,8 @@ impl Matrix {
         let before = world.all_versions(&self.server).await;
         for (grant, callers) in &refused {
             for caller in *callers {
-                let answer = send(caller, (case.request)(&world)).await;
-                self.assert_refused(case, &world, &answer, &reported(case, grant, caller));
+                let response = send(caller, (case.request)(&world)).await;
+                self.assert_refused(case, &world, &response, &reported(case, grant, caller));
             }
         }
         let after = world.all_versions(&self.server).await;
@@ -255,31 +255,31 @@ impl Matrix {
         for (grant, callers) in &allowed {
             for caller in *callers {
                 world.prepare(&self.server, case).await;
-                let answer = send(caller, (case.request)(&world)).await;
+                let response = send(caller, (case.request)(&world)).await;
                 let what = reported(case, grant, caller);
-                assert_eq!(answer.status, case.status, "{what}: {answer:?}");
+                assert_eq!(response.status, case.status, "{what}: {response:?}");
                 if case.lacking == Lacking::Hidden {
-                    assert_eq!(listed(&answer, world.name(IT)), 1, "{what}: {answer:?}");
+                    assert_eq!(listed(&response, world.name(IT)), 1, "{what}: {response:?}");
                 }
             }
         }
         (allowed.len() + refused.len()) * 3
     }
 
-    fn assert_refused(&self, case: &Case, world: &World, answer: &Answer, what: &str) {
+    fn assert_refused(&self, case: &Case, world: &World, response: &Response, what: &str) {
         if case.lacking == Lacking::Hidden {
-            assert_eq!(answer.status, 200, "{what}: {answer:?}");
-            assert_eq!(listed(answer, world.name(IT)), 0, "{what}: {answer:?}");
+            assert_eq!(response.status, 200, "{what}: {response:?}");
+            assert_eq!(listed(response, world.name(IT)), 0, "{what}: {response:?}");
         } else {
             let refusal = &self.refusals[&case.lacking];
-            assert_eq!(answer.status, refusal.status, "{what}: {answer:?}");
-            assert_eq!(answer.body, refusal.body, "{what}");
+            assert_eq!(response.status, refusal.status, "{what}: {response:?}");
+            assert_eq!(response.body, refusal.body, "{what}");
         }
     }
 }
 
 /// Returns the expected responses to callers without permission, taken from requests for absent resources.
-async fn refusals(server: &Server) -> BTreeMap<Lacking, Answer> {
+async fn refusals(server: &Server) -> BTreeMap<Lacking, Response> {
     let body = json!({"name": "/nowhere", "type": "value", "value": "v"});
     let stranger = server.as_client("stranger").await;
     let parameters = json!({"common_name": "c", "ca": "/nowhere"});
@@ -304,7 +304,7 @@ async fn refusals(server: &Server) -> BTreeMap<Lacking, Answer> {
 }
 
 /// Sends a request as a caller.
-pub(super) async fn send(caller: &Caller, request: Request) -> Answer {
+pub(super) async fn send(caller: &Caller, request: Request) -> Response {
     let Request {
         method,
         target,
@@ -317,8 +317,8 @@ pub(super) async fn send(caller: &Caller, request: Request) -> Answer {
 }
 
 /// The number of occurrences of a name in a list.
-fn listed(answer: &Answer, name: &str) -> usize {
-    let lists = answer.json();
+fn listed(response: &Response, name: &str) -> usize {
+    let lists = response.json();
     let lists = lists.as_object().unwrap().values();
     let items = lists.flat_map(|list| list.as_array().unwrap());
     items.filter(|item| item["name"] == name).count()
@@ -395,9 +395,9 @@ fn discloses_unknown_ids(case: &Case) -> bool {
 }
 
 /// Returns the response without the parts that differ in every response.
-fn bytes(answer: &Answer) -> (u16, Vec<(String, String)>, String) {
-    let mut headers = answer.headers.clone();
+fn bytes(response: &Response) -> (u16, Vec<(String, String)>, String) {
+    let mut headers = response.headers.clone();
     headers.retain(|(name, _)| !["date", "x-request-id"].contains(&name.as_str()));
     headers.sort();
-    (answer.status, headers, answer.body.clone())
+    (response.status, headers, response.body.clone())
 }

@@ -56,8 +56,8 @@ async fn a_bad_body_is_reported_before_a_missing_permission() {
     let table = BAD_REQUESTS.replace("{certificate}", certificate);
     for (status, method, target, body) in given::requests(&table) {
         let what = format!("{method} {target} {body}");
-        let answer = stranger.send(method, &target, body).await;
-        assert_eq!(answer.status, status, "{what}: {answer:?}");
+        let response = stranger.send(method, &target, body).await;
+        assert_eq!(response.status, status, "{what}: {response:?}");
     }
 }
 
@@ -88,8 +88,8 @@ async fn a_missing_permission_is_reported_before_stored_state() {
     let writer = server.as_client("writer").await;
     for (status, method, target, body) in given::requests(UNPERMITTED_REQUESTS) {
         let what = format!("{method} {target} {body}");
-        let answer = writer.send(method, &target, body).await;
-        assert_eq!(answer.status, status, "{what}: {answer:?}");
+        let response = writer.send(method, &target, body).await;
+        assert_eq!(response.status, status, "{what}: {response:?}");
     }
 }
 
@@ -131,9 +131,9 @@ async fn the_first_forbidden_reference_ends_an_interpolation() {
                 .chain(names.iter().copied());
             let references = all.map(|name| json!({"credentials": {"credhub-ref": name}}));
             let body = json!({"VCAP": references.collect::<Vec<_>>()});
-            let answer = reader.post("/api/v1/interpolate", body).await;
-            assert_eq!(answer.status, status, "{names:?}: {answer:?}");
-            assert_eq!(answer.body.contains("canary"), status == 200, "{names:?}");
+            let response = reader.post("/api/v1/interpolate", body).await;
+            assert_eq!(response.status, status, "{names:?}: {response:?}");
+            assert_eq!(response.body.contains("canary"), status == 200, "{names:?}");
         }
     }
 }

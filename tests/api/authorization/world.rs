@@ -125,8 +125,8 @@ impl World {
     }
 
     /// A field of a credential's value.
-    pub(super) fn member(&self, name: &str, member: &str) -> &Value {
-        &self.versions[name]["value"][member]
+    pub(super) fn field(&self, name: &str, field: &str) -> &Value {
+        &self.versions[name]["value"][field]
     }
 
     /// The id of a certificate.
@@ -152,10 +152,10 @@ impl World {
             }
         };
         if version["type"] == "certificate" {
-            let answer = server
+            let response = server
                 .get(&format!("/api/v1/certificates?name={path}"))
                 .await;
-            let listed = answer.expect(200).json();
+            let listed = response.expect(200).json();
             let id = listed["certificates"][0]["id"].as_str().unwrap().to_owned();
             self.certificate_ids.insert(name, id);
         }

@@ -27,16 +27,16 @@ async fn a_kill_during_bulk_regeneration_changes_nothing() {
     let before = given::everything(&server).await;
     let bulk = begin(&server, "/root", 5).await;
     let directory = server.kill();
-    assert!(bulk.await.is_ok_and(|answer| answer.is_err()));
+    assert!(bulk.await.is_ok_and(|response| response.is_err()));
     let server = Server::start_in(directory, &Options::default()).await;
     assert_eq!(given::everything(&server).await, before);
     for name in &endless {
-        let answer = server.delete(&format!("/api/v1/data?name={name}")).await;
-        answer.expect(204);
+        let response = server.delete(&format!("/api/v1/data?name={name}")).await;
+        response.expect(204);
     }
     let before = given::everything(&server).await;
-    let answer = server.bulk_regenerate("/root").await;
-    assert_eq!(names(&answer), expected);
+    let response = server.bulk_regenerate("/root").await;
+    assert_eq!(names(&response), expected);
     let after = given::everything(&server).await;
     assert_eq!(after.len(), before.len() + expected.len());
 }
@@ -54,8 +54,8 @@ async fn a_failing_certificate_is_named_and_nothing_is_written() {
     let value = json!({"certificate": stuck.certificate, "ca": elsewhere.certificate});
     given::set(&server, "/stuck", "certificate", value).await;
     let before = given::everything(&server).await;
-    let answer = server.bulk_regenerate("/root").await;
-    let error = answer.expect(400).error();
+    let response = server.bulk_regenerate("/root").await;
+    let error = response.expect(400).error();
     assert!(error.contains("/stuck"), "{error}");
     assert_eq!(given::everything(&server).await, before);
 }
@@ -67,12 +67,12 @@ async fn certificates_whose_ca_cannot_sign_are_named() {
     leaf(&server, "/leaf", "/root").await;
     let without_key = json!({"certificate": external_certificates::authority("root").certificate});
     given::set(&server, "/root", "certificate", without_key).await;
-    let answer = server.bulk_regenerate("/root").await;
-    let error = answer.expect(400).error();
+    let response = server.bulk_regenerate("/root").await;
+    let error = response.expect(400).error();
     assert!(error.contains("/leaf"), "{error}");
     server.delete("/api/v1/data?name=/root").await.expect(204);
-    let answer = server.bulk_regenerate("/root").await;
-    let error = answer.expect(404).error();
+    let response = server.bulk_regenerate("/root").await;
+    let error = response.expect(404).error();
     assert!(error.contains("/leaf"), "{error}");
     assert_eq!(given::versions(&server, "/leaf").await.len(), 1);
 }
@@ -142,9 +142,9 @@ async fn a_certificate_deleted_meanwhile_is_skipped() {
     let others = leaves(&server, "/root", SLOW_KEY, LEAVES).await;
     let paused = PausedRegeneration::begin(&server, "/root", 1 + LEAVES).await;
     other.delete("/api/v1/data?name=/deleted").await.expect(204);
-    let answer = paused.resume().await;
-    assert_eq!(answer.status(), 200);
-    let text = answer.text().await.unwrap();
+    let response = paused.resume().await;
+    assert_eq!(response.status(), 200);
+    let text = response.text().await.unwrap();
     assert!(!text.contains("/deleted"), "{text}");
     assert!(others.iter().all(|name| text.contains(name)), "{text}");
     server.get("/api/v1/data?name=/deleted").await.expect(404);
@@ -181,8 +181,8 @@ async fn more_certificates_than_the_queue_holds_are_regenerated() {
     for name in ["/a", "/b", "/c", "/d", "/e", "/f"] {
         leaf(&server, name, "/root").await;
     }
-    let answer = server.bulk_regenerate("/root").await;
-    assert_eq!(names(&answer).len(), 6);
+    let response = server.bulk_regenerate("/root").await;
+    assert_eq!(names(&response).len(), 6);
 }
 
 #[tokio::test]

@@ -58,8 +58,8 @@ async fn a_path_restricts_it() {
     }
     let server = BadPlugin::replaced(server).await;
     let body = json!({"generated_by": bad.digest(), "path": "Team/"});
-    let answer = server.post(BULK_REGENERATE, body).await;
-    assert_eq!(names(&answer), ["/team/a", "/team/b"]);
+    let response = server.post(BULK_REGENERATE, body).await;
+    assert_eq!(names(&response), ["/team/a", "/team/b"]);
     assert_eq!(bulk(&server, &bad.digest()).await, ["/other/a", "/teams"]);
 }
 
@@ -89,8 +89,8 @@ async fn a_certificate_being_rotated_by_another_plugin_is_skipped() {
     authority(&server, "/root", None).await;
     let server = BadPlugin::replaced(server).await;
     let root = Certificate::named(&server, "/root").await;
-    let answer = root.regenerate(json!({"set_as_transitional": true})).await;
-    answer.expect(200);
+    let response = root.regenerate(json!({"set_as_transitional": true})).await;
+    response.expect(200);
     let found = format!("generated_by={}", bad.digest());
     assert_eq!(given::found(&server, &found).await, ["/root"]);
     assert!(bulk(&server, &bad.digest()).await.is_empty());
@@ -170,13 +170,13 @@ async fn invalid_requests_are_400_and_name_the_field() {
             "dry_run",
         ),
     ] {
-        let answer = server.post(BULK_REGENERATE, body.clone()).await;
-        let error = answer.expect(400).error();
+        let response = server.post(BULK_REGENERATE, body.clone()).await;
+        let error = response.expect(400).error();
         assert!(error.contains(named), "{body}: {error}");
     }
     let body = json!({"generated_by": digest, "name": "/a"});
-    let answer = server.post(BULK_REGENERATE, body).await;
-    assert!(answer.expect(422).error().contains("name"));
+    let response = server.post(BULK_REGENERATE, body).await;
+    assert!(response.expect(422).error().contains("name"));
     assert!(bulk(&server, &digest).await.is_empty());
 }
 

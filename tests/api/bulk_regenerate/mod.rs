@@ -5,7 +5,7 @@ mod generated_by;
 mod requests;
 mod signed_by;
 
-use keywright_harness::{Answer, Options, Server, signal};
+use keywright_harness::{Options, Response, Server, signal};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
@@ -54,8 +54,8 @@ async fn leaves(server: &Server, ca: &str, key_type: &str, count: usize) -> Vec<
 }
 
 /// Returns the names in a response.
-fn names(answer: &Answer) -> Vec<String> {
-    let json = answer.clone().expect(200).json();
+fn names(response: &Response) -> Vec<String> {
+    let json = response.clone().expect(200).json();
     let names = json["regenerated_credentials"].as_array().unwrap();
     let names = names.iter().map(|name| name.as_str().unwrap().to_owned());
     names.collect()

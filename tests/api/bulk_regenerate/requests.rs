@@ -12,8 +12,8 @@ async fn an_unknown_ca_or_one_without_leaves_yields_an_empty_list() {
     let server = Server::start().await;
     authority(&server, "/root", None).await;
     for name in ["/root", "/nowhere", "nowhere", "/not a name", "//"] {
-        let answer = server.bulk_regenerate(name).await.expect(200);
-        assert_eq!(answer.json(), json!({"regenerated_credentials": []}));
+        let response = server.bulk_regenerate(name).await.expect(200);
+        assert_eq!(response.json(), json!({"regenerated_credentials": []}));
     }
     assert_eq!(given::versions(&server, "/root").await.len(), 1);
 }
@@ -24,8 +24,8 @@ async fn the_name_needs_no_slash_and_no_casing() {
     authority(&server, "/Path/Root", None).await;
     leaf(&server, "/Leaf", "/path/root").await;
     for name in ["/Path/Root", "Path/Root", "path/root", "/PATH/ROOT"] {
-        let answer = server.bulk_regenerate(name).await;
-        assert_eq!(names(&answer), ["/Leaf"], "{name}");
+        let response = server.bulk_regenerate(name).await;
+        assert_eq!(names(&response), ["/Leaf"], "{name}");
     }
     assert_eq!(given::versions(&server, "/leaf").await.len(), 5);
 }
@@ -41,13 +41,13 @@ async fn a_missing_name_is_400() {
         json!({"signed_by": 7}),
         json!({"signed_by": ["/root"]}),
     ] {
-        let answer = server.post(BULK_REGENERATE, body).await;
-        let error = answer.expect(400).error();
+        let response = server.post(BULK_REGENERATE, body).await;
+        let error = response.expect(400).error();
         assert!(error.contains("signed_by"), "{error}");
     }
     for body in [json!([]), json!("/root")] {
-        let answer = server.post(BULK_REGENERATE, body).await;
-        answer.expect(400).error();
+        let response = server.post(BULK_REGENERATE, body).await;
+        response.expect(400).error();
     }
 }
 
@@ -59,8 +59,8 @@ async fn other_fields_are_422_and_named() {
     for field in ["name", "metadata", "regenerate", "set_as_transitional"] {
         let mut body = json!({"signed_by": "/root"});
         body[field] = json!("x");
-        let answer = server.post(BULK_REGENERATE, body).await;
-        let error = answer.expect(422).error();
+        let response = server.post(BULK_REGENERATE, body).await;
+        let error = response.expect(422).error();
         assert!(error.contains(field), "{error}");
     }
     assert_eq!(given::versions(&server, "/leaf").await.len(), 1);
@@ -73,12 +73,19 @@ async fn a_trailing_slash_changes_nothing_and_another_method_is_404() {
     leaf(&server, "/leaf", "/root").await;
     let slashed = format!("{BULK_REGENERATE}/");
     let body = json!({"signed_by": "/root"});
-    let answer = server.post(&slashed, body).await.expect(200);
-    assert_eq!(answer.json(), json!({"regenerated_credentials": ["/leaf"]}));
+    let response = server.post(&slashed, body).await.expect(200);
+    assert_eq!(
+        response.json(),
+        json!({"regenerated_credentials": ["/leaf"]})
+    );
     for path in [BULK_REGENERATE, &slashed] {
         for method in [Method::GET, Method::PUT, Method::PATCH, Method::DELETE] {
-            let answer = server.send(server.authorized(method, path)).await;
-            assert_eq!((answer.status, answer.body.as_str()), (404, ""), "{path}");
+            let response = server.send(server.authorized(method, path)).await;
+            assert_eq!(
+                (response.status, response.body.as_str()),
+                (404, ""),
+                "{path}"
+            );
         }
     }
     assert_eq!(given::versions(&server, "/leaf").await.len(), 2);
@@ -94,14 +101,14 @@ async fn a_dry_run_lists_signed_certificates_and_changes_nothing() {
     leaf(&server, "/leaf", "/inner").await;
     let before = given::everything(&server).await;
     let body = json!({"signed_by": "/root", "dry_run": true});
-    let answer = server.post(BULK_REGENERATE, body).await.expect(200);
+    let response = server.post(BULK_REGENERATE, body).await.expect(200);
     let expected = json!({"regenerated_credentials": ["/inner", "/leaf"], "dry_run": true});
-    assert_eq!(answer.json(), expected);
+    assert_eq!(response.json(), expected);
     assert_eq!(given::everything(&server).await, before);
     let body = json!({"signed_by": "/root", "dry_run": false});
-    let answer = server.post(BULK_REGENERATE, body).await.expect(200);
+    let response = server.post(BULK_REGENERATE, body).await.expect(200);
     let expected = json!({"regenerated_credentials": ["/inner", "/leaf"]});
-    assert_eq!(answer.json(), expected);
+    assert_eq!(response.json(), expected);
 }
 
 #[tokio::test]

@@ -23,8 +23,8 @@ async fn exactly_the_certificates_below_the_ca_are_regenerated_once() {
     leaf(&server, "/B", "/lower").await;
     leaf(&server, "/a", "/Middle").await;
     leaf(&server, "/elsewhere", "/other").await;
-    let answer = server.bulk_regenerate("/root").await;
-    assert_eq!(names(&answer), ["/a", "/B", "/lower", "/Middle", "/z"]);
+    let response = server.bulk_regenerate("/root").await;
+    assert_eq!(names(&response), ["/a", "/B", "/lower", "/Middle", "/z"]);
     for (name, count) in [
         ("/root", 1),
         ("/other", 1),
@@ -38,8 +38,8 @@ async fn exactly_the_certificates_below_the_ca_are_regenerated_once() {
         let versions = given::versions(&server, name).await;
         assert_eq!(versions.len(), count, "{name}");
     }
-    let answer = server.bulk_regenerate("/lower").await;
-    assert_eq!(names(&answer), ["/B"]);
+    let response = server.bulk_regenerate("/lower").await;
+    assert_eq!(names(&response), ["/B"]);
 }
 
 #[tokio::test]
@@ -52,8 +52,8 @@ async fn a_formerly_signed_certificate_is_regenerated_from_its_newest() {
     leaf(&server, "/own", "/root").await;
     let own = json!({"self_sign": true, "duration": 7});
     given::generate_certificate(&server, "/own", own).await;
-    let answer = server.bulk_regenerate("/root").await;
-    assert_eq!(names(&answer), ["/moved", "/own"]);
+    let response = server.bulk_regenerate("/root").await;
+    assert_eq!(names(&response), ["/moved", "/own"]);
     assert_signed_by(&given::newest(&server, "/moved").await, &other);
     let own = given::newest(&server, "/own").await;
     assert_signed_by(&own, &own);
@@ -91,15 +91,15 @@ async fn new_versions_keep_parameters_and_drop_metadata() {
         },
     });
     let before = server.post("/api/v1/data", body).await.expect(200).json();
-    let answer = server.bulk_regenerate("/root").await;
-    assert_eq!(names(&answer), ["/leaf"]);
+    let response = server.bulk_regenerate("/root").await;
+    assert_eq!(names(&response), ["/leaf"]);
     let after = given::newest(&server, "/leaf").await;
     assert_eq!(after["metadata"], Value::Null);
     assert_eq!(after["transitional"], false);
     assert_eq!(after["generated"], true);
     assert_eq!(days(&after), 17);
-    for member in ["certificate", "private_key"] {
-        assert_ne!(after["value"][member], before["value"][member]);
+    for field in ["certificate", "private_key"] {
+        assert_ne!(after["value"][field], before["value"][field]);
     }
     assert_eq!(subject_and_names(&after), subject_and_names(&before));
     let versions = given::versions(&server, "/leaf").await;
@@ -123,8 +123,8 @@ async fn a_set_certificate_is_regenerated_from_its_own_contents() {
     ] {
         given::set(&server, name, "certificate", value).await;
     }
-    let answer = server.bulk_regenerate("/root").await;
-    assert_eq!(names(&answer), ["/leaf"]);
+    let response = server.bulk_regenerate("/root").await;
+    assert_eq!(names(&response), ["/leaf"]);
     let after = given::newest(&server, "/leaf").await;
     assert_eq!(after["generated"], true);
     assert_eq!(days(&after), 400);
@@ -158,8 +158,8 @@ async fn a_regenerated_ca_signs_with_its_new_version() {
         authority(&server, name, Some(ca)).await;
     }
     leaf(&server, "/leaf", "/c").await;
-    let answer = server.bulk_regenerate("/root").await;
-    assert_eq!(names(&answer), ["/a", "/b", "/c", "/leaf"]);
+    let response = server.bulk_regenerate("/root").await;
+    assert_eq!(names(&response), ["/a", "/b", "/c", "/leaf"]);
     assert_signed_by(&given::newest(&server, "/a").await, &root);
     for (name, ca) in [("/b", "/a"), ("/c", "/b"), ("/leaf", "/c")] {
         let (version, ca) = (
@@ -190,8 +190,8 @@ async fn each_certificate_is_regenerated_after_its_signer() {
     authority(&server, "/a", Some("/root")).await;
     authority(&server, "/b", Some("/a")).await;
     leaf(&server, "/leaf", "/b").await;
-    let answer = server.bulk_regenerate("/root").await;
-    assert_eq!(names(&answer), ["/a", "/b", "/leaf"]);
+    let response = server.bulk_regenerate("/root").await;
+    assert_eq!(names(&response), ["/a", "/b", "/leaf"]);
     for (name, ca) in [("/leaf", "/b"), ("/b", "/a")] {
         assert_signed_by(
             &given::newest(&server, name).await,
@@ -207,16 +207,16 @@ async fn cas_that_signed_each_other_are_regenerated_once() {
     authority(&server, "/x", Some("/root")).await;
     let old_y = authority(&server, "/y", Some("/x")).await;
     authority(&server, "/x", Some("/y")).await;
-    let answer = server.bulk_regenerate("/root").await;
-    assert_eq!(names(&answer), ["/x", "/y"]);
+    let response = server.bulk_regenerate("/root").await;
+    assert_eq!(names(&response), ["/x", "/y"]);
     let (x, y) = (
         given::newest(&server, "/x").await,
         given::newest(&server, "/y").await,
     );
     assert_signed_by(&x, &old_y);
     assert_signed_by(&y, &x);
-    let answer = server.bulk_regenerate("/x").await;
-    assert_eq!(names(&answer), ["/y"]);
+    let response = server.bulk_regenerate("/x").await;
+    assert_eq!(names(&response), ["/y"]);
 }
 
 #[tokio::test]
@@ -242,8 +242,8 @@ async fn a_ca_with_only_a_transitional_version_is_404() {
     leaf(&server, "/leaf", "/root").await;
     let root = Certificate::named(&server, "/root").await;
     root.move_transitional(json!("latest")).await.expect(200);
-    let answer = server.bulk_regenerate("/root").await;
-    let error = answer.expect(404).error();
+    let response = server.bulk_regenerate("/root").await;
+    let error = response.expect(404).error();
     assert!(error.contains("/leaf"), "{error}");
     assert_eq!(given::versions(&server, "/leaf").await.len(), 1);
     root.move_transitional(Value::Null).await.expect(200);
@@ -257,8 +257,8 @@ async fn a_ca_signed_by_its_older_version_is_signed_by_its_active_one() {
     authority(&server, "/a", Some("/root")).await;
     let in_use = authority(&server, "/a", Some("/a")).await;
     leaf(&server, "/leaf", "/a").await;
-    let answer = server.bulk_regenerate("/root").await;
-    assert_eq!(names(&answer), ["/a", "/leaf"]);
+    let response = server.bulk_regenerate("/root").await;
+    assert_eq!(names(&response), ["/a", "/leaf"]);
     let renewed = given::newest(&server, "/a").await;
     assert_signed_by(&renewed, &in_use);
     assert_eq!(renewed["self_signed"], false);
@@ -279,7 +279,7 @@ async fn a_ca_set_under_its_own_name_is_signed_by_its_active_version() {
         given::set(&server, "/a", "certificate", value).await;
     }
     let in_use = given::newest(&server, "/a").await;
-    let answer = server.bulk_regenerate("/root").await;
-    assert_eq!(names(&answer), ["/a"]);
+    let response = server.bulk_regenerate("/root").await;
+    assert_eq!(names(&response), ["/a"]);
     assert_signed_by(&given::newest(&server, "/a").await, &in_use);
 }

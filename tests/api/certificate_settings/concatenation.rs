@@ -50,9 +50,9 @@ async fn responses_contain_both_ca_versions_the_signing_one_first() {
         leaf.path("versions"),
         leaf.path("versions?current=true"),
     ] {
-        let answer = server.get(&path).await.expect(200).json();
-        let answer = answer.get("data").cloned().unwrap_or(answer);
-        let versions = match answer {
+        let response = server.get(&path).await.expect(200).json();
+        let response = response.get("data").cloned().unwrap_or(response);
+        let versions = match response {
             Value::Array(versions) => versions,
             version => vec![version],
         };
@@ -60,7 +60,7 @@ async fn responses_contain_both_ca_versions_the_signing_one_first() {
         for version in versions {
             assert_eq!(ca(&version), both, "{path}");
             assert_eq!(
-                given::members(&version["value"]),
+                given::fields(&version["value"]),
                 ["ca", "certificate", "private_key"]
             );
         }
@@ -164,8 +164,8 @@ async fn the_second_ca_is_always_stored_and_shown_by_setting() {
 /// A generated version as returned by reads: without issuance fields.
 fn generated_read(generated: &Value) -> Value {
     let mut version = generated.clone();
-    for member in ["duration_overridden", "duration_used", "key_length"] {
-        version.as_object_mut().unwrap().remove(member);
+    for field in ["duration_overridden", "duration_used", "key_length"] {
+        version.as_object_mut().unwrap().remove(field);
     }
     version
 }
@@ -190,8 +190,8 @@ async fn assert_child(server: &Server, name: &str, count: usize, authorities: &[
     let versions = given::versions(server, name).await;
     assert_eq!(versions.len(), count, "{name}");
     let (newest, before) = (&versions[0], &versions[1]);
-    for member in ["certificate", "private_key"] {
-        assert_eq!(newest["value"][member], before["value"][member], "{name}");
+    for field in ["certificate", "private_key"] {
+        assert_eq!(newest["value"][field], before["value"][field], "{name}");
     }
     assert_ne!(newest["id"], before["id"]);
     assert_eq!(newest["metadata"], Value::Null);

@@ -28,17 +28,17 @@ fn days(version: &Value) -> i64 {
 
 /// The field `ca` of a version's value.
 fn ca(version: &Value) -> String {
-    member(version, "ca")
+    field(version, "ca")
 }
 
 /// The field `certificate` of a version's value.
 fn certificate(version: &Value) -> String {
-    member(version, "certificate")
+    field(version, "certificate")
 }
 
-fn member(version: &Value, name: &str) -> String {
-    let member = version.pointer(&format!("/value/{name}")).unwrap();
-    member.as_str().unwrap().to_owned()
+fn field(version: &Value, name: &str) -> String {
+    let field = version.pointer(&format!("/value/{name}")).unwrap();
+    field.as_str().unwrap().to_owned()
 }
 
 /// The contents of `ca` if the first certificate signed and the second is trusted.
@@ -119,8 +119,8 @@ async fn a_minimum_does_not_correct_an_invalid_duration() {
     let server = server(MINIMUMS).await;
     for duration in [0, -1, 3651] {
         let parameters = json!({"common_name": "own", "self_sign": true, "duration": duration});
-        let answer = server.generate("/own", "certificate", parameters).await;
-        answer.expect(400).error();
+        let response = server.generate("/own", "certificate", parameters).await;
+        response.expect(400).error();
     }
 }
 

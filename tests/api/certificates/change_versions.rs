@@ -104,8 +104,8 @@ async fn ca_name_is_resolved_and_checked_as_on_set() {
             400,
         ),
     ] {
-        let answer = certificate.add_version(json!({"value": value})).await;
-        answer.expect(status).error();
+        let response = certificate.add_version(json!({"value": value})).await;
+        response.expect(status).error();
     }
     assert_eq!(certificate.versions().await.len(), 2);
 }
@@ -117,8 +117,8 @@ async fn only_one_version_may_be_added_as_transitional() {
     let value = json!({"certificate": authority("next").certificate});
     for flag in [json!(true), json!("true")] {
         let body = json!({"value": value, "transitional": flag});
-        let answer = certificate.add_version(body.clone()).await;
-        let version = answer.expect(200).json();
+        let response = certificate.add_version(body.clone()).await;
+        let version = response.expect(200).json();
         assert_eq!(version["transitional"], true);
         let before = certificate.versions().await;
         assert_eq!(transitional(&before), [given::id(&version)]);
@@ -165,8 +165,8 @@ async fn each_mistake_has_its_status_and_writes_nothing() {
         ),
         (json!({"certificate": pem, "unknown": 1}), 422, "unknown"),
     ] {
-        let answer = certificate.add_version(json!({"value": value})).await;
-        assert!(answer.expect(status).error().contains(named), "{value}");
+        let response = certificate.add_version(json!({"value": value})).await;
+        assert!(response.expect(status).error().contains(named), "{value}");
     }
     let value = json!({"certificate": pem});
     for (body, status, named) in [
@@ -185,8 +185,8 @@ async fn each_mistake_has_its_status_and_writes_nothing() {
         (json!({"value": value, "metadata": {}}), 422, "metadata"),
         (json!({"value": value, "unknown": 1}), 422, "unknown"),
     ] {
-        let answer = certificate.add_version(body.clone()).await;
-        assert!(answer.expect(status).error().contains(named), "{body}");
+        let response = certificate.add_version(body.clone()).await;
+        assert!(response.expect(status).error().contains(named), "{body}");
     }
     assert_eq!(ids(&certificate.versions().await), before);
 }
@@ -213,8 +213,8 @@ async fn a_value_over_64_kib_is_413() {
     let root = authority("root");
     let private_key = format!("{}{}", root.private_key, "\n".repeat(65_536));
     let value = json!({"certificate": root.certificate, "private_key": private_key});
-    let answer = certificate.add_version(json!({"value": value})).await;
-    answer.expect(413).error();
+    let response = certificate.add_version(json!({"value": value})).await;
+    response.expect(413).error();
     assert_eq!(certificate.versions().await.len(), 1);
 }
 
@@ -246,8 +246,8 @@ async fn the_last_version_cannot_be_deleted() {
     let only = certificate.versions().await;
     for flag in [Value::Null, json!("latest")] {
         certificate.move_transitional(flag).await.expect(200);
-        let answer = certificate.delete_version(&given::id(&only[0])).await;
-        answer.expect(400).error();
+        let response = certificate.delete_version(&given::id(&only[0])).await;
+        response.expect(400).error();
         assert_eq!(ids(&certificate.versions().await), ids(&only));
     }
     server.delete("/api/v1/data?name=/a").await.expect(204);
@@ -271,9 +271,9 @@ async fn an_absent_or_foreign_version_is_404() {
         "%00".to_owned(),
         "%FF".to_owned(),
     ] {
-        let answer = certificate.delete_version(&version).await;
-        assert_eq!(answer.status, 404, "{version}: {answer:?}");
-        answer.error();
+        let response = certificate.delete_version(&version).await;
+        assert_eq!(response.status, 404, "{version}: {response:?}");
+        response.error();
     }
     assert_eq!(certificate.versions().await.len(), 2);
     assert_eq!(other.versions().await.len(), 2);
@@ -287,8 +287,8 @@ async fn deleting_the_transitional_version_allows_another() {
     let body = json!({
         "value": {"certificate": authority("next").certificate}, "transitional": true,
     });
-    let answer = certificate.add_version(body.clone()).await;
-    let first = answer.expect(200).json();
+    let response = certificate.add_version(body.clone()).await;
+    let first = response.expect(200).json();
     let deleted = certificate.delete_version(&given::id(&first)).await;
     assert_eq!(deleted.expect(200).json(), first);
     let second = certificate.add_version(body).await.expect(200).json();
@@ -316,7 +316,7 @@ async fn with_versions<'a>(
 async fn the_flag_moves_from_one_version_to_another() {
     let server = Server::start().await;
     let (certificate, versions) = with_versions(&server, "/a", 3).await;
-    for (moved, answered) in [
+    for (moved, responded) in [
         (json!(versions[0]), vec![&versions[2], &versions[0]]),
         (json!(versions[1]), vec![&versions[2], &versions[1]]),
         (json!(versions[1]), vec![&versions[2], &versions[1]]),
@@ -325,17 +325,21 @@ async fn the_flag_moves_from_one_version_to_another() {
         (Value::Null, vec![&versions[2]]),
         (json!("latest"), vec![&versions[1], &versions[2]]),
     ] {
-        let answer = certificate
+        let response = certificate
             .move_transitional(moved.clone())
             .await
             .expect(200);
-        let current = array(&answer);
+        let current = array(&response);
         assert_eq!(
             ids(&current).iter().collect::<Vec<_>>(),
-            answered,
+            responded,
             "{moved}"
         );
-        let flagged = if moved.is_null() { &[] } else { &answered[1..] };
+        let flagged = if moved.is_null() {
+            &[]
+        } else {
+            &responded[1..]
+        };
         let all = certificate.versions().await;
         assert_eq!(
             transitional(&all).iter().collect::<Vec<_>>(),
@@ -352,8 +356,8 @@ async fn the_flag_moves_from_one_version_to_another() {
 async fn the_only_version_can_be_flagged_and_is_still_returned() {
     let server = Server::start().await;
     let (certificate, versions) = with_versions(&server, "/a", 1).await;
-    let answer = certificate.move_transitional(json!(versions[0])).await;
-    let current = array(&answer.expect(200));
+    let response = certificate.move_transitional(json!(versions[0])).await;
+    let current = array(&response.expect(200));
     assert_eq!(ids(&current), versions);
     assert_eq!(current[0]["transitional"], true);
 }
@@ -364,18 +368,18 @@ async fn latest_is_the_newest_version_that_has_a_certificate() {
     let (certificate, versions) = with_versions(&server, "/a", 2).await;
     let without = json!({"private_key": authority("x").private_key});
     let newest = given::set(&server, "/a", "certificate", without.clone()).await;
-    let answer = certificate
+    let response = certificate
         .move_transitional(json!("latest"))
         .await
         .expect(200);
     assert_eq!(
-        ids(&array(&answer)),
+        ids(&array(&response)),
         [given::id(&newest), versions[1].clone()]
     );
 
     let bare = Certificate::set(&server, "/bare", without).await;
-    let answer = bare.move_transitional(json!("latest")).await;
-    answer.expect(400).error();
+    let response = bare.move_transitional(json!("latest")).await;
+    response.expect(400).error();
     assert!(transitional(&bare.versions().await).is_empty());
 }
 
@@ -383,8 +387,8 @@ async fn latest_is_the_newest_version_that_has_a_certificate() {
 async fn a_foreign_version_is_400_and_changes_nothing() {
     let server = Server::start().await;
     let (certificate, versions) = with_versions(&server, "/a", 2).await;
-    let answer = certificate.move_transitional(json!(versions[0])).await;
-    answer.expect(200);
+    let response = certificate.move_transitional(json!(versions[0])).await;
+    response.expect(200);
     let (other, others) = with_versions(&server, "/other", 1).await;
     let value = given::set_value(&server, "/value", "text").await;
     let before = certificate.versions().await;
@@ -399,8 +403,11 @@ async fn a_foreign_version_is_400_and_changes_nothing() {
         "x".to_owned(),
         String::new(),
     ] {
-        let answer = certificate.move_transitional(json!(version)).await;
-        assert!(answer.expect(400).error().contains("version"), "{version}");
+        let response = certificate.move_transitional(json!(version)).await;
+        assert!(
+            response.expect(400).error().contains("version"),
+            "{version}"
+        );
         assert_eq!(certificate.versions().await, before, "{version}");
     }
     assert!(transitional(&other.versions().await).is_empty());
@@ -410,8 +417,8 @@ async fn a_foreign_version_is_400_and_changes_nothing() {
 async fn each_mistake_in_the_body_has_its_status_and_changes_nothing() {
     let server = Server::start().await;
     let (certificate, versions) = with_versions(&server, "/a", 2).await;
-    let answer = certificate.move_transitional(json!(versions[0])).await;
-    answer.expect(200);
+    let response = certificate.move_transitional(json!(versions[0])).await;
+    response.expect(200);
     for (body, status, named) in [
         (json!({"version": 1}), 400, "version"),
         (json!({"version": true}), 400, "version"),
@@ -420,8 +427,8 @@ async fn each_mistake_in_the_body_has_its_status_and_changes_nothing() {
         (json!([]), 400, ""),
         (Value::Null, 400, ""),
     ] {
-        let answer = certificate.update_transitional_version(body.clone()).await;
-        assert!(answer.expect(status).error().contains(named), "{body}");
+        let response = certificate.update_transitional_version(body.clone()).await;
+        assert!(response.expect(status).error().contains(named), "{body}");
     }
     assert_eq!(
         transitional(&certificate.versions().await),

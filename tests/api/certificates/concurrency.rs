@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use keywright_harness::{Answer, Server};
+use keywright_harness::{Response, Server};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::{sync::Barrier, task::JoinSet};
@@ -11,7 +11,7 @@ use super::{Certificate, transitional};
 use crate::{external_certificates::authority, given};
 
 /// Sends the requests simultaneously, each from its own task.
-async fn at_once(server: &Arc<Server>, requests: Vec<(Method, String, Value)>) -> Vec<Answer> {
+async fn at_once(server: &Arc<Server>, requests: Vec<(Method, String, Value)>) -> Vec<Response> {
     let barrier = Arc::new(Barrier::new(requests.len()));
     let mut calls = JoinSet::new();
     for (method, path, body) in requests {
@@ -25,8 +25,8 @@ async fn at_once(server: &Arc<Server>, requests: Vec<(Method, String, Value)>) -
     calls.join_all().await
 }
 
-fn statuses(answers: &[Answer]) -> Vec<u16> {
-    let mut statuses: Vec<u16> = answers.iter().map(|answer| answer.status).collect();
+fn statuses(responses: &[Response]) -> Vec<u16> {
+    let mut statuses: Vec<u16> = responses.iter().map(|response| response.status).collect();
     statuses.sort_unstable();
     statuses
 }
@@ -39,9 +39,12 @@ async fn of_two_simultaneous_transitional_regenerations_one_succeeds() {
     for round in 0..6 {
         let before = certificate.versions().await.len();
         let request = (Method::POST, certificate.path("regenerate"), body.clone());
-        let answers = at_once(&server, vec![request.clone(), request]).await;
-        assert_eq!(statuses(&answers), [200, 400], "{round}");
-        let refused = answers.iter().find(|answer| answer.status == 400).unwrap();
+        let responses = at_once(&server, vec![request.clone(), request]).await;
+        assert_eq!(statuses(&responses), [200, 400], "{round}");
+        let refused = responses
+            .iter()
+            .find(|response| response.status == 400)
+            .unwrap();
         assert!(refused.error().contains("transitional"), "{refused:?}");
         let versions = certificate.versions().await;
         assert_eq!(versions.len(), before + 1);
@@ -58,8 +61,11 @@ async fn of_many_simultaneous_transitional_versions_one_is_added() {
     let body = json!({"value": value, "transitional": true});
     for _ in 0..10 {
         let request = (Method::POST, certificate.path("versions"), body.clone());
-        let answers = at_once(&server, vec![request; 8]).await;
-        assert_eq!(statuses(&answers), [200, 400, 400, 400, 400, 400, 400, 400]);
+        let responses = at_once(&server, vec![request; 8]).await;
+        assert_eq!(
+            statuses(&responses),
+            [200, 400, 400, 400, 400, 400, 400, 400]
+        );
         assert_eq!(transitional(&certificate.versions().await).len(), 1);
         certificate.move_transitional(Value::Null).await.expect(200);
     }
@@ -80,8 +86,8 @@ async fn at_most_one_version_is_transitional_under_concurrency() {
             moved,
         );
         let requests = vec![add.clone(), moved.clone(), add.clone(), moved];
-        for answer in at_once(&server, requests).await {
-            assert!([200, 400].contains(&answer.status), "{answer:?}");
+        for response in at_once(&server, requests).await {
+            assert!([200, 400].contains(&response.status), "{response:?}");
         }
         assert_eq!(transitional(&certificate.versions().await).len(), 1);
         certificate.move_transitional(Value::Null).await.expect(200);
@@ -101,8 +107,11 @@ async fn simultaneous_deletions_of_all_versions_leave_one() {
         let path = certificate.path(&format!("versions/{}", given::id(version)));
         (Method::DELETE, path, Value::Null)
     });
-    let answers = at_once(&server, requests.collect()).await;
-    assert_eq!(statuses(&answers), [200, 200, 200, 200, 200, 200, 200, 400]);
+    let responses = at_once(&server, requests.collect()).await;
+    assert_eq!(
+        statuses(&responses),
+        [200, 200, 200, 200, 200, 200, 200, 400]
+    );
     assert_eq!(certificate.versions().await.len(), 1);
 }
 
@@ -125,8 +134,11 @@ async fn a_certificate_recreated_meanwhile_gets_no_old_version() {
         // It is deleted before, during or after key generation.
         server.delete("/api/v1/data?name=/a").await.expect(204);
         let new = Certificate::set(&server, "/a", value.clone()).await;
-        let answer = regenerating.await.unwrap();
-        assert!([200, 404].contains(&answer.status), "{round}: {answer:?}");
+        let response = regenerating.await.unwrap();
+        assert!(
+            [200, 404].contains(&response.status),
+            "{round}: {response:?}"
+        );
         assert_eq!(new.versions().await.len(), 1, "{round}");
         server.delete("/api/v1/data?name=/a").await.expect(204);
     }

@@ -7,7 +7,7 @@ mod regenerate;
 mod requests;
 mod rotation;
 
-use keywright_harness::{Answer, Server};
+use keywright_harness::{Response, Server};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -60,18 +60,18 @@ impl<'a> Certificate<'a> {
     }
 
     /// Regenerates it through its own endpoint.
-    pub(crate) async fn regenerate(&self, body: Value) -> Answer {
+    pub(crate) async fn regenerate(&self, body: Value) -> Response {
         self.server.post(&self.path("regenerate"), body).await
     }
 
     /// Moves the transitional flag to the given `version`.
-    pub(crate) async fn move_transitional(&self, version: Value) -> Answer {
+    pub(crate) async fn move_transitional(&self, version: Value) -> Response {
         self.update_transitional_version(json!({"version": version}))
             .await
     }
 
     /// Sends a body to the endpoint that moves the transitional flag.
-    async fn update_transitional_version(&self, body: Value) -> Answer {
+    async fn update_transitional_version(&self, body: Value) -> Response {
         let path = self.path("update_transitional_version");
         self.server.put(&path, body).await
     }
@@ -87,20 +87,20 @@ impl<'a> Certificate<'a> {
     }
 
     async fn versions_where(&self, query: &str) -> Vec<Value> {
-        let answer = self
+        let response = self
             .server
             .get(&self.path(&format!("versions{query}")))
             .await;
-        array(&answer.expect(200))
+        array(&response.expect(200))
     }
 
     /// Adds an existing version.
-    pub(crate) async fn add_version(&self, body: Value) -> Answer {
+    pub(crate) async fn add_version(&self, body: Value) -> Response {
         self.server.post(&self.path("versions"), body).await
     }
 
     /// Deletes one of its versions.
-    pub(crate) async fn delete_version(&self, version_id: &str) -> Answer {
+    pub(crate) async fn delete_version(&self, version_id: &str) -> Response {
         let path = self.path(&format!("versions/{version_id}"));
         self.server.delete(&path).await
     }
@@ -130,15 +130,15 @@ pub(crate) fn assert_signed_by(version: &Value, authority: &Value) {
 
 /// The summary of one certificate.
 async fn summary(server: &Server, name: &str) -> Value {
-    let answer = server.get(&format!("{CERTIFICATES}?name={name}")).await;
-    let summaries = answer.expect(200).json()["certificates"].clone();
+    let response = server.get(&format!("{CERTIFICATES}?name={name}")).await;
+    let summaries = response.expect(200).json()["certificates"].clone();
     assert_eq!(summaries.as_array().unwrap().len(), 1);
     summaries[0].clone()
 }
 
 /// Returns the versions in a response.
-fn array(answer: &Answer) -> Vec<Value> {
-    answer.json().as_array().unwrap().clone()
+fn array(response: &Response) -> Vec<Value> {
+    response.json().as_array().unwrap().clone()
 }
 
 fn ids(versions: &[Value]) -> Vec<String> {

@@ -9,9 +9,9 @@ use crate::{external_certificates::authority, given};
 // `GET /api/v1/certificates`.
 
 async fn all(server: &Server) -> Vec<Value> {
-    let answer = server.get(CERTIFICATES).await.expect(200).json();
-    assert_eq!(given::members(&answer), ["certificates"]);
-    answer["certificates"].as_array().unwrap().clone()
+    let response = server.get(CERTIFICATES).await.expect(200).json();
+    assert_eq!(given::fields(&response), ["certificates"]);
+    response["certificates"].as_array().unwrap().clone()
 }
 
 fn names(summaries: &[Value]) -> Vec<&str> {
@@ -29,7 +29,7 @@ async fn a_summary_has_the_versions_newest_first_with_their_marks() {
     root.regenerate(body).await.expect(200);
     let listed = summary(&server, "/Root").await;
     assert_eq!(
-        given::members(&listed),
+        given::fields(&listed),
         ["name", "id", "versions", "signed_by", "signs"]
     );
     assert_eq!(listed["name"], "/Root");
@@ -44,7 +44,7 @@ async fn a_summary_has_the_versions_newest_first_with_their_marks() {
             "self_signed",
             "generated",
         ];
-        assert_eq!(given::members(listed), marks);
+        assert_eq!(given::fields(listed), marks);
         for mark in marks {
             assert_eq!(listed[mark], version[mark], "{mark}");
         }
@@ -65,8 +65,8 @@ async fn a_name_is_found_in_any_casing_with_or_without_its_slash() {
     for name in ["a/Root", "/A/ROOT", "%2Fa%2Froot"] {
         assert_eq!(summary(&server, name).await, expected, "{name}");
     }
-    let answer = server.get("/api/v1/certificates/?name=/a/root").await;
-    let slashed = answer.expect(200);
+    let response = server.get("/api/v1/certificates/?name=/a/root").await;
+    let slashed = response.expect(200);
     assert_eq!(slashed.json()["certificates"], json!([expected]));
 }
 
@@ -75,12 +75,12 @@ async fn a_name_not_found_is_404_and_an_empty_or_repeated_one_400() {
     let server = Server::start().await;
     given::set_value(&server, "/v", "text").await;
     for name in ["/v", "/absent", "/a%20b", "/"] {
-        let answer = server.get(&format!("{CERTIFICATES}?name={name}")).await;
-        answer.expect(404).error();
+        let response = server.get(&format!("{CERTIFICATES}?name={name}")).await;
+        response.expect(404).error();
     }
     for query in ["name=", "name", "name=/a&name=/a"] {
-        let answer = server.get(&format!("{CERTIFICATES}?{query}")).await;
-        assert!(answer.expect(400).error().contains("name"), "{query}");
+        let response = server.get(&format!("{CERTIFICATES}?{query}")).await;
+        assert!(response.expect(400).error().contains("name"), "{query}");
     }
 }
 
@@ -217,8 +217,8 @@ async fn current_returns_the_active_and_then_the_transitional_version() {
 
     let newest = given::id(&root.regenerate(json!({})).await.expect(200).json());
     assert_eq!(ids(&root.current().await), [newest.clone(), transitional]);
-    let answer = server.get("/api/v1/data?name=/a&current=true").await;
-    assert_eq!(root.current().await, given::data(&answer));
+    let response = server.get("/api/v1/data?name=/a&current=true").await;
+    assert_eq!(root.current().await, given::data(&response));
 
     root.move_transitional(Value::Null).await.expect(200);
     assert_eq!(ids(&root.current().await), std::slice::from_ref(&newest));
@@ -235,8 +235,8 @@ async fn current_returns_a_lone_transitional_version() {
     let only = root.versions().await;
     assert_eq!(only[0]["transitional"], true);
     assert_eq!(root.current().await, only);
-    let answer = server.get("/api/v1/data?name=/a&current=true").await;
-    assert_eq!(given::data(&answer.expect(200)), only);
+    let response = server.get("/api/v1/data?name=/a&current=true").await;
+    assert_eq!(given::data(&response.expect(200)), only);
 }
 
 #[tokio::test]
@@ -244,8 +244,8 @@ async fn an_invalid_current_is_400() {
     let server = Server::start().await;
     let root = Certificate::generate_root(&server, "/a").await;
     for query in ["current=maybe", "current=2", "current=true&current=true"] {
-        let answer = server.get(&root.path(&format!("versions?{query}"))).await;
-        assert!(answer.expect(400).error().contains("current"), "{query}");
+        let response = server.get(&root.path(&format!("versions?{query}"))).await;
+        assert!(response.expect(400).error().contains("current"), "{query}");
     }
 }
 
@@ -264,8 +264,8 @@ async fn a_certificate_with_only_a_transitional_version_is_not_found() {
         (Value::Null, vec!["/a"]),
         (json!("latest"), vec![]),
     ] {
-        let answer = certificate.move_transitional(flag.clone()).await;
-        answer.expect(200);
+        let response = certificate.move_transitional(flag.clone()).await;
+        response.expect(200);
         for search in SEARCHES {
             assert_eq!(
                 given::found(&server, search).await,
@@ -275,8 +275,8 @@ async fn a_certificate_with_only_a_transitional_version_is_not_found() {
         }
     }
     assert_eq!(certificate.current().await.len(), 1);
-    let answer = certificate.add_version(json!({"value": value})).await;
-    answer.expect(200);
+    let response = certificate.add_version(json!({"value": value})).await;
+    response.expect(200);
     for search in SEARCHES {
         assert_eq!(given::found(&server, search).await, ["/a"], "{search}");
     }
@@ -323,7 +323,7 @@ async fn expiry_searches_use_the_newest_version_of_any_kind() {
     let body = json!({"set_as_transitional": true, "duration": 10});
     let newest = certificate.regenerate(body).await.expect(200).json();
     assert_eq!(given::found(&server, soon).await, ["/a"]);
-    let answer = certificate.delete_version(&given::id(&newest)).await;
-    answer.expect(200);
+    let response = certificate.delete_version(&given::id(&newest)).await;
+    response.expect(200);
     assert!(given::found(&server, soon).await.is_empty());
 }

@@ -70,8 +70,8 @@ async fn a_second_transitional_version_is_400() {
             certificate.move_transitional(flag).await.expect(200);
         }
         let before = certificate.versions().await;
-        let answer = certificate.regenerate(body.clone()).await;
-        let error = answer.expect(400).error();
+        let response = certificate.regenerate(body.clone()).await;
+        let error = response.expect(400).error();
         assert!(error.contains("transitional"), "{error}");
         assert_eq!(certificate.versions().await, before);
     }
@@ -84,8 +84,8 @@ async fn a_certificate_with_only_a_transitional_version_is_refused() {
     let server = Server::start().await;
     let certificate = Certificate::generate_root(&server, "/a").await;
     let only = ids(&certificate.versions().await);
-    let answer = certificate.move_transitional(json!(only[0])).await;
-    answer.expect(200);
+    let response = certificate.move_transitional(json!(only[0])).await;
+    response.expect(200);
     for body in [json!({}), json!({"set_as_transitional": true})] {
         certificate.regenerate(body).await.expect(400).error();
     }
@@ -192,8 +192,8 @@ async fn regenerating_a_set_certificate_needs_a_named_ca() {
         ("/without", json!({"private_key": leaf.private_key}), 400),
     ] {
         let certificate = Certificate::set(&server, name, value).await;
-        let answer = certificate.regenerate(json!({})).await;
-        assert_eq!(answer.status, status, "{name}: {answer:?}");
+        let response = certificate.regenerate(json!({})).await;
+        assert_eq!(response.status, status, "{name}: {response:?}");
     }
     server.delete("/api/v1/data?name=/root").await.expect(204);
     let orphan = Certificate::named(&server, "/by-name").await;
@@ -228,8 +228,8 @@ async fn changes_of_key_length_and_duration_persist() {
         (json!({"key_length": "2048", "duration": "1"}), 2048, 1),
         (json!({"duration": 3650}), 2048, 3650),
     ] {
-        let answer = certificate.regenerate(body.clone()).await;
-        let version = answer.expect(200).json();
+        let response = certificate.regenerate(body.clone()).await;
+        let version = response.expect(200).json();
         assert_eq!(
             (key_bits(&version), duration_days(&version)),
             (bits, days),
@@ -246,7 +246,7 @@ async fn changes_of_key_length_and_duration_persist() {
 async fn values_refused_on_generate_are_refused_here_too() {
     let server = Server::start().await;
     let certificate = rsa_root(&server).await;
-    for (member, values) in [
+    for (field, values) in [
         (
             "key_length",
             [
@@ -270,10 +270,10 @@ async fn values_refused_on_generate_are_refused_here_too() {
     ] {
         let of_other_kinds = [json!("x"), json!(true), json!([]), json!({})];
         for value in values.into_iter().chain(of_other_kinds) {
-            let answer = certificate.regenerate(json!({member: value})).await;
+            let response = certificate.regenerate(json!({field: value})).await;
             assert!(
-                answer.expect(400).error().contains(member),
-                "{member} {value}"
+                response.expect(400).error().contains(field),
+                "{field} {value}"
             );
         }
     }
@@ -370,8 +370,8 @@ async fn a_ca_with_only_a_transitional_version_is_404() {
     let signed = Certificate::generate(&server, "/leaf", leaf()).await;
     let only = ids(&root.versions().await)[0].clone();
     root.move_transitional(json!(only)).await.expect(200);
-    let answer = server.generate("/other", "certificate", leaf()).await;
-    answer.expect(404).error();
+    let response = server.generate("/other", "certificate", leaf()).await;
+    response.expect(404).error();
     server.regenerate("/leaf").await.expect(404).error();
     for body in [json!({}), allowed()] {
         signed.regenerate(body).await.expect(404).error();

@@ -1,6 +1,6 @@
 //! Bodies, ids, paths and methods of requests below a certificate's path.
 
-use keywright_harness::{Answer, Server};
+use keywright_harness::{Response, Server};
 use reqwest::{Method, header};
 use serde_json::{Value, json};
 
@@ -33,7 +33,7 @@ async fn send(
     (method, path): (&Method, &str),
     content_type: Option<&str>,
     body: impl Into<Vec<u8>>,
-) -> Answer {
+) -> Response {
     let request = server
         .request(method.clone(), path)
         .bearer_auth(server.token())
@@ -52,9 +52,9 @@ async fn another_content_type_is_400_and_named() {
     for (method, path, body) in with_a_body(&certificate) {
         for content_type in [None, Some("text/plain"), Some("application/xml")] {
             let to = (&method, path.as_str());
-            let answer = send(&server, to, content_type, body.to_string()).await;
-            assert_eq!(answer.status, 400, "{path} {content_type:?}");
-            assert!(answer.error().contains("content type"), "{answer:?}");
+            let response = send(&server, to, content_type, body.to_string()).await;
+            assert_eq!(response.status, 400, "{path} {content_type:?}");
+            assert!(response.error().contains("content type"), "{response:?}");
         }
     }
     assert_eq!(certificate.versions().await.len(), 1);
@@ -67,8 +67,8 @@ async fn the_content_type_may_have_a_charset_and_any_casing() {
     for (method, path, body) in with_a_body(&certificate) {
         for content_type in ["application/json;charset=UTF-8", "Application/JSON"] {
             let to = (&method, path.as_str());
-            let answer = send(&server, to, Some(content_type), body.to_string()).await;
-            assert_eq!(answer.status, 200, "{path} {content_type}: {answer:?}");
+            let response = send(&server, to, Some(content_type), body.to_string()).await;
+            assert_eq!(response.status, 200, "{path} {content_type}: {response:?}");
         }
     }
 }
@@ -93,10 +93,10 @@ async fn a_malformed_body_is_400_and_changes_nothing() {
     for (method, path, _) in with_a_body(&certificate) {
         for body in malformed {
             let to = (&method, path.as_str());
-            let answer = send(&server, to, Some("application/json"), body).await;
+            let response = send(&server, to, Some("application/json"), body).await;
             let shown = String::from_utf8_lossy(body);
-            assert_eq!(answer.status, 400, "{path} {shown}: {answer:?}");
-            assert!(!answer.error().is_empty());
+            assert_eq!(response.status, 400, "{path} {shown}: {response:?}");
+            assert!(!response.error().is_empty());
         }
     }
     assert_eq!(certificate.versions().await, before);
@@ -108,13 +108,13 @@ async fn only_a_regeneration_may_omit_the_body() {
     let certificate = given_certificate(&server, "/a").await;
     for (method, path, _) in with_a_body(&certificate) {
         let to = (&method, path.as_str());
-        let answer = send(&server, to, Some("application/json"), "").await;
+        let response = send(&server, to, Some("application/json"), "").await;
         let status = if path.ends_with("regenerate") {
             200
         } else {
             400
         };
-        assert_eq!(answer.status, status, "{path}: {answer:?}");
+        assert_eq!(response.status, status, "{path}: {response:?}");
     }
     assert_eq!(certificate.versions().await.len(), 2);
 }
@@ -127,8 +127,8 @@ async fn an_unknown_field_is_422_and_named() {
     for (method, path, mut body) in with_a_body(&certificate) {
         body["stray"] = json!(1);
         let to = (&method, path.as_str());
-        let answer = send(&server, to, Some("application/json"), body.to_string()).await;
-        let error = answer.expect(422).error();
+        let response = send(&server, to, Some("application/json"), body.to_string()).await;
+        let error = response.expect(422).error();
         assert!(error.contains("stray"), "{path}: {error}");
     }
     assert_eq!(certificate.versions().await, before);
@@ -152,12 +152,12 @@ async fn responses_are_utf_8_json_and_errors_objects_of_texts() {
             body.to_string()
         };
         let to = (&method, path.as_str());
-        let answer = send(&server, to, Some("application/json"), body).await;
-        let content_type = answer.header("content-type");
+        let response = send(&server, to, Some("application/json"), body).await;
+        let content_type = response.header("content-type");
         let expected = Some("application/json;charset=UTF-8");
         assert_eq!(content_type, expected, "{method} {path}");
-        if answer.status >= 400 {
-            assert!(!answer.error().is_empty(), "{method} {path}");
+        if response.status >= 400 {
+            assert!(!response.error().is_empty(), "{method} {path}");
             refused += 1;
         }
     }
@@ -167,7 +167,7 @@ async fn responses_are_utf_8_json_and_errors_objects_of_texts() {
 
 // Unknown ids of certificates, paths and methods.
 
-async fn send_request(server: &Server, (method, path, body): (Method, String, Value)) -> Answer {
+async fn send_request(server: &Server, (method, path, body): (Method, String, Value)) -> Response {
     let request = server.authorized(method, &path);
     let request = if body.is_null() {
         request
@@ -199,9 +199,9 @@ async fn an_id_that_no_certificate_has_is_404() {
     ] {
         for request in requests(id, &version) {
             let reported = format!("{request:?}");
-            let answer = send_request(&server, request).await;
-            assert_eq!(answer.status, 404, "{reported}: {answer:?}");
-            answer.error();
+            let response = send_request(&server, request).await;
+            assert_eq!(response.status, 404, "{reported}: {response:?}");
+            response.error();
         }
     }
     assert_eq!(certificate.versions().await, before);
@@ -308,9 +308,9 @@ async fn a_wrong_method_is_404_with_an_empty_body() {
             }
             for path in [path.clone(), format!("{path}/")] {
                 let request = server.authorized(method.clone(), &path);
-                let answer = server.send(request.body("{}")).await;
-                let answered = (answer.status, answer.body.as_str());
-                assert_eq!(answered, (404, ""), "{method} {path}");
+                let response = server.send(request.body("{}")).await;
+                let responded = (response.status, response.body.as_str());
+                assert_eq!(responded, (404, ""), "{method} {path}");
             }
         }
     }
@@ -330,8 +330,8 @@ async fn an_unknown_path_is_404_with_an_error() {
         certificate.path("unheard-of"),
         certificate.path(&format!("versions/{version}/regenerate")),
     ] {
-        let answer = server.get(&path).await;
-        assert!(!answer.expect(404).error().is_empty(), "{path}");
+        let response = server.get(&path).await;
+        assert!(!response.expect(404).error().is_empty(), "{path}");
     }
 }
 
@@ -344,9 +344,9 @@ async fn without_a_token_every_request_is_401() {
     all.push((Method::GET, CERTIFICATES.to_owned(), Value::Null));
     for (method, path, body) in all {
         let request = server.request(method, &path).body(body.to_string());
-        let answer = server.send(request).await;
-        assert_eq!(answer.status, 401, "{path}");
-        assert_eq!(answer.error(), "access_denied", "{path}");
+        let response = server.send(request).await;
+        assert_eq!(response.status, 401, "{path}");
+        assert_eq!(response.error(), "access_denied", "{path}");
     }
     assert_eq!(certificate.versions().await.len(), 1);
 }

@@ -1,7 +1,7 @@
 //! A CA rotation while a TLS server uses a certificate of that CA. Real connections show which clients can reach the
 //! server at each step.
 
-use keywright_harness::{Options, SERVER_NAME, Server, connects, member};
+use keywright_harness::{Options, SERVER_NAME, Server, connects, field};
 use serde_json::{Value, json};
 
 use super::Certificate;
@@ -48,7 +48,7 @@ async fn renewing_leaves_before_promotion_breaks_new_only_trust() {
     let allowed = json!({"allow_transitional_parent_to_sign": true});
     for (body, is_reached) in [(json!({}), false), (allowed, true)] {
         let renewed = leaf.regenerate(body.clone()).await.expect(200).json();
-        let trusted = member(&new, "certificate");
+        let trusted = field(&new, "certificate");
         assert_eq!(connects(&renewed, trusted), is_reached, "{body}");
     }
 }
@@ -78,9 +78,9 @@ async fn with_concatenated_cas_no_handshake_fails_in_a_rotation() {
     let cleared = step("(c) the flag is cleared", &leaf, &signed).await;
 
     let steps = [&start, &transitional, &moved, &signed, &cleared];
-    let trusted = steps.map(|leaf| member(leaf, "ca").matches("BEGIN CERTIFICATE").count());
+    let trusted = steps.map(|leaf| field(leaf, "ca").matches("BEGIN CERTIFICATE").count());
     assert_eq!(trusted, [1, 2, 2, 2, 1]);
-    let old_alone = member(&start, "ca");
+    let old_alone = field(&start, "ca");
     let reached_by_old_alone = steps.map(|leaf| connects(leaf, old_alone));
     assert_eq!(reached_by_old_alone, [true, true, true, false, false]);
 }
@@ -92,7 +92,7 @@ async fn step(step: &str, leaf: &Certificate<'_>, before: &Value) -> Value {
     for (presented, server) in [("before", before), ("now", &now)] {
         for (trusted, client) in [("before", before), ("now", &now)] {
             assert!(
-                connects(server, member(client, "ca")),
+                connects(server, field(client, "ca")),
                 "{step}: the server has the certificate of {presented}, the client the authorities of {trusted}"
             );
         }
@@ -119,7 +119,7 @@ async fn reached(
     ];
     let reached = clients.iter().filter(|(_, authorities)| {
         let authorities = authorities.iter();
-        let trusted: Vec<_> = authorities.map(|one| member(one, "certificate")).collect();
+        let trusted: Vec<_> = authorities.map(|one| field(one, "certificate")).collect();
         connects(&leaf, &trusted.join("\n"))
     });
     reached.map(|(client, _)| *client).collect()

@@ -61,8 +61,8 @@ async fn concurrent_writes_deletions_and_moves_are_not_reported() {
             let body = json!({"set_as_transitional": true});
             root.regenerate(body).await.expect(200);
             root.move_transitional(Value::Null).await.expect(200);
-            let answer = server.delete(&format!("/api/v1/data?name={name}")).await;
-            answer.expect(204);
+            let response = server.delete(&format!("/api/v1/data?name={name}")).await;
+            response.expect(204);
         }
     };
     let directory = server.directory().to_owned();

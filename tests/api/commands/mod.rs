@@ -42,20 +42,20 @@ async fn fill(server: &Server) {
     given::generate_certificate(server, "/leaf", parameters).await;
     let parameters = json!({"self_sign": true, "key_type": "ed25519"});
     given::generate_certificate(server, "/alone", parameters).await;
-    let answer = root.regenerate(json!({"set_as_transitional": true})).await;
-    answer.expect(200);
+    let response = root.regenerate(json!({"set_as_transitional": true})).await;
+    response.expect(200);
     server.bulk_regenerate("/root").await.expect(200);
     let leaf = given::newest(server, "/leaf").await;
     let value = &leaf["value"];
-    let members = json!({"certificate": value["certificate"], "private_key": value["private_key"]});
-    given::set(server, "/set/alone", "certificate", members.clone()).await;
-    for (name, member, ca) in [
+    let fields = json!({"certificate": value["certificate"], "private_key": value["private_key"]});
+    given::set(server, "/set/alone", "certificate", fields.clone()).await;
+    for (name, field, ca) in [
         ("/set/with-ca", "ca", value["ca"].clone()),
         ("/set/with-ca-name", "ca_name", json!("/intermediate")),
     ] {
-        let mut members = members.clone();
-        members[member] = ca;
-        given::set(server, name, "certificate", members).await;
+        let mut fields = fields.clone();
+        fields[field] = ca;
+        given::set(server, name, "certificate", fields).await;
     }
     given::set(server, "/set/ca", "certificate", json!({"ca": value["ca"]})).await;
     let root = given::newest(server, "/root").await;

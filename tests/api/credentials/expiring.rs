@@ -48,7 +48,7 @@ async fn certificates_that_expire_within_the_days_are_found() {
 async fn each_item_has_its_expiry() {
     let server = Server::start().await;
     let version = generate_for_days(&server, "/c", 10).await;
-    let answer = server
+    let response = server
         .get("/api/v1/data?path=&expires-within-days=30")
         .await
         .expect(200);
@@ -57,7 +57,7 @@ async fn each_item_has_its_expiry() {
         "version_created_at": version["version_created_at"],
         "expiry_date": version["expiry_date"],
     });
-    assert_eq!(answer.json(), json!({"credentials": [item]}));
+    assert_eq!(response.json(), json!({"credentials": [item]}));
 }
 
 #[tokio::test]
@@ -279,13 +279,13 @@ async fn effective_is_a_boolean_and_needs_a_number_of_days() {
             "effective",
         ),
     ] {
-        let answer = server.get(&format!("/api/v1/data?{query}")).await;
-        let answer = answer.expect(400).json();
-        let error = answer["error"].as_str().unwrap();
+        let response = server.get(&format!("/api/v1/data?{query}")).await;
+        let response = response.expect(400).json();
+        let error = response["error"].as_str().unwrap();
         assert!(error.contains(named), "{query}: {error}");
     }
-    let answer = server.get("/api/v1/data?path=&effective=false").await;
-    answer.expect(200);
+    let response = server.get("/api/v1/data?path=&effective=false").await;
+    response.expect(200);
 }
 
 /// Finds names with this part whose chain expires within 60 days.
@@ -295,6 +295,6 @@ async fn effective(server: &Server, part: &str) -> Vec<Value> {
 
 async fn expiring(server: &Server, part: &str, more: &str) -> Vec<Value> {
     let query = format!("/api/v1/data?name-like={part}&expires-within-days=60{more}");
-    let answer = server.get(&query).await.expect(200).json();
-    answer["credentials"].as_array().unwrap().clone()
+    let response = server.get(&query).await.expect(200).json();
+    response["credentials"].as_array().unwrap().clone()
 }

@@ -141,12 +141,12 @@ async fn an_item_has_a_name_and_the_time_of_its_newest_version() {
     given::set_value(&server, "/Team/a", "old").await;
     let newest = given::set_value(&server, "/team/A", "new").await;
     for query in ["path=/TEAM", "name-like=TEAM"] {
-        let answer = server
+        let response = server
             .get(&format!("/api/v1/data?{query}"))
             .await
             .expect(200);
         let item = json!({"name": "/Team/a", "version_created_at": newest["version_created_at"]});
-        assert_eq!(answer.json(), json!({"credentials": [item]}), "{query}");
+        assert_eq!(response.json(), json!({"credentials": [item]}), "{query}");
     }
 }
 
@@ -183,11 +183,11 @@ async fn no_match_is_an_empty_list() {
         "name-like=a",
         "path=&expires-within-days=9",
     ] {
-        let answer = server
+        let response = server
             .get(&format!("/api/v1/data?{query}"))
             .await
             .expect(200);
-        assert_eq!(answer.body, r#"{"credentials":[]}"#, "{query}");
+        assert_eq!(response.body, r#"{"credentials":[]}"#, "{query}");
     }
 }
 
@@ -196,8 +196,8 @@ async fn a_deleted_credential_is_not_found() {
     let server = Server::start().await;
     given::set_value(&server, "/path/kept", "v").await;
     given::set_value(&server, "/path/deleted", "v").await;
-    let answer = server.delete("/api/v1/data?name=/path/deleted").await;
-    answer.expect(204);
+    let response = server.delete("/api/v1/data?name=/path/deleted").await;
+    response.expect(204);
     for query in ["path=", "path=/path", "name-like=path", "name-like=e"] {
         assert_eq!(
             given::found(&server, query).await,
@@ -393,8 +393,8 @@ async fn an_invalid_digest_or_conflicting_parameter_is_400_and_named() {
         (format!("generated_by={digits}&path=/&name-like=a"), "path"),
         (format!("generated_by={digits}&effective=true"), "effective"),
     ] {
-        let answer = server.get(&format!("/api/v1/data?{query}")).await;
-        let error = answer.expect(400).error();
+        let response = server.get(&format!("/api/v1/data?{query}")).await;
+        let error = response.expect(400).error();
         assert!(error.contains(named), "{query}: {error}");
     }
 }

@@ -27,8 +27,8 @@ async fn generated_regenerated_and_set_versions_share_one_history() {
     let server = Server::start().await;
     let generated = given::generate(&server, "/p", "password", json!({})).await;
     let body = json!({"name": "/p"});
-    let answer = server.post("/api/v1/regenerate", body).await;
-    let regenerated = answer.expect(200).json();
+    let response = server.post("/api/v1/regenerate", body).await;
+    let regenerated = response.expect(200).json();
     let set = given::set(&server, "/p", "password", json!("p")).await;
     let actual = given::versions(&server, "/p").await;
     assert_eq!(actual, [set, regenerated, generated]);
@@ -42,19 +42,19 @@ async fn versions_limits_the_number_of_versions() {
     }
     let all = given::versions(&server, "/a").await;
     for (limit, count) in [("1", 1), ("2", 2), ("5", 5), ("6", 5), ("2147483647", 5)] {
-        let answer = server
+        let response = server
             .get(&format!("/api/v1/data?name=/a&versions={limit}"))
             .await;
-        assert_eq!(given::data(&answer.expect(200)), all[..count], "{limit}");
+        assert_eq!(given::data(&response.expect(200)), all[..count], "{limit}");
     }
-    let answer = server
+    let response = server
         .get(&format!("/api/v1/data?name=/a&versions={}", i64::MAX))
         .await;
-    assert_eq!(given::data(&answer.expect(200)), all);
-    let answer = server.get("/api/v1/data?name=/a&current=false").await;
-    assert_eq!(given::data(&answer.expect(200)), all);
-    let answer = server.get("/api/v1/data?name=/a&versions=0").await;
-    answer.expect(404);
+    assert_eq!(given::data(&response.expect(200)), all);
+    let response = server.get("/api/v1/data?name=/a&current=false").await;
+    assert_eq!(given::data(&response.expect(200)), all);
+    let response = server.get("/api/v1/data?name=/a&versions=0").await;
+    response.expect(404);
 }
 
 #[tokio::test]
@@ -70,13 +70,13 @@ async fn current_is_the_newest_version_of_every_type() {
         let name = format!("/{credential_type}");
         let old = given::generate(&server, &name, credential_type, parameters).await;
         let body = json!({"name": name});
-        let answer = server.post("/api/v1/regenerate", body).await;
-        let new = answer.expect(200).json();
+        let response = server.post("/api/v1/regenerate", body).await;
+        let new = response.expect(200).json();
         assert_ne!(old["id"], new["id"]);
-        let answer = server
+        let response = server
             .get(&format!("/api/v1/data?name={name}&current=true"))
             .await;
-        let current = given::data(&answer.expect(200));
+        let current = given::data(&response.expect(200));
         assert_eq!(current.len(), 1, "{credential_type}");
         assert_eq!(current[0]["id"], new["id"], "{credential_type}");
     }
@@ -88,11 +88,11 @@ async fn an_absent_name_is_404() {
     given::set_value(&server, "/a/b", "v").await;
     for name in ["/a", "/a/b/c", "/b", "/a/bb", "/a_b", "a%25", "a/_"] {
         for suffix in ["", "&current=true", "&versions=1"] {
-            let answer = server
+            let response = server
                 .get(&format!("/api/v1/data?name={name}{suffix}"))
                 .await;
-            assert_eq!(answer.status, 404, "{name}{suffix}: {answer:?}");
-            assert!(!answer.error().is_empty());
+            assert_eq!(response.status, 404, "{name}{suffix}: {response:?}");
+            assert!(!response.error().is_empty());
         }
     }
 }
@@ -136,12 +136,12 @@ async fn a_json_value_keeps_the_order_of_its_fields_and_every_digit() {
     let value = r#"{"z":12345678901234567890123456789,"a":1.10,"m":1E2,"b":0.1234567890123456789}"#;
     let body = format!(r#"{{"name":"/j","type":"json","value":{value}}}"#);
     let set = server.authorized(Method::PUT, "/api/v1/data").body(body);
-    let answers = [
+    let responses = [
         server.send(set).await.expect(200),
         server.get("/api/v1/data?name=/j").await.expect(200),
     ];
-    for answer in answers {
-        assert!(answer.body.contains(value), "{}", answer.body);
+    for response in responses {
+        assert!(response.body.contains(value), "{}", response.body);
     }
 }
 
@@ -167,10 +167,10 @@ async fn each_version_is_read_by_its_id_even_replaced_ones() {
         versions.push(given::set_value(&server, "/a", text).await);
     }
     for version in versions {
-        let answer = server
+        let response = server
             .get(&format!("/api/v1/data/{}", given::id(&version)))
             .await;
-        assert_eq!(answer.expect(200).json(), version);
+        assert_eq!(response.expect(200).json(), version);
     }
 }
 
@@ -217,9 +217,9 @@ async fn an_unknown_or_malformed_id_is_404() {
         &format!("{id}0"),
         &"f".repeat(2_000),
     ] {
-        let answer = server.get(&format!("/api/v1/data/{unknown}")).await;
-        assert_eq!(answer.status, 404, "{unknown}: {answer:?}");
-        assert!(!answer.error().is_empty());
+        let response = server.get(&format!("/api/v1/data/{unknown}")).await;
+        assert_eq!(response.status, 404, "{unknown}: {response:?}");
+        assert!(!response.error().is_empty());
     }
 }
 
@@ -250,8 +250,8 @@ async fn deleting_removes_all_versions() {
     }
     server.delete("/api/v1/data?name=/a").await.expect(204);
     server.get("/api/v1/data?name=/a").await.expect(404);
-    let answer = server.get("/api/v1/data?name=/a&current=true").await;
-    answer.expect(404);
+    let response = server.get("/api/v1/data?name=/a&current=true").await;
+    response.expect(404);
     for id in ids {
         server.get(&format!("/api/v1/data/{id}")).await.expect(404);
     }
@@ -263,9 +263,9 @@ async fn deleting_an_absent_credential_is_404() {
     let server = Server::start().await;
     given::set_value(&server, "/a/b", "v").await;
     for name in ["/absent", "/a", "/a/", "/a/b/c", "/a/_", "/a/%25", "%2A"] {
-        let answer = server.delete(&format!("/api/v1/data?name={name}")).await;
-        assert_eq!(answer.status, 404, "{name}: {answer:?}");
-        assert!(!answer.error().is_empty());
+        let response = server.delete(&format!("/api/v1/data?name={name}")).await;
+        assert_eq!(response.status, 404, "{name}: {response:?}");
+        assert!(!response.error().is_empty());
     }
     server.delete("/api/v1/data?name=/a/b").await.expect(204);
     server.delete("/api/v1/data?name=/a/b").await.expect(404);
@@ -305,8 +305,8 @@ async fn the_other_searches_do_not_delete() {
     let server = Server::start().await;
     given::set_value(&server, "/a/b", "v").await;
     for query in ["path=/a", "name-like=a", "path="] {
-        let answer = server.delete(&format!("/api/v1/data?{query}")).await;
-        answer.expect(400);
+        let response = server.delete(&format!("/api/v1/data?{query}")).await;
+        response.expect(400);
     }
     assert_eq!(given::versions(&server, "/a/b").await.len(), 1);
 }

@@ -34,7 +34,7 @@ async fn every_version_begins_with_the_same_fields_in_order() {
     }
     assert_eq!(versions.len(), 16);
     for version in versions {
-        let members = given::members(&version);
+        let fields = given::fields(&version);
         let first = [
             "type",
             "version_created_at",
@@ -43,9 +43,9 @@ async fn every_version_begins_with_the_same_fields_in_order() {
             "metadata",
             "value",
         ];
-        assert_eq!(members[..6], first, "{version}");
+        assert_eq!(fields[..6], first, "{version}");
         if version["type"] != "certificate" {
-            assert_eq!(members.len(), 6, "{members:?}");
+            assert_eq!(fields.len(), 6, "{fields:?}");
         }
     }
 }
@@ -76,16 +76,16 @@ async fn each_type_has_its_own_fields_of_the_value() {
         let made = given::generate(&server, &name, credential_type, parameters).await;
         let read = given::versions(&server, &name).await.remove(0);
         for version in [made, read] {
-            let members: HashSet<&str> = given::members(&version["value"]).into_iter().collect();
+            let fields: HashSet<&str> = given::fields(&version["value"]).into_iter().collect();
             assert_eq!(
-                members,
+                fields,
                 expected.iter().copied().collect(),
                 "{credential_type}"
             );
-            for member in expected {
+            for field in expected {
                 assert!(
-                    version["value"][member].is_string(),
-                    "{credential_type} {member}"
+                    version["value"][field].is_string(),
+                    "{credential_type} {field}"
                 );
             }
         }
@@ -120,11 +120,11 @@ async fn fields_that_were_not_set_are_null() {
         let set = given::set(&server, &name, credential_type, value).await;
         let read = given::versions(&server, &name).await.remove(0);
         assert_eq!(read["value"], set["value"]);
-        for member in null {
+        for field in null {
             assert_eq!(
-                read["value"].get(member),
+                read["value"].get(field),
                 Some(&Value::Null),
-                "{credential_type} {member}"
+                "{credential_type} {field}"
             );
         }
     }
@@ -160,8 +160,8 @@ async fn metadata_is_always_present_and_null_by_default() {
 async fn metadata_belongs_to_one_version() {
     let server = Server::start().await;
     let body = json!({"name": "/a", "type": "password", "metadata": {"of": "the first"}});
-    let answer = server.post("/api/v1/data", body.clone()).await;
-    let first = answer.expect(200).json();
+    let response = server.post("/api/v1/data", body.clone()).await;
+    let first = response.expect(200).json();
     let second = given::set(&server, "/a", "password", json!("p")).await;
     assert_eq!(second["metadata"], Value::Null);
     let third = json!({"name": "/a", "type": "password", "mode": "overwrite"});
@@ -232,7 +232,7 @@ async fn certificate_facts_are_next_to_the_value() {
     let server = Server::start().await;
     let parameters = json!({"common_name": "c", "is_ca": true, "key_length": 2048, "duration": 9});
     let generated = given::generate(&server, "/g", "certificate", parameters).await;
-    for (member, expected) in [
+    for (field, expected) in [
         ("transitional", json!(false)),
         ("certificate_authority", json!(true)),
         ("self_signed", json!(true)),
@@ -241,26 +241,26 @@ async fn certificate_facts_are_next_to_the_value() {
         ("duration_used", json!(9)),
         ("key_length", json!(2048)),
     ] {
-        assert_eq!(generated.get(member), Some(&expected), "{member}");
+        assert_eq!(generated.get(field), Some(&expected), "{field}");
     }
     let read = given::versions(&server, "/g").await.remove(0);
     let made_only = ["duration_overridden", "duration_used", "key_length"];
-    for (member, value) in generated.as_object().unwrap() {
-        let expected = (!made_only.contains(&member.as_str())).then_some(value);
-        assert_eq!(read.get(member), expected, "{member}");
+    for (field, value) in generated.as_object().unwrap() {
+        let expected = (!made_only.contains(&field.as_str())).then_some(value);
+        assert_eq!(read.get(field), expected, "{field}");
     }
     let leaf = external_certificates::self_signed_leaf("leaf").certificate;
     let set = given::set(&server, "/s", "certificate", json!({"certificate": leaf})).await;
-    for (member, expected) in [
+    for (field, expected) in [
         ("transitional", json!(false)),
         ("certificate_authority", json!(false)),
         ("self_signed", json!(false)),
         ("generated", json!(false)),
     ] {
-        assert_eq!(set.get(member), Some(&expected), "{member}");
+        assert_eq!(set.get(field), Some(&expected), "{field}");
     }
     assert!(
-        made_only.iter().all(|member| set.get(member).is_none()),
+        made_only.iter().all(|field| set.get(field).is_none()),
         "{set}"
     );
 }

@@ -16,16 +16,16 @@ const PATHS: [&str; 2] = ["/openapi.json", "/docs"];
 async fn the_description_needs_no_token_and_is_the_golden_file() {
     let server = Server::start().await;
     let golden = fs::read_to_string(workspace().join("host/api/openapi.json")).unwrap();
-    let answer = server
+    let response = server
         .send(server.request(Method::GET, "/openapi.json"))
         .await;
-    let answer = answer.expect(200);
+    let response = response.expect(200);
     assert_eq!(
-        answer.header("content-type"),
+        response.header("content-type"),
         Some("application/json;charset=UTF-8")
     );
     let golden: Value = serde_json::from_str(&golden).unwrap();
-    assert!(answer.json() == golden);
+    assert!(response.json() == golden);
 }
 
 #[tokio::test]
@@ -42,17 +42,20 @@ async fn the_documents_do_not_depend_on_the_configuration() {
 #[tokio::test]
 async fn the_page_loads_no_scripts_or_external_resources() {
     let server = Server::start().await;
-    let answer = server
+    let response = server
         .send(server.request(Method::GET, "/docs/"))
         .await
         .expect(200);
     assert_eq!(
-        answer.header("content-type"),
+        response.header("content-type"),
         Some("text/html; charset=utf-8")
     );
-    assert_eq!(answer.header("x-content-type-options"), Some("nosniff"));
-    assert_eq!(answer.header("referrer-policy"), Some("no-referrer"));
-    let policy = answer.header("content-security-policy").unwrap().to_owned();
+    assert_eq!(response.header("x-content-type-options"), Some("nosniff"));
+    assert_eq!(response.header("referrer-policy"), Some("no-referrer"));
+    let policy = response
+        .header("content-security-policy")
+        .unwrap()
+        .to_owned();
     let (before, after) = policy.split_once("style-src 'sha256-").unwrap();
     assert_eq!(before, "default-src 'none'; ");
     assert!(
@@ -60,13 +63,13 @@ async fn the_page_loads_no_scripts_or_external_resources() {
         "{policy}"
     );
     // The page's style is the one that its policy allows.
-    let style = answer.body.split("<style>").nth(1).unwrap();
+    let style = response.body.split("<style>").nth(1).unwrap();
     let style = style.split("</style>").next().unwrap();
     let (hash, _) = after.split_once('\'').unwrap();
     assert_eq!(hash, sha256(style));
-    assert!(answer.body.starts_with("<!DOCTYPE html>"));
-    assert!(answer.body.contains("Sets a credential"));
-    assert!(!answer.body.contains("<script"));
+    assert!(response.body.starts_with("<!DOCTYPE html>"));
+    assert!(response.body.contains("Sets a credential"));
+    assert!(!response.body.contains("<script"));
 }
 
 #[tokio::test]
@@ -86,8 +89,8 @@ async fn documents_support_get_and_head_only() {
     let server = Server::start().await;
     for path in PATHS {
         for method in [Method::POST, Method::PUT, Method::DELETE, Method::PATCH] {
-            let answer = server.send(server.authorized(method, path)).await;
-            assert_eq!(answer.expect(404).body, "");
+            let response = server.send(server.authorized(method, path)).await;
+            assert_eq!(response.expect(404).body, "");
         }
         let head = server.send(server.request(Method::HEAD, path)).await;
         assert_eq!(head.expect(200).body, "");
@@ -151,8 +154,8 @@ async fn permission_paths_are_accepted_up_to_the_described_length() {
             let permission = json!({
                 "path": format!("{start}{middle}{end}"), "actor": actor, "operations": ["read"]
             });
-            let answer = server.post("/api/v2/permissions", permission).await;
-            answer.expect(status);
+            let response = server.post("/api/v2/permissions", permission).await;
+            response.expect(status);
         }
     }
 }
@@ -193,9 +196,9 @@ async fn every_example_request_succeeds() {
             let body = with_existing_ids(&server, path, &example["value"]).await;
             let method = Method::from_bytes(method.to_uppercase().as_bytes()).unwrap();
             let request = server.authorized(method, &target).body(body.to_string());
-            let answer = server.send(request).await;
-            let status = answer.status.to_string();
-            assert!(status.starts_with('2'), "{path} {name}: {answer:?}");
+            let response = server.send(request).await;
+            let status = response.status.to_string();
+            assert!(status.starts_with('2'), "{path} {name}: {response:?}");
             assert!(
                 operation["responses"].get(&status).is_some(),
                 "{path} {name}: {status}"
@@ -338,13 +341,13 @@ fn closed(mut description: Value) -> Value {
 fn close(part: &mut Value) {
     match part {
         Value::Array(items) => items.iter_mut().for_each(close),
-        Value::Object(members) => {
+        Value::Object(fields) => {
             let is_open =
-                members.contains_key("type") && !members.contains_key("additionalProperties");
-            if is_open && members.contains_key("properties") {
-                members.insert("additionalProperties".to_owned(), json!(false));
+                fields.contains_key("type") && !fields.contains_key("additionalProperties");
+            if is_open && fields.contains_key("properties") {
+                fields.insert("additionalProperties".to_owned(), json!(false));
             }
-            members.values_mut().for_each(close);
+            fields.values_mut().for_each(close);
         }
         _ => {}
     }
@@ -356,8 +359,8 @@ async fn add_ids(description: &mut Value, server: &Server) {
     let version = given::generate_certificate(server, "/certificate", certificate).await;
     let listed = server.get("/api/v1/certificates?name=/certificate").await;
     let grant = json!({"path": "/granted", "actor": "someone", "operations": ["read"]});
-    let answer = server.post("/api/v2/permissions", grant).await;
-    let permission = answer.expect(201).json();
+    let response = server.post("/api/v2/permissions", grant).await;
+    let permission = response.expect(201).json();
     let ids = json!({
         "certificate_id": listed.expect(200).json()["certificates"][0]["id"],
         "id": version["id"],

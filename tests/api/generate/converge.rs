@@ -33,12 +33,12 @@ pub(super) async fn converge_from(
     credential_type: &str,
     parameters: &Value,
 ) -> Outcome {
-    let answer = server
+    let response = server
         .generate("/a", credential_type, parameters.clone())
         .await;
-    let answer = answer.expect(200).json();
-    if answer["id"] == existing["id"] {
-        assert_eq!(answer["value"], existing["value"]);
+    let response = response.expect(200).json();
+    if response["id"] == existing["id"] {
+        assert_eq!(response["value"], existing["value"]);
         Outcome::Kept
     } else {
         Outcome::Written
@@ -187,8 +187,8 @@ async fn a_generated_name_is_not_a_parameter() {
 async fn the_deprecated_username_field_counts_alike() {
     let server = Server::start().await;
     let body = json!({"name": "/a", "type": "user", "value": {"username": "ada"}});
-    let answer = server.post("/api/v1/data", body.clone()).await;
-    let made = answer.expect(200).json();
+    let response = server.post("/api/v1/data", body.clone()).await;
+    let made = response.expect(200).json();
     let same = converge_from(&server, &made, "user", &json!({"username": "ada"})).await;
     assert_eq!(same, Outcome::Kept);
     let again = server.post("/api/v1/data", body).await.expect(200).json();
@@ -295,8 +295,8 @@ async fn a_set_key_is_kept_if_it_matches_the_parameters() {
             );
         }
         for name in ["/made", "/a"] {
-            let answer = server.delete(&format!("/api/v1/data?name={name}")).await;
-            answer.expect(204);
+            let response = server.delete(&format!("/api/v1/data?name={name}")).await;
+            response.expect(204);
         }
     }
 }

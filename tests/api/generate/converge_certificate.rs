@@ -187,8 +187,8 @@ async fn a_lone_transitional_version_is_compared() {
     let parameters = json!({"common_name": "a", "is_ca": true, "key_type": "ecdsa-p256"});
     let certificate = Certificate::generate(&server, "/a", parameters.clone()).await;
     let only = certificate.versions().await[0].clone();
-    let answer = certificate.move_transitional(json!("latest")).await;
-    answer.expect(200);
+    let response = certificate.move_transitional(json!("latest")).await;
+    response.expect(200);
     let became = converge_from(&server, &only, "certificate", &parameters).await;
     assert_eq!(became, Outcome::Kept);
     let other = with(&parameters, &json!({"common_name": "b"}));
@@ -295,8 +295,8 @@ async fn a_transitional_ca_version_adds_a_version_once_promoted() {
     let root = json!({"common_name": "root", "is_ca": true, "key_type": "ecdsa-p256"});
     let root = Certificate::generate(&server, "/root", root).await;
     let parameters = json!({"common_name": "leaf", "ca": "/root", "key_type": "ecdsa-p256"});
-    let answer = server.generate("/a", "certificate", parameters.clone());
-    let made = answer.await.expect(200).json();
+    let response = server.generate("/a", "certificate", parameters.clone());
+    let made = response.await.expect(200).json();
     let first = root.versions().await[0]["id"].clone();
     let body = json!({"set_as_transitional": true});
     root.regenerate(body).await.expect(200);

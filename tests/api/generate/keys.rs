@@ -54,8 +54,8 @@ async fn any_other_key_length_is_400() {
             Value::Null,
         ] {
             let parameters = json!({"key_length": key_length});
-            let answer = server.generate("/a", credential_type, parameters).await;
-            let error = answer.expect(400).error();
+            let response = server.generate("/a", credential_type, parameters).await;
+            let error = response.expect(400).error();
             assert!(error.contains("key_length"), "{credential_type}: {error}");
         }
     }
@@ -64,10 +64,10 @@ async fn any_other_key_length_is_400() {
 // SSH keys.
 
 async fn made(server: &Server, parameters: Value) -> Value {
-    let answer = server
+    let response = server
         .generate_in_mode("overwrite", "/a", "ssh", parameters)
         .await;
-    answer.expect(200).json()["value"].clone()
+    response.expect(200).json()["value"].clone()
 }
 
 #[tokio::test]
@@ -99,8 +99,8 @@ async fn a_comment_cannot_add_a_second_line() {
     let server = Server::start().await;
     for comment in ["a\nssh-rsa AAAA forged", "a\r", "a\0b"] {
         let parameters = json!({"ssh_comment": comment});
-        let answer = server.generate("/a", "ssh", parameters).await;
-        answer.expect(400).error();
+        let response = server.generate("/a", "ssh", parameters).await;
+        response.expect(400).error();
     }
     server
         .generate("/a", "ssh", json!({"ssh_comment": [7]}))

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use keywright_harness::{Answer, Server};
+use keywright_harness::{Response, Server};
 use serde_json::{Value, json};
 
 use super::requests::generatable;
@@ -15,11 +15,11 @@ async fn overwrite_always_adds_a_version() {
         let name = format!("/{credential_type}");
         let mut ids = BTreeSet::new();
         for _ in 0..2 {
-            let answer = server
+            let response = server
                 .generate_in_mode("overwrite", &name, credential_type, parameters.clone())
                 .await
                 .expect(200);
-            ids.insert(answer.json()["id"].to_string());
+            ids.insert(response.json()["id"].to_string());
         }
         assert_eq!(ids.len(), 2, "{credential_type}");
         assert_eq!(server.versions(&name).await.len(), 2, "{credential_type}");
@@ -153,7 +153,7 @@ async fn converge_finds_a_credential_in_any_casing_of_its_name() {
 
 // Metadata of generated versions.
 
-async fn generate_with(server: &Server, mode: &str, metadata: Value) -> Answer {
+async fn generate_with(server: &Server, mode: &str, metadata: Value) -> Response {
     let body = json!({"name": "/a", "type": "password", "mode": mode, "metadata": metadata});
     server.post("/api/v1/data", body).await
 }
@@ -162,8 +162,8 @@ async fn generate_with(server: &Server, mode: &str, metadata: Value) -> Answer {
 async fn metadata_belongs_to_one_generated_version() {
     let server = Server::start().await;
     let metadata = json!({"owner": "ops", "list": [1, null]});
-    let answer = generate_with(&server, "overwrite", metadata.clone()).await;
-    let made = answer.expect(200).json();
+    let response = generate_with(&server, "overwrite", metadata.clone()).await;
+    let made = response.expect(200).json();
     assert_eq!(made["metadata"], metadata);
     let next = server
         .generate_in_mode("overwrite", "/a", "password", json!({}))
@@ -175,11 +175,11 @@ async fn metadata_belongs_to_one_generated_version() {
 #[tokio::test]
 async fn a_generate_that_keeps_the_version_keeps_its_metadata() {
     let server = Server::start().await;
-    let answer = generate_with(&server, "converge", json!({"n": 1})).await;
-    let made = answer.expect(200).json();
+    let response = generate_with(&server, "converge", json!({"n": 1})).await;
+    let made = response.expect(200).json();
     for mode in ["converge", "no-overwrite"] {
-        let answer = generate_with(&server, mode, json!({"n": 2})).await;
-        let kept = answer.expect(200).json();
+        let response = generate_with(&server, mode, json!({"n": 2})).await;
+        let kept = response.expect(200).json();
         assert_eq!(kept, made, "{mode}");
     }
     assert_eq!(server.versions("/a").await, [made]);
@@ -190,10 +190,10 @@ async fn metadata_over_7000_characters_is_400() {
     let server = Server::start().await;
     let frame_characters = json!({"a": ""}).to_string().len();
     let longest = "ä".repeat(7_000 - frame_characters);
-    let answer = generate_with(&server, "overwrite", json!({"a": longest})).await;
-    answer.expect(200);
+    let response = generate_with(&server, "overwrite", json!({"a": longest})).await;
+    response.expect(200);
     let too_long = json!({"a": format!("{longest}x")});
-    let answer = generate_with(&server, "overwrite", too_long).await;
-    let error = answer.expect(400).error();
+    let response = generate_with(&server, "overwrite", too_long).await;
+    let error = response.expect(400).error();
     assert!(error.contains("metadata"), "{error}");
 }

@@ -15,12 +15,12 @@ async fn passwords(server: &Server, parameters: &Value) -> [String; 2] {
     let mut made = Vec::new();
     for credential_type in ["password", "user"] {
         let name = format!("/{credential_type}");
-        let answer = server
+        let response = server
             .generate_in_mode("overwrite", &name, credential_type, parameters.clone())
             .await
             .expect(200)
             .json();
-        let value = &answer["value"];
+        let value = &response["value"];
         let password = if credential_type == "user" {
             &value["password"]
         } else {
@@ -33,15 +33,15 @@ async fn passwords(server: &Server, parameters: &Value) -> [String; 2] {
 
 async fn refused(server: &Server, parameters: &Value) {
     for credential_type in ["password", "user"] {
-        let answer = server
+        let response = server
             .generate("/a", credential_type, parameters.clone())
             .await;
         assert_eq!(
-            answer.status, 400,
+            response.status, 400,
             "{credential_type} {parameters}: {}",
-            answer.body
+            response.body
         );
-        answer.error();
+        response.error();
     }
 }
 
@@ -264,6 +264,6 @@ async fn a_name_over_7000_characters_is_413() {
     let user = made(&server, json!({"parameters": {"username": longest}})).await;
     assert_eq!(user["username"], longest);
     let parameters = json!({"username": format!("{longest}x")});
-    let answer = server.generate("/b", "user", parameters).await;
-    answer.expect(413).error();
+    let response = server.generate("/b", "user", parameters).await;
+    response.expect(413).error();
 }

@@ -17,9 +17,9 @@ pub(super) fn generatable() -> [(&'static str, Value); 5] {
 }
 
 async fn refused(server: &Server, body: Value) -> String {
-    let answer = server.post("/api/v1/data", body.clone()).await;
-    assert_eq!(answer.status, 400, "{body}: {}", answer.body);
-    answer.error()
+    let response = server.post("/api/v1/data", body.clone()).await;
+    assert_eq!(response.status, 400, "{body}: {}", response.body);
+    response.error()
 }
 
 #[tokio::test]
@@ -31,12 +31,12 @@ async fn the_response_equals_that_of_a_get() {
         assert_eq!(made["type"], credential_type);
         assert_eq!(made["name"], *name);
         let id = made["id"].as_str().unwrap();
-        let answer = server.get(&format!("/api/v1/data/{id}")).await;
-        let read = answer.expect(200).json();
-        let members = made.as_object_mut().unwrap();
+        let response = server.get(&format!("/api/v1/data/{id}")).await;
+        let read = response.expect(200).json();
+        let fields = made.as_object_mut().unwrap();
         for of_generating in ["duration_overridden", "duration_used", "key_length"] {
             let is_certificate = credential_type == "certificate";
-            assert_eq!(members.remove(of_generating).is_some(), is_certificate);
+            assert_eq!(fields.remove(of_generating).is_some(), is_certificate);
         }
         assert_eq!(read, made, "{credential_type}");
     }
@@ -194,11 +194,11 @@ async fn it_works_like_the_regenerate_endpoint() {
     for name in ["/Path/A", "path/a"] {
         for regenerate in [json!(true), json!("true")] {
             let body = json!({"name": name, "regenerate": regenerate});
-            let answer = server.post("/api/v1/data", body).await.expect(200).json();
-            assert_eq!(answer["name"], "/Path/A");
-            assert_eq!(answer["value"].as_str().unwrap().len(), 12);
-            assert_ne!(answer["id"], made["id"]);
-            assert_eq!(server.versions("/path/a").await[0], answer);
+            let response = server.post("/api/v1/data", body).await.expect(200).json();
+            assert_eq!(response["name"], "/Path/A");
+            assert_eq!(response["value"].as_str().unwrap().len(), 12);
+            assert_ne!(response["id"], made["id"]);
+            assert_eq!(server.versions("/path/a").await[0], response);
         }
     }
     assert_eq!(server.versions("/path/a").await.len(), 5);
@@ -223,8 +223,8 @@ async fn a_type_next_to_regenerate_is_ignored() {
     given::generate(&server, "/a", "password", json!({})).await;
     for credential_type in ["password", "certificate", "nonsense"] {
         let body = json!({"name": "/a", "regenerate": true, "type": credential_type});
-        let answer = server.post("/api/v1/data", body).await.expect(200).json();
-        assert_eq!(answer["type"], "password");
+        let response = server.post("/api/v1/data", body).await.expect(200).json();
+        assert_eq!(response["type"], "password");
     }
 }
 

@@ -24,11 +24,11 @@ async fn another_content_type_is_400_and_named() {
             if let Some(content_type) = content_type {
                 request = request.header(header::CONTENT_TYPE, content_type);
             }
-            let answer = server.send(request).await;
-            assert_eq!(answer.status, 400, "{method} {path} {content_type:?}");
+            let response = server.send(request).await;
+            assert_eq!(response.status, 400, "{method} {path} {content_type:?}");
             assert!(
-                answer.error().to_lowercase().contains("content type"),
-                "{answer:?}"
+                response.error().to_lowercase().contains("content type"),
+                "{response:?}"
             );
         }
     }
@@ -50,10 +50,10 @@ async fn the_content_type_may_have_a_charset_and_any_casing() {
                 .bearer_auth(server.token())
                 .header(header::CONTENT_TYPE, content_type)
                 .body(body);
-            let answer = server.send(request).await;
+            let response = server.send(request).await;
             assert_eq!(
-                answer.status, 200,
-                "{method} {path} {content_type}: {answer:?}"
+                response.status, 200,
+                "{method} {path} {content_type}: {response:?}"
             );
         }
     }
@@ -86,10 +86,10 @@ async fn an_early_refusal_keeps_the_connection_usable() {
         // By now the server could have refused the request after its head.
         server.get("/info").await.expect(200);
         connection.send(body.as_bytes());
-        let answer = connection.receive_until("\r\n\r\n");
+        let response = connection.receive_until("\r\n\r\n");
         assert!(
-            answer.starts_with(&format!("HTTP/1.1 {status}")),
-            "{line}: {answer}"
+            response.starts_with(&format!("HTTP/1.1 {status}")),
+            "{line}: {response}"
         );
         connection.send(b"GET /info HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
         assert_eq!(connection.receive_last().0, 200, "{line}");
@@ -107,8 +107,8 @@ async fn a_refusal_does_not_wait_for_a_large_or_unrequested_body() {
         connection.send(
             format!("PUT /api/v1/data HTTP/1.1\r\nhost: localhost\r\n{fields}\r\n").as_bytes(),
         );
-        let answer = connection.receive_until("\r\n\r\n");
-        assert!(answer.starts_with("HTTP/1.1 401"), "{fields}: {answer}");
+        let response = connection.receive_until("\r\n\r\n");
+        assert!(response.starts_with("HTTP/1.1 401"), "{fields}: {response}");
     }
 }
 
@@ -153,10 +153,13 @@ async fn a_malformed_body_is_400_with_one_generic_message() {
     for (method, path, _) in requests_with_a_body() {
         for body in malformed {
             let request = server.authorized(method.clone(), path).body(body.to_vec());
-            let answer = server.send(request).await;
+            let response = server.send(request).await;
             let shown = String::from_utf8_lossy(body);
-            assert_eq!(answer.status, 400, "{method} {path} {shown}: {answer:?}");
-            messages.push(answer.error());
+            assert_eq!(
+                response.status, 400,
+                "{method} {path} {shown}: {response:?}"
+            );
+            messages.push(response.error());
         }
     }
     messages.dedup();
@@ -185,9 +188,9 @@ async fn an_unknown_field_is_400_on_generate_and_422_elsewhere() {
     for (status, method, path, body) in given::requests(UNKNOWN_FIELDS) {
         let what = format!("{method} {path} {body}");
         let request = server.authorized(method, &path).body(body.to_string());
-        let answer = server.send(request).await;
-        assert_eq!(answer.status, status, "{what}: {answer:?}");
-        assert!(answer.error().contains("stray"), "{what}: {answer:?}");
+        let response = server.send(request).await;
+        assert_eq!(response.status, status, "{what}: {response:?}");
+        assert!(response.error().contains("stray"), "{what}: {response:?}");
     }
     assert_eq!(given::found(&server, "path=").await, ["/p"]);
 }
@@ -196,8 +199,8 @@ async fn an_unknown_field_is_400_on_generate_and_422_elsewhere() {
 async fn field_names_are_case_sensitive() {
     let server = Server::start().await;
     let body = json!({"Name": "/a", "name": "/a", "type": "value", "value": "v"});
-    let answer = server.put("/api/v1/data", body).await.expect(422);
-    assert!(answer.error().contains("Name"), "{answer:?}");
+    let response = server.put("/api/v1/data", body).await.expect(422);
+    assert!(response.error().contains("Name"), "{response:?}");
 }
 
 const OTHER_KINDS: &str = r#"
@@ -218,9 +221,9 @@ async fn a_field_of_another_json_kind_is_400() {
     for (status, method, path, body) in given::requests(OTHER_KINDS) {
         let what = format!("{method} {path} {body}");
         let request = server.authorized(method, &path).body(body.to_string());
-        let answer = server.send(request).await;
-        assert_eq!(answer.status, status, "{what}: {answer:?}");
-        assert!(!answer.error().is_empty());
+        let response = server.send(request).await;
+        assert_eq!(response.status, status, "{what}: {response:?}");
+        assert!(!response.error().is_empty());
     }
 }
 
@@ -232,8 +235,8 @@ async fn free_form_objects_accept_any_field() {
     let version = server.put("/api/v1/data", set).await.expect(200).json();
     assert_eq!(version["value"], free);
     assert_eq!(version["metadata"], free);
-    let answer = server.post("/api/v1/interpolate", free.clone()).await;
-    let interpolated = answer.expect(200);
+    let response = server.post("/api/v1/interpolate", free.clone()).await;
+    let interpolated = response.expect(200);
     assert_eq!(interpolated.json(), free);
 }
 
@@ -269,9 +272,9 @@ async fn an_invalid_boolean_is_400() {
             json!({"name": "/a", "type": "password", "parameters": {"exclude_upper": word}}),
             json!({"name": "/a", "type": "password", "overwrite": word}),
         ] {
-            let answer = server.post("/api/v1/data", body.clone()).await;
-            assert_eq!(answer.status, 400, "{body}: {answer:?}");
-            assert!(!answer.error().is_empty());
+            let response = server.post("/api/v1/data", body.clone()).await;
+            assert_eq!(response.status, 400, "{body}: {response:?}");
+            assert!(!response.error().is_empty());
         }
     }
     server.get("/api/v1/data?name=/a").await.expect(404);

@@ -26,8 +26,8 @@ async fn generate_in_each_mode_of_the_go_library_is_accepted() {
         (json!({"mode": "converge", "overwrite": false}), true),
         (json!({"mode": "overwrite", "overwrite": false}), false),
     ] {
-        let answer = server.post("/api/v1/data", body(mode.clone())).await;
-        let version = answer.expect(200).json();
+        let response = server.post("/api/v1/data", body(mode.clone())).await;
+        let version = response.expect(200).json();
         assert_eq!(given::id(&version) == first, keeps, "{mode}");
     }
     let version = server
@@ -44,8 +44,8 @@ async fn empty_generate_fields_of_the_go_library_are_ignored() {
         "name": "/c", "type": "certificate", "overwrite": true,
         "parameters": {"common_name": "c", "ca": "", "is_ca": true},
     });
-    let answer = server.post("/api/v1/data", certificate).await;
-    let version = answer.expect(200).json();
+    let response = server.post("/api/v1/data", certificate).await;
+    let version = response.expect(200).json();
     assert_eq!(version["self_signed"], true);
     let user = json!({
         "name": "/u", "type": "user", "overwrite": true, "parameters": {},
@@ -91,11 +91,11 @@ async fn the_current_version_of_a_name_is_the_only_element() {
     let server = Server::start().await;
     given::set_value(&server, "/a", "old").await;
     let newest = given::set_value(&server, "/a", "new").await;
-    let answer = server
+    let response = server
         .get("/api/v1/data?current=true&name=%2Fa")
         .await
         .expect(200);
-    assert_eq!(answer.json(), json!({"data": [newest]}));
+    assert_eq!(response.json(), json!({"data": [newest]}));
 }
 
 #[tokio::test]
@@ -113,12 +113,12 @@ async fn an_export_reads_all_names_and_then_each_current_version() {
         );
         let versions = given::data(&server.get(&path).await.expect(200));
         let mut body = json!({});
-        for member in ["name", "type", "value", "metadata"] {
-            body[member] = versions[0][member].clone();
+        for field in ["name", "type", "value", "metadata"] {
+            body[field] = versions[0][field].clone();
         }
         let computed = ["password_hash", "public_key_fingerprint"];
         if let Some(value) = body["value"].as_object_mut() {
-            value.retain(|member, _| !computed.contains(&member.as_str()));
+            value.retain(|field, _| !computed.contains(&field.as_str()));
         }
         let set = server.put("/api/v1/data", body).await.expect(200).json();
         assert_eq!(set["name"], versions[0]["name"]);
@@ -169,18 +169,18 @@ async fn exported_certificates_are_imported_with_their_ca_names() {
     ];
     assert_eq!(signers, expected.map(|(name, ca)| (json!(name), json!(ca))));
     let body = json!({"signed_by": "/root"});
-    let answer = server.post("/api/v1/bulk-regenerate", body).await;
+    let response = server.post("/api/v1/bulk-regenerate", body).await;
     let regenerated = json!({"regenerated_credentials": ["/leaf", "/middle"]});
-    assert_eq!(answer.expect(200).json(), regenerated);
+    assert_eq!(response.expect(200).json(), regenerated);
 }
 
 #[tokio::test]
 async fn a_delete_responds_204_without_a_body() {
     let server = Server::start().await;
     given::set_value(&server, "/a", "v").await;
-    let answer = server.delete("/api/v1/data?name=%2Fa").await.expect(204);
+    let response = server.delete("/api/v1/data?name=%2Fa").await.expect(204);
     assert_eq!(
-        (answer.body.as_str(), answer.header("content-type")),
+        (response.body.as_str(), response.header("content-type")),
         ("", None)
     );
 }

@@ -62,7 +62,7 @@ async fn an_odd_field_of_a_set_is_not_a_server_error() {
 #[tokio::test]
 async fn an_odd_field_of_a_value_is_not_a_server_error() {
     let server = Server::start().await;
-    for (credential_type, members) in [
+    for (credential_type, fields) in [
         ("user", &["username", "password", "password_hash"][..]),
         ("rsa", &["public_key", "private_key"]),
         (
@@ -80,10 +80,10 @@ async fn an_odd_field_of_a_value_is_not_a_server_error() {
             ],
         ),
     ] {
-        for member in members {
+        for field in fields {
             for odd in ODD_VALUES {
                 let body = format!(
-                    r#"{{"name":"/{credential_type}","type":"{credential_type}","value":{{"{member}":{odd}}}}}"#
+                    r#"{{"name":"/{credential_type}","type":"{credential_type}","value":{{"{field}":{odd}}}}}"#
                 );
                 expect_no_fault(&server, Method::PUT, "/api/v1/data", &body).await;
             }
@@ -192,14 +192,14 @@ async fn an_odd_certificate_request_field_is_not_a_server_error() {
     let update = certificate.path("update_transitional_version");
     let versions = certificate.path("versions");
     for odd in ODD_VALUES {
-        for member in [
+        for field in [
             "set_as_transitional",
             "allow_transitional_parent_to_sign",
             "key_length",
             "duration",
             "metadata",
         ] {
-            let body = format!(r#"{{"{member}":{odd}}}"#);
+            let body = format!(r#"{{"{field}":{odd}}}"#);
             expect_no_fault(&server, Method::POST, &regenerate, &body).await;
         }
         let body = format!(r#"{{"version":{odd}}}"#);
@@ -269,12 +269,15 @@ async fn expect_no_fault(server: &Server, method: Method, path: &str, body: &str
     let request = server
         .authorized(method.clone(), path)
         .body(body.to_owned());
-    let answer = server.send(request).await;
-    assert!(answer.status < 500, "{method} {path} {body}: {answer:?}");
-    if answer.status >= 400 {
+    let response = server.send(request).await;
+    assert!(
+        response.status < 500,
+        "{method} {path} {body}: {response:?}"
+    );
+    if response.status >= 400 {
         assert!(
-            !answer.error().is_empty(),
-            "{method} {path} {body}: {answer:?}"
+            !response.error().is_empty(),
+            "{method} {path} {body}: {response:?}"
         );
     }
 }

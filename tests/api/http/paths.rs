@@ -100,8 +100,8 @@ async fn a_guarded_path_needs_a_token_in_every_spelling() {
     let plain = server.get("/version").await.expect(200).body;
     for target in GUARDED {
         assert_eq!(refused(&server, target), 401, "{target}");
-        let answer = request(&server, target, true);
-        assert_eq!(answer, (200, plain.clone()), "{target}");
+        let response = request(&server, target, true);
+        assert_eq!(response, (200, plain.clone()), "{target}");
     }
 }
 
@@ -111,8 +111,8 @@ async fn an_open_path_is_open_in_every_spelling() {
     let plain = server.get("/info").await.expect(200).body;
     for target in OPEN {
         for has_token in [false, true] {
-            let answer = request(&server, target, has_token);
-            assert_eq!(answer, (200, plain.clone()), "{target}");
+            let response = request(&server, target, has_token);
+            assert_eq!(response, (200, plain.clone()), "{target}");
         }
     }
 }

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use keywright_harness::{Answer, Server};
+use keywright_harness::{Response, Server};
 use reqwest::{ClientBuilder, Method, Version, tls};
 use serde_json::json;
 
@@ -19,7 +19,7 @@ async fn every_body_is_json_in_utf_8() {
     let server = Server::start().await;
     let version = given::set(&server, "/a", "json", json!({"k": "ä"})).await;
     let by_id = format!("/api/v1/data/{}", given::id(&version));
-    let mut answers = vec![
+    let mut responses = vec![
         server
             .put(
                 "/api/v1/data",
@@ -44,16 +44,16 @@ async fn every_body_is_json_in_utf_8() {
         "/api/v1/data?name=/a",
         "/api/v1/data?path=",
     ] {
-        answers.push(server.get(path).await);
+        responses.push(server.get(path).await);
     }
-    answers.push(server.get(&by_id).await);
-    for answer in answers {
+    responses.push(server.get(&by_id).await);
+    for response in responses {
         assert_eq!(
-            answer.header("content-type"),
+            response.header("content-type"),
             Some("application/json;charset=UTF-8"),
-            "{answer:?}"
+            "{response:?}"
         );
-        answer.json();
+        response.json();
     }
 }
 
@@ -61,13 +61,13 @@ async fn every_body_is_json_in_utf_8() {
 async fn the_server_header_names_the_product_and_its_version() {
     let server = Server::start().await;
     let expected = concat!("keywright/", env!("CARGO_PKG_VERSION"));
-    for answer in [
+    for response in [
         server.get("/info").await,
         server.get("/api/v1/data?name=/absent").await,
         server.send(server.request(Method::GET, "/version")).await,
     ] {
-        let header = answer.header("server").unwrap().to_lowercase();
-        assert_eq!(header, expected, "{answer:?}");
+        let header = response.header("server").unwrap().to_lowercase();
+        assert_eq!(header, expected, "{response:?}");
     }
 }
 
@@ -75,7 +75,7 @@ async fn the_server_header_names_the_product_and_its_version() {
 async fn every_error_is_an_object_of_strings_with_a_message() {
     let server = Server::start().await;
     given::set_value(&server, "/a", "v").await;
-    for (status, answer) in [
+    for (status, response) in [
         (400, server.get("/api/v1/data").await),
         (400, server.get("/api/v1/data?name=/a&versions=x").await),
         (400, server.put("/api/v1/data", json!([])).await),
@@ -111,9 +111,9 @@ async fn every_error_is_an_object_of_strings_with_a_message() {
         (413, set(&server, "value", json!("v".repeat(65_537))).await),
         (422, set(&server, "unheard-of", json!("v")).await),
     ] {
-        assert_eq!(answer.status, status, "{answer:?}");
-        assert!(!answer.error().is_empty(), "{answer:?}");
-        assert_eq!(given::members(&answer.json()), ["error"], "{answer:?}");
+        assert_eq!(response.status, status, "{response:?}");
+        assert!(!response.error().is_empty(), "{response:?}");
+        assert_eq!(given::fields(&response.json()), ["error"], "{response:?}");
     }
 }
 
@@ -123,14 +123,14 @@ async fn a_refused_token_has_an_error_code_and_a_description() {
     let without = server.request(Method::GET, "/version");
     let with_garbage = server.request(Method::GET, "/version").bearer_auth("x");
     for (code, request) in [("access_denied", without), ("invalid_token", with_garbage)] {
-        let answer = server.send(request).await.expect(401);
-        assert_eq!(answer.error(), code);
+        let response = server.send(request).await.expect(401);
+        assert_eq!(response.error(), code);
         assert_eq!(
-            given::members(&answer.json()),
+            given::fields(&response.json()),
             ["error", "error_description"]
         );
         assert!(
-            !answer.json()["error_description"]
+            !response.json()["error_description"]
                 .as_str()
                 .unwrap()
                 .is_empty()
@@ -142,7 +142,7 @@ async fn a_refused_token_has_an_error_code_and_a_description() {
 async fn every_absent_resource_gets_the_same_404() {
     let server = Server::start().await;
     let absent = server.get("/api/v1/data?name=/absent").await.expect(404);
-    for answer in [
+    for response in [
         server
             .get("/api/v1/data?name=/also/absent&current=true")
             .await,
@@ -155,8 +155,8 @@ async fn every_absent_resource_gets_the_same_404() {
             .post("/api/v1/regenerate", json!({"name": "/absent"}))
             .await,
     ] {
-        assert_eq!(answer.status, 404, "{answer:?}");
-        assert_eq!(answer.body, absent.body);
+        assert_eq!(response.status, 404, "{response:?}");
+        assert_eq!(response.body, absent.body);
     }
 }
 
@@ -173,13 +173,13 @@ async fn no_error_repeats_a_value_that_was_sent() {
         json!({"name": "/a b", "type": "value", "value": canary}),
         json!({"name": "/a", "type": "value", "value": canary, "metadata": canary.repeat(1_000)}),
     ] {
-        let answer = server.put("/api/v1/data", body).await;
-        assert_eq!(answer.status, 400, "{answer:?}");
-        assert!(!answer.error().contains(canary), "{answer:?}");
+        let response = server.put("/api/v1/data", body).await;
+        assert_eq!(response.status, 400, "{response:?}");
+        assert!(!response.error().contains(canary), "{response:?}");
     }
 }
 
-async fn set(server: &Server, credential_type: &str, value: serde_json::Value) -> Answer {
+async fn set(server: &Server, credential_type: &str, value: serde_json::Value) -> Response {
     let body = json!({"name": "/s", "type": credential_type, "value": value});
     server.put("/api/v1/data", body).await
 }
@@ -237,7 +237,7 @@ async fn tls_1_2_and_1_3_are_supported() {
 async fn plaintext_requests_get_no_response() {
     let server = Server::start().await;
     let address = server.base_url().trim_start_matches("https://").to_owned();
-    let answer = tokio::task::spawn_blocking(move || {
+    let response = tokio::task::spawn_blocking(move || {
         let mut connection = TcpStream::connect(&address).unwrap();
         connection
             .set_read_timeout(Some(Duration::from_secs(20)))
@@ -245,16 +245,16 @@ async fn plaintext_requests_get_no_response() {
         connection
             .write_all(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
             .unwrap();
-        let mut answer = Vec::new();
+        let mut response = Vec::new();
         // The server may reset the connection instead of closing it.
-        let _ = connection.read_to_end(&mut answer);
-        String::from_utf8_lossy(&answer).into_owned()
+        let _ = connection.read_to_end(&mut response);
+        String::from_utf8_lossy(&response).into_owned()
     })
     .await
     .unwrap();
     assert!(
-        !answer.contains("HTTP/") && !answer.contains("UP"),
-        "{answer}"
+        !response.contains("HTTP/") && !response.contains("UP"),
+        "{response}"
     );
     server.get("/health").await.expect(200);
 }

@@ -19,10 +19,10 @@ async fn a_trailing_slash_changes_nothing() {
         assert_eq!(slashed.body, plain.body, "{path}");
     }
     for query in ["name=/a", "path=", "name-like=a"] {
-        let answer = server.get(&format!("/api/v1/data?{query}")).await;
-        let plain = answer.expect(200);
-        let answer = server.get(&format!("/api/v1/data/?{query}")).await;
-        let slashed = answer.expect(200);
+        let response = server.get(&format!("/api/v1/data?{query}")).await;
+        let plain = response.expect(200);
+        let response = server.get(&format!("/api/v1/data/?{query}")).await;
+        let slashed = response.expect(200);
         assert_eq!(slashed.body, plain.body, "{query}");
     }
     let set = json!({"name": "/b", "type": "value", "value": "v"});
@@ -33,8 +33,8 @@ async fn a_trailing_slash_changes_nothing() {
         .post("/api/v1/regenerate/", json!({"name": "/c"}))
         .await
         .expect(200);
-    let answer = server.post("/api/v1/interpolate/", json!({})).await;
-    answer.expect(200);
+    let response = server.post("/api/v1/interpolate/", json!({})).await;
+    response.expect(200);
     server.delete("/api/v1/data/?name=/b").await.expect(204);
 }
 
@@ -42,16 +42,16 @@ async fn a_trailing_slash_changes_nothing() {
 async fn a_wrong_method_is_404_but_needs_a_token_where_the_path_does() {
     let server = Server::start().await;
     for (method, path) in wrong_methods() {
-        let answer = server.send(server.authorized(method.clone(), path)).await;
+        let response = server.send(server.authorized(method.clone(), path)).await;
         assert_eq!(
-            (answer.status, answer.body.as_str()),
+            (response.status, response.body.as_str()),
             (404, ""),
             "{method} {path}"
         );
         let is_open = ["/info", "/health"].contains(&path);
         let status = if is_open { 404 } else { 401 };
-        let answer = server.send(server.request(method.clone(), path)).await;
-        assert_eq!(answer.status, status, "{method} {path}");
+        let response = server.send(server.request(method.clone(), path)).await;
+        assert_eq!(response.status, status, "{method} {path}");
     }
 }
 
@@ -68,12 +68,12 @@ async fn an_unknown_path_is_404_with_a_token_and_401_without() {
         "/API/V1/DATA?name=/a",
         "/information",
     ] {
-        let answer = server.get(path).await;
-        assert_eq!(answer.status, 404, "{path}: {answer:?}");
-        assert!(!answer.error().is_empty(), "{path}");
-        let answer = server.send(server.request(Method::GET, path)).await;
-        assert_eq!(answer.status, 401, "{path}");
-        assert_eq!(answer.error(), "access_denied", "{path}");
+        let response = server.get(path).await;
+        assert_eq!(response.status, 404, "{path}: {response:?}");
+        assert!(!response.error().is_empty(), "{path}");
+        let response = server.send(server.request(Method::GET, path)).await;
+        assert_eq!(response.status, 401, "{path}");
+        assert_eq!(response.error(), "access_denied", "{path}");
     }
 }
 
@@ -92,9 +92,9 @@ async fn a_bad_token_wins_over_all_other_errors() {
             .request(method.clone(), path)
             .bearer_auth("no.valid.token")
             .body(body);
-        let answer = server.send(request).await;
+        let response = server.send(request).await;
         assert_eq!(
-            (answer.status, answer.error().as_str()),
+            (response.status, response.error().as_str()),
             (401, "invalid_token"),
             "{path}"
         );
@@ -109,10 +109,10 @@ async fn the_content_type_is_checked_before_the_body() {
         .bearer_auth(server.token())
         .header(header::CONTENT_TYPE, "text/plain")
         .body(r#"{"unknown": 1}"#);
-    let answer = server.send(request).await.expect(400);
+    let response = server.send(request).await.expect(400);
     assert!(
-        answer.error().to_lowercase().contains("content type"),
-        "{answer:?}"
+        response.error().to_lowercase().contains("content type"),
+        "{response:?}"
     );
 }
 
@@ -121,10 +121,10 @@ async fn a_bad_request_wins_over_an_absent_credential() {
     let server = Server::start().await;
     let body = json!({"name": "/absent", "unknown": 1});
     server.post("/api/v1/regenerate", body).await.expect(422);
-    let answer = server.get("/api/v1/data?name=/absent&versions=-1").await;
-    answer.expect(400);
-    let answer = server.get("/api/v1/data?name=/absent&current=maybe").await;
-    answer.expect(400);
+    let response = server.get("/api/v1/data?name=/absent&versions=-1").await;
+    response.expect(400);
+    let response = server.get("/api/v1/data?name=/absent&current=maybe").await;
+    response.expect(400);
 }
 
 #[tokio::test]
@@ -139,8 +139,8 @@ async fn a_bad_request_wins_over_the_rules_of_the_stored_credential() {
         .expect(422);
     let too_large_and_unknown =
         json!({"name": "/a", "type": "value", "value": "v".repeat(70_000), "unknown": 1});
-    let answer = server.put("/api/v1/data", too_large_and_unknown).await;
-    answer.expect(422);
+    let response = server.put("/api/v1/data", too_large_and_unknown).await;
+    response.expect(422);
     assert_eq!(given::versions(&server, "/a").await.len(), 1);
 }
 
@@ -205,8 +205,8 @@ async fn head_responds_like_get_without_a_body() {
         "/api/v1/data?name=/a",
         "/unknown",
     ] {
-        let answer = server.send(server.request(Method::HEAD, path)).await;
-        assert_eq!(answer.status, 401, "{path} without a token");
+        let response = server.send(server.request(Method::HEAD, path)).await;
+        assert_eq!(response.status, 401, "{path} without a token");
     }
 }
 
@@ -220,8 +220,12 @@ async fn options_is_a_wrong_method_everywhere() {
         "/api/v1/data",
         "/api/v1/interpolate",
     ] {
-        let answer = server.send(server.authorized(Method::OPTIONS, path)).await;
-        assert_eq!((answer.status, answer.body.as_str()), (404, ""), "{path}");
+        let response = server.send(server.authorized(Method::OPTIONS, path)).await;
+        assert_eq!(
+            (response.status, response.body.as_str()),
+            (404, ""),
+            "{path}"
+        );
     }
 }
 
@@ -242,9 +246,9 @@ async fn a_missing_or_empty_name_is_400_and_the_error_names_it() {
         "?paths=true",
     ] {
         let path = format!("/api/v1/data{query}");
-        for answer in [server.get(&path).await, server.delete(&path).await] {
-            assert_eq!(answer.status, 400, "{query}: {answer:?}");
-            assert!(answer.error().contains("name"), "{query}: {answer:?}");
+        for response in [server.get(&path).await, server.delete(&path).await] {
+            assert_eq!(response.status, 400, "{query}: {response:?}");
+            assert!(response.error().contains("name"), "{query}: {response:?}");
         }
     }
 }
@@ -265,12 +269,15 @@ async fn a_duplicate_parameter_is_400_and_named() {
             "expires-within-days",
         ),
     ] {
-        let answer = server.get(&format!("/api/v1/data?{query}")).await;
-        assert_eq!(answer.status, 400, "{query}: {answer:?}");
-        assert!(answer.error().contains(parameter), "{query}: {answer:?}");
+        let response = server.get(&format!("/api/v1/data?{query}")).await;
+        assert_eq!(response.status, 400, "{query}: {response:?}");
+        assert!(
+            response.error().contains(parameter),
+            "{query}: {response:?}"
+        );
     }
-    let answer = server.delete("/api/v1/data?name=/a&name=/b").await;
-    answer.expect(400);
+    let response = server.delete("/api/v1/data?name=/a&name=/b").await;
+    response.expect(400);
     assert_eq!(given::versions(&server, "/a").await.len(), 1);
 }
 
@@ -295,9 +302,12 @@ async fn an_unparsable_scalar_is_400_and_names_the_parameter() {
         ("name=/a&expires-within-days=x", "expires-within-days"),
         ("name=/a&effective=maybe", "effective"),
     ] {
-        let answer = server.get(&format!("/api/v1/data?{query}")).await;
-        assert_eq!(answer.status, 400, "{query}: {answer:?}");
-        assert!(answer.error().contains(parameter), "{query}: {answer:?}");
+        let response = server.get(&format!("/api/v1/data?{query}")).await;
+        assert_eq!(response.status, 400, "{query}: {response:?}");
+        assert!(
+            response.error().contains(parameter),
+            "{query}: {response:?}"
+        );
     }
 }
 
@@ -312,11 +322,11 @@ async fn current_and_versions_exclude_each_other() {
         .await
         .expect(400);
     assert!(!both.error().is_empty());
-    let answer = server
+    let response = server
         .get("/api/v1/data?name=/a&current=false&versions=2")
         .await
         .expect(200);
-    assert_eq!(given::data(&answer).len(), 2);
+    assert_eq!(given::data(&response).len(), 2);
 }
 
 #[tokio::test]
@@ -327,11 +337,11 @@ async fn path_and_name_like_win_over_name_and_exclude_each_other() {
     assert_eq!(given::found(&server, "name=/q/b&path=/p").await, ["/p/a"]);
     let actual = given::found(&server, "name=/q/b&name-like=p/").await;
     assert_eq!(actual, ["/p/a"]);
-    let answer = server
+    let response = server
         .get("/api/v1/data?path=/p&name-like=a")
         .await
         .expect(400);
-    assert!(!answer.error().is_empty());
+    assert!(!response.error().is_empty());
 }
 
 #[tokio::test]
@@ -344,15 +354,15 @@ async fn values_are_percent_decoded() {
         "name=%2fa/b:(c)%5b1%5d",
         "current=true&name=a%2Fb:(c)[1]",
     ] {
-        let answer = server.get(&format!("/api/v1/data?{query}")).await;
-        assert_eq!(answer.status, 200, "{query}: {answer:?}");
-        assert_eq!(given::data(&answer).len(), 1, "{query}");
+        let response = server.get(&format!("/api/v1/data?{query}")).await;
+        assert_eq!(response.status, 200, "{query}: {response:?}");
+        assert_eq!(given::data(&response).len(), 1, "{query}");
     }
     server.get("/api/v1/data?name=%2A").await.expect(404);
-    let answer = server
+    let response = server
         .delete("/api/v1/data?name=%2Fa%2Fb%3A%28c%29%5B1%5D")
         .await;
-    answer.expect(204);
+    response.expect(204);
     assert_eq!(
         server.get("/api/v1/data?path=").await.json(),
         json!({"credentials": []})

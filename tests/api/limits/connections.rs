@@ -8,7 +8,7 @@ use tokio_rustls::client::TlsStream;
 use super::{
     HTTP1, HTTP2, ORDINARY, OTHER, PATIENCE, get_health,
     http2::{RST_STREAM, form_without_body, hello, read_until},
-    patient, read_answer, read_to_close, tcp, tls, until_answered,
+    patient, read_response, read_to_close, tcp, tls, until_responded,
 };
 use crate::given;
 
@@ -26,7 +26,7 @@ async fn connections_per_address_are_limited() {
     server.get("/health").await.expect(200);
     assert_eq!(get_health(&mut open).await.unwrap(), 200);
     drop(silent);
-    until_answered(&server, OTHER).await;
+    until_responded(&server, OTHER).await;
 }
 
 #[tokio::test]
@@ -72,7 +72,7 @@ async fn connections_beyond_the_limit_wait() {
         silent.push(tcp(&server, OTHER).await.unwrap());
     }
     // It must also be quick once it is connected.
-    until_answered(&server, ORDINARY).await;
+    until_responded(&server, ORDINARY).await;
     for stream in &mut silent {
         assert!(read_to_close(stream).await.is_empty());
     }
@@ -110,7 +110,7 @@ async fn requests_beyond_the_limit_are_503_with_retry_after() {
 
     for stream in [&mut first, &mut second] {
         stream.write_all(BODY.as_bytes()).await.unwrap();
-        assert_eq!(read_answer(stream).await.unwrap().status, 200);
+        assert_eq!(read_response(stream).await.unwrap().status, 200);
     }
     until_free(&server).await;
 }
@@ -136,7 +136,7 @@ async fn an_actor_over_its_request_limit_is_429_and_others_succeed() {
         assert_eq!(server.scrape().await.sum(REFUSED, &[]), Some(1.0));
 
         first.write_all(BODY.as_bytes()).await.unwrap();
-        assert_eq!(read_answer(&mut first).await.unwrap().status, 200);
+        assert_eq!(read_response(&mut first).await.unwrap().status, 200);
         until_free(&server).await;
     }
 }
@@ -169,11 +169,12 @@ async fn an_actor_over_its_rate_is_429_and_others_succeed() {
         .bearer_auth(user_token);
     server.send(user).await.expect(200);
     server.get("/health").await.expect(200);
-    let answers = calls.join_all().await;
-    let (refused, answered): (Vec<_>, Vec<_>) =
-        answers.into_iter().partition(|(status, _)| *status == 429);
-    assert!(!refused.is_empty() && !answered.is_empty());
-    assert!(answered.iter().all(|(status, _)| *status == 200));
+    let responses = calls.join_all().await;
+    let (refused, responded): (Vec<_>, Vec<_>) = responses
+        .into_iter()
+        .partition(|(status, _)| *status == 429);
+    assert!(!refused.is_empty() && !responded.is_empty());
+    assert!(responded.iter().all(|(status, _)| *status == 200));
     for (_, retry_after) in refused {
         assert_eq!(retry_after.unwrap(), "1");
     }
@@ -203,7 +204,7 @@ async fn request_in_progress(server: &Server) -> TlsStream<TcpStream> {
         BODY.len()
     );
     stream.write_all(head.as_bytes()).await.unwrap();
-    assert_eq!(read_answer(&mut stream).await.unwrap().status, 100);
+    assert_eq!(read_response(&mut stream).await.unwrap().status, 100);
     stream
 }
 

@@ -233,14 +233,14 @@ where
 }
 
 /// A response of HTTP/1.1: the status, the head, the body.
-struct Http1Answer {
+struct Http1Response {
     status: u16,
     head: String,
     body: String,
 }
 
 /// Reads one response with a length.
-async fn read_answer(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Http1Answer> {
+async fn read_response(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Http1Response> {
     timeout(PATIENCE, async {
         let mut head = Vec::new();
         while !head.ends_with(b"\r\n\r\n") {
@@ -254,25 +254,25 @@ async fn read_answer(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Http1A
         });
         let mut body = vec![0; length.unwrap_or(0)];
         stream.read_exact(&mut body).await?;
-        Ok(Http1Answer {
+        Ok(Http1Response {
             status: head[9..12].parse().unwrap(),
             head,
             body: String::from_utf8(body).unwrap(),
         })
     })
     .await
-    .expect("the server does not answer")
+    .expect("the server does not respond")
 }
 
 /// Requests `/health` over an HTTP/1.1 connection, which stays open.
 async fn get_health(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> io::Result<u16> {
     stream.write_all(HEALTH).await?;
-    Ok(read_answer(stream).await?.status)
+    Ok(read_response(stream).await?.status)
 }
 
 /// Connects from this address repeatedly until the server responds: it may refuse at first, or the client may be too
 /// slow on a busy machine. Returns the connection.
-async fn until_answered(server: &Server, source: Ipv4Addr) -> TlsStream<TcpStream> {
+async fn until_responded(server: &Server, source: Ipv4Addr) -> TlsStream<TcpStream> {
     let attempt = async || {
         let mut stream = tls(server, source, HTTP1).await?;
         let status = get_health(&mut stream).await?;

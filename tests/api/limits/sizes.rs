@@ -18,11 +18,11 @@ use tokio::{
 use tokio_rustls::client::TlsStream;
 
 use super::{
-    HTTP1, HTTP2, Http1Answer, ORDINARY, PATIENCE,
+    HTTP1, HTTP2, Http1Response, ORDINARY, PATIENCE,
     http2::{
         DATA, END_STREAM, HEADERS, PING, RST_STREAM, form_to, frame, hello, read_frame, read_until,
     },
-    patient, read_answer, read_to_close, tls,
+    patient, read_response, read_to_close, tls,
 };
 
 // Limits on the heads of requests.
@@ -32,7 +32,7 @@ async fn unknown_methods_are_not_in_the_access_log() {
     let server = Server::start().await;
     let method = "M".repeat(10_000);
     let head = format!("{method} /health HTTP/1.1\r\nHost: localhost\r\n\r\n");
-    assert_eq!(answer(&server, &head).await.status, 404);
+    assert_eq!(response(&server, &head).await.status, 404);
     let log = server.whole_log().await;
     let mut lines = log
         .lines()
@@ -49,7 +49,7 @@ async fn a_head_beyond_the_limit_is_431() {
         let long = "a".repeat(bytes - frame.len());
         let head = frame.replace("X-Long: ", &format!("X-Long: {long}"));
         assert_eq!(head.len(), bytes);
-        assert_eq!(answer(&server, &head).await.status, status, "{bytes}");
+        assert_eq!(response(&server, &head).await.status, status, "{bytes}");
     }
     for (bytes, status) in [(7_500, 200), (8_193, 431)] {
         let request = server
@@ -77,7 +77,7 @@ async fn one_header_field_too_many_is_431() {
     for (fields, status) in [(16, 200), (17, 431), (400, 431)] {
         let others = "X-Other: a\r\n".repeat(fields - 1);
         let head = format!("GET /health HTTP/1.1\r\nHost: localhost\r\n{others}\r\n");
-        assert_eq!(answer(&server, &head).await.status, status, "{fields}");
+        assert_eq!(response(&server, &head).await.status, status, "{fields}");
 
         // The client itself sends one: `accept`.
         let mut request = server.request(Method::GET, "/health");
@@ -95,7 +95,7 @@ async fn a_target_one_byte_over_the_limit_is_414() {
         for (bytes, status) in [(bytes_max, 200), (bytes_max + 1, 414)] {
             let path = format!("/health?{}", "a".repeat(bytes - "/health?".len()));
             let head = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
-            let over_http1 = answer(&server, &head).await;
+            let over_http1 = response(&server, &head).await;
             assert_eq!(over_http1.status, status, "{bytes}: {}", over_http1.head);
             let over_http2 = server.send(server.request(Method::GET, &path)).await;
             assert_eq!(over_http2.status, status, "{bytes}");
@@ -107,11 +107,11 @@ async fn a_target_one_byte_over_the_limit_is_414() {
     }
 }
 
-async fn answer(server: &Server, head: &str) -> Http1Answer {
+async fn response(server: &Server, head: &str) -> Http1Response {
     let mut stream = tls(server, ORDINARY, HTTP1).await.unwrap();
     // The server may respond before all of it has arrived.
     let _ = stream.write_all(head.as_bytes()).await;
-    read_answer(&mut stream).await.unwrap()
+    read_response(&mut stream).await.unwrap()
 }
 
 // The size limit of request bodies.
@@ -140,9 +140,9 @@ async fn a_body_far_past_the_limit_is_413_on_every_endpoint() {
         (Method::POST, "/api/v1/interpolate"),
     ] {
         let request = server.authorized(method.clone(), path).body(body.clone());
-        let answer = server.send(request).await;
-        assert_eq!(answer.status, 413, "{method} {path}: {answer:?}");
-        assert!(!answer.error().is_empty());
+        let response = server.send(request).await;
+        assert_eq!(response.status, 413, "{method} {path}: {response:?}");
+        assert!(!response.error().is_empty());
     }
     server.get("/health").await.expect(200);
 }
@@ -153,8 +153,8 @@ async fn a_large_body_without_a_token_is_401() {
     let request = server
         .request(Method::PUT, "/api/v1/data")
         .body(" ".repeat(2 * 1024 * 1024));
-    let answer = server.send(request).await;
-    assert_eq!(answer.expect(401).error(), "access_denied");
+    let response = server.send(request).await;
+    assert_eq!(response.expect(401).error(), "access_denied");
 }
 
 #[tokio::test]
@@ -169,8 +169,8 @@ async fn an_announced_body_of_10_gib_is_413_before_it_arrives() {
         let framing = format!("Content-Length: {TEN_GIB}");
         let head = head(&server, method, path, &framing);
         stream.write_all(head.as_bytes()).await.unwrap();
-        let answer = read_answer(&mut stream).await.unwrap();
-        assert_eq!(answer.status, 413, "{method} {path}: {}", answer.body);
+        let response = read_response(&mut stream).await.unwrap();
+        assert_eq!(response.status, 413, "{method} {path}: {}", response.body);
         // The server does not wait for the rest.
         assert!(read_to_close(&mut stream).await.is_empty());
     }
@@ -254,8 +254,8 @@ async fn expect_body_limit(server: &Server, bytes_max: usize) {
         let request = server
             .authorized(Method::POST, "/api/v1/interpolate")
             .body(body);
-        let answer = server.send(request).await;
-        assert_eq!(answer.status, status, "{bytes} bytes: {answer:?}");
+        let response = server.send(request).await;
+        assert_eq!(response.status, status, "{bytes} bytes: {response:?}");
     }
 }
 
@@ -304,7 +304,7 @@ async fn early_responses_do_not_wait_for_a_100_continue_body() {
                 Expect: 100-continue\r\n\r\n";
     let begun = Instant::now();
     stream.write_all(head.as_bytes()).await.unwrap();
-    assert_eq!(read_answer(&mut stream).await.unwrap().status, 401);
+    assert_eq!(read_response(&mut stream).await.unwrap().status, 401);
     assert!(begun.elapsed() < Duration::from_secs(5));
 }
 

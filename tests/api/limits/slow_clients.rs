@@ -21,7 +21,7 @@ use tokio::{
 use super::{
     HTTP1, HTTP2, OTHER, PATIENCE, drip_each_to_close,
     http2::{HEADERS, PREFACE, frame, hello},
-    patient, tcp, tls, until_answered,
+    patient, tcp, tls, until_responded,
 };
 use crate::given;
 
@@ -38,7 +38,7 @@ async fn others_are_served_despite_a_thousand_slow_clients() {
     assert_eq!(slow.closed.load(Ordering::Relaxed), 0);
 
     drop(slow);
-    until_answered(&server, OTHER).await;
+    until_responded(&server, OTHER).await;
     let again = SlowClients::start(&server, OTHER, clients / 10).await;
     send_ordinary_requests(&server).await;
     drop(again);
@@ -55,7 +55,7 @@ async fn a_thousand_slow_clients_are_disconnected() {
     let slow = SlowClients::start(&server, OTHER, clients).await;
     send_ordinary_requests(&server).await;
     slow.wait_until_all_are_closed().await;
-    until_answered(&server, OTHER).await;
+    until_responded(&server, OTHER).await;
     send_ordinary_requests(&server).await;
 }
 

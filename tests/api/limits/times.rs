@@ -16,7 +16,7 @@ use super::{
         DATA, HEADERS, PING, PREFACE, authorized_get, frame, get, hello, hello_with_window, kinds,
         read_until, window_update,
     },
-    patient, read_answer, read_to_close, tcp, tls, until_answered, until_in_time,
+    patient, read_response, read_to_close, tcp, tls, until_in_time, until_responded,
 };
 use crate::{audit::events, given};
 
@@ -53,13 +53,13 @@ async fn a_client_without_a_complete_first_request_is_closed() {
         let received = drip_to_close(stream, drip).await;
         assert!(!received.starts_with(b"HTTP/1.1 200"), "{protocol}");
     }
-    until_answered(&server, ORDINARY).await;
+    until_responded(&server, ORDINARY).await;
 }
 
 #[tokio::test]
 async fn a_slow_head_of_a_later_request_closes_the_connection() {
     let server = Server::start_with(&patient("header_seconds_max = 1")).await;
-    let mut stream = until_answered(&server, ORDINARY).await;
+    let mut stream = until_responded(&server, ORDINARY).await;
     let _ = stream.write_all(&HEALTH[..10]).await;
     assert!(drip_to_close(stream, b"a").await.is_empty());
 }
@@ -67,7 +67,7 @@ async fn a_slow_head_of_a_later_request_closes_the_connection() {
 #[tokio::test]
 async fn an_idle_connection_is_closed() {
     let server = Server::start_with(&patient("idle_seconds_max = 1")).await;
-    let mut stream = until_answered(&server, ORDINARY).await;
+    let mut stream = until_responded(&server, ORDINARY).await;
     assert!(read_to_close(&mut stream).await.is_empty());
     for (first, drip) in [
         (Vec::new(), &b""[..]),
@@ -104,15 +104,15 @@ async fn an_http2_client_without_a_ping_response_is_disconnected() {
 #[tokio::test]
 async fn an_old_connection_is_closed_between_two_requests() {
     let server = Server::start_with(&patient("connection_seconds_max = 1")).await;
-    let mut stream = until_answered(&server, ORDINARY).await;
+    let mut stream = until_responded(&server, ORDINARY).await;
     while let Ok(()) = stream.write_all(HEALTH).await {
         // The last response announces the closure, or the connection closes after one that did not.
-        match read_answer(&mut stream).await {
-            Ok(answer) => assert_eq!(answer.status, 200),
+        match read_response(&mut stream).await {
+            Ok(response) => assert_eq!(response.status, 200),
             Err(_) => break,
         }
     }
-    until_answered(&server, ORDINARY).await;
+    until_responded(&server, ORDINARY).await;
 }
 
 #[tokio::test]
@@ -198,7 +198,7 @@ async fn a_client_that_reads_nothing_is_disconnected() {
     }
     let _ = stream.flush().await;
     // Its slot is free again, although it has not closed the connection.
-    until_answered(&server, OTHER).await;
+    until_responded(&server, OTHER).await;
     let received = read_to_close(&mut stream).await;
     assert!(received.len() < REQUESTS * VERSIONS * 60_000);
 }

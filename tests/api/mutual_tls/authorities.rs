@@ -106,8 +106,8 @@ async fn no_client_certificate_is_requested() {
     for version in VERSIONS {
         // The client would present it if requested.
         let mut connection = Caller::new(Some(&holder), version).connect(&server);
-        let answer = connection.get("/version", None).unwrap().expect(401);
-        assert_eq!(answer.error(), "access_denied");
+        let response = connection.get("/version", None).unwrap().expect(401);
+        assert_eq!(response.error(), "access_denied");
         connection
             .get("/version", Some(server.token()))
             .unwrap()
@@ -187,8 +187,8 @@ async fn reloaded_cas_apply_to_new_connections_only() {
             "{line}"
         );
 
-        let answer = open.get("/version", None).unwrap().expect(200);
-        assert_eq!(logged_actor(&server, &answer), ACTOR);
+        let response = open.get("/version", None).unwrap().expect(200);
+        assert_eq!(logged_actor(&server, &response), ACTOR);
         assert_result(&server, "old, after", &of_old, UNKNOWN_AUTHORITY);
         assert_result(&server, "new, after", &of_new, Expected::Actor(ACTOR));
     }

@@ -148,11 +148,15 @@ async fn a_refusal_has_an_error_and_an_authenticate_challenge() {
         Contents::of_client(&[&[UNIT]]).purposes(&[]),
     ] {
         let caller = Caller::new(Some(&authority.issue(&contents)), VERSIONS[1]);
-        let answer = caller.get(&server, "/version", None).unwrap().expect(401);
-        assert_eq!(answer.json().as_object().unwrap().len(), 1, "{answer:?}");
-        assert!(!answer.error().is_empty());
-        assert_eq!(answer.header("www-authenticate"), Some("Bearer"));
-        assert_eq!(logged_actor(&server, &answer), "");
+        let response = caller.get(&server, "/version", None).unwrap().expect(401);
+        assert_eq!(
+            response.json().as_object().unwrap().len(),
+            1,
+            "{response:?}"
+        );
+        assert!(!response.error().is_empty());
+        assert_eq!(response.header("www-authenticate"), Some("Bearer"));
+        assert_eq!(logged_actor(&server, &response), "");
     }
 }
 
@@ -162,11 +166,11 @@ async fn without_a_certificate_and_without_a_token_access_is_denied() {
     let server = server_trusting(&[&authority]).await;
     for version in VERSIONS {
         let caller = Caller::new(None, version);
-        let answer = caller.get(&server, "/version", None).unwrap().expect(401);
-        assert_eq!(answer.error(), "access_denied");
-        let answer = caller.get(&server, "/version", Some(server.token()));
+        let response = caller.get(&server, "/version", None).unwrap().expect(401);
+        assert_eq!(response.error(), "access_denied");
+        let response = caller.get(&server, "/version", Some(server.token()));
         assert_eq!(
-            logged_actor(&server, &answer.unwrap().expect(200)),
+            logged_actor(&server, &response.unwrap().expect(200)),
             TOKEN_ACTOR
         );
     }
@@ -184,8 +188,8 @@ async fn a_valid_token_decides_over_a_valid_certificate() {
             (None, ACTOR),
             (Some(server.token()), TOKEN_ACTOR),
         ] {
-            let answer = connection.get("/version", token).unwrap().expect(200);
-            assert_eq!(logged_actor(&server, &answer), actor);
+            let response = connection.get("/version", token).unwrap().expect(200);
+            assert_eq!(logged_actor(&server, &response), actor);
         }
     }
 }
@@ -197,8 +201,8 @@ async fn a_bad_token_is_refused_despite_a_valid_certificate() {
     let holder = authority.issue(&Contents::of_client(&[&[UNIT]]));
     let caller = Caller::new(Some(&holder), VERSIONS[1]);
     for token in ["x", "", "a.b.c"] {
-        let answer = caller.get(&server, "/version", Some(token)).unwrap();
-        assert_eq!(answer.expect(401).error(), "invalid_token", "{token}");
+        let response = caller.get(&server, "/version", Some(token)).unwrap();
+        assert_eq!(response.expect(401).error(), "invalid_token", "{token}");
     }
 }
 
@@ -222,8 +226,8 @@ async fn a_bad_certificate_is_refused_despite_a_valid_token() {
         for version in VERSIONS {
             let caller = Caller::new(Some(&holder), version);
             for token in [server.token(), "x"] {
-                let answer = caller.get(&server, "/version", Some(token)).unwrap();
-                let error = answer.expect(401).error();
+                let response = caller.get(&server, "/version", Some(token)).unwrap();
+                let error = response.expect(401).error();
                 assert!(error.contains(words), "{error}");
             }
         }
@@ -258,8 +262,8 @@ async fn a_certificate_is_checked_before_path_and_method() {
         let holder = authority.issue(&contents);
         let mut connection = Caller::new(Some(&holder), VERSIONS[1]).connect(&server);
         for path in ["/no/such/path", "/api/v1/regenerate"] {
-            let answer = connection.get(path, None).unwrap();
-            assert_eq!(answer.status, status, "{path}");
+            let response = connection.get(path, None).unwrap();
+            assert_eq!(response.status, status, "{path}");
         }
     }
 }
@@ -298,9 +302,9 @@ async fn a_certificate_expiring_on_an_open_connection_is_refused() {
     let server = server_trusting(&[&authority]).await;
     let (mut open, soon) = connected_for_a_while(&authority, &server);
     let refused = loop {
-        let answer = open.get("/version", None).unwrap();
-        if answer.status != 200 {
-            break answer.expect(401);
+        let response = open.get("/version", None).unwrap();
+        if response.status != 200 {
+            break response.expect(401);
         }
     };
     assert!(SystemTime::now() > soon);
@@ -318,8 +322,8 @@ fn connected_for_a_while(authority: &Authority, server: &Server) -> (Connection,
         let holder = authority.issue(&contents);
         let mut open = Caller::new(Some(&holder), VERSIONS[1]).connect(server);
         match open.get("/version", None) {
-            Ok(answer) if answer.status == 200 => return (open, soon),
-            answered => assert!(SystemTime::now() > soon, "{answered:?}"),
+            Ok(response) if response.status == 200 => return (open, soon),
+            responded => assert!(SystemTime::now() > soon, "{responded:?}"),
         }
     }
     unreachable!("no certificate lasts long enough");
@@ -334,11 +338,11 @@ async fn a_certificate_holder_is_audited_by_organization_unit() {
     let holder = authority.issue(&Contents::of_client(&[&[UNIT]]));
     for version in VERSIONS {
         let caller = Caller::new(Some(&holder), version);
-        let answer = caller
+        let response = caller
             .get(&server, "/api/v1/data?name=/a", None)
             .unwrap()
             .expect(404);
-        let events = events_of(&server, &answer);
+        let events = events_of(&server, &response);
         assert_eq!(events.len(), 1);
         assert_eq!(events[0]["actor"], ACTOR);
         assert_eq!(events[0]["subject"], UNIT);
@@ -358,9 +362,9 @@ async fn without_a_provider_or_key_only_certificates_are_accepted() {
     let other = Server::start().await;
     for token in [other.token(), "x"] {
         let request = server.request(Method::GET, "/version").bearer_auth(token);
-        let answer = server.send(request).await.expect(401);
-        assert_eq!(answer.error(), "invalid_token");
-        let output = answer.json()["error_description"].to_string();
+        let response = server.send(request).await.expect(401);
+        assert_eq!(response.error(), "invalid_token");
+        let output = response.json()["error_description"].to_string();
         assert!(output.contains("client certificate"), "{output}");
     }
     let information = server.send(server.request(Method::GET, "/info")).await;
@@ -376,8 +380,8 @@ async fn certificates_are_accepted_while_the_provider_is_away() {
     assert_result(&server, "a certificate", &holder, Expected::Actor(ACTOR));
     let another = Server::start().await;
     let request = server.request(Method::GET, "/version");
-    let answer = server.send(request.bearer_auth(another.token())).await;
-    answer.expect(503);
+    let response = server.send(request.bearer_auth(another.token())).await;
+    response.expect(503);
 }
 
 #[test]

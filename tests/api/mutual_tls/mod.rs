@@ -13,7 +13,7 @@ use std::{
 };
 
 use issued::Holder;
-use keywright_harness::{Answer, Options, Server, key_file};
+use keywright_harness::{Options, Response, Server, key_file};
 use reqwest::{Client, Identity};
 use rustls::{
     AlertDescription, ClientConfig, ClientConnection, Error, HandshakeKind, RootCertStore,
@@ -84,13 +84,13 @@ fn assert_result(server: &Server, what: &str, holder: &Holder, expected: Expecte
         let what = format!("{what}, {:?}", version.version);
         let met = Caller::new(Some(holder), version).get(server, "/version", None);
         match (met, expected) {
-            (Ok(answer), Expected::Actor(actor)) => {
-                assert_eq!(answer.status, 200, "{what}: {answer:?}");
-                assert_eq!(logged_actor(server, &answer), actor, "{what}");
+            (Ok(response), Expected::Actor(actor)) => {
+                assert_eq!(response.status, 200, "{what}: {response:?}");
+                assert_eq!(logged_actor(server, &response), actor, "{what}");
             }
-            (Ok(answer), Expected::Unauthenticated(words)) => {
-                assert_eq!(answer.status, 401, "{what}: {answer:?}");
-                let error = answer.error();
+            (Ok(response), Expected::Unauthenticated(words)) => {
+                assert_eq!(response.status, 401, "{what}: {response:?}");
+                let error = response.error();
                 assert!(error.contains(words), "{what}: {error}");
             }
             (Err(error), Expected::Alert(alert)) => {
@@ -102,8 +102,8 @@ fn assert_result(server: &Server, what: &str, holder: &Holder, expected: Expecte
 }
 
 /// The actor of a request in the access log.
-fn logged_actor(server: &Server, answer: &Answer) -> String {
-    let line: Value = serde_json::from_str(&server.access_log_line(answer)).unwrap();
+fn logged_actor(server: &Server, response: &Response) -> String {
+    let line: Value = serde_json::from_str(&server.access_log_line(response)).unwrap();
     line.pointer("/span/actor")
         .and_then(Value::as_str)
         .unwrap_or_default()
@@ -158,7 +158,7 @@ impl Caller {
     }
 
     /// Sends a GET request over its own connection.
-    fn get(&self, server: &Server, path: &str, token: Option<&str>) -> Result<Answer, Error> {
+    fn get(&self, server: &Server, path: &str, token: Option<&str>) -> Result<Response, Error> {
         self.connect(server).get(path, token)
     }
 }
@@ -172,7 +172,7 @@ fn another_client(holder: &Holder) -> Client {
 
 impl Connection {
     /// Sends a GET request, with or without a token; returns the error if the handshake failed.
-    fn get(&mut self, path: &str, token: Option<&str>) -> Result<Answer, Error> {
+    fn get(&mut self, path: &str, token: Option<&str>) -> Result<Response, Error> {
         let authorization = token.map_or(String::new(), |token| {
             format!("Authorization: Bearer {token}\r\n")
         });
@@ -219,10 +219,10 @@ impl Connection {
         Ok(String::from_utf8(head).unwrap())
     }
 
-    fn read_body(&mut self, head: &str) -> Answer {
+    fn read_body(&mut self, head: &str) -> Response {
         let mut lines = head.lines();
         let status = lines.next().unwrap().split(' ').nth(1).unwrap();
-        let mut answer = Answer {
+        let mut response = Response {
             status: status.parse().unwrap(),
             headers: lines
                 .filter_map(|line| line.split_once(": "))
@@ -230,11 +230,11 @@ impl Connection {
                 .collect(),
             body: String::new(),
         };
-        let length = answer.header("content-length").unwrap();
+        let length = response.header("content-length").unwrap();
         let mut body = vec![0; length.parse().unwrap()];
         self.0.read_exact(&mut body).unwrap();
-        answer.body = String::from_utf8(body).unwrap();
-        answer
+        response.body = String::from_utf8(body).unwrap();
+        response
     }
 }
 

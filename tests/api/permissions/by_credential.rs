@@ -12,8 +12,8 @@ use crate::given::set_value;
 async fn adding_responds_with_an_empty_body() {
     let server = Server::start().await;
     let body = on_credential("a/b", "someone", &["write", "read", "read"]);
-    let answer = server.post(BY_CREDENTIAL, body).await.expect(201);
-    assert_eq!(answer.body, "");
+    let response = server.post(BY_CREDENTIAL, body).await.expect(201);
+    assert_eq!(response.body, "");
     let actual = operations(&server, "/a/b", "someone").await;
     assert_eq!(actual, json!(["read", "write"]));
 }
@@ -73,10 +73,10 @@ async fn an_already_granted_operation_is_refused() {
         ("/a/b", "someone", &["read_acl"], 409),
     ] {
         let body = on_credential(name, actor, given);
-        let answer = server.post(BY_CREDENTIAL, body).await;
+        let response = server.post(BY_CREDENTIAL, body).await;
         assert_eq!(
-            answer.status, status,
-            "{name} {actor} {given:?}: {answer:?}"
+            response.status, status,
+            "{name} {actor} {given:?}: {response:?}"
         );
     }
     let actual = operations(&server, "/a/b", "someone").await;
@@ -110,8 +110,8 @@ async fn several_permissions_are_added_atomically() {
         (entries(&[("three", &["read"]), ("two", &["execute"])]), 422),
         (entries(&[("three", &["read"]), ("", &["read"])]), 400),
     ] {
-        let answer = server.post(BY_CREDENTIAL, body).await;
-        assert_eq!(answer.status, status, "{answer:?}");
+        let response = server.post(BY_CREDENTIAL, body).await;
+        assert_eq!(response.status, status, "{response:?}");
         assert_eq!(stored(&server, "/a", "three").await, None);
     }
 }
@@ -119,9 +119,9 @@ async fn several_permissions_are_added_atomically() {
 #[tokio::test]
 async fn a_body_that_breaks_a_rule_is_refused() {
     let server = Server::start().await;
-    let entry = |member: &str, value: Value| {
+    let entry = |field: &str, value: Value| {
         let mut entry = permission("/a", "someone", &["read"]);
-        entry[member] = value;
+        entry[field] = value;
         json!({"credential_name": "/a", "permissions": [entry]})
     };
     let good = permission("/a", "someone", &["read"]);
@@ -158,9 +158,9 @@ async fn a_body_that_breaks_a_rule_is_refused() {
             422,
         ),
     ] {
-        let answer = server.post(BY_CREDENTIAL, body.clone()).await;
-        assert_eq!(answer.status, status, "{body}: {answer:?}");
-        assert!(!answer.error().is_empty());
+        let response = server.post(BY_CREDENTIAL, body.clone()).await;
+        assert_eq!(response.status, status, "{body}: {response:?}");
+        assert!(!response.error().is_empty());
     }
     assert_eq!(stored(&server, "/a", "someone").await, None);
 }
@@ -209,7 +209,7 @@ async fn the_permissions_on_exactly_the_credentials_name_are_listed() {
         server.grant(path, actor, operations).await;
     }
     for requested in ["/Some/name", "/some/NAME", "Some/name", "%2Fsome%2Fname"] {
-        let answer = list(&server, requested).await;
+        let response = list(&server, requested).await;
         let expected = json!({
             "credential_name": "/Some/name",
             "permissions": [
@@ -217,7 +217,7 @@ async fn the_permissions_on_exactly_the_credentials_name_are_listed() {
                 {"actor": "two", "path": "/Some/name", "operations": ["delete"]},
             ],
         });
-        assert_eq!(answer, expected, "{requested}");
+        assert_eq!(response, expected, "{requested}");
     }
 }
 
@@ -236,8 +236,8 @@ async fn a_name_with_permissions_but_no_credential_is_not_found() {
     server.grant("/a/*", "one", &["read"]).await;
     for name in ["/a", "/a/*", "/*", "*", "/", "//a", "/a%20b", "/%00"] {
         let path = format!("{BY_CREDENTIAL}?credential_name={name}");
-        let answer = server.get(&path).await.expect(404);
-        assert!(!answer.error().is_empty(), "{name}");
+        let response = server.get(&path).await.expect(404);
+        assert!(!response.error().is_empty(), "{name}");
     }
     set_value(&server, "/a", "x").await;
     let listed = list(&server, "/a").await;
@@ -253,11 +253,11 @@ async fn the_name_is_required_once() {
         "?credential_name=a&credential_name=b",
         "?name=/a",
     ] {
-        let answer = server
+        let response = server
             .get(&format!("{BY_CREDENTIAL}{requested}"))
             .await
             .expect(400);
-        assert!(answer.error().contains("credential_name"), "{requested}");
+        assert!(response.error().contains("credential_name"), "{requested}");
     }
 }
 
@@ -278,10 +278,10 @@ async fn read_acl_is_needed_on_the_requested_and_the_stored_casing() {
         for (requested, is_allowed) in [("/Some/name", as_stored), ("/some/name", in_lower_case)] {
             let address = format!("{BY_CREDENTIAL}?credential_name={requested}");
             let status = if is_allowed { 200 } else { 404 };
-            let answer = reader.get(&address).await;
-            assert_eq!(answer.status, status, "{path} {requested}: {answer:?}");
+            let response = reader.get(&address).await;
+            assert_eq!(response.status, status, "{path} {requested}: {response:?}");
             if is_allowed {
-                assert_eq!(answer.json()["credential_name"], "/Some/name", "{path}");
+                assert_eq!(response.json()["credential_name"], "/Some/name", "{path}");
             }
         }
         let own = server.get(&super::query(path, reader.actor())).await;
@@ -323,8 +323,8 @@ async fn deleting_removes_all_operations_and_has_an_empty_body() {
         server.grant(name, "other", &["read"]).await;
         let address =
             format!("{BY_CREDENTIAL}?credential_name={requested}&actor={requested_actor}");
-        let answer = server.delete(&address).await.expect(204);
-        assert_eq!(answer.body, "");
+        let response = server.delete(&address).await.expect(204);
+        assert_eq!(response.body, "");
         server
             .get(&query(requested, requested_actor))
             .await
@@ -354,8 +354,8 @@ async fn only_exactly_this_permission_is_deleted() {
         ("/%00", "%00"),
     ] {
         let address = format!("{BY_CREDENTIAL}?credential_name={name}&actor={actor}");
-        let answer = server.delete(&address).await.expect(404);
-        assert!(!answer.error().is_empty(), "{name} {actor}");
+        let response = server.delete(&address).await.expect(404);
+        assert!(!response.error().is_empty(), "{name} {actor}");
     }
     for path in ["/Some/name", "/Some/*"] {
         assert!(stored(&server, path, "someone").await.is_some(), "{path}");
@@ -373,11 +373,14 @@ async fn name_and_actor_are_both_required_once() {
         ("?credential_name=/a&actor=", "actor"),
         ("?credential_name=/a&actor=x&actor=x", "actor"),
     ] {
-        let answer = server
+        let response = server
             .delete(&format!("{BY_CREDENTIAL}{requested}"))
             .await
             .expect(400);
-        assert!(answer.error().contains(named), "{requested}: {answer:?}");
+        assert!(
+            response.error().contains(named),
+            "{requested}: {response:?}"
+        );
     }
 }
 

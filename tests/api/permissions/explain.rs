@@ -1,6 +1,6 @@
 //! `GET /api/v2/permissions/explain`: the reason for allowing or denying an operation.
 
-use keywright_harness::{Answer, Caller, Server};
+use keywright_harness::{Caller, Response, Server};
 use serde_json::{Value, json};
 
 use super::{ALL, client_with, permission};
@@ -121,8 +121,8 @@ async fn read_acl_on_the_path_is_required_and_sufficient() {
     let server = Server::start().await;
     let reader = client_with(&server, "/a/*", &["read_acl"]).await;
     let everything = server.grant("/*", "other", &["read"]).await;
-    let answer = request_explanation(&reader, "/a/b", "other", "read").await;
-    let explained = answer.expect(200);
+    let response = request_explanation(&reader, "/a/b", "other", "read").await;
+    let explained = response.expect(200);
     assert_eq!(explained.json()["allowed_by"]["uuid"], everything);
     let own = request_explanation(&reader, "/a/b", reader.actor(), "read").await;
     assert_eq!(own.expect(200).json()["allowed"], false);
@@ -169,11 +169,11 @@ async fn an_incomplete_query_is_refused() {
         ("actor=x&path=/a&operation=execute".to_owned(), 422),
         ("actor=x&path=/a&operation=READ".to_owned(), 422),
     ] {
-        let answer = server
+        let response = server
             .get(&format!("/api/v2/permissions/explain?{requested}"))
             .await;
-        assert_eq!(answer.status, status, "{requested}: {answer:?}");
-        assert!(!answer.error().is_empty());
+        assert_eq!(response.status, status, "{requested}: {response:?}");
+        assert!(!response.error().is_empty());
     }
 }
 
@@ -200,7 +200,12 @@ async fn explain(server: &Server, path: &str, actor: &str, operation: &str) -> V
         .json()
 }
 
-async fn request_explanation(caller: &Caller, path: &str, actor: &str, operation: &str) -> Answer {
+async fn request_explanation(
+    caller: &Caller,
+    path: &str,
+    actor: &str,
+    operation: &str,
+) -> Response {
     caller.get(&explanation_path(path, actor, operation)).await
 }
 

@@ -94,8 +94,8 @@ async fn the_requested_and_the_stored_casing_must_both_be_permitted() {
             status(is_read),
             "{path} {requested}"
         );
-        let answer = caller.get(&by_id).await;
-        assert_eq!(answer.status, status(is_read_by_id), "{path} by id");
+        let response = caller.get(&by_id).await;
+        assert_eq!(response.status, status(is_read_by_id), "{path} by id");
         let listed = caller.get("/api/v1/data?path=").await.expect(200).json();
         let count = listed["credentials"].as_array().unwrap().len();
         assert_eq!(count, usize::from(is_read_by_id), "{path} found");
@@ -250,8 +250,8 @@ async fn an_invalid_configured_permission_is_refused_at_start() {
 async fn a_configured_permission_acts_like_an_added_one() {
     let server = Server::start_with(&configured("/a", &["one"], &["read"])).await;
     let body = permission("/a", "one", &["read"]);
-    let answer = server.post(super::PERMISSIONS, body).await.expect(409);
-    assert!(!answer.error().is_empty());
+    let response = server.post(super::PERMISSIONS, body).await.expect(409);
+    assert!(!response.error().is_empty());
     let explained = "/api/v2/permissions/explain?path=/a&actor=one&operation=read";
     let explained = server.get(explained).await.expect(200).json();
     assert_eq!(explained["allowed"], Value::Bool(true));

@@ -6,7 +6,7 @@ mod lifetime;
 mod requests;
 mod who_may_change;
 
-use keywright_harness::{Answer, Caller, Server};
+use keywright_harness::{Caller, Response, Server};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -43,8 +43,8 @@ fn query(path: &str, actor: &str) -> String {
 
 /// An actor's permission on a path; `None` if there is none.
 pub(crate) async fn stored(server: &Server, path: &str, actor: &str) -> Option<Value> {
-    let answer = server.get(&query(path, actor)).await;
-    (answer.status != 404).then(|| answer.expect(200).json())
+    let response = server.get(&query(path, actor)).await;
+    (response.status != 404).then(|| response.expect(200).json())
 }
 
 /// The operations that an actor has on a path.
@@ -62,7 +62,7 @@ async fn client_with(server: &Server, path: &str, operations: &[&str]) -> Caller
 }
 
 /// Sends a request, without a body if it is null.
-async fn send(caller: &Caller, method: &Method, path: &str, body: &Value) -> Answer {
+async fn send(caller: &Caller, method: &Method, path: &str, body: &Value) -> Response {
     if body.is_null() {
         return match method.as_str() {
             "GET" => caller.get(path).await,

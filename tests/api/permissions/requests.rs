@@ -12,10 +12,10 @@ use super::{ALL, PERMISSIONS, UNKNOWN_ID, address, operations, permission, query
 async fn an_added_permission_is_returned_and_kept() {
     let server = Server::start().await;
     let body = permission("/a/b", "uaa-client:someone", &["read", "write"]);
-    let answer = server.post(PERMISSIONS, body).await.expect(201);
-    let kind = answer.header("content-type");
+    let response = server.post(PERMISSIONS, body).await.expect(201);
+    let kind = response.header("content-type");
     assert_eq!(kind, Some("application/json;charset=UTF-8"));
-    let added = answer.json();
+    let added = response.json();
     let names: Vec<_> = added.as_object().unwrap().keys().collect();
     assert_eq!(names, ["uuid", "path", "actor", "operations"]);
     let id = added["uuid"].as_str().unwrap();
@@ -24,7 +24,7 @@ async fn an_added_permission_is_returned_and_kept() {
     assert_eq!(added["actor"], "uaa-client:someone");
     assert_eq!(added["operations"], json!(["read", "write"]));
     let actual = server.get(&address(id)).await.expect(200);
-    assert_eq!(actual.body, answer.body);
+    assert_eq!(actual.body, response.body);
 }
 
 #[tokio::test]
@@ -92,14 +92,14 @@ async fn any_text_is_accepted_as_an_actor() {
 #[tokio::test]
 async fn a_body_that_breaks_a_rule_is_refused_and_adds_nothing() {
     let server = Server::start().await;
-    let with = |member: &str, value: Value| {
+    let with = |field: &str, value: Value| {
         let mut body = permission("/a", "someone", &["read"]);
-        body[member] = value;
+        body[field] = value;
         body
     };
-    let without = |member: &str| {
+    let without = |field: &str| {
         let mut body = permission("/a", "someone", &["read"]);
-        body.as_object_mut().unwrap().remove(member);
+        body.as_object_mut().unwrap().remove(field);
         body
     };
     let mut cases = vec![
@@ -125,9 +125,9 @@ async fn a_body_that_breaks_a_rule_is_refused_and_adds_nothing() {
         (with("operation", json!("read")), 422),
         (with("", json!(1)), 422),
     ];
-    for (member, status) in [("path", 400), ("actor", 400), ("operations", 422)] {
-        cases.push((without(member), status));
-        cases.push((with(member, Value::Null), status));
+    for (field, status) in [("path", 400), ("actor", 400), ("operations", 422)] {
+        cases.push((without(field), status));
+        cases.push((with(field, Value::Null), status));
     }
     for path in [
         "", "/", "//", "/a/", "a//b", "//a", "/a*", "/*/a", "/a/*/b", "/a/**", "/*/*", "**",
@@ -136,9 +136,9 @@ async fn a_body_that_breaks_a_rule_is_refused_and_adds_nothing() {
         cases.push((with("path", json!(path)), 400));
     }
     for (body, status) in cases {
-        let answer = server.post(PERMISSIONS, body.clone()).await;
-        assert_eq!(answer.status, status, "{body}: {answer:?}");
-        assert!(!answer.error().is_empty());
+        let response = server.post(PERMISSIONS, body.clone()).await;
+        assert_eq!(response.status, status, "{body}: {response:?}");
+        assert!(!response.error().is_empty());
     }
     assert_eq!(stored(&server, "/a", "someone").await, None);
 }
@@ -154,8 +154,8 @@ async fn a_refusal_names_the_invalid_field() {
         (permission("/a", "x", &["execute"]), "execute"),
         (json!({"paths": "/a"}), "paths"),
     ] {
-        let answer = server.post(PERMISSIONS, body.clone()).await;
-        assert!(answer.error().contains(named), "{body}: {answer:?}");
+        let response = server.post(PERMISSIONS, body.clone()).await;
+        assert!(response.error().contains(named), "{body}: {response:?}");
     }
 }
 
@@ -175,8 +175,8 @@ async fn a_body_must_be_json_with_its_media_type() {
             .bearer_auth(server.token())
             .header(header::CONTENT_TYPE, kind)
             .body(body.to_owned());
-        let answer = server.send(request).await;
-        assert_eq!(answer.status, status, "{kind} {body}: {answer:?}");
+        let response = server.send(request).await;
+        assert_eq!(response.status, status, "{kind} {body}: {response:?}");
     }
 }
 
@@ -198,8 +198,8 @@ async fn path_actor_and_operations_have_a_maximum_length() {
         (long(9), actor(1), list(101), 400),
     ] {
         let body = permission(&path, &actor, &operations);
-        let answer = server.post(PERMISSIONS, body).await;
-        assert_eq!(answer.status, status, "{} {answer:?}", path.len());
+        let response = server.post(PERMISSIONS, body).await;
+        assert_eq!(response.status, status, "{} {response:?}", path.len());
     }
 }
 
@@ -218,8 +218,8 @@ async fn an_actor_has_one_permission_on_a_path() {
         ("/a/b", "someone", &["read"], 201),
     ] {
         let body = permission(path, actor, given);
-        let answer = server.post(PERMISSIONS, body).await;
-        assert_eq!(answer.status, status, "{path} {actor}: {answer:?}");
+        let response = server.post(PERMISSIONS, body).await;
+        assert_eq!(response.status, status, "{path} {actor}: {response:?}");
     }
     assert_eq!(operations(&server, "/a", "someone").await, json!(["read"]));
 }
@@ -276,8 +276,8 @@ async fn only_the_permission_on_exactly_this_path_is_found() {
         ("/B", &"x".repeat(300)),
         (&"x".repeat(300), "someone"),
     ] {
-        let answer = server.get(&query(path, actor)).await.expect(404);
-        assert!(!answer.error().is_empty(), "{path} {actor}");
+        let response = server.get(&query(path, actor)).await.expect(404);
+        assert!(!response.error().is_empty(), "{path} {actor}");
     }
 }
 
@@ -297,7 +297,7 @@ async fn an_unknown_or_malformed_id_is_404_for_every_method() {
         "%2A",
     ] {
         let whole = permission("/a", "someone", &["read"]);
-        for answer in [
+        for response in [
             caller.get(&address(id)).await,
             caller.put(&address(id), whole).await,
             caller
@@ -305,8 +305,8 @@ async fn an_unknown_or_malformed_id_is_404_for_every_method() {
                 .await,
             caller.delete(&address(id)).await,
         ] {
-            assert_eq!(answer.status, 404, "{id}: {answer:?}");
-            assert!(!answer.error().is_empty(), "{id}");
+            assert_eq!(response.status, 404, "{id}: {response:?}");
+            assert!(!response.error().is_empty(), "{id}");
         }
     }
     assert_eq!(stored(&server, "/a", "someone").await, None);
@@ -326,9 +326,12 @@ async fn path_and_actor_are_both_required_once() {
         ("?path=/a&actor=x&actor=y", "actor"),
         ("?Path=/a&actor=x", "path"),
     ] {
-        let answer = server.get(&format!("{PERMISSIONS}{requested}")).await;
-        assert_eq!(answer.status, 400, "{requested}: {answer:?}");
-        assert!(answer.error().contains(named), "{requested}: {answer:?}");
+        let response = server.get(&format!("{PERMISSIONS}{requested}")).await;
+        assert_eq!(response.status, 400, "{requested}: {response:?}");
+        assert!(
+            response.error().contains(named),
+            "{requested}: {response:?}"
+        );
     }
 }
 
@@ -391,9 +394,9 @@ async fn path_and_actor_cannot_be_changed() {
         ("/b", "other"),
     ] {
         let body = permission(path, actor, &["write"]);
-        let answer = server.put(&address(&id), body).await;
-        assert_eq!(answer.status, 400, "{path} {actor}: {answer:?}");
-        assert!(!answer.error().is_empty());
+        let response = server.put(&address(&id), body).await;
+        assert_eq!(response.status, 400, "{path} {actor}: {response:?}");
+        assert!(!response.error().is_empty());
     }
     let after = server.get(&address(&id)).await.expect(200).json();
     assert_eq!(after, before);
@@ -406,9 +409,9 @@ async fn a_body_that_breaks_a_rule_is_refused_and_changes_nothing() {
     let server = Server::start().await;
     let id = server.grant("/a", "someone", &["read"]).await;
     let before = server.get(&address(&id)).await.expect(200).body;
-    let with = |member: &str, value: Value| {
+    let with = |field: &str, value: Value| {
         let mut body = permission("/a", "someone", &["write"]);
-        body[member] = value;
+        body[field] = value;
         body
     };
     for (body, status) in [
@@ -426,9 +429,9 @@ async fn a_body_that_breaks_a_rule_is_refused_and_changes_nothing() {
         (with("uuid", json!(id)), 422),
     ] {
         for id in [id.as_str(), UNKNOWN_ID, "no-id"] {
-            let answer = server.put(&address(id), body.clone()).await;
-            assert_eq!(answer.status, status, "{id} {body}: {answer:?}");
-            assert!(!answer.error().is_empty());
+            let response = server.put(&address(id), body.clone()).await;
+            assert_eq!(response.status, status, "{id} {body}: {response:?}");
+            assert!(!response.error().is_empty());
         }
     }
     assert_eq!(server.get(&address(&id)).await.expect(200).body, before);
@@ -475,9 +478,9 @@ async fn only_operations_are_accepted_and_required() {
         (json!({"operations": ["write"], "uuid": id}), 422),
     ] {
         for id in [id.as_str(), UNKNOWN_ID, "no-id"] {
-            let answer = caller.patch(&address(id), body.clone()).await;
-            assert_eq!(answer.status, status, "{id} {body}: {answer:?}");
-            assert!(!answer.error().is_empty());
+            let response = caller.patch(&address(id), body.clone()).await;
+            assert_eq!(response.status, status, "{id} {body}: {response:?}");
+            assert!(!response.error().is_empty());
         }
     }
     assert_eq!(server.get(&address(&id)).await.expect(200).body, before);

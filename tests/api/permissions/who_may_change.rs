@@ -42,14 +42,17 @@ async fn read_acl_on_a_path_is_for_the_permissions_on_it_and_below() {
             query(path, "other"),
             format!("{PERMISSIONS}/explain?path={path}&actor=other&operation=read"),
         ] {
-            let answer = reader.get(&requested).await;
-            assert_eq!(answer.status, status, "{granted} {requested}: {answer:?}");
+            let response = reader.get(&requested).await;
+            assert_eq!(
+                response.status, status,
+                "{granted} {requested}: {response:?}"
+            );
         }
         for (method, requested, body) in changes(path, &id) {
-            let answer = send(&reader, &method, &requested, &body).await;
+            let response = send(&reader, &method, &requested, &body).await;
             assert_eq!(
-                answer.status, 404,
-                "{granted} {method} {requested}: {answer:?}"
+                response.status, 404,
+                "{granted} {method} {requested}: {response:?}"
             );
         }
         assert!(stored(&server, path, "other").await.is_some());
@@ -64,13 +67,13 @@ async fn write_acl_on_a_path_is_for_the_permissions_on_it_and_below() {
         let writer = client_with(&server, granted, &["write_acl"]).await;
         let id = server.grant(path, "other", &["read"]).await;
         for (method, requested, body) in changes(path, &id) {
-            let answer = send(&writer, &method, &requested, &body).await;
-            let is_done = (200..300).contains(&answer.status);
+            let response = send(&writer, &method, &requested, &body).await;
+            let is_done = (200..300).contains(&response.status);
             assert_eq!(
                 is_done, is_covered,
-                "{granted} {method} {requested}: {answer:?}"
+                "{granted} {method} {requested}: {response:?}"
             );
-            assert!(is_done || answer.status == 404, "{answer:?}");
+            assert!(is_done || response.status == 404, "{response:?}");
         }
         for requested in [address(&id), query(path, "other")] {
             writer.get(&requested).await.expect(404);
@@ -86,8 +89,8 @@ async fn only_acl_operations_allow_reading_or_changing_permissions() {
     set_value(&server, "/a", "x").await;
     let id = server.grant("/a", "other", &["read"]).await;
     for (method, requested, body) in requests("/a", &id) {
-        let answer = send(&stranger, &method, &requested, &body).await;
-        assert_eq!(answer.status, 404, "{method} {requested}: {answer:?}");
+        let response = send(&stranger, &method, &requested, &body).await;
+        assert_eq!(response.status, 404, "{method} {requested}: {response:?}");
     }
 }
 
@@ -100,11 +103,12 @@ async fn a_hidden_permission_looks_like_an_absent_one() {
     let (there, absent) = (requests("/there/a", &id), requests("/gone/a", UNKNOWN_ID));
     for ((method, one, body), (_, other, other_body)) in there.into_iter().zip(absent) {
         let refused = send(&stranger, &method, &one, &body).await.expect(404);
-        let answer = send(&stranger, &method, &other, &other_body).await;
-        let absent = answer.expect(404);
+        let response = send(&stranger, &method, &other, &other_body).await;
+        let absent = response.expect(404);
         assert_eq!(refused.body, absent.body, "{method} {one}");
-        let kind =
-            |answer: &keywright_harness::Answer| answer.header("content-type").map(str::to_owned);
+        let kind = |response: &keywright_harness::Response| {
+            response.header("content-type").map(str::to_owned)
+        };
         assert_eq!(kind(&refused), kind(&absent));
     }
     // Permitted callers get the same response for absent permissions.
@@ -124,9 +128,9 @@ async fn no_caller_adds_changes_or_deletes_its_own_permission() {
     ] {
         let id = server.grant("/*", caller.actor(), &ALL).await;
         for (method, requested, body) in changes_of(&caller, "/*", &id) {
-            let answer = send(&caller, &method, &requested, &body).await;
-            assert_eq!(answer.status, 400, "{method} {requested}: {answer:?}");
-            assert!(!answer.error().is_empty());
+            let response = send(&caller, &method, &requested, &body).await;
+            assert_eq!(response.status, 400, "{method} {requested}: {response:?}");
+            assert!(!response.error().is_empty());
         }
         let actual = stored(&server, "/*", caller.actor()).await.unwrap();
         assert_eq!(actual["operations"], json!(ALL));
@@ -134,8 +138,8 @@ async fn no_caller_adds_changes_or_deletes_its_own_permission() {
             if requested.ends_with(UNKNOWN_ID) {
                 continue;
             }
-            let answer = send(&caller, &method, &requested, &body).await;
-            assert_eq!(answer.status, 400, "{method} {requested}: {answer:?}");
+            let response = send(&caller, &method, &requested, &body).await;
+            assert_eq!(response.status, 400, "{method} {requested}: {response:?}");
         }
     }
 }
@@ -266,8 +270,11 @@ async fn a_malformed_request_is_400_without_any_permission() {
     let id = server.grant("/a", "other", &["read"]).await;
     let stranger = server.as_client("stranger").await;
     for (status, method, path, body) in given::requests(&MALFORMED_REQUESTS.replace("{id}", &id)) {
-        let answer = send(&stranger, &method, &path, &body).await;
-        assert_eq!(answer.status, status, "{method} {path} {body}: {answer:?}");
+        let response = send(&stranger, &method, &path, &body).await;
+        assert_eq!(
+            response.status, status,
+            "{method} {path} {body}: {response:?}"
+        );
     }
 }
 
@@ -305,8 +312,8 @@ async fn without_write_acl_a_path_discloses_no_permissions() {
             on_credential("/a", stranger.actor(), &["read"]),
         ),
     ] {
-        let answer = send(&stranger, &method, &path, &body).await;
-        assert_eq!(answer.status, 404, "{method} {path} {body}: {answer:?}");
+        let response = send(&stranger, &method, &path, &body).await;
+        assert_eq!(response.status, 404, "{method} {path} {body}: {response:?}");
     }
 }
 
@@ -365,8 +372,11 @@ async fn every_caller_may_change_permissions_even_its_own() {
                 204,
             ),
         ] {
-            let answer = send(&caller, &method, &path, &body).await;
-            assert_eq!(answer.status, status, "{actor} {method} {path}: {answer:?}");
+            let response = send(&caller, &method, &path, &body).await;
+            assert_eq!(
+                response.status, status,
+                "{actor} {method} {path}: {response:?}"
+            );
         }
     }
 }
@@ -394,8 +404,8 @@ async fn absent_is_not_found_and_existing_is_not_added() {
             Value::Null,
         ),
     ] {
-        let answer = send(&caller, &method, &path, &body).await;
-        assert_eq!(answer.status, 404, "{method} {path}: {answer:?}");
+        let response = send(&caller, &method, &path, &body).await;
+        assert_eq!(response.status, 404, "{method} {path}: {response:?}");
     }
     caller.post(PERMISSIONS, whole.clone()).await.expect(201);
     caller.post(PERMISSIONS, whole).await.expect(409);

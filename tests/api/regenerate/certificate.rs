@@ -86,10 +86,10 @@ async fn the_response_has_the_duration_and_key_length_used() {
     let parameters =
         json!({"common_name": "own", "self_sign": true, "duration": 17, "key_length": 3072});
     given::generate(&server, "/own", "certificate", parameters).await;
-    let answer = server.regenerate("/own").await.expect(200).json();
-    assert_eq!(answer["duration_used"], 17);
-    assert_eq!(answer["duration_overridden"], false);
-    assert_eq!(answer["key_length"], 3072);
+    let response = server.regenerate("/own").await.expect(200).json();
+    assert_eq!(response["duration_used"], 17);
+    assert_eq!(response["duration_overridden"], false);
+    assert_eq!(response["key_length"], 3072);
 }
 
 #[tokio::test]

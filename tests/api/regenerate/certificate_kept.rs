@@ -183,8 +183,8 @@ async fn the_kept_parameter_is_refused_from_callers() {
     let server = Server::start().await;
     for kept in [json!({}), json!({"subject": "MAA="}), json!("x")] {
         let parameters = json!({"common_name": "a", "self_sign": true, "kept": kept});
-        let answer = server.generate("/a", "certificate", parameters).await;
-        let error = answer.expect(400).error();
+        let response = server.generate("/a", "certificate", parameters).await;
+        let error = response.expect(400).error();
         assert!(error.contains("kept"), "{error}");
     }
 }
@@ -211,12 +211,12 @@ async fn contents_beyond_the_parameters_differ_but_order_does_not() {
                 server.regenerate("/a").await.expect(200);
             }
             let before = server.versions("/a").await[0]["id"].clone();
-            let answer = server
+            let response = server
                 .generate("/a", "certificate", parameters.clone())
                 .await;
-            let answer = answer.expect(200).json();
+            let response = response.expect(200).json();
             assert_eq!(
-                answer["id"] == before,
+                response["id"] == before,
                 is_the_same,
                 "{parameters} {regenerates}"
             );

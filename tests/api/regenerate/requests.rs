@@ -48,8 +48,8 @@ async fn a_missing_name_is_400() {
         json!({"name": ""}),
         json!({"name": 7}),
     ] {
-        let answer = server.post("/api/v1/regenerate", body).await;
-        let error = answer.expect(400).error();
+        let response = server.post("/api/v1/regenerate", body).await;
+        let error = response.expect(400).error();
         assert!(error.contains("name"), "{error}");
     }
 }
@@ -68,8 +68,8 @@ async fn other_fields_are_422_and_named() {
     ] {
         let mut body = json!({"name": "/a"});
         body[field] = json!(true);
-        let answer = server.post("/api/v1/regenerate", body).await;
-        let error = answer.expect(422).error();
+        let response = server.post("/api/v1/regenerate", body).await;
+        let error = response.expect(422).error();
         assert!(error.contains(field), "{error}");
     }
     assert_eq!(server.versions("/a").await.len(), 1);
@@ -94,8 +94,8 @@ async fn metadata_comes_from_the_request_and_is_never_inherited() {
     let without = server.regenerate("/a").await.expect(200).json();
     assert_eq!(without.get("metadata"), Some(&Value::Null));
     let body = json!({"name": "/a", "metadata": {"n": 2}});
-    let answer = server.post("/api/v1/regenerate", body).await;
-    let with = answer.expect(200).json();
+    let response = server.post("/api/v1/regenerate", body).await;
+    let with = response.expect(200).json();
     assert_eq!(with["metadata"], json!({"n": 2}));
 }
 
@@ -108,8 +108,8 @@ async fn metadata_over_7000_characters_is_413() {
     let body = json!({"name": "/a", "metadata": {"a": longest}});
     server.post("/api/v1/regenerate", body).await.expect(200);
     let body = json!({"name": "/a", "metadata": {"a": format!("{longest}x")}});
-    let answer = server.post("/api/v1/regenerate", body).await;
-    answer.expect(413).error();
+    let response = server.post("/api/v1/regenerate", body).await;
+    response.expect(413).error();
 }
 
 // Passwords and users.
@@ -145,8 +145,8 @@ async fn a_user_keeps_its_name_and_gets_a_new_password_and_hash() {
             let user = server.regenerate(name).await.expect(200).json()["value"].clone();
             assert_eq!(user["username"], made["value"]["username"]);
             assert_eq!(user["password"].as_str().unwrap().len(), 12);
-            for member in ["password", "password_hash"] {
-                assert_ne!(user[member], previous[member], "{member}");
+            for field in ["password", "password_hash"] {
+                assert_ne!(user[field], previous[field], "{field}");
             }
             assert_ne!(salt(&user), salt(&previous));
             previous = user;

@@ -274,11 +274,11 @@ async fn a_ca_version_is_kept_while_a_certificate_it_signed_exists() {
         root.regenerate(json!({"duration": 900})).await.expect(200);
     }
     let newest = given::id(&given::newest(&server, "/root").await);
-    let before = answers(&server).await;
+    let before = responses(&server).await;
     after_a_run(&[&server]).await;
     let actual = ids(&server, "/root").await;
     assert_eq!(actual, [newest.clone(), signed_with.clone()]);
-    let after = answers(&server).await;
+    let after = responses(&server).await;
     assert_eq!(after, before);
     let link = &after[0]["credentials"][0]["expiring_link"];
     assert_eq!(link["version_id"], Value::String(signed_with));
@@ -303,18 +303,18 @@ async fn certificates_remain_linked_to_their_signing_ca() {
         let generated = server.generate_in_mode("overwrite", "/leaf", "certificate", parameters);
         all.push(given::id(&generated.await.expect(200).json()));
     }
-    let before = answers(&server).await;
+    let before = responses(&server).await;
     after_a_run(&[&server]).await;
     let actual = ids(&server, "/leaf").await;
     assert_eq!(actual, [all[3].clone(), all[1].clone()]);
-    assert_eq!(answers(&server).await, before);
+    assert_eq!(responses(&server).await, before);
     let regenerated = server.bulk_regenerate("/one").await.expect(200).json();
     assert_eq!(regenerated["regenerated_credentials"], json!(["/leaf"]));
 }
 
 /// The responses about all certificates, without their lists of versions.
-async fn answers(server: &Server) -> Vec<Value> {
-    let mut answers = Vec::new();
+async fn responses(server: &Server) -> Vec<Value> {
+    let mut responses = Vec::new();
     for path in [
         "/api/v1/data?name-like=/&expires-within-days=5000&effective=true",
         "/api/v1/data?name-like=/&expires-within-days=5000",
@@ -326,13 +326,13 @@ async fn answers(server: &Server) -> Vec<Value> {
         "/api/v1/data?name=/leaf&current=true",
         "/api/v1/data?name=/root&current=true",
     ] {
-        let mut answer = server.get(path).await.json();
-        if let Some(certificates) = answer["certificates"].as_array_mut() {
+        let mut response = server.get(path).await.json();
+        if let Some(certificates) = response["certificates"].as_array_mut() {
             for certificate in certificates {
                 certificate["versions"].take();
             }
         }
-        answers.push(answer);
+        responses.push(response);
     }
-    answers
+    responses
 }

@@ -39,9 +39,9 @@ async fn each_deleted_version_is_audited_with_its_policy() {
         "version_id": all[0],
         "request_details": {"policy": "/A/*", "versions_max": 2, "age_days_max": 36_500},
     });
-    for member in ["time", "request_id", "destination", "resource_id"] {
-        assert!(!certificate[member].is_null(), "{member}");
-        expected[member] = certificate[member].clone();
+    for field in ["time", "request_id", "destination", "resource_id"] {
+        assert!(!certificate[field].is_null(), "{field}");
+        expected[field] = certificate[field].clone();
     }
     assert_eq!(*certificate, expected);
 }

@@ -212,8 +212,8 @@ async fn undecryptable_versions_are_logged_once_and_skipped() {
 
     // Without them, the rotation completes.
     for name in ["/damaged/1", "/damaged/2"] {
-        let answer = server.delete(&format!("/api/v1/data?name={name}")).await;
-        answer.expect(204);
+        let response = server.delete(&format!("/api/v1/data?name={name}")).await;
+        response.expect(204);
     }
     assert_eq!(until_inactive(&server, |left| left == 0).await, [31, 0, 0]);
     server.run_command(&["keys", "rotate"]).expect(0);

@@ -6,7 +6,7 @@ mod under_load;
 
 use std::{collections::BTreeMap, fs, time::Duration};
 
-use keywright_harness::{Answer, Caller, Options, Server};
+use keywright_harness::{Caller, Options, Response, Server};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::task::JoinSet;
@@ -91,14 +91,14 @@ async fn seed_some(caller: Caller, numbers: Vec<usize>) -> Values {
     values
 }
 
-async fn set(caller: &Caller, name: &str, text: &str) -> Answer {
+async fn set(caller: &Caller, name: &str, text: &str) -> Response {
     let body = json!({"name": name, "type": "value", "value": text});
     caller.put("/api/v1/data", body).await
 }
 
 /// The values of a credential in a response.
-fn values_of(answer: &Answer) -> Vec<String> {
-    let versions = answer.json();
+fn values_of(response: &Response) -> Vec<String> {
+    let versions = response.json();
     let versions = versions["data"].as_array().unwrap().iter();
     let values = versions.map(|version| version["value"].as_str().unwrap().to_owned());
     values.collect()
@@ -107,15 +107,15 @@ fn values_of(answer: &Answer) -> Vec<String> {
 /// Asserts that all values are returned as set.
 async fn assert_values(server: &Server, values: &Values) {
     for (name, expected) in values {
-        let answer = server.get(&format!("/api/v1/data?name={name}")).await;
-        assert_eq!(values_of(&answer.expect(200)), *expected, "{name}");
+        let response = server.get(&format!("/api/v1/data?name={name}")).await;
+        assert_eq!(values_of(&response.expect(200)), *expected, "{name}");
     }
 }
 
 /// The numbers of versions under the active key, inactive keys, and unknown keys.
 async fn usage(server: &Server) -> [u64; 3] {
-    let answer = server.get("/api/v1/key-usage").await.expect(200).json();
-    ["active_key", "inactive_keys", "unknown_keys"].map(|member| answer[member].as_u64().unwrap())
+    let response = server.get("/api/v1/key-usage").await.expect(200).json();
+    ["active_key", "inactive_keys", "unknown_keys"].map(|field| response[field].as_u64().unwrap())
 }
 
 /// Polls until the number of versions under inactive keys meets the condition.

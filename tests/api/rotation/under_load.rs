@@ -66,8 +66,8 @@ async fn reads_writes_and_deletes_succeed_during_a_rotation() {
 
     for name in &done.deleted {
         values.remove(name);
-        let answer = server.get(&format!("/api/v1/data?name={name}")).await;
-        answer.expect(404);
+        let response = server.get(&format!("/api/v1/data?name={name}")).await;
+        response.expect(404);
     }
     values.extend(done.written);
     assert_values(&server, &values).await;
@@ -178,7 +178,7 @@ impl Load {
             } = &*self.progress;
             [(read, READERS), (written, WRITERS), (deleted, 1)]
                 .iter()
-                .all(|(answered, enough)| answered.load(Ordering::Acquire) >= *enough)
+                .all(|(responded, enough)| responded.load(Ordering::Acquire) >= *enough)
         };
         for _ in 0..POLLS_MAX {
             if is_started() {
@@ -214,8 +214,8 @@ async fn read(
 ) -> Done {
     let mut done = Done::default();
     for (name, expected) in values.iter().cycle() {
-        let answer = caller.get(&format!("/api/v1/data?name={name}")).await;
-        assert_eq!(values_of(&answer.expect(200)), *expected, "{name}");
+        let response = caller.get(&format!("/api/v1/data?name={name}")).await;
+        assert_eq!(values_of(&response.expect(200)), *expected, "{name}");
         done.requests += 1;
         progress.read.fetch_add(1, Ordering::AcqRel);
         if is_over.load(Ordering::Acquire) {
@@ -251,8 +251,8 @@ async fn delete(caller: Caller, names: Vec<String>, progress: Arc<Progress>) -> 
         while position >= names.len() / 2 && !progress.is_fast.load(Ordering::Acquire) {
             tokio::time::sleep(super::POLL).await;
         }
-        let answer = caller.delete(&format!("/api/v1/data?name={name}")).await;
-        answer.expect(204);
+        let response = caller.delete(&format!("/api/v1/data?name={name}")).await;
+        response.expect(204);
         progress.deleted.fetch_add(1, Ordering::AcqRel);
     }
     Done {

@@ -1,6 +1,6 @@
 //! Rows 1, 2, 11, 12, 16 and 20: requests and settings.
 
-use keywright_harness::{Answer, Caller, Options, Server};
+use keywright_harness::{Caller, Options, Response, Server};
 use reqwest::{Method, header};
 use serde_json::{Value, json};
 
@@ -82,10 +82,10 @@ async fn row_02_missing_transitional_version_clears_the_flag() {
 /// Adds one permission on a credential, through the older interface.
 async fn add(server: &Server, name: &str, entry: Value, status: u16) {
     let body = json!({"credential_name": name, "permissions": [entry]});
-    let answer = server.post("/api/v1/permissions", body.clone()).await;
-    assert_eq!(answer.status, status, "{body}: {answer:?}");
+    let response = server.post("/api/v1/permissions", body.clone()).await;
+    assert_eq!(response.status, status, "{body}: {response:?}");
     if status == 400 {
-        assert!(answer.error().contains("path"), "{answer:?}");
+        assert!(response.error().contains("path"), "{response:?}");
     }
 }
 
@@ -149,11 +149,11 @@ async fn row_11_unknown_fields_are_reported_before_missing_ones() {
     let server = Server::start().await;
     let caller = caller(&server).await;
     for (method, path, status) in typed_requests() {
-        let answer = caller
+        let response = caller
             .send(method.clone(), &path, json!({"unheard_of": 1}))
             .await;
-        assert_eq!(answer.status, status, "{method} {path}: {answer:?}");
-        assert!(answer.error().contains("unheard_of"), "{answer:?}");
+        assert_eq!(response.status, status, "{method} {path}: {response:?}");
+        assert!(response.error().contains("unheard_of"), "{response:?}");
     }
     let entry = json!({"permissions": [{"unheard_of": 1}]});
     for (method, path, body, status) in [
@@ -177,9 +177,9 @@ async fn row_11_unknown_fields_are_reported_before_missing_ones() {
             400,
         ),
     ] {
-        let answer = caller.send(method.clone(), path, body.clone()).await;
-        assert_eq!(answer.status, status, "{method} {body}: {answer:?}");
-        let error = answer.error();
+        let response = caller.send(method.clone(), path, body.clone()).await;
+        assert_eq!(response.status, status, "{method} {body}: {response:?}");
+        let error = response.error();
         assert!(error.contains("unheard_of"), "{body}: {error}");
     }
 }
@@ -210,9 +210,9 @@ async fn row_11_v2_operations_that_are_not_an_array_are_422() {
             (Method::PUT, &permission, &whole),
             (Method::PATCH, &permission, &amended),
         ] {
-            let answer = caller.send(method.clone(), path, body.clone()).await;
-            assert_eq!(answer.status, 422, "{method} {body}: {answer:?}");
-            assert!(!answer.error().is_empty());
+            let response = caller.send(method.clone(), path, body.clone()).await;
+            assert_eq!(response.status, 422, "{method} {body}: {response:?}");
+            assert!(!response.error().is_empty());
         }
     }
     // Missing operations are reported before a missing path.
@@ -234,10 +234,10 @@ async fn row_12_every_body_may_have_128_levels() {
     for (method, path, status) in requests {
         let sent = |levels| {
             let request = caller.request(method.clone(), &path);
-            Answer::to(request.body(nested("unheard_of", levels)))
+            Response::to(request.body(nested("unheard_of", levels)))
         };
-        let answer = sent(128).await;
-        assert_eq!(answer.status, status, "{method} {path}: {answer:?}");
+        let response = sent(128).await;
+        assert_eq!(response.status, status, "{method} {path}: {response:?}");
         for levels in [129, 10_000] {
             let refused = sent(levels).await.expect(400).error();
             assert!(refused.contains("at most 128 levels"), "{path}: {refused}");
@@ -286,8 +286,8 @@ async fn row_20_slashes_in_a_row_are_one() {
         "/api/v1/data/?name=/a",
         "/api/v1/data//?name=/a",
     ] {
-        let answer = server.get(path).await.expect(200);
-        assert_eq!(given::data(&answer).len(), 1, "{path}");
+        let response = server.get(path).await.expect(200);
+        assert_eq!(given::data(&response).len(), 1, "{path}");
     }
     let twice = json!({"name": "//a", "type": "value", "value": "v"});
     server.put("/api/v1/data", twice).await.expect(400);
@@ -310,8 +310,8 @@ async fn row_20_parameters_of_the_content_type_are_ignored() {
             .bearer_auth(server.token())
             .header(header::CONTENT_TYPE, content_type)
             .body(body.clone());
-        let answer = server.send(request).await;
-        assert_eq!(answer.status, status, "{content_type}: {answer:?}");
+        let response = server.send(request).await;
+        assert_eq!(response.status, status, "{content_type}: {response:?}");
     }
     let newest = given::newest(&server, "/a").await;
     assert_eq!(newest["value"].as_str().unwrap(), "ä");
@@ -325,8 +325,8 @@ async fn row_20_info_and_health_succeed_with_any_token() {
         for authorization in ["Bearer x", "Bearer ", "Basic eDp5", "x"] {
             let request = server.request(Method::GET, path);
             let request = request.header(header::AUTHORIZATION, authorization);
-            let answer = server.send(request).await.expect(200);
-            assert_eq!(answer.body, expected.body, "{path} {authorization}");
+            let response = server.send(request).await.expect(200);
+            assert_eq!(response.body, expected.body, "{path} {authorization}");
         }
     }
 }

@@ -97,9 +97,9 @@ async fn row_10_early_refusals_have_the_security_headers() {
     let limits = "requests_per_second_max = 1";
     let server = Server::start_with(&Options::default().server_settings(limits)).await;
     let refused = loop {
-        let answer = server.get("/version").await;
-        if answer.status == 429 {
-            break answer;
+        let response = server.get("/version").await;
+        if response.status == 429 {
+            break response;
         }
     };
     for (name, value) in HEADERS {
@@ -140,8 +140,8 @@ async fn row_17_only_existing_values_are_recorded_as_disclosed() {
     given::generate_certificate(&server, "/root", json!({"is_ca": true})).await;
     let parameters = json!({"common_name": "l", "ca": "/root", "key_type": given::QUICK_KEY});
     let leaf = |mode| server.generate_in_mode(mode, "/leaf", "certificate", parameters.clone());
-    let disclosed = |answer| {
-        let events = events_of(&server, &answer);
+    let disclosed = |response| {
+        let events = events_of(&server, &response);
         let details = events.into_iter().map(|event| {
             let name = event["resource_name"].as_str().unwrap().to_owned();
             (name, event["request_details"].clone())
@@ -215,12 +215,12 @@ async fn row_21_an_absent_credential_does_not_exist() {
         assert!(error.contains("does not exist"), "{path}: {error}");
     }
     let document = json!({"s": [{"credentials": {"credhub-ref": "/absent"}}]});
-    for answer in [
+    for response in [
         server.delete("/api/v1/data?name=/absent").await,
         server.regenerate("/absent").await,
         server.post("/api/v1/interpolate", document).await,
     ] {
-        assert!(answer.expect(404).error().contains("does not exist"));
+        assert!(response.expect(404).error().contains("does not exist"));
     }
 }
 
@@ -237,8 +237,8 @@ async fn row_21_a_refused_token_has_the_code_that_clients_search_for() {
         ("x", "invalid_token"),
     ] {
         let request = server.request(Method::GET, "/api/v1/data?name=/a");
-        let answer = server.send(request.bearer_auth(token)).await.expect(401);
-        assert_eq!(answer.error(), code);
-        assert!(answer.body.contains(&format!(r#""{code}""#)));
+        let response = server.send(request.bearer_auth(token)).await.expect(401);
+        assert_eq!(response.error(), code);
+        assert!(response.body.contains(&format!(r#""{code}""#)));
     }
 }

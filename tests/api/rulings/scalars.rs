@@ -1,6 +1,6 @@
 //! Rows 3 to 5: scalars in other forms than the declared ones.
 
-use keywright_harness::{Answer, Options, Server, component};
+use keywright_harness::{Options, Response, Server, component};
 use reqwest::Method;
 use serde_json::{Value, json};
 use x509_parser::{der_parser::asn1_rs::FromDer, prelude::X509Certificate};
@@ -8,21 +8,26 @@ use x509_parser::{der_parser::asn1_rs::FromDer, prelude::X509Certificate};
 use crate::given;
 
 /// Sends a literal body, because `json!` does not preserve the notation of numbers.
-async fn send(server: &Server, method: Method, path: &str, body: String) -> Answer {
+async fn send(server: &Server, method: Method, path: &str, body: String) -> Response {
     server
         .send(server.authorized(method, path).body(body))
         .await
 }
 
 /// Generates a credential from literal parameters.
-async fn generate(server: &Server, name: &str, credential_type: &str, parameters: &str) -> Answer {
+async fn generate(
+    server: &Server,
+    name: &str,
+    credential_type: &str,
+    parameters: &str,
+) -> Response {
     let body =
         format!(r#"{{"name":"{name}","type":"{credential_type}","parameters":{parameters}}}"#);
     send(server, Method::POST, "/api/v1/data", body).await
 }
 
 /// Sets a credential to a literal value.
-async fn set(server: &Server, name: &str, credential_type: &str, value: &str) -> Answer {
+async fn set(server: &Server, name: &str, credential_type: &str, value: &str) -> Response {
     let body = format!(r#"{{"name":"{name}","type":"{credential_type}","value":{value}}}"#);
     send(server, Method::PUT, "/api/v1/data", body).await
 }
@@ -81,11 +86,11 @@ async fn row_03_a_number_names_a_ca() {
     let server = Server::start().await;
     given::generate_certificate(&server, "/2024", json!({"is_ca": true})).await;
     let parameters = r#"{"common_name": "a", "key_type": "ecdsa-p256", "ca": 2024}"#;
-    let answer = generate(&server, "/a", "certificate", parameters).await;
-    answer.expect(200);
+    let response = generate(&server, "/a", "certificate", parameters).await;
+    response.expect(200);
     let parameters = parameters.replace("2024", "2025");
-    let answer = generate(&server, "/b", "certificate", &parameters).await;
-    answer.expect(404);
+    let response = generate(&server, "/b", "certificate", &parameters).await;
+    response.expect(404);
 }
 
 #[tokio::test]
@@ -140,8 +145,8 @@ async fn row_03_the_schema_of_any_plugin_decides() {
         r#"{"length": true}"#,
         r#"{"unknown": 5}"#,
     ] {
-        let answer = generate(&server, "/b", "plain", parameters).await;
-        answer.expect(400);
+        let response = generate(&server, "/b", "plain", parameters).await;
+        response.expect(400);
     }
 }
 
@@ -185,8 +190,11 @@ async fn row_03_other_set_values_are_not_converted() {
         ("certificate", r#"{"certificate": 5}"#),
         ("certificate", r#"{"ca_name": 5}"#),
     ] {
-        let answer = set(&server, "/a", credential_type, value).await;
-        assert_eq!(answer.status, 400, "{credential_type} {value}: {answer:?}");
+        let response = set(&server, "/a", credential_type, value).await;
+        assert_eq!(
+            response.status, 400,
+            "{credential_type} {value}: {response:?}"
+        );
     }
     assert!(given::everything(&server).await.is_empty());
 }
@@ -219,8 +227,8 @@ async fn row_04_booleans_are_accepted_as_words_and_digits() {
     }
     for flag in ["2", "1.0", r#""1""#, r#""yes""#, r#""""#, "null", "[true]"] {
         let parameters = format!(r#"{{"exclude_upper":{flag}}}"#);
-        let answer = generate(&server, "/q", "password", &parameters).await;
-        assert_eq!(answer.status, 400, "{flag}: {answer:?}");
+        let response = generate(&server, "/q", "password", &parameters).await;
+        assert_eq!(response.status, 400, "{flag}: {response:?}");
     }
 }
 
@@ -239,13 +247,13 @@ async fn row_04_booleans_of_bodies_are_accepted_as_words_and_digits() {
         let before = server.versions("/p").await.len();
         for (flag, added) in [(yes, 1), (no, 1)] {
             let body = format!(r#"{{"name":"/p","type":"password","overwrite":{flag}}}"#);
-            let answer = send(&server, Method::POST, "/api/v1/data", body).await;
-            answer.expect(200);
+            let response = send(&server, Method::POST, "/api/v1/data", body).await;
+            response.expect(200);
             assert_eq!(server.versions("/p").await.len(), before + added);
         }
         let body = format!(r#"{{"name":"/p","regenerate":{yes}}}"#);
-        let answer = send(&server, Method::POST, "/api/v1/data", body).await;
-        answer.expect(200);
+        let response = send(&server, Method::POST, "/api/v1/data", body).await;
+        response.expect(200);
         for (flag, is_transitional) in [(no, false), (yes, true)] {
             let body = format!(
                 r#"{{"set_as_transitional":{flag},"allow_transitional_parent_to_sign":{no}}}"#
@@ -254,8 +262,8 @@ async fn row_04_booleans_of_bodies_are_accepted_as_words_and_digits() {
             assert_eq!(version.expect(200).json()["transitional"], is_transitional);
         }
         let clear = format!("/api/v1/certificates/{id}/update_transitional_version");
-        let answer = server.put(&clear, json!({"version": null})).await;
-        answer.expect(200);
+        let response = server.put(&clear, json!({"version": null})).await;
+        response.expect(200);
         for (flag, is_read_only) in [(yes, true), (no, false)] {
             let body = format!(r#"{{"read_only_mode":{flag}}}"#);
             let mode = send(&server, Method::POST, "/management", body).await;
@@ -288,8 +296,8 @@ async fn row_04_integers_may_have_a_fraction_of_zero() {
     assert_eq!(given::versions(&server, "/p").await.len(), 1);
     for length in ["20.5", r#""20.0""#, "true", "null", "201.0", "1e300"] {
         let parameters = format!(r#"{{"length":{length}}}"#);
-        let answer = generate(&server, "/q", "password", &parameters).await;
-        assert_eq!(answer.status, 400, "{length}: {answer:?}");
+        let response = generate(&server, "/q", "password", &parameters).await;
+        assert_eq!(response.status, 400, "{length}: {response:?}");
     }
 
     let parameters = r#"{"common_name":"c","self_sign":true,"key_length":2048.0,"duration":20.0}"#;
@@ -302,8 +310,8 @@ async fn row_04_integers_may_have_a_fraction_of_zero() {
     let version = send(&server, Method::POST, &regenerate, body).await;
     assert_eq!(version.expect(200).json()["duration_used"], 30);
     for body in [r#"{"duration":30.5}"#, r#"{"key_length":true}"#] {
-        let answer = send(&server, Method::POST, &regenerate, body.to_owned()).await;
-        answer.expect(400);
+        let response = send(&server, Method::POST, &regenerate, body.to_owned()).await;
+        response.expect(400);
     }
 }
 
@@ -339,8 +347,8 @@ async fn row_05_empty_query_parameters_are_absent() {
         ("current=true&versions=", 1),
         ("expires-within-days=", 2),
     ] {
-        let answer = server.get(&format!("/api/v1/data?name=/a&{query}")).await;
-        assert_eq!(given::data(&answer.expect(200)).len(), count, "{query}");
+        let response = server.get(&format!("/api/v1/data?name=/a&{query}")).await;
+        assert_eq!(given::data(&response.expect(200)).len(), count, "{query}");
     }
     for query in ["path=", "name-like=a"] {
         let query = format!("{query}&expires-within-days=&effective=");

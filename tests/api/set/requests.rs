@@ -55,8 +55,8 @@ async fn the_response_equals_that_of_a_get() {
         assert_eq!(set["name"], "/a");
         assert_eq!(set["metadata"], Value::Null);
         let id = set["id"].as_str().unwrap();
-        let answer = server.get(&format!("/api/v1/data/{id}")).await;
-        let read = answer.expect(200).json();
+        let response = server.get(&format!("/api/v1/data/{id}")).await;
+        let read = response.expect(200).json();
         assert_eq!(read, set, "{credential_type}");
         server.delete("/api/v1/data?name=/a").await.expect(204);
     }
@@ -72,8 +72,8 @@ async fn an_unknown_or_missing_type_is_422_and_lists_the_types() {
         json!({"name": "/a", "value": "v", "type": "secret"}),
         json!({"name": "/a", "value": "v", "type": "values"}),
     ] {
-        let answer = server.put("/api/v1/data", body.clone()).await;
-        let error = answer.expect(422).error();
+        let response = server.put("/api/v1/data", body.clone()).await;
+        let error = response.expect(422).error();
         for known in [
             "value",
             "json",
@@ -134,19 +134,19 @@ async fn a_value_of_another_json_kind_is_400() {
     for (credential_type, accepted) in settable() {
         let is_object = accepted.is_object();
         for value in [json!(1), json!(true), json!(["a"])] {
-            let answer = server.set("/a", credential_type, value).await;
-            answer.expect(400).error();
+            let response = server.set("/a", credential_type, value).await;
+            response.expect(400).error();
         }
         let other = if is_object {
             json!("text")
         } else {
             json!({"a": "text"})
         };
-        let answer = server.set("/a", credential_type, other).await;
-        answer.expect(400).error();
+        let response = server.set("/a", credential_type, other).await;
+        response.expect(400).error();
     }
-    let answer = server.set("/a", "certificate", json!("text")).await;
-    answer.expect(400).error();
+    let response = server.set("/a", "certificate", json!("text")).await;
+    response.expect(400).error();
     assert!(server.versions("/a").await.is_empty());
 }
 
@@ -158,13 +158,13 @@ async fn an_unknown_field_of_the_value_is_422_and_named() {
             continue;
         }
         value["shoe_size"] = json!(43);
-        let answer = server.set("/a", credential_type, value).await;
-        let error = answer.expect(422).error();
+        let response = server.set("/a", credential_type, value).await;
+        let error = response.expect(422).error();
         assert!(error.contains("shoe_size"), "{credential_type}: {error}");
     }
     let certificate = json!({"ca": "", "shoe_size": 43});
-    let answer = server.set("/a", "certificate", certificate).await;
-    let error = answer.expect(422).error();
+    let response = server.set("/a", "certificate", certificate).await;
+    let error = response.expect(422).error();
     assert!(error.contains("shoe_size"), "{error}");
 }
 
@@ -173,7 +173,7 @@ async fn an_unknown_field_of_the_value_is_422_and_named() {
 /// The maximum number of characters in metadata as JSON text.
 const METADATA_CHARACTERS_MAX: usize = 7_000;
 
-async fn set_with(server: &Server, metadata: Value) -> keywright_harness::Answer {
+async fn set_with(server: &Server, metadata: Value) -> keywright_harness::Response {
     let body = json!({"name": "/a", "type": "value", "value": "v", "metadata": metadata});
     server.put("/api/v1/data", body).await
 }
@@ -184,9 +184,9 @@ async fn numbers_keep_all_digits_and_fields_their_order() {
     let metadata = r#"{"z":123456789012345678901234567890,"a":[1.10,-0.0,1e2],"\u00e4":null}"#;
     let body = format!(r#"{{"name":"/a","type":"value","value":"v","metadata":{metadata}}}"#);
     let request = server.authorized(Method::PUT, "/api/v1/data");
-    let answer = server.send(request.body(body)).await.expect(200);
+    let response = server.send(request.body(body)).await.expect(200);
     let shown = format!(r#""metadata":{metadata},"#);
-    assert!(answer.body.contains(&shown), "{}", answer.body);
+    assert!(response.body.contains(&shown), "{}", response.body);
     let read = server.get("/api/v1/data?name=/a").await.expect(200);
     assert!(read.body.contains(&shown), "{}", read.body);
 }
@@ -211,8 +211,8 @@ async fn metadata_over_7000_characters_is_400() {
     let frame_characters = json!({"a": ""}).to_string().len();
     let longest = "ä".repeat(METADATA_CHARACTERS_MAX - frame_characters);
     set_with(&server, json!({"a": longest})).await.expect(200);
-    let answer = set_with(&server, json!({"a": format!("{longest}x")})).await;
-    let error = answer.expect(400).error();
+    let response = set_with(&server, json!({"a": format!("{longest}x")})).await;
+    let error = response.expect(400).error();
     assert!(error.contains("metadata"), "{error}");
 }
 
@@ -225,7 +225,7 @@ async fn a_certificate_has_metadata_too() {
         "name": "/a", "type": "certificate", "value": {"certificate": certificate},
         "metadata": metadata,
     });
-    let answer = server.put("/api/v1/data", body).await.expect(200).json();
-    assert_eq!(answer["metadata"], metadata);
+    let response = server.put("/api/v1/data", body).await.expect(200).json();
+    assert_eq!(response["metadata"], metadata);
     assert_eq!(server.versions("/a").await[0]["metadata"], metadata);
 }

@@ -25,8 +25,8 @@ async fn any_text_is_kept_unchanged() {
     ] {
         for credential_type in ["value", "password"] {
             let name = format!("/{credential_type}");
-            let answer = given::set(&server, &name, credential_type, json!(text)).await;
-            assert_eq!(answer["value"], text);
+            let response = given::set(&server, &name, credential_type, json!(text)).await;
+            assert_eq!(response["value"], text);
             assert_eq!(server.versions(&name).await[0]["value"], text);
         }
     }
@@ -36,8 +36,8 @@ async fn any_text_is_kept_unchanged() {
 async fn the_empty_text_is_400() {
     let server = Server::start().await;
     for credential_type in ["value", "password"] {
-        let answer = server.set("/a", credential_type, json!("")).await;
-        answer.expect(400).error();
+        let response = server.set("/a", credential_type, json!("")).await;
+        response.expect(400).error();
     }
 }
 
@@ -53,8 +53,8 @@ async fn any_object_is_kept_unchanged() {
         json!({"name": "x", "type": "y", "value": {"value": 1}}),
         json!({"clé": "🔑", "quote\"": "\\"}),
     ] {
-        let answer = given::set(&server, "/a", "json", value.clone()).await;
-        assert_eq!(answer["value"], value);
+        let response = given::set(&server, "/a", "json", value.clone()).await;
+        assert_eq!(response["value"], value);
         assert_eq!(server.versions("/a").await[0]["value"], value);
     }
 }
@@ -65,8 +65,8 @@ async fn numbers_and_field_order_are_kept_as_written() {
     let value = r#"{"z":12345678901234567890123456789,"a":1.10,"m":-0}"#;
     let body = format!(r#"{{"name":"/a","type":"json","value":{value}}}"#);
     let request = server.authorized(Method::PUT, "/api/v1/data").body(body);
-    let answer = server.send(request).await.expect(200);
-    assert!(answer.body.contains(value), "{}", answer.body);
+    let response = server.send(request).await.expect(200);
+    assert!(response.body.contains(value), "{}", response.body);
     let read = server.get("/api/v1/data?name=/a").await.expect(200);
     assert!(read.body.contains(value), "{}", read.body);
 }
@@ -126,8 +126,8 @@ async fn a_user_without_a_name_has_a_null_name() {
         json!({"password": "p", "username": null}),
         json!({"password": "p", "username": ""}),
     ] {
-        let answer = server.set("/a", "user", value).await.expect(200).json();
-        assert_eq!(answer["value"].get("username"), Some(&Value::Null));
+        let response = server.set("/a", "user", value).await.expect(200).json();
+        assert_eq!(response["value"].get("username"), Some(&Value::Null));
     }
 }
 
@@ -136,8 +136,8 @@ async fn a_sent_hash_is_ignored() {
     let server = Server::start().await;
     for sent in [json!("$6$saltsalt$forged"), json!(""), json!(null)] {
         let value = json!({"username": "ada", "password": "p", "password_hash": sent});
-        let answer = server.set("/a", "user", value).await.expect(200).json();
-        let hash = answer["value"]["password_hash"].as_str().unwrap();
+        let response = server.set("/a", "user", value).await.expect(200).json();
+        let hash = response["value"]["password_hash"].as_str().unwrap();
         assert!(
             hash.starts_with("$6$") && !hash.contains("forged"),
             "{hash}"
@@ -184,9 +184,9 @@ async fn one_field_is_enough_and_the_other_is_null() {
                     value[absent] = empty;
                 }
                 let name = format!("/{credential_type}");
-                let answer = given::set(&server, &name, credential_type, value).await;
-                assert_eq!(answer["value"][given], "some key");
-                assert_eq!(answer["value"].get(absent), Some(&Value::Null));
+                let response = given::set(&server, &name, credential_type, value).await;
+                assert_eq!(response["value"][given], "some key");
+                assert_eq!(response["value"].get(absent), Some(&Value::Null));
             }
         }
     }
@@ -202,8 +202,8 @@ async fn without_any_key_it_is_400() {
             json!({"public_key": null, "private_key": ""}),
             json!({"public_key": 1}),
         ] {
-            let answer = server.set("/a", credential_type, value).await;
-            answer.expect(400).error();
+            let response = server.set("/a", credential_type, value).await;
+            response.expect(400).error();
         }
     }
 }
@@ -214,9 +214,9 @@ async fn keys_are_kept_without_validation() {
     let value = json!({"public_key": "not a key", "private_key": "-----BEGIN NOTHING-----\n"});
     for credential_type in TYPES {
         let name = format!("/{credential_type}");
-        let answer = given::set(&server, &name, credential_type, value.clone()).await;
-        for member in ["public_key", "private_key"] {
-            assert_eq!(answer["value"][member], value[member]);
+        let response = given::set(&server, &name, credential_type, value.clone()).await;
+        for field in ["public_key", "private_key"] {
+            assert_eq!(response["value"][field], value[field]);
         }
     }
 }
@@ -232,12 +232,12 @@ async fn the_fingerprint_of_a_set_key_is_null() {
     ] {
         let mut value = key.clone();
         value["public_key_fingerprint"] = fingerprint;
-        let answer = server.set("/a", "ssh", value).await.expect(200).json();
+        let response = server.set("/a", "ssh", value).await.expect(200).json();
         assert_eq!(
-            answer["value"].get("public_key_fingerprint"),
+            response["value"].get("public_key_fingerprint"),
             Some(&Value::Null)
         );
-        assert_eq!(answer["value"]["public_key"], key["public_key"]);
+        assert_eq!(response["value"]["public_key"], key["public_key"]);
     }
 }
 
@@ -250,7 +250,7 @@ const VALUE_BYTES_MAX: usize = 65_536;
 const USER_PASSWORD_BYTES_MAX: usize = 4_096;
 
 /// The maximum number of characters in a public key or a username.
-const LONG_MEMBER_CHARACTERS_MAX: usize = 7_000;
+const LONG_FIELD_CHARACTERS_MAX: usize = 7_000;
 
 #[tokio::test]
 async fn a_text_over_64_kib_is_413() {
@@ -258,11 +258,11 @@ async fn a_text_over_64_kib_is_413() {
     for credential_type in ["value", "password"] {
         let name = format!("/{credential_type}");
         let longest = "x".repeat(VALUE_BYTES_MAX);
-        let answer = given::set(&server, &name, credential_type, json!(longest)).await;
-        assert_eq!(answer["value"], longest);
+        let response = given::set(&server, &name, credential_type, json!(longest)).await;
+        assert_eq!(response["value"], longest);
         for too_long in [format!("{longest}x"), "x".repeat(2 * VALUE_BYTES_MAX)] {
-            let answer = server.set(&name, credential_type, json!(too_long)).await;
-            answer.expect(413).error();
+            let response = server.set(&name, credential_type, json!(too_long)).await;
+            response.expect(413).error();
         }
         let two_byte_characters = "ä".repeat(VALUE_BYTES_MAX / 2 + 1);
         server
@@ -280,8 +280,8 @@ async fn an_object_over_64_kib_is_413() {
     let frame_bytes = json!({"a": ""}).to_string().len();
     let object = |bytes: usize| json!({"a": "x".repeat(bytes - frame_bytes)});
     given::set(&server, "/a", "json", object(VALUE_BYTES_MAX)).await;
-    let answer = server.set("/a", "json", object(VALUE_BYTES_MAX + 1)).await;
-    answer.expect(413).error();
+    let response = server.set("/a", "json", object(VALUE_BYTES_MAX + 1)).await;
+    response.expect(413).error();
 }
 
 #[tokio::test]
@@ -290,8 +290,8 @@ async fn a_private_key_larger_than_a_value_is_413() {
     for credential_type in ["rsa", "ssh"] {
         for bytes in [VALUE_BYTES_MAX, 3 * VALUE_BYTES_MAX] {
             let value = json!({"private_key": "x".repeat(bytes)});
-            let answer = server.set("/a", credential_type, value).await;
-            answer.expect(413).error();
+            let response = server.set("/a", credential_type, value).await;
+            response.expect(413).error();
         }
     }
 }
@@ -299,21 +299,21 @@ async fn a_private_key_larger_than_a_value_is_413() {
 #[tokio::test]
 async fn a_public_key_or_username_over_7000_characters_is_413() {
     let server = Server::start().await;
-    let longest = "ä".repeat(LONG_MEMBER_CHARACTERS_MAX);
+    let longest = "ä".repeat(LONG_FIELD_CHARACTERS_MAX);
     let too_long = format!("{longest}x");
-    for (credential_type, member) in [
+    for (credential_type, field) in [
         ("rsa", "public_key"),
         ("ssh", "public_key"),
         ("user", "username"),
     ] {
         let name = format!("/{credential_type}");
         let value = |text: &str| match credential_type {
-            "user" => json!({member: text, "password": "p"}),
-            _ => json!({member: text}),
+            "user" => json!({field: text, "password": "p"}),
+            _ => json!({field: text}),
         };
         given::set(&server, &name, credential_type, value(&longest)).await;
-        let answer = server.set(&name, credential_type, value(&too_long)).await;
-        answer.expect(413).error();
+        let response = server.set(&name, credential_type, value(&too_long)).await;
+        response.expect(413).error();
         assert_eq!(server.versions(&name).await.len(), 1);
     }
 }

@@ -180,10 +180,10 @@ async fn outcome(server: &Server, body: &Node, change: &dyn Fn(&mut Node)) -> (S
             "duration": 2,
             "tbs_certificate": hexadecimal(&body.to_der()),
         });
-        let answer = server
+        let response = server
             .generate_in_mode("overwrite", "/a", "hostile", parameters)
             .await;
-        let value = answer.expect(200).json()["value"].take();
+        let value = response.expect(200).json()["value"].take();
         let note = value["note"].as_str().unwrap();
         if !note.contains("the validity must not begin") {
             return (note.to_owned(), bytes(value["secret"].as_str().unwrap()));

@@ -65,16 +65,16 @@ async fn set<'a>(
 ) -> Option<Accepted<'a>> {
     let name = format!("/set/{number}");
     let value = json!({"certificate": mutant.certificate, "private_key": key});
-    let answer = server.set(&name, "certificate", value).await;
-    if answer.status == 400 {
-        let words = answer.error();
+    let response = server.set(&name, "certificate", value).await;
+    if response.status == 400 {
+        let words = response.error();
         assert!(
             words.starts_with("certificate ") || words.starts_with("private_key "),
             "{words}"
         );
         return None;
     }
-    answer.expect(200);
+    response.expect(200);
     let parameters = json!({
         "ca": name, "common_name": "generated", "key_type": "ed25519",
     });

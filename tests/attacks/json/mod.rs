@@ -8,7 +8,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use keywright_harness::{Answer, Commanded, Reply, Server, Shell, Stub};
+use keywright_harness::{Commanded, Reply, Response, Server, Shell, Stub};
 use reqwest::{Method, header::CONTENT_TYPE};
 use serde_json::json;
 
@@ -144,11 +144,11 @@ pub(crate) async fn attacked() -> (Server, String) {
 }
 
 /// Sends any bytes as a JSON body.
-pub(crate) async fn send(server: &Server, method: &str, path: &str, body: Vec<u8>) -> Answer {
+pub(crate) async fn send(server: &Server, method: &str, path: &str, body: Vec<u8>) -> Response {
     let method = Method::from_bytes(method.as_bytes()).unwrap();
     let request = server.authorized(method, path).body(body);
-    let answer = Answer::try_to(request).await;
-    answer.unwrap_or_else(|cause| panic!("no response to a request for {path}: {cause}"))
+    let response = Response::try_to(request).await;
+    response.unwrap_or_else(|cause| panic!("no response to a request for {path}: {cause}"))
 }
 
 /// Returns the body with a text instead of `@`.
@@ -168,12 +168,16 @@ async fn no_json_in_a_body_ends_the_server() {
                 continue;
             }
             let path = path.replace("CERTIFICATE", &certificate_id);
-            let answer = send(&server, method, &path, filled(body, &input.text)).await;
+            let response = send(&server, method, &path, filled(body, &input.text)).await;
             let attack = format!("{method} {path}: {body} with {}", input.what);
-            assert_no_fault(&answer, &attack);
+            assert_no_fault(&response, &attack);
             if let Some(error) = input.fault.error(*levels_around) {
-                assert_eq!(answer.status, 400, "{attack}: {}", answer.body);
-                assert!(answer.error().contains(error), "{attack}: {}", answer.body);
+                assert_eq!(response.status, 400, "{attack}: {}", response.body);
+                assert!(
+                    response.error().contains(error),
+                    "{attack}: {}",
+                    response.body
+                );
             }
         }
         let whole = send(&server, "PUT", DATA, input.text.clone()).await;
@@ -248,9 +252,13 @@ async fn no_key_smuggles_another_type_than_is_written() {
             ),
         ),
     ] {
-        let answer = send(&server, method, DATA, body.clone().into_bytes()).await;
-        assert_eq!(answer.status, 400, "{body}: {}", answer.body);
-        assert!(answer.error().contains("reserved key"), "{}", answer.body);
+        let response = send(&server, method, DATA, body.clone().into_bytes()).await;
+        assert_eq!(response.status, 400, "{body}: {}", response.body);
+        assert!(
+            response.error().contains("reserved key"),
+            "{}",
+            response.body
+        );
     }
     assert!(server.versions("/s").await.is_empty());
 }
@@ -266,12 +274,12 @@ async fn no_error_repeats_a_value() {
         "\"hunter2",
     ] {
         let body = filled(r#"{"name":"/a","type":"value","value":@}"#, text.as_bytes());
-        let answer = send(&server, "PUT", DATA, body).await.expect(400);
-        assert!(!answer.body.contains("hunter2"), "{}", answer.body);
-        let is_json = answer
+        let response = send(&server, "PUT", DATA, body).await.expect(400);
+        assert!(!response.body.contains("hunter2"), "{}", response.body);
+        let is_json = response
             .header(CONTENT_TYPE.as_str())
             .is_some_and(|text| text.contains("json"));
-        assert!(is_json, "{answer:?}");
+        assert!(is_json, "{response:?}");
     }
     assert!(!server.whole_log().await.contains("hunter2"));
 }

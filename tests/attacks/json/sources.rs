@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use jsonwebtoken::Algorithm;
 use keywright_harness::{
-    Answer, Options, Reply, Server, Stub,
+    Options, Reply, Response, Server, Stub,
     mint::{Mint, present, sign_texts, signing_key},
 };
 use serde_json::{Value, json};
@@ -40,15 +40,15 @@ fn texts() -> Vec<(Input, String)> {
 
 /// Requires that an invalid text is rejected as the plugin's error, and that nothing else fails.
 #[track_caller]
-fn assert_refused(answer: &Answer, input: &Input) {
-    let is_plugins = answer.status == 500 && answer.error().starts_with("the plugin hostile ");
-    let is_callers = (400..500).contains(&answer.status);
+fn assert_refused(response: &Response, input: &Input) {
+    let is_plugins = response.status == 500 && response.error().starts_with("the plugin hostile ");
+    let is_callers = (400..500).contains(&response.status);
     assert!(
-        is_plugins || is_callers || (answer.status == 200 && !is_wrong_anywhere(input)),
+        is_plugins || is_callers || (response.status == 200 && !is_wrong_anywhere(input)),
         "{}: {} {}",
         input.what,
-        answer.status,
-        answer.body
+        response.status,
+        response.body
     );
 }
 
@@ -61,10 +61,10 @@ async fn no_value_returned_by_a_plugin_crashes_the_server() {
             format!(r#"{{"secret":"s","note":{text}}}"#),
             format!(r#"{{"secret":{text}}}"#),
         ] {
-            let answer = server
+            let response = server
                 .generate("/a", "hostile", json!({"note": value}))
                 .await;
-            assert_refused(&answer, &input);
+            assert_refused(&response, &input);
         }
         assert_alive(&server, &input.what).await;
     }
@@ -76,13 +76,13 @@ async fn no_parameters_returned_by_a_plugin_crash_the_server() {
     for (input, text) in texts() {
         for parameters in [text.clone(), format!(r#"{{"a":{text}}}"#)] {
             let given = json!({"note": parameters});
-            let answer = server.generate("/a", "hostile", given.clone()).await;
-            assert_refused(&answer, &input);
+            let response = server.generate("/a", "hostile", given.clone()).await;
+            assert_refused(&response, &input);
             // The stored parameters are read again.
-            let answer = server
+            let response = server
                 .generate_in_mode("converge", "/a", "hostile", given)
                 .await;
-            assert_refused(&answer, &input);
+            assert_refused(&response, &input);
         }
         assert_alive(&server, &input.what).await;
     }
@@ -94,8 +94,8 @@ async fn no_value_accepted_by_a_plugin_crashes_the_server() {
     for (input, text) in texts() {
         for value in [text.clone(), format!(r#"{{"secret":"s","note":{text}}}"#)] {
             let value: Value = json!({"secret": "s", "note": value});
-            let answer = server.set("/a", "hostile", value).await;
-            assert_refused(&answer, &input);
+            let response = server.set("/a", "hostile", value).await;
+            assert_refused(&response, &input);
         }
         assert_alive(&server, &input.what).await;
     }
@@ -131,11 +131,11 @@ async fn no_untrusted_token_crashes_the_server() {
     let part = |text: &[u8]| URL_SAFE_NO_PAD.encode(text);
     for input in short_inputs() {
         let text = &input.text;
-        let member = |name: &str| [format!(r#"{{"{name}":"#).as_bytes(), text, b"}"].concat();
+        let field = |name: &str| [format!(r#"{{"{name}":"#).as_bytes(), text, b"}"].concat();
         let header = mint.header().to_string();
         for (header, payload) in [
             (text.clone(), b"{}".to_vec()),
-            (member("alg"), b"{}".to_vec()),
+            (field("alg"), b"{}".to_vec()),
             (
                 [br#"{"alg":"RS256","kid":"#, &text[..], b"}"].concat(),
                 b"{}".to_vec(),
@@ -145,14 +145,14 @@ async fn no_untrusted_token_crashes_the_server() {
                 b"{}".to_vec(),
             ),
             (header.clone().into_bytes(), text.clone()),
-            (header.clone().into_bytes(), member("exp")),
+            (header.clone().into_bytes(), field("exp")),
         ] {
             let token = format!("{}.{}.c2ln", part(&header), part(&payload));
-            let answer = present(&server, &token).await;
+            let response = present(&server, &token).await;
             // Too large heads are rejected otherwise.
             assert!(
-                matches!(answer.status, 401 | 431),
-                "{}: {answer:?}",
+                matches!(response.status, 401 | 431),
+                "{}: {response:?}",
                 input.what
             );
         }
@@ -174,11 +174,11 @@ async fn no_signed_claim_crashes_the_server() {
             let claims = claims.to_string().replace("\"@\"", text);
             let header = mint.header().to_string();
             let token = sign_texts(&header, &claims, Algorithm::RS256, &signing_key());
-            let answer = present(&server, &token).await;
-            assert_no_fault(&answer, &format!("{claim} with {}", input.what));
+            let response = present(&server, &token).await;
+            assert_no_fault(&response, &format!("{claim} with {}", input.what));
             if input.fault.error(1).is_some() {
-                let is_refused = matches!(answer.status, 401 | 431);
-                assert!(is_refused, "{claim} with {}: {answer:?}", input.what);
+                let is_refused = matches!(response.status, 401 | 431);
+                assert!(is_refused, "{claim} with {}: {response:?}", input.what);
             }
         }
         assert_alive(&server, &input.what).await;
@@ -221,10 +221,10 @@ async fn no_identity_provider_document_crashes_the_server() {
             let header = json!({"alg": "RS256", "kid": format!("{number}{document_kind}{body}")});
             let token = sign_texts(&header.to_string(), "{}", Algorithm::RS256, &signing_key());
             let before = stub.requests().len();
-            let answer: Answer = present(&server, &token).await;
+            let response: Response = present(&server, &token).await;
             assert!(
-                matches!(answer.status, 401 | 503),
-                "{}: {answer:?}",
+                matches!(response.status, 401 | 503),
+                "{}: {response:?}",
                 input.what
             );
             assert!(stub.requests().len() > before, "the document was not read");

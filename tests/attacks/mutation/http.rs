@@ -134,9 +134,9 @@ fn exchange(connection: RawConnection, bytes: &[u8], protocol: &str, round: usiz
         let fault = text
             .split("HTTP/1.1 ")
             .skip(1)
-            .find(|answer| answer.starts_with('5'));
-        fault.is_some_and(|answer| {
-            !answer.starts_with("503") || !answer.to_ascii_lowercase().contains("retry-after")
+            .find(|response| response.starts_with('5'));
+        fault.is_some_and(|response| {
+            !response.starts_with("503") || !response.to_ascii_lowercase().contains("retry-after")
         })
     };
     assert!(

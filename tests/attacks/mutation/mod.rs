@@ -17,7 +17,7 @@ use base64::{
 };
 use jsonwebtoken::Algorithm;
 use keywright_harness::{
-    Answer, Server,
+    Response, Server,
     mint::{Mint, present, sign_texts, signing_key},
 };
 use reqwest::Method;
@@ -87,9 +87,9 @@ async fn mutated_bodies() {
         let body = filled(body, random.pick(&values).as_bytes());
         let body = random.mutated(&body, &JSON_WORDS);
         let path = path.replace("CERTIFICATE", &certificate_id);
-        let answer = send(&server, method, &path, body.clone()).await;
+        let response = send(&server, method, &path, body.clone()).await;
         let attack = format!("round {round}, {method} {path}: {}", body.escape_ascii());
-        assert_no_fault(&answer, &attack);
+        assert_no_fault(&response, &attack);
         check(&server, round, &attack).await;
     }
     assert_alive(&server, "all rounds").await;
@@ -201,8 +201,8 @@ async fn mutated_paths_and_queries() {
         );
         let attack = format!("round {round}: {method} {target}");
         // Requests rejected by the client itself do not test the server.
-        match Answer::try_to(request).await {
-            Ok(answer) => assert_no_fault(&answer, &attack),
+        match Response::try_to(request).await {
+            Ok(response) => assert_no_fault(&response, &attack),
             Err(cause) => assert!(
                 cause.is_builder() || cause.is_request(),
                 "{attack}: {cause}"
@@ -284,9 +284,9 @@ async fn mutated_certificates() {
     while let Some((round, mut random)) = rounds.next() {
         let value = mutated_value(&mut random, &values[round % 2]);
         let attack = format!("round {round}: {value}");
-        let answer = server.set("/set", "certificate", value).await;
-        assert_no_fault(&answer, &attack);
-        if answer.status == 200 {
+        let response = server.set("/set", "certificate", value).await;
+        assert_no_fault(&response, &attack);
+        if response.status == 200 {
             // An accepted certificate can be read, and can sign a leaf or is rejected as a CA.
             assert_no_fault(&server.get("/api/v1/certificates?name=/set").await, &attack);
             let leaf = json!({"ca": "/set", "common_name": "of-set"});
@@ -306,20 +306,20 @@ async fn mutated_certificates() {
 /// Changes one field of a certificate's value.
 fn mutated_value(random: &mut Random, value: &Value) -> Value {
     let mut value = value.clone();
-    let member = *random.pick(&[
+    let field = *random.pick(&[
         "certificate",
         "certificate",
         "certificate",
         "ca",
         "private_key",
     ]);
-    let pem = value[member].as_str().unwrap();
+    let pem = value[field].as_str().unwrap();
     let changed = if random.below(4) == 0 {
         String::from_utf8_lossy(&random.mutated(pem.as_bytes(), &PEM_WORDS)).into_owned()
     } else {
         with_mutated_der(random, pem)
     };
-    value[member] = json!(changed);
+    value[field] = json!(changed);
     value
 }
 

@@ -10,8 +10,8 @@ use std::{
 use keywright_core::{credential::CredentialType, ports::Generator};
 use keywright_harness::component;
 use keywright_runtime::{
-    CacheKeys, Grant, Limits, PluginConfig, RandomSource, RandomUnavailable, Runtime,
-    RuntimeConfig, SandboxConfig, TestedComponents,
+    CacheKeys, Grant, Limits, PluginConfig, RandomError, RandomSource, Runtime, RuntimeConfig,
+    SandboxConfig, TestedComponents,
 };
 use rand::{Rng, SeedableRng, rngs::ChaCha12Rng};
 use serde_json::Map;
@@ -95,7 +95,7 @@ impl RepeatableRandom {
 }
 
 impl RandomSource for RepeatableRandom {
-    fn fill(&self, bytes: &mut [u8]) -> Result<(), RandomUnavailable> {
+    fn fill(&self, bytes: &mut [u8]) -> Result<(), RandomError> {
         self.0
             .lock()
             .unwrap_or_else(PoisonError::into_inner)

@@ -172,7 +172,7 @@ impl Connection {
     /// Returns an error if the connection closes, or on a status other than 200.
     pub(crate) async fn send(&mut self, request: Request) -> Outcome<Bytes> {
         let path = request.path.clone();
-        let (status, body) = self.answer(request).await?;
+        let (status, body) = self.response(request).await?;
         if status != StatusCode::OK {
             return Err(format!("the response to {path} has the status {status}").into());
         }
@@ -188,14 +188,14 @@ impl Connection {
             method: method.clone(),
             ..Request::get(path)
         };
-        let (status, _) = self.answer(request).await?;
+        let (status, _) = self.response(request).await?;
         if status != StatusCode::NOT_FOUND {
             return Err(format!("the response to {path} has the status {status}").into());
         }
         Ok(())
     }
 
-    async fn answer(&mut self, request: Request) -> Outcome<(StatusCode, Bytes)> {
+    async fn response(&mut self, request: Request) -> Outcome<(StatusCode, Bytes)> {
         let request = hyper::Request::builder()
             .method(request.method)
             .uri(request.path)

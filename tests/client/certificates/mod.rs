@@ -4,7 +4,7 @@ mod rotate;
 mod rotate_failures;
 mod rotate_steps;
 
-use keywright_harness::{SERVER_NAME, Server, Shell, member};
+use keywright_harness::{SERVER_NAME, Server, Shell, field};
 use serde_json::{Value, json};
 
 use crate::json_of;
@@ -34,8 +34,8 @@ async fn leaf(server: &Server, name: &str, signed_by: &str) -> Value {
 /// The active version of a certificate, followed by the transitional one.
 async fn current(server: &Server, name: &str) -> Vec<Value> {
     let path = format!("/api/v1/data?name={name}&current=true");
-    let answer = server.get(&path).await.expect(200).json();
-    answer["data"].as_array().unwrap().clone()
+    let response = server.get(&path).await.expect(200).json();
+    response["data"].as_array().unwrap().clone()
 }
 
 /// The summary of a certificate.
@@ -122,8 +122,8 @@ async fn certificates_are_shown_without_private_keys() {
     }
     let listed = json_of(shell.run(&["certificates", "versions", "/root"]));
     assert_eq!(
-        member(&listed[0], "certificate"),
-        member(&root, "certificate")
+        field(&listed[0], "certificate"),
+        field(&root, "certificate")
     );
     for fact in [
         "expiry_date",

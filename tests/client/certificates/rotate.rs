@@ -177,9 +177,9 @@ async fn declining_a_step_changes_nothing() {
     let server = server_with_leaf(&Options::default()).await;
     let shell = Shell::of(&server);
     let before = status(&shell);
-    for answer in ["n", "", "perhaps"] {
+    for response in ["n", "", "perhaps"] {
         let mut terminal = shell.on_terminal(&["certificates", "rotate", "/root"]);
-        terminal.expect("[y/N]").type_line(answer);
+        terminal.expect("[y/N]").type_line(response);
         let (ended, screen) = terminal.end();
         assert_eq!(ended, Some(3), "{screen}");
         assert!(

@@ -251,13 +251,13 @@ async fn a_single_credential_is_deleted_without_confirmation() {
 async fn a_path_is_deleted_after_confirmation() {
     let server = server().await;
     let shell = Shell::of(&server);
-    for answer in ["n", "", "nonsense"] {
+    for response in ["n", "", "nonsense"] {
         let mut terminal = shell.on_terminal(&["delete", "--path", "/a"]);
         terminal
             .expect("/a/one")
             .expect("Delete 2 credentials below \"/a\"");
-        terminal.expect("[y/N]: ").type_line(answer);
-        assert_eq!(terminal.end().0, Some(3), "{answer}");
+        terminal.expect("[y/N]: ").type_line(response);
+        assert_eq!(terminal.end().0, Some(3), "{response}");
         assert_eq!(names(&shell), "/ab\n/a/two\n/a/one\n");
     }
     let mut terminal = shell.on_terminal(&["delete", "--path", "/a"]);

@@ -83,8 +83,8 @@ async fn fields_are_read_from_files_and_passwords_from_a_pipe() {
     let parameters = json!({"common_name": "root", "is_ca": true});
     let made = server.generate("/ca", "certificate", parameters).await;
     let value = made.expect(200).json()["value"].clone();
-    for member in ["certificate", "private_key"] {
-        fs::write(shell.file(member), value[member].as_str().unwrap()).unwrap();
+    for field in ["certificate", "private_key"] {
+        fs::write(shell.file(field), value[field].as_str().unwrap()).unwrap();
     }
     let certificate = [
         "set",
@@ -125,7 +125,7 @@ async fn fields_are_read_from_files_and_passwords_from_a_pipe() {
 async fn standard_input_is_accepted_for_one_field_only() {
     let server = Server::start().await;
     let shell = Shell::of(&server);
-    for (members, named) in [
+    for (fields, named) in [
         (
             &["--private-key", "-", "--public-key", "-"][..],
             "private_key, public_key",
@@ -140,7 +140,7 @@ async fn standard_input_is_accepted_for_one_field_only() {
             "certificate, password",
         ),
     ] {
-        let arguments = [&["set", "/a", "--type", "other"][..], members].concat();
+        let arguments = [&["set", "/a", "--type", "other"][..], fields].concat();
         let run = shell.run_with(&arguments, "a text").expect(2);
         assert!(run.errors.contains(named), "{run:?}");
     }

@@ -252,7 +252,7 @@ fn a_failed_renewal_keeps_the_session() {
 
 #[test]
 fn bulk_verbs_stop_with_status_6_if_the_provider_is_down() {
-    for (arguments, answered, not_tried) in [
+    for (arguments, responded, not_tried) in [
         (
             &["import", "file", "--parallel", "1"][..],
             "PUT",
@@ -309,7 +309,7 @@ fn bulk_verbs_stop_with_status_6_if_the_provider_is_down() {
             lines.filter(|line| !line.contains("path=")).count()
         };
         assert_eq!(count("POST"), 3, "once, and then twice in vain: {lines:?}");
-        assert_eq!(count(&format!("{answered} /api")), 2, "{lines:?}");
+        assert_eq!(count(&format!("{responded} /api")), 2, "{lines:?}");
     }
 }
 

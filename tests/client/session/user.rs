@@ -66,7 +66,7 @@ fn polling_respects_the_providers_interval() {
 
 #[test]
 fn a_code_that_is_refused_or_expires_ends_with_status_5() {
-    for (authorization, answer, words, polls) in [
+    for (authorization, response, words, polls) in [
         (json!({}), "access_denied", "access_denied", 1),
         (json!({}), "expired_token", "not completed in time", 1),
         (json!({"expires_in": 0}), "", "not completed in time", 0),
@@ -86,7 +86,7 @@ fn a_code_that_is_refused_or_expires_ends_with_status_5() {
         let stub = Stub::start(move |request, _, url| {
             openid(request, url, &json!({})).unwrap_or_else(|| match request.line.as_str() {
                 "POST /device" => device(&authorization),
-                _ => refused(answer),
+                _ => refused(response),
             })
         });
         let run = shell(&stub).run(&DEVICE).expect(5);

@@ -27,7 +27,7 @@ fn good_plugin_passes_and_its_resource_use_is_shown() {
     assert_eq!(tested["entropy"]["values"], 2_000);
     assert_eq!(tested["entropy"]["declared_bits"], 160);
     for limit in tested["limits"].as_array().unwrap() {
-        let [used, max] = ["used", "max"].map(|member| limit[member].as_u64().unwrap());
+        let [used, max] = ["used", "max"].map(|field| limit[field].as_u64().unwrap());
         assert!((1..=max).contains(&used), "{limit}");
     }
     let table = workshop.plugin(&["test", "password.wasm"]).expect(0).output;
@@ -240,12 +240,12 @@ async fn server_discards_notes() {
         let options = Options::default().without_plugins();
         let server =
             Server::start_with(&options.hostile("", &format!("generate = \"{behaviour}\""))).await;
-        let answer = server
+        let response = server
             .generate("/a", "hostile", serde_json::json!({}))
             .await;
-        let answer = answer.expect(status);
+        let response = response.expect(status);
         // The log has the most detailed level.
-        for expected in [answer.body, server.log(), server.audit_trail()] {
+        for expected in [response.body, server.log(), server.audit_trail()] {
             assert!(!expected.contains(NOTED), "{behaviour}: {expected}");
         }
     }

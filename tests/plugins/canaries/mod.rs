@@ -31,9 +31,9 @@ impl Canaries {
 
     /// Adds all secrets in a generated value: passwords, hashes, and each line of a private key.
     fn watch_made(&mut self, source: &str, value: &Value) {
-        for member in ["password", "password_hash"] {
-            if let Some(secret) = value.get(member).and_then(Value::as_str) {
-                self.watch(&format!("{source}, {member}"), secret);
+        for field in ["password", "password_hash"] {
+            if let Some(secret) = value.get(field).and_then(Value::as_str) {
+                self.watch(&format!("{source}, {field}"), secret);
             }
         }
         if let Some(password) = value.as_str() {
@@ -120,12 +120,12 @@ async fn tokens_are_in_no_log_or_database_file() {
         forged.clone(),
     ] {
         let request = server.request(Method::GET, "/api/v1/data?name=/marker/value");
-        let answer = server
+        let response = server
             .send(request.header(header::AUTHORIZATION, &value))
             .await;
-        assert_eq!(answer.status, 401, "{value}");
-        canaries.assert_absent("an answer", &answer.body);
-        for (name, text) in &answer.headers {
+        assert_eq!(response.status, 401, "{value}");
+        canaries.assert_absent("a response", &response.body);
+        for (name, text) in &response.headers {
             canaries.assert_absent(name, text);
         }
     }
@@ -181,17 +181,17 @@ password = "{password}"
             .request(Method::POST, "/identity/oauth/token")
             .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded")
             .body(form.clone());
-        let answer = server.send(request).await;
-        assert_eq!(answer.status, status, "{form}: {}", answer.body);
+        let response = server.send(request).await;
+        assert_eq!(response.status, status, "{form}: {}", response.body);
         if status == 200 {
-            let tokens = answer.json();
-            for member in ["access_token", "refresh_token"] {
-                if let Some(token) = tokens[member].as_str() {
-                    canaries.watch(member, token);
+            let tokens = response.json();
+            for field in ["access_token", "refresh_token"] {
+                if let Some(token) = tokens[field].as_str() {
+                    canaries.watch(field, token);
                 }
             }
         } else {
-            canaries.assert_absent("an answer", &answer.body);
+            canaries.assert_absent("a response", &response.body);
         }
     }
     assert_left_nowhere(server, &canaries, "/marker/value").await;
@@ -281,14 +281,14 @@ async fn assert_refused_in_silence(
             other => other.to_string(),
         };
         let request = server.authorized(method.clone(), path).body(text);
-        let answer = server.send(request).await;
+        let response = server.send(request).await;
         assert!(
-            (400..500).contains(&answer.status),
+            (400..500).contains(&response.status),
             "{body}: {} {}",
-            answer.status,
-            answer.body
+            response.status,
+            response.body
         );
-        canaries.assert_absent(&format!("the answer to {body}"), &answer.error());
+        canaries.assert_absent(&format!("the response to {body}"), &response.error());
     }
     assert_left_nowhere(server, &canaries, "/marker/value").await;
 }

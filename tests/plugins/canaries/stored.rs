@@ -144,11 +144,15 @@ async fn interpolated_documents_are_in_no_log_or_database_file() {
             {"credentials": {"password": canaries.plant("a value in clear")}},
         ],
     });
-    let answer = server
+    let response = server
         .post("/api/v1/interpolate", document)
         .await
         .expect(200);
-    assert!(answer.body.contains(&value.to_string()), "{}", answer.body);
+    assert!(
+        response.body.contains(&value.to_string()),
+        "{}",
+        response.body
+    );
     assert_left_nowhere(server, &canaries, "/marker/json").await;
 }
 
@@ -198,7 +202,7 @@ async fn no_secret_is_in_the_audit_trail_in_either_form() {
 
 /// Values of every type, in requests that succeed and in requests that fail.
 async fn send_values(server: &Server, canaries: &mut Canaries) {
-    for (credential_type, members) in [
+    for (credential_type, fields) in [
         ("value", &[][..]),
         ("password", &[]),
         ("json", &["a"]),
@@ -214,13 +218,13 @@ async fn send_values(server: &Server, canaries: &mut Canaries) {
         ] {
             let mut secret =
                 |source: &str| json!(canaries.plant(&format!("{credential_type} {source}")));
-            let value = if members.is_empty() {
+            let value = if fields.is_empty() {
                 secret("value")
             } else {
-                let members = members.iter();
+                let fields = fields.iter();
                 Value::Object(
-                    members
-                        .map(|member| ((*member).to_owned(), secret(member)))
+                    fields
+                        .map(|field| ((*field).to_owned(), secret(field)))
                         .collect(),
                 )
             };
@@ -258,14 +262,14 @@ async fn send_parameters(server: &Server, canaries: &mut Canaries) {
         ),
     ] {
         let name = format!("/made/{credential_type}");
-        let answer = server.generate(&name, credential_type, parameters).await;
-        if answer.status == 200 {
-            canaries.watch_made(credential_type, &answer.json()["value"]);
+        let response = server.generate(&name, credential_type, parameters).await;
+        if response.status == 200 {
+            canaries.watch_made(credential_type, &response.json()["value"]);
         }
         let body = json!({"name": name, "metadata": canaries.plant("metadata of a regenerate")});
-        let answer = server.post("/api/v1/regenerate", body).await;
-        if answer.status == 200 {
-            canaries.watch_made(credential_type, &answer.json()["value"]);
+        let response = server.post("/api/v1/regenerate", body).await;
+        if response.status == 200 {
+            canaries.watch_made(credential_type, &response.json()["value"]);
         }
     }
     server.bulk_regenerate("/marker/root").await.expect(200);

@@ -79,7 +79,7 @@ const CASES: [Case; 13] = [
     Case {
         manifest: |_, _, _| Reply::lost(),
         component: sound_component,
-        expected: "the registry does not answer",
+        expected: "the registry does not respond",
     },
     Case {
         manifest: |_, request, url| {
@@ -203,7 +203,7 @@ fn untrusted_certificate_is_rejected() {
         other.display()
     );
     let options = workshop.options(&reference, "").extra(&section);
-    assert_refused(&options, &["the registry does not answer", "certificate"]);
+    assert_refused(&options, &["the registry does not respond", "certificate"]);
     assert!(stub.requests().is_empty());
 }
 
@@ -400,10 +400,10 @@ struct PlainStub {
 }
 
 impl PlainStub {
-    /// Starts a server. `answer` gets the head of a request in lower case, and returns a status, header lines and a body.
+    /// Starts a server. `response` gets the head of a request in lower case, and returns a status, header lines and a body.
     pub(super) fn start(
         address: Ipv4Addr,
-        answer: impl Fn(&str) -> (u16, String, &'static str) + Send + 'static,
+        response: impl Fn(&str) -> (u16, String, &'static str) + Send + 'static,
     ) -> Self {
         let listener = TcpListener::bind((address, 0)).unwrap();
         let address = listener.local_addr().unwrap();
@@ -420,7 +420,7 @@ impl PlainStub {
                     .find_map(|line| line.strip_prefix("content-length: "))
                     .map_or(0, |length| length.parse().unwrap());
                 let _ = request.read_exact(&mut vec![0; length]);
-                let (status, lines, body) = answer(&head);
+                let (status, lines, body) = response(&head);
                 kept.lock().unwrap().push(head);
                 let length = body.len();
                 let _ = write!(

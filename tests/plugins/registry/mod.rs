@@ -188,7 +188,7 @@ async fn cached_component_works_without_its_registry() {
     let away = [
         "the plugin plain",
         &reference,
-        "the registry does not answer",
+        "the registry does not respond",
     ];
     let refusal = assert_refused(&options, &away);
     assert!(refusal.contains("pulling it again"), "{refusal}");
@@ -240,7 +240,7 @@ async fn sighup_pulls_another_digest() {
     registry.stop();
     let refused = server.reload_plugins(&workshop.options(&absent, "")).await;
     assert!(refused.contains("calls use those that were loaded before"));
-    assert!(server.log().contains("the registry does not answer"));
+    assert!(server.log().contains("the registry does not respond"));
     assert_generates(&server, "/a").await;
     assert_eq!(
         server.plugin_digest("plain").await,
@@ -370,7 +370,7 @@ async fn check_config_pulls_and_caches_nothing() {
     let checked = check("absent", &[], 1);
     let expected = format!(
         "generators.plain.component: loading it: the plugin plain (component {reference}) is refused: \
-         the registry does not answer"
+         the registry does not respond"
     );
     assert!(checked.output.contains(&expected), "{checked:#?}");
     check("absent", &["--no-plugins"], 0);

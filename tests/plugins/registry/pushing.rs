@@ -62,7 +62,7 @@ fn unloadable_component_is_not_pushed() {
         ("clock.wasm", 3, "it imports wasi:clocks/wall-clock@0.2.0"),
         ("text.wasm", 1, "is not a WebAssembly component"),
         ("absent.wasm", 1, "the file does not exist"),
-        ("plain.wasm", 1, "the registry does not answer"),
+        ("plain.wasm", 1, "the registry does not respond"),
     ] {
         let run = workshop.push(&[file, target]).expect(status);
         assert!(run.errors.contains(expected), "{run:#?}");

@@ -65,7 +65,7 @@ async fn registry_component_needs_the_minisign_signature() {
     fs::write(kept, "nonsense").unwrap();
     assert_refused(&options, &["its signature is malformed"]);
     fs::remove_file(kept).unwrap();
-    assert_refused(&options, &["the registry does not answer"]);
+    assert_refused(&options, &["the registry does not respond"]);
     registry.start_again();
     drop(Server::start_with(&options).await);
 }

@@ -188,7 +188,7 @@ impl PostgresServer {
 struct Keeper {
     child: Child,
     commands: Option<ChildStdin>,
-    answers: BufReader<ChildStdout>,
+    responses: BufReader<ChildStdout>,
 }
 
 impl Keeper {
@@ -225,7 +225,7 @@ impl Keeper {
             .unwrap();
         Self {
             commands: child.stdin.take(),
-            answers: BufReader::new(child.stdout.take().unwrap()),
+            responses: BufReader::new(child.stdout.take().unwrap()),
             child,
         }
     }
@@ -242,7 +242,7 @@ impl Keeper {
 
     fn response(&mut self) -> String {
         let mut line = String::new();
-        self.answers.read_line(&mut line).unwrap();
+        self.responses.read_line(&mut line).unwrap();
         line.trim_end().to_owned()
     }
 }

@@ -27,14 +27,14 @@ async fn start_up_errors_match_the_guide() {
 #[tokio::test(flavor = "multi_thread")]
 async fn error_responses_match_the_guide() {
     for symptom in symptoms("## Requests are refused") {
-        let answer = request::provoke(&symptom.text).await;
-        let status = answer.status.to_string();
+        let response = request::provoke(&symptom.text).await;
+        let status = response.status.to_string();
         assert!(
             symptom.statuses.contains(&status),
-            "{}: {answer:?}",
+            "{}: {response:?}",
             symptom.text
         );
-        symptom.must_be_in(&answer.body);
+        symptom.must_be_in(&response.body);
     }
 }
 
@@ -151,7 +151,7 @@ async fn provoke_start_error(text: &str) -> String {
         "it has no digest, and what a tag names can change" => {
             with_password_plugin("component = \"oci://127.0.0.1:1/password:1.0.0\"")
         }
-        "the registry does not answer" => {
+        "the registry does not respond" => {
             let digest = "0".repeat(64);
             let component = format!("oci://127.0.0.1:1/password@sha256:{digest}");
             with_password_plugin(&format!("component = \"{component}\""))

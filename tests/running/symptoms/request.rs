@@ -4,7 +4,7 @@ use std::{fmt::Write, os::unix::fs::symlink};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use keywright_harness::{
-    Answer, Caller, Options, Server,
+    Caller, Options, Response, Server,
     mint::{Mint, present},
 };
 use keywright_test_postgres::PostgresServer;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// Provokes an error response.
-pub(super) async fn provoke(text: &str) -> Answer {
+pub(super) async fn provoke(text: &str) -> Response {
     match text {
         "the access token can't be verified: the identity provider has not responded" => {
             without_provider().await
@@ -43,7 +43,7 @@ pub(super) async fn provoke(text: &str) -> Answer {
     }
 }
 
-async fn of_one_server(text: &str) -> Answer {
+async fn of_one_server(text: &str) -> Response {
     let server = Server::start().await;
     server.set("/a", "password", json!("p")).await.expect(200);
     let app = server.as_client("app").await;
@@ -105,7 +105,7 @@ async fn of_one_server(text: &str) -> Answer {
     }
 }
 
-async fn with_a_plugin_that_traps() -> Answer {
+async fn with_a_plugin_that_traps() -> Response {
     let options = Options::default()
         .hostile("", "generate = \"trap\"")
         .environment("KEYWRIGHT_PLUGINS__FAULTS_MAX", "1");
@@ -115,12 +115,12 @@ async fn with_a_plugin_that_traps() -> Answer {
     server.generate("/a", "hostile", json!({})).await
 }
 
-async fn with_claim(server: &Server, claim: &str, value: Value) -> Answer {
+async fn with_claim(server: &Server, claim: &str, value: Value) -> Response {
     let mint = Mint::of(server).await;
     present(server, &mint.token(&mint.claims_with(claim, value))).await
 }
 
-async fn without_private_key(server: &Server) -> Answer {
+async fn without_private_key(server: &Server) -> Response {
     let parameters = json!({"common_name": "authority", "is_ca": true});
     let whole = server.generate("/whole", "certificate", parameters).await;
     let certificate = whole.expect(200).json()["value"]["certificate"].clone();
@@ -133,7 +133,7 @@ async fn without_private_key(server: &Server) -> Answer {
     server.generate("/leaf", "certificate", parameters).await
 }
 
-async fn from_elsewhere(server: &Server, caller: &Caller) -> Answer {
+async fn from_elsewhere(server: &Server, caller: &Caller) -> Response {
     let authority = std::fs::read(keywright_harness::key_file("ca.pem")).unwrap();
     let client = Client::builder()
         .tls_certs_only([Certificate::from_pem(&authority).unwrap()])
@@ -145,7 +145,7 @@ async fn from_elsewhere(server: &Server, caller: &Caller) -> Answer {
 }
 
 /// Calls a server with a certificate signed by its CA.
-async fn with_certificate(usage: &str, unit: &str) -> Answer {
+async fn with_certificate(usage: &str, unit: &str) -> Response {
     let maker = Server::start().await;
     let parameters = json!({"common_name": "clients", "is_ca": true});
     let authority = maker.generate("/clients", "certificate", parameters).await;
@@ -163,12 +163,12 @@ async fn with_certificate(usage: &str, unit: &str) -> Answer {
     std::fs::write(&file, authority["certificate"].as_str().unwrap()).unwrap();
     let settings = format!("client_authorities = \"{}\"", file.display());
     let server = Server::start_with(&Options::default().tls_settings(&settings)).await;
-    let text = |member: &str| certificate[member].as_str().unwrap();
+    let text = |field: &str| certificate[field].as_str().unwrap();
     let caller: Caller = server.as_application(unit, text("certificate"), text("private_key"));
     caller.get("/version").await
 }
 
-async fn without_provider() -> Answer {
+async fn without_provider() -> Response {
     let maker = Server::start().await;
     let token = maker.token().to_owned();
     let options = Options::default().identity_provider("https://127.0.0.1:1/uaa");
@@ -176,7 +176,7 @@ async fn without_provider() -> Answer {
     present(&server, &token).await
 }
 
-async fn on_a_full_disk() -> Answer {
+async fn on_a_full_disk() -> Response {
     let directory = TempDir::new().unwrap();
     symlink("/dev/full", directory.path().join("audit.log")).unwrap();
     let server = Server::start_in(directory, &Options::default()).await;
@@ -185,20 +185,20 @@ async fn on_a_full_disk() -> Answer {
     server.get("/api/v1/data?name=/a").await
 }
 
-async fn beyond_the_rate() -> Answer {
+async fn beyond_the_rate() -> Response {
     let options = Options::default().server_settings("requests_per_second_max = 1");
     let server = Server::start_with(&options).await;
     for _ in 0..REQUESTS_MAX {
-        let answer = server.get("/version").await;
-        if answer.status != 200 {
-            return answer;
+        let response = server.get("/version").await;
+        if response.status != 200 {
+            return response;
         }
     }
     panic!("{REQUESTS_MAX} requests were answered");
 }
 
 /// Returns the first error of a reader that does not receive its large responses, on a server where others do the same.
-async fn with_unread_responses(versions: usize, others: usize) -> Answer {
+async fn with_unread_responses(versions: usize, others: usize) -> Response {
     let limits =
         "response_bytes_max = 1048576\nresponses_bytes_max = 8388608\nwrite_seconds_max = 3600";
     let server = Server::start_with(&Options::default().server_settings(limits)).await;
@@ -226,10 +226,10 @@ async fn with_unread_responses(versions: usize, others: usize) -> Answer {
     unreachable!("the last reader is refused");
 }
 
-async fn without_database() -> Answer {
+async fn without_database() -> Response {
     let Some(postgres) = PostgresServer::start() else {
         // Reported as not testable.
-        return Answer {
+        return Response {
             status: 503,
             body: "the storage failed".to_owned(),
             ..Server::start().await.get("/version").await
@@ -242,7 +242,7 @@ async fn without_database() -> Answer {
     server.get("/api/v1/data?name=/a").await
 }
 
-async fn without_its_key() -> Answer {
+async fn without_its_key() -> Response {
     let keys = |keys: &[&str]| {
         let mut sections = "[encryption.rotation]\nenabled = false\n".to_owned();
         for (number, key) in keys.iter().enumerate() {
@@ -267,7 +267,7 @@ async fn without_its_key() -> Answer {
     server.get("/api/v1/data?name=/old").await
 }
 
-async fn with_a_full_queue() -> Answer {
+async fn with_a_full_queue() -> Response {
     let options = Options::default().with_a_short_queue();
     let server = Server::start_with(&options).await;
     // One call runs, one waits, and there is a third.
@@ -275,12 +275,12 @@ async fn with_a_full_queue() -> Answer {
     for number in 0..4 {
         let body = json!({"name": format!("/{number}"), "type": "hostile", "parameters": {"key_length": 0}});
         let request = server.authorized(Method::POST, "/api/v1/data");
-        calls.spawn(Answer::to(request.body(body.to_string())));
+        calls.spawn(Response::to(request.body(body.to_string())));
     }
-    while let Some(answer) = calls.join_next().await {
-        let answer = answer.unwrap();
-        if answer.status == 503 {
-            return answer;
+    while let Some(response) = calls.join_next().await {
+        let response = response.unwrap();
+        if response.status == 503 {
+            return response;
         }
     }
     panic!("no call was refused");

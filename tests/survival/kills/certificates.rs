@@ -61,9 +61,9 @@ fn with_children(owned: &Owned<'_>, mut request: Request) -> Request {
             continue;
         };
         let mut value = Map::new();
-        for member in ["certificate", "private_key"] {
-            if let Some(known) = newest["value"].get(member) {
-                value.insert(member.to_owned(), known.clone());
+        for field in ["certificate", "private_key"] {
+            if let Some(known) = newest["value"].get(field) {
+                value.insert(field.to_owned(), known.clone());
             }
         }
         let version = json!({
@@ -79,7 +79,7 @@ fn regenerate_as_transitional(owned: &Owned<'_>, name: &str) -> Request {
     let version = json!({"type": "certificate", "name": name, "transitional": true});
     to_certificate(Method::POST, name, "regenerate", body)
         .adds(owned, name, version)
-        .answers(name)
+        .responses(name)
 }
 
 /// Moves the flag to the version with this id, or removes it.
@@ -127,7 +127,7 @@ fn set(owned: &Owned<'_>, name: &str, value: &Value) -> Request {
     let version = json!({"type": "certificate", "name": name, "value": value});
     Request::new(Method::PUT, "/api/v1/data", version.clone())
         .adds(owned, name, version)
-        .answers(name)
+        .responses(name)
 }
 
 fn add_version(owned: &Owned<'_>, name: &str, value: &Value, is_transitional: bool) -> Request {
@@ -137,7 +137,7 @@ fn add_version(owned: &Owned<'_>, name: &str, value: &Value, is_transitional: bo
     });
     to_certificate(Method::POST, name, "versions", body)
         .adds(owned, name, version)
-        .answers(name)
+        .responses(name)
 }
 
 fn regenerate_authority(owned: &Owned<'_>, choices: &mut ChaCha12Rng) -> Step {
@@ -175,7 +175,7 @@ fn generate(owned: &Owned<'_>, last: &str) -> Request {
     let version = json!({"type": "certificate", "name": name, "generated": true});
     Request::new(Method::POST, "/api/v1/data", body)
         .adds(owned, &name, version)
-        .answers(&name)
+        .responses(&name)
 }
 
 fn bulk_regenerate(owned: &Owned<'_>, authority: &str) -> Request {

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use keywright_harness::{Answer, Caller};
+use keywright_harness::{Caller, Response};
 use rand::{Rng, RngExt, rngs::ChaCha12Rng, seq::IndexedRandom};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -27,7 +27,7 @@ pub(super) struct Request {
     /// The records at each changed location afterwards.
     pub(super) changes: Records,
     /// The credential whose newest record is the response.
-    pub(super) answered: Option<Location>,
+    pub(super) responded: Option<Location>,
     /// Whether the server may keep and return the newest record.
     pub(super) may_keep: bool,
     /// Whether the server may reject the request because of too many such requests.
@@ -44,7 +44,7 @@ impl Request {
             path: path.into(),
             body,
             changes: Records::new(),
-            answered: None,
+            responded: None,
             may_keep: false,
             may_be_refused: false,
             certificate: None,
@@ -71,8 +71,8 @@ impl Request {
     }
 
     /// Expects the newest version of this credential as the response.
-    pub(super) fn answers(mut self, name: &str) -> Self {
-        self.answered = Some(Location::Credential(name.to_owned()));
+    pub(super) fn responses(mut self, name: &str) -> Self {
+        self.responded = Some(Location::Credential(name.to_owned()));
         self
     }
 
@@ -88,11 +88,11 @@ impl Request {
     }
 
     /// Sends the request; `None` if the server was gone before it responded.
-    pub(super) async fn send(&self, caller: &Caller) -> Option<Answer> {
+    pub(super) async fn send(&self, caller: &Caller) -> Option<Response> {
         let mut path = self.path.clone();
         if let Some(name) = &self.certificate {
             let list = caller.request(Method::GET, &format!("/api/v1/certificates?name={name}"));
-            let list = Answer::try_to(list).await.ok()?;
+            let list = Response::try_to(list).await.ok()?;
             if list.status == 503 {
                 return Some(list);
             }
@@ -104,7 +104,7 @@ impl Request {
         if !self.body.is_null() {
             request = request.body(self.body.to_string());
         }
-        Answer::try_to(request).await.ok()
+        Response::try_to(request).await.ok()
     }
 }
 
@@ -130,7 +130,7 @@ impl Owned<'_> {
         let version = json!({"type": credential_type, "name": name});
         Request::new(Method::POST, "/api/v1/regenerate", json!({"name": name}))
             .adds(self, name, version)
-            .answers(name)
+            .responses(name)
     }
 }
 
@@ -166,15 +166,15 @@ impl Location {
                 format!("/api/v2/permissions?path={path}&actor={actor}")
             }
         };
-        let answer = Answer::try_to(caller.request(Method::GET, &path))
+        let response = Response::try_to(caller.request(Method::GET, &path))
             .await
             .ok()?;
-        match answer.status {
+        match response.status {
             404 => return Some(Vec::new()),
             503 => return None,
             _ => {}
         }
-        let mut body = answer.expect(200).json();
+        let mut body = response.expect(200).json();
         Some(match self {
             Self::Credential(_) => body["data"].as_array().unwrap().clone(),
             Self::Permission { .. } => vec![body.take()],
@@ -196,7 +196,7 @@ pub(super) fn is(expected: &Value, actual: &Value) -> bool {
     match (expected, actual) {
         (Value::Object(expected), Value::Object(actual)) => expected
             .iter()
-            .all(|(name, value)| actual.get(name).is_some_and(|member| is(value, member))),
+            .all(|(name, value)| actual.get(name).is_some_and(|field| is(value, field))),
         _ => expected == actual,
     }
 }
@@ -239,7 +239,7 @@ fn set(owned: &Owned<'_>, choices: &mut ChaCha12Rng, name: &str, credential_type
         json!({"type": credential_type, "name": name, "value": value, "metadata": metadata});
     Request::new(Method::PUT, "/api/v1/data", version.clone())
         .adds(owned, name, version)
-        .answers(name)
+        .responses(name)
 }
 
 fn generate(
@@ -254,7 +254,7 @@ fn generate(
     let parameters = json!({"length": choices.random_range(20..23)});
     let body =
         json!({"name": name, "type": credential_type, "mode": mode, "parameters": parameters});
-    let mut request = Request::new(Method::POST, "/api/v1/data", body).answers(name);
+    let mut request = Request::new(Method::POST, "/api/v1/data", body).responses(name);
     let is_there = !owned.versions(name).is_empty();
     request.may_keep = is_there && mode != "overwrite";
     if is_there && mode == "no-overwrite" {
@@ -341,7 +341,7 @@ fn add(location: Location, path: &str, actor: &str, operations: &[&str]) -> Requ
     let body = json!({"path": path, "actor": actor, "operations": operations});
     let mut request = Request::new(Method::POST, "/api/v2/permissions", body.clone());
     request.changes.insert(location.clone(), vec![body]);
-    request.answered = Some(location);
+    request.responded = Some(location);
     request
 }
 
@@ -363,7 +363,7 @@ fn change(choices: &mut ChaCha12Rng, location: Location, id: &str, operations: &
         request.changes.insert(location, Vec::new());
     } else {
         request.changes.insert(location.clone(), vec![changed]);
-        request.answered = Some(location);
+        request.responded = Some(location);
     }
     request
 }

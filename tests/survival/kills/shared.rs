@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use keywright_harness::{Answer, Caller};
+use keywright_harness::{Caller, Response};
 use rand::{Rng, RngExt, rngs::ChaCha12Rng};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ pub(super) struct SharedWrite {
     method: Method,
     body: Value,
     /// The version in the response; `None` if the server was gone before.
-    pub(super) answer: Option<Value>,
+    pub(super) response: Option<Value>,
 }
 
 /// The versions of the shared credentials, as last read.
@@ -38,15 +38,15 @@ pub(super) fn next(worker: usize, choices: &mut ChaCha12Rng) -> SharedWrite {
         worker,
         method,
         body,
-        answer: None,
+        response: None,
     }
 }
 
 impl SharedWrite {
     /// Sends the write; `None` if the server was gone before it responded.
-    pub(super) async fn send(&self, caller: &Caller) -> Option<Answer> {
+    pub(super) async fn send(&self, caller: &Caller) -> Option<Response> {
         let request = caller.request(self.method.clone(), "/api/v1/data");
-        Answer::try_to(request.body(self.body.to_string()))
+        Response::try_to(request.body(self.body.to_string()))
             .await
             .ok()
     }
@@ -77,8 +77,8 @@ impl Shared {
     pub(super) async fn delete(&mut self, caller: &Caller) {
         for (name, versions) in std::mem::take(&mut self.versions) {
             if !versions.is_empty() {
-                let answer = caller.delete(&format!("/api/v1/data?name={name}")).await;
-                answer.expect(204);
+                let response = caller.delete(&format!("/api/v1/data?name={name}")).await;
+                response.expect(204);
             }
         }
     }
@@ -94,19 +94,19 @@ fn verify_set(before: &[Value], writes: &[&SharedWrite], actual: &[Value]) {
     let mut unexplained: Vec<&Value> = added.iter().collect();
     let mut last: BTreeMap<usize, usize> = BTreeMap::new();
     for write in writes {
-        let Some(answer) = &write.answer else {
+        let Some(response) = &write.response else {
             continue;
         };
-        let location = added.iter().position(|version| version == answer);
-        let location = location.unwrap_or_else(|| panic!("{answer} is lost: {actual:#?}"));
+        let location = added.iter().position(|version| version == response);
+        let location = location.unwrap_or_else(|| panic!("{response} is lost: {actual:#?}"));
         let later = last.insert(write.worker, location);
         assert!(
             later.is_none_or(|later| location < later),
-            "{answer} is out of order"
+            "{response} is out of order"
         );
-        unexplained.retain(|version| *version != answer);
+        unexplained.retain(|version| *version != response);
     }
-    for write in writes.iter().filter(|write| write.answer.is_none()) {
+    for write in writes.iter().filter(|write| write.response.is_none()) {
         if let Some(location) = unexplained
             .iter()
             .position(|version| is(&write.body, version))
@@ -122,16 +122,16 @@ fn verify_set(before: &[Value], writes: &[&SharedWrite], actual: &[Value]) {
 
 /// Checks that all responses contain the same version.
 fn verify_generated_once(before: &[Value], writes: &[&SharedWrite], actual: &[Value]) {
-    let answers: Vec<_> = writes
+    let responses: Vec<_> = writes
         .iter()
-        .filter_map(|write| write.answer.as_ref())
+        .filter_map(|write| write.response.as_ref())
         .collect();
     if writes.is_empty() || !before.is_empty() {
         assert_eq!(actual, before);
     }
     assert!(actual.len() <= 1, "{actual:#?}");
-    for answer in answers {
-        assert_eq!(actual.first(), Some(answer));
+    for response in responses {
+        assert_eq!(actual.first(), Some(response));
     }
 }
 

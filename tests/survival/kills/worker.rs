@@ -5,7 +5,7 @@ use std::{
     sync::atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
-use keywright_harness::{Answer, Caller};
+use keywright_harness::{Caller, Response};
 use rand::{RngExt, rngs::ChaCha12Rng, seq::IteratorRandom};
 use serde_json::Value;
 
@@ -138,28 +138,31 @@ impl Worker {
 
     async fn write(&mut self, caller: &Caller, fate: &Fate, request: Request) -> Option<()> {
         let request = self.in_progress.insert(request);
-        let answer = request.send(caller).await?;
-        if answer.status == 503 && fate.is_without_database() {
+        let response = request.send(caller).await?;
+        if response.status == 503 && fate.is_without_database() {
             return None;
         }
-        if answer.status == 503 && request.may_be_refused {
+        if response.status == 503 && request.may_be_refused {
             self.in_progress = None;
             return Some(());
         }
         let summary = request.summary();
-        assert!(matches!(answer.status, 200..=204), "{summary}: {answer:?}");
-        self.acknowledge(&answer);
+        assert!(
+            matches!(response.status, 200..=204),
+            "{summary}: {response:?}"
+        );
+        self.acknowledge(&response);
         fate.writes.fetch_add(1, Ordering::SeqCst);
         Some(())
     }
 
     /// Records an acknowledged write and its response.
-    fn acknowledge(&mut self, answer: &Answer) {
+    fn acknowledge(&mut self, response: &Response) {
         let request = self.in_progress.take().unwrap();
-        self.acknowledged.push(request_id(answer));
+        self.acknowledged.push(request_id(response));
         let mut changes = request.changes;
-        if let Some(location) = request.answered {
-            let stored = stored_part(answer);
+        if let Some(location) = request.responded {
+            let stored = stored_part(response);
             let before = at(&self.records, &location).first();
             if request.may_keep && before.is_some_and(|before| before["id"] == stored["id"]) {
                 let before = before.unwrap();
@@ -181,13 +184,13 @@ impl Worker {
         let write = shared::next(self.number, &mut self.choices);
         self.shared.push(write);
         let write = self.shared.last_mut().unwrap();
-        let answer = write.send(caller).await?;
-        if answer.status == 503 {
+        let response = write.send(caller).await?;
+        if response.status == 503 {
             return None;
         }
-        assert_eq!(answer.status, 200, "{write:?}: {answer:?}");
-        self.acknowledged.push(request_id(&answer));
-        write.answer = Some(stored_part(&answer));
+        assert_eq!(response.status, 200, "{write:?}: {response:?}");
+        self.acknowledged.push(request_id(&response));
+        write.response = Some(stored_part(&response));
         Some(())
     }
 
@@ -244,10 +247,10 @@ impl Worker {
 
     /// Asserts that a search finds exactly its credentials.
     async fn verify_found(&self, caller: &Caller) {
-        let answer = caller
+        let response = caller
             .get(&format!("/api/v1/data?path=/{}", self.number))
             .await;
-        let found = answer.expect(200).json();
+        let found = response.expect(200).json();
         let found: BTreeSet<&str> = found["credentials"]
             .as_array()
             .unwrap()
@@ -266,15 +269,15 @@ impl Worker {
 }
 
 /// Returns the stored part of a response, without issuance fields.
-fn stored_part(answer: &Answer) -> Value {
-    let mut stored = answer.json();
-    let members = stored.as_object_mut().unwrap();
-    members.retain(|name, _| !ISSUANCE_FIELDS.contains(&name.as_str()));
+fn stored_part(response: &Response) -> Value {
+    let mut stored = response.json();
+    let fields = stored.as_object_mut().unwrap();
+    fields.retain(|name, _| !ISSUANCE_FIELDS.contains(&name.as_str()));
     stored
 }
 
-fn request_id(answer: &Answer) -> String {
-    answer.header("x-request-id").unwrap().to_owned()
+fn request_id(response: &Response) -> String {
+    response.header("x-request-id").unwrap().to_owned()
 }
 
 /// The fields in responses to requests that generate certificates.

@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use keywright_harness::{Answer, Server};
+use keywright_harness::{Response, Server};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
@@ -209,7 +209,7 @@ impl Recorder {
 
     pub(super) async fn set_password(&mut self, name: &str, value: &str) {
         let body = json!({"name": name, "type": "password", "value": value});
-        let outcome = |answer: &Answer| Outcome::Version(seen(&answer.json()));
+        let outcome = |response: &Response| Outcome::Version(seen(&response.json()));
         self.ask(
             name,
             Action::Set,
@@ -254,14 +254,14 @@ impl Recorder {
         };
         let body = json!({"name": name, "type": credential_type, "mode": word, "parameters": parameters_json});
         let action = Action::Generate { mode, parameters };
-        let outcome = |answer: &Answer| Outcome::Version(seen(&answer.json()));
+        let outcome = |response: &Response| Outcome::Version(seen(&response.json()));
         self.ask(name, action, Method::POST, DATA_PATH, Some(body), outcome)
             .await;
     }
 
     pub(super) async fn regenerate(&mut self, name: &str) {
         let path = "/api/v1/regenerate";
-        let outcome = |answer: &Answer| Outcome::Version(seen(&answer.json()));
+        let outcome = |response: &Response| Outcome::Version(seen(&response.json()));
         let body = Some(json!({"name": name}));
         self.ask(name, Action::Regenerate, Method::POST, path, body, outcome)
             .await;
@@ -278,8 +278,8 @@ impl Recorder {
     /// Returns the ids of all versions, newest first.
     pub(super) async fn read(&mut self, name: &str) -> Vec<Id> {
         let path = format!("{DATA_PATH}?name={name}");
-        let outcome = |answer: &Answer| {
-            let data = answer.json()["data"].take();
+        let outcome = |response: &Response| {
+            let data = response.json()["data"].take();
             Outcome::Versions(data.as_array().unwrap().iter().map(seen).collect())
         };
         match self
@@ -293,7 +293,7 @@ impl Recorder {
 
     pub(super) async fn read_version(&mut self, name: &str, id: Id) {
         let path = format!("{DATA_PATH}/{}", Uuid::from_u128(id));
-        let outcome = |answer: &Answer| Outcome::Version(seen(&answer.json()));
+        let outcome = |response: &Response| Outcome::Version(seen(&response.json()));
         let action = Action::ReadVersion(id);
         self.ask(name, action, Method::GET, &path, None, outcome)
             .await;
@@ -302,8 +302,8 @@ impl Recorder {
     /// Returns the id of a certificate's credential, and those of its versions.
     pub(super) async fn read_certificate(&mut self, name: &str) -> Option<(Id, Vec<Id>)> {
         let path = format!("{CERTIFICATES_PATH}?name={name}");
-        let outcome = |answer: &Answer| {
-            let certificate = answer.json()["certificates"][0].take();
+        let outcome = |response: &Response| {
+            let certificate = response.json()["certificates"][0].take();
             let versions = certificate["versions"].as_array().unwrap().iter();
             Outcome::Certificate(id(&certificate), versions.map(seen).collect())
         };
@@ -324,7 +324,7 @@ impl Recorder {
         );
         let action = Action::RegenerateAsTransitional { credential };
         let body = Some(json!({"set_as_transitional": true}));
-        let outcome = |answer: &Answer| Outcome::Version(seen(&answer.json()));
+        let outcome = |response: &Response| Outcome::Version(seen(&response.json()));
         self.ask(name, action, Method::POST, &path, body, outcome)
             .await;
     }
@@ -355,17 +355,17 @@ impl Recorder {
     pub(super) async fn regenerate_in_bulk(&mut self, authority: &str, leaves: &[&str]) {
         let begun = self.start.elapsed();
         let body = json!({"signed_by": authority});
-        let answer = self
+        let response = self
             .send(Method::POST, "/api/v1/bulk-regenerate", Some(body))
             .await;
         let ended = self.start.elapsed();
-        if answer.as_ref().is_some_and(is_not_done) {
+        if response.as_ref().is_some_and(is_not_done) {
             return;
         }
         for leaf in leaves {
-            let outcome = match &answer {
-                Some(answer) if answer.status == 200 => {
-                    let names = answer.json()["regenerated_credentials"].take();
+            let outcome = match &response {
+                Some(response) if response.status == 200 => {
+                    let names = response.json()["regenerated_credentials"].take();
                     let is_named = names.as_array().unwrap().iter().any(|name| name == leaf);
                     assert!(is_named, "{leaf} was not regenerated");
                     Outcome::Done
@@ -390,19 +390,19 @@ impl Recorder {
         method: Method,
         path: &str,
         body: Option<Value>,
-        outcome: impl Fn(&Answer) -> Outcome,
+        outcome: impl Fn(&Response) -> Outcome,
     ) -> Outcome {
         let begun = self.start.elapsed();
-        let answer = self.send(method, path, body).await;
+        let response = self.send(method, path, body).await;
         let ended = self.start.elapsed();
-        let outcome = match &answer {
-            Some(answer) if is_not_done(answer) => return Outcome::Unknown,
-            Some(answer) => match answer.status {
-                200 | 204 => outcome(answer),
+        let outcome = match &response {
+            Some(response) if is_not_done(response) => return Outcome::Unknown,
+            Some(response) => match response.status {
+                200 | 204 => outcome(response),
                 404 => Outcome::Absent,
                 400 => Outcome::Refused,
                 503 => Outcome::Unknown,
-                _ => panic!("{action:?} of {name} by {}: {answer:?}", self.by),
+                _ => panic!("{action:?} of {name} by {}: {response:?}", self.by),
             },
             None => Outcome::Unknown,
         };
@@ -418,7 +418,7 @@ impl Recorder {
     }
 
     /// `None` if the response is missing or incomplete.
-    async fn send(&self, method: Method, path: &str, body: Option<Value>) -> Option<Answer> {
+    async fn send(&self, method: Method, path: &str, body: Option<Value>) -> Option<Response> {
         let request = self.server.authorized(method, path);
         let request = match body {
             Some(body) => request.body(body.to_string()),
@@ -430,7 +430,7 @@ impl Recorder {
         if status == StatusCode::SERVICE_UNAVAILABLE {
             assert!(body.contains("\"error\""), "{body}");
         }
-        Some(Answer {
+        Some(Response {
             status: status.as_u16(),
             headers: Vec::new(),
             body,
@@ -440,9 +440,9 @@ impl Recorder {
 
 /// Returns whether a server rejected a request without effect, because of conflicting requests: there is nothing to
 /// explain.
-fn is_not_done(answer: &Answer) -> bool {
+fn is_not_done(response: &Response) -> bool {
     let reasons = ["other requests changed the credential", "too many bulk"];
-    answer.status == 503 && reasons.iter().any(|reason| answer.body.contains(reason))
+    response.status == 503 && reasons.iter().any(|reason| response.body.contains(reason))
 }
 
 fn seen(version: &Value) -> Seen {

@@ -39,10 +39,10 @@ async fn assert_no_rule_is_broken(storage: &str, duration: Duration) {
     let history = run_clients(&servers, duration).await;
     let retried = transactions_retried(&servers).await;
     print(&history, retried);
-    let answered = history
+    let responded = history
         .iter()
         .filter(|call| call.outcome != Outcome::Unknown);
-    assert!(answered.count() > CALLS_MIN, "too little was done");
+    assert!(responded.count() > CALLS_MIN, "too little was done");
     let found = findings(&history);
     let broken = found.violations;
     assert!(broken.is_empty(), "{}", broken.join("\n\n"));

@@ -33,11 +33,11 @@ use keywright_core::authorization::Caller;
 pub use event::AuditFormat;
 pub(crate) use request::granted;
 pub use trail::{AuditSettings, AuditTrail, OnAuditFailure};
-pub use writer::{AppendFailed, AuditSink};
+pub use writer::{AppendError, AuditSink};
 
-use crate::{request::OriginalTarget, response::ApiFailure, route::RequestContext};
+use crate::{request::OriginalTarget, response::ApiError, route::RequestContext};
 use request::{RequestFacts, lines, logged_target, source};
-use writer::Unwritten;
+use writer::UnwrittenError;
 
 /// Actions of endpoints with two actions.
 pub(crate) mod actions {
@@ -91,7 +91,7 @@ impl AuditedRequest {
         };
         match pending.finish(response.status()).await {
             Ok(()) => response,
-            Err(Unwritten) => ApiFailure::new(
+            Err(UnwrittenError) => ApiError::new(
                 StatusCode::INTERNAL_SERVER_ERROR,
                 "the request was handled, but its response is withheld: the audit trail could not be written",
             )
@@ -148,14 +148,14 @@ impl Pending {
         self
     }
 
-    async fn finish(mut self, status: StatusCode) -> Result<(), Unwritten> {
+    async fn finish(mut self, status: StatusCode) -> Result<(), UnwrittenError> {
         self.is_open = false;
         let continues = self.trail.settings.on_failure == OnAuditFailure::Continue;
         let (lines, count) = self.lines(status.as_u16());
         let outcome = if continues && self.trail.is_failing() {
             // Waiting for a failing sink would delay each request by the maximum write time.
             self.trail.write_later(&lines, count);
-            Err(Unwritten)
+            Err(UnwrittenError)
         } else {
             self.trail.write(&lines, count).await
         };
@@ -194,7 +194,7 @@ impl Drop for Pending {
 
 /// Returns the response to a request that must not be handled: it accesses nothing, and has no event.
 fn refused() -> Response {
-    ApiFailure::unavailable(
+    ApiError::unavailable(
         "the audit trail can't be written at present; the request was not handled",
         RETRY_AFTER,
     )

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use axum::http::StatusCode;
 use keywright_core::{
     permission::Operation,
-    ports::{NotDeleted, RetentionDeletion, RetentionTrail, TrailUnwritten},
+    ports::{AuditTrailError, NotDeleted, RetentionDeletion, RetentionTrail},
 };
 use serde_json::{Map, Value};
 use uuid::Uuid;
@@ -16,12 +16,12 @@ use uuid::Uuid;
 use super::{
     event::{Event, push_line},
     trail::AuditTrail,
-    writer::Unwritten,
+    writer::UnwrittenError,
 };
 
 #[async_trait]
 impl RetentionTrail for AuditTrail {
-    async fn announce(&self, deletion: &RetentionDeletion<'_>) -> Result<(), TrailUnwritten> {
+    async fn announce(&self, deletion: &RetentionDeletion<'_>) -> Result<(), AuditTrailError> {
         self.probe().await?;
         let (lines, count) = self.lines_of(deletion, DELETED);
         let written = self.write(&lines, count).await;
@@ -80,8 +80,8 @@ impl AuditTrail {
     }
 }
 
-impl From<Unwritten> for TrailUnwritten {
-    fn from(_: Unwritten) -> Self {
+impl From<UnwrittenError> for AuditTrailError {
+    fn from(_: UnwrittenError) -> Self {
         Self
     }
 }

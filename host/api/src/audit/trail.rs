@@ -27,7 +27,7 @@ use tokio::{
 
 use super::{
     event::AuditFormat,
-    writer::{AuditSink, Shared, Unwritten, start_thread},
+    writer::{AuditSink, Shared, UnwrittenError, start_thread},
 };
 
 /// The settings of the audit trail.
@@ -134,7 +134,7 @@ impl AuditTrail {
     }
 
     /// Checks whether a request may start. If events must not be lost and the sink is failing, retries the sink first.
-    pub(super) async fn ready(&self) -> Result<(), Unwritten> {
+    pub(super) async fn ready(&self) -> Result<(), UnwrittenError> {
         if self.settings.on_failure == OnAuditFailure::Continue {
             return Ok(());
         }
@@ -142,7 +142,7 @@ impl AuditTrail {
     }
 
     /// Retries the sink if it is failing.
-    pub(super) async fn probe(&self) -> Result<(), Unwritten> {
+    pub(super) async fn probe(&self) -> Result<(), UnwrittenError> {
         if !self.is_failing() {
             return Ok(());
         }
@@ -156,7 +156,7 @@ impl AuditTrail {
     }
 
     /// Writes events. They are queued before the first `await`, so that they are not lost if the caller stops waiting.
-    pub(super) async fn write(&self, lines: &[u8], event_count: u64) -> Result<(), Unwritten> {
+    pub(super) async fn write(&self, lines: &[u8], event_count: u64) -> Result<(), UnwrittenError> {
         let waiting = self.put(lines, event_count);
         self.written(waiting, self.settings.write_time_max).await
     }
@@ -167,7 +167,7 @@ impl AuditTrail {
         self.shared.leave_to_thread();
     }
 
-    fn put(&self, lines: &[u8], event_count: u64) -> oneshot::Receiver<Result<(), Unwritten>> {
+    fn put(&self, lines: &[u8], event_count: u64) -> oneshot::Receiver<Result<(), UnwrittenError>> {
         let (sender, receiver) = oneshot::channel();
         let mut queue = self.shared.queue();
         if queue.is_closed || !queue.has_room(lines.len(), self.settings.unwritten_bytes_max) {
@@ -191,9 +191,9 @@ impl AuditTrail {
 
     async fn written(
         &self,
-        waiting: oneshot::Receiver<Result<(), Unwritten>>,
+        waiting: oneshot::Receiver<Result<(), UnwrittenError>>,
         time_max: Duration,
-    ) -> Result<(), Unwritten> {
+    ) -> Result<(), UnwrittenError> {
         let mut left = LeftToThread(Some(&self.shared));
         if self.shared.runtime.is_some() {
             // First, all other ready requests on this thread queue their events.
@@ -203,10 +203,10 @@ impl AuditTrail {
         }
         drop(left);
         if let Ok(outcome) = timeout(time_max, waiting).await {
-            return outcome.unwrap_or(Err(Unwritten));
+            return outcome.unwrap_or(Err(UnwrittenError));
         }
         self.shared.timed_out(time_max);
-        Err(Unwritten)
+        Err(UnwrittenError)
     }
 }
 

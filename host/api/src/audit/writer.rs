@@ -26,7 +26,7 @@ pub trait AuditSink: Send {
     ///
     /// # Errors
     /// If not all lines could be written.
-    fn append(&mut self, lines: &[u8]) -> Result<(), AppendFailed>;
+    fn append(&mut self, lines: &[u8]) -> Result<(), AppendError>;
 
     /// Reopens the file that the sink writes to, for example after it was moved. If that fails, the sink keeps the old file.
     ///
@@ -42,7 +42,7 @@ pub trait AuditSink: Send {
 /// Some or all of the lines could not be written.
 #[derive(Debug, thiserror::Error)]
 #[error("the audit trail could not be written")]
-pub struct AppendFailed {
+pub struct AppendError {
     /// The number of bytes, from the start of the lines, that were written as complete lines.
     pub bytes_written: usize,
     /// The cause.
@@ -53,7 +53,7 @@ pub struct AppendFailed {
 /// Events were not written, or may not have been written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the audit trail can't be written at present")]
-pub(super) struct Unwritten;
+pub(super) struct UnwrittenError;
 
 /// The state shared by requests and the trail's thread.
 pub(super) struct Shared {
@@ -71,7 +71,7 @@ pub(super) struct Queue {
     /// The lines to write, oldest first.
     pub(super) lines: Vec<u8>,
     /// Senders to the requests that wait until all these lines are written.
-    pub(super) waiting: Vec<oneshot::Sender<Result<(), Unwritten>>>,
+    pub(super) waiting: Vec<oneshot::Sender<Result<(), UnwrittenError>>>,
     /// The number of bytes being written.
     bytes_taken: usize,
     /// `None` during a write.
@@ -165,7 +165,7 @@ impl Shared {
             Err(failed) => {
                 lines.drain(..failed.bytes_written.min(lines.len()));
                 self.failed(&failed);
-                Err(Unwritten)
+                Err(UnwrittenError)
             }
         };
 
@@ -197,7 +197,7 @@ impl Shared {
         }
     }
 
-    fn failed(&self, failed: &AppendFailed) {
+    fn failed(&self, failed: &AppendError) {
         if !self.is_failing.swap(true, Ordering::AcqRel) {
             tracing::error!(error = error_chain(failed), "could not write audit events");
         }
@@ -302,11 +302,11 @@ mod tests {
     /// A sink whose appends return the outcomes that the test sends.
     struct ScriptedSink {
         begun: mpsc::Sender<Vec<u8>>,
-        outcomes: mpsc::Receiver<Result<(), AppendFailed>>,
+        outcomes: mpsc::Receiver<Result<(), AppendError>>,
     }
 
     impl AuditSink for ScriptedSink {
-        fn append(&mut self, lines: &[u8]) -> Result<(), AppendFailed> {
+        fn append(&mut self, lines: &[u8]) -> Result<(), AppendError> {
             self.begun.send(lines.to_vec()).unwrap();
             self.outcomes.recv().unwrap()
         }
@@ -337,7 +337,7 @@ mod tests {
             assert_eq!(appends.recv().unwrap().len(), 6);
             put(2);
             assert!(has_room(2) && !has_room(3));
-            let failed = AppendFailed {
+            let failed = AppendError {
                 bytes_written: 1,
                 cause: io::ErrorKind::StorageFull.into(),
             };

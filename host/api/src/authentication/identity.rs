@@ -10,7 +10,7 @@ use keywright_core::{
 };
 use uuid::Uuid;
 
-use crate::{measure::authentication_failed, response::ApiFailure};
+use crate::{measure::authentication_failed, response::ApiError};
 
 /// The authenticated identity of a caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,7 +89,7 @@ impl IntoResponse for ClientCertificateError {
     fn into_response(self) -> Response {
         tracing::debug!(reason = ?self, "rejected client certificate");
         authentication_failed("client_certificate", self.label());
-        ApiFailure::unidentified(match self {
+        ApiError::unidentified(match self {
             Self::Ambiguous => "the client certificate contains more than one identity",
             Self::Expired => "the client certificate has expired since the connection was opened",
             Self::NoIdentity => {

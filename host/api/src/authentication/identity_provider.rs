@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::{
     trusted_keys::{TrustedKey, TrustedKeys},
-    verification_key::{KeyRefused, SignatureAlgorithm, VerificationKey},
+    verification_key::{SignatureAlgorithm, VerificationKey, VerificationKeyError},
 };
 
 /// A source of published keys.
@@ -52,7 +52,7 @@ pub struct HttpsIdentityProviderSettings {
 
 /// An invalid configuration of an identity provider.
 #[derive(Debug, thiserror::Error)]
-pub enum IdentityProviderRefused {
+pub enum IdentityProviderError {
     /// The URL is not an https URL.
     #[error("the URL of the identity provider must be an https URL")]
     AddressMalformed,
@@ -79,10 +79,10 @@ impl HttpsIdentityProvider {
     ///
     /// # Errors
     /// If the settings are invalid.
-    pub fn new(settings: &HttpsIdentityProviderSettings) -> Result<Self, IdentityProviderRefused> {
+    pub fn new(settings: &HttpsIdentityProviderSettings) -> Result<Self, IdentityProviderError> {
         let url = settings.url.clone();
         let discovery_url = https_url(&format!("{url}/{DISCOVERY_PATH}"))
-            .ok_or(IdentityProviderRefused::AddressMalformed)?;
+            .ok_or(IdentityProviderError::AddressMalformed)?;
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         let mut builder = Client::builder()
             .https_only(true)
@@ -90,14 +90,14 @@ impl HttpsIdentityProvider {
             .timeout(settings.timeout);
         if let Some(pem) = &settings.trusted_certificates_pem {
             let certificates = Certificate::from_pem_bundle(pem.as_bytes())
-                .map_err(IdentityProviderRefused::CertificatesMalformed)?;
+                .map_err(IdentityProviderError::CertificatesMalformed)?;
             if certificates.is_empty() {
-                return Err(IdentityProviderRefused::CertificatesMissing);
+                return Err(IdentityProviderError::CertificatesMissing);
             }
             builder = builder.tls_certs_only(certificates);
         }
         Ok(Self {
-            client: builder.build().map_err(IdentityProviderRefused::Client)?,
+            client: builder.build().map_err(IdentityProviderError::Client)?,
             url,
             public_url: settings.public_url.clone(),
             discovery_url,
@@ -262,11 +262,11 @@ impl PublishedKeys {
                     id: published.kid,
                     key,
                 }),
-                Err(KeyRefused::LengthRefused) => usable.ignore(
+                Err(VerificationKeyError::LengthRefused) => usable.ignore(
                     published.kid.as_deref(),
                     "length of the modulus must be between 2048 and 8192 bits",
                 ),
-                Err(KeyRefused::Malformed) => {
+                Err(VerificationKeyError::Malformed) => {
                     usable.ignore(published.kid.as_deref(), "not a public key");
                 }
             }
@@ -308,20 +308,21 @@ impl PublishedKey {
             && operations.is_none_or(|names| names.iter().any(|name| name == "verify"))
     }
 
-    fn verification_key(&self) -> Result<VerificationKey, KeyRefused> {
-        fn member(value: Option<&String>) -> Result<&str, KeyRefused> {
-            value.map(String::as_str).ok_or(KeyRefused::Malformed)
+    fn verification_key(&self) -> Result<VerificationKey, VerificationKeyError> {
+        fn field(value: Option<&String>) -> Result<&str, VerificationKeyError> {
+            value
+                .map(String::as_str)
+                .ok_or(VerificationKeyError::Malformed)
         }
         match self.algorithm() {
-            Some(SignatureAlgorithm::Rs256) => VerificationKey::of_rsa_components(
-                member(self.n.as_ref())?,
-                member(self.e.as_ref())?,
-            ),
+            Some(SignatureAlgorithm::Rs256) => {
+                VerificationKey::of_rsa_components(field(self.n.as_ref())?, field(self.e.as_ref())?)
+            }
             Some(SignatureAlgorithm::Es256) => VerificationKey::of_p256_coordinates(
-                member(self.x.as_ref())?,
-                member(self.y.as_ref())?,
+                field(self.x.as_ref())?,
+                field(self.y.as_ref())?,
             ),
-            None => Err(KeyRefused::Malformed),
+            None => Err(VerificationKeyError::Malformed),
         }
     }
 }
@@ -354,7 +355,7 @@ mod tests {
             assert!(
                 matches!(
                     HttpsIdentityProvider::new(&settings(url, None)),
-                    Err(IdentityProviderRefused::AddressMalformed)
+                    Err(IdentityProviderError::AddressMalformed)
                 ),
                 "{url}"
             );

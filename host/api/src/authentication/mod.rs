@@ -23,18 +23,18 @@ use chrono::DateTime;
 use keywright_core::{authorization::Caller, ports::Clock, response_memory::ResponseReservation};
 
 pub use identity_provider::{
-    HttpsIdentityProvider, HttpsIdentityProviderSettings, IdentityProviderRefused,
+    HttpsIdentityProvider, HttpsIdentityProviderSettings, IdentityProviderError,
 };
 pub use provider_keys::KeyPace;
 pub use token_rules::{
-    ClaimSettings, GrantTypeSettings, ScopeForm, TokenRules, TokenRulesRefused, WhenAbsent,
+    ClaimSettings, GrantTypeSettings, ScopeForm, TokenRules, TokenRulesError, WhenAbsent,
 };
-pub use verification_key::KeyRefused;
+pub use verification_key::VerificationKeyError;
 
-pub(crate) use token::TokenRefused;
+pub(crate) use token::TokenError;
 pub(crate) use verification_key::VerificationKey;
 
-use crate::{Api, Connection, measure::authentication_failed, response::ApiFailure};
+use crate::{Api, Connection, measure::authentication_failed, response::ApiError};
 use identity::{Identity, identity_in};
 use provider_keys::ProviderKeys;
 use token::SignedToken;
@@ -50,7 +50,7 @@ pub(crate) async fn authenticate(
         // Neither a token nor a certificate can be verified, and no version has such a time.
         let error = "the server's clock is before 1970; set the clock of its machine";
         tracing::error!("{error}");
-        return Err(ApiFailure::unavailable(error, CLOCK_RETRY_AFTER).into_response());
+        return Err(ApiError::unavailable(error, CLOCK_RETRY_AFTER).into_response());
     }
     let identity = identify(api, connection, headers).await?;
     tracing::Span::current().record("actor", identity.actor.as_str());
@@ -75,15 +75,15 @@ async fn identify(
     };
     match (bearer, holder) {
         (Ok(identity), _) => Ok(identity),
-        (Err(TokenRefused::Absent), Some(holder)) => Ok(holder),
+        (Err(TokenError::Absent), Some(holder)) => Ok(holder),
         (Err(refused), _) => Err(refused.into_response()),
     }
 }
 
-async fn verify(api: &Api, token: &str) -> Result<Identity, TokenRefused> {
+async fn verify(api: &Api, token: &str) -> Result<Identity, TokenError> {
     match &api.token_verifier {
         Some(verifier) => verifier.verify(token).await,
-        None => Err(TokenRefused::NotAccepted),
+        None => Err(TokenError::NotAccepted),
     }
 }
 
@@ -117,7 +117,7 @@ impl TokenVerifier {
         key: &StaticKey<'_>,
         rules: TokenRules,
         clock: Arc<dyn Clock>,
-    ) -> Result<Self, KeyRefused> {
+    ) -> Result<Self, VerificationKeyError> {
         let verification_key = VerificationKey::of_pem(key.public_key_pem)?;
         Ok(Self::with_key(verification_key, key.issuer, rules, clock))
     }
@@ -155,9 +155,9 @@ impl TokenVerifier {
     }
 
     /// Verifies a token and returns its identity.
-    async fn verify(&self, token: &str) -> Result<Identity, TokenRefused> {
+    async fn verify(&self, token: &str) -> Result<Identity, TokenError> {
         if token.len() > TOKEN_BYTES_MAX {
-            return Err(TokenRefused::Invalid("too long"));
+            return Err(TokenError::Invalid("too long"));
         }
         let (now, rules) = (self.clock.now(), &self.rules);
         let digest = TokenDigest::of(token);
@@ -171,7 +171,7 @@ impl TokenVerifier {
             KeySource::Provider(provider) => provider
                 .for_token(|keys| keys.have_signed(&signed))
                 .await
-                .ok_or(TokenRefused::Unverifiable)?,
+                .ok_or(TokenError::Unverifiable)?,
         };
         keys.check(digest, &signed, is_signed, rules, now)
     }
@@ -185,58 +185,58 @@ impl TokenVerifier {
 }
 
 /// Returns the token in the `Authorization` header. Schemes other than `Bearer` count as no credentials.
-pub(crate) fn bearer_token(headers: &HeaderMap) -> Result<&str, TokenRefused> {
+pub(crate) fn bearer_token(headers: &HeaderMap) -> Result<&str, TokenError> {
     let mut given = headers.get_all(AUTHORIZATION).iter();
     let Some(header) = given.next() else {
-        return Err(TokenRefused::Absent);
+        return Err(TokenError::Absent);
     };
     if given.next().is_some() {
-        return Err(TokenRefused::Invalid("duplicate authorization header"));
+        return Err(TokenError::Invalid("duplicate authorization header"));
     }
     let text = header
         .to_str()
-        .map_err(|_| TokenRefused::Invalid("the authorization header is not text"))?;
+        .map_err(|_| TokenError::Invalid("the authorization header is not text"))?;
     let (scheme, token) = text.split_once(' ').unwrap_or((text, ""));
     if !scheme.eq_ignore_ascii_case("bearer") {
-        return Err(TokenRefused::Absent);
+        return Err(TokenError::Absent);
     }
     Ok(token.trim())
 }
 
-impl From<TokenRefused> for ApiFailure {
-    fn from(refused: TokenRefused) -> Self {
+impl From<TokenError> for ApiError {
+    fn from(refused: TokenError) -> Self {
         match refused {
-            TokenRefused::Absent => Self::unauthenticated(
+            TokenError::Absent => Self::unauthenticated(
                 StatusCode::UNAUTHORIZED,
                 "access_denied",
                 "the request requires an access token, or a client certificate if the server accepts one",
                 "Bearer",
             ),
-            TokenRefused::Expired => Self::unauthenticated(
+            TokenError::Expired => Self::unauthenticated(
                 StatusCode::UNAUTHORIZED,
                 "access_token_expired",
                 "the access token has expired",
                 r#"Bearer error="invalid_token""#,
             ),
-            TokenRefused::Invalid(_) => Self::unauthenticated(
+            TokenError::Invalid(_) => Self::unauthenticated(
                 StatusCode::UNAUTHORIZED,
                 "invalid_token",
                 "the access token is invalid for this server",
                 r#"Bearer error="invalid_token""#,
             ),
-            TokenRefused::NotAccepted => Self::unauthenticated(
+            TokenError::NotAccepted => Self::unauthenticated(
                 StatusCode::UNAUTHORIZED,
                 "invalid_token",
                 "the server does not accept access tokens; use a client certificate without a token",
                 r#"Bearer error="invalid_token""#,
             ),
-            TokenRefused::ScopesMissing(required) => Self::unauthenticated(
+            TokenError::ScopesMissing(required) => Self::unauthenticated(
                 StatusCode::FORBIDDEN,
                 "insufficient_scope",
                 "the access token lacks a required scope",
                 format!(r#"Bearer error="insufficient_scope", scope="{required}""#),
             ),
-            TokenRefused::Unverifiable => Self::unavailable(
+            TokenError::Unverifiable => Self::unavailable(
                 "the access token can't be verified: the identity provider has not responded",
                 UNVERIFIABLE_RETRY_AFTER,
             ),
@@ -244,17 +244,17 @@ impl From<TokenRefused> for ApiFailure {
     }
 }
 
-impl IntoResponse for TokenRefused {
+impl IntoResponse for TokenError {
     fn into_response(self) -> Response {
         if let Self::Invalid(reason) = self {
             tracing::debug!(reason, "rejected token");
         }
         authentication_failed("token", self.label());
-        ApiFailure::from(self).into_response()
+        ApiError::from(self).into_response()
     }
 }
 
-impl TokenRefused {
+impl TokenError {
     /// Returns the value for metrics.
     fn label(&self) -> &'static str {
         match self {
@@ -302,7 +302,7 @@ mod tests {
             let headers = headers(values);
             assert_eq!(
                 bearer_token(&headers),
-                Err(TokenRefused::Absent),
+                Err(TokenError::Absent),
                 "{values:?}"
             );
         }
@@ -312,6 +312,6 @@ mod tests {
     fn two_headers_are_rejected() {
         let headers = headers(&["Bearer a.b.c", "Bearer a.b.c"]);
         let refused = bearer_token(&headers);
-        assert!(matches!(refused, Err(TokenRefused::Invalid(_))));
+        assert!(matches!(refused, Err(TokenError::Invalid(_))));
     }
 }

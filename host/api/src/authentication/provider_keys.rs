@@ -171,14 +171,14 @@ mod tests {
         rotates: bool,
         fetches: Arc<AtomicUsize>,
         failures: usize,
-        may_answer: Arc<Semaphore>,
+        may_respond: Arc<Semaphore>,
     }
 
     #[async_trait]
     impl IdentityProvider for Rotating {
         async fn keys(&self) -> Result<TrustedKeys, Box<dyn std::error::Error + Send + Sync>> {
             let fetch = self.fetches.fetch_add(1, Ordering::SeqCst) + 1;
-            let _allowed = self.may_answer.acquire().await?;
+            let _allowed = self.may_respond.acquire().await?;
             if fetch <= self.failures {
                 return Err("refused".into());
             }
@@ -193,7 +193,7 @@ mod tests {
     struct Provided {
         keys: Arc<ProviderKeys>,
         fetches: Arc<AtomicUsize>,
-        may_answer: Arc<Semaphore>,
+        may_respond: Arc<Semaphore>,
     }
 
     fn provided(failures: usize, pace: KeyPace) -> Provided {
@@ -202,17 +202,17 @@ mod tests {
 
     fn provided_by(rotates: bool, failures: usize, pace: KeyPace) -> Provided {
         let fetches = Arc::new(AtomicUsize::new(0));
-        let may_answer = Arc::new(Semaphore::new(1));
+        let may_respond = Arc::new(Semaphore::new(1));
         let provider = Rotating {
             rotates,
             fetches: Arc::clone(&fetches),
             failures,
-            may_answer: Arc::clone(&may_answer),
+            may_respond: Arc::clone(&may_respond),
         };
         Provided {
             keys: ProviderKeys::new(Box::new(provider), pace),
             fetches,
-            may_answer,
+            may_respond,
         }
     }
 
@@ -313,7 +313,7 @@ mod tests {
     #[tokio::test]
     async fn callers_share_the_result_of_a_failed_fetch() {
         let provided = provided(usize::MAX, UNLIMITED);
-        let answer = provided.may_answer.acquire().await.unwrap();
+        let response = provided.may_respond.acquire().await.unwrap();
         let waiting: Vec<_> = (0..10)
             .map(|_| {
                 let keys = Arc::clone(&provided.keys);
@@ -323,7 +323,7 @@ mod tests {
         while provided.fetches() == 0 || Arc::strong_count(&provided.keys) < 21 {
             tokio::task::yield_now().await;
         }
-        drop(answer);
+        drop(response);
         for waiting in waiting {
             assert!(!waiting.await.unwrap());
         }
@@ -334,7 +334,7 @@ mod tests {
     async fn callers_beyond_the_waiting_limit_use_the_cached_keys() {
         let provided = provided(0, UNLIMITED);
         assert!(provided.keys.for_token(named("key-1")).await.is_some());
-        let answer = provided.may_answer.acquire().await.unwrap();
+        let response = provided.may_respond.acquire().await.unwrap();
         let waiting: Vec<_> = (0..WAITING_MAX)
             .map(|_| {
                 let keys = Arc::clone(&provided.keys);
@@ -347,7 +347,7 @@ mod tests {
         let (trusted, _) = provided.keys.for_token(named("invented")).await.unwrap();
         assert!(trusted.has_key("key-1"));
         assert!(waiting.iter().all(|waiting| !waiting.is_finished()));
-        drop(answer);
+        drop(response);
         for waiting in waiting {
             assert!(waiting.await.unwrap().unwrap().0.has_key("key-2"));
         }
@@ -358,7 +358,7 @@ mod tests {
     #[tokio::test]
     async fn a_cancelled_caller_does_not_cancel_the_fetch() {
         let provided = provided(0, UNLIMITED);
-        let answer = provided.may_answer.acquire().await.unwrap();
+        let response = provided.may_respond.acquire().await.unwrap();
         let keys = Arc::clone(&provided.keys);
         let caller = tokio::spawn(async move { keys.for_token(any).await.is_some() });
         while provided.fetches() == 0 {
@@ -366,7 +366,7 @@ mod tests {
         }
         caller.abort();
         assert!(caller.await.unwrap_err().is_cancelled());
-        drop(answer);
+        drop(response);
         while provided.keys.current().is_none() {
             tokio::task::yield_now().await;
         }

@@ -15,7 +15,7 @@ use super::{
 
 /// A token is rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum TokenRefused {
+pub(crate) enum TokenError {
     /// There is no token.
     Absent,
     /// The token was valid, but has expired.
@@ -52,8 +52,8 @@ impl<'a> SignedToken<'a> {
     /// Parses a token: three parts in base64url without padding, the first of which is a header with only supported features.
     /// Keys in the header (`jku`, `jwk`, `x5u`, `x5c`) are ignored: keys come only from the configuration and the trusted
     /// provider.
-    pub(super) fn parse(token: &'a str) -> Result<Self, TokenRefused> {
-        let malformed = TokenRefused::Invalid("malformed");
+    pub(super) fn parse(token: &'a str) -> Result<Self, TokenError> {
+        let malformed = TokenError::Invalid("malformed");
         let (message, signature) = token.rsplit_once('.').ok_or(malformed.clone())?;
         let (header, payload) = message
             .split_once('.')
@@ -85,33 +85,29 @@ impl<'a> SignedToken<'a> {
     }
 
     /// Parses the claims: a JSON object, with the checks of [`keywright_json::check`].
-    pub(super) fn claims(&self) -> Result<Map<String, Value>, TokenRefused> {
-        decode_object(self.payload).ok_or(TokenRefused::Invalid(
+    pub(super) fn claims(&self) -> Result<Map<String, Value>, TokenError> {
+        decode_object(self.payload).ok_or(TokenError::Invalid(
             "payload is not an object, or has duplicate claims",
         ))
     }
 }
 
-fn algorithm(header: &Map<String, Value>) -> Result<SignatureAlgorithm, TokenRefused> {
+fn algorithm(header: &Map<String, Value>) -> Result<SignatureAlgorithm, TokenError> {
     header
         .get("alg")
         .and_then(Value::as_str)
         .and_then(SignatureAlgorithm::named)
-        .ok_or(TokenRefused::Invalid(
-            "algorithm is neither RS256 nor ES256",
-        ))
+        .ok_or(TokenError::Invalid("algorithm is neither RS256 nor ES256"))
 }
 
 /// Rejects headers that change the meaning of the token: critical extensions (`crit`), nested tokens (`cty`), and token types for
 /// other uses, such as proofs or logout tokens (`typ`; RFC 8725, section 3.11).
-fn refuse_extensions(header: &Map<String, Value>) -> Result<(), TokenRefused> {
+fn refuse_extensions(header: &Map<String, Value>) -> Result<(), TokenError> {
     if header.contains_key("crit") {
-        return Err(TokenRefused::Invalid(
-            "critical extensions are not supported",
-        ));
+        return Err(TokenError::Invalid("critical extensions are not supported"));
     }
     if header.contains_key("cty") {
-        return Err(TokenRefused::Invalid("nested tokens are not supported"));
+        return Err(TokenError::Invalid("nested tokens are not supported"));
     }
     let Some(token_type) = header.get("typ") else {
         return Ok(());
@@ -124,15 +120,15 @@ fn refuse_extensions(header: &Map<String, Value>) -> Result<(), TokenRefused> {
     if is_known {
         Ok(())
     } else {
-        Err(TokenRefused::Invalid("wrong token type"))
+        Err(TokenError::Invalid("wrong token type"))
     }
 }
 
-fn key_id(header: &Map<String, Value>) -> Result<Option<String>, TokenRefused> {
+fn key_id(header: &Map<String, Value>) -> Result<Option<String>, TokenError> {
     match header.get("kid") {
         None => Ok(None),
         Some(Value::String(key_id)) => Ok(Some(key_id.clone())),
-        Some(_) => Err(TokenRefused::Invalid("key id is not a string")),
+        Some(_) => Err(TokenError::Invalid("key id is not a string")),
     }
 }
 
@@ -166,18 +162,18 @@ impl Claims {
         &self,
         issuer: &str,
         rules: &TokenRules,
-    ) -> Result<CheckedToken, TokenRefused> {
+    ) -> Result<CheckedToken, TokenError> {
         if issuer.is_empty() || self.text("iss")? != Some(issuer) {
-            return Err(TokenRefused::Invalid("wrong issuer"));
+            return Err(TokenError::Invalid("wrong issuer"));
         }
         if let Some(audience) = &rules.audience
             && !self.is_for(audience)
         {
-            return Err(TokenRefused::Invalid("wrong audience"));
+            return Err(TokenError::Invalid("wrong audience"));
         }
         let expires_at_seconds = self.time("exp")?;
         Ok(CheckedToken {
-            expires_at_seconds: expires_at_seconds.ok_or(TokenRefused::Invalid("no expiry"))?,
+            expires_at_seconds: expires_at_seconds.ok_or(TokenError::Invalid("no expiry"))?,
             not_before_seconds: self.time("nbf")?,
             has_scopes: self.has_scopes(rules)?,
             identity: Identity::of_token(self.actor(rules)?, self.name(&rules.claims.subject)?),
@@ -196,8 +192,8 @@ impl Claims {
         }
     }
 
-    fn has_scopes(&self, rules: &TokenRules) -> Result<bool, TokenRefused> {
-        let malformed = || TokenRefused::Invalid("scopes are not in the configured format");
+    fn has_scopes(&self, rules: &TokenRules) -> Result<bool, TokenError> {
+        let malformed = || TokenError::Invalid("scopes are not in the configured format");
         let scopes: Vec<&str> = match (self.0.get(&rules.claims.scope), rules.claims.scope_form) {
             (None, _) => Vec::new(),
             (Some(Value::Array(scopes)), ScopeForm::Array) => scopes
@@ -212,7 +208,7 @@ impl Claims {
         Ok(rules.scopes_required.iter().all(is_there))
     }
 
-    fn actor(&self, rules: &TokenRules) -> Result<Actor, TokenRefused> {
+    fn actor(&self, rules: &TokenRules) -> Result<Actor, TokenError> {
         let claims = &rules.claims;
         let bearer = self.bearer(claims)?;
         let id = |claim| Ok(self.name(claim)?.unwrap_or_default());
@@ -220,19 +216,19 @@ impl Claims {
             Bearer::Client => Actor::client(id(&claims.client_id)?),
             Bearer::User => Actor::user(id(&claims.user_id)?),
         };
-        actor.map_err(|_| TokenRefused::Invalid("invalid actor"))
+        actor.map_err(|_| TokenError::Invalid("invalid actor"))
     }
 
     /// Determines whether the token is a client's or a user's.
     ///
     /// With `client_subjects`, a token whose subject is its client is accepted only if the client is listed, because a user
     /// may have the same id as a client (RFC 9700, section 4.15).
-    fn bearer(&self, claims: &ClaimSettings) -> Result<Bearer, TokenRefused> {
+    fn bearer(&self, claims: &ClaimSettings) -> Result<Bearer, TokenError> {
         if claims.client_subjects.is_empty() {
             return claims
                 .grant_type
                 .bearer(self.text(&claims.grant_type.claim)?)
-                .ok_or(TokenRefused::Invalid(
+                .ok_or(TokenError::Invalid(
                     "grant type is neither a client's nor a user's",
                 ));
         }
@@ -243,38 +239,38 @@ impl Claims {
         if claims.is_client_subject(client_id) {
             return Ok(Bearer::Client);
         }
-        Err(TokenRefused::Invalid(
+        Err(TokenError::Invalid(
             "subject is a client that is not in client_subjects",
         ))
     }
 
     /// Returns a claim that contains a name. Its length is limited, because it is cached.
-    fn name(&self, claim: &str) -> Result<Option<&str>, TokenRefused> {
+    fn name(&self, claim: &str) -> Result<Option<&str>, TokenError> {
         match self.text(claim)? {
             Some(name) if name.chars().count() > NAME_CHARACTERS_MAX => {
-                Err(TokenRefused::Invalid("a name is too long"))
+                Err(TokenError::Invalid("a name is too long"))
             }
             name => Ok(name),
         }
     }
 
-    fn text(&self, claim: &str) -> Result<Option<&str>, TokenRefused> {
+    fn text(&self, claim: &str) -> Result<Option<&str>, TokenError> {
         match self.0.get(claim) {
             None => Ok(None),
             Some(Value::String(text)) => Ok(Some(text)),
-            Some(_) => Err(TokenRefused::Invalid("a claim must be a string")),
+            Some(_) => Err(TokenError::Invalid("a claim must be a string")),
         }
     }
 
     /// Returns a time, in whole seconds since 1970. RFC 7519 also allows fractions, but no known provider sends them, and readers
     /// could round them differently.
-    fn time(&self, claim: &str) -> Result<Option<i64>, TokenRefused> {
+    fn time(&self, claim: &str) -> Result<Option<i64>, TokenError> {
         let Some(value) = self.0.get(claim) else {
             return Ok(None);
         };
         match value.as_i64() {
             Some(seconds) if seconds <= TIME_SECONDS_MAX => Ok(Some(seconds)),
-            _ => Err(TokenRefused::Invalid("a time claim is not a number")),
+            _ => Err(TokenError::Invalid("a time claim is not a number")),
         }
     }
 }
@@ -285,19 +281,19 @@ impl CheckedToken {
         &self,
         now: DateTime<Utc>,
         rules: &TokenRules,
-    ) -> Result<Identity, TokenRefused> {
+    ) -> Result<Identity, TokenError> {
         let now_seconds = now.timestamp();
         if self
             .not_before_seconds
             .is_some_and(|not_before| not_before.saturating_sub(now_seconds) > SKEW_SECONDS_MAX)
         {
-            return Err(TokenRefused::Invalid("not valid yet"));
+            return Err(TokenError::Invalid("not valid yet"));
         }
         if self.is_expired_at(now) {
-            return Err(TokenRefused::Expired);
+            return Err(TokenError::Expired);
         }
         if !self.has_scopes {
-            return Err(TokenRefused::ScopesMissing(Arc::clone(&rules.scopes_text)));
+            return Err(TokenError::ScopesMissing(Arc::clone(&rules.scopes_text)));
         }
         Ok(self.identity.clone())
     }

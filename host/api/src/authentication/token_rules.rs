@@ -87,7 +87,7 @@ pub(super) enum Bearer {
 
 /// Invalid rules for tokens.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum TokenRulesRefused {
+pub enum TokenRulesError {
     /// The name of a claim is empty.
     #[error("authentication.claims.{0} must name a claim")]
     ClaimUnnamed(&'static str),
@@ -132,15 +132,15 @@ impl TokenRules {
         scopes_required: Vec<String>,
         audience: Option<String>,
         claims: ClaimSettings,
-    ) -> Result<Self, TokenRulesRefused> {
+    ) -> Result<Self, TokenRulesError> {
         if let Some(scope) = scopes_required.iter().find(|scope| !is_scope(scope)) {
-            return Err(TokenRulesRefused::ScopeMalformed(scope.clone()));
+            return Err(TokenRulesError::ScopeMalformed(scope.clone()));
         }
         if audience.as_deref() == Some("") {
-            return Err(TokenRulesRefused::AudienceEmpty);
+            return Err(TokenRulesError::AudienceEmpty);
         }
         if scopes_required.is_empty() && audience.is_none() {
-            return Err(TokenRulesRefused::NothingRequired);
+            return Err(TokenRulesError::NothingRequired);
         }
         claims.refuse_unusable()?;
         Ok(Self {
@@ -185,8 +185,8 @@ impl ClaimSettings {
         listed.any(|listed| listed == client_id || listed == ANY)
     }
 
-    fn refuse_unusable(&self) -> Result<(), TokenRulesRefused> {
-        for (member, claim) in [
+    fn refuse_unusable(&self) -> Result<(), TokenRulesError> {
+        for (field, claim) in [
             ("scope", &self.scope),
             ("client_id", &self.client_id),
             ("user_id", &self.user_id),
@@ -194,12 +194,12 @@ impl ClaimSettings {
             ("grant_type.claim", &self.grant_type.claim),
         ] {
             if claim.is_empty() {
-                return Err(TokenRulesRefused::ClaimUnnamed(member));
+                return Err(TokenRulesError::ClaimUnnamed(field));
             }
         }
         let has_subjects = !self.client_subjects.is_empty();
         if has_subjects && self.grant_type != GrantTypeSettings::default() {
-            return Err(TokenRulesRefused::GrantTypeUnused);
+            return Err(TokenRulesError::GrantTypeUnused);
         }
         self.grant_type.refuse_unusable()
     }
@@ -239,17 +239,17 @@ impl GrantTypeSettings {
             .map(|(_, bearer)| *bearer)
     }
 
-    fn refuse_unusable(&self) -> Result<(), TokenRulesRefused> {
+    fn refuse_unusable(&self) -> Result<(), TokenRulesError> {
         if let Some(ambiguous) = self
             .of_clients
             .iter()
             .find(|grant_type| self.of_users.contains(grant_type))
         {
-            return Err(TokenRulesRefused::GrantTypeAmbiguous(ambiguous.clone()));
+            return Err(TokenRulesError::GrantTypeAmbiguous(ambiguous.clone()));
         }
         let names_nobody = self.of_clients.is_empty() && self.of_users.is_empty();
         if names_nobody && self.when_absent == WhenAbsent::Refused {
-            return Err(TokenRulesRefused::GrantTypesMissing);
+            return Err(TokenRulesError::GrantTypesMissing);
         }
         Ok(())
     }
@@ -337,14 +337,14 @@ mod tests {
         assert_eq!(rules(&[], Some("a"), defaults()), None);
         assert_eq!(
             rules(&[], None, defaults()),
-            Some(TokenRulesRefused::NothingRequired)
+            Some(TokenRulesError::NothingRequired)
         );
         assert_eq!(
             rules(&["a"], Some(""), defaults()),
-            Some(TokenRulesRefused::AudienceEmpty)
+            Some(TokenRulesError::AudienceEmpty)
         );
         for scope in ["", "a b", "a\"", "a\\", "ä", "a\n"] {
-            let refused = TokenRulesRefused::ScopeMalformed(scope.to_owned());
+            let refused = TokenRulesError::ScopeMalformed(scope.to_owned());
             assert_eq!(rules(&["a", scope], None, defaults()), Some(refused));
         }
         let both = ClaimSettings {
@@ -352,7 +352,7 @@ mod tests {
             grant_type: grant_types(&["a"], &[], WhenAbsent::Refused),
             ..defaults()
         };
-        let refused = Some(TokenRulesRefused::GrantTypeUnused);
+        let refused = Some(TokenRulesError::GrantTypeUnused);
         assert_eq!(rules(&["a"], None, both), refused);
         let unnamed = ClaimSettings {
             user_id: String::new(),
@@ -360,20 +360,20 @@ mod tests {
         };
         assert_eq!(
             rules(&["a"], None, unnamed),
-            Some(TokenRulesRefused::ClaimUnnamed("user_id"))
+            Some(TokenRulesError::ClaimUnnamed("user_id"))
         );
         for (of_clients, of_users, refused) in [
             (
                 &["*"][..],
                 &["*"][..],
-                TokenRulesRefused::GrantTypeAmbiguous("*".to_owned()),
+                TokenRulesError::GrantTypeAmbiguous("*".to_owned()),
             ),
             (
                 &["a"],
                 &["b", "a"],
-                TokenRulesRefused::GrantTypeAmbiguous("a".to_owned()),
+                TokenRulesError::GrantTypeAmbiguous("a".to_owned()),
             ),
-            (&[], &[], TokenRulesRefused::GrantTypesMissing),
+            (&[], &[], TokenRulesError::GrantTypesMissing),
         ] {
             let grant_type = grant_types(of_clients, of_users, WhenAbsent::Refused);
             let claims = ClaimSettings {

@@ -10,7 +10,7 @@ use chrono::{DateTime, Utc};
 
 use super::{
     identity::Identity,
-    token::{CheckedToken, Claims, KeyReference, SignedToken, TokenRefused},
+    token::{CheckedToken, Claims, KeyReference, SignedToken, TokenError},
     token_rules::TokenRules,
     verification_key::VerificationKey,
 };
@@ -89,7 +89,7 @@ impl TrustedKeys {
         token: &TokenDigest,
         rules: &TokenRules,
         now: DateTime<Utc>,
-    ) -> Option<Result<Identity, TokenRefused>> {
+    ) -> Option<Result<Identity, TokenError>> {
         let checked = self.checked.read().unwrap_or_else(PoisonError::into_inner);
         Some(checked.get(token)?.identity_at(now, rules))
     }
@@ -102,9 +102,9 @@ impl TrustedKeys {
         is_signed: bool,
         rules: &TokenRules,
         now: DateTime<Utc>,
-    ) -> Result<Identity, TokenRefused> {
+    ) -> Result<Identity, TokenError> {
         if !is_signed {
-            return Err(TokenRefused::Invalid("not signed by a trusted key"));
+            return Err(TokenError::Invalid("not signed by a trusted key"));
         }
         let checked = Claims::new(signed.claims()?).check(&self.issuer, rules)?;
         let identity = checked.identity_at(now, rules)?;
@@ -173,7 +173,7 @@ mod tests {
         KEY.sign(&claims)
     }
 
-    fn check(trusted: &TrustedKeys, token: &str) -> Result<Identity, TokenRefused> {
+    fn check(trusted: &TrustedKeys, token: &str) -> Result<Identity, TokenError> {
         let signed = SignedToken::parse(token)?;
         let is_signed = trusted.have_signed(&signed) == Some(true);
         let digest = TokenDigest::of(token);
@@ -184,7 +184,7 @@ mod tests {
         trusted: &TrustedKeys,
         token: &str,
         seconds: i64,
-    ) -> Option<Result<Identity, TokenRefused>> {
+    ) -> Option<Result<Identity, TokenError>> {
         let later = now() + TimeDelta::seconds(seconds);
         trusted.cached_result(&TokenDigest::of(token), &TokenRules::default(), later)
     }
@@ -207,7 +207,7 @@ mod tests {
         let subject = "subject 7".to_owned();
         assert_eq!(identity.authentication, Authentication::Token { subject });
         assert_eq!(cached_result(&trusted, &token, 0), Some(Ok(identity)));
-        let expired = Some(Err(TokenRefused::Expired));
+        let expired = Some(Err(TokenError::Expired));
         assert_eq!(cached_result(&trusted, &token, 661), expired);
     }
 

@@ -30,7 +30,7 @@ pub(crate) struct VerificationKey {
 
 /// A key can't be used to verify tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum KeyRefused {
+pub enum VerificationKeyError {
     /// The type of the key is not supported.
     #[error("the verification key is neither an RSA nor a P-256 public key in PEM")]
     Malformed,
@@ -66,9 +66,9 @@ impl PartialEq for VerificationKey {
 
 impl VerificationKey {
     /// Parses an RSA or P-256 public key in PEM. Certificates and private keys are rejected.
-    pub(super) fn of_pem(pem: &str) -> Result<Self, KeyRefused> {
+    pub(super) fn of_pem(pem: &str) -> Result<Self, VerificationKeyError> {
         if !PEM_LABELS.iter().any(|label| pem.contains(label)) {
-            return Err(KeyRefused::Malformed);
+            return Err(VerificationKeyError::Malformed);
         }
         let bytes = |key: &DecodingKey| key.try_get_as_bytes().map(<[u8]>::to_vec);
         if let Ok(der) = DecodingKey::from_rsa_pem(pem.as_bytes()).and_then(|key| bytes(&key)) {
@@ -76,36 +76,41 @@ impl VerificationKey {
         }
         DecodingKey::from_ec_pem(pem.as_bytes())
             .and_then(|key| bytes(&key))
-            .map_err(|_| KeyRefused::Malformed)
+            .map_err(|_| VerificationKeyError::Malformed)
             .and_then(|point| Self::p256(&point))
     }
 
     /// Parses the fields `n` and `e` of a JWK (RFC 7518, section 6.3.1). Leading zeros, which some providers write, are accepted.
-    pub(crate) fn of_rsa_components(modulus: &str, exponent: &str) -> Result<Self, KeyRefused> {
+    pub(crate) fn of_rsa_components(
+        modulus: &str,
+        exponent: &str,
+    ) -> Result<Self, VerificationKeyError> {
         let number = |text: &str| {
             let bytes = URL_SAFE_NO_PAD
                 .decode(text)
-                .map_err(|_| KeyRefused::Malformed)?;
+                .map_err(|_| VerificationKeyError::Malformed)?;
             let number = bytes.into_iter().skip_while(|byte| *byte == 0);
-            Ok::<_, KeyRefused>(number.collect::<Vec<u8>>())
+            Ok::<_, VerificationKeyError>(number.collect::<Vec<u8>>())
         };
         let components = RsaPublicKeyComponents {
             n: number(modulus)?,
             e: number(exponent)?,
         };
-        let der = components.as_der().map_err(|_| KeyRefused::Malformed)?;
+        let der = components
+            .as_der()
+            .map_err(|_| VerificationKeyError::Malformed)?;
         Self::rsa(der.as_ref())
     }
 
     /// Parses the fields `x` and `y` of a P-256 JWK (RFC 7518, section 6.2.1): 32 bytes each.
-    pub(super) fn of_p256_coordinates(x: &str, y: &str) -> Result<Self, KeyRefused> {
+    pub(super) fn of_p256_coordinates(x: &str, y: &str) -> Result<Self, VerificationKeyError> {
         let mut point = vec![UNCOMPRESSED_POINT];
         for coordinate in [x, y] {
             let bytes = URL_SAFE_NO_PAD
                 .decode(coordinate)
                 .ok()
                 .filter(|bytes| bytes.len() == COORDINATE_BYTES)
-                .ok_or(KeyRefused::Malformed)?;
+                .ok_or(VerificationKeyError::Malformed)?;
             point.extend(bytes);
         }
         Self::p256(&point)
@@ -121,28 +126,28 @@ impl VerificationKey {
         self.key.verify_sig(message.as_bytes(), signature).is_ok()
     }
 
-    fn rsa(der: &[u8]) -> Result<Self, KeyRefused> {
-        let key = PublicKey::from_der(der).map_err(|_| KeyRefused::Malformed)?;
-        let key = key.as_der().map_err(|_| KeyRefused::Malformed)?;
+    fn rsa(der: &[u8]) -> Result<Self, VerificationKeyError> {
+        let key = PublicKey::from_der(der).map_err(|_| VerificationKeyError::Malformed)?;
+        let key = key.as_der().map_err(|_| VerificationKeyError::Malformed)?;
         // This type provides the length of an RSA key.
         let bits = PublicEncryptingKey::from_der(key.as_ref()).map(|key| key.key_size_bits());
         if !bits.is_ok_and(|bits| (MODULUS_BITS_MIN..=MODULUS_BITS_MAX).contains(&bits)) {
-            return Err(KeyRefused::LengthRefused);
+            return Err(VerificationKeyError::LengthRefused);
         }
         let key = ParsedPublicKey::new(&RSA_PKCS1_2048_8192_SHA256, key.as_ref())
-            .map_err(|_| KeyRefused::Malformed)?;
+            .map_err(|_| VerificationKeyError::Malformed)?;
         Ok(Self {
             algorithm: SignatureAlgorithm::Rs256,
             key,
         })
     }
 
-    fn p256(point: &[u8]) -> Result<Self, KeyRefused> {
+    fn p256(point: &[u8]) -> Result<Self, VerificationKeyError> {
         let is_uncompressed = point.len() == 1 + 2 * COORDINATE_BYTES;
         let key = is_uncompressed
             .then(|| ParsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, point))
             .and_then(Result::ok)
-            .ok_or(KeyRefused::Malformed)?;
+            .ok_or(VerificationKeyError::Malformed)?;
         Ok(Self {
             algorithm: SignatureAlgorithm::Es256,
             key,
@@ -219,18 +224,18 @@ mod tests {
             ("!", y),
         ] {
             let refused = VerificationKey::of_p256_coordinates(x, y).err();
-            assert_eq!(refused, Some(KeyRefused::Malformed), "{x} {y}");
+            assert_eq!(refused, Some(VerificationKeyError::Malformed), "{x} {y}");
         }
     }
 
     #[test]
     fn an_rsa_key_has_2048_to_8192_bits() {
         for (bytes, refused) in [
-            (128, Some(KeyRefused::LengthRefused)),
-            (255, Some(KeyRefused::LengthRefused)),
+            (128, Some(VerificationKeyError::LengthRefused)),
+            (255, Some(VerificationKeyError::LengthRefused)),
             (256, None),
             (1_024, None),
-            (1_025, Some(KeyRefused::LengthRefused)),
+            (1_025, Some(VerificationKeyError::LengthRefused)),
         ] {
             let modulus = URL_SAFE_NO_PAD.encode(vec![0xff; bytes]);
             let read = VerificationKey::of_rsa_components(&modulus, "AQAB");
@@ -252,7 +257,11 @@ mod tests {
             (modulus.as_str(), "!"),
         ] {
             let read = VerificationKey::of_rsa_components(modulus, exponent);
-            assert_eq!(read.err(), Some(KeyRefused::Malformed), "{exponent}");
+            assert_eq!(
+                read.err(),
+                Some(VerificationKeyError::Malformed),
+                "{exponent}"
+            );
         }
     }
 }

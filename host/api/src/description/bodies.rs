@@ -129,15 +129,15 @@ impl JsonSchema for GenerateBody {
             } else {
                 json!({"anyOf": [parameters, {"type": "null"}]})
             };
-            let mut members = vec![("parameters", parameters)];
+            let mut fields = vec![("parameters", parameters)];
             if known.name == CredentialType::USER {
-                members.push(("value", former_username()));
+                fields.push(("value", former_username()));
             }
             forms.push(generate_form(
                 &known.name,
                 json!({"const": known.name}),
                 required,
-                members,
+                fields,
                 schemas,
             ));
         }
@@ -177,7 +177,7 @@ fn generate_form(
     title: &str,
     credential_type: Value,
     required: &[&str],
-    members: Vec<(&str, Value)>,
+    fields: Vec<(&str, Value)>,
     schemas: &mut SchemaGenerator,
 ) -> Value {
     let mode = json!({
@@ -189,25 +189,25 @@ fn generate_form(
     overwrite["deprecated"] = json!(true);
     overwrite["description"] =
         json!("Equivalent to the mode `overwrite` or `no-overwrite`. Ignored if `mode` is given.");
-    let members = members
+    let fields = fields
         .into_iter()
         .chain([("mode", mode), ("overwrite", overwrite)]);
-    form(title, credential_type, required, members, schemas)
+    form(title, credential_type, required, fields, schemas)
 }
 
-/// Returns one form of a body: the common properties and `members`.
+/// Returns one form of a body: the common properties and `fields`.
 fn form<'a>(
     title: &str,
     credential_type: Value,
     required: &[&str],
-    members: impl IntoIterator<Item = (&'a str, Value)>,
+    fields: impl IntoIterator<Item = (&'a str, Value)>,
     schemas: &mut SchemaGenerator,
 ) -> Value {
     let mut properties = Map::new();
     properties.insert("name".to_owned(), schemas.subschema_for::<Name>().into());
     properties.insert("type".to_owned(), credential_type);
-    for (name, member) in members {
-        properties.insert(name.to_owned(), member);
+    for (name, field) in fields {
+        properties.insert(name.to_owned(), field);
     }
     properties.insert(
         "metadata".to_owned(),
@@ -256,8 +256,8 @@ fn set_value(name: &str) -> Option<Value> {
             "properties": {"public_key": key, "private_key": key},
             "additionalProperties": false,
         });
-        for (name, member) in more {
-            schema["properties"][*name] = member.clone();
+        for (name, field) in more {
+            schema["properties"][*name] = field.clone();
         }
         schema
     };

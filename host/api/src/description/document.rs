@@ -6,7 +6,7 @@ use schemars::{Schema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
 use super::operation::{
-    Answer, Body, Content, Description, ErrorResponse, Example, JSON, Parameter, Tag,
+    Body, Content, Description, ErrorResponse, Example, JSON, Parameter, Response, Tag,
 };
 use crate::{Access, Information, Route, response::FailureBody, routes};
 
@@ -50,7 +50,7 @@ pub(super) fn document() -> Value {
 /// definitions share one namespace.
 struct Schemas {
     of_requests: SchemaGenerator,
-    of_answers: SchemaGenerator,
+    of_responses: SchemaGenerator,
 }
 
 impl Schemas {
@@ -63,15 +63,15 @@ impl Schemas {
         };
         let mut schemas = Self {
             of_requests: settings().for_deserialize().into_generator(),
-            of_answers: settings().for_serialize().into_generator(),
+            of_responses: settings().for_serialize().into_generator(),
         };
-        schemas.of_answers.subschema_for::<FailureBody<'_>>();
+        schemas.of_responses.subschema_for::<FailureBody<'_>>();
         schemas
     }
 
     fn into_definitions(mut self) -> Map<String, Value> {
         let mut definitions = self.of_requests.take_definitions(true);
-        definitions.extend(self.of_answers.take_definitions(true));
+        definitions.extend(self.of_responses.take_definitions(true));
         definitions.sort_keys();
         definitions
     }
@@ -108,8 +108,8 @@ fn operation(route: &Route, schemas: &mut Schemas) -> Value {
 
 fn responses(description: &Description, access: Access, schemas: &mut Schemas) -> Value {
     let mut responses = Map::new();
-    for answer in &description.answers {
-        responses.insert(answer.status.to_string(), response(answer, schemas));
+    for response in &description.responses {
+        responses.insert(response.status.to_string(), describe(response, schemas));
     }
     for (status, failure) in failures(description, access) {
         // An operation's own response, such as a failed health check, takes precedence.
@@ -118,21 +118,21 @@ fn responses(description: &Description, access: Access, schemas: &mut Schemas) -
     Value::Object(responses)
 }
 
-fn response(answer: &Answer, schemas: &mut Schemas) -> Value {
-    let mut response = json!({
-        "description": answer.text,
+fn describe(response: &Response, schemas: &mut Schemas) -> Value {
+    let mut described = json!({
+        "description": response.text,
         "headers": {"X-Request-Id": request_id()},
     });
-    if let Some(content) = &answer.content {
-        let schema = (content.schema)(&mut schemas.of_answers);
+    if let Some(content) = &response.content {
+        let schema = (content.schema)(&mut schemas.of_responses);
         let Content {
             media_type,
             examples,
             ..
         } = content;
-        response["content"] = json!({*media_type: media(&schema, examples)});
+        described["content"] = json!({*media_type: media(&schema, examples)});
     }
-    response
+    described
 }
 
 fn request_body(body: &Body, schemas: &mut Schemas) -> Value {

@@ -15,7 +15,7 @@ pub(crate) struct Description {
     pub(super) is_deprecated: bool,
     pub(crate) parameters: Vec<Parameter>,
     pub(super) body: Option<Body>,
-    pub(super) answers: Vec<Answer>,
+    pub(super) responses: Vec<Response>,
     pub(super) failures: Vec<ErrorResponse>,
 }
 
@@ -46,7 +46,7 @@ pub(super) struct Body {
 }
 
 /// A success response.
-pub(super) struct Answer {
+pub(super) struct Response {
     pub(super) status: u16,
     pub(super) text: &'static str,
     /// `None` for a response without a body.
@@ -85,7 +85,7 @@ impl Description {
             is_deprecated: false,
             parameters: Vec::new(),
             body: None,
-            answers: Vec::new(),
+            responses: Vec::new(),
             failures: Vec::new(),
         }
     }
@@ -139,18 +139,18 @@ impl Description {
     }
 
     /// Adds a response with a JSON body.
-    pub(crate) fn answer<T: JsonSchema>(self, status: u16, text: &'static str) -> Self {
-        self.answer_in::<T>(status, text, JSON)
+    pub(crate) fn response<T: JsonSchema>(self, status: u16, text: &'static str) -> Self {
+        self.response_in::<T>(status, text, JSON)
     }
 
     /// Adds a response with a body of any media type.
-    pub(crate) fn answer_in<T: JsonSchema>(
+    pub(crate) fn response_in<T: JsonSchema>(
         mut self,
         status: u16,
         text: &'static str,
         media_type: &'static str,
     ) -> Self {
-        self.answers.push(Answer {
+        self.responses.push(Response {
             status,
             text,
             content: Some(Content {
@@ -163,8 +163,8 @@ impl Description {
     }
 
     /// Adds a response without a body.
-    pub(crate) fn empty_answer(mut self, status: u16, text: &'static str) -> Self {
-        self.answers.push(Answer {
+    pub(crate) fn empty_response(mut self, status: u16, text: &'static str) -> Self {
+        self.responses.push(Response {
             status,
             text,
             content: None,
@@ -173,9 +173,9 @@ impl Description {
     }
 
     /// Adds an example of the last response.
-    pub(crate) fn answered(mut self, name: &'static str, value: Value) -> Self {
-        let last = self.answers.last_mut();
-        if let Some(content) = last.and_then(|answer| answer.content.as_mut()) {
+    pub(crate) fn responded(mut self, name: &'static str, value: Value) -> Self {
+        let last = self.responses.last_mut();
+        if let Some(content) = last.and_then(|response| response.content.as_mut()) {
             content.examples.push(Example { name, value });
         }
         self

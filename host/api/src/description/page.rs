@@ -31,7 +31,7 @@ pub(super) fn page(document: &Value) -> String {
                     (security(document))
                     @for tag in items(&document["tags"]) { (section(document, tag)) }
                     h2 id="schemas" { "Schemas" }
-                    @for (name, schema) in members(&document["components"]["schemas"]) { (component(name, schema)) }
+                    @for (name, schema) in fields(&document["components"]["schemas"]) { (component(name, schema)) }
                 }
             }
         }
@@ -67,7 +67,7 @@ fn contents(document: &Value) -> Markup {
 fn security(document: &Value) -> Markup {
     html! {
         h2 id="security" { "Authentication" }
-        @for (name, scheme) in members(&document["components"]["securitySchemes"]) {
+        @for (name, scheme) in fields(&document["components"]["securitySchemes"]) {
             h3 { (name) }
             (paragraphs(&scheme["description"]))
         }
@@ -116,7 +116,7 @@ fn parameters(operation: &Value) -> Markup {
 
 fn request(operation: &Value) -> Markup {
     html! {
-        @for (media_type, media) in members(&operation["requestBody"]["content"]) {
+        @for (media_type, media) in fields(&operation["requestBody"]["content"]) {
             p {
                 "Body, " code { (media_type) } ": " (kind(&media["schema"]))
                 (required(operation["requestBody"]["required"] == Value::Bool(true)))
@@ -134,7 +134,7 @@ fn responses(document: &Value, operation: &Value) -> Markup {
         found.unwrap_or(response).clone()
     };
     let responses =
-        members(&operation["responses"]).map(|(status, response)| (status, resolved(response)));
+        fields(&operation["responses"]).map(|(status, response)| (status, resolved(response)));
     html! {
         table {
             tr { th { "Status" } th { "When" } th { "Body" } }
@@ -143,7 +143,7 @@ fn responses(document: &Value, operation: &Value) -> Markup {
                     td { code { (status) } }
                     td { (inline(text(&response["description"]))) }
                     td {
-                        @for (media_type, media) in members(&response["content"]) {
+                        @for (media_type, media) in fields(&response["content"]) {
                             (kind(&media["schema"]))
                             @if media_type != "application/json" { ", " code { (media_type) } }
                             @if status.starts_with('2') { (examples(media)) }
@@ -157,14 +157,14 @@ fn responses(document: &Value, operation: &Value) -> Markup {
 
 fn examples(media: &Value) -> Markup {
     html! {
-        @for (name, example) in members(&media["examples"]) {
+        @for (name, example) in fields(&media["examples"]) {
             details { summary { "Example: " (name) } (json(&example["value"])) }
         }
     }
 }
 
 fn component(name: &str, schema: &Value) -> Markup {
-    let properties: Vec<_> = members(&schema["properties"]).collect();
+    let properties: Vec<_> = fields(&schema["properties"]).collect();
     let required_names: Vec<_> = items(&schema["required"]).map(text).collect();
     html! {
         article id={ "schema-" (name) } {
@@ -173,9 +173,9 @@ fn component(name: &str, schema: &Value) -> Markup {
             @if properties.is_empty() { p { (kind(schema)) } } @else {
                 table {
                     tr { th { "Field" } th { "Type" } th { "Description" } }
-                    @for (member, property) in properties {
+                    @for (field, property) in properties {
                         tr {
-                            td { code { (member) } (required(required_names.contains(&member))) }
+                            td { code { (field) } (required(required_names.contains(&field))) }
                             td { (kind(property)) }
                             td { (inline(text(&property["description"]))) }
                         }
@@ -236,10 +236,10 @@ fn required(is_required: bool) -> Markup {
 /// Returns the operations with a tag, with their paths and methods.
 fn operations<'a>(document: &'a Value, tag: &Value) -> Vec<(&'a str, String, &'a Value)> {
     let of_path = |(path, operations): (&'a str, &'a Value)| {
-        members(operations)
+        fields(operations)
             .map(move |(method, operation)| (path, method.to_ascii_uppercase(), operation))
     };
-    members(&document["paths"])
+    fields(&document["paths"])
         .flat_map(of_path)
         .filter(|(_, _, operation)| items(&operation["tags"]).any(|named| named == tag))
         .collect()
@@ -273,9 +273,9 @@ fn items(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_array().into_iter().flatten()
 }
 
-fn members(value: &Value) -> impl Iterator<Item = (&str, &Value)> {
-    let members = value.as_object().into_iter().flat_map(Map::iter);
-    members.map(|(name, member)| (name.as_str(), member))
+fn fields(value: &Value) -> impl Iterator<Item = (&str, &Value)> {
+    let fields = value.as_object().into_iter().flat_map(Map::iter);
+    fields.map(|(name, field)| (name.as_str(), field))
 }
 
 const STYLE: &str = include_str!("page.css");

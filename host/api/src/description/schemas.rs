@@ -192,23 +192,23 @@ fn read(schema: &str) -> Value {
 
 /// Adds the scalars that the host converts to the declared types (`runtime/src/schema/parameters.rs`).
 fn accept_converted_scalars(schema: &mut Value) {
-    let Value::Object(members) = schema else {
+    let Value::Object(fields) = schema else {
         return;
     };
-    if let Some(Value::Object(properties)) = members.get_mut("properties") {
+    if let Some(Value::Object(properties)) = fields.get_mut("properties") {
         properties.values_mut().for_each(accept_converted_scalars);
     }
-    if let Some(items) = members.get_mut("items") {
+    if let Some(items) = fields.get_mut("items") {
         accept_converted_scalars(items);
     }
-    let mut types: Vec<Value> = match members.get("type") {
+    let mut types: Vec<Value> = match fields.get("type") {
         Some(Value::Array(types)) => types.clone(),
         Some(one) => vec![one.clone()],
         None => return,
     };
     if types.contains(&json!("string")) {
         types.extend([json!("number"), json!("boolean")]);
-        members.insert("type".to_owned(), json!(types));
+        fields.insert("type".to_owned(), json!(types));
         return;
     }
     let converted = if types.contains(&json!("boolean")) {
@@ -218,26 +218,25 @@ fn accept_converted_scalars(schema: &mut Value) {
     } else {
         return;
     };
-    let description = members.shift_remove("description");
-    let declared = std::mem::take(members);
+    let description = fields.shift_remove("description");
+    let declared = std::mem::take(fields);
     let mut accepted = vec![Value::Object(declared)];
     accepted.extend(converted);
-    members.extend(description.map(|text| ("description".to_owned(), text)));
-    members.insert("anyOf".to_owned(), json!(accepted));
+    fields.extend(description.map(|text| ("description".to_owned(), text)));
+    fields.insert("anyOf".to_owned(), json!(accepted));
 }
 
 /// Converts a plugin's schema for the description: removes properties that callers can't send, and marks secrets with the format
 /// `password`, because `writeOnly` in `OpenAPI` means that a property is never returned.
 fn as_described(schema: &mut Value) {
-    let Value::Object(members) = schema else {
+    let Value::Object(fields) = schema else {
         return;
     };
-    members.shift_remove("$schema");
-    if members.shift_remove("writeOnly").is_some() && members.get("type") != Some(&json!("object"))
-    {
-        members.insert("format".to_owned(), json!("password"));
+    fields.shift_remove("$schema");
+    if fields.shift_remove("writeOnly").is_some() && fields.get("type") != Some(&json!("object")) {
+        fields.insert("format".to_owned(), json!("password"));
     }
-    if let Some(Value::Object(properties)) = members.get_mut("properties") {
+    if let Some(Value::Object(properties)) = fields.get_mut("properties") {
         properties.retain(|_, property| property.get("readOnly") != Some(&Value::Bool(true)));
         properties.values_mut().for_each(as_described);
     }

@@ -32,7 +32,7 @@ fn operations(document: &Value) -> BTreeMap<(String, String), Value> {
 fn below(value: &Value) -> Vec<&Value> {
     let within: Box<dyn Iterator<Item = &Value>> = match value {
         Value::Array(items) => Box::new(items.iter()),
-        Value::Object(members) => Box::new(members.values()),
+        Value::Object(fields) => Box::new(fields.values()),
         _ => Box::new(std::iter::empty()),
     };
     std::iter::once(value)
@@ -205,9 +205,11 @@ fn every_body_has_an_example_that_matches_its_schema() {
     }
     assert!(count > 50, "{count}");
     for ((path, method), operation) in operations(&document) {
-        let answers = operation["responses"].as_object().unwrap();
-        let answers = answers.iter().map(|(status, answer)| (&**status, answer));
-        for (which, body) in answers.chain([("request", &operation["requestBody"])]) {
+        let responses = operation["responses"].as_object().unwrap();
+        let responses = responses
+            .iter()
+            .map(|(status, response)| (&**status, response));
+        for (which, body) in responses.chain([("request", &operation["requestBody"])]) {
             let Some(media) = referred_to(&document, body)["content"].get("application/json")
             else {
                 continue;
@@ -229,7 +231,7 @@ fn unknown_fields_and_wrong_types_violate_the_schemas() {
     let version = validator(&document, &reference("CredentialVersion"));
     let good = json!({"name": "/a", "type": "user", "value": {"password": "p"}});
     assert!(set.is_valid(&good));
-    for (member, value) in [
+    for (field, value) in [
         ("mode", json!("overwrite")),
         ("name", json!("//")),
         ("type", json!("password")),
@@ -237,17 +239,17 @@ fn unknown_fields_and_wrong_types_violate_the_schemas() {
         ("value", json!({"username": "u"})),
     ] {
         let mut bad = good.clone();
-        bad[member] = value;
+        bad[field] = value;
         assert!(!set.is_valid(&bad), "{bad}");
     }
     assert!(version.is_valid(&example::user_version()));
-    for (member, value) in [
+    for (field, value) in [
         ("value", json!("text")),
         ("id", json!("1")),
         ("version_created_at", json!("2026-11-22")),
     ] {
         let mut bad = example::user_version();
-        bad[member] = value;
+        bad[field] = value;
         assert!(!version.is_valid(&bad), "{bad}");
     }
     let mut bare = example::certificate_version();

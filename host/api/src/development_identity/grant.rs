@@ -14,7 +14,7 @@ use uuid::Uuid;
 use super::tokens::{
     AccessClaims, REFRESH_USE, RefreshClaims, RevokedSessions, Session, SessionClaims, TokenSigner,
 };
-use crate::request::{QueryParameters, QueryRefused};
+use crate::request::{QueryError, QueryParameters};
 
 /// The state of the identity provider.
 pub(super) struct Provider {
@@ -87,7 +87,7 @@ pub(super) struct Granted {
 
 /// A token request failed (RFC 6749, section 5.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum GrantRefused {
+pub(super) enum TokenGrantError {
     #[error("unknown client or wrong secret")]
     ClientUnknown,
     #[error("wrong user name or password")]
@@ -106,8 +106,8 @@ pub(super) enum GrantRefused {
     SigningFailed,
 }
 
-impl From<QueryRefused> for GrantRefused {
-    fn from(_: QueryRefused) -> Self {
+impl From<QueryError> for TokenGrantError {
+    fn from(_: QueryError) -> Self {
         Self::RequestMalformed
     }
 }
@@ -118,16 +118,16 @@ impl Provider {
         &self,
         form: &QueryParameters,
         credentials: &ClientCredentials,
-    ) -> Result<Granted, GrantRefused> {
+    ) -> Result<Granted, TokenGrantError> {
         let client = self.client(credentials)?;
         let grant = match form.required("grant_type")? {
             "client_credentials" => Grant::ClientCredentials,
             "password" => Grant::Password,
             "refresh_token" => Grant::RefreshToken,
-            _ => return Err(GrantRefused::GrantUnknown),
+            _ => return Err(TokenGrantError::GrantUnknown),
         };
         if !client.grants.contains(&grant) {
-            return Err(GrantRefused::GrantNotAllowed);
+            return Err(TokenGrantError::GrantNotAllowed);
         }
         match grant {
             Grant::ClientCredentials => {
@@ -178,22 +178,25 @@ impl Provider {
         true
     }
 
-    fn client(&self, credentials: &ClientCredentials) -> Result<&DevelopmentClient, GrantRefused> {
+    fn client(
+        &self,
+        credentials: &ClientCredentials,
+    ) -> Result<&DevelopmentClient, TokenGrantError> {
         self.clients
             .iter()
             .find(|client| client.id == credentials.id)
             .filter(|client| is_same_secret(&client.secret, &credentials.secret))
-            .ok_or(GrantRefused::ClientUnknown)
+            .ok_or(TokenGrantError::ClientUnknown)
     }
 
-    fn user(&self, form: &QueryParameters) -> Result<&DevelopmentUser, GrantRefused> {
+    fn user(&self, form: &QueryParameters) -> Result<&DevelopmentUser, TokenGrantError> {
         let name = form.required("username")?;
         let password = Secret::new(form.required("password")?.to_owned());
         self.users
             .iter()
             .find(|user| user.name == name)
             .filter(|user| is_same_secret(&user.password, &password))
-            .ok_or(GrantRefused::CredentialsWrong)
+            .ok_or(TokenGrantError::CredentialsWrong)
     }
 
     /// Returns the user and the login of a refresh token.
@@ -201,20 +204,20 @@ impl Provider {
         &self,
         client: &DevelopmentClient,
         refresh_token: &str,
-    ) -> Result<(&DevelopmentUser, Session), GrantRefused> {
+    ) -> Result<(&DevelopmentUser, Session), TokenGrantError> {
         let claims = self
             .signer
             .read_refresh_token(refresh_token, self.clock.now())
             .filter(|claims| claims.client_id == client.id)
-            .ok_or(GrantRefused::RefreshTokenWrong)?;
+            .ok_or(TokenGrantError::RefreshTokenWrong)?;
         let session = Session::of_token_id(&claims.jti)
             .filter(|session| !self.revoked.contains(session.0))
-            .ok_or(GrantRefused::RefreshTokenWrong)?;
+            .ok_or(TokenGrantError::RefreshTokenWrong)?;
         let user = self
             .users
             .iter()
             .find(|user| user.id == claims.user_id)
-            .ok_or(GrantRefused::RefreshTokenWrong)?;
+            .ok_or(TokenGrantError::RefreshTokenWrong)?;
         Ok((user, session))
     }
 
@@ -224,7 +227,7 @@ impl Provider {
         user: Option<&DevelopmentUser>,
         scopes: &[String],
         session: Session,
-    ) -> Result<Granted, GrantRefused> {
+    ) -> Result<Granted, TokenGrantError> {
         let now = self.clock.now();
         let user_id = user.map(|user| user.id.to_string());
         let claims = AccessClaims {
@@ -258,7 +261,7 @@ impl Provider {
         client: &DevelopmentClient,
         user: &DevelopmentUser,
         session: Session,
-    ) -> Result<Option<String>, GrantRefused> {
+    ) -> Result<Option<String>, TokenGrantError> {
         if !client.grants.contains(&Grant::RefreshToken) {
             return Ok(None);
         }
@@ -274,10 +277,10 @@ impl Provider {
         self.sign(&claims).map(Some)
     }
 
-    fn sign<T: Serialize>(&self, claims: &T) -> Result<String, GrantRefused> {
+    fn sign<T: Serialize>(&self, claims: &T) -> Result<String, TokenGrantError> {
         self.signer.sign(claims).map_err(|error| {
             tracing::error!(error = %error, "could not sign a token");
-            GrantRefused::SigningFailed
+            TokenGrantError::SigningFailed
         })
     }
 }
@@ -287,7 +290,7 @@ fn allowed_scopes(
     form: &QueryParameters,
     client_scopes: &[String],
     user_scopes: Option<&[String]>,
-) -> Result<Vec<String>, GrantRefused> {
+) -> Result<Vec<String>, TokenGrantError> {
     let requested: Vec<&str> = form
         .text("scope")?
         .unwrap_or_default()
@@ -300,7 +303,7 @@ fn allowed_scopes(
         .cloned()
         .collect();
     if scopes.is_empty() && !requested.is_empty() {
-        return Err(GrantRefused::ScopesNotAllowed);
+        return Err(TokenGrantError::ScopesNotAllowed);
     }
     Ok(scopes)
 }

@@ -22,16 +22,16 @@ use serde_json::{Value, json};
 
 use crate::{
     Limits,
-    authentication::{TokenRefused, TokenRules, TokenVerifier, bearer_token},
+    authentication::{TokenError, TokenRules, TokenVerifier, bearer_token},
     request::{QueryParameters, has_media_type, read_body},
-    response::{self, ApiFailure},
+    response::{self, ApiError},
     route::{MethodHandler, Mounted, PathSegments, bound},
 };
-use grant::{ClientCredentials, GrantRefused, Provider};
+use grant::{ClientCredentials, Provider, TokenGrantError};
 use tokens::{RevokedSessions, TokenSigner};
 
 pub use grant::{DevelopmentClient, DevelopmentUser, Grant};
-pub use tokens::SigningKeyRefused;
+pub use tokens::SigningKeyError;
 
 /// The identity provider. Clones share its state.
 #[derive(Clone)]
@@ -60,7 +60,7 @@ impl DevelopmentIdentity {
     pub fn new(
         settings: DevelopmentIdentitySettings,
         clock: Arc<dyn Clock>,
-    ) -> Result<Self, SigningKeyRefused> {
+    ) -> Result<Self, SigningKeyError> {
         Ok(Self(Arc::new(Provider {
             signer: TokenSigner::new(&settings.signing_key_pem, settings.issuer)?,
             path_prefix: settings.path_prefix,
@@ -141,10 +141,10 @@ async fn token_keys(State(provider): State<Arc<Provider>>) -> Response {
 async fn token(
     State(provider): State<Arc<Provider>>,
     request: Request,
-) -> Result<Response, ApiFailure> {
+) -> Result<Response, ApiError> {
     let headers = request.headers().clone();
     if !has_media_type(&headers, "application/x-www-form-urlencoded") {
-        return Ok(GrantRefused::RequestMalformed.into_response());
+        return Ok(TokenGrantError::RequestMalformed.into_response());
     }
     let form = QueryParameters::parse(&read_body(request, &FORM_LIMITS).await?);
     let granted = client_credentials(&headers, &form)
@@ -160,7 +160,7 @@ async fn revoke(
     State(provider): State<Arc<Provider>>,
     Extension(path): Extension<PathSegments>,
     headers: HeaderMap,
-) -> Result<StatusCode, TokenRefused> {
+) -> Result<StatusCode, TokenError> {
     let token = bearer_token(&headers)?;
     if path
         .first()
@@ -168,11 +168,11 @@ async fn revoke(
     {
         Ok(StatusCode::OK)
     } else {
-        Err(TokenRefused::Invalid("the token belongs to another login"))
+        Err(TokenError::Invalid("the token belongs to another login"))
     }
 }
 
-impl IntoResponse for GrantRefused {
+impl IntoResponse for TokenGrantError {
     fn into_response(self) -> Response {
         let (status, code) = match self {
             Self::ClientUnknown => (StatusCode::UNAUTHORIZED, "invalid_client"),
@@ -194,14 +194,14 @@ impl IntoResponse for GrantRefused {
 fn client_credentials(
     headers: &HeaderMap,
     form: &QueryParameters,
-) -> Result<ClientCredentials, GrantRefused> {
+) -> Result<ClientCredentials, TokenGrantError> {
     let Some(header) = headers.get(AUTHORIZATION) else {
         return Ok(ClientCredentials {
             id: form.required("client_id")?.to_owned(),
             secret: Secret::new(form.text("client_secret")?.unwrap_or_default().to_owned()),
         });
     };
-    basic_credentials(header).ok_or(GrantRefused::ClientUnknown)
+    basic_credentials(header).ok_or(TokenGrantError::ClientUnknown)
 }
 
 fn basic_credentials(header: &HeaderValue) -> Option<ClientCredentials> {

@@ -31,7 +31,7 @@ pub(super) struct TokenSigner {
 /// The signing key is invalid.
 #[derive(Debug, thiserror::Error)]
 #[error("the signing key must be an RSA private key of at least 2048 bits, in PEM")]
-pub struct SigningKeyRefused(#[source] jsonwebtoken::errors::Error);
+pub struct SigningKeyError(#[source] jsonwebtoken::errors::Error);
 
 /// The claims of an access token.
 #[derive(Serialize)]
@@ -105,16 +105,16 @@ impl Session {
 
 impl TokenSigner {
     /// Parses the key.
-    pub(super) fn new(signing_key_pem: &Secret, issuer: String) -> Result<Self, SigningKeyRefused> {
+    pub(super) fn new(signing_key_pem: &Secret, issuer: String) -> Result<Self, SigningKeyError> {
         let signing_key = EncodingKey::from_rsa_pem(signing_key_pem.expose().as_bytes())
-            .map_err(SigningKeyRefused)?;
+            .map_err(SigningKeyError)?;
         let jwk =
-            Jwk::from_encoding_key(&signing_key, Algorithm::RS256).map_err(SigningKeyRefused)?;
+            Jwk::from_encoding_key(&signing_key, Algorithm::RS256).map_err(SigningKeyError)?;
         let key_id = jwk
             .thumbprint(ThumbprintHash::SHA256)
-            .map_err(SigningKeyRefused)?;
+            .map_err(SigningKeyError)?;
         let AlgorithmParameters::RSA(public) = &jwk.algorithm else {
-            return Err(SigningKeyRefused(
+            return Err(SigningKeyError(
                 jsonwebtoken::errors::ErrorKind::InvalidKeyFormat.into(),
             ));
         };
@@ -122,9 +122,9 @@ impl TokenSigner {
             issuer,
             key_id,
             decoding_key: DecodingKey::from_rsa_components(&public.n, &public.e)
-                .map_err(SigningKeyRefused)?,
+                .map_err(SigningKeyError)?,
             verification_key: VerificationKey::of_rsa_components(&public.n, &public.e).map_err(
-                |_| SigningKeyRefused(jsonwebtoken::errors::ErrorKind::InvalidKeyFormat.into()),
+                |_| SigningKeyError(jsonwebtoken::errors::ErrorKind::InvalidKeyFormat.into()),
             )?,
             modulus: public.n.clone(),
             exponent: public.e.clone(),

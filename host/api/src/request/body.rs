@@ -11,10 +11,10 @@ use http_body_util::BodyExt;
 use keywright_core::authorization::Caller;
 use zeroize::Zeroizing;
 
-use super::object::{BodyRefused, RequestObject};
+use super::object::{BodyError, RequestObject};
 use crate::{
     Limits,
-    response::{ApiFailure, Endpoint},
+    response::{ApiError, Endpoint},
 };
 
 /// Receives a JSON body and parses its fields. The endpoint determines the status of errors.
@@ -22,12 +22,12 @@ pub(crate) async fn parse_json_body<T>(
     request: Request,
     limits: &Limits,
     endpoint: Endpoint,
-    parse: impl FnOnce(RequestObject<'_>) -> Result<T, BodyRefused>,
-) -> Result<T, ApiFailure> {
+    parse: impl FnOnce(RequestObject<'_>) -> Result<T, BodyError>,
+) -> Result<T, ApiError> {
     let body = read_json_body(request, limits).await?;
     RequestObject::parse(&body)
         .and_then(parse)
-        .map_err(|refused| ApiFailure::body(&refused, endpoint))
+        .map_err(|refused| ApiError::body(&refused, endpoint))
 }
 
 /// Receives a JSON body. Parameters of the media type such as `charset` are ignored, because JSON is UTF-8.
@@ -37,7 +37,7 @@ pub(crate) async fn parse_json_body<T>(
 pub(crate) async fn read_json_body(
     request: Request,
     limits: &Limits,
-) -> Result<Zeroizing<Vec<u8>>, ApiFailure> {
+) -> Result<Zeroizing<Vec<u8>>, ApiError> {
     check_is_json(request.headers())?;
     read_body(request, limits).await
 }
@@ -46,7 +46,7 @@ pub(crate) async fn read_json_body(
 pub(crate) async fn read_optional_json_body(
     request: Request,
     limits: &Limits,
-) -> Result<Option<Zeroizing<Vec<u8>>>, ApiFailure> {
+) -> Result<Option<Zeroizing<Vec<u8>>>, ApiError> {
     let is_json = check_is_json(request.headers());
     let body = read_body(request, limits).await?;
     if body.is_empty() {
@@ -63,14 +63,14 @@ pub(crate) async fn read_optional_json_body(
 pub(crate) async fn read_body(
     request: Request,
     limits: &Limits,
-) -> Result<Zeroizing<Vec<u8>>, ApiFailure> {
+) -> Result<Zeroizing<Vec<u8>>, ApiError> {
     tokio::time::timeout(
         limits.body_deadline,
         receive(request, limits.body_bytes_max),
     )
     .await
     .unwrap_or_else(|_| {
-        Err(ApiFailure::new(
+        Err(ApiError::new(
             StatusCode::REQUEST_TIMEOUT,
             "the request body took too long to arrive",
         ))
@@ -86,17 +86,17 @@ pub(crate) fn has_media_type(headers: &HeaderMap, media_type: &str) -> bool {
         .is_some_and(|essence| essence.trim().eq_ignore_ascii_case(media_type))
 }
 
-fn check_is_json(headers: &HeaderMap) -> Result<(), ApiFailure> {
+fn check_is_json(headers: &HeaderMap) -> Result<(), ApiError> {
     if has_media_type(headers, "application/json") {
         return Ok(());
     }
-    Err(ApiFailure::new(
+    Err(ApiError::new(
         StatusCode::BAD_REQUEST,
         "the content type of the request is not supported; it must be application/json",
     ))
 }
 
-async fn receive(request: Request, bytes_max: usize) -> Result<Zeroizing<Vec<u8>>, ApiFailure> {
+async fn receive(request: Request, bytes_max: usize) -> Result<Zeroizing<Vec<u8>>, ApiError> {
     let (parts, mut body) = request.into_parts();
     let caller = parts.extensions.get::<Arc<Caller>>();
     let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
@@ -107,7 +107,7 @@ async fn receive(request: Request, bytes_max: usize) -> Result<Zeroizing<Vec<u8>
             break;
         };
         let frame = frame.map_err(|_| {
-            ApiFailure::new(
+            ApiError::new(
                 StatusCode::BAD_REQUEST,
                 "the request body could not be received",
             )
@@ -118,12 +118,12 @@ async fn receive(request: Request, bytes_max: usize) -> Result<Zeroizing<Vec<u8>
         bytes = bytes.saturating_add(data.len());
         if bytes <= bytes_max {
             let reserved = caller.map_or(Ok(()), |caller| caller.reserve(data.len()));
-            reserved.map_err(ApiFailure::body_without_memory)?;
+            reserved.map_err(ApiError::body_without_memory)?;
             received.extend_from_slice(&data);
         }
     }
     if announced.max(bytes) > bytes_max {
-        return Err(ApiFailure::new(
+        return Err(ApiError::new(
             StatusCode::PAYLOAD_TOO_LARGE,
             format!("the request body may have at most {bytes_max} bytes"),
         ));

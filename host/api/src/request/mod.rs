@@ -12,6 +12,6 @@ mod query;
 pub(crate) use body::{
     has_media_type, parse_json_body, read_body, read_json_body, read_optional_json_body,
 };
-pub(crate) use object::{BodyRefused, RequestObject, compact, parse_document, truncated_name};
+pub(crate) use object::{BodyError, RequestObject, compact, parse_document, truncated_name};
 pub(crate) use path::{OriginalTarget, with_normal_path};
-pub(crate) use query::{QueryParameters, QueryRefused};
+pub(crate) use query::{QueryError, QueryParameters};

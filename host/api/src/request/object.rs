@@ -8,12 +8,12 @@ use std::collections::BTreeMap;
 
 /// The remaining fields of a JSON object. It borrows the body, so that fields are not copied before they are parsed.
 pub(crate) struct RequestObject<'a> {
-    members: BTreeMap<String, Checked<'a>>,
+    fields: BTreeMap<String, Checked<'a>>,
 }
 
 /// A body is invalid. Messages are for the caller, and contain names of fields, but never values.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum BodyRefused {
+pub(crate) enum BodyError {
     /// An object has a duplicate key.
     #[error("the request body has a duplicate key; remove all but one of the equal keys")]
     DuplicateKey,
@@ -21,16 +21,16 @@ pub(crate) enum BodyRefused {
     #[error("the request body is malformed; it must be a JSON object in UTF-8")]
     Malformed,
     /// A field has the wrong type.
-    #[error("{member} must be {expected}")]
-    MemberMalformed {
+    #[error("{field} must be {expected}")]
+    FieldMalformed {
         /// The field's name.
-        member: &'static str,
+        field: &'static str,
         /// The expected type, with its article.
         expected: &'static str,
     },
     /// A required field is missing.
     #[error("{0} is required")]
-    MemberMissing(&'static str),
+    FieldMissing(&'static str),
     /// The operations of a permission are missing, or have the wrong type.
     #[error("operations must be an array of strings")]
     OperationsMalformed,
@@ -51,35 +51,29 @@ impl<'a> RequestObject<'a> {
     /// Parses a JSON object, with the checks of [`keywright_json::check`].
     ///
     /// # Errors
-    /// The error of the check, or [`BodyRefused::Malformed`] if the body is not an object.
-    pub(crate) fn parse(body: &'a [u8]) -> Result<Self, BodyRefused> {
+    /// The error of the check, or [`BodyError::Malformed`] if the body is not an object.
+    pub(crate) fn parse(body: &'a [u8]) -> Result<Self, BodyError> {
         Ok(Self::of(checked(body)?)?)
     }
 
     fn of(object: Checked<'a>) -> Result<Self, JsonError> {
         Ok(Self {
-            members: object.fields()?.into_iter().collect(),
+            fields: object.fields()?.into_iter().collect(),
         })
     }
 
     /// Takes a string field; null counts as absent.
-    pub(crate) fn take_text(
-        &mut self,
-        member: &'static str,
-    ) -> Result<Option<String>, BodyRefused> {
-        self.take_parsed(member, "a string")
+    pub(crate) fn take_text(&mut self, field: &'static str) -> Result<Option<String>, BodyError> {
+        self.take_parsed(field, "a string")
     }
 
     /// Takes a boolean field, as [`Checked::boolean`]; null is an error.
-    pub(crate) fn take_boolean(
-        &mut self,
-        member: &'static str,
-    ) -> Result<Option<bool>, BodyRefused> {
-        let Some(json) = self.members.remove(member) else {
+    pub(crate) fn take_boolean(&mut self, field: &'static str) -> Result<Option<bool>, BodyError> {
+        let Some(json) = self.fields.remove(field) else {
             return Ok(None);
         };
-        let refused = BodyRefused::MemberMalformed {
-            member,
+        let refused = BodyError::FieldMalformed {
+            field,
             expected: "true or false",
         };
         json.boolean().map(Some).ok_or(refused)
@@ -88,23 +82,20 @@ impl<'a> RequestObject<'a> {
     /// Takes a boolean field, as [`Self::take_boolean`]; null counts as absent.
     pub(crate) fn take_nullable_boolean(
         &mut self,
-        member: &'static str,
-    ) -> Result<Option<bool>, BodyRefused> {
-        self.members
-            .retain(|name, json| name != member || json.text() != "null");
-        self.take_boolean(member)
+        field: &'static str,
+    ) -> Result<Option<bool>, BodyError> {
+        self.fields
+            .retain(|name, json| name != field || json.text() != "null");
+        self.take_boolean(field)
     }
 
     /// Takes an integer field, as [`Checked::whole_number`]; null counts as absent.
-    pub(crate) fn take_integer(
-        &mut self,
-        member: &'static str,
-    ) -> Result<Option<i64>, BodyRefused> {
-        let Some(json) = self.take(member) else {
+    pub(crate) fn take_integer(&mut self, field: &'static str) -> Result<Option<i64>, BodyError> {
+        let Some(json) = self.take(field) else {
             return Ok(None);
         };
-        let refused = BodyRefused::MemberMalformed {
-            member,
+        let refused = BodyError::FieldMalformed {
+            field,
             expected: "a whole number",
         };
         json.whole_number().map(Some).ok_or(refused)
@@ -113,24 +104,21 @@ impl<'a> RequestObject<'a> {
     /// Takes an object of parameters; null counts as absent.
     pub(crate) fn take_parameters(
         &mut self,
-        member: &'static str,
-    ) -> Result<Option<RequestedParameters>, BodyRefused> {
-        let Some(object) = self.take_object(member)? else {
+        field: &'static str,
+    ) -> Result<Option<RequestedParameters>, BodyError> {
+        let Some(object) = self.take_object(field)? else {
             return Ok(None);
         };
-        let parameters = object.members.into_iter();
+        let parameters = object.fields.into_iter();
         let parameters = parameters.map(|(name, json)| (name, json.text().to_owned()));
         Ok(Some(parameters.collect()))
     }
 
     /// Takes an object field; null counts as absent.
-    pub(crate) fn take_object(
-        &mut self,
-        member: &'static str,
-    ) -> Result<Option<Self>, BodyRefused> {
-        let object = self.take(member).map(Self::of).transpose();
-        object.map_err(|_| BodyRefused::MemberMalformed {
-            member,
+    pub(crate) fn take_object(&mut self, field: &'static str) -> Result<Option<Self>, BodyError> {
+        let object = self.take(field).map(Self::of).transpose();
+        object.map_err(|_| BodyError::FieldMalformed {
+            field,
             expected: "an object",
         })
     }
@@ -138,91 +126,91 @@ impl<'a> RequestObject<'a> {
     /// Takes an array of strings; null counts as absent.
     pub(crate) fn take_texts(
         &mut self,
-        member: &'static str,
-    ) -> Result<Option<Vec<String>>, BodyRefused> {
-        self.take_parsed(member, "an array of strings")
+        field: &'static str,
+    ) -> Result<Option<Vec<String>>, BodyError> {
+        self.take_parsed(field, "an array of strings")
     }
 
     /// Takes an array of objects; null counts as absent.
     pub(crate) fn take_objects(
         &mut self,
-        member: &'static str,
-    ) -> Result<Option<Vec<Self>>, BodyRefused> {
-        let Some(array) = self.take(member) else {
+        field: &'static str,
+    ) -> Result<Option<Vec<Self>>, BodyError> {
+        let Some(array) = self.take(field) else {
             return Ok(None);
         };
         let objects = array.items().and_then(|items| {
             let objects = items.into_iter().map(Self::of);
             objects.collect::<Result<_, _>>()
         });
-        let objects = objects.map_err(|_| BodyRefused::MemberMalformed {
-            member,
+        let objects = objects.map_err(|_| BodyError::FieldMalformed {
+            field,
             expected: "an array of objects",
         })?;
         Ok(Some(objects))
     }
 
     /// Takes a field of any type. Returns null if it is null or absent.
-    pub(crate) fn take_json(&mut self, member: &'static str) -> Result<Value, BodyRefused> {
-        let value = self.take_parsed(member, "JSON")?;
+    pub(crate) fn take_json(&mut self, field: &'static str) -> Result<Value, BodyError> {
+        let value = self.take_parsed(field, "JSON")?;
         Ok(value.unwrap_or(Value::Null))
     }
 
     /// Takes a field of any type as its original JSON text; null counts as absent.
-    pub(crate) fn take_json_text(&mut self, member: &'static str) -> Option<String> {
-        self.take(member).map(|json| json.text().to_owned())
+    pub(crate) fn take_json_text(&mut self, field: &'static str) -> Option<String> {
+        self.take(field).map(|json| json.text().to_owned())
     }
 
     /// Takes a field of any type as JSON text, with numbers unchanged; null counts as absent.
-    pub(crate) fn take_secret(&mut self, member: &'static str) -> Option<Secret> {
-        let json = self.take(member)?;
+    pub(crate) fn take_secret(&mut self, field: &'static str) -> Option<Secret> {
+        let json = self.take(field)?;
         Some(Secret::new(compact(json.text())))
     }
 
     /// Checks that all fields were taken.
     ///
     /// # Errors
-    /// [`BodyRefused::UnknownField`] with the first remaining name, in alphabetical order.
-    pub(crate) fn finish(self) -> Result<(), BodyRefused> {
-        match self.members.into_keys().next() {
-            Some(unknown) => Err(BodyRefused::UnknownField(truncated_name(&unknown))),
+    /// [`BodyError::UnknownField`] with the first remaining name, in alphabetical order.
+    pub(crate) fn finish(self) -> Result<(), BodyError> {
+        match self.fields.into_keys().next() {
+            Some(unknown) => Err(BodyError::UnknownField(truncated_name(&unknown))),
             None => Ok(()),
         }
     }
 
-    fn take(&mut self, member: &'static str) -> Option<Checked<'a>> {
-        self.members
-            .remove(member)
+    fn take(&mut self, field: &'static str) -> Option<Checked<'a>> {
+        self.fields
+            .remove(field)
             .filter(|json| json.text() != "null")
     }
 
     fn take_parsed<T: Deserialize<'a>>(
         &mut self,
-        member: &'static str,
+        field: &'static str,
         expected: &'static str,
-    ) -> Result<Option<T>, BodyRefused> {
-        self.take(member)
+    ) -> Result<Option<T>, BodyError> {
+        self.take(field)
             .map(Checked::read)
             .transpose()
-            .map_err(|_| BodyRefused::MemberMalformed { member, expected })
+            .map_err(|_| BodyError::FieldMalformed { field, expected })
     }
 }
 
 /// Parses a JSON object with any fields. Returns its text without whitespace, otherwise unchanged.
-pub(crate) fn parse_document(body: &[u8]) -> Result<String, BodyRefused> {
+pub(crate) fn parse_document(body: &[u8]) -> Result<String, BodyError> {
     let document = checked(body)?;
     if document.is_object() {
         Ok(compact(document.text()))
     } else {
-        Err(BodyRefused::Malformed)
+        Err(BodyError::Malformed)
     }
 }
 
-fn checked(body: &[u8]) -> Result<Checked<'_>, BodyRefused> {
+fn checked(body: &[u8]) -> Result<Checked<'_>, BodyError> {
     Ok(keywright_json::check(keywright_json::utf8(body)?)?)
 }
 
-impl From<JsonError> for BodyRefused {
+impl From<JsonError> for BodyError {
     fn from(error: JsonError) -> Self {
         match error {
             JsonError::DuplicateKey => Self::DuplicateKey,
@@ -292,7 +280,7 @@ mod tests {
         ] {
             assert_eq!(
                 RequestObject::parse(body.as_bytes()).err(),
-                Some(BodyRefused::Malformed),
+                Some(BodyError::Malformed),
                 "{body}"
             );
             assert!(parse_document(body.as_bytes()).is_err(), "{body}");
@@ -305,14 +293,14 @@ mod tests {
         let nested = |depth: usize| format!("{{\"a\":{}{}}}", "[".repeat(depth), "]".repeat(depth));
         assert!(RequestObject::parse(nested(DEPTH_MAX - 1).as_bytes()).is_ok());
         for (body, expected) in [
-            (nested(DEPTH_MAX), BodyRefused::TooDeep),
+            (nested(DEPTH_MAX), BodyError::TooDeep),
             (
                 r#"{"a":[{"b":1,"\u0062":2}]}"#.to_owned(),
-                BodyRefused::DuplicateKey,
+                BodyError::DuplicateKey,
             ),
             (
                 format!(r#"{{"a":{{"{RESERVED_KEY_PREFIX}RawValue":"1"}}}}"#),
-                BodyRefused::ReservedKey,
+                BodyError::ReservedKey,
             ),
         ] {
             let refused = RequestObject::parse(body.as_bytes()).err();
@@ -349,8 +337,8 @@ mod tests {
         let texts = object(r#"{"a":["b","c"]}"#).take_texts("a");
         assert_eq!(texts, Ok(Some(vec!["b".to_owned(), "c".to_owned()])));
         assert_eq!(object(r#"{"a":null}"#).take_texts("a"), Ok(None));
-        let mut members = object(r#"{"a":[{"b":"c"},{}]}"#);
-        let mut objects = members.take_objects("a").unwrap().unwrap();
+        let mut fields = object(r#"{"a":[{"b":"c"},{}]}"#);
+        let mut objects = fields.take_objects("a").unwrap().unwrap();
         assert_eq!(objects.len(), 2);
         assert_eq!(objects[0].take_text("b"), Ok(Some("c".to_owned())));
         for json in [
@@ -408,7 +396,7 @@ mod tests {
         request.take_text("name").unwrap();
         assert_eq!(
             request.finish(),
-            Err(BodyRefused::UnknownField("b".to_owned()))
+            Err(BodyError::UnknownField("b".to_owned()))
         );
     }
 
@@ -418,7 +406,7 @@ mod tests {
         let truncated = "ä".repeat(FIELD_CHARACTERS_MAX);
         assert_eq!(
             object(&json).finish(),
-            Err(BodyRefused::UnknownField(truncated))
+            Err(BodyError::UnknownField(truncated))
         );
     }
 

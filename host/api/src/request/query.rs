@@ -9,7 +9,7 @@ pub(crate) struct QueryParameters {
 
 /// A query is invalid. Messages are for the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum QueryRefused {
+pub(crate) enum QueryError {
     /// Both parameters were given.
     #[error("only one of the parameters {0} and {1} may be given")]
     Exclusive(&'static str, &'static str),
@@ -51,7 +51,7 @@ impl QueryParameters {
     }
 
     /// Returns a parameter's value, if it is present.
-    pub(crate) fn text(&self, parameter: &'static str) -> Result<Option<&str>, QueryRefused> {
+    pub(crate) fn text(&self, parameter: &'static str) -> Result<Option<&str>, QueryError> {
         let mut found = self
             .pairs
             .iter()
@@ -59,26 +59,26 @@ impl QueryParameters {
             .map(|(_, value)| value.as_str());
         let text = found.next();
         if found.next().is_some() {
-            return Err(QueryRefused::Repeated(parameter));
+            return Err(QueryError::Repeated(parameter));
         }
         Ok(text)
     }
 
     /// Returns the value of a required, non-empty parameter.
-    pub(crate) fn required(&self, parameter: &'static str) -> Result<&str, QueryRefused> {
+    pub(crate) fn required(&self, parameter: &'static str) -> Result<&str, QueryError> {
         self.filled_text(parameter)?
-            .ok_or(QueryRefused::Missing(parameter))
+            .ok_or(QueryError::Missing(parameter))
     }
 
     /// Returns a boolean parameter: a word in any case, or a digit. An empty value counts as absent.
-    pub(crate) fn boolean(&self, parameter: &'static str) -> Result<Option<bool>, QueryRefused> {
+    pub(crate) fn boolean(&self, parameter: &'static str) -> Result<Option<bool>, QueryError> {
         let Some(text) = self.filled_text(parameter)? else {
             return Ok(None);
         };
         match text.to_ascii_lowercase().as_str() {
             "true" | "1" => Ok(Some(true)),
             "false" | "0" => Ok(Some(false)),
-            _ => Err(QueryRefused::Malformed {
+            _ => Err(QueryError::Malformed {
                 parameter,
                 expected: "true or false",
             }),
@@ -86,17 +86,17 @@ impl QueryParameters {
     }
 
     /// Returns an integer parameter. An empty value counts as absent.
-    pub(crate) fn integer(&self, parameter: &'static str) -> Result<Option<i64>, QueryRefused> {
+    pub(crate) fn integer(&self, parameter: &'static str) -> Result<Option<i64>, QueryError> {
         self.filled_text(parameter)?
             .map(str::parse)
             .transpose()
-            .map_err(|_| QueryRefused::Malformed {
+            .map_err(|_| QueryError::Malformed {
                 parameter,
                 expected: "a whole number",
             })
     }
 
-    fn filled_text(&self, parameter: &'static str) -> Result<Option<&str>, QueryRefused> {
+    fn filled_text(&self, parameter: &'static str) -> Result<Option<&str>, QueryError> {
         Ok(self.text(parameter)?.filter(|text| !text.is_empty()))
     }
 }
@@ -130,14 +130,14 @@ mod tests {
             assert_eq!(query(encoded).text("path"), Ok(Some("")), "{encoded}");
             assert_eq!(
                 query(encoded).required("path"),
-                Err(QueryRefused::Missing("path"))
+                Err(QueryError::Missing("path"))
             );
         }
     }
 
     #[test]
     fn a_repeated_parameter_is_refused_even_with_equal_values() {
-        let repeated = QueryRefused::Repeated("name");
+        let repeated = QueryError::Repeated("name");
         assert_eq!(query("name=a&name=a").text("name"), Err(repeated));
         assert_eq!(query("name=a&na%6De=b").required("name"), Err(repeated));
     }

@@ -11,19 +11,19 @@ use axum::{
 };
 use keywright_core::{
     Failure,
-    ports::{PluginFailure, PluginFault, RepositoryFailure, SealFailure},
+    ports::{PluginCallError, PluginFaultError, RepositoryError, SealError},
 };
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
-    request::{BodyRefused, QueryRefused, truncated_name},
+    request::{BodyError, QueryError, truncated_name},
     response::json,
 };
 
 /// A failed request: a status and message for the caller, and a cause for the log only.
 #[derive(Debug)]
-pub(crate) struct ApiFailure {
+pub(crate) struct ApiError {
     status: StatusCode,
     error: String,
     error_description: Option<&'static str>,
@@ -34,7 +34,7 @@ pub(crate) struct ApiFailure {
     cause: Option<Box<dyn Error + Send + Sync + 'static>>,
 }
 
-impl ApiFailure {
+impl ApiError {
     /// Creates a failure with a status and a message.
     pub(crate) fn new(status: StatusCode, error: impl Into<String>) -> Self {
         Self {
@@ -121,16 +121,16 @@ impl ApiFailure {
     }
 
     /// Creates the failure for an invalid body, with the status for the endpoint.
-    pub(crate) fn body(refused: &BodyRefused, endpoint: Endpoint) -> Self {
+    pub(crate) fn body(refused: &BodyError, endpoint: Endpoint) -> Self {
         let status = match refused {
-            BodyRefused::DuplicateKey
-            | BodyRefused::Malformed
-            | BodyRefused::MemberMalformed { .. }
-            | BodyRefused::MemberMissing(_)
-            | BodyRefused::ReservedKey
-            | BodyRefused::TooDeep => StatusCode::BAD_REQUEST,
-            BodyRefused::OperationsMalformed => endpoint.malformed_operations_status(),
-            BodyRefused::UnknownField(_) => endpoint.unknown_field_status(),
+            BodyError::DuplicateKey
+            | BodyError::Malformed
+            | BodyError::FieldMalformed { .. }
+            | BodyError::FieldMissing(_)
+            | BodyError::ReservedKey
+            | BodyError::TooDeep => StatusCode::BAD_REQUEST,
+            BodyError::OperationsMalformed => endpoint.malformed_operations_status(),
+            BodyError::UnknownField(_) => endpoint.unknown_field_status(),
         };
         Self::new(status, refused.to_string())
     }
@@ -181,27 +181,27 @@ impl ApiFailure {
     }
 }
 
-/// Endpoints whose statuses differ use [`ApiFailure::of`].
-impl From<Failure> for ApiFailure {
+/// Endpoints whose statuses differ use [`ApiError::of`].
+impl From<Failure> for ApiError {
     fn from(failure: Failure) -> Self {
         Self::of(failure, Endpoint::Other)
     }
 }
 
-/// Endpoints whose statuses differ use [`ApiFailure::body`].
-impl From<BodyRefused> for ApiFailure {
-    fn from(refused: BodyRefused) -> Self {
+/// Endpoints whose statuses differ use [`ApiError::body`].
+impl From<BodyError> for ApiError {
+    fn from(refused: BodyError) -> Self {
         Self::body(&refused, Endpoint::Other)
     }
 }
 
-impl From<QueryRefused> for ApiFailure {
-    fn from(refused: QueryRefused) -> Self {
+impl From<QueryError> for ApiError {
+    fn from(refused: QueryError) -> Self {
         Self::new(StatusCode::BAD_REQUEST, refused.to_string())
     }
 }
 
-impl IntoResponse for ApiFailure {
+impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         self.log();
         let body = FailureBody {
@@ -334,7 +334,7 @@ fn status(failure: &Failure, endpoint: Endpoint) -> StatusCode {
         Failure::NotAllRegenerated { reason, .. } => status(reason, endpoint),
         Failure::MetadataTooLong(_) => endpoint.long_metadata_status(),
         Failure::TypeUnknown { .. } => endpoint.unknown_type_status(),
-        Failure::ValueMemberUnknown(_) => endpoint.unknown_field_status(),
+        Failure::ValueFieldUnknown(_) => endpoint.unknown_field_status(),
         Failure::OperationUnknown(_) => StatusCode::UNPROCESSABLE_ENTITY,
         Failure::PermissionExists => StatusCode::CONFLICT,
         Failure::IssuerNotFound | Failure::NotFound | Failure::PermissionNotFound => {
@@ -350,47 +350,47 @@ fn status(failure: &Failure, endpoint: Endpoint) -> StatusCode {
         Failure::NoResponseMemoryOfActor => StatusCode::TOO_MANY_REQUESTS,
         Failure::Contended
         | Failure::NoResponseMemory
-        | Failure::Repository(RepositoryFailure::Unavailable(_))
+        | Failure::Repository(RepositoryError::Unavailable(_))
         | Failure::Seal(
-            SealFailure::KeyExhausted(_)
-            | SealFailure::KeyManagementUnavailable(_)
-            | SealFailure::UsageNotCounted,
+            SealError::KeyExhausted(_)
+            | SealError::KeyManagementUnavailable(_)
+            | SealError::UsageNotCounted,
         )
         | Failure::TooManyBulkRegenerations => StatusCode::SERVICE_UNAVAILABLE,
         Failure::GeneratedCertificateRefused(_)
-        | Failure::Repository(RepositoryFailure::Inconsistent(_) | RepositoryFailure::Query(_))
+        | Failure::Repository(RepositoryError::Inconsistent(_) | RepositoryError::Query(_))
         | Failure::Seal(_)
         | Failure::StoredValueMalformed => StatusCode::INTERNAL_SERVER_ERROR,
         Failure::Plugin(plugin) => plugin_status(plugin, endpoint),
     }
 }
 
-fn plugin_status(failure: &PluginFailure, endpoint: Endpoint) -> StatusCode {
+fn plugin_status(failure: &PluginCallError, endpoint: Endpoint) -> StatusCode {
     match failure {
-        PluginFailure::DocumentRefused(_)
-        | PluginFailure::ParametersRefused(_)
-        | PluginFailure::ValueRefused(_) => StatusCode::BAD_REQUEST,
-        PluginFailure::ValueMemberUnknown(_) => endpoint.unknown_field_status(),
-        PluginFailure::Faulted {
-            fault: PluginFault::InputTooLarge,
+        PluginCallError::DocumentRefused(_)
+        | PluginCallError::ParametersRefused(_)
+        | PluginCallError::ValueRefused(_) => StatusCode::BAD_REQUEST,
+        PluginCallError::ValueFieldUnknown(_) => endpoint.unknown_field_status(),
+        PluginCallError::Faulted {
+            fault: PluginFaultError::InputTooLarge,
             ..
         } => StatusCode::PAYLOAD_TOO_LARGE,
-        PluginFailure::Faulted {
-            fault: PluginFault::NotInstantiated,
+        PluginCallError::Faulted {
+            fault: PluginFaultError::NotInstantiated,
             ..
         }
-        | PluginFailure::QueueFull { .. }
-        | PluginFailure::CircuitOpen { .. } => StatusCode::SERVICE_UNAVAILABLE,
-        PluginFailure::ActorQueueFull { .. } => StatusCode::TOO_MANY_REQUESTS,
-        PluginFailure::Faulted { .. } => StatusCode::INTERNAL_SERVER_ERROR,
+        | PluginCallError::QueueFull { .. }
+        | PluginCallError::CircuitOpen { .. } => StatusCode::SERVICE_UNAVAILABLE,
+        PluginCallError::ActorQueueFull { .. } => StatusCode::TOO_MANY_REQUESTS,
+        PluginCallError::Faulted { .. } => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }
 
 fn message(failure: &Failure) -> String {
     match failure {
-        Failure::ValueMemberUnknown(member)
-        | Failure::Plugin(PluginFailure::ValueMemberUnknown(member)) => {
-            format!("the value has the unknown field {}", truncated_name(member))
+        Failure::ValueFieldUnknown(field)
+        | Failure::Plugin(PluginCallError::ValueFieldUnknown(field)) => {
+            format!("the value has the unknown field {}", truncated_name(field))
         }
         Failure::NotAllRegenerated { reason, .. } => format!("{failure}: {}", message(reason)),
         failure => failure.to_string(),
@@ -403,7 +403,9 @@ fn is_expected(failure: &Failure) -> bool {
         Failure::NotAllRegenerated { reason, .. } => is_expected(reason),
         Failure::Contended
         | Failure::NoResponseMemory
-        | Failure::Plugin(PluginFailure::QueueFull { .. } | PluginFailure::CircuitOpen { .. })
+        | Failure::Plugin(
+            PluginCallError::QueueFull { .. } | PluginCallError::CircuitOpen { .. },
+        )
         | Failure::TooManyBulkRegenerations => true,
         _ => false,
     }
@@ -411,14 +413,14 @@ fn is_expected(failure: &Failure) -> bool {
 
 fn retry_after(failure: &Failure) -> Option<Duration> {
     match failure {
-        Failure::Plugin(PluginFailure::Faulted {
-            fault: PluginFault::NotInstantiated,
+        Failure::Plugin(PluginCallError::Faulted {
+            fault: PluginFaultError::NotInstantiated,
             ..
         }) => Some(INSTANCE_RETRY_AFTER),
         Failure::Plugin(
-            PluginFailure::ActorQueueFull { retry_after }
-            | PluginFailure::QueueFull { retry_after }
-            | PluginFailure::CircuitOpen { retry_after, .. },
+            PluginCallError::ActorQueueFull { retry_after }
+            | PluginCallError::QueueFull { retry_after }
+            | PluginCallError::CircuitOpen { retry_after, .. },
         ) => Some(*retry_after),
         Failure::NotAllRegenerated { reason, .. } => retry_after(reason),
         Failure::Contended => Some(CONTENDED_RETRY_AFTER),
@@ -426,11 +428,11 @@ fn retry_after(failure: &Failure) -> Option<Duration> {
             Some(RESPONSE_MEMORY_RETRY_AFTER)
         }
         Failure::TooManyBulkRegenerations => Some(BULK_REGENERATION_RETRY_AFTER),
-        Failure::Repository(RepositoryFailure::Unavailable(_))
+        Failure::Repository(RepositoryError::Unavailable(_))
         | Failure::Seal(
-            SealFailure::KeyExhausted(_)
-            | SealFailure::KeyManagementUnavailable(_)
-            | SealFailure::UsageNotCounted,
+            SealError::KeyExhausted(_)
+            | SealError::KeyManagementUnavailable(_)
+            | SealError::UsageNotCounted,
         ) => Some(DATABASE_RETRY_AFTER),
         _ => None,
     }
@@ -449,8 +451,8 @@ const INSTANCE_RETRY_AFTER: Duration = Duration::from_secs(5);
 #[cfg(test)]
 mod tests {
     use keywright_core::{
-        credential::{CredentialName, MetadataTooLong, NameMalformed},
-        permission::OperationUnknown,
+        credential::{CredentialName, MetadataError, NameError},
+        permission::UnknownOperationError,
         ports::Violation,
     };
     use uuid::Uuid;
@@ -458,45 +460,45 @@ mod tests {
     use super::*;
 
     fn refused(endpoint: Endpoint, failure: Failure) -> u16 {
-        ApiFailure::of(failure, endpoint).status.as_u16()
+        ApiError::of(failure, endpoint).status.as_u16()
     }
 
     #[test]
     fn some_statuses_depend_on_the_endpoint() {
-        for (endpoint, field, credential_type, metadata) in [
+        for (endpoint, unknown_field, credential_type, metadata) in [
             (Endpoint::Set, 422, 422, 400),
             (Endpoint::Generate, 400, 400, 400),
             (Endpoint::Regenerate, 422, 400, 413),
             (Endpoint::RegenerateThroughData, 400, 400, 413),
         ] {
-            let member = "length".to_owned();
-            let body = ApiFailure::body(&BodyRefused::UnknownField(member.clone()), endpoint);
-            assert_eq!(body.status.as_u16(), field);
+            let field = "length".to_owned();
+            let body = ApiError::body(&BodyError::UnknownField(field.clone()), endpoint);
+            assert_eq!(body.status.as_u16(), unknown_field);
             assert_eq!(
-                refused(endpoint, Failure::ValueMemberUnknown(member.clone())),
-                field
+                refused(endpoint, Failure::ValueFieldUnknown(field.clone())),
+                unknown_field
             );
             assert_eq!(
-                refused(endpoint, PluginFailure::ValueMemberUnknown(member).into()),
-                field
+                refused(endpoint, PluginCallError::ValueFieldUnknown(field).into()),
+                unknown_field
             );
             let known = Vec::new();
             assert_eq!(
                 refused(endpoint, Failure::TypeUnknown { known }),
                 credential_type
             );
-            assert_eq!(refused(endpoint, MetadataTooLong.into()), metadata);
+            assert_eq!(refused(endpoint, MetadataError.into()), metadata);
         }
     }
 
     #[test]
     fn a_long_unknown_field_of_a_value_is_truncated() {
-        let member = "ä".repeat(101);
+        let field = "ä".repeat(101);
         for failure in [
-            Failure::ValueMemberUnknown(member.clone()),
-            PluginFailure::ValueMemberUnknown(member).into(),
+            Failure::ValueFieldUnknown(field.clone()),
+            PluginCallError::ValueFieldUnknown(field).into(),
         ] {
-            let failure = ApiFailure::of(failure, Endpoint::Set);
+            let failure = ApiError::of(failure, Endpoint::Set);
             let expected = format!("the value has the unknown field {}", "ä".repeat(100));
             assert_eq!(failure.error, expected);
         }
@@ -505,16 +507,16 @@ mod tests {
     #[test]
     fn every_kind_of_failure_has_its_status() {
         let driver = || Box::<dyn Error + Send + Sync>::from("password=hunter2");
-        let faulted = |fault| PluginFailure::Faulted {
+        let faulted = |fault| PluginCallError::Faulted {
             plugin: "password".to_owned(),
             fault,
         };
         let violation = Violation {
-            member: None,
+            field: None,
             rule: "is wrong".to_owned(),
         };
         for (failure, status) in [
-            (NameMalformed::TooLong.into(), 400),
+            (NameError::TooLong.into(), 400),
             (Failure::NotFound, 404),
             (Failure::IssuerNotFound, 404),
             (Failure::PermissionNotFound, 404),
@@ -522,7 +524,7 @@ mod tests {
             (Failure::PermissionFixed, 400),
             (Failure::OwnPermission, 400),
             (Failure::OperationsMissing, 400),
-            (OperationUnknown("execute".to_owned()).into(), 422),
+            (UnknownOperationError("execute".to_owned()).into(), 422),
             (Failure::TransitionalExists, 400),
             (Failure::TransitionalVersionRefused(""), 400),
             (Failure::OnlyVersion, 400),
@@ -532,19 +534,16 @@ mod tests {
             (not_all_regenerated(Failure::Contended), 503),
             (Failure::TooManyGenerated { limit: "one" }, 413),
             (Failure::TooManySigned { limit: "one" }, 413),
-            (PluginFailure::ParametersRefused(violation).into(), 400),
-            (faulted(PluginFault::Trapped).into(), 500),
-            (faulted(PluginFault::InputTooLarge).into(), 413),
-            (faulted(PluginFault::NotInstantiated).into(), 503),
-            (RepositoryFailure::Unavailable(driver()).into(), 503),
-            (RepositoryFailure::Query(driver()).into(), 500),
-            (SealFailure::KeyUnknown(Uuid::nil()).into(), 500),
-            (
-                SealFailure::KeyManagementUnavailable(Uuid::nil()).into(),
-                503,
-            ),
-            (SealFailure::KeyExhausted(Uuid::nil()).into(), 503),
-            (SealFailure::UsageNotCounted.into(), 503),
+            (PluginCallError::ParametersRefused(violation).into(), 400),
+            (faulted(PluginFaultError::Trapped).into(), 500),
+            (faulted(PluginFaultError::InputTooLarge).into(), 413),
+            (faulted(PluginFaultError::NotInstantiated).into(), 503),
+            (RepositoryError::Unavailable(driver()).into(), 503),
+            (RepositoryError::Query(driver()).into(), 500),
+            (SealError::KeyUnknown(Uuid::nil()).into(), 500),
+            (SealError::KeyManagementUnavailable(Uuid::nil()).into(), 503),
+            (SealError::KeyExhausted(Uuid::nil()).into(), 503),
+            (SealError::UsageNotCounted.into(), 503),
         ] {
             assert_eq!(refused(Endpoint::Other, failure), status);
         }
@@ -552,14 +551,14 @@ mod tests {
 
     #[test]
     fn a_failed_bulk_regeneration_names_the_credential() {
-        let failure = ApiFailure::of(not_all_regenerated(Failure::NotFound), Endpoint::Other);
+        let failure = ApiError::of(not_all_regenerated(Failure::NotFound), Endpoint::Other);
         assert!(failure.error.contains("/leaf"), "{}", failure.error);
         assert!(failure.error.ends_with(&Failure::NotFound.to_string()));
         for failure in [
             not_all_regenerated(Failure::Contended),
             Failure::TooManyBulkRegenerations,
         ] {
-            let failure = ApiFailure::of(failure, Endpoint::Other);
+            let failure = ApiError::of(failure, Endpoint::Other);
             assert!(failure.retry_after.is_some());
         }
     }
@@ -575,8 +574,8 @@ mod tests {
     fn a_full_queue_has_a_retry_after() {
         for (retry_after, header) in [(1_200, "2"), (0, "1"), (3_000, "3")] {
             let retry_after = Duration::from_millis(retry_after);
-            let failure = PluginFailure::QueueFull { retry_after }.into();
-            let response = ApiFailure::of(failure, Endpoint::Generate).into_response();
+            let failure = PluginCallError::QueueFull { retry_after }.into();
+            let response = ApiError::of(failure, Endpoint::Generate).into_response();
             assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
             assert_eq!(response.headers()[RETRY_AFTER], header);
         }
@@ -585,7 +584,7 @@ mod tests {
     #[test]
     fn the_cause_is_only_logged() {
         let cause = Box::<dyn Error + Send + Sync>::from("connection to 10.0.0.1 refused");
-        let failure = ApiFailure::of(RepositoryFailure::Query(cause).into(), Endpoint::Other);
+        let failure = ApiError::of(RepositoryError::Query(cause).into(), Endpoint::Other);
         assert_eq!(failure.error, "the storage failed");
     }
 }

@@ -18,7 +18,7 @@ use serde::{Serialize, Serializer};
 use serde_json::{Value, value::RawValue};
 use uuid::Uuid;
 
-use crate::{description::Timestamp, response::ApiFailure};
+use crate::{description::Timestamp, response::ApiError};
 
 /// Creates a response from JSON text.
 pub(crate) fn json(status: StatusCode, body: String) -> Response {
@@ -31,7 +31,7 @@ pub(crate) fn json(status: StatusCode, body: String) -> Response {
 }
 
 /// Creates a response with status 200.
-pub(crate) fn rendered(body: &impl Serialize) -> Result<Response, ApiFailure> {
+pub(crate) fn rendered(body: &impl Serialize) -> Result<Response, ApiError> {
     rendered_with(StatusCode::OK, body)
 }
 
@@ -39,8 +39,8 @@ pub(crate) fn rendered(body: &impl Serialize) -> Result<Response, ApiFailure> {
 pub(crate) fn rendered_with(
     status: StatusCode,
     body: &impl Serialize,
-) -> Result<Response, ApiFailure> {
-    let mut text = serde_json::to_string(body).map_err(ApiFailure::unrenderable)?;
+) -> Result<Response, ApiError> {
+    let mut text = serde_json::to_string(body).map_err(ApiError::unrenderable)?;
     if text.len() > LARGE_RESPONSE_BYTES {
         // Frees excess capacity, because the response may stay in memory for a slow client.
         text.shrink_to_fit();
@@ -52,8 +52,8 @@ pub(crate) fn rendered_with(
 pub(crate) async fn rendered_versions(
     caller: Arc<Caller>,
     versions: Vec<CredentialVersion>,
-    render: impl FnOnce(&[CredentialVersion]) -> Result<Response, ApiFailure> + Send + 'static,
-) -> Result<Response, ApiFailure> {
+    render: impl FnOnce(&[CredentialVersion]) -> Result<Response, ApiError> + Send + 'static,
+) -> Result<Response, ApiError> {
     let values = versions.iter().map(|version| version.value.expose().len());
     let bytes = values.fold(list_bytes(versions.len()), usize::saturating_add);
     rendered_list(caller, versions, bytes, render).await
@@ -68,8 +68,8 @@ pub(crate) async fn rendered_list<T: Send + 'static>(
     caller: Arc<Caller>,
     items: Vec<T>,
     bytes: usize,
-    render: impl FnOnce(&[T]) -> Result<Response, ApiFailure> + Send + 'static,
-) -> Result<Response, ApiFailure> {
+    render: impl FnOnce(&[T]) -> Result<Response, ApiError> + Send + 'static,
+) -> Result<Response, ApiError> {
     if bytes <= LARGE_RESPONSE_BYTES {
         return render(&items);
     }
@@ -80,7 +80,7 @@ pub(crate) async fn rendered_list<T: Send + 'static>(
     });
     rendering
         .await
-        .unwrap_or_else(|_| Err(ApiFailure::unrendered()))
+        .unwrap_or_else(|_| Err(ApiError::unrendered()))
 }
 
 /// Returns the approximate size of a list with this many entries, in bytes.
@@ -250,7 +250,7 @@ mod tests {
         let (end, may_end) = channel::<()>();
         let response = rendered_list(Arc::new(caller), vec![()], BYTES, move |_| {
             let _ = may_end.recv();
-            Err(ApiFailure::unrendered())
+            Err(ApiError::unrendered())
         });
         assert!(response.now_or_never().is_none());
         assert_eq!(memory.used_bytes(), 2 * BYTES);

@@ -8,7 +8,7 @@ mod held;
 mod json;
 
 pub use failure::error_chain;
-pub(crate) use failure::{ApiFailure, Endpoint, FailureBody};
+pub(crate) use failure::{ApiError, Endpoint, FailureBody};
 pub use held::{FRAME_BYTES_MAX, Held, HeldBody};
 pub(crate) use json::{
     JSON_MEDIA_TYPE, LazyList, VersionBody, json, list_bytes, rendered, rendered_list,

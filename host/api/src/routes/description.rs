@@ -26,7 +26,7 @@ fn describe_openapi() -> Description {
     let summary = "Returns the API description, for programs";
     Description::new("getDescription", Tag::Operations, summary)
         .text("All servers of a release return the same description. `GET /api/v1/types` returns the types configured on this server.")
-        .answer::<Map<String, Value>>(200, "The description, in OpenAPI 3.1.")
+        .response::<Map<String, Value>>(200, "The description, in OpenAPI 3.1.")
 }
 
 /// Responds with the description.
@@ -38,7 +38,7 @@ fn describe_reference() -> Description {
     let summary = "Returns the API reference, for people";
     Description::new("getReference", Tag::Operations, summary)
         .text("The page has no scripts and loads no other resources.")
-        .answer_in::<String>(200, "The description as a page.", "text/html")
+        .response_in::<String>(200, "The description as a page.", "text/html")
 }
 
 /// Responds with the page.

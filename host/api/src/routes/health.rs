@@ -24,7 +24,7 @@ pub(crate) fn route() -> Route {
 
 /// The health of a server.
 #[derive(JsonSchema)]
-#[schemars(rename = "HealthAnswer")]
+#[schemars(rename = "HealthResponse")]
 struct HealthBody {
     /// UP or DOWN.
     #[expect(
@@ -52,15 +52,15 @@ fn describe() -> Description {
         Tag::Operations,
         "Returns whether the server is healthy",
     )
-    .answer::<HealthBody>(200, "The server is healthy.")
-    .answered("up", serde_json::json!({"status": "UP"}))
-    .answer::<HealthBody>(503, down)
-    .answered("down", serde_json::json!({"status": "DOWN"}))
+    .response::<HealthBody>(200, "The server is healthy.")
+    .responded("up", serde_json::json!({"status": "UP"}))
+    .response::<HealthBody>(503, down)
+    .responded("down", serde_json::json!({"status": "DOWN"}))
 }
 
 /// Responds with UP if the server is healthy, and with DOWN otherwise.
 async fn handler(State(api): State<Arc<Api>>) -> Response {
-    api.health.answer().await
+    api.health.response().await
 }
 
 /// Checks whether the server is healthy, with one ping at a time, so that unauthenticated requests use at most one database
@@ -88,7 +88,7 @@ impl HealthCheck {
     }
 
     /// Returns the response. Only the log and the metrics contain the reason for DOWN.
-    pub(crate) async fn answer(&self) -> Response {
+    pub(crate) async fn response(&self) -> Response {
         let can_begin = !self
             .audit
             .as_deref()

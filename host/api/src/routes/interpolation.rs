@@ -15,7 +15,7 @@ use crate::{
     Api,
     description::{Description, Tag},
     request::{parse_document, read_json_body},
-    response::{ApiFailure, json},
+    response::{ApiError, json},
     route::{Access::Permission, Route, route},
     server_mode::INTERPOLATE,
 };
@@ -32,8 +32,8 @@ fn describe() -> Description {
             credential, which must be of type json. Available in read-only mode.")
         .body::<Map<String, Value>>()
         .request_example("binding", json!({"services": [{"label": "db", "credentials": {"credhub-ref": "((/demo/database))"}}]}))
-        .answer::<Map<String, Value>>(200, "The document with its references resolved, otherwise unchanged.")
-        .answered("binding", json!({"services": [{"label": "db", "credentials": value}]}))
+        .response::<Map<String, Value>>(200, "The document with its references resolved, otherwise unchanged.")
+        .responded("binding", json!({"services": [{"label": "db", "credentials": value}]}))
         .error(400, "The document is malformed, or refers to a credential of another type.")
         .error(404, "A referenced credential does not exist, or the caller may not read it.")
         .error(413, "The referenced values are too large.")
@@ -45,7 +45,7 @@ async fn handler(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
     request: Request,
-) -> Result<Response, ApiFailure> {
+) -> Result<Response, ApiError> {
     let body = read_json_body(request, &api.limits).await?;
     let document = parse_document(&body)?;
     let interpolated = api.interpolation.interpolate(&caller, &document).await?;

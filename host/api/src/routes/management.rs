@@ -15,8 +15,8 @@ use serde_json::json;
 use crate::{
     Api,
     description::{Description, LenientBoolean, Tag},
-    request::{BodyRefused, RequestObject, parse_json_body},
-    response::{ApiFailure, Endpoint, rendered},
+    request::{BodyError, RequestObject, parse_json_body},
+    response::{ApiError, Endpoint, rendered},
     route::{Access::Identity, Route, route},
     server_mode::MANAGEMENT,
 };
@@ -35,13 +35,13 @@ fn describe_get() -> Description {
         Tag::Operations,
         "Returns whether the server is in read-only mode",
     )
-    .answer::<ManagementResponse>(200, "The mode.")
-    .answered("writing", json!({"read_only_mode": false}))
+    .response::<ManagementResponse>(200, "The mode.")
+    .responded("writing", json!({"read_only_mode": false}))
     .error(403, NOT_A_MANAGER)
 }
 
 /// Responds with the mode.
-async fn get(State(api): State<Arc<Api>>) -> Result<Response, ApiFailure> {
+async fn get(State(api): State<Arc<Api>>) -> Result<Response, ApiError> {
     mode(api.server_mode.read_only().is_on())
 }
 
@@ -55,11 +55,11 @@ struct ManagementRequest {
 }
 
 impl ManagementRequest {
-    fn read(mut members: RequestObject<'_>) -> Result<Self, BodyRefused> {
-        let is_read_only = members.take_boolean("read_only_mode")?;
-        members.finish()?;
+    fn read(mut fields: RequestObject<'_>) -> Result<Self, BodyError> {
+        let is_read_only = fields.take_boolean("read_only_mode")?;
+        fields.finish()?;
         Ok(Self {
-            is_read_only: is_read_only.ok_or(BodyRefused::MemberMissing("read_only_mode"))?,
+            is_read_only: is_read_only.ok_or(BodyError::FieldMissing("read_only_mode"))?,
         })
     }
 }
@@ -69,8 +69,8 @@ fn describe_set() -> Description {
         .text("The mode applies only to this process, and is off when it starts. Writes in progress are completed.")
         .body::<ManagementRequest>()
         .request_example("read-only", json!({"read_only_mode": true}))
-        .answer::<ManagementResponse>(200, "The new mode.")
-        .answered("read-only", json!({"read_only_mode": true}))
+        .response::<ManagementResponse>(200, "The new mode.")
+        .responded("read-only", json!({"read_only_mode": true}))
         .error(403, NOT_A_SWITCHER)
         .error(422, "The body has an unknown field.")
 }
@@ -80,7 +80,7 @@ async fn set(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
     request: Request,
-) -> Result<Response, ApiFailure> {
+) -> Result<Response, ApiError> {
     let read = ManagementRequest::read;
     let request = parse_json_body(request, &api.limits, Endpoint::Other, read).await?;
     let details = json!({"read_only_mode": request.is_read_only});
@@ -97,7 +97,7 @@ struct ManagementResponse {
     read_only_mode: bool,
 }
 
-fn mode(is_on: bool) -> Result<Response, ApiFailure> {
+fn mode(is_on: bool) -> Result<Response, ApiError> {
     rendered(&ManagementResponse {
         read_only_mode: is_on,
     })

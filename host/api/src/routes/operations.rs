@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::{
     Api,
     description::{Description, Tag},
-    response::{ApiFailure, rendered},
+    response::{ApiError, rendered},
     route::{
         Access::{Identity, Open},
         NOT_AUDITED, Route, route,
@@ -56,11 +56,11 @@ fn describe_info() -> Description {
         Tag::Operations,
         "Returns the URL of the identity provider",
     )
-    .answer::<InfoResponse<'_>>(
+    .response::<InfoResponse<'_>>(
         200,
         "The URL of the identity provider, and the name of the service.",
     )
-    .answered(
+    .responded(
         "development",
         json!({
             "auth-server": {"url": "https://127.0.0.1:8844/identity"},
@@ -70,7 +70,7 @@ fn describe_info() -> Description {
 }
 
 /// Responds with the URL of the identity provider and the name of the service.
-async fn info(State(api): State<Arc<Api>>) -> Result<Response, ApiFailure> {
+async fn info(State(api): State<Arc<Api>>) -> Result<Response, ApiError> {
     rendered(&InfoResponse {
         identity_provider: IdentityProviderBody {
             url: &api.information.identity_provider_url,
@@ -94,12 +94,12 @@ fn describe_version() -> Description {
         "Returns the API level",
     )
     .text("Clients derive the supported features from it. The version of the server is in the header `Server`.")
-    .answer::<VersionResponse<'_>>(200, "The level.")
-    .answered("version", json!({"version": "2.15.0"}))
+    .response::<VersionResponse<'_>>(200, "The level.")
+    .responded("version", json!({"version": "2.15.0"}))
 }
 
 /// Responds with the API level.
-async fn version(State(api): State<Arc<Api>>) -> Result<Response, ApiFailure> {
+async fn version(State(api): State<Arc<Api>>) -> Result<Response, ApiError> {
     rendered(&VersionResponse {
         version: &api.information.api_level,
     })
@@ -129,15 +129,15 @@ impl From<KeyUsage> for KeyUsageResponse {
 fn describe_key_usage() -> Description {
     let summary = "Counts the stored versions by encryption key";
     Description::new("getKeyUsage", Tag::Operations, summary)
-        .answer::<KeyUsageResponse>(200, "The counts.")
-        .answered(
+        .response::<KeyUsageResponse>(200, "The counts.")
+        .responded(
             "active",
             json!({"active_key": 8, "inactive_keys": 0, "unknown_keys": 0}),
         )
 }
 
 /// Responds with the number of versions by encryption key.
-async fn key_usage(State(api): State<Arc<Api>>) -> Result<Response, ApiFailure> {
+async fn key_usage(State(api): State<Arc<Api>>) -> Result<Response, ApiError> {
     let usage = api.encryption_keys.usage().await?;
     rendered(&KeyUsageResponse::from(usage))
 }

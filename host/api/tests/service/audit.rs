@@ -50,8 +50,8 @@ fn audited(settings: AuditSettings) -> (Service, Arc<AuditTrail>, MemorySink) {
     (service, trail, sink)
 }
 
-pub(crate) fn members<'a>(events: &'a [Value], member: &str) -> Vec<&'a Value> {
-    events.iter().map(|event| &event[member]).collect()
+pub(crate) fn fields<'a>(events: &'a [Value], field: &str) -> Vec<&'a Value> {
+    events.iter().map(|event| &event[field]).collect()
 }
 
 /// Polls a future once; it must still be pending.
@@ -92,7 +92,7 @@ async fn a_request_of_a_departed_client_is_audited_with_its_changes() {
     );
     trail.close().await;
     let events = sink.events();
-    assert_eq!(members(&events, "status"), [&json!(499), &json!(200)]);
+    assert_eq!(fields(&events, "status"), [&json!(499), &json!(200)]);
     assert_eq!(events[0]["action"], "SET");
     assert_eq!(events[0]["operation"], "write");
     assert_eq!(events[0]["resource_name"], "/a");
@@ -102,10 +102,10 @@ async fn a_request_of_a_departed_client_is_audited_with_its_changes() {
 async fn a_panicking_request_is_audited() {
     let (service, _trail, sink) = audited(settings(OnAuditFailure::Refuse));
     let body = r#"{"name":"/a","type":"password","parameters":{"fault":"panic"}}"#;
-    let answer = service.send("POST", "/api/v1/data", body).await;
-    assert_eq!(answer.status, StatusCode::INTERNAL_SERVER_ERROR);
+    let response = service.send("POST", "/api/v1/data", body).await;
+    assert_eq!(response.status, StatusCode::INTERNAL_SERVER_ERROR);
     let events = sink.events();
-    assert_eq!(members(&events, "status"), [&json!(500)]);
+    assert_eq!(fields(&events, "status"), [&json!(500)]);
     assert_eq!(events[0]["action"], "GENERATE");
 }
 
@@ -137,9 +137,9 @@ async fn failed_audit_writes_withhold_responses_and_block_requests() {
     let read = service.get("/api/v1/data?name=/a").await;
     assert_eq!(read.status, StatusCode::OK, "it was deleted: {}", read.text);
     let events = sink.events();
-    assert_eq!(members(&events, "action"), ["SET", "GET", "GET"]);
-    assert_eq!(members(&events, "status"), [200, 200, 200]);
-    let ids = members(&events, "request_id");
+    assert_eq!(fields(&events, "action"), ["SET", "GET", "GET"]);
+    assert_eq!(fields(&events, "status"), [200, 200, 200]);
+    let ids = fields(&events, "request_id");
     assert_eq!(ids[1], withheld.headers["x-request-id"].to_str().unwrap());
     assert_eq!(ids[2], read.headers["x-request-id"].to_str().unwrap());
     assert_eq!(trail.events_lost(), 0);
@@ -151,14 +151,14 @@ async fn with_continue_requests_succeed_and_events_are_written_later() {
     sink.break_after(0);
     for name in ["/a", "/b", "/c"] {
         let body = json!({"name": name, "type": "value", "value": "v"});
-        let answer = service.send_json("PUT", "/api/v1/data", &body).await;
-        assert_eq!(answer.status, StatusCode::OK, "{}", answer.text);
+        let response = service.send_json("PUT", "/api/v1/data", &body).await;
+        assert_eq!(response.status, StatusCode::OK, "{}", response.text);
     }
     assert!(sink.events().is_empty());
     sink.repair();
     trail.close().await;
     let events = sink.events();
-    assert_eq!(members(&events, "resource_name"), ["/a", "/b", "/c"]);
+    assert_eq!(fields(&events, "resource_name"), ["/a", "/b", "/c"]);
 }
 
 #[tokio::test]
@@ -174,7 +174,7 @@ async fn lines_already_written_are_not_written_again() {
     sink.repair();
     trail.close().await;
     let events = sink.events();
-    let mut names = members(&events, "resource_name");
+    let mut names = fields(&events, "resource_name");
     names.sort_by_key(ToString::to_string);
     assert_eq!(names, ["/a", "/leaf", "/missing"]);
 }
@@ -194,7 +194,7 @@ async fn a_sink_that_times_out_counts_as_broken() {
     }
     sink.release();
     trail.close().await;
-    assert_eq!(members(&sink.events(), "status"), [&json!(200)]);
+    assert_eq!(fields(&sink.events(), "status"), [&json!(200)]);
 }
 
 #[tokio::test]
@@ -252,8 +252,8 @@ async fn one_request_alone_may_exceed_the_buffer_limit() {
         ..settings(OnAuditFailure::Refuse)
     });
     for _ in 0..2 {
-        let answer = service.get("/api/v1/data?name=/a").await;
-        assert_eq!(answer.status, StatusCode::NOT_FOUND, "{}", answer.text);
+        let response = service.get("/api/v1/data?name=/a").await;
+        assert_eq!(response.status, StatusCode::NOT_FOUND, "{}", response.text);
     }
     assert_eq!(sink.events().len(), 2);
     sink.hold();
@@ -279,7 +279,7 @@ async fn a_long_target_is_logged_in_full_only_once() {
     let read = service.get(&address("x")).await;
     assert_eq!(read.status, StatusCode::OK, "{}", read.text);
     let events = sink.events().split_off(3);
-    let lengths: Vec<_> = members(&events, "request")
+    let lengths: Vec<_> = fields(&events, "request")
         .into_iter()
         .map(|request| request.as_str().unwrap().len())
         .collect();
@@ -296,8 +296,8 @@ async fn with_continue_only_one_request_waits_for_a_stalled_sink() {
     sink.hold();
     service.get("/api/v1/data?name=/a").await;
     for _ in 0..3 {
-        let answer = at_once(service.get("/api/v1/data?name=/a")).await;
-        assert_eq!(answer.status, StatusCode::NOT_FOUND);
+        let response = at_once(service.get("/api/v1/data?name=/a")).await;
+        assert_eq!(response.status, StatusCode::NOT_FOUND);
     }
     sink.release();
     trail.close().await;
@@ -319,7 +319,7 @@ async fn a_request_over_the_limit_is_audited_without_waiting() {
     sink.release();
     trail.close().await;
     let events = sink.events();
-    assert_eq!(members(&events, "status"), [503]);
+    assert_eq!(fields(&events, "status"), [503]);
     assert_eq!(events[0]["action"], "GET");
 }
 
@@ -348,8 +348,8 @@ async fn an_unknown_path_is_audited_as_requested() {
         ("/info%2f..%2fapi%00", "/info%2f..%2fapi%00"),
         ("/a%zz?name=/a&token=t", "/a%zz?name=/a&not-shown"),
     ] {
-        let answer = service.get(target).await;
-        assert_eq!(answer.status, StatusCode::NOT_FOUND, "{target}");
+        let response = service.get(target).await;
+        assert_eq!(response.status, StatusCode::NOT_FOUND, "{target}");
         let event = sink.events().pop().unwrap();
         assert_eq!(event["request"], expected);
         assert_eq!(event["action"], "UNKNOWN");

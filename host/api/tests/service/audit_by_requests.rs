@@ -20,7 +20,7 @@ use tokio::{
 };
 
 use crate::{
-    audit::{begin, members, settings},
+    audit::{begin, fields, settings},
     fakes::MemorySink,
     harness::Service,
 };
@@ -80,7 +80,7 @@ async fn successive_requests_write_their_events_in_order() {
     assert_eq!(events.len(), 200);
     for client in 0..4 {
         let below = format!("/{client}/");
-        let names = members(&events, "resource_name").into_iter();
+        let names = fields(&events, "resource_name").into_iter();
         let names: Vec<_> = names
             .filter_map(|name| name.as_str()?.strip_prefix(&below))
             .collect();
@@ -100,7 +100,7 @@ async fn events_of_a_departed_client_are_written() {
     while sink.events().is_empty() {
         sleep(POLL).await;
     }
-    assert_eq!(members(&sink.events(), "status"), [404]);
+    assert_eq!(fields(&sink.events(), "status"), [404]);
     trail.close().await;
     assert_eq!(sink.events().len(), 1);
 }
@@ -221,7 +221,7 @@ async fn a_failed_write_is_retried_without_a_further_request() {
     while !trail.is_written() {
         sleep(POLL).await;
     }
-    assert_eq!(members(&sink.events(), "resource_name"), ["/a"]);
+    assert_eq!(fields(&sink.events(), "resource_name"), ["/a"]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -232,7 +232,7 @@ async fn closing_the_trail_writes_pending_events() {
         begin(request).await;
     }
     trail.close().await;
-    assert_eq!(members(&sink.events(), "status"), [404]);
+    assert_eq!(fields(&sink.events(), "status"), [404]);
 }
 
 const POLL: Duration = Duration::from_millis(5);

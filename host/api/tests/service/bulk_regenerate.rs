@@ -6,11 +6,11 @@ use axum::http::StatusCode;
 use keywright_core::{certificate::CertificateSettings, credential::BULK_CERTIFICATES_MAX};
 use serde_json::json;
 
-use crate::harness::{Answer, Service};
+use crate::harness::{Response, Service};
 
 const BULK_REGENERATE: &str = "/api/v1/bulk-regenerate";
 
-async fn bulk_regenerate(service: &Service) -> Answer {
+async fn bulk_regenerate(service: &Service) -> Response {
     let body = json!({"signed_by": "/root"});
     service.send_json("POST", BULK_REGENERATE, &body).await
 }
@@ -27,10 +27,10 @@ async fn everything_below_a_ca_is_named_once_in_order() {
     ] {
         service.memory.store_signed(name, signed_by);
     }
-    let answer = bulk_regenerate(&service).await;
-    assert_eq!(answer.status, StatusCode::OK);
+    let response = bulk_regenerate(&service).await;
+    assert_eq!(response.status, StatusCode::OK);
     assert_eq!(
-        answer.text,
+        response.text,
         r#"{"regenerated_credentials":["/a","/b","/C"]}"#
     );
     assert_eq!(service.memory.count(), 8);
@@ -46,15 +46,15 @@ async fn at_most_the_limit_is_regenerated() {
             .memory
             .store_signed(&format!("/leaf/{number}"), "/root");
     }
-    let answer = bulk_regenerate(&service).await;
-    assert_eq!(answer.status, StatusCode::OK);
-    let names = answer.json()["regenerated_credentials"].take();
+    let response = bulk_regenerate(&service).await;
+    assert_eq!(response.status, StatusCode::OK);
+    let names = response.json()["regenerated_credentials"].take();
     assert_eq!(names.as_array().unwrap().len(), count);
     assert_eq!(service.memory.count(), 1 + 2 * count);
     service.memory.store_signed("/one-more", "/leaf/7");
-    let answer = bulk_regenerate(&service).await;
-    assert_eq!(answer.status, StatusCode::PAYLOAD_TOO_LARGE);
-    assert!(answer.error().contains("10,000"), "{}", answer.text);
+    let response = bulk_regenerate(&service).await;
+    assert_eq!(response.status, StatusCode::PAYLOAD_TOO_LARGE);
+    assert!(response.error().contains("10,000"), "{}", response.text);
     assert_eq!(service.memory.count(), 2 + 2 * count);
 }
 
@@ -68,15 +68,15 @@ async fn values_generated_by_a_plugin_have_the_same_limit() {
             .store_signed(&format!("/leaf/{number}"), "/root");
     }
     let body = json!({"generated_by": "0".repeat(64), "path": "/leaf", "dry_run": true});
-    let answer = service.send_json("POST", BULK_REGENERATE, &body).await;
-    assert_eq!(answer.status, StatusCode::PAYLOAD_TOO_LARGE);
-    assert!(answer.error().contains("10,000"), "{}", answer.text);
+    let response = service.send_json("POST", BULK_REGENERATE, &body).await;
+    assert_eq!(response.status, StatusCode::PAYLOAD_TOO_LARGE);
+    assert!(response.error().contains("10,000"), "{}", response.text);
     service
         .send("DELETE", "/api/v1/data?name=/leaf/7", "")
         .await;
-    let answer = service.send_json("POST", BULK_REGENERATE, &body).await;
-    assert_eq!(answer.status, StatusCode::OK, "{}", answer.text);
-    let names = answer.json()["regenerated_credentials"].take();
+    let response = service.send_json("POST", BULK_REGENERATE, &body).await;
+    assert_eq!(response.status, StatusCode::OK, "{}", response.text);
+    let names = response.json()["regenerated_credentials"].take();
     assert_eq!(names.as_array().unwrap().len(), count);
 }
 
@@ -86,9 +86,9 @@ async fn constantly_changing_credentials_are_a_retryable_error() {
     service.memory.store_signed("/root", "/root");
     service.memory.store_signed("/leaf", "/root");
     service.memory.is_contended.store(true, Ordering::SeqCst);
-    let answer = bulk_regenerate(&service).await;
-    assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE);
-    assert!(answer.headers.contains_key("retry-after"));
+    let response = bulk_regenerate(&service).await;
+    assert_eq!(response.status, StatusCode::SERVICE_UNAVAILABLE);
+    assert!(response.headers.contains_key("retry-after"));
     assert_eq!(service.memory.count(), 2);
 }
 
@@ -96,9 +96,9 @@ async fn constantly_changing_credentials_are_a_retryable_error() {
 async fn a_failed_regeneration_is_named_and_nothing_is_written() {
     let service = Service::new();
     service.memory.store_signed("/leaf", "/root");
-    let answer = bulk_regenerate(&service).await;
-    assert_eq!(answer.status, StatusCode::NOT_FOUND);
-    assert!(answer.error().contains("/leaf"), "{}", answer.text);
+    let response = bulk_regenerate(&service).await;
+    assert_eq!(response.status, StatusCode::NOT_FOUND);
+    assert!(response.error().contains("/leaf"), "{}", response.text);
     assert_eq!(service.memory.count(), 1);
 }
 
@@ -118,13 +118,13 @@ async fn a_step_of_a_rotation_has_the_same_limit() {
     let id = service.memory.credential_id("/root");
     let path = format!("/api/v1/certificates/{id}/regenerate");
     let body = json!({"set_as_transitional": true});
-    let answer = service.send_json("POST", &path, &body).await;
-    assert_eq!(answer.status, StatusCode::PAYLOAD_TOO_LARGE);
-    assert!(answer.error().contains("10,000"), "{}", answer.text);
+    let response = service.send_json("POST", &path, &body).await;
+    assert_eq!(response.status, StatusCode::PAYLOAD_TOO_LARGE);
+    assert!(response.error().contains("10,000"), "{}", response.text);
     assert_eq!(service.memory.count(), 2 + count);
     let delete = format!("/api/v1/data?name=/leaf/{count}");
     service.send("DELETE", &delete, "").await;
-    let answer = service.send_json("POST", &path, &body).await;
-    assert_eq!(answer.status, StatusCode::OK, "{}", answer.text);
+    let response = service.send_json("POST", &path, &body).await;
+    assert_eq!(response.status, StatusCode::OK, "{}", response.text);
     assert_eq!(service.memory.count(), 2 + 2 * count);
 }

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::{
     credentials::{DATA, check},
-    harness::{Answer, Service, good_claims, trusted_key},
+    harness::{Response, Service, good_claims, trusted_key},
 };
 
 const CERTIFICATES: &str = "/api/v1/certificates";
@@ -107,14 +107,14 @@ async fn credentials_of_other_types_are_not_certificates() {
             json!({"version": null}),
         ),
     ] {
-        let answer = password.send(method, &below, &body).await;
+        let response = password.send(method, &below, &body).await;
         assert_eq!(
-            answer.status.as_u16(),
+            response.status.as_u16(),
             404,
             "{method} {below}: {}",
-            answer.text
+            response.text
         );
-        answer.error();
+        response.error();
     }
     assert_eq!(service.get("/api/v1/data?name=/p").await.json(), versions);
 }
@@ -193,12 +193,12 @@ async fn a_regeneration_without_body_needs_no_media_type() {
             ("authorization", token),
             ("content-type", media_type.to_owned()),
         ];
-        let answer = service.send_with("POST", &path, &headers, body).await;
+        let response = service.send_with("POST", &path, &headers, body).await;
         assert_eq!(
-            answer.status.as_u16(),
+            response.status.as_u16(),
             status,
             "{media_type} {body:?}: {}",
-            answer.text
+            response.text
         );
     }
 }
@@ -230,7 +230,7 @@ impl<'a> Certificate<'a> {
         }
     }
 
-    async fn send(&self, method: &str, below: &str, body: &Value) -> Answer {
+    async fn send(&self, method: &str, below: &str, body: &Value) -> Response {
         let path = format!("{CERTIFICATES}/{}/{below}", self.id);
         self.service.send_json(method, &path, body).await
     }
@@ -245,8 +245,8 @@ impl<'a> Certificate<'a> {
     }
 }
 
-fn assert_status(answer: &Answer, status: u16) {
-    assert_eq!(answer.status.as_u16(), status, "{}", answer.text);
+fn assert_status(response: &Response, status: u16) {
+    assert_eq!(response.status.as_u16(), status, "{}", response.text);
 }
 
 #[tokio::test]
@@ -268,10 +268,10 @@ async fn reading_a_ca_does_not_read_what_it_signed() {
     ];
     let body = json!({"signed_by": "/ca"}).to_string();
     let reads = service.memory.reads();
-    let answer = service
+    let response = service
         .send_with("POST", "/api/v1/bulk-regenerate", &headers, body)
         .await;
-    assert_eq!(answer.status, 403, "{}", answer.text);
+    assert_eq!(response.status, 403, "{}", response.text);
     assert_eq!(service.memory.reads(), reads);
 }
 

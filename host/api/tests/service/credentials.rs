@@ -19,12 +19,17 @@ pub(crate) async fn check(
     body: Value,
     status: u16,
 ) -> String {
-    let answer = service.send_json(method, path, &body).await;
-    assert_eq!(answer.status.as_u16(), status, "{body}: {}", answer.text);
-    if answer.status.is_success() {
+    let response = service.send_json(method, path, &body).await;
+    assert_eq!(
+        response.status.as_u16(),
+        status,
+        "{body}: {}",
+        response.text
+    );
+    if response.status.is_success() {
         return String::new();
     }
-    answer.error()
+    response.error()
 }
 
 #[tokio::test]
@@ -233,25 +238,25 @@ async fn each_error_in_a_generate_has_its_status() {
         assert!(error.contains(named), "{body}: {error}");
     }
     let full = json!({"name": "a", "type": "password", "parameters": {"fault": "full"}});
-    let answer = service.send_json("POST", DATA, &full).await;
-    assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE);
-    assert_eq!(answer.headers["retry-after"], "3");
+    let response = service.send_json("POST", DATA, &full).await;
+    assert_eq!(response.status, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(response.headers["retry-after"], "3");
 }
 
 #[tokio::test]
 async fn the_mode_decides_whether_a_version_is_added() {
     let service = Service::new();
-    let generate = async |members: Value| {
+    let generate = async |fields: Value| {
         let mut body = json!({"name": "p", "type": "password", "parameters": {"length": 20}});
-        for (name, value) in members.as_object().unwrap() {
+        for (name, value) in fields.as_object().unwrap() {
             body[name] = value.clone();
         }
-        let answer = service.send_json("POST", DATA, &body).await;
-        assert_eq!(answer.status, StatusCode::OK, "{body}: {}", answer.text);
-        answer.json()["id"].as_str().unwrap().to_owned()
+        let response = service.send_json("POST", DATA, &body).await;
+        assert_eq!(response.status, StatusCode::OK, "{body}: {}", response.text);
+        response.json()["id"].as_str().unwrap().to_owned()
     };
     let mut newest = generate(json!({})).await;
-    for (members, is_written) in [
+    for (fields, is_written) in [
         (json!({}), false),
         (json!({"mode": null}), false),
         (json!({"mode": "converge"}), false),
@@ -274,8 +279,8 @@ async fn the_mode_decides_whether_a_version_is_added() {
         (json!({"mode": "overwrite", "overwrite": false}), true),
         (json!({"overwrite": true}), true),
     ] {
-        let id = generate(members.clone()).await;
-        assert_eq!(id != newest, is_written, "{members}");
+        let id = generate(fields.clone()).await;
+        assert_eq!(id != newest, is_written, "{fields}");
         newest = id;
     }
 }
@@ -283,7 +288,7 @@ async fn the_mode_decides_whether_a_version_is_added() {
 #[tokio::test]
 async fn the_user_name_of_the_value_wins_unless_it_is_empty() {
     let service = Service::new();
-    for (members, username) in [
+    for (fields, username) in [
         (json!({"value": {"username": "v"}}), json!("v")),
         (
             json!({"value": {"username": "v"}, "parameters": {"username": "p"}}),
@@ -302,11 +307,11 @@ async fn the_user_name_of_the_value_wins_unless_it_is_empty() {
         (json!({}), Value::Null),
     ] {
         let mut body = json!({"name": "u", "type": "User", "mode": "overwrite"});
-        for (name, value) in members.as_object().unwrap() {
+        for (name, value) in fields.as_object().unwrap() {
             body[name] = value.clone();
         }
-        let answer = service.send_json("POST", DATA, &body).await;
-        assert_eq!(answer.json()["value"]["username"], username, "{body}");
+        let response = service.send_json("POST", DATA, &body).await;
+        assert_eq!(response.json()["value"]["username"], username, "{body}");
     }
 }
 
@@ -457,8 +462,8 @@ async fn a_plugin_that_recovers_more_than_was_set_is_at_fault() {
     let service = service_with_root().await;
     let recovered = |more: Value| {
         let mut recovered = json!({"self_sign": true});
-        let members = more.as_object().unwrap().clone();
-        recovered.as_object_mut().unwrap().extend(members);
+        let fields = more.as_object().unwrap().clone();
+        recovered.as_object_mut().unwrap().extend(fields);
         json!({"certificate": recovered.to_string()})
     };
     // The properties of the fake certificates: CAs with this validity in days.

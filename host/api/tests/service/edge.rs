@@ -39,12 +39,12 @@ async fn every_response_has_a_media_type_and_a_unique_id() {
     let service = Service::new();
     let first = service.get("/version").await;
     let second = service.get_as("/version", None).await;
-    for answer in [&first, &second] {
+    for response in [&first, &second] {
         assert_eq!(
-            answer.headers["content-type"],
+            response.headers["content-type"],
             "application/json;charset=UTF-8"
         );
-        let server = answer.headers["server"].to_str().unwrap();
+        let server = response.headers["server"].to_str().unwrap();
         assert_eq!(server, format!("keywright/{}", env!("CARGO_PKG_VERSION")));
     }
     assert_ne!(
@@ -64,21 +64,21 @@ async fn a_body_beyond_the_limit_is_refused() {
         let frame = json!({"name": "a", "type": "value", "value": ""}).to_string();
         json!({"name": "a", "type": "value", "value": "x".repeat(bytes - frame.len())}).to_string()
     };
-    let answer = service.send("PUT", "/api/v1/data", body(200)).await;
-    assert_eq!(answer.status, StatusCode::OK);
-    let answer = service.send("PUT", "/api/v1/data", body(201)).await;
-    assert_eq!(answer.status, StatusCode::PAYLOAD_TOO_LARGE);
-    assert!(answer.error().contains("200"));
+    let response = service.send("PUT", "/api/v1/data", body(200)).await;
+    assert_eq!(response.status, StatusCode::OK);
+    let response = service.send("PUT", "/api/v1/data", body(201)).await;
+    assert_eq!(response.status, StatusCode::PAYLOAD_TOO_LARGE);
+    assert!(response.error().contains("200"));
 }
 
 #[tokio::test]
 async fn a_panic_results_in_an_error_without_details() {
     let service = Service::new();
     let body = json!({"name": "a", "type": "password", "parameters": {"fault": "panic"}});
-    let answer = service.send_json("POST", "/api/v1/data", &body).await;
-    assert_eq!(answer.status, StatusCode::INTERNAL_SERVER_ERROR);
-    assert!(!answer.error().contains("canary"));
-    assert!(answer.headers.contains_key("x-request-id"));
+    let response = service.send_json("POST", "/api/v1/data", &body).await;
+    assert_eq!(response.status, StatusCode::INTERNAL_SERVER_ERROR);
+    assert!(!response.error().contains("canary"));
+    assert!(response.headers.contains_key("x-request-id"));
 }
 
 #[tokio::test]
@@ -89,21 +89,21 @@ async fn interpolation_yields_between_references() {
     let document = json!({"a": vec![json!({"credentials": {"ref": "c"}}); 800]});
     let mut sending = pin!(service.send("POST", "/api/v1/interpolate", document.to_string()));
     let mut yields = 0;
-    let answer = poll_fn(|context| {
+    let response = poll_fn(|context| {
         let polled = sending.as_mut().poll(context);
         yields += usize::from(polled.is_pending());
         polled
     });
-    assert_eq!(answer.await.status, StatusCode::OK);
+    assert_eq!(response.await.status, StatusCode::OK);
     assert!(yields >= 2 * 800 / 8, "{yields}");
 }
 
 #[tokio::test]
 async fn without_a_resolver_interpolation_is_not_implemented() {
     let service = Service::with(None, LIMITS);
-    let answer = service.send("POST", "/api/v1/interpolate", "{}").await;
-    assert_eq!(answer.status, StatusCode::NOT_IMPLEMENTED);
-    assert!(answer.error().contains("resolver"));
+    let response = service.send("POST", "/api/v1/interpolate", "{}").await;
+    assert_eq!(response.status, StatusCode::NOT_IMPLEMENTED);
+    assert!(response.error().contains("resolver"));
 }
 
 #[tokio::test]
@@ -116,9 +116,9 @@ async fn a_clock_before_1970_is_503_and_no_panic() {
     ] {
         service.clock.0.store(seconds, Ordering::SeqCst);
         for path in ["/version", "/api/v1/data?path="] {
-            let answer = service.get(path).await;
-            assert_eq!(answer.status, status, "{seconds}: {}", answer.text);
-            let has_retry = answer.headers.contains_key("retry-after");
+            let response = service.get(path).await;
+            assert_eq!(response.status, status, "{seconds}: {}", response.text);
+            let has_retry = response.headers.contains_key("retry-after");
             assert_eq!(has_retry, status != StatusCode::OK);
         }
         let health = service.get_as("/health", None).await;
@@ -141,9 +141,9 @@ async fn a_list_past_the_limit_is_refused_and_a_part_of_it_is_not() {
         "/api/v1/data?path=/many&expires-within-days=1&effective=true",
         "/api/v1/certificates",
     ] {
-        let answer = service.get(path).await;
-        assert_eq!(answer.status, StatusCode::PAYLOAD_TOO_LARGE, "{path}");
-        assert!(answer.error().contains("1048576 bytes"), "{path}");
+        let response = service.get(path).await;
+        assert_eq!(response.status, StatusCode::PAYLOAD_TOO_LARGE, "{path}");
+        assert!(response.error().contains("1048576 bytes"), "{path}");
     }
     let part = service.get("/api/v1/data?path=/few").await;
     assert_eq!(part.status, StatusCode::OK);
@@ -188,15 +188,19 @@ async fn versions_past_the_limit_are_refused_and_fewer_are_not() {
         "/api/v1/data?name=/large",
         "/api/v1/data?name=/large&versions=18",
     ] {
-        let answer = service.get(path).await;
-        assert_eq!(answer.status, StatusCode::PAYLOAD_TOO_LARGE, "{path}");
-        assert!(answer.error().contains("versions="), "{}", answer.error());
+        let response = service.get(path).await;
+        assert_eq!(response.status, StatusCode::PAYLOAD_TOO_LARGE, "{path}");
+        assert!(
+            response.error().contains("versions="),
+            "{}",
+            response.error()
+        );
     }
     for count in [17, 16, 1, 17] {
         let path = format!("/api/v1/data?name=/large&versions={count}");
-        let answer = service.get(&path).await;
-        assert_eq!(answer.status, StatusCode::OK, "{path}");
-        assert_eq!(answer.json()["data"].as_array().unwrap().len(), count);
+        let response = service.get(&path).await;
+        assert_eq!(response.status, StatusCode::OK, "{path}");
+        assert_eq!(response.json()["data"].as_array().unwrap().len(), count);
     }
 }
 

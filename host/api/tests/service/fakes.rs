@@ -11,17 +11,17 @@ use std::{
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
-use keywright_api::audit::{AppendFailed, AuditSink};
+use keywright_api::audit::{AppendError, AuditSink};
 use keywright_core::{
     Secret,
     certificate::{CertificateFacts, IssuanceFacts, IssuanceRules, SigningUsages},
     credential::{CredentialType, Parameters, PluginIdentity, RequestedParameters},
     permission::Actor,
     ports::{
-        CertificateIssuer, CertificateMembers, CertificateRefused, Certificates, CheckedMembers,
-        Clock, Envelope, Generator, GeneratorDescription, Generators, HostWork, Identifiers,
-        KeyStanding, PluginFailure, PluginFault, RecognitionFailure, Recovered, Reference,
-        Resolver, Resolvers, SealFailure, SealedPlace, Sealer, SigningRefused, Violation,
+        CertificateError, CertificateFields, CertificateIssuer, Certificates, CheckedFields, Clock,
+        Envelope, Generator, GeneratorDescription, Generators, HostWork, Identifiers, KeyStanding,
+        PluginCallError, PluginFaultError, RecognitionError, Recovered, Reference, Resolver,
+        Resolvers, SealError, SealedPlace, Sealer, SigningError, Violation,
     },
 };
 use serde_json::{Map, Value, json};
@@ -49,7 +49,7 @@ pub(crate) struct OpenSealer;
 
 #[async_trait]
 impl Sealer for OpenSealer {
-    async fn seal(&self, _: SealedPlace<'_>, plaintext: &Secret) -> Result<Envelope, SealFailure> {
+    async fn seal(&self, _: SealedPlace<'_>, plaintext: &Secret) -> Result<Envelope, SealError> {
         Ok(Envelope {
             key_id: Uuid::nil(),
             nonce: Vec::new(),
@@ -57,7 +57,7 @@ impl Sealer for OpenSealer {
         })
     }
 
-    fn open(&self, _: SealedPlace<'_>, envelope: &Envelope) -> Result<Secret, SealFailure> {
+    fn open(&self, _: SealedPlace<'_>, envelope: &Envelope) -> Result<Secret, SealError> {
         Ok(Secret::new(
             String::from_utf8(envelope.ciphertext.clone()).unwrap(),
         ))
@@ -71,7 +71,7 @@ impl Sealer for OpenSealer {
         }
     }
 
-    async fn recognise(&self, _: Uuid) -> Result<(), RecognitionFailure> {
+    async fn recognise(&self, _: Uuid) -> Result<(), RecognitionError> {
         Ok(())
     }
 }
@@ -150,7 +150,7 @@ impl Generator for EchoGenerator {
         parameters.clone()
     }
 
-    fn requested(&self, parameters: &RequestedParameters) -> Result<Parameters, PluginFailure> {
+    fn requested(&self, parameters: &RequestedParameters) -> Result<Parameters, PluginCallError> {
         let parameters = parameters.iter().map(|(name, json)| {
             let value: Value = serde_json::from_str(json).unwrap();
             (name.to_owned(), value)
@@ -158,26 +158,26 @@ impl Generator for EchoGenerator {
         Ok(Parameters::new(parameters.collect()))
     }
 
-    async fn normalize(&self, parameters: &Parameters) -> Result<Parameters, PluginFailure> {
-        let faulted = |fault| PluginFailure::Faulted {
+    async fn normalize(&self, parameters: &Parameters) -> Result<Parameters, PluginCallError> {
+        let faulted = |fault| PluginCallError::Faulted {
             plugin: "echo".to_owned(),
             fault,
         };
         match parameters.text("fault") {
             None => Ok(with_more(parameters)),
-            Some("full") => Err(PluginFailure::QueueFull {
+            Some("full") => Err(PluginCallError::QueueFull {
                 retry_after: Duration::from_secs(3),
             }),
             Some("panic") => panic!("canary-of-a-panic"),
-            Some("trap") => Err(faulted(PluginFault::Trapped)),
-            Some(_) => Err(PluginFailure::ParametersRefused(Violation {
-                member: Some("fault".to_owned()),
+            Some("trap") => Err(faulted(PluginFaultError::Trapped)),
+            Some(_) => Err(PluginCallError::ParametersRefused(Violation {
+                field: Some("fault".to_owned()),
                 rule: "is unknown".to_owned(),
             })),
         }
     }
 
-    async fn run_for_host(&self, work: HostWork) -> Result<(), PluginFailure> {
+    async fn run_for_host(&self, work: HostWork) -> Result<(), PluginCallError> {
         work();
         Ok(())
     }
@@ -187,14 +187,14 @@ impl Generator for EchoGenerator {
         parameters: &Parameters,
         _: DateTime<Utc>,
         _: Option<Arc<dyn CertificateIssuer>>,
-    ) -> Result<Secret, PluginFailure> {
+    ) -> Result<Secret, PluginCallError> {
         Ok(Secret::new(parameters.to_json()))
     }
 
-    async fn accept(&self, value: &Secret) -> Result<Secret, PluginFailure> {
+    async fn accept(&self, value: &Secret) -> Result<Secret, PluginCallError> {
         let json: Value = serde_json::from_str(value.expose()).unwrap();
         if json.get("bogus").is_some() {
-            return Err(PluginFailure::ValueMemberUnknown("bogus".to_owned()));
+            return Err(PluginCallError::ValueFieldUnknown("bogus".to_owned()));
         }
         Ok(value.clone())
     }
@@ -203,7 +203,7 @@ impl Generator for EchoGenerator {
         &self,
         parameters: Option<&Parameters>,
         value: &Secret,
-    ) -> Result<Option<Recovered>, PluginFailure> {
+    ) -> Result<Option<Recovered>, PluginCallError> {
         let parameters = match parameters {
             Some(parameters) => Some(with_more(parameters)),
             None => set_parameters(value),
@@ -216,17 +216,17 @@ impl Generator for EchoGenerator {
 }
 
 fn with_more(parameters: &Parameters) -> Parameters {
-    let mut members: Map<String, Value> = serde_json::from_str(&parameters.to_json()).unwrap();
-    if let Some(Value::Object(more)) = members.get("more").cloned() {
-        members.extend(more);
+    let mut fields: Map<String, Value> = serde_json::from_str(&parameters.to_json()).unwrap();
+    if let Some(Value::Object(more)) = fields.get("more").cloned() {
+        fields.extend(more);
     }
-    Parameters::new(members)
+    Parameters::new(fields)
 }
 
 fn set_parameters(value: &Secret) -> Option<Parameters> {
     let value: Value = serde_json::from_str(value.expose()).unwrap();
-    let members = serde_json::from_str(value.get("certificate")?.as_str()?);
-    members.ok().map(Parameters::new)
+    let fields = serde_json::from_str(value.get("certificate")?.as_str()?);
+    fields.ok().map(Parameters::new)
 }
 
 /// The validity of every set certificate.
@@ -236,27 +236,27 @@ pub(crate) const SET_DURATION_DAYS: u32 = 5_000;
 pub(crate) struct CredulousCertificates;
 
 impl Certificates for CredulousCertificates {
-    fn facts(&self, _: &str) -> Result<CertificateFacts, CertificateRefused> {
+    fn facts(&self, _: &str) -> Result<CertificateFacts, CertificateError> {
         Ok(facts())
     }
 
-    fn issuance_facts(&self, _: &str) -> Result<IssuanceFacts, CertificateRefused> {
+    fn issuance_facts(&self, _: &str) -> Result<IssuanceFacts, CertificateError> {
         Ok(IssuanceFacts {
             duration_days: SET_DURATION_DAYS,
             signing_usages: SigningUsages::default(),
         })
     }
 
-    fn check_members(
+    fn check_fields(
         &self,
-        members: CertificateMembers<'_>,
-    ) -> Result<CheckedMembers, CertificateRefused> {
-        Ok(CheckedMembers {
-            ca: members.ca.map(str::to_owned),
-            ca_expires_at: members.ca.map(|_| facts().expires_at),
-            certificate: members.certificate.map(str::to_owned),
-            private_key: members.private_key.cloned(),
-            facts: members.certificate.map(|_| facts()),
+        fields: CertificateFields<'_>,
+    ) -> Result<CheckedFields, CertificateError> {
+        Ok(CheckedFields {
+            ca: fields.ca.map(str::to_owned),
+            ca_expires_at: fields.ca.map(|_| facts().expires_at),
+            certificate: fields.certificate.map(str::to_owned),
+            private_key: fields.private_key.cloned(),
+            facts: fields.certificate.map(|_| facts()),
             rsa_bits: None,
         })
     }
@@ -267,16 +267,16 @@ impl Certificates for CredulousCertificates {
 
     fn check_stored(
         &self,
-        members: CertificateMembers<'_>,
-    ) -> Result<Option<CertificateFacts>, CertificateRefused> {
-        self.check_members(members).map(|checked| checked.facts)
+        fields: CertificateFields<'_>,
+    ) -> Result<Option<CertificateFacts>, CertificateError> {
+        self.check_fields(fields).map(|checked| checked.facts)
     }
 
     fn check_generated(
         &self,
-        _: CertificateMembers<'_>,
+        _: CertificateFields<'_>,
         _: Option<&dyn CertificateIssuer>,
-    ) -> Result<CertificateFacts, CertificateRefused> {
+    ) -> Result<CertificateFacts, CertificateError> {
         Ok(facts())
     }
 
@@ -285,7 +285,7 @@ impl Certificates for CredulousCertificates {
         _: &str,
         _: &Secret,
         _: IssuanceRules,
-    ) -> Result<Arc<dyn CertificateIssuer>, CertificateRefused> {
+    ) -> Result<Arc<dyn CertificateIssuer>, CertificateError> {
         Ok(Arc::new(IdleIssuer))
     }
 
@@ -314,8 +314,8 @@ impl CertificateIssuer for IdleIssuer {
         &[]
     }
 
-    fn sign_certificate(&self, _: &[u8]) -> Result<Vec<u8>, SigningRefused> {
-        Err(SigningRefused("nothing is signed here"))
+    fn sign_certificate(&self, _: &[u8]) -> Result<Vec<u8>, SigningError> {
+        Err(SigningError("nothing is signed here"))
     }
 
     fn signed(&self) -> Option<CertificateFacts> {
@@ -353,7 +353,7 @@ impl Resolver for FixedResolver {
         &self,
         _: &Actor,
         document: &str,
-    ) -> Result<Vec<Reference>, PluginFailure> {
+    ) -> Result<Vec<Reference>, PluginCallError> {
         let document: Value = serde_json::from_str(document).unwrap_or(json!({}));
         let bindings = document["a"].as_array().into_iter().flatten().enumerate();
         Ok(bindings
@@ -441,7 +441,7 @@ impl MemorySink {
 }
 
 impl AuditSink for MemorySink {
-    fn append(&mut self, lines: &[u8]) -> Result<(), AppendFailed> {
+    fn append(&mut self, lines: &[u8]) -> Result<(), AppendError> {
         let mut state = self.shared.state.lock().unwrap();
         state.begun += 1;
         let mut state = self
@@ -456,7 +456,7 @@ impl AuditSink for MemorySink {
             .map_or(0, |end| end + 1);
         state.lines.extend_from_slice(&lines[..whole]);
         if state.room.is_some() {
-            return Err(AppendFailed {
+            return Err(AppendError {
                 bytes_written: whole,
                 cause: ErrorKind::StorageFull.into(),
             });

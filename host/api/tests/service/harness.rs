@@ -145,13 +145,13 @@ pub(crate) struct Service {
     pub(crate) clock: Arc<FixedClock>,
 }
 
-pub(crate) struct Answer {
+pub(crate) struct Response {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     pub(crate) text: String,
 }
 
-impl Answer {
+impl Response {
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.text).unwrap_or_else(|_| panic!("not JSON: {}", self.text))
     }
@@ -305,7 +305,7 @@ impl Service {
     }
 
     /// Sends a request with a good token.
-    pub(crate) async fn send(&self, method: &str, path: &str, body: impl Into<String>) -> Answer {
+    pub(crate) async fn send(&self, method: &str, path: &str, body: impl Into<String>) -> Response {
         let headers = [
             ("authorization", self.token()),
             ("content-type", "application/json".to_owned()),
@@ -313,16 +313,16 @@ impl Service {
         self.send_with(method, path, &headers, body).await
     }
 
-    pub(crate) async fn send_json(&self, method: &str, path: &str, body: &Value) -> Answer {
+    pub(crate) async fn send_json(&self, method: &str, path: &str, body: &Value) -> Response {
         self.send(method, path, body.to_string()).await
     }
 
-    pub(crate) async fn get(&self, path: &str) -> Answer {
+    pub(crate) async fn get(&self, path: &str) -> Response {
         self.send("GET", path, "").await
     }
 
     /// Sends a request with this token, if any.
-    pub(crate) async fn get_as(&self, path: &str, token: Option<&str>) -> Answer {
+    pub(crate) async fn get_as(&self, path: &str, token: Option<&str>) -> Response {
         let header = token.map(|token| ("authorization", format!("Bearer {token}")));
         self.send_with("GET", path, header.as_slice(), "").await
     }
@@ -333,7 +333,7 @@ impl Service {
         path: &str,
         headers: &[(&str, String)],
         body: impl Into<String>,
-    ) -> Answer {
+    ) -> Response {
         let mut request = Request::builder()
             .method(method)
             .uri(path)
@@ -345,7 +345,7 @@ impl Service {
         let response = self.pipeline.respond(None, request).await;
         let (parts, body) = response.into_parts();
         let bytes = to_bytes(body, usize::MAX).await.unwrap();
-        Answer {
+        Response {
             status: parts.status,
             headers: parts.headers,
             text: String::from_utf8(bytes.to_vec()).unwrap(),

@@ -6,14 +6,14 @@ use axum::http::StatusCode;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;
 
-use crate::harness::{Answer, Service};
+use crate::harness::{Response, Service};
 
 const PASSWORD_FORM: &str = "grant_type=password&response_type=token&client_id=credhub_cli&client_secret=&username=someone&password=user-password";
 
 const CLIENT_FORM: &str =
     "grant_type=client_credentials&response_type=token&client_id=app&client_secret=app-secret";
 
-async fn token(service: &Service, form: &str) -> Answer {
+async fn token(service: &Service, form: &str) -> Response {
     let headers = [(
         "content-type",
         "application/x-www-form-urlencoded".to_owned(),
@@ -24,14 +24,14 @@ async fn token(service: &Service, form: &str) -> Answer {
 }
 
 async fn granted(service: &Service, form: &str) -> Value {
-    let answer = token(service, form).await;
-    assert_eq!(answer.status, StatusCode::OK, "{}", answer.text);
-    assert_eq!(answer.headers["cache-control"], "no-store");
-    answer.json()
+    let response = token(service, form).await;
+    assert_eq!(response.status, StatusCode::OK, "{}", response.text);
+    assert_eq!(response.headers["cache-control"], "no-store");
+    response.json()
 }
 
-fn text<'a>(granted: &'a Value, member: &str) -> &'a str {
-    granted[member].as_str().unwrap()
+fn text<'a>(granted: &'a Value, field: &str) -> &'a str {
+    granted[field].as_str().unwrap()
 }
 
 async fn status(service: &Service, token: &str) -> StatusCode {
@@ -53,10 +53,10 @@ async fn a_client_may_use_basic_authentication() {
             ),
         ];
         let form = "grant_type=client_credentials";
-        let answer = service
+        let response = service
             .send_with("POST", "/identity/oauth/token", &headers, form)
             .await;
-        assert_eq!(answer.status.as_u16(), expected, "{credentials}");
+        assert_eq!(response.status.as_u16(), expected, "{credentials}");
     }
 }
 
@@ -129,9 +129,9 @@ async fn a_revoked_login_cannot_be_refreshed() {
 #[tokio::test]
 async fn a_scope_that_the_client_lacks_is_refused() {
     let service = Service::new();
-    let answer = token(&service, &format!("{CLIENT_FORM}&scope=root")).await;
-    assert_eq!(answer.status, StatusCode::BAD_REQUEST);
-    assert_eq!(answer.error(), "invalid_scope");
+    let response = token(&service, &format!("{CLIENT_FORM}&scope=root")).await;
+    assert_eq!(response.status, StatusCode::BAD_REQUEST);
+    assert_eq!(response.error(), "invalid_scope");
 }
 
 #[tokio::test]

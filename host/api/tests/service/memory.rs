@@ -21,7 +21,7 @@ use keywright_core::{
     ports::{
         Additions, AllAppended, AppendCondition, Appended, CredentialKey, CredentialRepository,
         EXPIRY_MOMENTS, EncryptionKeyRepository, NewVersion, NewestSize, ReadVersions, Receive,
-        RepositoryFailure, SignedName, SignedTypes, TransitionalMoved, TransitionalVersion,
+        RepositoryError, SignedName, SignedTypes, TransitionalMoved, TransitionalVersion,
         VersionDeleted, VersionSelection, VersionsSize,
     },
 };
@@ -51,14 +51,14 @@ pub(crate) struct Memory {
 
 #[async_trait]
 impl CredentialRepository for Memory {
-    async fn name_of_version(&self, id: Uuid) -> Result<Option<CredentialName>, RepositoryFailure> {
+    async fn name_of_version(&self, id: Uuid) -> Result<Option<CredentialName>, RepositoryError> {
         self.name_where(|stored| stored.id == id)
     }
 
     async fn name_of_certificate(
         &self,
         credential_id: Uuid,
-    ) -> Result<Option<CredentialName>, RepositoryFailure> {
+    ) -> Result<Option<CredentialName>, RepositoryError> {
         self.name_where(|stored| {
             stored.credential_id == credential_id && stored.credential_type.is_certificate()
         })
@@ -67,11 +67,11 @@ impl CredentialRepository for Memory {
     async fn stored_name(
         &self,
         name: &LookupName,
-    ) -> Result<Option<CredentialName>, RepositoryFailure> {
+    ) -> Result<Option<CredentialName>, RepositoryError> {
         self.name_where(|stored| stored.name.lookup() == *name)
     }
 
-    async fn version_by_id(&self, id: Uuid) -> Result<Option<StoredVersion>, RepositoryFailure> {
+    async fn version_by_id(&self, id: Uuid) -> Result<Option<StoredVersion>, RepositoryError> {
         Ok(self
             .newest_first()?
             .into_iter()
@@ -82,7 +82,7 @@ impl CredentialRepository for Memory {
         &self,
         name: &LookupName,
         selection: VersionSelection,
-    ) -> Result<Vec<StoredVersion>, RepositoryFailure> {
+    ) -> Result<Vec<StoredVersion>, RepositoryError> {
         let mut versions = self.newest_first()?;
         versions.retain(|stored| stored.name.lookup() == *name);
         Ok(selected(versions, selection))
@@ -92,7 +92,7 @@ impl CredentialRepository for Memory {
         &self,
         credential_id: Uuid,
         selection: VersionSelection,
-    ) -> Result<Vec<StoredVersion>, RepositoryFailure> {
+    ) -> Result<Vec<StoredVersion>, RepositoryError> {
         let mut versions = self.newest_first()?;
         versions.retain(|stored| stored.credential_id == credential_id);
         Ok(selected(versions, selection))
@@ -102,7 +102,7 @@ impl CredentialRepository for Memory {
         &self,
         credential: CredentialKey<'_>,
         count_max: u32,
-    ) -> Result<VersionsSize, RepositoryFailure> {
+    ) -> Result<VersionsSize, RepositoryError> {
         let selection = VersionSelection::Newest(count_max);
         let versions = match credential {
             CredentialKey::Id(id) => self.versions_by_credential(id, selection).await?,
@@ -117,7 +117,7 @@ impl CredentialRepository for Memory {
     async fn newest_sizes_by_names(
         &self,
         names: &[LookupName],
-    ) -> Result<Vec<NewestSize>, RepositoryFailure> {
+    ) -> Result<Vec<NewestSize>, RepositoryError> {
         let newest = self.newest_by_names(names).await?;
         let sizes = newest.into_iter().map(|stored| NewestSize {
             ciphertext_bytes: ciphertext_bytes(&stored),
@@ -129,7 +129,7 @@ impl CredentialRepository for Memory {
     async fn newest_by_names(
         &self,
         names: &[LookupName],
-    ) -> Result<Vec<StoredVersion>, RepositoryFailure> {
+    ) -> Result<Vec<StoredVersion>, RepositoryError> {
         let mut newest = Vec::new();
         for name in names {
             newest.extend(
@@ -145,7 +145,7 @@ impl CredentialRepository for Memory {
         signers: &[LookupName],
         _: SignedTypes,
         count_max: u32,
-    ) -> Result<Vec<StoredVersion>, RepositoryFailure> {
+    ) -> Result<Vec<StoredVersion>, RepositoryError> {
         Ok(signed_by(self.newest_first()?, signers, count_max))
     }
 
@@ -154,7 +154,7 @@ impl CredentialRepository for Memory {
         signers: &[LookupName],
         _: SignedTypes,
         count_max: u32,
-    ) -> Result<Vec<SignedName>, RepositoryFailure> {
+    ) -> Result<Vec<SignedName>, RepositoryError> {
         let newest = signed_by(self.answering()?, signers, count_max);
         Ok(newest.into_iter().map(signed_name).collect())
     }
@@ -163,7 +163,7 @@ impl CredentialRepository for Memory {
         &self,
         find: &Find,
         receive: Receive<'_, FoundCredential>,
-    ) -> Result<(), RepositoryFailure> {
+    ) -> Result<(), RepositoryError> {
         let _ = self.found(find)?.into_iter().try_for_each(receive);
         Ok(())
     }
@@ -171,7 +171,7 @@ impl CredentialRepository for Memory {
     async fn certificates_by_expiry(
         &self,
         _: [DateTime<Utc>; EXPIRY_MOMENTS],
-    ) -> Result<[u64; EXPIRY_MOMENTS + 1], RepositoryFailure> {
+    ) -> Result<[u64; EXPIRY_MOMENTS + 1], RepositoryError> {
         self.newest_first().map(|_| [0; EXPIRY_MOMENTS + 1])
     }
 
@@ -180,7 +180,7 @@ impl CredentialRepository for Memory {
         version: NewVersion,
         condition: AppendCondition,
         unchanged: &[ReadVersions],
-    ) -> Result<Appended, RepositoryFailure> {
+    ) -> Result<Appended, RepositoryError> {
         if self.is_recreated_before_append.load(Ordering::SeqCst) {
             let new_id = Uuid::new_v4();
             for stored in self.versions.lock().unwrap().iter_mut() {
@@ -242,7 +242,7 @@ impl CredentialRepository for Memory {
         Ok(Appended::Written(Box::new(stored)))
     }
 
-    async fn append_all(&self, additions: Additions) -> Result<AllAppended, RepositoryFailure> {
+    async fn append_all(&self, additions: Additions) -> Result<AllAppended, RepositoryError> {
         if self.is_contended.load(Ordering::SeqCst) {
             let versions = additions.versions.into_iter();
             let versions = versions.map(|(version, _)| version).collect();
@@ -264,7 +264,7 @@ impl CredentialRepository for Memory {
         _digest: &PluginDigest,
         names: &FindNames,
         receive: Receive<'_, GeneratedCredential>,
-    ) -> Result<(), RepositoryFailure> {
+    ) -> Result<(), RepositoryError> {
         let find = Find {
             names: names.clone(),
             expires_until: None,
@@ -283,7 +283,7 @@ impl CredentialRepository for Memory {
         names: &FindNames,
         until: DateTime<Utc>,
         receive: Receive<'_, EffectiveExpiry>,
-    ) -> Result<(), RepositoryFailure> {
+    ) -> Result<(), RepositoryError> {
         let find = Find {
             names: names.clone(),
             expires_until: Some(until),
@@ -306,7 +306,7 @@ impl CredentialRepository for Memory {
     async fn certificates(
         &self,
         receive: Receive<'_, ListedCertificate>,
-    ) -> Result<(), RepositoryFailure> {
+    ) -> Result<(), RepositoryError> {
         let _ = self.listed()?.into_iter().try_for_each(receive);
         Ok(())
     }
@@ -314,7 +314,7 @@ impl CredentialRepository for Memory {
     async fn certificate(
         &self,
         name: &LookupName,
-    ) -> Result<Option<ListedCertificate>, RepositoryFailure> {
+    ) -> Result<Option<ListedCertificate>, RepositoryError> {
         let certificates = self.listed()?;
         Ok(certificates
             .into_iter()
@@ -324,11 +324,11 @@ impl CredentialRepository for Memory {
     async fn certificates_signed_by(
         &self,
         _: &LookupName,
-    ) -> Result<Vec<CredentialName>, RepositoryFailure> {
+    ) -> Result<Vec<CredentialName>, RepositoryError> {
         Ok(Vec::new())
     }
 
-    async fn issued_by(&self, _: &LookupName) -> Result<Vec<IssuedCredential>, RepositoryFailure> {
+    async fn issued_by(&self, _: &LookupName) -> Result<Vec<IssuedCredential>, RepositoryError> {
         Ok(Vec::new())
     }
 
@@ -337,7 +337,7 @@ impl CredentialRepository for Memory {
         credential_id: Uuid,
         to: TransitionalVersion,
         _: Additions,
-    ) -> Result<TransitionalMoved, RepositoryFailure> {
+    ) -> Result<TransitionalMoved, RepositoryError> {
         let mut versions = self.versions.lock().unwrap();
         let own = |stored: &&mut StoredVersion| stored.credential_id == credential_id;
         let chosen = match to {
@@ -363,7 +363,7 @@ impl CredentialRepository for Memory {
         credential_id: Uuid,
         version_id: Uuid,
         _: Additions,
-    ) -> Result<VersionDeleted, RepositoryFailure> {
+    ) -> Result<VersionDeleted, RepositoryError> {
         let mut versions = self.versions.lock().unwrap();
         let count = versions
             .iter()
@@ -376,7 +376,7 @@ impl CredentialRepository for Memory {
         Ok(VersionDeleted::Deleted)
     }
 
-    async fn delete(&self, name: &LookupName) -> Result<Option<Uuid>, RepositoryFailure> {
+    async fn delete(&self, name: &LookupName) -> Result<Option<Uuid>, RepositoryError> {
         let mut versions = self.versions.lock().unwrap();
         let is_deleted = |stored: &mut StoredVersion| stored.name.lookup() == *name;
         let deleted = versions.extract_if(.., is_deleted).last();
@@ -387,7 +387,7 @@ impl CredentialRepository for Memory {
         Ok(deleted.map(|stored| stored.credential_id))
     }
 
-    async fn ping(&self) -> Result<(), RepositoryFailure> {
+    async fn ping(&self) -> Result<(), RepositoryError> {
         self.pings.fetch_add(1, Ordering::SeqCst);
         tokio::task::yield_now().await;
         self.answering().map(|_| ())
@@ -396,11 +396,11 @@ impl CredentialRepository for Memory {
 
 #[async_trait]
 impl EncryptionKeyRepository for Memory {
-    async fn encryptions_by_key(&self) -> Result<Vec<(Uuid, u64)>, RepositoryFailure> {
+    async fn encryptions_by_key(&self) -> Result<Vec<(Uuid, u64)>, RepositoryError> {
         Ok(Vec::new())
     }
 
-    async fn versions_by_key(&self) -> Result<Vec<(Uuid, u64)>, RepositoryFailure> {
+    async fn versions_by_key(&self) -> Result<Vec<(Uuid, u64)>, RepositoryError> {
         let mut versions: HashMap<Uuid, u64> = HashMap::new();
         for stored in self.newest_first()? {
             *versions.entry(stored.envelope.key_id).or_default() += 1;

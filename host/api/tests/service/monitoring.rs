@@ -54,7 +54,7 @@ impl LogCapture {
 async fn the_access_log_names_the_route_the_actor_and_the_request() {
     let service = Service::new();
     let (log, _guard) = LogCapture::begin();
-    let answer = service.get("/api/v1/data?name=canary-name").await;
+    let response = service.get("/api/v1/data?name=canary-name").await;
     let log = log.text();
     let line = log.lines().find(|line| line.contains("responded")).unwrap();
     for part in [
@@ -63,7 +63,7 @@ async fn the_access_log_names_the_route_the_actor_and_the_request() {
         "http.status=404",
         "duration_ms=",
         r#"actor="uaa-client:app""#,
-        answer.headers["x-request-id"].to_str().unwrap(),
+        response.headers["x-request-id"].to_str().unwrap(),
     ] {
         assert!(line.contains(part), "{part}: {line}");
     }
@@ -171,7 +171,7 @@ fn router(memory: &Arc<Memory>) -> Router {
     management_router(health, Arc::new(OneMeasurement))
 }
 
-async fn answer(router: &Router, method: &str, path: &str) -> (StatusCode, String, String) {
+async fn response(router: &Router, method: &str, path: &str) -> (StatusCode, String, String) {
     let request = Request::builder().method(method).uri(path);
     let request = request.body(Body::empty()).unwrap();
     let response = router.clone().oneshot(request).await.unwrap();
@@ -190,19 +190,19 @@ async fn answer(router: &Router, method: &str, path: &str) -> (StatusCode, Strin
 async fn a_server_without_its_database_is_down_but_has_metrics() {
     let memory = Arc::new(Memory::default());
     let router = router(&memory);
-    let (status, media_type, body) = answer(&router, "GET", "/health").await;
+    let (status, media_type, body) = response(&router, "GET", "/health").await;
     assert_eq!(
         (status, body.as_str()),
         (StatusCode::OK, r#"{"status":"UP"}"#)
     );
     assert_eq!(media_type, "application/json;charset=UTF-8");
     memory.is_away.store(true, Ordering::SeqCst);
-    let (status, _, body) = answer(&router, "GET", "/health").await;
+    let (status, _, body) = response(&router, "GET", "/health").await;
     assert_eq!(
         (status, body.as_str()),
         (StatusCode::SERVICE_UNAVAILABLE, r#"{"status":"DOWN"}"#)
     );
-    let (status, media_type, body) = answer(&router, "GET", "/metrics").await;
+    let (status, media_type, body) = response(&router, "GET", "/metrics").await;
     assert_eq!((status, body.as_str()), (StatusCode::OK, "a_total 1\n"));
     assert_eq!(media_type, "text/plain; version=0.0.4; charset=utf-8");
 }
@@ -211,7 +211,7 @@ async fn a_server_without_its_database_is_down_but_has_metrics() {
 async fn concurrent_health_checks_share_a_ping_and_later_ones_do_not() {
     let memory = Arc::new(Memory::default());
     let router = router(&memory);
-    let check = || answer(&router, "GET", "/health");
+    let check = || response(&router, "GET", "/health");
     tokio::join!(check(), check(), check());
     assert_eq!(memory.pings.load(Ordering::SeqCst), 1);
     check().await;
@@ -233,7 +233,7 @@ async fn other_paths_are_not_served() {
         ("DELETE", "/metrics"),
         ("BREW", "/health"),
     ] {
-        let (status, _, _) = answer(&router, method, path).await;
+        let (status, _, _) = response(&router, method, path).await;
         assert_eq!(status, StatusCode::NOT_FOUND, "{method} {path}");
     }
 }

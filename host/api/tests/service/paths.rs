@@ -119,11 +119,11 @@ fn each_spelling_of_a_path_gets_the_same_response() {
         &(spellings, select(&METHODS[..])),
         |((plain, spelled), method)| {
             for has_token in [false, true] {
-                let expected = client.answer(&method, plain, has_token);
-                prop_assert_eq!(client.answer(&method, &spelled, has_token), expected);
+                let expected = client.response(&method, plain, has_token);
+                prop_assert_eq!(client.response(&method, &spelled, has_token), expected);
             }
             if GUARDED.contains(&plain) {
-                let (status, _) = client.answer(&method, &spelled, false);
+                let (status, _) = client.response(&method, &spelled, false);
                 prop_assert_eq!(status, StatusCode::UNAUTHORIZED);
             }
             Ok(())
@@ -142,15 +142,18 @@ fn without_a_token_only_open_paths_are_reached() {
     let open: HashMap<_, Vec<_>> = methods
         .iter()
         .map(|method| {
-            let answers = OPEN.map(|path| client.answer(method, path, false));
-            (method.clone(), answers.into())
+            let responses = OPEN.map(|path| client.response(method, path, false));
+            (method.clone(), responses.into())
         })
         .collect();
     check(&(mutilated(), select(methods)), |(target, method)| {
         if target.parse::<Uri>().is_ok() {
-            let answer = client.answer(&method, &target, false);
-            let is_refused = answer.0 == StatusCode::UNAUTHORIZED;
-            prop_assert!(is_refused || open[&method].contains(&answer), "{answer:?}");
+            let response = client.response(&method, &target, false);
+            let is_refused = response.0 == StatusCode::UNAUTHORIZED;
+            prop_assert!(
+                is_refused || open[&method].contains(&response),
+                "{response:?}"
+            );
         }
         Ok(())
     });
@@ -163,12 +166,12 @@ fn with_a_token_a_target_is_known_or_not_found() {
         .into_iter()
         .chain(OPEN)
         .chain(["/api/v1/data", "/api/v1/data?"])
-        .map(|path| client.answer(&Method::GET, path, true))
+        .map(|path| client.response(&Method::GET, path, true))
         .collect();
     check(&mutilated(), |target| {
         if target.parse::<Uri>().is_ok() {
-            let answer = client.answer(&Method::GET, &target, true);
-            prop_assert!(known.contains(&answer), "{answer:?}");
+            let response = client.response(&Method::GET, &target, true);
+            prop_assert!(known.contains(&response), "{response:?}");
         }
         Ok(())
     });
@@ -188,7 +191,7 @@ impl Client {
         }
     }
 
-    fn answer(&self, method: &Method, target: &str, has_token: bool) -> (StatusCode, String) {
+    fn response(&self, method: &Method, target: &str, has_token: bool) -> (StatusCode, String) {
         let mut headers = vec![("content-type", "application/json".to_owned())];
         if has_token {
             headers.push(("authorization", self.service.token()));
@@ -196,8 +199,8 @@ impl Client {
         let request = self
             .service
             .send_with(method.as_str(), target, &headers, "");
-        let answer = self.runtime.block_on(request);
-        (answer.status, answer.text)
+        let response = self.runtime.block_on(request);
+        (response.status, response.text)
     }
 }
 

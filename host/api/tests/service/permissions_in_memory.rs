@@ -11,7 +11,7 @@ use keywright_core::{
     permission::{Actor, Grant, Operation, Operations, Permission, PermissionPath},
     ports::{
         CredentialRepository, PermissionRepository, PermittedRead, PermittedReads,
-        PermittedVersions, RepositoryFailure, VersionKey, VersionSelection,
+        PermittedVersions, RepositoryError, VersionKey, VersionSelection,
     },
 };
 use uuid::Uuid;
@@ -77,7 +77,7 @@ impl PermissionRepository for PermissionsInMemory {
         &self,
         actor: &Actor,
         paths: &[PermissionPath],
-    ) -> Result<Vec<Permission>, RepositoryFailure> {
+    ) -> Result<Vec<Permission>, RepositoryError> {
         Ok(
             self.chosen(|permission| {
                 permission.actor == *actor && paths.contains(&permission.path)
@@ -91,15 +91,15 @@ impl PermissionRepository for PermissionsInMemory {
         actor: &Actor,
         paths: &[PermissionPath],
         _: &LookupName,
-    ) -> Result<(Vec<Permission>, Option<CredentialName>), RepositoryFailure> {
+    ) -> Result<(Vec<Permission>, Option<CredentialName>), RepositoryError> {
         Ok((self.of_actor_on(actor, paths).await?, None))
     }
 
-    async fn of_actor(&self, actor: &Actor) -> Result<Vec<Permission>, RepositoryFailure> {
+    async fn of_actor(&self, actor: &Actor) -> Result<Vec<Permission>, RepositoryError> {
         Ok(self.chosen(|permission| permission.actor == *actor))
     }
 
-    async fn grant(&self, grants: &[Grant]) -> Result<(), RepositoryFailure> {
+    async fn grant(&self, grants: &[Grant]) -> Result<(), RepositoryError> {
         for grant in grants {
             self.granted(grant.clone());
         }
@@ -109,7 +109,7 @@ impl PermissionRepository for PermissionsInMemory {
     async fn grant_uncovered(
         &self,
         grants: &[Grant],
-    ) -> Result<Option<Vec<Permission>>, RepositoryFailure> {
+    ) -> Result<Option<Vec<Permission>>, RepositoryError> {
         for grant in grants {
             let of_actor = self.chosen(|permission| permission.actor == grant.actor);
             if grant.is_covered_by(of_actor) {
@@ -120,15 +120,15 @@ impl PermissionRepository for PermissionsInMemory {
         Ok(Some(granted.collect()))
     }
 
-    async fn by_id(&self, id: Uuid) -> Result<Option<Permission>, RepositoryFailure> {
+    async fn by_id(&self, id: Uuid) -> Result<Option<Permission>, RepositoryError> {
         Ok(self.chosen(|permission| permission.id == id).pop())
     }
 
-    async fn on_path(&self, path: &PermissionPath) -> Result<Vec<Permission>, RepositoryFailure> {
+    async fn on_path(&self, path: &PermissionPath) -> Result<Vec<Permission>, RepositoryError> {
         Ok(self.chosen(|permission| permission.path == *path))
     }
 
-    async fn add(&self, grant: &Grant) -> Result<Option<Permission>, RepositoryFailure> {
+    async fn add(&self, grant: &Grant) -> Result<Option<Permission>, RepositoryError> {
         let paths = [grant.path.clone()];
         let is_there = !self.of_actor_on(&grant.actor, &paths).await?.is_empty();
         Ok((!is_there).then(|| self.granted(grant.clone())))
@@ -138,7 +138,7 @@ impl PermissionRepository for PermissionsInMemory {
         &self,
         id: Uuid,
         operations: Operations,
-    ) -> Result<Option<Permission>, RepositoryFailure> {
+    ) -> Result<Option<Permission>, RepositoryError> {
         self.others_first(id);
         let mut permissions = self.permissions.lock().unwrap();
         let existing = permissions
@@ -150,7 +150,7 @@ impl PermissionRepository for PermissionsInMemory {
         }))
     }
 
-    async fn delete(&self, id: Uuid) -> Result<Option<Permission>, RepositoryFailure> {
+    async fn delete(&self, id: Uuid) -> Result<Option<Permission>, RepositoryError> {
         self.others_first(id);
         Ok(self.removed(|permission| permission.id == id))
     }
@@ -159,7 +159,7 @@ impl PermissionRepository for PermissionsInMemory {
         &self,
         actor: &Actor,
         path: &PermissionPath,
-    ) -> Result<Option<Permission>, RepositoryFailure> {
+    ) -> Result<Option<Permission>, RepositoryError> {
         Ok(self.removed(|permission| permission.actor == *actor && permission.path == *path))
     }
 }
@@ -184,7 +184,7 @@ impl PermittedReads for ReadsInMemory {
         &self,
         read: PermittedRead<'_>,
         permits: &mut (dyn FnMut(Vec<Permission>) -> bool + Send),
-    ) -> Result<PermittedVersions, RepositoryFailure> {
+    ) -> Result<PermittedVersions, RepositoryError> {
         let Self {
             credentials,
             permissions,

@@ -8,7 +8,7 @@ use keywright_api::{Access, Route, routes};
 use keywright_core::{credential::StoredVersion, permission::Operation};
 use serde_json::{Value, json};
 
-use crate::harness::{Answer, Service, good_claims, trusted_key};
+use crate::harness::{Response, Service, good_claims, trusted_key};
 
 /// A request to a route.
 struct Probe {
@@ -25,7 +25,7 @@ impl Probe {
         self.method == route.method().as_str() && self.route == route.path()
     }
 
-    async fn send(&self, service: &Service, authorization: Option<String>) -> Answer {
+    async fn send(&self, service: &Service, authorization: Option<String>) -> Response {
         let mut headers = vec![("content-type", "application/json".to_owned())];
         headers.extend(authorization.map(|value| ("authorization", value)));
         let body = match &self.body {
@@ -74,15 +74,15 @@ async fn without_credentials_only_open_routes_respond() {
     let (service, probes) = service_with_probes().await;
     let before = everything(&service).await;
     for (route, probe) in with_routes(&probes) {
-        let answer = probe.send(&service, None).await;
-        let is_let_in = answer.status != 401;
+        let response = probe.send(&service, None).await;
+        let is_let_in = response.status != 401;
         assert_eq!(
             is_let_in,
             route.access() == Access::Open,
             "{}",
             describe(probe)
         );
-        assert!(!answer.text.contains(CANARY), "{}", describe(probe));
+        assert!(!response.text.contains(CANARY), "{}", describe(probe));
     }
     assert_eq!(everything(&service).await, before);
 }
@@ -93,19 +93,21 @@ async fn without_a_permission_nothing_is_disclosed_or_changed() {
     let before = everything(&service).await;
     for (route, probe) in with_routes(&probes) {
         let reads = service.memory.reads();
-        let answer = probe.send(&service, Some(stranger())).await;
+        let response = probe.send(&service, Some(stranger())).await;
         if matches!(route.access(), Access::Permission(_)) {
             // The duration of further reads would reveal what exists.
             let what = "has read more than names";
             assert_eq!(service.memory.reads(), reads, "{} {what}", describe(probe));
         }
-        let what = format!("{}: {} {}", describe(probe), answer.status, answer.text);
-        assert!(!answer.text.contains(CANARY), "{what}");
+        let what = format!("{}: {} {}", describe(probe), response.status, response.text);
+        assert!(!response.text.contains(CANARY), "{what}");
         match route.access() {
-            Access::Open | Access::Identity => assert_ne!(answer.status, 401, "{what}"),
-            Access::Permission(Operation::Write) => assert_eq!(answer.status, 403, "{what}"),
-            Access::Permission(_) if answer.status == 200 => assert!(is_empty(&answer), "{what}"),
-            Access::Permission(_) => assert_eq!(answer.status, 404, "{what}"),
+            Access::Open | Access::Identity => assert_ne!(response.status, 401, "{what}"),
+            Access::Permission(Operation::Write) => assert_eq!(response.status, 403, "{what}"),
+            Access::Permission(_) if response.status == 200 => {
+                assert!(is_empty(&response), "{what}")
+            }
+            Access::Permission(_) => assert_eq!(response.status, 404, "{what}"),
         }
     }
     assert_eq!(everything(&service).await, before);
@@ -117,10 +119,10 @@ async fn each_request_succeeds_with_permission() {
     for at in 0..count {
         let (service, probes) = service_with_probes().await;
         let probe = &probes[at];
-        let answer = probe.send(&service, Some(service.token())).await;
-        let what = format!("{}: {} {}", describe(probe), answer.status, answer.text);
-        assert!(answer.status.is_success(), "{what}");
-        assert!(!is_empty(&answer), "{what}");
+        let response = probe.send(&service, Some(service.token())).await;
+        let what = format!("{}: {} {}", describe(probe), response.status, response.text);
+        assert!(response.status.is_success(), "{what}");
+        assert!(!is_empty(&response), "{what}");
     }
 }
 
@@ -333,11 +335,10 @@ fn stranger() -> String {
 }
 
 /// Returns whether it is an object whose only field is an empty list.
-fn is_empty(answer: &Answer) -> bool {
-    let json: Value = serde_json::from_str(&answer.text).unwrap_or_default();
-    let members = json.as_object();
-    members
-        .is_some_and(|members| members.len() == 1 && members.values().all(|all| *all == json!([])))
+fn is_empty(response: &Response) -> bool {
+    let json: Value = serde_json::from_str(&response.text).unwrap_or_default();
+    let fields = json.as_object();
+    fields.is_some_and(|fields| fields.len() == 1 && fields.values().all(|all| *all == json!([])))
 }
 
 fn describe(probe: &Probe) -> String {
@@ -387,9 +388,9 @@ async fn all_writes_are_rejected_and_reads_are_unchanged() {
         ] {
             switch(&service, false).await;
             let is_known = has_method(&service, &method, &route).await;
-            let before = answer(&service, &method, &route).await;
+            let before = response(&service, &method, &route).await;
             switch(&service, true).await;
-            let after = answer(&service, &method, &route).await;
+            let after = response(&service, &method, &route).await;
             let is_available =
                 method == Method::GET || AVAILABLE.contains(&(method.clone(), route.as_str()));
             if is_known && !is_available {
@@ -416,10 +417,10 @@ async fn options_is_refused_at_every_route() {
     let service = Service::new();
     switch(&service, true).await;
     for route in paths() {
-        let answer = answer(&service, &Method::OPTIONS, &route).await;
-        assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE, "{route}");
+        let response = response(&service, &Method::OPTIONS, &route).await;
+        assert_eq!(response.status, StatusCode::SERVICE_UNAVAILABLE, "{route}");
     }
-    let unknown = answer(&service, &Method::OPTIONS, "/unknown").await;
+    let unknown = response(&service, &Method::OPTIONS, "/unknown").await;
     assert_eq!(unknown.status, StatusCode::NOT_FOUND);
 }
 
@@ -446,7 +447,7 @@ fn with_ids(route: &str) -> String {
 }
 
 /// Sends an invalid body, so that an admitted write changes nothing.
-async fn answer(service: &Service, method: &Method, route: &str) -> Answer {
+async fn response(service: &Service, method: &Method, route: &str) -> Response {
     service.send(method.as_str(), route, "not JSON").await
 }
 
@@ -456,12 +457,12 @@ async fn has_method(service: &Service, method: &Method, route: &str) -> bool {
         Method::HEAD => &Method::GET,
         _ => method,
     };
-    let answer = answer(service, method, route).await;
-    answer.status != StatusCode::NOT_FOUND || !answer.text.is_empty()
+    let response = response(service, method, route).await;
+    response.status != StatusCode::NOT_FOUND || !response.text.is_empty()
 }
 
 async fn switch(service: &Service, is_on: bool) {
     let body = format!(r#"{{"read_only_mode":{is_on}}}"#);
-    let answer = service.send("POST", "/management", body.clone()).await;
-    assert_eq!((answer.status, answer.text), (StatusCode::OK, body));
+    let response = service.send("POST", "/management", body.clone()).await;
+    assert_eq!((response.status, response.text), (StatusCode::OK, body));
 }

@@ -42,13 +42,13 @@ fn part(json: &Value) -> String {
 }
 
 async fn code(service: &Service, token: &str) -> (StatusCode, String) {
-    let answer = service.get_as("/version", Some(token)).await;
-    if answer.status.is_success() {
-        return (answer.status, String::new());
+    let response = service.get_as("/version", Some(token)).await;
+    if response.status.is_success() {
+        return (response.status, String::new());
     }
-    assert!(answer.headers.contains_key("www-authenticate"));
-    assert!(answer.json()["error_description"].is_string());
-    (answer.status, answer.error())
+    assert!(response.headers.contains_key("www-authenticate"));
+    assert!(response.json()["error_description"].is_string());
+    (response.status, response.error())
 }
 
 #[tokio::test]
@@ -64,14 +64,14 @@ async fn a_valid_token_is_accepted_repeatedly() {
 async fn without_credentials_the_code_is_access_denied() {
     let service = Service::new();
     for path in ["/version", "/api/v1/data?name=a", "/no/such/path"] {
-        let answer = service.get_as(path, None).await;
-        assert_eq!(answer.status, StatusCode::UNAUTHORIZED, "{path}");
-        assert_eq!(answer.error(), "access_denied");
-        assert_eq!(answer.headers["www-authenticate"], "Bearer");
+        let response = service.get_as(path, None).await;
+        assert_eq!(response.status, StatusCode::UNAUTHORIZED, "{path}");
+        assert_eq!(response.error(), "access_denied");
+        assert_eq!(response.headers["www-authenticate"], "Bearer");
     }
     let basic = [("authorization", "Basic dTpw".to_owned())];
-    let answer = service.send_with("GET", "/version", &basic, "").await;
-    assert_eq!(answer.error(), "access_denied");
+    let response = service.send_with("GET", "/version", &basic, "").await;
+    assert_eq!(response.error(), "access_denied");
 }
 
 #[tokio::test]
@@ -174,9 +174,9 @@ async fn times_may_differ_by_a_minute() {
         (json!({"nbf": NOW_SECONDS + 61}), 401, "invalid_token"),
     ] {
         let token = trusted_key().sign(&with(&changes));
-        let (answered, code) = code(&service, &token).await;
+        let (responded, code) = code(&service, &token).await;
         assert_eq!(
-            (answered.as_u16(), code.as_str()),
+            (responded.as_u16(), code.as_str()),
             (status, error),
             "{changes}"
         );
@@ -202,10 +202,10 @@ async fn both_scopes_are_needed() {
         json!(null),
     ] {
         let token = trusted_key().sign(&with(&json!({"scope": scopes})));
-        let answer = service.get_as("/version", Some(&token)).await;
-        assert_eq!(answer.status, StatusCode::FORBIDDEN, "{scopes}");
-        assert_eq!(answer.error(), "insufficient_scope");
-        let challenge = answer.headers["www-authenticate"].to_str().unwrap();
+        let response = service.get_as("/version", Some(&token)).await;
+        assert_eq!(response.status, StatusCode::FORBIDDEN, "{scopes}");
+        assert_eq!(response.error(), "insufficient_scope");
+        let challenge = response.headers["www-authenticate"].to_str().unwrap();
         assert!(challenge.starts_with(r#"Bearer error="insufficient_scope""#));
     }
 }
@@ -268,12 +268,12 @@ async fn published_keys_check_tokens() {
     let service = service(url, Some(certificate));
     let token = trusted_key().sign(&good_claims());
     for _ in 0..2 {
-        let answer = service.get_as("/version", Some(&token)).await;
-        assert_eq!(answer.status, StatusCode::OK, "{}", answer.text);
+        let response = service.get_as("/version", Some(&token)).await;
+        assert_eq!(response.status, StatusCode::OK, "{}", response.text);
     }
     let forged = format!("{token}A");
-    let answer = service.get_as("/version", Some(&forged)).await;
-    assert_eq!(answer.error(), "invalid_token");
+    let response = service.get_as("/version", Some(&forged)).await;
+    assert_eq!(response.error(), "invalid_token");
 }
 
 #[tokio::test]
@@ -285,10 +285,10 @@ async fn an_absent_or_untrusted_provider_leaves_tokens_unchecked() {
         service(url, Some(other_certificate)),
     ] {
         let token = trusted_key().sign(&good_claims());
-        let answer = service.get_as("/version", Some(&token)).await;
-        assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE);
-        assert_eq!(answer.headers["retry-after"], "5");
-        assert!(!answer.error().contains("localhost"));
+        let response = service.get_as("/version", Some(&token)).await;
+        assert_eq!(response.status, StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(response.headers["retry-after"], "5");
+        assert!(!response.error().contains("localhost"));
         let open = service.get_as("/info", None).await;
         assert_eq!(open.status, StatusCode::OK);
         let malformed = service.get_as("/version", Some("no token")).await;

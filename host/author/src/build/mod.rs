@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::{
     component::{component_of_bare_module, component_of_module, stub_wasi_imports},
-    error::BuildFailed,
+    error::BuildError,
     language::Language,
     programs::Programs,
     wit::World,
@@ -24,7 +24,7 @@ pub fn build(
     folder: &Path,
     output: Option<&Path>,
     programs: &Programs,
-) -> Result<PathBuf, BuildFailed> {
+) -> Result<PathBuf, BuildError> {
     let language = Language::of_project(folder)?;
     let output = match output {
         Some(output) => output.to_owned(),
@@ -47,7 +47,7 @@ pub fn build(
         Language::JavaScript => stub_wasi_imports(bytes),
         Language::Python => with_randomness(bytes),
     };
-    let component = component.map_err(|source| BuildFailed::NotEncodable {
+    let component = component.map_err(|source| BuildError::NotEncodable {
         file: built,
         source,
     })?;
@@ -56,7 +56,7 @@ pub fn build(
 }
 
 /// Returns the name of a folder, even if the path is `.`.
-fn folder_name(folder: &Path) -> Result<PathBuf, BuildFailed> {
+fn folder_name(folder: &Path) -> Result<PathBuf, BuildError> {
     let full = absolute(folder)?;
     Ok(full.file_name().unwrap_or("plugin".as_ref()).into())
 }

@@ -7,7 +7,7 @@ use std::{
 
 use wit_bindgen_core::{Files, WorldGenerator};
 
-use crate::{error::BuildFailed, programs::Programs, wit::World};
+use crate::{error::BuildError, programs::Programs, wit::World};
 
 /// The project to build.
 pub(super) struct Project<'a> {
@@ -21,12 +21,12 @@ impl Project<'_> {
         &self,
         world: &mut World,
         generator: &mut dyn WorldGenerator,
-    ) -> Result<(), BuildFailed> {
+    ) -> Result<(), BuildError> {
         let folder = self.recreate_generated()?;
         let mut files = Files::default();
         generator
             .generate(&mut world.resolve, world.id, &mut files)
-            .map_err(|cause| BuildFailed::NotBound {
+            .map_err(|cause| BuildError::NotBound {
                 cause: format!("{cause:#}"),
             })?;
         for (name, contents) in files.iter() {
@@ -36,36 +36,36 @@ impl Project<'_> {
     }
 
     /// Removes the folder for generated files and creates it again.
-    pub(super) fn recreate_generated(&self) -> Result<PathBuf, BuildFailed> {
+    pub(super) fn recreate_generated(&self) -> Result<PathBuf, BuildError> {
         let folder = self.folder.join(GENERATED);
         match fs::remove_dir_all(&folder) {
             Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => {
-                Err(BuildFailed::file("remove", &folder, cause))
+                Err(BuildError::file("remove", &folder, cause))
             }
             _ => {
                 fs::create_dir_all(&folder)
-                    .map_err(|cause| BuildFailed::file("create", &folder, cause))?;
+                    .map_err(|cause| BuildError::file("create", &folder, cause))?;
                 Ok(folder)
             }
         }
     }
 }
 
-pub(super) fn absolute(path: &Path) -> Result<PathBuf, BuildFailed> {
+pub(super) fn absolute(path: &Path) -> Result<PathBuf, BuildError> {
     path.canonicalize()
-        .map_err(|cause| BuildFailed::file("find", path, cause))
+        .map_err(|cause| BuildError::file("find", path, cause))
 }
 
-pub(super) fn read(file: &Path) -> Result<Vec<u8>, BuildFailed> {
-    fs::read(file).map_err(|cause| BuildFailed::file("read", file, cause))
+pub(super) fn read(file: &Path) -> Result<Vec<u8>, BuildError> {
+    fs::read(file).map_err(|cause| BuildError::file("read", file, cause))
 }
 
-pub(super) fn write(file: &Path, contents: &[u8]) -> Result<(), BuildFailed> {
+pub(super) fn write(file: &Path, contents: &[u8]) -> Result<(), BuildError> {
     let written = file
         .parent()
         .map_or(Ok(()), fs::create_dir_all)
         .and_then(|()| fs::write(file, contents));
-    written.map_err(|cause| BuildFailed::file("write", file, cause))
+    written.map_err(|cause| BuildError::file("write", file, cause))
 }
 
 /// The folder of a project for generated and intermediate files.

@@ -7,7 +7,7 @@ use wit_component::{
 };
 use wit_parser::{LiftLowerAbi, ManglingAndAbi, Resolve, WorldId, WorldItem, WorldKey};
 
-use crate::{error::NotEncodable, wit::World};
+use crate::{error::EncodingError, wit::World};
 
 /// Creates a component from a core module that contains its WIT, as wit-bindgen generates it.
 ///
@@ -16,7 +16,7 @@ use crate::{error::NotEncodable, wit::World};
 ///
 /// # Errors
 /// If the bytes are not a core module, or the module has other imports.
-pub fn component_of_module(module: &[u8]) -> Result<Vec<u8>, NotEncodable> {
+pub fn component_of_module(module: &[u8]) -> Result<Vec<u8>, EncodingError> {
     let encode = || {
         let adapter = adapter()?;
         ComponentEncoder::default()
@@ -25,14 +25,14 @@ pub fn component_of_module(module: &[u8]) -> Result<Vec<u8>, NotEncodable> {
             .adapter(ADAPTER_NAME, &adapter)?
             .encode()
     };
-    encode().map_err(NotEncodable::from)
+    encode().map_err(EncodingError::from)
 }
 
 /// Creates a component from a core module without WIT that was built for this world.
 pub(crate) fn component_of_bare_module(
     mut module: Vec<u8>,
     world: &World,
-) -> Result<Vec<u8>, NotEncodable> {
+) -> Result<Vec<u8>, EncodingError> {
     embed_component_metadata(&mut module, &world.resolve, world.id, StringEncoding::UTF8)?;
     component_of_module(&module)
 }
@@ -52,7 +52,7 @@ fn adapter() -> anyhow::Result<Vec<u8>> {
 /// such imports is returned unchanged.
 ///
 /// jco's own stubs are not usable, because they also replace `wasi:random/random`.
-pub(crate) fn stub_wasi_imports(component: Vec<u8>) -> Result<Vec<u8>, NotEncodable> {
+pub(crate) fn stub_wasi_imports(component: Vec<u8>) -> Result<Vec<u8>, EncodingError> {
     Ok(match stubs(&component)? {
         None => component,
         Some(stubs) => compose(component, stubs)?,
@@ -65,7 +65,7 @@ pub(crate) fn rename_import(
     component: Vec<u8>,
     from: &str,
     to: &str,
-) -> Result<Vec<u8>, NotEncodable> {
+) -> Result<Vec<u8>, EncodingError> {
     let rename = || {
         let mut graph = CompositionGraph::new();
         let package = register(&mut graph, "keywright:plugin", component.clone())?;
@@ -84,7 +84,7 @@ pub(crate) fn rename_import(
         }
         anyhow::Ok(graph.encode(EncodeOptions::default())?)
     };
-    rename().map_err(NotEncodable::from)
+    rename().map_err(EncodingError::from)
 }
 
 /// Builds a component that exports stubs, or returns `None` if the component needs none.

@@ -141,7 +141,7 @@ impl Client {
     pub async fn certificate(&self, name: &str) -> Result<CertificateSummary, Error> {
         let call = Call::new(Method::GET, CERTIFICATES).query("name", name);
         let found = self.execute::<Listed>(&call).await?.certificates;
-        found.into_iter().next().ok_or(Error::AnswerEmpty)
+        found.into_iter().next().ok_or(Error::ResponseEmpty)
     }
 
     /// Returns the versions of a certificate, newest first.
@@ -260,7 +260,7 @@ impl BulkRegenerate {
 impl CredentialVersion {
     /// Returns a public field of a certificate's value: `ca` or `certificate`.
     pub(crate) fn public_field(&self, name: &str) -> Option<String> {
-        let text = self.value.member(name)?.text()?;
+        let text = self.value.field(name)?.text()?;
         Some(text.expose().to_owned())
     }
 }
@@ -307,13 +307,13 @@ mod tests {
 
     #[test]
     fn unknown_fields_of_a_summary_may_be_missing_or_null() {
-        for members in ["", r#","signed_by":null,"signs":null"#] {
+        for fields in ["", r#","signed_by":null,"signs":null"#] {
             for of_version in [
                 "",
                 r#","expiry_date":null,"transitional":null,"self_signed":null"#,
             ] {
                 let text = format!(
-                    r#"{{"name":"/a","id":"1","versions":[{{"id":"2"{of_version}}}]{members}}}"#
+                    r#"{{"name":"/a","id":"1","versions":[{{"id":"2"{of_version}}}]{fields}}}"#
                 );
                 let summary: CertificateSummary = serde_json::from_str(&text).unwrap();
                 assert_eq!((summary.signed_by.as_str(), summary.signs.len()), ("", 0));

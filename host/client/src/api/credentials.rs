@@ -226,7 +226,7 @@ impl Client {
     /// When the credential does not exist or the caller may not read it; and as any request.
     pub async fn current_version(&self, name: &str) -> Result<CredentialVersion, Error> {
         let versions = self.current_versions(name).await?;
-        versions.into_iter().next().ok_or(Error::AnswerEmpty)
+        versions.into_iter().next().ok_or(Error::ResponseEmpty)
     }
 
     /// Returns the active version, followed by a certificate's transitional version, if any.

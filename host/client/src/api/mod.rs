@@ -15,7 +15,7 @@ pub use credentials::{
     SetCredential,
 };
 pub use permissions::{AddPermission, Operation, Permission};
-pub use rotation::{Rotation, RotationFailed, Stage, Step};
+pub use rotation::{Rotation, RotationError, Stage, Step};
 pub use server::{KeyUsage, KnownType, Plugin, ServerMode};
 
 pub(crate) use certificates::first_certificate;

@@ -112,7 +112,7 @@ impl Rotation {
     ///
     /// # Errors
     /// When the credential can't be rotated, when a credential that it signed can't be read, or when a request fails.
-    pub async fn observe(client: &Client, name: &str) -> Result<Self, RotationFailed> {
+    pub async fn observe(client: &Client, name: &str) -> Result<Self, RotationError> {
         let summary = client.certificate(name).await?;
         let versions = Versions::of(&summary)?;
         let current = client.current_certificate_versions(&summary.id).await?;
@@ -174,7 +174,7 @@ impl Rotation {
 /// Why the state of a rotation can't be determined.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum RotationFailed {
+pub enum RotationError {
     /// The certificate is not a CA certificate.
     #[error("{0} is not a CA; regenerate it instead")]
     NoAuthority(String),
@@ -206,15 +206,15 @@ struct Versions<'a> {
 }
 
 impl<'a> Versions<'a> {
-    fn of(summary: &'a CertificateSummary) -> Result<Self, RotationFailed> {
+    fn of(summary: &'a CertificateSummary) -> Result<Self, RotationError> {
         let versions = &summary.versions;
         let signing = versions.iter().position(|version| !version.transitional);
         let transitional = versions.iter().position(|version| version.transitional);
         let signing_version = signing.and_then(|index| versions.get(index));
         let signing_version =
-            signing_version.ok_or_else(|| RotationFailed::NothingSigns(summary.name.clone()))?;
+            signing_version.ok_or_else(|| RotationError::NothingSigns(summary.name.clone()))?;
         if !signing_version.certificate_authority {
-            return Err(RotationFailed::NoAuthority(summary.name.clone()));
+            return Err(RotationError::NoAuthority(summary.name.clone()));
         }
         Ok(Self {
             signing: signing_version,
@@ -246,7 +246,7 @@ async fn outstanding(
     client: &Client,
     root: CertificateSummary,
     signing: String,
-) -> Result<Vec<String>, RotationFailed> {
+) -> Result<Vec<String>, RotationError> {
     let mut found = Vec::new();
     let mut seen = HashSet::from([root.name.to_lowercase()]);
     let mut authorities = vec![(root, signing)];
@@ -287,7 +287,7 @@ async fn outstanding_issued(
     authority: &CertificateSummary,
     signing: &str,
     seen: &mut HashSet<String>,
-) -> Result<Vec<String>, RotationFailed> {
+) -> Result<Vec<String>, RotationError> {
     let mut found = Vec::new();
     let mut is_signing = HashMap::new();
     let in_use = authority.versions.iter().find(|one| !one.transitional);
@@ -299,7 +299,7 @@ async fn outstanding_issued(
             continue;
         }
         let record = issued.record.as_ref();
-        let record = record.ok_or_else(|| RotationFailed::Unreadable {
+        let record = record.ok_or_else(|| RotationError::Unreadable {
             name: issued.name.clone(),
             authority: authority.name.clone(),
         })?;
@@ -339,10 +339,10 @@ fn readable<T>(
     response: Result<T, Error>,
     name: &str,
     authority: &CertificateSummary,
-) -> Result<T, RotationFailed> {
+) -> Result<T, RotationError> {
     response.map_err(|failed| {
         if failed.is_not_found() {
-            RotationFailed::Unreadable {
+            RotationError::Unreadable {
                 name: name.to_owned(),
                 authority: authority.name.clone(),
             }
@@ -400,10 +400,10 @@ mod tests {
     fn certificates_without_a_signing_version_are_refused() {
         let leaf = summary("s", false);
         let refused = Versions::of(&leaf).err().unwrap();
-        assert!(matches!(refused, RotationFailed::NoAuthority(_)));
+        assert!(matches!(refused, RotationError::NoAuthority(_)));
         let flagged = summary("t", true);
         let refused = Versions::of(&flagged).err().unwrap();
-        assert!(matches!(refused, RotationFailed::NothingSigns(_)));
+        assert!(matches!(refused, RotationError::NothingSigns(_)));
     }
 
     #[test]

@@ -43,13 +43,13 @@ pub enum Error {
     },
     /// The response exceeds this limit.
     #[error("the response is larger than {0} bytes")]
-    AnswerTooLarge(usize),
+    ResponseTooLarge(usize),
     /// The response does not match the API.
     #[error("malformed response: {0}")]
-    AnswerMalformed(JsonError),
+    ResponseMalformed(JsonError),
     /// The response to a request by name is empty.
     #[error("the server's response is empty")]
-    AnswerEmpty,
+    ResponseEmpty,
     /// The request can't be serialized as JSON.
     #[error("the request can't be written as JSON")]
     RequestMalformed(#[source] serde_json::Error),
@@ -261,7 +261,7 @@ mod tests {
         ];
         for (text, words) in cases {
             let error = keywright_json::read::<Token>(text).unwrap_err();
-            let error = Error::AnswerMalformed(error);
+            let error = Error::ResponseMalformed(error);
             let expected = format!("malformed response: {words}");
             assert_eq!(error.to_string(), expected, "{text}");
             assert!(!format!("{error:?}").contains("hunter2"));

@@ -77,7 +77,7 @@ impl Client {
         keywright_json::utf8(&response.body)
             .and_then(keywright_json::check_response)
             .and_then(Checked::read)
-            .map_err(Error::AnswerMalformed)
+            .map_err(Error::ResponseMalformed)
     }
 
     /// Sends a request and ignores the body of the response.

@@ -211,7 +211,7 @@ impl IdentityProvider<'_> {
         let send = || async { Ok(self.transport.send(&call, None).await) };
         let response = send_with_retries(&call, self.waits, send).await?;
         let info: Info =
-            keywright_json::read_bytes(&response.body).map_err(Error::AnswerMalformed)?;
+            keywright_json::read_bytes(&response.body).map_err(Error::ResponseMalformed)?;
         if info.auth_server.url.is_empty() {
             return Err(Error::NoIdentityProvider);
         }

@@ -263,7 +263,7 @@ async fn receive(
     let mut body = Zeroizing::new(Vec::new());
     while let Some(chunk) = response.chunk().await.map_err(unreachable)? {
         if body.len() + chunk.len() > bytes_max {
-            return Err(Error::AnswerTooLarge(bytes_max));
+            return Err(Error::ResponseTooLarge(bytes_max));
         }
         body.extend_from_slice(&chunk);
     }

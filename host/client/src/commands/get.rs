@@ -57,7 +57,7 @@ impl Verb for Get {
         };
         let bare =
             match &self.member {
-                Some(member) => Some(version.value.member(member).ok_or_else(|| {
+                Some(member) => Some(version.value.field(member).ok_or_else(|| {
                     Failure::NotFound(format!("the value has no field {member}"))
                 })?),
                 None if self.raw || self.file.is_some() => Some(version.value.clone()),
@@ -157,7 +157,7 @@ fn fields(version: &CredentialVersion) -> Vec<(String, String)> {
         .into_iter()
         .map(|(name, text)| (name.to_owned(), text))
         .collect();
-    match version.value.members() {
+    match version.value.fields() {
         // The keys of a json value are arbitrary and could collide with the fields above.
         Some(parts) if version.credential_type != "json" => {
             fields.extend(

@@ -12,7 +12,7 @@ use clap::Args;
 use super::verb::{Completion, Context, Example, Failure, Verb, help, reporting_retries};
 use crate::{
     Client, Error, Grant, LoginOptions, Tokens, UserAction, input,
-    new_file::FileFailure,
+    new_file::SessionFileError,
     output,
     session::{Settings, StoredSession, TokenSource},
 };
@@ -181,7 +181,7 @@ fn session(
     login_options: LoginOptions,
 ) -> Result<StoredSession, Failure> {
     let absolute = |file: &PathBuf| {
-        path::absolute(file).map_err(|cause| FileFailure::new(file, "located", cause))
+        path::absolute(file).map_err(|cause| SessionFileError::new(file, "located", cause))
     };
     let ca_cert = settings.ca_cert.iter().map(absolute);
     let client_certificate = match &settings.client_certificate {

@@ -167,7 +167,7 @@ fn parse_value(credential_type: &str, text: &str) -> Result<SecretJson, Failure>
         return Ok(SecretJson::of(text)?);
     }
     match keywright_json::read::<SecretJson>(text) {
-        Ok(value) if value.members().is_some() => Ok(value),
+        Ok(value) if value.fields().is_some() => Ok(value),
         _ if TYPES_OF_OBJECTS.contains(&credential_type.as_str()) => Err(Failure::Usage(format!(
             "the value of a credential of type {credential_type} must be a JSON object"
         ))),

@@ -22,7 +22,7 @@ use crate::{
     Client, ClientBuilder, Error,
     failure::INTERRUPTED,
     output::{self, Output},
-    session::{Arguments, Settings, SettingsRefused, StoredSession},
+    session::{Arguments, Settings, SettingsError, StoredSession},
 };
 
 /// A verb with its arguments.
@@ -87,7 +87,7 @@ impl Context {
     pub(crate) fn client(&self) -> Result<Client, Failure> {
         let settings = &self.settings;
         if let Some(file) = &settings.malformed_session {
-            return Err(SettingsRefused::SessionMalformed(file.clone()).into());
+            return Err(SettingsError::SessionMalformed(file.clone()).into());
         }
         let mut builder = reporting_retries(settings.anonymous_client()?);
         if !settings.has_identity() {

@@ -10,8 +10,8 @@ use std::{
 
 use zeroize::Zeroizing;
 
-use super::{SettingsRefused, TOKEN_BYTES_MAX};
-use crate::{Secret, input::without_line_end, new_file::FileFailure};
+use super::{SettingsError, TOKEN_BYTES_MAX};
+use crate::{Secret, input::without_line_end, new_file::SessionFileError};
 
 /// The settings from environment variables. Empty variables are ignored.
 #[derive(Debug, Default)]
@@ -38,7 +38,7 @@ impl Environment {
     /// When a variable of the client is not UTF-8 or is unknown.
     pub(super) fn read(
         variables: impl IntoIterator<Item = (OsString, OsString)>,
-    ) -> Result<Self, SettingsRefused> {
+    ) -> Result<Self, SettingsError> {
         let mut environment = Self::default();
         for (name, value) in variables {
             let Some(name) = name.to_str() else { continue };
@@ -49,7 +49,7 @@ impl Environment {
             }
             let value = value
                 .into_string()
-                .map_err(|_| SettingsRefused::NotUnicode(name.to_owned()))?;
+                .map_err(|_| SettingsError::NotUnicode(name.to_owned()))?;
             match setting {
                 Some(setting) => environment.take(name, setting, value)?,
                 None => environment.token = Some((TOKEN, Secret::new(value))),
@@ -58,7 +58,7 @@ impl Environment {
         Ok(environment)
     }
 
-    fn take(&mut self, name: &str, setting: &str, value: String) -> Result<(), SettingsRefused> {
+    fn take(&mut self, name: &str, setting: &str, value: String) -> Result<(), SettingsError> {
         match setting {
             "SERVER" => self.server = Some(value),
             "CA_CERT" => self.ca_cert = Some(value.into()),
@@ -80,7 +80,7 @@ impl Environment {
                     .or(Some(own));
             }
             "DIRECTORY" => {}
-            _ => return Err(SettingsRefused::VariableUnknown(name.to_owned())),
+            _ => return Err(SettingsError::VariableUnknown(name.to_owned())),
         }
         Ok(())
     }
@@ -108,7 +108,7 @@ impl fmt::Display for TokenSource {
 pub(super) fn access_token(
     file: Option<&Path>,
     variable: Option<&(&'static str, Secret)>,
-) -> Result<Option<(Secret, TokenSource)>, SettingsRefused> {
+) -> Result<Option<(Secret, TokenSource)>, SettingsError> {
     Ok(match (file, variable) {
         (Some(path), _) => Some((read_token(path)?, TokenSource::File(path.to_owned()))),
         (None, Some((name, token))) => {
@@ -120,8 +120,8 @@ pub(super) fn access_token(
 }
 
 /// Reads an access token from a file.
-fn read_token(path: &Path) -> Result<Secret, SettingsRefused> {
-    let failed = |cause| FileFailure::new(path, "read", cause);
+fn read_token(path: &Path) -> Result<Secret, SettingsError> {
+    let failed = |cause| SessionFileError::new(path, "read", cause);
     let file = File::open(path).map_err(failed)?;
     let mut bytes = Zeroizing::new(Vec::with_capacity(TOKEN_BYTES_MAX + 3));
     // Room for a line end and one excess byte.
@@ -130,18 +130,18 @@ fn read_token(path: &Path) -> Result<Secret, SettingsRefused> {
         .read_to_end(&mut bytes)
         .map_err(failed)?;
     let name = path.display().to_string();
-    let text = str::from_utf8(&bytes).map_err(|_| SettingsRefused::TokenMalformed(name.clone()))?;
+    let text = str::from_utf8(&bytes).map_err(|_| SettingsError::TokenMalformed(name.clone()))?;
     check_token(without_line_end(text), &name)
 }
 
 /// Checks that a text can be sent as an access token.
-fn check_token(text: &str, name: &str) -> Result<Secret, SettingsRefused> {
+fn check_token(text: &str, name: &str) -> Result<Secret, SettingsError> {
     let is_token = (1..=TOKEN_BYTES_MAX).contains(&text.len())
         && text.bytes().all(|byte| byte.is_ascii_graphic());
     if is_token {
         Ok(Secret::new(text.to_owned()))
     } else {
-        Err(SettingsRefused::TokenMalformed(name.to_owned()))
+        Err(SettingsError::TokenMalformed(name.to_owned()))
     }
 }
 
@@ -160,7 +160,7 @@ mod tests {
 
     use super::*;
 
-    fn read(variables: &[(&str, &str)]) -> Result<Environment, SettingsRefused> {
+    fn read(variables: &[(&str, &str)]) -> Result<Environment, SettingsError> {
         Environment::read(
             variables
                 .iter()

@@ -12,10 +12,10 @@ use etcetera::{BaseStrategy, base_strategy};
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
-use super::{RETRIES_MAX, SettingsRefused};
+use super::{RETRIES_MAX, SettingsError};
 use crate::{
     LoginOptions, Secret, Tokens,
-    new_file::{FileFailure, Readers, write_whole},
+    new_file::{Readers, SessionFileError, write_whole},
 };
 
 /// The folder with the settings and the session.
@@ -48,25 +48,25 @@ impl Directory {
     }
 
     /// Reads a file in the folder. `None` if it does not exist.
-    fn read(&self, name: &str) -> Result<Option<Zeroizing<String>>, FileFailure> {
+    fn read(&self, name: &str) -> Result<Option<Zeroizing<String>>, SessionFileError> {
         let path = self.file(name);
         match fs::read_to_string(&path) {
             Ok(text) => Ok(Some(Zeroizing::new(text))),
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(cause) => Err(FileFailure::new(&path, "read", cause)),
+            Err(cause) => Err(SessionFileError::new(&path, "read", cause)),
         }
     }
 
     /// Creates the folder if it does not exist.
-    fn create(&self) -> Result<(), FileFailure> {
-        let failed = |cause| FileFailure::new(&self.0, "created", cause);
+    fn create(&self) -> Result<(), SessionFileError> {
+        let failed = |cause| SessionFileError::new(&self.0, "created", cause);
         let mut folder = DirBuilder::new();
         folder.recursive(true).mode(0o700);
         folder.create(&self.0).map_err(failed)
     }
 
     /// Writes a file in the folder atomically. Only its owner may read it.
-    fn write(&self, name: &str, bytes: &[u8]) -> Result<(), FileFailure> {
+    fn write(&self, name: &str, bytes: &[u8]) -> Result<(), SessionFileError> {
         write_whole(&self.file(name), bytes, Readers::Owner)
     }
 
@@ -84,12 +84,12 @@ impl Directory {
     }
 
     /// Deletes a file in the folder, or the target of a link. `false` if it does not exist.
-    fn delete(&self, name: &str) -> Result<bool, FileFailure> {
+    fn delete(&self, name: &str) -> Result<bool, SessionFileError> {
         let path = self.file(name);
         match fs::canonicalize(&path).and_then(fs::remove_file) {
             Ok(()) => Ok(true),
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(cause) => Err(FileFailure::new(&path, "deleted", cause)),
+            Err(cause) => Err(SessionFileError::new(&path, "deleted", cause)),
         }
     }
 }
@@ -133,18 +133,18 @@ pub enum OutputFormat {
 }
 
 impl SettingsFile {
-    pub(super) fn read(directory: &Directory) -> Result<Self, SettingsRefused> {
+    pub(super) fn read(directory: &Directory) -> Result<Self, SettingsError> {
         let Some(text) = directory.read(SETTINGS_FILE)? else {
             return Ok(Self::default());
         };
         let path = directory.file(SETTINGS_FILE);
-        let malformed = |cause: toml::de::Error| SettingsRefused::FileMalformed {
+        let malformed = |cause: toml::de::Error| SettingsError::FileMalformed {
             path: path.clone(),
             cause: cause.message().to_owned(),
         };
         let mut file: Self = toml::from_str(&text).map_err(malformed)?;
         if file.retries.is_some_and(|retries| retries > RETRIES_MAX) {
-            return Err(SettingsRefused::TooManyRetries);
+            return Err(SettingsError::TooManyRetries);
         }
         for named in [&mut file.ca_cert, &mut file.cert, &mut file.key]
             .into_iter()
@@ -176,8 +176,8 @@ impl StoredSession {
     ///
     /// # Errors
     /// When the file can't be read or is malformed.
-    pub fn read(directory: &Directory) -> Result<Option<Self>, SettingsRefused> {
-        let malformed = || SettingsRefused::SessionMalformed(directory.file(SESSION_FILE));
+    pub fn read(directory: &Directory) -> Result<Option<Self>, SettingsError> {
+        let malformed = || SettingsError::SessionMalformed(directory.file(SESSION_FILE));
         let text = match directory.read(SESSION_FILE) {
             Ok(Some(text)) => text,
             Ok(None) => return Ok(None),
@@ -216,7 +216,7 @@ impl StoredSession {
     ///
     /// # Errors
     /// When the file can't be written.
-    pub fn write(&self, directory: &Directory) -> Result<(), FileFailure> {
+    pub fn write(&self, directory: &Directory) -> Result<(), SessionFileError> {
         directory.create()?;
         let _lock = directory.lock();
         self.save(directory)
@@ -230,7 +230,7 @@ impl StoredSession {
         &mut self,
         tokens: &Tokens,
         directory: &Directory,
-    ) -> Result<(), SettingsRefused> {
+    ) -> Result<(), SettingsError> {
         let _lock = directory.lock();
         let is_current = Self::read(directory)?.is_some_and(|stored| stored.is_same_login(self));
         if !is_current {
@@ -248,7 +248,7 @@ impl StoredSession {
         self.server == other.server && tokens(self) == tokens(other)
     }
 
-    fn save(&self, directory: &Directory) -> Result<(), FileFailure> {
+    fn save(&self, directory: &Directory) -> Result<(), SessionFileError> {
         let access_token = self.tokens.as_ref().map(|tokens| &tokens.access_token);
         let refresh_token = self
             .tokens
@@ -275,7 +275,7 @@ impl StoredSession {
     ///
     /// # Errors
     /// When the file can't be deleted.
-    pub fn delete_unless_replaced(&self, directory: &Directory) -> Result<(), FileFailure> {
+    pub fn delete_unless_replaced(&self, directory: &Directory) -> Result<(), SessionFileError> {
         let _lock = directory.lock();
         let stored = Self::read(directory).ok().flatten();
         if stored.is_none_or(|stored| stored.server == self.server) {
@@ -288,7 +288,7 @@ impl StoredSession {
     ///
     /// # Errors
     /// When the file can't be deleted.
-    pub fn delete(directory: &Directory) -> Result<bool, FileFailure> {
+    pub fn delete(directory: &Directory) -> Result<bool, SessionFileError> {
         let _lock = directory.lock();
         directory.delete(SESSION_FILE)
     }
@@ -395,7 +395,7 @@ mod tests {
         ] {
             directory.write(SESSION_FILE, text).unwrap();
             let refused = StoredSession::read(&directory).unwrap_err();
-            assert!(matches!(refused, SettingsRefused::SessionMalformed(_)));
+            assert!(matches!(refused, SettingsError::SessionMalformed(_)));
             let refused = refused.to_string();
             assert!(
                 refused.contains(SESSION_FILE) && !refused.contains("hunter2"),

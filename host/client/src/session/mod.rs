@@ -40,7 +40,7 @@ mod settings;
 
 use std::path::PathBuf;
 
-pub use crate::new_file::FileFailure;
+pub use crate::new_file::SessionFileError;
 pub use environment::TokenSource;
 pub use files::{Directory, OutputFormat, SettingsFile, StoredSession};
 pub use settings::{Arguments, Settings};
@@ -50,10 +50,10 @@ use crate::Error;
 /// Why settings are refused.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum SettingsRefused {
+pub enum SettingsError {
     /// A file can't be read.
     #[error(transparent)]
-    File(#[from] FileFailure),
+    File(#[from] SessionFileError),
     /// The session file is malformed.
     #[error("{} is malformed; log in again", .0.display())]
     SessionMalformed(PathBuf),
@@ -99,8 +99,8 @@ pub enum SettingsRefused {
     NoServer,
 }
 
-impl From<SettingsRefused> for Error {
-    fn from(refused: SettingsRefused) -> Self {
+impl From<SettingsError> for Error {
+    fn from(refused: SettingsError) -> Self {
         Self::Configuration(refused.to_string())
     }
 }

@@ -6,13 +6,13 @@ use clap::{Args, ValueEnum, ValueHint};
 use zeroize::Zeroizing;
 
 use super::{
-    RETRIES_MAX, SettingsRefused,
+    RETRIES_MAX, SettingsError,
     environment::{Environment, TokenSource, access_token},
     files::{Directory, OutputFormat, SettingsFile, StoredSession},
 };
 use crate::{
     Client, ClientBuilder, Grant, LoginOptions, Secret, Tokens, client::address,
-    new_file::FileFailure,
+    new_file::SessionFileError,
 };
 
 // The settings from arguments, which all verbs have.
@@ -78,8 +78,8 @@ impl Settings {
     ///
     /// # Errors
     /// When one of them is malformed or can't be read.
-    pub fn gather(arguments: Arguments) -> Result<Self, SettingsRefused> {
-        let directory = Directory::of_environment().ok_or(SettingsRefused::NoDirectory)?;
+    pub fn gather(arguments: Arguments) -> Result<Self, SettingsError> {
+        let directory = Directory::of_environment().ok_or(SettingsError::NoDirectory)?;
         let environment = Environment::read(std::env::vars_os())?;
         Self::of(arguments, environment, directory)
     }
@@ -88,11 +88,11 @@ impl Settings {
         arguments: Arguments,
         environment: Environment,
         directory: Directory,
-    ) -> Result<Self, SettingsRefused> {
+    ) -> Result<Self, SettingsError> {
         let file = SettingsFile::read(&directory)?;
         let (stored, malformed_session) = match StoredSession::read(&directory) {
             Ok(stored) => (stored, None),
-            Err(SettingsRefused::SessionMalformed(path)) => (None, Some(path)),
+            Err(SettingsError::SessionMalformed(path)) => (None, Some(path)),
             Err(refused) => return Err(refused),
         };
         let login_options = login_options(&environment, &file);
@@ -157,8 +157,8 @@ impl Settings {
     ///
     /// # Errors
     /// When no server is set, or a file can't be read.
-    pub fn anonymous_client(&self) -> Result<ClientBuilder, SettingsRefused> {
-        let server = self.server.as_deref().ok_or(SettingsRefused::NoServer)?;
+    pub fn anonymous_client(&self) -> Result<ClientBuilder, SettingsError> {
+        let server = self.server.as_deref().ok_or(SettingsError::NoServer)?;
         let mut builder = Client::builder(server);
         for path in &self.ca_cert {
             builder = builder.trusting_only(read(path)?.to_vec());
@@ -188,17 +188,17 @@ fn first_of<const COUNT: usize>(lists: [Vec<PathBuf>; COUNT]) -> Vec<PathBuf> {
 fn pair<One, Other>(
     both: (Option<One>, Option<Other>),
     names: (&'static str, &'static str),
-) -> Result<Option<(One, Other)>, SettingsRefused> {
+) -> Result<Option<(One, Other)>, SettingsError> {
     match both {
         (Some(one), Some(other)) => Ok(Some((one, other))),
         (None, None) => Ok(None),
-        (Some(_), None) => Err(SettingsRefused::Incomplete(names.1, names.0)),
-        (None, Some(_)) => Err(SettingsRefused::Incomplete(names.0, names.1)),
+        (Some(_), None) => Err(SettingsError::Incomplete(names.1, names.0)),
+        (None, Some(_)) => Err(SettingsError::Incomplete(names.0, names.1)),
     }
 }
 
-fn output(variable: Option<&str>) -> Result<Option<OutputFormat>, SettingsRefused> {
-    let malformed = |_| SettingsRefused::VariableMalformed {
+fn output(variable: Option<&str>) -> Result<Option<OutputFormat>, SettingsError> {
+    let malformed = |_| SettingsError::VariableMalformed {
         name: "KEYWRIGHT_CLIENT_OUTPUT",
         expected: "json, yaml or table",
     };
@@ -207,8 +207,8 @@ fn output(variable: Option<&str>) -> Result<Option<OutputFormat>, SettingsRefuse
         .transpose()
 }
 
-fn retries(variable: Option<&str>) -> Result<Option<u32>, SettingsRefused> {
-    let malformed = || SettingsRefused::VariableMalformed {
+fn retries(variable: Option<&str>) -> Result<Option<u32>, SettingsError> {
+    let malformed = || SettingsError::VariableMalformed {
         name: "KEYWRIGHT_CLIENT_RETRIES",
         expected: "a number from 0 to 20",
     };
@@ -222,14 +222,14 @@ fn retries(variable: Option<&str>) -> Result<Option<u32>, SettingsRefused> {
         .transpose()
 }
 
-fn read(path: &PathBuf) -> Result<Zeroizing<Vec<u8>>, FileFailure> {
+fn read(path: &PathBuf) -> Result<Zeroizing<Vec<u8>>, SessionFileError> {
     fs::read(path)
         .map(Zeroizing::new)
-        .map_err(|cause| FileFailure::new(path, "read", cause))
+        .map_err(|cause| SessionFileError::new(path, "read", cause))
 }
 
 /// Returns the grant of the client that the environment names.
-fn client_of(id: Option<String>, secret: Option<Secret>) -> Result<Option<Grant>, SettingsRefused> {
+fn client_of(id: Option<String>, secret: Option<Secret>) -> Result<Option<Grant>, SettingsError> {
     let names = ("KEYWRIGHT_CLIENT_ID", "KEYWRIGHT_CLIENT_SECRET");
     let client = pair((id, secret), names)?;
     let grant = client.map(|(client_id, client_secret)| Grant::ClientCredentials {
@@ -282,7 +282,7 @@ mod tests {
         folder: &TempDir,
         arguments: Arguments,
         environment: Environment,
-    ) -> Result<Settings, SettingsRefused> {
+    ) -> Result<Settings, SettingsError> {
         Settings::of(
             arguments,
             environment,

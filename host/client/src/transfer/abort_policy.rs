@@ -110,7 +110,7 @@ mod tests {
             (Error::NotLoggedIn, true),
             (Error::ProviderUnavailable(Box::new(lost())), true),
             (Error::ProviderUnavailable(Box::new(refused(500))), true),
-            (Error::AnswerEmpty, false),
+            (Error::ResponseEmpty, false),
         ] {
             assert_eq!(
                 losses.aborts_run(losses.begin(), &error),

@@ -72,7 +72,7 @@ impl StoredCredential {
         if version.credential_type == CERTIFICATE
             && let Some(ca_name) = signed_by(client, &version).await?
         {
-            let ca_copy = version.value.member("ca").and_then(|ca| ca.text());
+            let ca_copy = version.value.field("ca").and_then(|ca| ca.text());
             let ca_copy = ca_copy.map(|ca| InUse::Certificate(first_certificate(ca.expose())));
             let in_use = authorities.in_use(client, &ca_name).await?;
             if ca_copy.is_none_or(|ca_copy| ca_copy == in_use) {
@@ -106,7 +106,7 @@ impl Authorities {
         }
         let in_use = match client.current_version(name).await {
             Ok(version) => {
-                let certificate = version.value.member("certificate");
+                let certificate = version.value.field("certificate");
                 let certificate = certificate.and_then(|certificate| certificate.text());
                 certificate.map_or(InUse::NoCertificate, |certificate| {
                     InUse::Certificate(first_certificate(certificate.expose()))
@@ -140,7 +140,7 @@ pub(crate) async fn names_below(client: &Client, path: &str) -> Result<Vec<Strin
 async fn signed_by(client: &Client, version: &CredentialVersion) -> Result<Option<String>, Error> {
     let signer = match client.certificate(&version.name).await {
         Ok(summary) => summary.signed_by,
-        Err(Error::AnswerEmpty) => String::new(),
+        Err(Error::ResponseEmpty) => String::new(),
         Err(refused) => return Err(refused),
     };
     let is_other = !signer.is_empty() && !signer.eq_ignore_ascii_case(&version.name);

@@ -409,7 +409,7 @@ mod tests {
             prop_oneof![
                 prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
                 prop::collection::vec((text.clone(), inner), 0..4)
-                    .prop_map(|members| Value::Object(members.into_iter().collect())),
+                    .prop_map(|fields| Value::Object(fields.into_iter().collect())),
             ]
         });
         tree.prop_map(|value| json!({ "value": value }))

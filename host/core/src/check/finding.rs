@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use uuid::Uuid;
 
-use crate::{permission::PathMalformed, ports::CertificateRefused};
+use crate::{permission::PathError, ports::CertificateError};
 
 /// An inconsistency in the database. Never contains a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub enum Fault {
     CertificateColumnDiffers(&'static str),
     /// A field of a certificate's value breaks a rule.
     #[error(transparent)]
-    CertificateRefused(#[from] CertificateRefused),
+    CertificateRefused(#[from] CertificateError),
     /// The decrypted content does not have the form in which content is encrypted.
     #[error("the decrypted content is malformed")]
     ContentMalformed,
@@ -103,7 +103,7 @@ pub enum Fault {
     OperationsMalformed,
     /// The path of a permission breaks a rule.
     #[error("the path is malformed: {0}")]
-    PathMalformed(PathMalformed),
+    PathMalformed(PathError),
     /// A column can't be read.
     #[error("column {0} is malformed")]
     RowMalformed(&'static str),

@@ -19,7 +19,7 @@ use crate::{
     permission::{Actor, Operations, PermissionPath},
     ports::{
         Certificates, CheckEnds, CheckRepository, CheckedCredential, CheckedIndexEntry,
-        CheckedPermission, CheckedVersion, RecognitionFailure, RepositoryFailure, Sealer,
+        CheckedPermission, CheckedVersion, RecognitionError, RepositoryError, Sealer,
     },
 };
 use reading::{Batch, Reading, Sequenced, single_row, unless_unavailable};
@@ -94,7 +94,7 @@ impl Check {
     pub async fn run(
         &self,
         observer: &mut dyn CheckObserver,
-    ) -> Result<CheckSummary, RepositoryFailure> {
+    ) -> Result<CheckSummary, RepositoryError> {
         Walk::new(self, observer).all().await
     }
 }
@@ -116,7 +116,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Checks all tables.
-    async fn all(mut self) -> Result<CheckSummary, RepositoryFailure> {
+    async fn all(mut self) -> Result<CheckSummary, RepositoryError> {
         self.database().await?;
         let ends = self.ends().await?;
         self.credentials(ends.credentials).await?;
@@ -126,7 +126,7 @@ impl<'a> Walk<'a> {
         Ok(self.summary)
     }
 
-    async fn database(&mut self) -> Result<(), RepositoryFailure> {
+    async fn database(&mut self) -> Result<(), RepositoryError> {
         self.progress(CheckPart::Database, (0, 1));
         let damage = unless_unavailable(self.check.repository.damage().await)?;
         for line in damage.unwrap_or_else(|cause| vec![cause]) {
@@ -141,7 +141,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Returns the last sequence of each table. If they can't be read, each table is read to its last row.
-    async fn ends(&mut self) -> Result<CheckEnds, RepositoryFailure> {
+    async fn ends(&mut self) -> Result<CheckEnds, RepositoryError> {
         let cause = match unless_unavailable(self.check.repository.ends().await)? {
             Ok(ends) => return Ok(ends),
             Err(cause) => cause,
@@ -155,7 +155,7 @@ impl<'a> Walk<'a> {
         })
     }
 
-    async fn credentials(&mut self, end: i64) -> Result<(), RepositoryFailure> {
+    async fn credentials(&mut self, end: i64) -> Result<(), RepositoryError> {
         let repository = Arc::clone(&self.check.repository);
         let mut reading = Reading::new("credential", end, ROWS_MAX);
         while !reading.is_done() {
@@ -177,7 +177,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    async fn versions(&mut self, end: i64) -> Result<(), RepositoryFailure> {
+    async fn versions(&mut self, end: i64) -> Result<(), RepositoryError> {
         let repository = Arc::clone(&self.check.repository);
         let mut issuers = Issuers::default();
         let mut reading = Reading::new("credential_version", end, VERSIONS_MAX);
@@ -213,7 +213,7 @@ impl<'a> Walk<'a> {
         &self,
         version: &CheckedVersion,
         issuers: &mut Issuers,
-    ) -> Result<Vec<Fault>, RepositoryFailure> {
+    ) -> Result<Vec<Fault>, RepositoryError> {
         let checker = VersionChecker {
             repository: self.check.repository.as_ref(),
             sealer: self.check.sealer.as_ref(),
@@ -224,7 +224,7 @@ impl<'a> Walk<'a> {
 
     /// Recognises keys that a server has started to use since the start of the check. Returns the keys that can't currently be
     /// compared with the configured keys.
-    async fn recognise_keys(&self, faults: &[Fault]) -> Result<Vec<Uuid>, RepositoryFailure> {
+    async fn recognise_keys(&self, faults: &[Fault]) -> Result<Vec<Uuid>, RepositoryError> {
         let mut uncompared = Vec::new();
         for fault in faults {
             let Fault::KeyUnknown(key_id) = fault else {
@@ -232,18 +232,18 @@ impl<'a> Walk<'a> {
             };
             match self.check.sealer.recognise(*key_id).await {
                 Ok(()) => {}
-                Err(RecognitionFailure::Repository(failure)) => {
+                Err(RecognitionError::Repository(failure)) => {
                     if unless_unavailable::<()>(Err(failure))?.is_err() {
                         uncompared.push(*key_id);
                     }
                 }
-                Err(RecognitionFailure::Seal(_)) => uncompared.push(*key_id),
+                Err(RecognitionError::Seal(_)) => uncompared.push(*key_id),
             }
         }
         Ok(uncompared)
     }
 
-    async fn name_index(&mut self, end: i64) -> Result<(), RepositoryFailure> {
+    async fn name_index(&mut self, end: i64) -> Result<(), RepositoryError> {
         let repository = Arc::clone(&self.check.repository);
         let mut reading = Reading::new("credential_name", end, ROWS_MAX);
         while !reading.is_done() {
@@ -264,7 +264,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    async fn wrongly_indexed(&mut self) -> Result<(), RepositoryFailure> {
+    async fn wrongly_indexed(&mut self) -> Result<(), RepositoryError> {
         let repository = Arc::clone(&self.check.repository);
         let wrong = match unless_unavailable(repository.wrongly_indexed().await)? {
             Ok(wrong) => wrong,
@@ -291,7 +291,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    async fn permissions(&mut self, end: i64) -> Result<(), RepositoryFailure> {
+    async fn permissions(&mut self, end: i64) -> Result<(), RepositoryError> {
         let repository = Arc::clone(&self.check.repository);
         let mut reading = Reading::new("permission", end, ROWS_MAX);
         while !reading.is_done() {
@@ -318,8 +318,8 @@ impl<'a> Walk<'a> {
         &mut self,
         table: &'static str,
         sequence: i64,
-        read: Result<Vec<T>, RepositoryFailure>,
-    ) -> Result<Vec<T>, RepositoryFailure> {
+        read: Result<Vec<T>, RepositoryError>,
+    ) -> Result<Vec<T>, RepositoryError> {
         let cause = match unless_unavailable(read)? {
             Ok(rows) => return Ok(rows),
             Err(cause) => cause,

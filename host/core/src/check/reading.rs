@@ -1,7 +1,7 @@
 //! Reading a table in batches and skipping unreadable rows.
 
 use super::finding::Fault;
-use crate::ports::{RepositoryFailure, SequenceRange};
+use crate::ports::{RepositoryError, SequenceRange};
 
 /// A table and the position up to which it was read.
 pub(super) struct Reading {
@@ -50,8 +50,8 @@ impl Reading {
     /// without a readable row, skips the rest of the table.
     pub(super) async fn next<T: Sequenced>(
         &mut self,
-        read: impl AsyncFn(SequenceRange) -> Result<Vec<T>, RepositoryFailure>,
-    ) -> Result<Batch<T>, RepositoryFailure> {
+        read: impl AsyncFn(SequenceRange) -> Result<Vec<T>, RepositoryError>,
+    ) -> Result<Batch<T>, RepositoryError> {
         let range = SequenceRange {
             after: self.after,
             until: self.end,
@@ -70,8 +70,8 @@ impl Reading {
 
     async fn next_one_by_one<T: Sequenced>(
         &mut self,
-        read: impl AsyncFn(SequenceRange) -> Result<Vec<T>, RepositoryFailure>,
-    ) -> Result<Batch<T>, RepositoryFailure> {
+        read: impl AsyncFn(SequenceRange) -> Result<Vec<T>, RepositoryError>,
+    ) -> Result<Batch<T>, RepositoryError> {
         let until = self.end.min(self.after + i64::from(self.count_max));
         let mut rows = Vec::new();
         let mut gaps: Vec<Gap> = Vec::new();
@@ -133,13 +133,13 @@ pub(super) fn single_row(sequence: i64) -> SequenceRange {
 /// # Errors
 /// If the database is unavailable.
 pub(super) fn unless_unavailable<T>(
-    read: Result<T, RepositoryFailure>,
-) -> Result<Result<T, String>, RepositoryFailure> {
+    read: Result<T, RepositoryError>,
+) -> Result<Result<T, String>, RepositoryError> {
     match read {
         Ok(read) => Ok(Ok(read)),
-        Err(RepositoryFailure::Inconsistent(column)) => Ok(Err(format!("{column} is malformed"))),
-        Err(RepositoryFailure::Query(cause)) => Ok(Err(cause.to_string())),
-        Err(failure @ RepositoryFailure::Unavailable(_)) => Err(failure),
+        Err(RepositoryError::Inconsistent(column)) => Ok(Err(format!("{column} is malformed"))),
+        Err(RepositoryError::Query(cause)) => Ok(Err(cause.to_string())),
+        Err(failure @ RepositoryError::Unavailable(_)) => Err(failure),
     }
 }
 
@@ -179,7 +179,7 @@ mod tests {
                 .iter()
                 .any(|row| damaged.iter().any(|damaged| damaged.contains(row)))
             {
-                return Err(RepositoryFailure::Query("the page is damaged".into()));
+                return Err(RepositoryError::Query("the page is damaged".into()));
             }
             Ok(rows.into_iter().map(Row).collect())
         };
@@ -236,10 +236,10 @@ mod tests {
 
     #[tokio::test]
     async fn an_unavailable_database_is_not_reported_as_damage() {
-        let unavailable = async |_| -> Result<Vec<Row>, RepositoryFailure> {
-            Err(RepositoryFailure::Unavailable("connection refused".into()))
+        let unavailable = async |_| -> Result<Vec<Row>, RepositoryError> {
+            Err(RepositoryError::Unavailable("connection refused".into()))
         };
         let outcome = Reading::new("t", 1, 10).next(unavailable).await;
-        assert!(matches!(outcome, Err(RepositoryFailure::Unavailable(_))));
+        assert!(matches!(outcome, Err(RepositoryError::Unavailable(_))));
     }
 }

@@ -12,9 +12,9 @@ use crate::{
     certificate::{CertificateFacts, IssuanceFacts, IssuanceRules},
     credential::{CredentialName, CredentialType, StoredVersion},
     ports::{
-        CertificateIssuer, CertificateMembers, CertificateRefused, CheckEnds, CheckedCredential,
-        CheckedIndexEntry, CheckedMembers, CheckedPermission, CheckedRow, CheckedVersion, Envelope,
-        KeyStanding, PointedVersion, RecognitionFailure, SealFailure, SealedPlace, SequenceRange,
+        CertificateError, CertificateFields, CertificateIssuer, CheckEnds, CheckedCredential,
+        CheckedFields, CheckedIndexEntry, CheckedPermission, CheckedRow, CheckedVersion, Envelope,
+        KeyStanding, PointedVersion, RecognitionError, SealError, SealedPlace, SequenceRange,
     },
 };
 
@@ -110,7 +110,7 @@ async fn an_unavailable_database_ends_the_check() {
         ..Rows::default()
     };
     let (_, outcome, _) = run(repository).await;
-    assert!(matches!(outcome, Err(RepositoryFailure::Unavailable(_))));
+    assert!(matches!(outcome, Err(RepositoryError::Unavailable(_))));
 }
 
 /// Runs a check. Returns the kinds of its findings, its result and the ranges that it read.
@@ -118,7 +118,7 @@ async fn run(
     rows: Rows,
 ) -> (
     Vec<String>,
-    Result<CheckSummary, RepositoryFailure>,
+    Result<CheckSummary, RepositoryError>,
     Vec<SequenceRange>,
 ) {
     let repository = Arc::new(rows);
@@ -181,9 +181,9 @@ impl Default for Rows {
 }
 
 impl Rows {
-    fn is_readable(&self) -> Result<(), RepositoryFailure> {
+    fn is_readable(&self) -> Result<(), RepositoryError> {
         if self.is_unreadable {
-            return Err(RepositoryFailure::Query("the page is damaged".into()));
+            return Err(RepositoryError::Query("the page is damaged".into()));
         }
         Ok(())
     }
@@ -259,15 +259,15 @@ fn credential(sequence: i64, is_wrong: bool) -> CheckedCredential {
 
 #[async_trait]
 impl CheckRepository for Rows {
-    async fn schema_differences(&self) -> Result<Vec<String>, RepositoryFailure> {
+    async fn schema_differences(&self) -> Result<Vec<String>, RepositoryError> {
         Ok(Vec::new())
     }
 
-    async fn damage(&self) -> Result<Vec<String>, RepositoryFailure> {
+    async fn damage(&self) -> Result<Vec<String>, RepositoryError> {
         self.is_readable().map(|()| Vec::new())
     }
 
-    async fn ends(&self) -> Result<CheckEnds, RepositoryFailure> {
+    async fn ends(&self) -> Result<CheckEnds, RepositoryError> {
         self.is_readable().map(|()| CheckEnds {
             credentials: self.credentials,
             versions: self.versions,
@@ -278,7 +278,7 @@ impl CheckRepository for Rows {
     async fn credentials(
         &self,
         range: SequenceRange,
-    ) -> Result<Vec<CheckedCredential>, RepositoryFailure> {
+    ) -> Result<Vec<CheckedCredential>, RepositoryError> {
         // The second row is on a damaged page.
         if (range.after..range.until).contains(&1) {
             self.is_readable()?;
@@ -289,37 +289,34 @@ impl CheckRepository for Rows {
             .collect())
     }
 
-    async fn versions(
-        &self,
-        range: SequenceRange,
-    ) -> Result<Vec<CheckedVersion>, RepositoryFailure> {
+    async fn versions(&self, range: SequenceRange) -> Result<Vec<CheckedVersion>, RepositoryError> {
         if self.is_unavailable {
-            return Err(RepositoryFailure::Unavailable("connection refused".into()));
+            return Err(RepositoryError::Unavailable("connection refused".into()));
         }
         let read = self.read(range, self.versions).into_iter();
         let versions = read.map(|(sequence, wrong)| self.version(sequence, wrong));
         Ok(versions.collect())
     }
 
-    async fn version_by_id(&self, _: Uuid) -> Result<Option<CheckedVersion>, RepositoryFailure> {
+    async fn version_by_id(&self, _: Uuid) -> Result<Option<CheckedVersion>, RepositoryError> {
         Ok(None)
     }
 
     async fn indexed_names(
         &self,
         _: SequenceRange,
-    ) -> Result<Vec<CheckedIndexEntry>, RepositoryFailure> {
+    ) -> Result<Vec<CheckedIndexEntry>, RepositoryError> {
         Ok(Vec::new())
     }
 
-    async fn wrongly_indexed(&self) -> Result<Vec<i64>, RepositoryFailure> {
+    async fn wrongly_indexed(&self) -> Result<Vec<i64>, RepositoryError> {
         Ok(Vec::new())
     }
 
     async fn permissions(
         &self,
         _: SequenceRange,
-    ) -> Result<Vec<CheckedPermission>, RepositoryFailure> {
+    ) -> Result<Vec<CheckedPermission>, RepositoryError> {
         Ok(Vec::new())
     }
 }
@@ -329,27 +326,27 @@ struct PlainText(Mutex<Vec<Uuid>>);
 
 #[async_trait]
 impl Sealer for PlainText {
-    async fn seal(&self, _: SealedPlace<'_>, _: &Secret) -> Result<Envelope, SealFailure> {
-        Err(SealFailure::SealingFailed)
+    async fn seal(&self, _: SealedPlace<'_>, _: &Secret) -> Result<Envelope, SealError> {
+        Err(SealError::SealingFailed)
     }
 
-    fn open(&self, _: SealedPlace<'_>, envelope: &Envelope) -> Result<Secret, SealFailure> {
+    fn open(&self, _: SealedPlace<'_>, envelope: &Envelope) -> Result<Secret, SealError> {
         if !self.0.lock().unwrap().contains(&envelope.key_id) {
-            return Err(SealFailure::KeyUnknown(envelope.key_id));
+            return Err(SealError::KeyUnknown(envelope.key_id));
         }
         let text = String::from_utf8(envelope.ciphertext.clone());
-        text.map(Secret::new).map_err(|_| SealFailure::NotAuthentic)
+        text.map(Secret::new).map_err(|_| SealError::NotAuthentic)
     }
 
     fn standing(&self, _: Uuid) -> KeyStanding {
         KeyStanding::Active
     }
 
-    async fn recognise(&self, key_id: Uuid) -> Result<(), RecognitionFailure> {
+    async fn recognise(&self, key_id: Uuid) -> Result<(), RecognitionError> {
         match key_id {
             NEW_KEY => self.0.lock().unwrap().push(key_id),
             KEY_OF_UNAVAILABLE_PLUGIN => {
-                return Err(SealFailure::KeyManagementUnavailable(key_id).into());
+                return Err(SealError::KeyManagementUnavailable(key_id).into());
             }
             _ => {}
         }
@@ -361,18 +358,15 @@ impl Sealer for PlainText {
 struct NoCertificates;
 
 impl Certificates for NoCertificates {
-    fn facts(&self, _: &str) -> Result<CertificateFacts, CertificateRefused> {
+    fn facts(&self, _: &str) -> Result<CertificateFacts, CertificateError> {
         Err(REFUSED)
     }
 
-    fn issuance_facts(&self, _: &str) -> Result<IssuanceFacts, CertificateRefused> {
+    fn issuance_facts(&self, _: &str) -> Result<IssuanceFacts, CertificateError> {
         Err(REFUSED)
     }
 
-    fn check_members(
-        &self,
-        _: CertificateMembers<'_>,
-    ) -> Result<CheckedMembers, CertificateRefused> {
+    fn check_fields(&self, _: CertificateFields<'_>) -> Result<CheckedFields, CertificateError> {
         Err(REFUSED)
     }
 
@@ -382,16 +376,16 @@ impl Certificates for NoCertificates {
 
     fn check_stored(
         &self,
-        _: CertificateMembers<'_>,
-    ) -> Result<Option<CertificateFacts>, CertificateRefused> {
+        _: CertificateFields<'_>,
+    ) -> Result<Option<CertificateFacts>, CertificateError> {
         Err(REFUSED)
     }
 
     fn check_generated(
         &self,
-        _: CertificateMembers<'_>,
+        _: CertificateFields<'_>,
         _: Option<&dyn CertificateIssuer>,
-    ) -> Result<CertificateFacts, CertificateRefused> {
+    ) -> Result<CertificateFacts, CertificateError> {
         Err(REFUSED)
     }
 
@@ -400,7 +394,7 @@ impl Certificates for NoCertificates {
         _: &str,
         _: &Secret,
         _: IssuanceRules,
-    ) -> Result<Arc<dyn CertificateIssuer>, CertificateRefused> {
+    ) -> Result<Arc<dyn CertificateIssuer>, CertificateError> {
         Err(REFUSED)
     }
 
@@ -409,8 +403,8 @@ impl Certificates for NoCertificates {
     }
 }
 
-const REFUSED: CertificateRefused = CertificateRefused {
-    member: "certificate",
+const REFUSED: CertificateError = CertificateError {
+    field: "certificate",
     rule: Cow::Borrowed("is not a certificate"),
 };
 

@@ -15,8 +15,8 @@ use crate::{
         StoredVersion,
     },
     ports::{
-        CertificateMembers, CertificateRefused, Certificates, CheckRepository, CheckedRow,
-        CheckedVersion, RepositoryFailure, SealFailure, SealedPlace, Sealer,
+        CertificateError, CertificateFields, Certificates, CheckRepository, CheckedRow,
+        CheckedVersion, RepositoryError, SealError, SealedPlace, Sealer,
     },
 };
 
@@ -33,7 +33,7 @@ impl VersionChecker<'_> {
         &self,
         version: &CheckedVersion,
         issuers: &mut Issuers,
-    ) -> Result<Vec<Fault>, RepositoryFailure> {
+    ) -> Result<Vec<Fault>, RepositoryError> {
         let mut faults = Vec::new();
         if version.name.is_none() {
             faults.push(Fault::VersionWithoutCredential);
@@ -111,12 +111,12 @@ impl VersionChecker<'_> {
         };
         let opened = self.sealer.open(place, &stored.envelope);
         opened.map_err(|failure| match failure {
-            SealFailure::KeyUnknown(key_id) => Fault::KeyUnknown(key_id),
-            SealFailure::KeyManagementUnavailable(key_id) => Fault::KeyNotCompared(key_id),
-            SealFailure::KeyExhausted(_)
-            | SealFailure::NotAuthentic
-            | SealFailure::SealingFailed
-            | SealFailure::UsageNotCounted => Fault::NotAuthentic,
+            SealError::KeyUnknown(key_id) => Fault::KeyUnknown(key_id),
+            SealError::KeyManagementUnavailable(key_id) => Fault::KeyNotCompared(key_id),
+            SealError::KeyExhausted(_)
+            | SealError::NotAuthentic
+            | SealError::SealingFailed
+            | SealError::UsageNotCounted => Fault::NotAuthentic,
         })
     }
 
@@ -126,20 +126,20 @@ impl VersionChecker<'_> {
         content: &Content,
         issuers: &mut Issuers,
         faults: &mut Vec<Fault>,
-    ) -> Result<(), RepositoryFailure> {
+    ) -> Result<(), RepositoryError> {
         let Ok(value) = StoredCertificate::parse(&content.value) else {
             faults.push(Fault::ValueMalformed);
             return Ok(());
         };
-        match self.certificates.check_stored(value.members()) {
+        match self.certificates.check_stored(value.fields()) {
             Err(refused) => faults.push(refused.into()),
             Ok(facts) => check_columns(stored, facts.as_ref(), faults),
         }
         if let Some(trusted_ca) = &content.trusted_ca
             && let Err(refused) = self.certificates.facts(trusted_ca)
         {
-            faults.push(Fault::CertificateRefused(CertificateRefused {
-                member: "trusted_ca",
+            faults.push(Fault::CertificateRefused(CertificateError {
+                field: "trusted_ca",
                 ..refused
             }));
         }
@@ -153,7 +153,7 @@ impl VersionChecker<'_> {
         stored: &StoredVersion,
         issuers: &mut Issuers,
         faults: &mut Vec<Fault>,
-    ) -> Result<(), RepositoryFailure> {
+    ) -> Result<(), RepositoryError> {
         let Some(recorded) = stored.issuer else {
             if stored.certificate.is_some() {
                 faults.push(Fault::CertificateColumnDiffers("expires_at"));
@@ -175,7 +175,7 @@ impl VersionChecker<'_> {
         value: &StoredCertificate,
         issuers: &mut Issuers,
         faults: &mut Vec<Fault>,
-    ) -> Result<(), RepositoryFailure> {
+    ) -> Result<(), RepositoryError> {
         let Some(recorded) = stored.issuer else {
             return Ok(());
         };
@@ -192,12 +192,12 @@ impl VersionChecker<'_> {
             return Ok(());
         };
         check_signer(stored, recorded, &issuer, faults);
-        let members = CertificateMembers {
+        let fields = CertificateFields {
             ca: Some(&issuer.certificate),
             certificate: value.certificate.as_deref(),
-            ..CertificateMembers::default()
+            ..CertificateFields::default()
         };
-        if let Err(refused) = self.certificates.check_stored(members) {
+        if let Err(refused) = self.certificates.check_stored(fields) {
             faults.push(Fault::IssuerRefused {
                 issuer_id,
                 rule: refused.rule,
@@ -314,7 +314,7 @@ impl Issuers {
         &mut self,
         checker: &VersionChecker<'_>,
         id: Uuid,
-    ) -> Result<Option<Arc<Issuer>>, RepositoryFailure> {
+    ) -> Result<Option<Arc<Issuer>>, RepositoryError> {
         if let Some(known) = self.known.get(&id) {
             return Ok(known.clone());
         }
@@ -330,7 +330,7 @@ impl Issuers {
 async fn look_up(
     checker: &VersionChecker<'_>,
     id: Uuid,
-) -> Result<Option<Issuer>, RepositoryFailure> {
+) -> Result<Option<Issuer>, RepositoryError> {
     // The check of the version itself reports that it can't be read.
     let read = unless_unavailable(checker.repository.version_by_id(id).await)?;
     let Some(version) = read.unwrap_or_default() else {

@@ -9,7 +9,7 @@ use crate::{
         version_store::{ActiveVersions, OpenVersion, VersionStore},
     },
     permission::Operation,
-    ports::{CertificateRefused, NOT_AN_AUTHORITY, ReadVersions},
+    ports::{CertificateError, NOT_AN_AUTHORITY, ReadVersions},
 };
 
 /// The decrypted CA version that signs.
@@ -41,8 +41,8 @@ impl Authority {
         Ok(Self {
             name,
             issuer,
-            certificate: signing.certificate.ok_or(member_absent("certificate"))?,
-            private_key: signing.private_key.ok_or(member_absent("private_key"))?,
+            certificate: signing.certificate.ok_or(field_absent("certificate"))?,
+            private_key: signing.private_key.ok_or(field_absent("private_key"))?,
             trusted_certificate,
             read,
         })
@@ -170,8 +170,8 @@ impl VersionStore {
             .ok_or(Failure::IssuerNotFound)?;
         match &active.certificate {
             Some(facts) if facts.is_certificate_authority => Ok(current),
-            Some(_) => Err(Failure::IssuerUnusable(CertificateRefused {
-                member: "certificate",
+            Some(_) => Err(Failure::IssuerUnusable(CertificateError {
+                field: "certificate",
                 rule: NOT_AN_AUTHORITY.into(),
             })),
             None => {
@@ -179,7 +179,7 @@ impl VersionStore {
                 value
                     .certificate
                     .map(|_| current)
-                    .ok_or(member_absent("certificate"))
+                    .ok_or(field_absent("certificate"))
             }
         }
     }
@@ -228,9 +228,9 @@ impl VersionStore {
 }
 
 /// Returns the error for a CA that can't sign because a field of its value is missing.
-pub(super) fn member_absent(member: &'static str) -> Failure {
-    Failure::IssuerUnusable(CertificateRefused {
-        member,
+pub(super) fn field_absent(field: &'static str) -> Failure {
+    Failure::IssuerUnusable(CertificateError {
+        field,
         rule: "is absent".into(),
     })
 }

@@ -16,7 +16,7 @@ use crate::{
         bulk_regenerate::too_many_signed,
         certificates::{ListedCertificate, ListedVersion},
         content::{Content, StoredCertificate},
-        set::{Members, warn_of_short_key},
+        set::{Fields, warn_of_short_key},
         version_store::{Draft, OpenVersion, WRITE_ATTEMPTS_MAX},
     },
     pace::Pace,
@@ -60,18 +60,18 @@ impl Credentials {
         caller: &Caller,
         new: NewCertificateVersion,
     ) -> Result<CredentialVersion, Failure> {
-        let members = Members::parse(&new.value)?;
-        if !members.have_certificate() {
+        let fields = Fields::parse(&new.value)?;
+        if !fields.have_certificate() {
             return Err(Failure::ValueRefused("certificate is required".to_owned()));
         }
         let generator = self.generator(caller, &CredentialType::certificate())?;
-        let checked = self.check(generator.as_ref(), members, None).await?;
+        let checked = self.check(generator.as_ref(), fields, None).await?;
         let newest = VersionSelection::Newest(1);
         let (permit, newest) = self
             .permitted_certificate_versions(caller, Operation::Write, new.certificate_id, newest)
             .await?;
         let newest = newest.into_iter().next().ok_or(Failure::NotFound)?;
-        let ca_permit = self.permit_ca_name(caller, &checked.members).await?;
+        let ca_permit = self.permit_ca_name(caller, &checked.fields).await?;
         for _ in 0..WRITE_ATTEMPTS_MAX {
             let (name, credential_type) = (newest.name.clone(), newest.credential_type.clone());
             let mut draft = self

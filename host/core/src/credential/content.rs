@@ -12,7 +12,7 @@ use zeroize::Zeroizing;
 use crate::{
     Failure, Secret,
     credential::{CredentialName, CredentialType, Metadata, Parameters},
-    ports::CertificateMembers,
+    ports::CertificateFields,
 };
 
 /// The content of a version that is stored encrypted.
@@ -160,9 +160,9 @@ pub(crate) struct StoredCertificate {
 
 impl StoredCertificate {
     pub(crate) fn parse(value: &Secret) -> Result<Self, Failure> {
-        let mut members = members(value).map_err(|_| Failure::StoredValueMalformed)?;
+        let mut fields = fields(value).map_err(|_| Failure::StoredValueMalformed)?;
         let mut take =
-            |name| take_text(&mut members, name).map_err(|_| Failure::StoredValueMalformed);
+            |name| take_text(&mut fields, name).map_err(|_| Failure::StoredValueMalformed);
         Ok(Self {
             ca: take("ca")?,
             certificate: take("certificate")?,
@@ -171,8 +171,8 @@ impl StoredCertificate {
     }
 
     /// Returns the fields for a check.
-    pub(crate) fn members(&self) -> CertificateMembers<'_> {
-        CertificateMembers {
+    pub(crate) fn fields(&self) -> CertificateFields<'_> {
+        CertificateFields {
             ca: self.ca.as_deref(),
             certificate: self.certificate.as_deref(),
             private_key: self.private_key.as_ref(),
@@ -185,18 +185,18 @@ impl StoredCertificate {
 pub(super) type Fields<'a> = BTreeMap<String, &'a RawValue>;
 
 /// Parses the value of a certificate into its fields.
-pub(super) fn members(value: &Secret) -> Result<Fields<'_>, JsonError> {
+pub(super) fn fields(value: &Secret) -> Result<Fields<'_>, JsonError> {
     Ok(keywright_json::fields(value.expose())?
         .into_iter()
         .collect())
 }
 
 /// Removes a string field. An empty string and null count as missing.
-pub(super) fn take_text(members: &mut Fields<'_>, name: &str) -> Result<Option<String>, Failure> {
-    let Some(member) = members.remove(name).filter(|member| member.get() != "null") else {
+pub(super) fn take_text(fields: &mut Fields<'_>, name: &str) -> Result<Option<String>, Failure> {
+    let Some(field) = fields.remove(name).filter(|field| field.get() != "null") else {
         return Ok(None);
     };
-    let text = keywright_json::text(member.get());
+    let text = keywright_json::text(field.get());
     let text = text.map_err(|_| Failure::ValueRefused(format!("{name} must be a string")))?;
     Ok(Some(text).filter(|text| !text.is_empty()))
 }
@@ -205,9 +205,9 @@ pub(super) fn take_text(members: &mut Fields<'_>, name: &str) -> Result<Option<S
 pub const VALUE_BYTES_MAX: usize = 65_536;
 
 /// The maximum length of `public_key` and `username` in a value, in characters.
-pub const LONG_MEMBER_CHARACTERS_MAX: usize = 7_000;
+pub const LONG_FIELD_CHARACTERS_MAX: usize = 7_000;
 
-const LONG_MEMBERS: [&str; 2] = ["public_key", "username"];
+const LONG_FIELDS: [&str; 2] = ["public_key", "username"];
 
 /// Checks the size of a value and of its fields.
 ///
@@ -216,15 +216,15 @@ const LONG_MEMBERS: [&str; 2] = ["public_key", "username"];
 pub(crate) fn check_size(value: &Secret) -> Result<(), Failure> {
     let json = value.expose();
     // A string is not longer than its JSON, and a field not longer than the value.
-    if json.len() <= LONG_MEMBER_CHARACTERS_MAX {
+    if json.len() <= LONG_FIELD_CHARACTERS_MAX {
         return Ok(());
     }
     let string = keywright_json::text(json).map(Zeroizing::new).ok();
     check_bytes(string.as_ref().map_or(json.len(), |string| string.len()))?;
     let is_too_long = |(name, field): (String, &RawValue)| {
         let text = keywright_json::text(field.get()).map(Zeroizing::new);
-        LONG_MEMBERS.contains(&name.as_str())
-            && text.is_ok_and(|text| text.chars().count() > LONG_MEMBER_CHARACTERS_MAX)
+        LONG_FIELDS.contains(&name.as_str())
+            && text.is_ok_and(|text| text.chars().count() > LONG_FIELD_CHARACTERS_MAX)
     };
     // A value that is not an object has no fields.
     let fields = keywright_json::fields(json).unwrap_or_default();
@@ -290,12 +290,12 @@ mod tests {
 
     #[test]
     fn content_survives_a_round_trip() {
-        let Value::Object(members) = json!({"length": 30}) else {
+        let Value::Object(fields) = json!({"length": 30}) else {
             panic!("not an object")
         };
         let content = Content {
             value: Secret::new(r#"{"b":"ä\n","a":1}"#.to_owned()),
-            parameters: Some(Parameters::new(members)),
+            parameters: Some(Parameters::new(fields)),
             metadata: Some(
                 Metadata::parse(Secret::new(r#"{"owner":[1,null]}"#.to_owned())).unwrap(),
             ),
@@ -340,8 +340,8 @@ mod tests {
 
     #[test]
     fn long_fields_have_their_own_limit() {
-        for name in LONG_MEMBERS {
-            let longest = "ä".repeat(LONG_MEMBER_CHARACTERS_MAX);
+        for name in LONG_FIELDS {
+            let longest = "ä".repeat(LONG_FIELD_CHARACTERS_MAX);
             assert!(check_size(&Secret::new(json!({name: longest}).to_string())).is_ok());
             let too_long = format!("{longest}x");
             assert!(check_size(&Secret::new(json!({name: too_long}).to_string())).is_err());

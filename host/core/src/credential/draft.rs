@@ -14,7 +14,7 @@ use crate::{
         guest_constraints::{self, COMMON_NAME, DURATION, IS_CA},
         version_store::Draft,
     },
-    ports::{CertificateIssuer, Generator, PluginFailure, PluginFault},
+    ports::{CertificateIssuer, Generator, PluginCallError, PluginFaultError},
 };
 
 /// Returns the name of the CA in the parameters, if there is one.
@@ -96,7 +96,7 @@ impl Credentials {
 
     fn issuance_rules(&self, parameters: &Parameters) -> IssuanceRules {
         let duration_days = parameters
-            .member(DURATION)
+            .field(DURATION)
             .and_then(Value::as_u64)
             .and_then(|days| u32::try_from(days).ok());
         IssuanceRules {
@@ -119,7 +119,7 @@ impl Credentials {
         let facts = run_on_plugin_thread(generator, move || {
             let certificate = StoredCertificate::parse(&value)?;
             certificates
-                .check_generated(certificate.members(), issuer.as_deref())
+                .check_generated(certificate.fields(), issuer.as_deref())
                 .map_err(Failure::GeneratedCertificateRefused)
         });
         Ok(CertificateFacts {
@@ -136,7 +136,7 @@ impl Credentials {
 pub(super) async fn run_on_plugin_thread<T: Send + 'static>(
     generator: &dyn Generator,
     work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, PluginFailure> {
+) -> Result<T, PluginCallError> {
     let sender = Arc::new(Mutex::new(None));
     let result = Arc::clone(&sender);
     let work = Box::new(move || {
@@ -145,8 +145,8 @@ pub(super) async fn run_on_plugin_thread<T: Send + 'static>(
     });
     generator.run_for_host(work).await?;
     let computed = result.lock().unwrap_or_else(PoisonError::into_inner).take();
-    computed.ok_or_else(|| PluginFailure::Faulted {
+    computed.ok_or_else(|| PluginCallError::Faulted {
         plugin: generator.identity().name.clone(),
-        fault: PluginFault::Trapped,
+        fault: PluginFaultError::Trapped,
     })
 }

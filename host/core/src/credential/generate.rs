@@ -18,7 +18,7 @@ use crate::{
         version_store::{ActiveVersions, Draft, OpenVersion},
     },
     permission::Operation,
-    ports::{AppendCondition, Appended, Generator, PluginFailure, VersionSelection, Violation},
+    ports::{AppendCondition, Appended, Generator, PluginCallError, VersionSelection, Violation},
 };
 
 /// A request to generate a credential.
@@ -108,7 +108,7 @@ impl Credentials {
         };
         if let Some(version) = self.version_to_keep(permitted, existing.active).await? {
             permit.disclosed_version(version.stored.credential_id, version.stored.id);
-            return Ok(Some(kept_answer(self.render(permit, version)?)));
+            return Ok(Some(kept_response(self.render(permit, version)?)));
         }
         let mut draft = match unused_draft.take() {
             Some(draft) => draft,
@@ -127,7 +127,7 @@ impl Credentials {
                     content: draft.content,
                 };
                 let version = self.render(permit, version)?;
-                return Ok(Some(written_answer(version, &permitted.effective)));
+                return Ok(Some(written_response(version, &permitted.effective)));
             }
             Appended::TypeDiffers(existing) => return Err(Failure::TypeDiffers(existing)),
             Appended::TransitionalExists => return Err(Failure::TransitionalExists),
@@ -256,12 +256,14 @@ fn requested_parameters(
     let read_only = generator.read_only_parameters();
     if let Some(name) = read_only
         .iter()
-        .find(|name| parameters.member(name).is_some())
+        .find(|name| parameters.field(name).is_some())
     {
-        return Err(Failure::from(PluginFailure::ParametersRefused(Violation {
-            member: Some(name.clone()),
-            rule: "is read-only".to_owned(),
-        })));
+        return Err(Failure::from(PluginCallError::ParametersRefused(
+            Violation {
+                field: Some(name.clone()),
+                rule: "is read-only".to_owned(),
+            },
+        )));
     }
     if let Some(issuer_parameter) = generator.issuer_parameter() {
         match parameters.remove(issuer_parameter) {
@@ -292,7 +294,7 @@ async fn is_generated_from(
         |stored: &Parameters| stored.satisfies(parameters, generator.issuer_parameter(), folded);
     let read_only = generator.read_only_parameters();
     let is_comparable =
-        |stored: &Parameters| read_only.iter().all(|name| stored.member(name).is_none());
+        |stored: &Parameters| read_only.iter().all(|name| stored.field(name).is_none());
     if let Some(stored) = version.content.parameters.as_ref()
         && is_comparable(stored)
     {
@@ -317,12 +319,12 @@ async fn is_generated_from(
         Ok(Some(recovered)) => {
             Ok(recovered.is_complete && is_satisfied(&recovered.parameters.without(read_only)))
         }
-        Ok(None) | Err(PluginFailure::ValueRefused(_)) => Ok(false),
+        Ok(None) | Err(PluginCallError::ValueRefused(_)) => Ok(false),
         Err(failure) => Err(failure.into()),
     }
 }
 
-fn kept_answer(version: CredentialVersion) -> Written {
+fn kept_response(version: CredentialVersion) -> Written {
     let issuance = version.certificate.as_ref().map(|marks| Issuance {
         is_duration_overridden: false,
         duration_used_days: 0,
@@ -335,13 +337,13 @@ fn kept_answer(version: CredentialVersion) -> Written {
 }
 
 /// Returns the response for a version that was generated from these parameters.
-pub(super) fn written_answer(
+pub(super) fn written_response(
     version: CredentialVersion,
     effective: &EffectiveParameters,
 ) -> Written {
     let duration_days = effective
         .parameters
-        .member("duration")
+        .field("duration")
         .and_then(Value::as_u64)
         .unwrap_or(0);
     let issuance = version.certificate.as_ref().map(|marks| Issuance {

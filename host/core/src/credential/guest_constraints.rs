@@ -13,7 +13,7 @@ use crate::{
     Failure,
     certificate::{DURATION_DAYS_MAX, IssuanceFacts, SigningUsages},
     credential::{CredentialName, CredentialType, Parameters, version_store::OpenVersion},
-    ports::{Generator, PluginFailure, PluginFault},
+    ports::{Generator, PluginCallError, PluginFaultError},
 };
 
 /// The parameter that requests a CA certificate.
@@ -58,7 +58,7 @@ pub(super) async fn normalize(
     let Some(issuer_parameter) = generator.issuer_parameter() else {
         return Ok(normalized);
     };
-    let has_same_issuer = normalized.member(issuer_parameter) == requested.member(issuer_parameter);
+    let has_same_issuer = normalized.field(issuer_parameter) == requested.field(issuer_parameter);
     let limits = Limits {
         may_be_authority: requests_authority(requested),
         signing_usages: signing_usages(requested),
@@ -85,7 +85,7 @@ pub(super) fn as_stored(
         KEY_USAGE,
         EXTENDED_KEY_USAGE,
     ] {
-        match stored.member(name) {
+        match stored.field(name) {
             Some(value) => recovered.insert(name, value.clone()),
             None => drop(recovered.remove(name)),
         }
@@ -132,7 +132,7 @@ pub(super) fn as_set(
 /// Returns the signing usages that the parameters request.
 pub(super) fn signing_usages(parameters: &Parameters) -> SigningUsages {
     let names = |parameter, usage| {
-        let usages = parameters.member(parameter).and_then(Value::as_array);
+        let usages = parameters.field(parameter).and_then(Value::as_array);
         usages.is_some_and(|usages| usages.iter().any(|name| name == usage))
     };
     SigningUsages {
@@ -166,14 +166,14 @@ fn requests_authority(requested: &Parameters) -> bool {
 
 /// Returns the days that an issuer would apply; 0 if the duration is not a number.
 fn days(parameters: &Parameters) -> u64 {
-    let duration = parameters.member(DURATION).and_then(Value::as_u64);
+    let duration = parameters.field(DURATION).and_then(Value::as_u64);
     duration.unwrap_or_default()
 }
 
 fn malformed(generator: &dyn Generator) -> Failure {
-    Failure::Plugin(PluginFailure::Faulted {
+    Failure::Plugin(PluginCallError::Faulted {
         plugin: generator.identity().name.clone(),
-        fault: PluginFault::OutputMalformed,
+        fault: PluginFaultError::OutputMalformed,
     })
 }
 
@@ -184,11 +184,11 @@ const SELF_SIGN: &str = "self_sign";
 /// Calls the guest only if another component generated the version.
 ///
 /// # Errors
-/// [`PluginFailure::ParametersRefused`] if the configured plugin does not accept one of them; or if the guest fails.
+/// [`PluginCallError::ParametersRefused`] if the configured plugin does not accept one of them; or if the guest fails.
 pub(super) async fn current_parameters(
     version: &OpenVersion,
     generator: &dyn Generator,
-) -> Result<Option<Parameters>, PluginFailure> {
+) -> Result<Option<Parameters>, PluginCallError> {
     let Some(stored) = &version.content.parameters else {
         return Ok(None);
     };
@@ -209,9 +209,9 @@ pub(super) async fn current_parameters(
 pub(super) async fn comparable_parameters(
     version: &OpenVersion,
     generator: &dyn Generator,
-) -> Result<Option<Parameters>, PluginFailure> {
+) -> Result<Option<Parameters>, PluginCallError> {
     let refused = match current_parameters(version, generator).await {
-        Err(PluginFailure::ParametersRefused(_)) => version.content.parameters.as_ref(),
+        Err(PluginCallError::ParametersRefused(_)) => version.content.parameters.as_ref(),
         found => return found,
     };
     let Some(stored) = refused else {
@@ -224,7 +224,7 @@ pub(super) async fn comparable_parameters(
     let credential_type = &version.stored.credential_type;
     match normalized(&known, credential_type, generator).await {
         Ok(parameters) => Ok(Some(parameters)),
-        Err(PluginFailure::ParametersRefused(_)) => Ok(None),
+        Err(PluginCallError::ParametersRefused(_)) => Ok(None),
         Err(failure) => Err(failure),
     }
 }
@@ -240,7 +240,7 @@ async fn normalized(
     stored: &Parameters,
     credential_type: &CredentialType,
     generator: &dyn Generator,
-) -> Result<Parameters, PluginFailure> {
+) -> Result<Parameters, PluginCallError> {
     let mut given = stored.clone();
     if credential_type.is_certificate() {
         // A certificate that was set may have a duration that no request may have.

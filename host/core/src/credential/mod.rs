@@ -32,18 +32,18 @@ pub use certificates::{
     EffectiveExpiry, IssuedCredential, IssuedRecord, ListedCertificate, ListedVersion,
 };
 pub(crate) use content::{Content, SealedFor, StoredCertificate};
-pub use content::{LONG_MEMBER_CHARACTERS_MAX, VALUE_BYTES_MAX};
+pub use content::{LONG_FIELD_CHARACTERS_MAX, VALUE_BYTES_MAX};
 pub use generate::{Generate, WriteMode};
-pub use name::{CredentialName, LookupName, NAME_CHARACTERS_MAX, NameMalformed, PathPrefix};
+pub use name::{CredentialName, LookupName, NAME_CHARACTERS_MAX, NameError, PathPrefix};
 pub use parameters::{Parameters, RequestedParameters};
 pub use read::{Find, FindNames, FoundCredential, GeneratedCredential};
 pub use regenerate::{Regenerate, RegenerateCertificate};
 pub use service::Credentials;
 pub use set::Set;
-pub use r#type::{CredentialType, KnownType, TypeMalformed};
+pub use r#type::{CredentialType, KnownType, TypeError};
 pub use version::{
-    CertificateMarks, CredentialVersion, DigestMalformed, Issuance, IssuerVersion,
-    METADATA_CHARACTERS_MAX, Metadata, MetadataTooLong, PluginDigest, PluginIdentity,
-    StoredVersion, Written,
+    CertificateMarks, CredentialVersion, DigestError, Issuance, IssuerVersion,
+    METADATA_CHARACTERS_MAX, Metadata, MetadataError, PluginDigest, PluginIdentity, StoredVersion,
+    Written,
 };
 pub use version_store::VersionStore;

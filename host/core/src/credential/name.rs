@@ -11,19 +11,19 @@ pub struct CredentialName(String);
 
 impl CredentialName {
     /// Parses a name to store. Prepends a missing leading slash.
-    pub fn parse(text: &str) -> Result<Self, NameMalformed> {
+    pub fn parse(text: &str) -> Result<Self, NameError> {
         if text.is_empty() || text == "/" {
-            return Err(NameMalformed::Missing);
+            return Err(NameError::Missing);
         }
         let name = with_leading_slash(text);
         if !name.chars().all(is_name_character) {
-            return Err(NameMalformed::Character);
+            return Err(NameError::Character);
         }
         if name.ends_with('/') || name.contains("//") {
-            return Err(NameMalformed::Slashes);
+            return Err(NameError::Slashes);
         }
         if name.chars().count() > NAME_CHARACTERS_MAX {
-            return Err(NameMalformed::TooLong);
+            return Err(NameError::TooLong);
         }
         Ok(Self(name))
     }
@@ -114,7 +114,7 @@ impl PathPrefix {
 
 /// The rule for credential names that a text breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NameMalformed {
+pub enum NameError {
     /// The name has a character outside the allowed set.
     #[error(
         "a credential name may contain only letters, digits and the characters _ - / . : ( ) [ ]"
@@ -163,17 +163,17 @@ mod tests {
     #[test]
     fn each_malformed_name_reports_the_rule_that_it_breaks() {
         for (text, rule) in [
-            ("", NameMalformed::Missing),
-            ("/", NameMalformed::Missing),
-            ("a b", NameMalformed::Character),
-            ("a*", NameMalformed::Character),
-            ("a\\b", NameMalformed::Character),
-            ("a,b", NameMalformed::Character),
-            ("a+b", NameMalformed::Character),
-            ("ä", NameMalformed::Character),
-            ("a//b", NameMalformed::Slashes),
-            ("//", NameMalformed::Slashes),
-            ("a/", NameMalformed::Slashes),
+            ("", NameError::Missing),
+            ("/", NameError::Missing),
+            ("a b", NameError::Character),
+            ("a*", NameError::Character),
+            ("a\\b", NameError::Character),
+            ("a,b", NameError::Character),
+            ("a+b", NameError::Character),
+            ("ä", NameError::Character),
+            ("a//b", NameError::Slashes),
+            ("//", NameError::Slashes),
+            ("a/", NameError::Slashes),
         ] {
             assert_eq!(CredentialName::parse(text), Err(rule), "{text}");
         }
@@ -185,7 +185,7 @@ mod tests {
         assert!(CredentialName::parse(&format!("/{}", "a".repeat(254))).is_ok());
         assert_eq!(
             CredentialName::parse(&"a".repeat(255)),
-            Err(NameMalformed::TooLong)
+            Err(NameError::TooLong)
         );
     }
 

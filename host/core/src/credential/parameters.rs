@@ -13,8 +13,8 @@ pub struct Parameters(Map<String, Value>);
 impl Parameters {
     /// Wraps a JSON object of parameters.
     #[must_use]
-    pub fn new(members: Map<String, Value>) -> Self {
-        Self(members)
+    pub fn new(fields: Map<String, Value>) -> Self {
+        Self(fields)
     }
 
     /// Returns the parameters as JSON text.
@@ -26,26 +26,26 @@ impl Parameters {
 
     /// Returns the JSON object of parameters.
     #[must_use]
-    pub fn into_members(self) -> Map<String, Value> {
+    pub fn into_fields(self) -> Map<String, Value> {
         self.0
     }
 
     /// Returns the named parameter, or `None` if it is missing or null.
     #[must_use]
-    pub fn member(&self, name: &str) -> Option<&Value> {
+    pub fn field(&self, name: &str) -> Option<&Value> {
         self.0.get(name).filter(|value| !value.is_null())
     }
 
     /// Returns the named parameter if it is a string.
     #[must_use]
     pub fn text(&self, name: &str) -> Option<&str> {
-        self.member(name).and_then(Value::as_str)
+        self.field(name).and_then(Value::as_str)
     }
 
     /// Returns whether the named parameter is `true`.
     #[must_use]
     pub fn is_true(&self, name: &str) -> bool {
-        self.member(name) == Some(&Value::Bool(true))
+        self.field(name) == Some(&Value::Bool(true))
     }
 
     pub(crate) fn insert(&mut self, name: &str, value: Value) {
@@ -82,7 +82,7 @@ impl Parameters {
     ) -> bool {
         let names = self.0.keys().chain(requested.0.keys());
         names.into_iter().all(|name| {
-            let (stored, requested) = (self.member(name), requested.member(name));
+            let (stored, requested) = (self.field(name), requested.field(name));
             if issuer_parameter == Some(name.as_str()) {
                 return match (
                     stored.and_then(Value::as_str),
@@ -161,10 +161,10 @@ mod tests {
     use super::*;
 
     fn parameters(json: Value) -> Parameters {
-        let Value::Object(members) = json else {
+        let Value::Object(fields) = json else {
             panic!("not an object")
         };
-        Parameters::new(members)
+        Parameters::new(fields)
     }
 
     #[test]

@@ -13,12 +13,12 @@ use crate::{
         authority::TransitionalParent,
         content::StoredCertificate,
         draft::named_issuer,
-        generate::written_answer,
+        generate::written_response,
         guest_constraints::{self, DURATION, SetCertificate, current_parameters},
         version_store::{ActiveVersions, OpenVersion, WRITE_ATTEMPTS_MAX},
     },
     permission::Operation,
-    ports::{AppendCondition, Generator, PluginFailure, VersionSelection, Violation},
+    ports::{AppendCondition, Generator, PluginCallError, VersionSelection, Violation},
 };
 
 /// A request to regenerate a credential.
@@ -123,7 +123,7 @@ impl Credentials {
         let condition = AppendCondition::CredentialIs(base.stored.credential_id);
         let appended = self.store.append(permit, draft, condition).await?;
         appended
-            .map(|version| Ok(written_answer(self.render(permit, version)?, &effective)))
+            .map(|version| Ok(written_response(self.render(permit, version)?, &effective)))
             .transpose()
     }
 
@@ -146,7 +146,7 @@ impl Credentials {
         generator: &dyn Generator,
     ) -> Result<Parameters, Failure> {
         let stored = match current_parameters(base, generator).await {
-            Err(PluginFailure::ParametersRefused(violation)) => {
+            Err(PluginCallError::ParametersRefused(violation)) => {
                 return Err(parameters_outdated(generator, &violation));
             }
             stored => stored?,
@@ -159,7 +159,7 @@ impl Credentials {
                     "its value was set, not generated".to_owned(),
                 ));
             }
-            Err(PluginFailure::ValueRefused(violation)) => {
+            Err(PluginCallError::ValueRefused(violation)) => {
                 return Err(Failure::NotRegeneratable(violation.to_string()));
             }
             Err(failure) => return Err(failure.into()),
@@ -281,7 +281,7 @@ impl Credentials {
             .append_to_certificate(&permit, draft, certificate_id)
             .await?;
         appended
-            .map(|version| Ok(written_answer(self.render(&permit, version)?, &effective)))
+            .map(|version| Ok(written_response(self.render(&permit, version)?, &effective)))
             .transpose()
     }
 }
@@ -312,7 +312,7 @@ impl RegenerateCertificate {
     /// Checks the caller's changes without the stored certificate. The plugin checks the key length, because the allowed
     /// lengths depend on the stored key's type.
     fn check_alone(&self) -> Result<(), Failure> {
-        for (member, value, max, rule) in [
+        for (field, value, max, rule) in [
             (
                 KEY_LENGTH,
                 self.key_length,
@@ -327,10 +327,12 @@ impl RegenerateCertificate {
             ),
         ] {
             if value.is_some_and(|number| !(1..=max).contains(&number)) {
-                return Err(Failure::from(PluginFailure::ParametersRefused(Violation {
-                    member: Some(member.to_owned()),
-                    rule: rule.to_owned(),
-                })));
+                return Err(Failure::from(PluginCallError::ParametersRefused(
+                    Violation {
+                        field: Some(field.to_owned()),
+                        rule: rule.to_owned(),
+                    },
+                )));
             }
         }
         Ok(())

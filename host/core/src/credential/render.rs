@@ -39,9 +39,9 @@ impl Credentials {
 fn with_trusted(value: &Secret, trusted: &str) -> Result<Secret, Failure> {
     let malformed = |_| Failure::StoredValueMalformed;
     let unwritable = |_| Failure::StoredValueMalformed;
-    let members = keywright_json::fields(value.expose()).map_err(malformed)?;
-    let mut members: BTreeMap<String, &RawValue> = members.into_iter().collect();
-    let signing = members.get("ca").filter(|ca| ca.get() != "null");
+    let fields = keywright_json::fields(value.expose()).map_err(malformed)?;
+    let mut fields: BTreeMap<String, &RawValue> = fields.into_iter().collect();
+    let signing = fields.get("ca").filter(|ca| ca.get() != "null");
     let Some(signing) = signing else {
         return Ok(value.clone());
     };
@@ -49,8 +49,8 @@ fn with_trusted(value: &Secret, trusted: &str) -> Result<Secret, Failure> {
     let both = format!("{}\n{}\n", signing.trim(), trusted.trim());
     let bytes_max = value.expose().len() + ESCAPED_BYTES_MAX * both.len();
     let both = serde_json::value::to_raw_value(&both).map_err(unwritable)?;
-    members.insert("ca".to_owned(), &both);
-    to_secret(&members, bytes_max)
+    fields.insert("ca".to_owned(), &both);
+    to_secret(&fields, bytes_max)
 }
 
 /// An item of a list.

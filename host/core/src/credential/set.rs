@@ -14,13 +14,13 @@ use crate::{
     credential::{
         CredentialName, CredentialType, CredentialVersion, Credentials, IssuerVersion, LookupName,
         Metadata,
-        authority::member_absent,
-        content::{Content, check_bytes, check_size, members, take_text},
+        authority::field_absent,
+        content::{Content, check_bytes, check_size, fields, take_text},
         draft::run_on_plugin_thread,
         version_store::{Draft, WRITE_ATTEMPTS_MAX},
     },
     permission::Operation,
-    ports::{AppendCondition, CertificateMembers, Generator, ReadVersions},
+    ports::{AppendCondition, CertificateFields, Generator, ReadVersions},
 };
 
 /// A request to set a credential.
@@ -114,13 +114,13 @@ impl Credentials {
         set: Set,
     ) -> Result<CredentialVersion, Failure> {
         let generator = self.generator(caller, &set.credential_type)?;
-        let members = Members::parse(&set.value)?;
-        let checked = self.check(generator.as_ref(), members, None).await?;
+        let fields = Fields::parse(&set.value)?;
+        let checked = self.check(generator.as_ref(), fields, None).await?;
         let permit = self
             .authorization
             .permit(caller, Operation::Write, &set.name.lookup())
             .await?;
-        let ca_permit = self.permit_ca_name(caller, &checked.members).await?;
+        let ca_permit = self.permit_ca_name(caller, &checked.fields).await?;
         for _ in 0..WRITE_ATTEMPTS_MAX {
             let (name, credential_type) = (set.name.clone(), set.credential_type.clone());
             let mut draft = self
@@ -149,22 +149,22 @@ impl Credentials {
     pub(super) async fn check(
         &self,
         generator: &dyn Generator,
-        members: Members,
+        fields: Fields,
         stored_ca: Option<String>,
     ) -> Result<CheckedSet, Failure> {
         let certificates = Arc::clone(&self.certificates);
         let checked = run_on_plugin_thread(generator, move || {
-            let ca = stored_ca.as_deref().or(members.ca.as_deref());
-            let checked = certificates.check_members(CertificateMembers {
+            let ca = stored_ca.as_deref().or(fields.ca.as_deref());
+            let checked = certificates.check_fields(CertificateFields {
                 ca,
-                certificate: members.certificate.as_deref(),
-                private_key: members.private_key.as_ref(),
+                certificate: fields.certificate.as_deref(),
+                private_key: fields.private_key.as_ref(),
                 ca_is_stored: stored_ca.is_some(),
             })?;
             Ok::<_, Failure>(CheckedSet {
-                members: Members {
+                fields: Fields {
                     ca: checked.ca,
-                    ca_name: members.ca_name,
+                    ca_name: fields.ca_name,
                     certificate: checked.certificate,
                     private_key: checked.private_key,
                 },
@@ -180,9 +180,9 @@ impl Credentials {
     pub(super) async fn permit_ca_name<'a>(
         &self,
         caller: &'a Caller,
-        members: &Members,
+        fields: &Fields,
     ) -> Result<Option<Permit<'a>>, Failure> {
-        match &members.ca_name {
+        match &fields.ca_name {
             Some(ca_name) => {
                 let name = LookupName::new(ca_name);
                 self.permit_issuer(caller, &name).await.map(Some)
@@ -205,7 +205,7 @@ impl Credentials {
         if let Some(ca_permit) = ca_permit {
             let signer = self.stored_authority(ca_permit).await?;
             let stored_ca = Some(signer.certificate);
-            checked = self.check(generator, checked.members, stored_ca).await?;
+            checked = self.check(generator, checked.fields, stored_ca).await?;
             unchanged.push(signer.read);
             (signed_by, issuer) = (Some(signer.name), signer.issuer);
             trusted_ca = signer.trusted_certificate;
@@ -228,7 +228,7 @@ impl Credentials {
             is_transitional: false,
             is_generated: Some(false),
             content: Content {
-                value: checked.members.to_value(),
+                value: checked.fields.to_value(),
                 parameters: None,
                 metadata: None,
                 trusted_ca,
@@ -267,7 +267,7 @@ impl Credentials {
                 .certificate_of(permit, active)
                 .await?
                 .certificate
-                .ok_or(member_absent("certificate"))?,
+                .ok_or(field_absent("certificate"))?,
             trusted_certificate: trusted,
             read,
         })
@@ -307,7 +307,7 @@ struct StoredAuthority {
 /// A checked value with the fields to store.
 #[derive(Clone)]
 pub(super) struct CheckedSet {
-    pub(super) members: Members,
+    pub(super) fields: Fields,
     ca_expires_at: Option<DateTime<Utc>>,
     facts: Option<CertificateFacts>,
     /// The length of the shortest RSA key, in bits.
@@ -327,26 +327,26 @@ pub(super) fn warn_of_short_key(name: &CredentialName, rsa_bits: Option<u32>) {
 
 /// A caller's value, without empty strings.
 #[derive(Clone)]
-pub(super) struct Members {
+pub(super) struct Fields {
     ca: Option<String>,
     ca_name: Option<String>,
     certificate: Option<String>,
     private_key: Option<Secret>,
 }
 
-impl Members {
+impl Fields {
     pub(super) fn parse(value: &Secret) -> Result<Self, Failure> {
         let not_an_object = |_| Failure::ValueRefused("value must be a JSON object".to_owned());
-        let mut members = members(value).map_err(not_an_object)?;
+        let mut fields = fields(value).map_err(not_an_object)?;
         let parsed = Self {
-            ca: take_text(&mut members, "ca")?,
-            ca_name: take_text(&mut members, "ca_name")?,
-            certificate: take_text(&mut members, "certificate")?,
-            private_key: take_text(&mut members, "private_key")?.map(Secret::new),
+            ca: take_text(&mut fields, "ca")?,
+            ca_name: take_text(&mut fields, "ca_name")?,
+            certificate: take_text(&mut fields, "certificate")?,
+            private_key: take_text(&mut fields, "private_key")?.map(Secret::new),
         };
-        members.retain(|name, _| !IGNORED_FIELDS.contains(&name.as_str()));
-        if let Some((unknown, _)) = members.into_iter().next() {
-            return Err(Failure::ValueMemberUnknown(unknown));
+        fields.retain(|name, _| !IGNORED_FIELDS.contains(&name.as_str()));
+        if let Some((unknown, _)) = fields.into_iter().next() {
+            return Err(Failure::ValueFieldUnknown(unknown));
         }
         if parsed.ca.is_some() && parsed.ca_name.is_some() {
             return Err(Failure::ValueRefused(

@@ -45,7 +45,7 @@ impl CredentialType {
     ///
     /// # Errors
     /// If it does not have 1 to 63 characters of `a-z`, `0-9` and `-`, or does not start with a letter.
-    pub fn parse(text: &str) -> Result<Self, TypeMalformed> {
+    pub fn parse(text: &str) -> Result<Self, TypeError> {
         let name = text.to_ascii_lowercase();
         let well_formed = name.starts_with(|first: char| first.is_ascii_lowercase())
             && name.len() <= TYPE_CHARACTERS_MAX
@@ -55,7 +55,7 @@ impl CredentialType {
         if well_formed {
             Ok(Self(name))
         } else {
-            Err(TypeMalformed)
+            Err(TypeError)
         }
     }
 
@@ -95,7 +95,7 @@ impl fmt::Display for CredentialType {
 #[error(
     "a credential type must have 1 to {TYPE_CHARACTERS_MAX} characters of a-z, 0-9 and -, and start with a letter"
 )]
-pub struct TypeMalformed;
+pub struct TypeError;
 
 /// A credential type of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -149,7 +149,7 @@ const VALUE_SUMMARY: &str = "A text that callers set.";
 
 const VALUE_SCHEMA: &str = r#"{"type":"string","minLength":1,"writeOnly":true}"#;
 
-const JSON_SUMMARY: &str = "A JSON object of any members that callers set.";
+const JSON_SUMMARY: &str = "A JSON object with any fields, set by callers.";
 
 const JSON_SCHEMA: &str = r#"{"type":"object","writeOnly":true}"#;
 
@@ -171,7 +171,7 @@ mod tests {
         assert!(CredentialType::parse(&longest).is_ok());
         let too_long = "a".repeat(TYPE_CHARACTERS_MAX + 1);
         for text in ["", "1a", "-a", "a_b", "a b", "ä", &too_long] {
-            assert_eq!(CredentialType::parse(text), Err(TypeMalformed), "{text}");
+            assert_eq!(CredentialType::parse(text), Err(TypeError), "{text}");
         }
     }
 }

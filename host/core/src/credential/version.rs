@@ -147,9 +147,9 @@ pub struct Metadata(Secret);
 impl Metadata {
     /// Wraps a caller's metadata, JSON text without insignificant whitespace. It is stored as written, so that numbers keep
     /// all their digits.
-    pub fn parse(json: Secret) -> Result<Self, MetadataTooLong> {
+    pub fn parse(json: Secret) -> Result<Self, MetadataError> {
         if json.expose().chars().count() > METADATA_CHARACTERS_MAX {
-            return Err(MetadataTooLong);
+            return Err(MetadataError);
         }
         Ok(Self(json))
     }
@@ -168,7 +168,7 @@ impl Metadata {
 /// Metadata longer than [`METADATA_CHARACTERS_MAX`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("metadata may have at most {METADATA_CHARACTERS_MAX} characters")]
-pub struct MetadataTooLong;
+pub struct MetadataError;
 
 /// SHA-256 of a plugin's component, in lower-case hexadecimal.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -177,14 +177,14 @@ pub struct PluginDigest(String);
 /// A text is not a digest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a digest must be {EXPECTED}")]
-pub struct DigestMalformed;
+pub struct DigestError;
 
 impl PluginDigest {
     /// Parses 64 hexadecimal digits in any case, with or without the prefix `sha256:`.
-    pub fn parse(text: &str) -> Result<Self, DigestMalformed> {
+    pub fn parse(text: &str) -> Result<Self, DigestError> {
         let digits = text.strip_prefix(PREFIX).unwrap_or(text);
         if digits.len() != DIGITS || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
-            return Err(DigestMalformed);
+            return Err(DigestError);
         }
         Ok(Self(digits.to_ascii_lowercase()))
     }
@@ -196,7 +196,7 @@ impl PluginDigest {
     }
 }
 
-impl DigestMalformed {
+impl DigestError {
     /// The expected form, for error messages.
     pub const EXPECTED: &str = EXPECTED;
 }
@@ -246,7 +246,7 @@ mod tests {
             &format!("{}g", &digits[1..]),
             &format!("{}ä", &digits[2..]),
         ] {
-            assert_eq!(PluginDigest::parse(text), Err(DigestMalformed), "{text}");
+            assert_eq!(PluginDigest::parse(text), Err(DigestError), "{text}");
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::{
     credential::{CredentialType, LookupName, StoredVersion, VersionStore},
     pace::Pace,
     permission::Operation,
-    ports::{PluginFailure, PluginFault, Reference, Resolvers},
+    ports::{PluginCallError, PluginFaultError, Reference, Resolvers},
 };
 use substitute::{PointerError, Substitutions};
 
@@ -222,9 +222,9 @@ const NAMES_READ_FIRST: usize = 16;
 /// The resolver returned a position that the document does not have, or overlapping positions.
 impl From<PointerError> for Failure {
     fn from(_: PointerError) -> Self {
-        Self::Plugin(PluginFailure::Faulted {
+        Self::Plugin(PluginCallError::Faulted {
             plugin: "resolver".to_owned(),
-            fault: PluginFault::OutputMalformed,
+            fault: PluginFaultError::OutputMalformed,
         })
     }
 }

@@ -21,12 +21,12 @@ pub struct Actor(Arc<str>);
 
 impl Actor {
     /// Returns the actor for a client of the identity provider that acts for itself.
-    pub fn client(client_id: &str) -> Result<Self, ActorMalformed> {
+    pub fn client(client_id: &str) -> Result<Self, ActorError> {
         Self::of_kind(CLIENT, client_id)
     }
 
     /// Returns the actor for a user of the identity provider, by its immutable id.
-    pub fn user(user_id: &str) -> Result<Self, ActorMalformed> {
+    pub fn user(user_id: &str) -> Result<Self, ActorError> {
         Self::of_kind(USER, user_id)
     }
 
@@ -37,15 +37,15 @@ impl Actor {
     }
 
     /// Parses the actor of a permission. It need not be able to authenticate.
-    pub fn parse(text: &str) -> Result<Self, ActorMalformed> {
+    pub fn parse(text: &str) -> Result<Self, ActorError> {
         if text.is_empty() {
-            return Err(ActorMalformed::Missing);
+            return Err(ActorError::Missing);
         }
         if text.chars().count() > ACTOR_CHARACTERS_MAX {
-            return Err(ActorMalformed::TooLong);
+            return Err(ActorError::TooLong);
         }
         if text.contains('\0') {
-            return Err(ActorMalformed::Character);
+            return Err(ActorError::Character);
         }
         Ok(Self(text.into()))
     }
@@ -78,9 +78,9 @@ impl Actor {
             .any(|id| !id.trim().is_empty())
     }
 
-    fn of_kind(kind: &str, id: &str) -> Result<Self, ActorMalformed> {
+    fn of_kind(kind: &str, id: &str) -> Result<Self, ActorError> {
         if id.is_empty() {
-            return Err(ActorMalformed::Missing);
+            return Err(ActorError::Missing);
         }
         Self::parse(&format!("{kind}{id}"))
     }
@@ -94,7 +94,7 @@ impl fmt::Display for Actor {
 
 /// The rule for actors that a text breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ActorMalformed {
+pub enum ActorError {
     /// The actor contains U+0000, which PostgreSQL can't store in text columns.
     #[error("an actor must not contain the character U+0000")]
     Character,
@@ -125,8 +125,8 @@ mod tests {
         for text in ["a", "uaa-client:app", "\u{1}", "ä b"] {
             assert_eq!(Actor::parse(text).unwrap().as_str(), text);
         }
-        assert_eq!(Actor::parse("a\0b"), Err(ActorMalformed::Character));
-        assert_eq!(Actor::client("\0"), Err(ActorMalformed::Character));
+        assert_eq!(Actor::parse("a\0b"), Err(ActorError::Character));
+        assert_eq!(Actor::client("\0"), Err(ActorError::Character));
     }
 
     #[test]
@@ -149,9 +149,9 @@ mod tests {
 
     #[test]
     fn an_actor_has_1_to_255_characters() {
-        assert_eq!(Actor::parse(""), Err(ActorMalformed::Missing));
-        assert_eq!(Actor::client(""), Err(ActorMalformed::Missing));
+        assert_eq!(Actor::parse(""), Err(ActorError::Missing));
+        assert_eq!(Actor::client(""), Err(ActorError::Missing));
         assert!(Actor::parse(&"ä".repeat(255)).is_ok());
-        assert_eq!(Actor::parse(&"ä".repeat(256)), Err(ActorMalformed::TooLong));
+        assert_eq!(Actor::parse(&"ä".repeat(256)), Err(ActorError::TooLong));
     }
 }

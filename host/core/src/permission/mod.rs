@@ -11,8 +11,8 @@ use std::fmt;
 
 use uuid::Uuid;
 
-pub use actor::{ACTOR_CHARACTERS_MAX, ACTOR_KINDS, Actor, ActorMalformed};
-pub use path::{PERMISSION_PATH_CHARACTERS_MAX, PathMalformed, PermissionPath};
+pub use actor::{ACTOR_CHARACTERS_MAX, ACTOR_KINDS, Actor, ActorError};
+pub use path::{PERMISSION_PATH_CHARACTERS_MAX, PathError, PermissionPath};
 
 /// The operations that an actor may perform on a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,11 +76,13 @@ impl Operation {
     }
 
     /// Parses an operation's name. Case-sensitive.
-    pub fn parse(name: &str) -> Result<Self, OperationUnknown> {
+    pub fn parse(name: &str) -> Result<Self, UnknownOperationError> {
         Self::ALL
             .into_iter()
             .find(|operation| operation.as_str() == name)
-            .ok_or_else(|| OperationUnknown(name.chars().take(REPORTED_CHARACTERS_MAX).collect()))
+            .ok_or_else(|| {
+                UnknownOperationError(name.chars().take(REPORTED_CHARACTERS_MAX).collect())
+            })
     }
 
     fn bit(self) -> u8 {
@@ -103,7 +105,7 @@ impl fmt::Display for Operation {
 /// An unknown operation name, truncated if it is long.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown operation {0}; it must be one of read, write, delete, read_acl, write_acl")]
-pub struct OperationUnknown(pub String);
+pub struct UnknownOperationError(pub String);
 
 /// A non-empty set of operations.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -199,6 +201,6 @@ mod tests {
     fn a_long_unknown_name_is_truncated_in_the_error() {
         let beginning = "ä".repeat(REPORTED_CHARACTERS_MAX);
         let refused = Operation::parse(&format!("{beginning}ä")).unwrap_err();
-        assert_eq!(refused, OperationUnknown(beginning));
+        assert_eq!(refused, UnknownOperationError(beginning));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::credential::{CredentialName, LookupName, NAME_CHARACTERS_MAX, NameMalformed};
+use crate::credential::{CredentialName, LookupName, NAME_CHARACTERS_MAX, NameError};
 
 /// The maximum length of a permission's path, in characters, including its slash and asterisk.
 pub const PERMISSION_PATH_CHARACTERS_MAX: usize = NAME_CHARACTERS_MAX;
@@ -13,20 +13,20 @@ pub struct PermissionPath(String);
 
 impl PermissionPath {
     /// Parses a path. Prepends a missing leading slash.
-    pub fn parse(text: &str) -> Result<Self, PathMalformed> {
+    pub fn parse(text: &str) -> Result<Self, PathError> {
         let with_slash = if text.starts_with('/') {
             text.to_owned()
         } else {
             format!("/{text}")
         };
         if with_slash.chars().count() > PERMISSION_PATH_CHARACTERS_MAX {
-            return Err(PathMalformed::TooLong);
+            return Err(PathError::TooLong);
         }
         if with_slash == EVERYTHING {
             return Ok(Self(with_slash));
         }
         let name = with_slash.strip_suffix(BELOW).unwrap_or(&with_slash);
-        CredentialName::parse(name).map_err(PathMalformed::of)?;
+        CredentialName::parse(name).map_err(PathError::of)?;
         Ok(Self(with_slash))
     }
 
@@ -87,7 +87,7 @@ impl fmt::Display for PermissionPath {
 
 /// The rule for paths that a text breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PathMalformed {
+pub enum PathError {
     /// The path has a character outside the allowed set, or an asterisk that is not the last segment.
     #[error(
         "a path may contain only letters, digits, the characters _ - / . : ( ) [ ], and an asterisk as its last segment"
@@ -106,13 +106,13 @@ pub enum PathMalformed {
     TooLong,
 }
 
-impl PathMalformed {
-    fn of(name: NameMalformed) -> Self {
+impl PathError {
+    fn of(name: NameError) -> Self {
         match name {
-            NameMalformed::Character => Self::Character,
-            NameMalformed::Missing => Self::Missing,
-            NameMalformed::Slashes => Self::Slashes,
-            NameMalformed::TooLong => Self::TooLong,
+            NameError::Character => Self::Character,
+            NameError::Missing => Self::Missing,
+            NameError::Slashes => Self::Slashes,
+            NameError::TooLong => Self::TooLong,
         }
     }
 }
@@ -138,17 +138,17 @@ mod tests {
             assert_eq!(PermissionPath::parse(text).unwrap().as_str(), path);
         }
         for (text, rule) in [
-            ("", PathMalformed::Missing),
-            ("/", PathMalformed::Missing),
-            ("/a*", PathMalformed::Character),
-            ("/a/*/b", PathMalformed::Character),
-            ("/a/**", PathMalformed::Character),
-            ("/*/*", PathMalformed::Character),
-            ("/a b", PathMalformed::Character),
-            ("/a/", PathMalformed::Slashes),
-            ("//", PathMalformed::Slashes),
-            ("//*", PathMalformed::Missing),
-            ("/a//*", PathMalformed::Slashes),
+            ("", PathError::Missing),
+            ("/", PathError::Missing),
+            ("/a*", PathError::Character),
+            ("/a/*/b", PathError::Character),
+            ("/a/**", PathError::Character),
+            ("/*/*", PathError::Character),
+            ("/a b", PathError::Character),
+            ("/a/", PathError::Slashes),
+            ("//", PathError::Slashes),
+            ("//*", PathError::Missing),
+            ("/a//*", PathError::Slashes),
         ] {
             assert_eq!(PermissionPath::parse(text), Err(rule), "{text}");
         }
@@ -159,7 +159,7 @@ mod tests {
         let longest = format!("/{}/*", "a".repeat(252));
         assert!(PermissionPath::parse(&longest).is_ok());
         let longer = format!("/{}/*", "a".repeat(253));
-        assert_eq!(PermissionPath::parse(&longer), Err(PathMalformed::TooLong));
+        assert_eq!(PermissionPath::parse(&longer), Err(PathError::TooLong));
     }
 
     #[test]

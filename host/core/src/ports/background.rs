@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use crate::{
     credential::CredentialName,
-    ports::{Envelope, RepositoryFailure},
+    ports::{Envelope, RepositoryError},
     retention::{NameRange, RetentionLimits, RetentionThreshold},
 };
 
@@ -24,13 +24,13 @@ pub trait Leases: Send + Sync {
         lease: &Lease,
         now: DateTime<Utc>,
         until: DateTime<Utc>,
-    ) -> Result<bool, RepositoryFailure>;
+    ) -> Result<bool, RepositoryError>;
 
     /// Extends a lease. Returns `false` if another holder has acquired it, or it was released.
-    async fn renew(&self, lease: &Lease, until: DateTime<Utc>) -> Result<bool, RepositoryFailure>;
+    async fn renew(&self, lease: &Lease, until: DateTime<Utc>) -> Result<bool, RepositoryError>;
 
     /// Releases a lease before it expires. No effect if this holder does not have it.
-    async fn release(&self, lease: &Lease) -> Result<(), RepositoryFailure>;
+    async fn release(&self, lease: &Lease) -> Result<(), RepositoryError>;
 }
 
 /// A lease and its holder, or a server that tries to acquire it.
@@ -59,7 +59,7 @@ pub trait RetentionRepository: Send + Sync {
         names: &NameRange,
         threshold: RetentionThreshold,
         count_max: u32,
-    ) -> Result<RetentionPage, RepositoryFailure>;
+    ) -> Result<RetentionPage, RepositoryError>;
 
     /// Returns the oldest deletable versions of a credential after a sequence, at most `count_max`.
     async fn deletable_versions(
@@ -68,7 +68,7 @@ pub trait RetentionRepository: Send + Sync {
         threshold: RetentionThreshold,
         after_sequence: i64,
         count_max: u32,
-    ) -> Result<Vec<DeletableVersion>, RepositoryFailure>;
+    ) -> Result<Vec<DeletableVersion>, RepositoryError>;
 
     /// Deletes the versions among these that are still deletable, in one transaction. Returns their ids, in no order.
     ///
@@ -79,17 +79,17 @@ pub trait RetentionRepository: Send + Sync {
         credential_id: Uuid,
         threshold: RetentionThreshold,
         version_ids: &[Uuid],
-    ) -> Result<Vec<Uuid>, RepositoryFailure>;
+    ) -> Result<Vec<Uuid>, RepositoryError>;
 }
 
 /// The record of the last clock reading of any server.
 #[async_trait]
 pub trait RetentionClock: Send + Sync {
     /// Reads the record; `None` before the first reading.
-    async fn read(&self) -> Result<Option<ClockRecord>, RepositoryFailure>;
+    async fn read(&self) -> Result<Option<ClockRecord>, RepositoryError>;
 
     /// Replaces the record.
-    async fn write(&self, record: ClockRecord) -> Result<(), RepositoryFailure>;
+    async fn write(&self, record: ClockRecord) -> Result<(), RepositoryError>;
 }
 
 /// The last clock reading.
@@ -143,7 +143,7 @@ pub trait RetentionTrail: Send + Sync {
     ///
     /// # Errors
     /// If the record can't be written. Nothing must be deleted then.
-    async fn announce(&self, deletion: &RetentionDeletion<'_>) -> Result<(), TrailUnwritten>;
+    async fn announce(&self, deletion: &RetentionDeletion<'_>) -> Result<(), AuditTrailError>;
 
     /// Records that announced versions were not deleted, as soon as the trail is writable.
     fn take_back(&self, deletion: &RetentionDeletion<'_>, reason: NotDeleted);
@@ -176,22 +176,22 @@ pub enum NotDeleted {
 /// The audit trail can't be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the audit trail can't be written at present, so nothing is deleted")]
-pub struct TrailUnwritten;
+pub struct AuditTrailError;
 
 /// Re-encrypting versions, and the active key that all servers share.
 #[async_trait]
 pub trait KeyRotationRepository: Send + Sync {
     /// Records that a server has started with this active key. No effect if the last started server had the same key.
-    async fn activate(&self, key_id: Uuid) -> Result<(), RepositoryFailure>;
+    async fn activate(&self, key_id: Uuid) -> Result<(), RepositoryError>;
 
     /// Like [`KeyRotationRepository::activate`], but only if no server has ever started with this active key.
-    async fn activate_new(&self, key_id: Uuid) -> Result<(), RepositoryFailure>;
+    async fn activate_new(&self, key_id: Uuid) -> Result<(), RepositoryError>;
 
     /// Returns the active key of the last recorded start, or `None` before the first.
-    async fn last_activated(&self) -> Result<Option<Uuid>, RepositoryFailure>;
+    async fn last_activated(&self) -> Result<Option<Uuid>, RepositoryError>;
 
     /// Returns the keys that encrypt at least one version, in no order. The cost doesn't depend on the number of versions.
-    async fn keys_in_use(&self) -> Result<Vec<Uuid>, RepositoryFailure>;
+    async fn keys_in_use(&self) -> Result<Vec<Uuid>, RepositoryError>;
 
     /// Returns at most `count_max` versions of a key after this sequence, in the order of their sequences. Returns fewer if
     /// they are large, to limit memory, but at least one if there is one.
@@ -200,17 +200,15 @@ pub trait KeyRotationRepository: Send + Sync {
         key_id: Uuid,
         after_sequence: i64,
         count_max: u32,
-    ) -> Result<Vec<SealedVersion>, RepositoryFailure>;
+    ) -> Result<Vec<SealedVersion>, RepositoryError>;
 
     /// Replaces the envelopes of versions that still have the key and the nonce with which they were read. Skips versions
     /// that were concurrently deleted or re-encrypted. Returns the number of replaced envelopes.
     ///
     /// # Errors
     /// If a transaction fails. The envelopes of earlier ones are replaced.
-    async fn replace_envelopes(
-        &self,
-        versions: &[ResealedVersion],
-    ) -> Result<u64, RepositoryFailure>;
+    async fn replace_envelopes(&self, versions: &[ResealedVersion])
+    -> Result<u64, RepositoryError>;
 }
 
 /// An encrypted version.

@@ -15,39 +15,39 @@ pub trait Certificates: Send + Sync {
     ///
     /// # Errors
     /// If it is not a certificate.
-    fn facts(&self, certificate: &str) -> Result<CertificateFacts, CertificateRefused>;
+    fn facts(&self, certificate: &str) -> Result<CertificateFacts, CertificateError>;
 
     /// Returns the properties that an issuer must allow to issue a certificate like the first one of a PEM text.
     ///
     /// # Errors
     /// If it is not a certificate.
-    fn issuance_facts(&self, certificate: &str) -> Result<IssuanceFacts, CertificateRefused>;
+    fn issuance_facts(&self, certificate: &str) -> Result<IssuanceFacts, CertificateError>;
 
     /// Checks the value of a certificate to set: every certificate must be well formed, `ca` must be a CA certificate and
     /// must have signed `certificate`, `private_key` must belong to `certificate`, and RSA keys must not be too short.
     /// Missing fields are not checked.
-    fn check_members(
+    fn check_fields(
         &self,
-        members: CertificateMembers<'_>,
-    ) -> Result<CheckedMembers, CertificateRefused>;
+        fields: CertificateFields<'_>,
+    ) -> Result<CheckedFields, CertificateError>;
 
     /// Returns the length of the RSA key in a PEM text, public or private, in bits; `None` for any other text.
     fn rsa_bits(&self, key: &str) -> Option<u32>;
 
-    /// Checks a stored value like [`Certificates::check_members`], except the length of keys, which older releases did not
+    /// Checks a stored value like [`Certificates::check_fields`], except the length of keys, which older releases did not
     /// check.
     fn check_stored(
         &self,
-        members: CertificateMembers<'_>,
-    ) -> Result<Option<CertificateFacts>, CertificateRefused>;
+        fields: CertificateFields<'_>,
+    ) -> Result<Option<CertificateFacts>, CertificateError>;
 
     /// Checks a generated certificate: it must be well formed, the private key must belong to it, and `ca` must be the
     /// issuer's certificate, or the certificate itself if there is no issuer.
     fn check_generated(
         &self,
-        members: CertificateMembers<'_>,
+        fields: CertificateFields<'_>,
         issuer: Option<&dyn CertificateIssuer>,
-    ) -> Result<CertificateFacts, CertificateRefused>;
+    ) -> Result<CertificateFacts, CertificateError>;
 
     /// Creates an issuer for one call from the certificate and the private key of a CA.
     ///
@@ -58,7 +58,7 @@ pub trait Certificates: Send + Sync {
         certificate: &str,
         private_key: &Secret,
         rules: IssuanceRules,
-    ) -> Result<Arc<dyn CertificateIssuer>, CertificateRefused>;
+    ) -> Result<Arc<dyn CertificateIssuer>, CertificateError>;
 
     /// Returns the first certificate of a PEM text, DER; `None` if it contains no certificate.
     fn first_certificate(&self, pem: &str) -> Option<Vec<u8>>;
@@ -72,7 +72,7 @@ pub trait Certificates: Send + Sync {
 
 /// The fields of a certificate's value.
 #[derive(Clone, Copy, Default)]
-pub struct CertificateMembers<'a> {
+pub struct CertificateFields<'a> {
     /// The issuing CA certificate, PEM.
     pub ca: Option<&'a str>,
     /// The certificate, PEM.
@@ -86,7 +86,7 @@ pub struct CertificateMembers<'a> {
 
 /// The checked fields to store. They are unchanged, except that PEM that other programs might not read is rewritten.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct CheckedMembers {
+pub struct CheckedFields {
     /// The issuing CA certificate, PEM.
     pub ca: Option<String>,
     /// The end of the CA certificate's validity.
@@ -103,10 +103,10 @@ pub struct CheckedMembers {
 
 /// A violated rule for certificates.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{member} {rule}")]
-pub struct CertificateRefused {
+#[error("{field} {rule}")]
+pub struct CertificateError {
     /// The field that violates it.
-    pub member: &'static str,
+    pub field: &'static str,
     /// The rule, as the predicate of a sentence whose subject is the field.
     pub rule: Cow<'static, str>,
 }
@@ -130,7 +130,7 @@ pub trait CertificateIssuer: Send + Sync {
     fn signature_algorithm(&self) -> &[u8];
 
     /// Checks a DER `TBSCertificate` (RFC 5280) against the rules of this call, signs it and returns the certificate, DER.
-    fn sign_certificate(&self, tbs_certificate: &[u8]) -> Result<Vec<u8>, SigningRefused>;
+    fn sign_certificate(&self, tbs_certificate: &[u8]) -> Result<Vec<u8>, SigningError>;
 
     /// Returns the facts of the certificate that it has signed, or `None` if it has signed none. An issuer signs at most
     /// one certificate.
@@ -140,4 +140,4 @@ pub trait CertificateIssuer: Send + Sync {
 /// The rule because of which an issuer refused to sign a certificate body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the issuer refused to sign: {0}")]
-pub struct SigningRefused(pub &'static str);
+pub struct SigningError(pub &'static str);

@@ -3,52 +3,49 @@
 use async_trait::async_trait;
 use uuid::Uuid;
 
-use crate::{credential::StoredVersion, ports::RepositoryFailure};
+use crate::{credential::StoredVersion, ports::RepositoryError};
 
 /// Read-only access to all records, in batches in the order of their sequences. Each batch is one snapshot of the database.
 #[async_trait]
 pub trait CheckRepository: Send + Sync {
     /// Returns the damage that the database engine finds in its own file, one line each. Empty if there is none, or if only
     /// the tools of the engine can find it.
-    async fn damage(&self) -> Result<Vec<String>, RepositoryFailure>;
+    async fn damage(&self) -> Result<Vec<String>, RepositoryError>;
 
     /// Returns the differences between the schema and the schema of this release, one line each: tables, columns, indexes,
     /// constraints and triggers.
-    async fn schema_differences(&self) -> Result<Vec<String>, RepositoryFailure>;
+    async fn schema_differences(&self) -> Result<Vec<String>, RepositoryError>;
 
     /// Returns the current last sequence of each table.
-    async fn ends(&self) -> Result<CheckEnds, RepositoryFailure>;
+    async fn ends(&self) -> Result<CheckEnds, RepositoryError>;
 
     /// Returns the credentials of a range, each with a summary of its versions from the same snapshot.
     async fn credentials(
         &self,
         range: SequenceRange,
-    ) -> Result<Vec<CheckedCredential>, RepositoryFailure>;
+    ) -> Result<Vec<CheckedCredential>, RepositoryError>;
 
     /// Returns the versions of a range.
-    async fn versions(
-        &self,
-        range: SequenceRange,
-    ) -> Result<Vec<CheckedVersion>, RepositoryFailure>;
+    async fn versions(&self, range: SequenceRange) -> Result<Vec<CheckedVersion>, RepositoryError>;
 
     /// Returns the version with this id, or `None`.
-    async fn version_by_id(&self, id: Uuid) -> Result<Option<CheckedVersion>, RepositoryFailure>;
+    async fn version_by_id(&self, id: Uuid) -> Result<Option<CheckedVersion>, RepositoryError>;
 
     /// Returns the entries of a range of the name index.
     async fn indexed_names(
         &self,
         range: SequenceRange,
-    ) -> Result<Vec<CheckedIndexEntry>, RepositoryFailure>;
+    ) -> Result<Vec<CheckedIndexEntry>, RepositoryError>;
 
     /// Returns the sequences of credentials with a name index entry of the right size for another name, which
     /// [`CheckRepository::credentials`] does not detect. Only the first of them if there are many.
-    async fn wrongly_indexed(&self) -> Result<Vec<i64>, RepositoryFailure>;
+    async fn wrongly_indexed(&self) -> Result<Vec<i64>, RepositoryError>;
 
     /// Returns the permissions of a range.
     async fn permissions(
         &self,
         range: SequenceRange,
-    ) -> Result<Vec<CheckedPermission>, RepositoryFailure>;
+    ) -> Result<Vec<CheckedPermission>, RepositoryError>;
 }
 
 /// A part of a table, in the order of its sequences.

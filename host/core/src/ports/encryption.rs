@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use uuid::Uuid;
 use zeroize::Zeroizing;
 
-use crate::{Secret, credential::LookupName, ports::RepositoryFailure};
+use crate::{Secret, credential::LookupName, ports::RepositoryError};
 
 /// Encryption of stored values. Each ciphertext is bound to its record.
 #[async_trait]
@@ -13,17 +13,14 @@ pub trait Sealer: Send + Sync {
     ///
     /// # Errors
     /// If the cipher fails, the key has reached its limit, or its use can't be counted.
-    async fn seal(
-        &self,
-        place: SealedPlace<'_>,
-        plaintext: &Secret,
-    ) -> Result<Envelope, SealFailure>;
+    async fn seal(&self, place: SealedPlace<'_>, plaintext: &Secret)
+    -> Result<Envelope, SealError>;
 
     /// Decrypts an envelope.
     ///
     /// # Errors
     /// If the key is not configured, or the envelope was encrypted for another record or modified.
-    fn open(&self, place: SealedPlace<'_>, envelope: &Envelope) -> Result<Secret, SealFailure>;
+    fn open(&self, place: SealedPlace<'_>, envelope: &Envelope) -> Result<Secret, SealError>;
 
     /// Returns the standing of the key with this id.
     fn standing(&self, key_id: Uuid) -> KeyStanding;
@@ -34,7 +31,7 @@ pub trait Sealer: Send + Sync {
     ///
     /// # Errors
     /// If the key can't currently be compared.
-    async fn recognise(&self, key_id: Uuid) -> Result<(), RecognitionFailure>;
+    async fn recognise(&self, key_id: Uuid) -> Result<(), RecognitionError>;
 }
 
 /// The standing of an encryption key.
@@ -52,10 +49,10 @@ pub enum KeyStanding {
 #[async_trait]
 pub trait EncryptionKeyRepository: Send + Sync {
     /// Returns the number of versions encrypted with each key that has a record, in no order.
-    async fn versions_by_key(&self) -> Result<Vec<(Uuid, u64)>, RepositoryFailure>;
+    async fn versions_by_key(&self) -> Result<Vec<(Uuid, u64)>, RepositoryError>;
 
     /// Returns the number of encryptions reserved for each key, in no order. Unused keys may be missing.
-    async fn encryptions_by_key(&self) -> Result<Vec<(Uuid, u64)>, RepositoryFailure>;
+    async fn encryptions_by_key(&self) -> Result<Vec<(Uuid, u64)>, RepositoryError>;
 }
 
 /// The record to which a ciphertext is bound.
@@ -80,7 +77,7 @@ pub struct Envelope {
 
 /// The error of an encryption or a decryption.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SealFailure {
+pub enum SealError {
     /// Decryption failed. The cause is omitted so that it leaks nothing.
     #[error(
         "the stored value could not be decrypted: its ciphertext was modified or moved from another record"
@@ -111,29 +108,29 @@ pub enum SealFailure {
 
 /// The error of comparing a key with the configured keys.
 #[derive(Debug, thiserror::Error)]
-pub enum RecognitionFailure {
+pub enum RecognitionError {
     /// The record of the key can't be read.
     #[error(transparent)]
-    Repository(#[from] RepositoryFailure),
+    Repository(#[from] RepositoryError),
     /// The key can't be compared with the configured keys.
     #[error(transparent)]
-    Seal(#[from] SealFailure),
+    Seal(#[from] SealError),
 }
 
 /// A service that encrypts keys with a key-encryption key that never leaves the service.
 #[async_trait]
 pub trait KeyManagement: Send + Sync {
     /// Encrypts a key. The result is stored; only the service can decrypt it.
-    async fn wrap_key(&self, key: &[u8]) -> Result<Vec<u8>, KeyManagementFailure>;
+    async fn wrap_key(&self, key: &[u8]) -> Result<Vec<u8>, KeyManagementError>;
 
     /// Decrypts a key. `None` if the service reports that it did not encrypt this key.
     async fn unwrap_key(
         &self,
         wrapped_key: &[u8],
-    ) -> Result<Option<Zeroizing<Vec<u8>>>, KeyManagementFailure>;
+    ) -> Result<Option<Zeroizing<Vec<u8>>>, KeyManagementError>;
 }
 
 /// The error of a key management service. `Display` names the service and the cause, and contains no secret.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
-pub struct KeyManagementFailure(#[from] pub Box<dyn std::error::Error + Send + Sync>);
+pub struct KeyManagementError(#[from] pub Box<dyn std::error::Error + Send + Sync>);

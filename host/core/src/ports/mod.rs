@@ -13,26 +13,26 @@ use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
 pub use background::{
-    ClockRecord, DeletableVersion, ExceedingCredential, KeyRotationRepository, Lease, Leases,
-    NotDeleted, ResealedVersion, RetentionClock, RetentionDeletion, RetentionPage,
-    RetentionRepository, RetentionTrail, SealedVersion, TrailUnwritten,
+    AuditTrailError, ClockRecord, DeletableVersion, ExceedingCredential, KeyRotationRepository,
+    Lease, Leases, NotDeleted, ResealedVersion, RetentionClock, RetentionDeletion, RetentionPage,
+    RetentionRepository, RetentionTrail, SealedVersion,
 };
 pub use certificates::{
-    CertificateIssuer, CertificateMembers, CertificateRefused, Certificates, CheckedMembers,
-    NOT_AN_AUTHORITY, SigningRefused,
+    CertificateError, CertificateFields, CertificateIssuer, Certificates, CheckedFields,
+    NOT_AN_AUTHORITY, SigningError,
 };
 pub use check::{
     CheckEnds, CheckRepository, CheckedCredential, CheckedIndexEntry, CheckedPermission,
     CheckedRow, CheckedVersion, PointedVersion, SequenceRange,
 };
 pub use encryption::{
-    EncryptionKeyRepository, Envelope, KeyManagement, KeyManagementFailure, KeyStanding,
-    RecognitionFailure, SealFailure, SealedPlace, Sealer,
+    EncryptionKeyRepository, Envelope, KeyManagement, KeyManagementError, KeyStanding,
+    RecognitionError, SealError, SealedPlace, Sealer,
 };
 pub use permissions::PermissionRepository;
 pub use plugins::{
-    Generator, GeneratorDescription, Generators, HostWork, POINTER_SEGMENTS_MAX, PluginFailure,
-    PluginFault, Recovered, Reference, Resolver, Resolvers, Violation,
+    Generator, GeneratorDescription, Generators, HostWork, POINTER_SEGMENTS_MAX, PluginCallError,
+    PluginFaultError, Recovered, Reference, Resolver, Resolvers, Violation,
 };
 pub use reading::{
     CredentialKey, NewestSize, PermittedRead, PermittedReads, PermittedVersions, ReadVersions,
@@ -40,7 +40,7 @@ pub use reading::{
 };
 pub use storage::{
     Additions, AllAppended, AppendCondition, Appended, CredentialRepository, EXPIRY_MOMENTS,
-    NewVersion, ReadSigned, RepositoryFailure, SignedName, SignedTypes, TransitionalMoved,
+    NewVersion, ReadSigned, RepositoryError, SignedName, SignedTypes, TransitionalMoved,
     TransitionalVersion, VersionDeleted,
 };
 

@@ -6,7 +6,7 @@ use uuid::Uuid;
 use crate::{
     credential::{CredentialName, LookupName},
     permission::{Actor, Grant, Operations, Permission, PermissionPath},
-    ports::RepositoryFailure,
+    ports::RepositoryError,
 };
 
 /// Stored permissions. An actor has at most one permission on a path.
@@ -17,7 +17,7 @@ pub trait PermissionRepository: Send + Sync {
         &self,
         actor: &Actor,
         paths: &[PermissionPath],
-    ) -> Result<Vec<Permission>, RepositoryFailure>;
+    ) -> Result<Vec<Permission>, RepositoryError>;
 
     /// Like [`PermissionRepository::of_actor_on`], and also returns the stored name of a credential with the same query. If
     /// there is no such permission, the name may be `None` even if the credential exists.
@@ -26,17 +26,17 @@ pub trait PermissionRepository: Send + Sync {
         actor: &Actor,
         paths: &[PermissionPath],
         name: &LookupName,
-    ) -> Result<(Vec<Permission>, Option<CredentialName>), RepositoryFailure>;
+    ) -> Result<(Vec<Permission>, Option<CredentialName>), RepositoryError>;
 
     /// Returns all permissions of an actor, in no order.
-    async fn of_actor(&self, actor: &Actor) -> Result<Vec<Permission>, RepositoryFailure>;
+    async fn of_actor(&self, actor: &Actor) -> Result<Vec<Permission>, RepositoryError>;
 
     /// Adds each of these permissions, or adds its operations to the actor's existing permission on the path, in one
     /// transaction.
     ///
     /// # Errors
     /// If the transaction fails. Nothing is changed then, unless only the response to the commit was lost.
-    async fn grant(&self, grants: &[Grant]) -> Result<(), RepositoryFailure>;
+    async fn grant(&self, grants: &[Grant]) -> Result<(), RepositoryError>;
 
     /// Like [`PermissionRepository::grant`], unless existing permissions of one of the actors on the path or on enclosing
     /// paths already cover its grant. Checks and changes in one transaction. Returns the resulting permissions in the order
@@ -47,19 +47,19 @@ pub trait PermissionRepository: Send + Sync {
     async fn grant_uncovered(
         &self,
         grants: &[Grant],
-    ) -> Result<Option<Vec<Permission>>, RepositoryFailure>;
+    ) -> Result<Option<Vec<Permission>>, RepositoryError>;
 
     /// Returns the permission with this id, or `None`.
-    async fn by_id(&self, id: Uuid) -> Result<Option<Permission>, RepositoryFailure>;
+    async fn by_id(&self, id: Uuid) -> Result<Option<Permission>, RepositoryError>;
 
     /// Returns the permissions on exactly this path, in the order in which they were added.
-    async fn on_path(&self, path: &PermissionPath) -> Result<Vec<Permission>, RepositoryFailure>;
+    async fn on_path(&self, path: &PermissionPath) -> Result<Vec<Permission>, RepositoryError>;
 
     /// Adds a permission. Returns `None` and changes nothing if the actor already has a permission on the path.
     ///
     /// # Errors
     /// If the transaction fails. Nothing is added then, unless only the response to the commit was lost.
-    async fn add(&self, grant: &Grant) -> Result<Option<Permission>, RepositoryFailure>;
+    async fn add(&self, grant: &Grant) -> Result<Option<Permission>, RepositoryError>;
 
     /// Replaces the operations of the permission with this id. Returns the changed permission, or `None` if it does not
     /// exist.
@@ -70,13 +70,13 @@ pub trait PermissionRepository: Send + Sync {
         &self,
         id: Uuid,
         operations: Operations,
-    ) -> Result<Option<Permission>, RepositoryFailure>;
+    ) -> Result<Option<Permission>, RepositoryError>;
 
     /// Deletes the permission with this id. Returns it, or `None` if it does not exist.
     ///
     /// # Errors
     /// If the transaction fails. Nothing is deleted then, unless only the response to the commit was lost.
-    async fn delete(&self, id: Uuid) -> Result<Option<Permission>, RepositoryFailure>;
+    async fn delete(&self, id: Uuid) -> Result<Option<Permission>, RepositoryError>;
 
     /// Deletes the permission of an actor on exactly this path. Returns it, or `None` if it does not exist.
     ///
@@ -86,5 +86,5 @@ pub trait PermissionRepository: Send + Sync {
         &self,
         actor: &Actor,
         path: &PermissionPath,
-    ) -> Result<Option<Permission>, RepositoryFailure>;
+    ) -> Result<Option<Permission>, RepositoryError>;
 }

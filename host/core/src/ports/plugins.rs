@@ -51,7 +51,7 @@ pub trait Generator: Send + Sync {
     ///
     /// # Errors
     /// If the queue is full, or the work panicked.
-    async fn run_for_host(&self, work: HostWork) -> Result<(), PluginFailure>;
+    async fn run_for_host(&self, work: HostWork) -> Result<(), PluginCallError>;
 
     /// Returns the read-only parameters, which no caller may send because the plugin sets them when it recovers parameters.
     /// The parameters from [`Self::recover`] are compared with a request if a value was generated with any of them.
@@ -66,14 +66,14 @@ pub trait Generator: Send + Sync {
     ///
     /// # Errors
     /// If the schema does not allow a parameter.
-    fn requested(&self, parameters: &RequestedParameters) -> Result<Parameters, PluginFailure>;
+    fn requested(&self, parameters: &RequestedParameters) -> Result<Parameters, PluginCallError>;
 
     /// Returns the canonical form of parameters: from a request, from changed canonical parameters, or from another release
     /// of the plugin.
     ///
     /// # Errors
     /// If the parameters break a rule, or the guest fails.
-    async fn normalize(&self, parameters: &Parameters) -> Result<Parameters, PluginFailure>;
+    async fn normalize(&self, parameters: &Parameters) -> Result<Parameters, PluginCallError>;
 
     /// Generates a value: JSON text that is valid against the plugin's value schema.
     ///
@@ -84,13 +84,13 @@ pub trait Generator: Send + Sync {
         parameters: &Parameters,
         now: DateTime<Utc>,
         issuer: Option<Arc<dyn CertificateIssuer>>,
-    ) -> Result<Secret, PluginFailure>;
+    ) -> Result<Secret, PluginCallError>;
 
     /// Checks and completes a value to set, JSON text. The result is valid against the plugin's value schema.
     ///
     /// # Errors
     /// If the value breaks a rule, or the guest fails.
-    async fn accept(&self, value: &Secret) -> Result<Secret, PluginFailure>;
+    async fn accept(&self, value: &Secret) -> Result<Secret, PluginCallError>;
 
     /// Returns the parameters to regenerate a stored value: from the guest's `recover` if it exports one, otherwise the
     /// stored parameters. `None` if there are none.
@@ -98,12 +98,12 @@ pub trait Generator: Send + Sync {
     /// `value` is the whole stored value. This method withholds its secret fields from the guest.
     ///
     /// # Errors
-    /// [`PluginFailure::ValueRefused`] if the guest reports that the value can't be regenerated; or if the guest fails.
+    /// [`PluginCallError::ValueRefused`] if the guest reports that the value can't be regenerated; or if the guest fails.
     async fn recover(
         &self,
         parameters: Option<&Parameters>,
         value: &Secret,
-    ) -> Result<Option<Recovered>, PluginFailure>;
+    ) -> Result<Option<Recovered>, PluginCallError>;
 }
 
 /// Work of the host, which passes its result to its caller itself.
@@ -148,7 +148,7 @@ pub trait Resolver: Send + Sync {
         &self,
         actor: &Actor,
         document: &str,
-    ) -> Result<Vec<Reference>, PluginFailure>;
+    ) -> Result<Vec<Reference>, PluginCallError>;
 }
 
 /// The maximum number of segments in a reference's pointer: the maximum nesting depth of a document.
@@ -165,7 +165,7 @@ pub struct Reference {
 
 /// The error of a plugin call.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PluginFailure {
+pub enum PluginCallError {
     /// The maximum number of guest calls of this actor is waiting.
     #[error("too many of your plugin calls are waiting")]
     ActorQueueFull {
@@ -181,7 +181,7 @@ pub enum PluginFailure {
         /// The plugin's configured name.
         plugin: String,
         /// The fault.
-        fault: PluginFault,
+        fault: PluginFaultError,
     },
     /// The parameters break a rule of the plugin, with a message for the caller.
     #[error("invalid parameters: {0}")]
@@ -202,7 +202,7 @@ pub enum PluginFailure {
     },
     /// The value has a field that the plugin does not know.
     #[error("the value has an unknown field")]
-    ValueMemberUnknown(String),
+    ValueFieldUnknown(String),
     /// The value breaks a rule of the plugin, with a message for the caller.
     #[error("invalid value: {0}")]
     ValueRefused(Violation),
@@ -210,7 +210,7 @@ pub enum PluginFailure {
 
 /// The way in which a guest failed. `Display` completes the sentence "the plugin password …".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PluginFault {
+pub enum PluginFaultError {
     /// The input exceeds its limit.
     #[error("received more input than its limit")]
     InputTooLarge,
@@ -247,15 +247,15 @@ pub enum PluginFault {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
     /// The parameter or the field that violates it, if it is a single one.
-    pub member: Option<String>,
+    pub field: Option<String>,
     /// The rule, as a message for the caller.
     pub rule: String,
 }
 
 impl std::fmt::Display for Violation {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match &self.member {
-            Some(member) => write!(formatter, "{member}: {}", self.rule),
+        match &self.field {
+            Some(field) => write!(formatter, "{field}: {}", self.rule),
             None => formatter.write_str(&self.rule),
         }
     }

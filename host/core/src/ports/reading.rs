@@ -8,7 +8,7 @@ use uuid::Uuid;
 use crate::{
     credential::{CredentialName, LookupName, StoredVersion},
     permission::{Actor, Operation, Permission, PermissionPath},
-    ports::RepositoryFailure,
+    ports::RepositoryError,
 };
 
 /// Reads versions together with the permissions that decide about them, in one step: in one read transaction on the calling
@@ -27,7 +27,7 @@ pub trait PermittedReads: Send + Sync {
         &self,
         read: PermittedRead<'_>,
         permits: &mut (dyn FnMut(Vec<Permission>) -> bool + Send),
-    ) -> Result<PermittedVersions, RepositoryFailure>;
+    ) -> Result<PermittedVersions, RepositoryError>;
 }
 
 /// The versions to read, and the permissions that decide about them.

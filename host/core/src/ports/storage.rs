@@ -20,29 +20,29 @@ use crate::{
 #[async_trait]
 pub trait CredentialRepository: Send + Sync {
     /// Returns the name of the credential that the version with this id belongs to, or `None`. Reads only the name.
-    async fn name_of_version(&self, id: Uuid) -> Result<Option<CredentialName>, RepositoryFailure>;
+    async fn name_of_version(&self, id: Uuid) -> Result<Option<CredentialName>, RepositoryError>;
 
     /// Returns the name of the certificate credential with this id, or `None`. Reads only the name.
     async fn name_of_certificate(
         &self,
         credential_id: Uuid,
-    ) -> Result<Option<CredentialName>, RepositoryFailure>;
+    ) -> Result<Option<CredentialName>, RepositoryError>;
 
     /// Returns the stored name of a credential, in the casing of its first writer, or `None`. Reads only the name.
     async fn stored_name(
         &self,
         name: &LookupName,
-    ) -> Result<Option<CredentialName>, RepositoryFailure>;
+    ) -> Result<Option<CredentialName>, RepositoryError>;
 
     /// Returns the version with this id, or `None`.
-    async fn version_by_id(&self, id: Uuid) -> Result<Option<StoredVersion>, RepositoryFailure>;
+    async fn version_by_id(&self, id: Uuid) -> Result<Option<StoredVersion>, RepositoryError>;
 
     /// Returns the chosen versions of one credential, in the order of [`VersionSelection`]. Empty if there is no credential.
     async fn versions_by_name(
         &self,
         name: &LookupName,
         selection: VersionSelection,
-    ) -> Result<Vec<StoredVersion>, RepositoryFailure>;
+    ) -> Result<Vec<StoredVersion>, RepositoryError>;
 
     /// Returns the chosen versions of the credential with this id, in the order of [`VersionSelection`]. Empty if there is
     /// no credential.
@@ -50,26 +50,26 @@ pub trait CredentialRepository: Send + Sync {
         &self,
         credential_id: Uuid,
         selection: VersionSelection,
-    ) -> Result<Vec<StoredVersion>, RepositoryFailure>;
+    ) -> Result<Vec<StoredVersion>, RepositoryError>;
 
     /// Returns the size of the newest versions of a credential, at most `count_max`. Reads no value.
     async fn size_of_versions(
         &self,
         credential: CredentialKey<'_>,
         count_max: u32,
-    ) -> Result<VersionsSize, RepositoryFailure>;
+    ) -> Result<VersionsSize, RepositoryError>;
 
     /// Returns the size of the newest version of each of these credentials that exists, in no order. Reads no value.
     async fn newest_sizes_by_names(
         &self,
         names: &[LookupName],
-    ) -> Result<Vec<NewestSize>, RepositoryFailure>;
+    ) -> Result<Vec<NewestSize>, RepositoryError>;
 
     /// Returns the newest version of each of these credentials that exists, in no order.
     async fn newest_by_names(
         &self,
         names: &[LookupName],
-    ) -> Result<Vec<StoredVersion>, RepositoryFailure>;
+    ) -> Result<Vec<StoredVersion>, RepositoryError>;
 
     /// Returns the newest version of each credential that one of these credentials signed, at most `count_max`, in the
     /// order in which the credentials were created, with one query.
@@ -78,7 +78,7 @@ pub trait CredentialRepository: Send + Sync {
         signers: &[LookupName],
         types: SignedTypes,
         count_max: u32,
-    ) -> Result<Vec<StoredVersion>, RepositoryFailure>;
+    ) -> Result<Vec<StoredVersion>, RepositoryError>;
 
     /// Like [`CredentialRepository::newest_signed_by`], but returns only the fields that matter for permissions.
     async fn names_signed_by(
@@ -86,14 +86,14 @@ pub trait CredentialRepository: Send + Sync {
         signers: &[LookupName],
         types: SignedTypes,
         count_max: u32,
-    ) -> Result<Vec<SignedName>, RepositoryFailure>;
+    ) -> Result<Vec<SignedName>, RepositoryError>;
 
     /// Finds the credentials of a search, newest first, until the receiver breaks.
     async fn find(
         &self,
         find: &Find,
         receive: Receive<'_, FoundCredential>,
-    ) -> Result<(), RepositoryFailure>;
+    ) -> Result<(), RepositoryError>;
 
     /// Finds the credentials of these names of which this plugin generated the newest, the active or the transitional
     /// version, newest first, with one query, until the receiver breaks.
@@ -102,7 +102,7 @@ pub trait CredentialRepository: Send + Sync {
         digest: &PluginDigest,
         names: &FindNames,
         receive: Receive<'_, GeneratedCredential>,
-    ) -> Result<(), RepositoryFailure>;
+    ) -> Result<(), RepositoryError>;
 
     /// Finds the certificates of these names whose active version has a chain in which a certificate expires at or before
     /// this time, ordered by expiry, with one query, until the receiver breaks.
@@ -111,39 +111,39 @@ pub trait CredentialRepository: Send + Sync {
         names: &FindNames,
         until: DateTime<Utc>,
         receive: Receive<'_, EffectiveExpiry>,
-    ) -> Result<(), RepositoryFailure>;
+    ) -> Result<(), RepositoryError>;
 
     /// Finds all certificates, ordered from the newest version, with one query, until the receiver breaks.
     async fn certificates(
         &self,
         receive: Receive<'_, ListedCertificate>,
-    ) -> Result<(), RepositoryFailure>;
+    ) -> Result<(), RepositoryError>;
 
     /// Returns the certificate of this name, or `None`.
     async fn certificate(
         &self,
         name: &LookupName,
-    ) -> Result<Option<ListedCertificate>, RepositoryFailure>;
+    ) -> Result<Option<ListedCertificate>, RepositoryError>;
 
     /// Counts certificates by the expiry of their newest version: until the first of these ascending times, after it until
     /// the second, and so on. The last number counts the certificates that expire after all of them.
     async fn certificates_by_expiry(
         &self,
         moments: [DateTime<Utc>; EXPIRY_MOMENTS],
-    ) -> Result<[u64; EXPIRY_MOMENTS + 1], RepositoryFailure>;
+    ) -> Result<[u64; EXPIRY_MOMENTS + 1], RepositoryError>;
 
     /// Returns the names of the certificates with any version signed by this certificate, except itself, each once, in no
     /// order.
     async fn certificates_signed_by(
         &self,
         signer: &LookupName,
-    ) -> Result<Vec<CredentialName>, RepositoryFailure>;
+    ) -> Result<Vec<CredentialName>, RepositoryError>;
 
     /// Returns the credentials of types other than certificate whose newest version was generated with this issuer, by name.
     async fn issued_by(
         &self,
         signer: &LookupName,
-    ) -> Result<Vec<IssuedCredential>, RepositoryFailure>;
+    ) -> Result<Vec<IssuedCredential>, RepositoryError>;
 
     /// Adds a version, and the credential if it is its first version, in one transaction. The transaction first checks that
     /// the `unchanged` versions are unchanged, then the condition.
@@ -157,7 +157,7 @@ pub trait CredentialRepository: Send + Sync {
         version: NewVersion,
         condition: AppendCondition,
         unchanged: &[ReadVersions],
-    ) -> Result<Appended, RepositoryFailure>;
+    ) -> Result<Appended, RepositoryError>;
 
     /// Adds versions, all of them or none, in one transaction.
     ///
@@ -165,7 +165,7 @@ pub trait CredentialRepository: Send + Sync {
     ///
     /// # Errors
     /// If the transaction fails. Nothing is written then, unless only the response to the commit was lost.
-    async fn append_all(&self, additions: Additions) -> Result<AllAppended, RepositoryFailure>;
+    async fn append_all(&self, additions: Additions) -> Result<AllAppended, RepositoryError>;
 
     /// Moves the transitional flag of a credential to a version, or clears it, and adds versions of other credentials, in
     /// one transaction.
@@ -177,7 +177,7 @@ pub trait CredentialRepository: Send + Sync {
         credential_id: Uuid,
         to: TransitionalVersion,
         additions: Additions,
-    ) -> Result<TransitionalMoved, RepositoryFailure>;
+    ) -> Result<TransitionalMoved, RepositoryError>;
 
     /// Deletes one version of a credential that has further versions, and adds versions of other credentials, in one
     /// transaction.
@@ -189,19 +189,19 @@ pub trait CredentialRepository: Send + Sync {
         credential_id: Uuid,
         version_id: Uuid,
         additions: Additions,
-    ) -> Result<VersionDeleted, RepositoryFailure>;
+    ) -> Result<VersionDeleted, RepositoryError>;
 
     /// Deletes a credential with all its versions. Returns its id, or `None` if it did not exist.
     ///
     /// # Errors
     /// If the transaction fails. Nothing is deleted then, unless only the response to the commit was lost.
-    async fn delete(&self, name: &LookupName) -> Result<Option<Uuid>, RepositoryFailure>;
+    async fn delete(&self, name: &LookupName) -> Result<Option<Uuid>, RepositoryError>;
 
     /// Checks the health of the database without writing.
     ///
     /// # Errors
     /// If the query fails, or the database is known to be read-only.
-    async fn ping(&self) -> Result<(), RepositoryFailure>;
+    async fn ping(&self) -> Result<(), RepositoryError>;
 }
 
 /// The number of times that [`CredentialRepository::certificates_by_expiry`] takes.
@@ -321,7 +321,7 @@ pub enum VersionDeleted {
 
 /// A database error.
 #[derive(Debug, thiserror::Error)]
-pub enum RepositoryFailure {
+pub enum RepositoryError {
     /// Stored data breaks a rule of the schema. Names the column, never the data.
     #[error("the database is inconsistent: {0}")]
     Inconsistent(&'static str),

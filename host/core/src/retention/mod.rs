@@ -15,14 +15,14 @@ use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
 use crate::ports::{
-    Clock, DeletableVersion, ExceedingCredential, Identifiers, NotDeleted, RepositoryFailure,
-    RetentionDeletion, RetentionRepository, RetentionTrail, TrailUnwritten,
+    AuditTrailError, Clock, DeletableVersion, ExceedingCredential, Identifiers, NotDeleted,
+    RepositoryError, RetentionDeletion, RetentionRepository, RetentionTrail,
 };
 
 pub use clock::{CLOCK_DIFFERENCE_MAX, CLOCK_GAP_MAX, CLOCK_SETTLING, ClockWatch};
 pub use policy::{
-    Kept, NameRange, PathTwice, PolicyStretch, RetentionLimits, RetentionPolicies, RetentionPolicy,
-    RetentionThreshold,
+    DuplicatePathError, Kept, NameRange, PolicyStretch, RetentionLimits, RetentionPolicies,
+    RetentionPolicy, RetentionThreshold,
 };
 
 /// Deletes versions that no policy keeps.
@@ -69,13 +69,13 @@ pub enum RetentionProgress {
 
 /// The error of a step.
 #[derive(Debug, thiserror::Error)]
-pub enum RetentionFailure {
+pub enum RetentionError {
     /// The database failed.
     #[error(transparent)]
-    Repository(#[from] RepositoryFailure),
+    Repository(#[from] RepositoryError),
     /// The audit trail could not be written.
     #[error(transparent)]
-    Trail(#[from] TrailUnwritten),
+    Trail(#[from] AuditTrailError),
 }
 
 impl Retention {
@@ -103,7 +103,7 @@ impl Retention {
     pub async fn proceed(
         &self,
         run: &mut RetentionRun,
-    ) -> Result<RetentionProgress, RetentionFailure> {
+    ) -> Result<RetentionProgress, RetentionError> {
         let Some(stretch) = run.stretches.front().cloned() else {
             return Ok(RetentionProgress::Done);
         };
@@ -130,7 +130,7 @@ impl Retention {
         run: &mut RetentionRun,
         stretch: &PolicyStretch,
         credential: &ExceedingCredential,
-    ) -> Result<(), RetentionFailure> {
+    ) -> Result<(), RetentionError> {
         let threshold = stretch.limits.at(run.now);
         let found = self
             .repository
@@ -163,7 +163,7 @@ impl Retention {
         &self,
         threshold: RetentionThreshold,
         deletion: &RetentionDeletion<'_>,
-    ) -> Result<u64, RetentionFailure> {
+    ) -> Result<u64, RetentionError> {
         if let Some(trail) = &self.trail {
             trail.announce(deletion).await?;
         }
@@ -270,7 +270,7 @@ mod tests {
             names: &NameRange,
             _: RetentionThreshold,
             count_max: u32,
-        ) -> Result<RetentionPage, RepositoryFailure> {
+        ) -> Result<RetentionPage, RepositoryError> {
             let credentials = self.credentials.lock().unwrap();
             let is_within = |name: &str| *names.from <= *name && *name < *names.before;
             let found = credentials.iter().zip(0..);
@@ -296,7 +296,7 @@ mod tests {
             _: RetentionThreshold,
             after_sequence: i64,
             count_max: u32,
-        ) -> Result<Vec<DeletableVersion>, RepositoryFailure> {
+        ) -> Result<Vec<DeletableVersion>, RepositoryError> {
             let left = self.left(credential_id).into_iter();
             let after = left.filter(|sequence| *sequence > after_sequence);
             let found = after.take(count_max as usize);
@@ -313,9 +313,9 @@ mod tests {
             credential_id: Uuid,
             _: RetentionThreshold,
             version_ids: &[Uuid],
-        ) -> Result<Vec<Uuid>, RepositoryFailure> {
+        ) -> Result<Vec<Uuid>, RepositoryError> {
             if self.is_unavailable {
-                return Err(RepositoryFailure::Unavailable("connection refused".into()));
+                return Err(RepositoryError::Unavailable("connection refused".into()));
             }
             let sequence_of = |id: &Uuid| i64::try_from(id.as_u128()).unwrap();
             let is_deleted = |id: &&Uuid| !self.stays.contains(&sequence_of(id));
@@ -329,9 +329,9 @@ mod tests {
 
     #[async_trait]
     impl RetentionTrail for World {
-        async fn announce(&self, deletion: &RetentionDeletion<'_>) -> Result<(), TrailUnwritten> {
+        async fn announce(&self, deletion: &RetentionDeletion<'_>) -> Result<(), AuditTrailError> {
             if self.is_trail_broken {
-                return Err(TrailUnwritten);
+                return Err(AuditTrailError);
             }
             self.record("announced", deletion);
             Ok(())
@@ -371,7 +371,7 @@ mod tests {
     }
 
     /// Completes a run and returns the number of versions that it deleted.
-    async fn run(retention: &Retention) -> Result<u64, RetentionFailure> {
+    async fn run(retention: &Retention) -> Result<u64, RetentionError> {
         let mut run = retention.begin(true);
         while retention.proceed(&mut run).await? == RetentionProgress::Further {}
         Ok(run.versions_deleted())
@@ -445,7 +445,7 @@ mod tests {
         world.is_trail_broken = true;
         let world = Arc::new(world);
         let outcome = run(&retention(&world, &["/*"])).await;
-        assert!(matches!(outcome, Err(RetentionFailure::Trail(_))));
+        assert!(matches!(outcome, Err(RetentionError::Trail(_))));
         assert_eq!(world.left(Uuid::nil()), [1, 2]);
     }
 
@@ -463,7 +463,7 @@ mod tests {
         unavailable.is_unavailable = true;
         let unavailable = Arc::new(unavailable);
         let outcome = run(&retention(&unavailable, &["/*"])).await;
-        assert!(matches!(outcome, Err(RetentionFailure::Repository(_))));
+        assert!(matches!(outcome, Err(RetentionError::Repository(_))));
         assert_eq!(
             unavailable.recorded(),
             ["announced /a [1, 2]", "Unconfirmed /a [1, 2]"]

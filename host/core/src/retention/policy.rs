@@ -88,11 +88,11 @@ pub struct RetentionPolicies {
 /// Two policies have the same path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("duplicate policy for {0}; paths are case-insensitive")]
-pub struct PathTwice(String);
+pub struct DuplicatePathError(String);
 
 impl RetentionPolicies {
     /// Combines policies.
-    pub fn new(policies: Vec<RetentionPolicy>) -> Result<Self, PathTwice> {
+    pub fn new(policies: Vec<RetentionPolicy>) -> Result<Self, DuplicatePathError> {
         let mut ranges: Vec<(NameRange, RetentionPolicy)> = policies
             .into_iter()
             .map(|policy| (NameRange::of(&policy.path), policy))
@@ -104,7 +104,7 @@ impl RetentionPolicies {
         });
         let mut adjacent = ranges.iter().zip(ranges.iter().skip(1));
         if let Some((_, (_, duplicate))) = adjacent.find(|((one, _), (other, _))| one == other) {
-            return Err(PathTwice(duplicate.path.to_string()));
+            return Err(DuplicatePathError(duplicate.path.to_string()));
         }
         Ok(Self {
             stretches: cut(ranges),
@@ -226,7 +226,7 @@ mod tests {
         Kept::Within(limits.unwrap())
     }
 
-    fn policies(of: &[(&str, Kept)]) -> Result<RetentionPolicies, PathTwice> {
+    fn policies(of: &[(&str, Kept)]) -> Result<RetentionPolicies, DuplicatePathError> {
         let policies = of.iter().map(|(path, kept)| RetentionPolicy {
             path: PermissionPath::parse(path).unwrap(),
             kept: *kept,

@@ -8,7 +8,7 @@ use std::sync::{
 
 use keywright_core::{
     certificate::{CertificateFacts, IssuanceRules, SigningUsages},
-    ports::{CertificateIssuer, SigningRefused},
+    ports::{CertificateIssuer, SigningError},
 };
 use x509_parser::{
     asn1_rs::Oid,
@@ -78,15 +78,15 @@ impl CertificateIssuer for Issuer {
         self.key.signature_algorithm()
     }
 
-    fn sign_certificate(&self, tbs_certificate: &[u8]) -> Result<Vec<u8>, SigningRefused> {
+    fn sign_certificate(&self, tbs_certificate: &[u8]) -> Result<Vec<u8>, SigningError> {
         if self.is_used.swap(true, Ordering::Relaxed) {
-            return Err(SigningRefused("an issuer signs once for each call"));
+            return Err(SigningError("an issuer signs once for each call"));
         }
         check(self, tbs_certificate)?;
         let signature = self
             .key
             .sign(tbs_certificate)
-            .ok_or(SigningRefused("the signature failed"))?;
+            .ok_or(SigningError("the signature failed"))?;
         let parts = [
             tbs_certificate,
             self.signature_algorithm(),
@@ -95,7 +95,7 @@ impl CertificateIssuer for Issuer {
         let certificate = element(SEQUENCE, &parts.concat());
         let facts = facts::parse(&certificate)
             .and_then(|parsed| facts::facts(&parsed))
-            .ok_or(SigningRefused("the certificate can't be read"))?;
+            .ok_or(SigningError("the certificate can't be read"))?;
         self.signed.get_or_init(|| CertificateFacts {
             is_self_signed: false,
             ..facts
@@ -119,17 +119,17 @@ fn subject_key_identifier(certificate: &X509Certificate<'_>) -> Option<Vec<u8>> 
 }
 
 /// Checks a certificate body against every rule.
-fn check(issuer: &Issuer, body: &[u8]) -> Result<(), SigningRefused> {
+fn check(issuer: &Issuer, body: &[u8]) -> Result<(), SigningError> {
     if body.len() > TBS_CERTIFICATE_BYTES_MAX {
-        return Err(SigningRefused("the body may have at most 64 KiB"));
+        return Err(SigningError("the body may have at most 64 KiB"));
     }
-    grammar::check_body(body, Strictness::Exact).map_err(|part| SigningRefused(part.of_body))?;
-    let tbs = parse(body).ok_or(SigningRefused(
+    grammar::check_body(body, Strictness::Exact).map_err(|part| SigningError(part.of_body))?;
+    let tbs = parse(body).ok_or(SigningError(
         "the body must be a TBSCertificate of RFC 5280",
     ))?;
     let request = Request { tbs: &tbs, issuer };
     match RULES.iter().find(|rule| !(rule.holds)(&request)) {
-        Some(broken) => Err(SigningRefused(broken.message)),
+        Some(broken) => Err(SigningError(broken.message)),
         None => Ok(()),
     }
 }

@@ -16,7 +16,7 @@ use keywright_core::{
     Secret,
     certificate::{CertificateFacts, IssuanceFacts, IssuanceRules, RSA_BITS_MIN},
     ports::{
-        CertificateIssuer, CertificateMembers, CertificateRefused, Certificates, CheckedMembers,
+        CertificateError, CertificateFields, CertificateIssuer, Certificates, CheckedFields,
         NOT_AN_AUTHORITY,
     },
 };
@@ -32,32 +32,32 @@ use signing_key::SigningKey;
 pub struct X509Certificates;
 
 impl Certificates for X509Certificates {
-    fn facts(&self, certificate: &str) -> Result<CertificateFacts, CertificateRefused> {
+    fn facts(&self, certificate: &str) -> Result<CertificateFacts, CertificateError> {
         read_facts(&parse(CERTIFICATE, &first_der(CERTIFICATE, certificate)?)?)
     }
 
-    fn issuance_facts(&self, certificate: &str) -> Result<IssuanceFacts, CertificateRefused> {
+    fn issuance_facts(&self, certificate: &str) -> Result<IssuanceFacts, CertificateError> {
         let der = first_der(CERTIFICATE, certificate)?;
         Ok(facts::issuance_facts(&parse(CERTIFICATE, &der)?))
     }
 
-    fn check_members(
+    fn check_fields(
         &self,
-        members: CertificateMembers<'_>,
-    ) -> Result<CheckedMembers, CertificateRefused> {
-        let (facts, ca_expires_at) = check_together(members)?;
-        let rsa_bits = shortest_rsa_key(members)?;
+        fields: CertificateFields<'_>,
+    ) -> Result<CheckedFields, CertificateError> {
+        let (facts, ca_expires_at) = check_together(fields)?;
+        let rsa_bits = shortest_rsa_key(fields)?;
         let facts = facts.map(|facts| CertificateFacts {
             is_self_signed: facts.is_self_signed
                 && facts.is_certificate_authority
-                && !members.ca_is_stored,
+                && !fields.ca_is_stored,
             ..facts
         });
-        Ok(CheckedMembers {
-            ca: members.ca.map(facts::stored_text),
+        Ok(CheckedFields {
+            ca: fields.ca.map(facts::stored_text),
             ca_expires_at,
-            certificate: members.certificate.map(facts::stored_text),
-            private_key: members.private_key.map(signing_key::stored_text),
+            certificate: fields.certificate.map(facts::stored_text),
+            private_key: fields.private_key.map(signing_key::stored_text),
             facts,
             rsa_bits,
         })
@@ -69,19 +69,19 @@ impl Certificates for X509Certificates {
 
     fn check_stored(
         &self,
-        members: CertificateMembers<'_>,
-    ) -> Result<Option<CertificateFacts>, CertificateRefused> {
-        check_together(members).map(|(facts, _)| facts)
+        fields: CertificateFields<'_>,
+    ) -> Result<Option<CertificateFacts>, CertificateError> {
+        check_together(fields).map(|(facts, _)| facts)
     }
 
     fn check_generated(
         &self,
-        members: CertificateMembers<'_>,
+        fields: CertificateFields<'_>,
         issuer: Option<&dyn CertificateIssuer>,
-    ) -> Result<CertificateFacts, CertificateRefused> {
-        let der = first_der(CERTIFICATE, members.certificate.ok_or(absent(CERTIFICATE))?)?;
+    ) -> Result<CertificateFacts, CertificateError> {
+        let der = first_der(CERTIFICATE, fields.certificate.ok_or(absent(CERTIFICATE))?)?;
         let certificate = parse_well_formed(CERTIFICATE, &der)?;
-        let private_key = members.private_key.ok_or(absent(PRIVATE_KEY))?;
+        let private_key = fields.private_key.ok_or(absent(PRIVATE_KEY))?;
         check_private_key(Some(&certificate), private_key)?;
         let signer_der = issuer.map_or(der.as_slice(), CertificateIssuer::certificate);
         let signer = parse(CA, signer_der)?;
@@ -90,7 +90,7 @@ impl Certificates for X509Certificates {
             Ok(false) => return Err(refused(CERTIFICATE, "is not signed by its issuer")),
             Err(reason) => return Err(refused(CERTIFICATE, reason.to_string())),
         }
-        if first_der(CA, members.ca.ok_or(absent(CA))?)? != signer_der {
+        if first_der(CA, fields.ca.ok_or(absent(CA))?)? != signer_der {
             return Err(refused(CA, "is not the certificate of the issuer"));
         }
         read_facts(&certificate)
@@ -101,7 +101,7 @@ impl Certificates for X509Certificates {
         certificate: &str,
         private_key: &Secret,
         rules: IssuanceRules,
-    ) -> Result<Arc<dyn CertificateIssuer>, CertificateRefused> {
+    ) -> Result<Arc<dyn CertificateIssuer>, CertificateError> {
         let der = first_der(CERTIFICATE, certificate)?;
         let parsed = parse_well_formed(CERTIFICATE, &der)?;
         check_authority(CERTIFICATE, &parsed, false)?;
@@ -116,10 +116,10 @@ impl Certificates for X509Certificates {
 
 /// Checks the fields against each other. Returns the facts in the certificate, and the expiry of the CA certificate.
 fn check_together(
-    members: CertificateMembers<'_>,
-) -> Result<(Option<CertificateFacts>, Option<DateTime<Utc>>), CertificateRefused> {
-    let ca_member = if members.ca_is_stored { CA_NAME } else { CA };
-    let certificate_der = members
+    fields: CertificateFields<'_>,
+) -> Result<(Option<CertificateFacts>, Option<DateTime<Utc>>), CertificateError> {
+    let ca_field = if fields.ca_is_stored { CA_NAME } else { CA };
+    let certificate_der = fields
         .certificate
         .map(|pem| first_of_well_formed(CERTIFICATE, pem))
         .transpose()?;
@@ -127,67 +127,67 @@ fn check_together(
         .as_deref()
         .map(|der| parse(CERTIFICATE, der))
         .transpose()?;
-    let ca_der = members
+    let ca_der = fields
         .ca
-        .map(|pem| first_of_well_formed(ca_member, pem))
+        .map(|pem| first_of_well_formed(ca_field, pem))
         .transpose()?;
     let ca = ca_der
         .as_deref()
-        .map(|der| parse(ca_member, der))
+        .map(|der| parse(ca_field, der))
         .transpose()?;
     if let Some(ca) = &ca {
-        let is_itself = !members.ca_is_stored && certificate_der == ca_der;
-        check_authority(ca_member, ca, is_itself)?;
-        check_signed(certificate.as_ref(), ca, members.ca_is_stored)?;
+        let is_itself = !fields.ca_is_stored && certificate_der == ca_der;
+        check_authority(ca_field, ca, is_itself)?;
+        check_signed(certificate.as_ref(), ca, fields.ca_is_stored)?;
     }
-    if let Some(private_key) = members.private_key {
+    if let Some(private_key) = fields.private_key {
         check_private_key(certificate.as_ref(), private_key)?;
     }
     let facts = certificate.as_ref().map(read_facts).transpose()?;
     let ca_expires_at = ca
         .as_ref()
-        .map(|ca| facts::expires_at(ca).ok_or_else(|| refused(ca_member, NOT_A_CERTIFICATE)));
+        .map(|ca| facts::expires_at(ca).ok_or_else(|| refused(ca_field, NOT_A_CERTIFICATE)));
     Ok((facts, ca_expires_at.transpose()?))
 }
 
 /// Checks the length of every set RSA key, and returns the shortest length in bits.
-fn shortest_rsa_key(members: CertificateMembers<'_>) -> Result<Option<u32>, CertificateRefused> {
-    let ca = members.ca.filter(|_| !members.ca_is_stored);
+fn shortest_rsa_key(fields: CertificateFields<'_>) -> Result<Option<u32>, CertificateError> {
+    let ca = fields.ca.filter(|_| !fields.ca_is_stored);
     let mut shortest = None;
-    for (member, pem) in [(CA, ca), (CERTIFICATE, members.certificate)] {
+    for (field, pem) in [(CA, ca), (CERTIFICATE, fields.certificate)] {
         let Some(pem) = pem else { continue };
-        let der = first_der(member, pem)?;
-        let Some(bits) = facts::rsa_bits(parse(member, &der)?.public_key()) else {
+        let der = first_der(field, pem)?;
+        let Some(bits) = facts::rsa_bits(parse(field, &der)?.public_key()) else {
             continue;
         };
         if bits < RSA_BITS_MIN {
-            return Err(refused(member, RSA_KEY_TOO_SHORT));
+            return Err(refused(field, RSA_KEY_TOO_SHORT));
         }
         shortest = Some(shortest.map_or(bits, |shortest: u32| shortest.min(bits)));
     }
     // A private key without a certificate may be the shortest. Its length was checked when it was parsed.
-    let private_key = members
+    let private_key = fields
         .private_key
         .and_then(|key| signing_key::rsa_bits_of_text(key.expose()));
     Ok([shortest, private_key].into_iter().flatten().min())
 }
 
 fn check_authority(
-    member: &'static str,
+    field: &'static str,
     ca: &X509Certificate<'_>,
     is_itself: bool,
-) -> Result<(), CertificateRefused> {
+) -> Result<(), CertificateError> {
     if ca.is_ca() || is_itself {
         return Ok(());
     }
-    Err(refused(member, NOT_AN_AUTHORITY))
+    Err(refused(field, NOT_AN_AUTHORITY))
 }
 
 fn check_signed(
     certificate: Option<&X509Certificate<'_>>,
     ca: &X509Certificate<'_>,
     ca_is_stored: bool,
-) -> Result<(), CertificateRefused> {
+) -> Result<(), CertificateError> {
     let Some(certificate) = certificate else {
         return Ok(());
     };
@@ -206,7 +206,7 @@ fn check_signed(
 fn check_private_key(
     certificate: Option<&X509Certificate<'_>>,
     private_key: &Secret,
-) -> Result<SigningKey, CertificateRefused> {
+) -> Result<SigningKey, CertificateError> {
     let key = SigningKey::parse(private_key).map_err(|rule| refused(PRIVATE_KEY, rule))?;
     let belongs = certificate.is_none_or(|certificate| key.is_of(certificate.public_key()));
     if belongs {
@@ -216,57 +216,54 @@ fn check_private_key(
     }
 }
 
-fn first_der(member: &'static str, pem: &str) -> Result<Vec<u8>, CertificateRefused> {
-    facts::first_certificate(pem).ok_or(refused(member, NOT_A_CERTIFICATE))
+fn first_der(field: &'static str, pem: &str) -> Result<Vec<u8>, CertificateError> {
+    facts::first_certificate(pem).ok_or(refused(field, NOT_A_CERTIFICATE))
 }
 
-fn parse<'a>(
-    member: &'static str,
-    der: &'a [u8],
-) -> Result<X509Certificate<'a>, CertificateRefused> {
-    facts::parse(der).ok_or(refused(member, NOT_A_CERTIFICATE))
+fn parse<'a>(field: &'static str, der: &'a [u8]) -> Result<X509Certificate<'a>, CertificateError> {
+    facts::parse(der).ok_or(refused(field, NOT_A_CERTIFICATE))
 }
 
 /// Returns the DER of the first certificate in a PEM text. All certificates in it must be well-formed.
-fn first_of_well_formed(member: &'static str, pem: &str) -> Result<Vec<u8>, CertificateRefused> {
-    let first = first_der(member, pem)?;
+fn first_of_well_formed(field: &'static str, pem: &str) -> Result<Vec<u8>, CertificateError> {
+    let first = first_der(field, pem)?;
     for certificate in facts::all_certificates(pem) {
-        let certificate = certificate.ok_or(refused(member, NOT_A_CERTIFICATE))?;
-        parse_well_formed(member, &certificate)?;
+        let certificate = certificate.ok_or(refused(field, NOT_A_CERTIFICATE))?;
+        parse_well_formed(field, &certificate)?;
     }
     Ok(first)
 }
 
 /// Parses a certificate that must follow the definitions of X.509, so that all programs read it in the same way.
 fn parse_well_formed<'a>(
-    member: &'static str,
+    field: &'static str,
     der: &'a [u8],
-) -> Result<X509Certificate<'a>, CertificateRefused> {
-    grammar::check_certificate(der).map_err(|part| refused(member, part.of_certificate))?;
-    let certificate = parse(member, der)?;
+) -> Result<X509Certificate<'a>, CertificateError> {
+    grammar::check_certificate(der).map_err(|part| refused(field, part.of_certificate))?;
+    let certificate = parse(field, der)?;
     if !facts::has_readable_extensions(&certificate) {
-        return Err(refused(member, "has an extension that can't be read"));
+        return Err(refused(field, "has an extension that can't be read"));
     }
     if certificate.is_ca() && certificate.subject().iter().next().is_none() {
         return Err(refused(
-            member,
+            field,
             "is a certificate authority without a subject: certificates that it signs could not name their issuer",
         ));
     }
     Ok(certificate)
 }
 
-fn read_facts(certificate: &X509Certificate<'_>) -> Result<CertificateFacts, CertificateRefused> {
+fn read_facts(certificate: &X509Certificate<'_>) -> Result<CertificateFacts, CertificateError> {
     facts::facts(certificate).ok_or(refused(CERTIFICATE, NOT_A_CERTIFICATE))
 }
 
-fn absent(member: &'static str) -> CertificateRefused {
-    refused(member, "is absent")
+fn absent(field: &'static str) -> CertificateError {
+    refused(field, "is absent")
 }
 
-fn refused(member: &'static str, rule: impl Into<Cow<'static, str>>) -> CertificateRefused {
-    CertificateRefused {
-        member,
+fn refused(field: &'static str, rule: impl Into<Cow<'static, str>>) -> CertificateError {
+    CertificateError {
+        field,
         rule: rule.into(),
     }
 }

@@ -7,13 +7,13 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use chrono::{DateTime, Utc};
 use keywright_core::{
     Secret,
-    ports::{KeyManagement, KeyManagementFailure},
+    ports::{KeyManagement, KeyManagementError},
 };
 use uuid::Uuid;
 use zeroize::Zeroizing;
 
 use super::data_key::{
-    DataKey, DerivationFailed, KEY_BYTES, KeyDerivation, KeyRecord, PASSWORD_ITERATIONS_MAX,
+    DataKey, DerivationError, KEY_BYTES, KeyDerivation, KeyRecord, PASSWORD_ITERATIONS_MAX,
     PasswordDerivation, SALT_BYTES, WRAPPED_KEY_BYTES_MAX,
 };
 
@@ -60,7 +60,7 @@ pub struct WrappingKey {
 /// A malformed raw key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a raw encryption key must be {KEY_BYTES} bytes in base64")]
-pub struct RawKeyMalformed;
+pub struct RawKeyError;
 
 /// All configured keys, in order. Exactly one is active, and there are no duplicates.
 #[derive(Debug)]
@@ -71,7 +71,7 @@ pub struct ConfiguredKeys {
 
 /// Why the configured keys were rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum KeysRefused {
+pub enum KeyRingError {
     /// The number of iterations for a password is out of range.
     #[error(
         "the iterations for an encryption password must be from {PASSWORD_ITERATIONS_MIN} to {PASSWORD_ITERATIONS_MAX}"
@@ -95,13 +95,13 @@ pub enum KeysRefused {
 
 /// Why the record of a new key could not be created.
 #[derive(Debug, thiserror::Error)]
-pub enum RecordNotMade {
+pub enum RecordError {
     /// Reading randomness failed, or the cipher failed.
     #[error("could not create the record of a new encryption key")]
     CipherFailed,
     /// The key management service failed.
     #[error(transparent)]
-    KeyManagement(#[from] KeyManagementFailure),
+    KeyManagement(#[from] KeyManagementError),
     /// The key management service could not decrypt its own ciphertext to the same key.
     #[error("{0} can't decrypt a key that it has just encrypted")]
     NotUnwrapped(String),
@@ -112,13 +112,13 @@ pub enum RecordNotMade {
 
 /// Why a record could not be compared with the configured keys.
 #[derive(Debug, thiserror::Error)]
-pub enum ComparisonFailed {
+pub enum ComparisonError {
     /// The derivation of a key failed.
     #[error(transparent)]
-    DerivationFailed(#[from] DerivationFailed),
+    DerivationFailed(#[from] DerivationError),
     /// A key management service failed.
     #[error(transparent)]
-    KeyManagement(#[from] KeyManagementFailure),
+    KeyManagement(#[from] KeyManagementError),
     /// A stored record is malformed.
     #[error("the stored record of the encryption key {0} is malformed")]
     RecordMalformed(Uuid),
@@ -126,14 +126,14 @@ pub enum ComparisonFailed {
 
 impl ConfiguredKeys {
     /// Checks the keys.
-    pub fn new(keys: Vec<ConfiguredKey>) -> Result<Self, KeysRefused> {
+    pub fn new(keys: Vec<ConfiguredKey>) -> Result<Self, KeyRingError> {
         for key in &keys {
             key.source.check()?;
         }
         for (index, key) in keys.iter().enumerate() {
             let mut before = keys.iter().take(index);
             if let Some(other) = before.position(|other| other.source.is(&key.source)) {
-                return Err(KeysRefused::SameKeyTwice(other + 1, index + 1));
+                return Err(KeyRingError::SameKeyTwice(other + 1, index + 1));
             }
         }
         let numbered = keys.iter().enumerate();
@@ -142,9 +142,9 @@ impl ConfiguredKeys {
             .map(|(index, _)| index)
             .collect();
         match active[..] {
-            [] => Err(KeysRefused::NoActiveKey),
+            [] => Err(KeyRingError::NoActiveKey),
             [active] => Ok(Self { keys, active }),
-            _ => Err(KeysRefused::SeveralActiveKeys),
+            _ => Err(KeyRingError::SeveralActiveKeys),
         }
     }
 
@@ -160,35 +160,31 @@ impl ConfiguredKeys {
     }
 
     /// Creates a record for the active key, which must have none yet. Store the record before you encrypt anything with the key.
-    pub async fn new_record(
-        &self,
-        id: Uuid,
-        now: DateTime<Utc>,
-    ) -> Result<KeyRecord, RecordNotMade> {
+    pub async fn new_record(&self, id: Uuid, now: DateTime<Utc>) -> Result<KeyRecord, RecordError> {
         let key = self
             .keys
             .get(self.active)
-            .ok_or(RecordNotMade::CipherFailed)?;
+            .ok_or(RecordError::CipherFailed)?;
         let (root, derivation) = key.source.fresh().await?;
         DataKey::new(root)
             .ok()
             .and_then(|key| KeyRecord::new(id, derivation, &key, now))
-            .ok_or(RecordNotMade::CipherFailed)
+            .ok_or(RecordError::CipherFailed)
     }
 }
 
 impl KeySource {
     /// Decodes a raw key from base64. Ignores white space around it.
-    pub fn raw_from_base64(text: &Secret) -> Result<Self, RawKeyMalformed> {
+    pub fn raw_from_base64(text: &Secret) -> Result<Self, RawKeyError> {
         let bytes = STANDARD
             .decode(text.expose().trim())
             .map(Zeroizing::new)
-            .map_err(|_| RawKeyMalformed)?;
-        Ok(Self::Raw(RawKey(key_of(&bytes).ok_or(RawKeyMalformed)?)))
+            .map_err(|_| RawKeyError)?;
+        Ok(Self::Raw(RawKey(key_of(&bytes).ok_or(RawKeyError)?)))
     }
 
     /// Checks the source, independently of other keys.
-    pub fn check(&self) -> Result<(), KeysRefused> {
+    pub fn check(&self) -> Result<(), KeyRingError> {
         let Self::Password {
             password,
             iterations,
@@ -197,10 +193,10 @@ impl KeySource {
             return Ok(());
         };
         if password.expose().is_empty() {
-            return Err(KeysRefused::PasswordEmpty);
+            return Err(KeyRingError::PasswordEmpty);
         }
         if !(PASSWORD_ITERATIONS_MIN..=PASSWORD_ITERATIONS_MAX).contains(iterations) {
-            return Err(KeysRefused::IterationsOutOfRange);
+            return Err(KeyRingError::IterationsOutOfRange);
         }
         Ok(())
     }
@@ -221,7 +217,7 @@ impl KeySource {
     pub(super) async fn data_key(
         &self,
         derivation: &KeyDerivation,
-    ) -> Result<Option<DataKey>, ComparisonFailed> {
+    ) -> Result<Option<DataKey>, ComparisonError> {
         let root = match (self, derivation) {
             (Self::Password { password, .. }, KeyDerivation::Password(parameters)) => {
                 stretch(password, parameters)?
@@ -239,20 +235,19 @@ impl KeySource {
     }
 
     /// Creates a new key, with the parameters to obtain it again.
-    async fn fresh(&self) -> Result<(Zeroizing<[u8; KEY_BYTES]>, KeyDerivation), RecordNotMade> {
+    async fn fresh(&self) -> Result<(Zeroizing<[u8; KEY_BYTES]>, KeyDerivation), RecordError> {
         match self {
             Self::Password {
                 password,
                 iterations,
             } => {
                 let mut salt = vec![0; SALT_BYTES];
-                rand::fill(&mut salt).map_err(|_| RecordNotMade::CipherFailed)?;
+                rand::fill(&mut salt).map_err(|_| RecordError::CipherFailed)?;
                 let parameters = PasswordDerivation {
                     salt,
                     iterations: *iterations,
                 };
-                let root =
-                    stretch(password, &parameters).map_err(|_| RecordNotMade::CipherFailed)?;
+                let root = stretch(password, &parameters).map_err(|_| RecordError::CipherFailed)?;
                 Ok((root, KeyDerivation::Password(parameters)))
             }
             Self::Raw(key) => Ok((key.0.clone(), KeyDerivation::Raw)),
@@ -269,22 +264,22 @@ impl WrappingKey {
     async fn unwrap_key(
         &self,
         wrapped_key: &[u8],
-    ) -> Result<Option<Zeroizing<[u8; KEY_BYTES]>>, KeyManagementFailure> {
+    ) -> Result<Option<Zeroizing<[u8; KEY_BYTES]>>, KeyManagementError> {
         let key = self.service.unwrap_key(wrapped_key).await?;
         Ok(key.and_then(|key| key_of(&key)))
     }
 
     /// Creates a new key, and wraps it. Checks that the service can unwrap it again, before any value depends on the key.
-    async fn fresh(&self) -> Result<(Zeroizing<[u8; KEY_BYTES]>, Vec<u8>), RecordNotMade> {
+    async fn fresh(&self) -> Result<(Zeroizing<[u8; KEY_BYTES]>, Vec<u8>), RecordError> {
         let mut key = Zeroizing::new([0; KEY_BYTES]);
-        rand::fill(key.as_mut_slice()).map_err(|_| RecordNotMade::CipherFailed)?;
+        rand::fill(key.as_mut_slice()).map_err(|_| RecordError::CipherFailed)?;
         let wrapped_key = self.service.wrap_key(key.as_slice()).await?;
         if wrapped_key.len() > WRAPPED_KEY_BYTES_MAX {
-            return Err(RecordNotMade::WrappedKeyTooLong(self.place.clone()));
+            return Err(RecordError::WrappedKeyTooLong(self.place.clone()));
         }
         match self.unwrap_key(&wrapped_key).await? {
             Some(unwrapped) if unwrapped == key => Ok((key, wrapped_key)),
-            _ => Err(RecordNotMade::NotUnwrapped(self.place.clone())),
+            _ => Err(RecordError::NotUnwrapped(self.place.clone())),
         }
     }
 }
@@ -316,8 +311,8 @@ fn key_of(bytes: &[u8]) -> Option<Zeroizing<[u8; KEY_BYTES]>> {
 fn stretch(
     password: &Secret,
     parameters: &PasswordDerivation,
-) -> Result<Zeroizing<[u8; KEY_BYTES]>, DerivationFailed> {
-    let iterations = NonZeroU32::new(parameters.iterations).ok_or(DerivationFailed)?;
+) -> Result<Zeroizing<[u8; KEY_BYTES]>, DerivationError> {
+    let iterations = NonZeroU32::new(parameters.iterations).ok_or(DerivationError)?;
     let mut key = Zeroizing::new([0; KEY_BYTES]);
     pbkdf2::derive(
         pbkdf2::PBKDF2_HMAC_SHA512,

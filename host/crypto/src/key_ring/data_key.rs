@@ -21,7 +21,7 @@ pub const WRAPPED_KEY_BYTES_MAX: usize = 16 * 1_024;
 /// Deriving a key failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("could not derive a key")]
-pub struct DerivationFailed;
+pub struct DerivationError;
 
 /// A key that encrypts and decrypts. It is zeroized on drop.
 pub(super) struct DataKey {
@@ -31,9 +31,9 @@ pub(super) struct DataKey {
 
 impl DataKey {
     /// Creates a key. The root itself encrypts nothing: all used keys are derived from it.
-    pub(super) fn new(root: Zeroizing<[u8; KEY_BYTES]>) -> Result<Self, DerivationFailed> {
+    pub(super) fn new(root: Zeroizing<[u8; KEY_BYTES]>) -> Result<Self, DerivationError> {
         let key = expand(&root, SEALING_PURPOSE, "")?;
-        let cipher = Aes256Gcm::new_from_slice(key.as_slice()).map_err(|_| DerivationFailed)?;
+        let cipher = Aes256Gcm::new_from_slice(key.as_slice()).map_err(|_| DerivationError)?;
         Ok(Self { root, cipher })
     }
 
@@ -41,7 +41,7 @@ impl DataKey {
     pub(super) fn derive(
         &self,
         label: &str,
-    ) -> Result<Zeroizing<[u8; KEY_BYTES]>, DerivationFailed> {
+    ) -> Result<Zeroizing<[u8; KEY_BYTES]>, DerivationError> {
         expand(&self.root, LABEL_PURPOSE, label)
     }
 
@@ -82,13 +82,13 @@ fn expand(
     root: &[u8; KEY_BYTES],
     purpose: &str,
     label: &str,
-) -> Result<Zeroizing<[u8; KEY_BYTES]>, DerivationFailed> {
+) -> Result<Zeroizing<[u8; KEY_BYTES]>, DerivationError> {
     let mut key = Zeroizing::new([0; KEY_BYTES]);
     hkdf::Salt::new(hkdf::HKDF_SHA256, HKDF_SALT)
         .extract(root)
         .expand(&[purpose.as_bytes(), label.as_bytes()], hkdf::HKDF_SHA256)
         .and_then(|output| output.fill(key.as_mut_slice()))
-        .map_err(|_| DerivationFailed)?;
+        .map_err(|_| DerivationError)?;
     Ok(key)
 }
 

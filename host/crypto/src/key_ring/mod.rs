@@ -11,18 +11,18 @@ use std::{
 
 use keywright_core::{
     Secret,
-    ports::{Envelope, KeyStanding, SealFailure, SealedPlace},
+    ports::{Envelope, KeyStanding, SealError, SealedPlace},
 };
 use uuid::Uuid;
 use zeroize::Zeroizing;
 
 pub use configured::{
-    ComparisonFailed, ConfiguredKey, ConfiguredKeys, KeySource, KeysRefused,
-    PASSWORD_ITERATIONS_MIN, RawKey, RawKeyMalformed, RecordNotMade, WrappingKey,
+    ComparisonError, ConfiguredKey, ConfiguredKeys, KeyRingError, KeySource,
+    PASSWORD_ITERATIONS_MIN, RawKey, RawKeyError, RecordError, WrappingKey,
 };
 use data_key::DataKey;
 pub use data_key::{
-    DerivationFailed, KeyDerivation, KeyRecord, PASSWORD_ITERATIONS_MAX, PasswordDerivation,
+    DerivationError, KeyDerivation, KeyRecord, PASSWORD_ITERATIONS_MAX, PasswordDerivation,
     WRAPPED_KEY_BYTES_MAX,
 };
 
@@ -50,7 +50,7 @@ impl KeyRing {
 
     /// Derives a key for another purpose from the active key. Different labels result in independent keys, which reveal nothing
     /// about the active key.
-    pub fn derive(&self, label: &str) -> Result<Zeroizing<[u8; 32]>, DerivationFailed> {
+    pub fn derive(&self, label: &str) -> Result<Zeroizing<[u8; 32]>, DerivationError> {
         self.derive_from(&self.active, label)
     }
 
@@ -58,7 +58,7 @@ impl KeyRing {
     pub fn derive_from_others(
         &self,
         label: &str,
-    ) -> Result<Vec<Zeroizing<[u8; 32]>>, DerivationFailed> {
+    ) -> Result<Vec<Zeroizing<[u8; 32]>>, DerivationError> {
         let others = self.keys.keys().filter(|id| **id != self.active);
         others.map(|id| self.derive_from(id, label)).collect()
     }
@@ -67,24 +67,20 @@ impl KeyRing {
         &self,
         key_id: &Uuid,
         label: &str,
-    ) -> Result<Zeroizing<[u8; 32]>, DerivationFailed> {
-        let key = self.keys.get(key_id).ok_or(DerivationFailed)?;
+    ) -> Result<Zeroizing<[u8; 32]>, DerivationError> {
+        let key = self.keys.get(key_id).ok_or(DerivationError)?;
         key.derive(label)
     }
 
     /// Encrypts with the active key. The result can only be decrypted with the same `place`.
-    pub fn seal(
-        &self,
-        place: SealedPlace<'_>,
-        plaintext: &Secret,
-    ) -> Result<Envelope, SealFailure> {
+    pub fn seal(&self, place: SealedPlace<'_>, plaintext: &Secret) -> Result<Envelope, SealError> {
         let key = self
             .keys
             .get(&self.active)
-            .ok_or(SealFailure::SealingFailed)?;
+            .ok_or(SealError::SealingFailed)?;
         let (nonce, ciphertext) = key
             .encrypt(&associated_data(place), plaintext.expose().as_bytes())
-            .ok_or(SealFailure::SealingFailed)?;
+            .ok_or(SealError::SealingFailed)?;
         Ok(Envelope {
             key_id: self.active,
             nonce,
@@ -96,23 +92,23 @@ impl KeyRing {
     ///
     /// # Errors
     /// If the key is unknown, or the envelope was modified or sealed for another place.
-    pub fn open(&self, place: SealedPlace<'_>, envelope: &Envelope) -> Result<Secret, SealFailure> {
+    pub fn open(&self, place: SealedPlace<'_>, envelope: &Envelope) -> Result<Secret, SealError> {
         let key = self
             .keys
             .get(&envelope.key_id)
-            .ok_or(SealFailure::KeyUnknown(envelope.key_id))?;
+            .ok_or(SealError::KeyUnknown(envelope.key_id))?;
         let plaintext = key
             .decrypt(
                 &associated_data(place),
                 &envelope.nonce,
                 &envelope.ciphertext,
             )
-            .ok_or(SealFailure::NotAuthentic)?;
+            .ok_or(SealError::NotAuthentic)?;
         String::from_utf8(plaintext)
             .map(Secret::new)
             .map_err(|error| {
                 drop(Zeroizing::new(error.into_bytes()));
-                SealFailure::NotAuthentic
+                SealError::NotAuthentic
             })
     }
 
@@ -175,7 +171,7 @@ pub struct Recognition {
     "values are stored, and none of the configured encryption keys is the key of any of them; they need the keys {}",
     .0.iter().map(Uuid::to_string).collect::<Vec<_>>().join(", ")
 )]
-pub struct NoStoredValueOpens(pub Vec<Uuid>);
+pub struct NoMatchingKeyError(pub Vec<Uuid>);
 
 impl Recognition {
     /// Compares the configured keys with the records that were not compared before. After a failure, it continues with the other
@@ -186,7 +182,7 @@ impl Recognition {
         &mut self,
         configured: &ConfiguredKeys,
         records: &[KeyRecord],
-    ) -> Result<(), ComparisonFailed> {
+    ) -> Result<(), ComparisonError> {
         let mut records: Vec<&KeyRecord> = records
             .iter()
             .filter(|record| !self.was_compared(record.id))
@@ -223,11 +219,11 @@ impl Recognition {
     ///
     /// # Errors
     /// If values are stored, and none of their keys is known.
-    pub fn check(&self, in_use: &[Uuid]) -> Result<(), NoStoredValueOpens> {
+    pub fn check(&self, in_use: &[Uuid]) -> Result<(), NoMatchingKeyError> {
         if in_use.is_empty() || in_use.iter().any(|id| self.keys.contains_key(id)) {
             return Ok(());
         }
-        Err(NoStoredValueOpens(in_use.to_vec()))
+        Err(NoMatchingKeyError(in_use.to_vec()))
     }
 
     /// Returns the recognized keys, or `None` if the active key is not recognized yet.
@@ -252,9 +248,9 @@ impl Recognition {
         &mut self,
         configured: &ConfiguredKeys,
         record: &KeyRecord,
-    ) -> Result<(), ComparisonFailed> {
+    ) -> Result<(), ComparisonError> {
         if !record.is_well_formed() {
-            return Err(ComparisonFailed::RecordMalformed(record.id));
+            return Err(ComparisonError::RecordMalformed(record.id));
         }
         let mut outcome = Ok(());
         for (index, key) in configured.all().iter().enumerate() {

@@ -6,7 +6,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
 use keywright_core::{
     certificate::{IssuanceRules, SigningUsages},
-    ports::{CertificateIssuer, Certificates, SigningRefused},
+    ports::{CertificateIssuer, Certificates, SigningError},
 };
 use keywright_crypto::{TBS_CERTIFICATE_BYTES_MAX, X509Certificates};
 use rustls_pki_types::{CertificateDer, UnixTime};
@@ -203,10 +203,7 @@ fn issuer_signs_only_once_even_after_a_refusal() {
         let first: &[u8] = if first_is_good { &good } else { b"raw bytes" };
         assert_eq!(issuer.sign_certificate(first).is_ok(), first_is_good);
         let refused = issuer.sign_certificate(&good).unwrap_err();
-        assert_eq!(
-            refused,
-            SigningRefused("an issuer signs once for each call")
-        );
+        assert_eq!(refused, SigningError("an issuer signs once for each call"));
     }
 }
 

@@ -5,8 +5,8 @@
 )]
 
 mod attacks;
+mod fields;
 mod issuer;
-mod members;
 mod private_keys;
 
 use std::{fs, process::Command};
@@ -220,7 +220,7 @@ impl Body {
     pub(crate) fn to_der(&self) -> Vec<u8> {
         let extensions: Vec<u8> = self.extensions.iter().flat_map(Extension::to_der).collect();
         let validity = [time(self.not_before), time(self.not_after)].concat();
-        let members = [
+        let fields = [
             element(0xa0, &element(0x02, &[self.version])),
             element(0x02, &self.serial),
             self.signature_algorithm.clone(),
@@ -231,7 +231,7 @@ impl Body {
             self.unique_identifier.clone(),
             element(0xa3, &element(0x30, &extensions)),
         ];
-        element(0x30, &members.concat())
+        element(0x30, &fields.concat())
     }
 
     /// Replaces the extension of this kind, or appends it.
@@ -263,12 +263,12 @@ impl Extension {
         } else {
             Vec::new()
         };
-        let members = [
+        let fields = [
             element(0x06, &self.oid),
             critical,
             element(0x04, &self.value),
         ];
-        element(0x30, &members.concat())
+        element(0x30, &fields.concat())
     }
 }
 

@@ -2,7 +2,7 @@
 
 use keywright_core::{
     Secret,
-    ports::{CertificateMembers, CertificateRefused, Certificates},
+    ports::{CertificateError, CertificateFields, Certificates},
 };
 use keywright_crypto::X509Certificates;
 
@@ -83,7 +83,7 @@ fn encrypted_and_malformed_keys_are_rejected() {
     ] {
         let refused =
             check(&identity.certificate, &Secret::new(private_key.to_owned())).unwrap_err();
-        assert_eq!(refused.member, "private_key");
+        assert_eq!(refused.field, "private_key");
         assert!(refused.rule.contains(rule), "{refused}");
     }
 }
@@ -99,11 +99,11 @@ fn forms(openssl: &Openssl, kind: &[&str], identity: &Identity) -> Vec<Secret> {
     vec![pkcs8, Secret::new(traditional)]
 }
 
-fn check(certificate: &str, private_key: &Secret) -> Result<(), CertificateRefused> {
-    let members = CertificateMembers {
+fn check(certificate: &str, private_key: &Secret) -> Result<(), CertificateError> {
+    let fields = CertificateFields {
         certificate: Some(certificate),
         private_key: Some(private_key),
-        ..CertificateMembers::default()
+        ..CertificateFields::default()
     };
-    X509Certificates.check_members(members).map(drop)
+    X509Certificates.check_fields(fields).map(drop)
 }

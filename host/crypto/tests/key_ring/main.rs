@@ -10,12 +10,12 @@ use chrono::{DateTime, Utc};
 use keywright_core::{
     Secret,
     credential::LookupName,
-    ports::{Envelope, KeyStanding, SealFailure, SealedPlace},
+    ports::{Envelope, KeyStanding, SealError, SealedPlace},
 };
 use keywright_crypto::{
-    ComparisonFailed, ConfiguredKey, ConfiguredKeys, KeyDerivation, KeyRecord, KeyRing, KeySource,
-    KeysRefused, NoStoredValueOpens, PASSWORD_ITERATIONS_MAX, PASSWORD_ITERATIONS_MIN,
-    RawKeyMalformed, Recognition,
+    ComparisonError, ConfiguredKey, ConfiguredKeys, KeyDerivation, KeyRecord, KeyRing,
+    KeyRingError, KeySource, NoMatchingKeyError, PASSWORD_ITERATIONS_MAX, PASSWORD_ITERATIONS_MIN,
+    RawKeyError, Recognition,
 };
 use uuid::Uuid;
 
@@ -54,7 +54,7 @@ fn sealed_value_opens_only_at_its_place() {
     ] {
         assert_eq!(
             ring.open(elsewhere, &envelope),
-            Err(SealFailure::NotAuthentic)
+            Err(SealError::NotAuthentic)
         );
     }
 }
@@ -71,12 +71,12 @@ fn every_modified_byte_is_detected() {
     for position in 0..envelope.ciphertext.len() {
         let mut changed = envelope.clone();
         changed.ciphertext[position] ^= 1;
-        assert_eq!(ring.open(place, &changed), Err(SealFailure::NotAuthentic));
+        assert_eq!(ring.open(place, &changed), Err(SealError::NotAuthentic));
     }
     for position in 0..envelope.nonce.len() {
         let mut changed = envelope.clone();
         changed.nonce[position] ^= 1;
-        assert_eq!(ring.open(place, &changed), Err(SealFailure::NotAuthentic));
+        assert_eq!(ring.open(place, &changed), Err(SealError::NotAuthentic));
     }
     for truncated in [
         Envelope {
@@ -92,7 +92,7 @@ fn every_modified_byte_is_detected() {
             ..envelope.clone()
         },
     ] {
-        assert_eq!(ring.open(place, &truncated), Err(SealFailure::NotAuthentic));
+        assert_eq!(ring.open(place, &truncated), Err(SealError::NotAuthentic));
     }
 }
 
@@ -128,7 +128,7 @@ fn unknown_key_is_reported() {
         ..envelope
     };
     let outcome = ring(vec![raw(1, true)]).open(place, &foreign);
-    assert_eq!(outcome, Err(SealFailure::KeyUnknown(stranger)));
+    assert_eq!(outcome, Err(SealError::KeyUnknown(stranger)));
 }
 
 #[test]
@@ -225,7 +225,7 @@ fn keys_that_decrypt_no_stored_value_are_rejected() {
         assert!(recognition.key_ring().is_none());
         assert_eq!(recognition.check(&[]), Ok(()));
         let in_use = [Uuid::from_u128(5), record.id];
-        let refused = NoStoredValueOpens(in_use.to_vec());
+        let refused = NoMatchingKeyError(in_use.to_vec());
         assert!(
             in_use
                 .iter()
@@ -254,22 +254,22 @@ fn configuration_errors_are_reported() {
     let few = iterated(PASSWORD_ITERATIONS_MIN - 1);
     let many = iterated(PASSWORD_ITERATIONS_MAX + 1);
     for (configured, failure) in [
-        (vec![], KeysRefused::NoActiveKey),
-        (vec![raw(1, false)], KeysRefused::NoActiveKey),
+        (vec![], KeyRingError::NoActiveKey),
+        (vec![raw(1, false)], KeyRingError::NoActiveKey),
         (
             vec![raw(1, true), raw(2, true)],
-            KeysRefused::SeveralActiveKeys,
+            KeyRingError::SeveralActiveKeys,
         ),
-        (vec![password("", true)], KeysRefused::PasswordEmpty),
-        (vec![few], KeysRefused::IterationsOutOfRange),
-        (vec![many], KeysRefused::IterationsOutOfRange),
+        (vec![password("", true)], KeyRingError::PasswordEmpty),
+        (vec![few], KeyRingError::IterationsOutOfRange),
+        (vec![many], KeyRingError::IterationsOutOfRange),
         (
             vec![raw(2, true), raw(1, false), raw(1, false)],
-            KeysRefused::SameKeyTwice(2, 3),
+            KeyRingError::SameKeyTwice(2, 3),
         ),
         (
             vec![password("a", true), password("a", true)],
-            KeysRefused::SameKeyTwice(1, 2),
+            KeyRingError::SameKeyTwice(1, 2),
         ),
     ] {
         assert_eq!(ConfiguredKeys::new(configured).unwrap_err(), failure);
@@ -299,7 +299,7 @@ fn record_with_invalid_parameters_is_rejected() {
         let outcome = now(Recognition::default().compare(&configured, &[changed]));
         assert!(matches!(
             outcome.unwrap_err(),
-            ComparisonFailed::RecordMalformed(id) if id == record.id
+            ComparisonError::RecordMalformed(id) if id == record.id
         ));
     }
 }
@@ -331,7 +331,7 @@ fn a_raw_key_is_32_bytes_in_base64() {
     for text in ["", "AQEB", "not base64!", &good[4..]] {
         assert_eq!(
             KeySource::raw_from_base64(&secret(text)).unwrap_err(),
-            RawKeyMalformed,
+            RawKeyError,
             "{text}"
         );
     }

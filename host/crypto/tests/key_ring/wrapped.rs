@@ -5,11 +5,11 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use keywright_core::{
     credential::LookupName,
-    ports::{KeyManagement, KeyManagementFailure, KeyStanding, SealedPlace},
+    ports::{KeyManagement, KeyManagementError, KeyStanding, SealedPlace},
 };
 use keywright_crypto::{
-    ComparisonFailed, ConfiguredKey, ConfiguredKeys, KeyDerivation, KeyRecord, KeySource,
-    KeysRefused, Recognition, RecordNotMade, WRAPPED_KEY_BYTES_MAX, WrappingKey,
+    ComparisonError, ConfiguredKey, ConfiguredKeys, KeyDerivation, KeyRecord, KeyRingError,
+    KeySource, Recognition, RecordError, WRAPPED_KEY_BYTES_MAX, WrappingKey,
 };
 use uuid::Uuid;
 use zeroize::Zeroizing;
@@ -19,17 +19,17 @@ use crate::{at, now, raw, secret, unlock};
 /// Wraps a key by prepending a byte, and removes it to unwrap.
 enum Service {
     Marks(u8),
-    DoesNotAnswer,
+    DoesNotRespond,
     ForgetsKeys,
     MakesMuch(usize),
 }
 
 #[async_trait]
 impl KeyManagement for Service {
-    async fn wrap_key(&self, key: &[u8]) -> Result<Vec<u8>, KeyManagementFailure> {
+    async fn wrap_key(&self, key: &[u8]) -> Result<Vec<u8>, KeyManagementError> {
         match self {
             Self::Marks(mark) => Ok([&[*mark], key].concat()),
-            Self::DoesNotAnswer => Err(away()),
+            Self::DoesNotRespond => Err(away()),
             Self::ForgetsKeys => Ok(vec![0; 40]),
             Self::MakesMuch(bytes) => Ok(vec![0; *bytes]),
         }
@@ -38,12 +38,12 @@ impl KeyManagement for Service {
     async fn unwrap_key(
         &self,
         wrapped_key: &[u8],
-    ) -> Result<Option<Zeroizing<Vec<u8>>>, KeyManagementFailure> {
+    ) -> Result<Option<Zeroizing<Vec<u8>>>, KeyManagementError> {
         match (self, wrapped_key) {
             (Self::Marks(mark), [first, key @ ..]) if first == mark => {
                 Ok(Some(Zeroizing::new(key.to_vec())))
             }
-            (Self::DoesNotAnswer, _) => Err(away()),
+            (Self::DoesNotRespond, _) => Err(away()),
             (Self::ForgetsKeys, _) => Ok(Some(Zeroizing::new(vec![0; 32]))),
             _ => Ok(None),
         }
@@ -90,11 +90,11 @@ fn failing_service_does_not_affect_other_records() {
     let configured = ConfiguredKeys::new(vec![raw(1, true)]).unwrap();
     let of_raw = now(configured.new_record(Uuid::from_u128(70), at(9))).unwrap();
 
-    let away = wrapped(Service::DoesNotAnswer, "one", false);
+    let away = wrapped(Service::DoesNotRespond, "one", false);
     let configured = ConfiguredKeys::new(vec![raw(1, true), away]).unwrap();
     let mut recognition = Recognition::default();
     let outcome = now(recognition.compare(&configured, &[of_service.clone(), of_raw.clone()]));
-    assert!(matches!(outcome, Err(ComparisonFailed::KeyManagement(_))));
+    assert!(matches!(outcome, Err(ComparisonError::KeyManagement(_))));
     assert!(recognition.was_compared(of_raw.id) && !recognition.was_compared(of_service.id));
     assert_eq!(recognition.key_ring().unwrap().active_key_id(), of_raw.id);
 }
@@ -109,7 +109,7 @@ fn failing_service_does_not_affect_later_keys() {
     let of_two = unlock(vec![wrapped(Service::Marks(2), "two", true)], &[]);
     let of_two = of_two.added.unwrap();
     let configured = ConfiguredKeys::new(vec![
-        wrapped(Service::DoesNotAnswer, "one", false),
+        wrapped(Service::DoesNotRespond, "one", false),
         wrapped(Service::Marks(2), "two", true),
     ])
     .unwrap();
@@ -118,7 +118,7 @@ fn failing_service_does_not_affect_later_keys() {
     assert!(recognition.was_compared(of_two.id));
     assert_eq!(recognition.key_ring().unwrap().active_key_id(), of_two.id);
     let outcome = now(recognition.compare(&configured, std::slice::from_ref(&of_one)));
-    assert!(matches!(outcome, Err(ComparisonFailed::KeyManagement(_))));
+    assert!(matches!(outcome, Err(ComparisonError::KeyManagement(_))));
     assert!(!recognition.was_compared(of_one.id));
 }
 
@@ -130,19 +130,19 @@ fn key_that_the_service_cannot_unwrap_gets_no_record() {
     ] {
         let refused = refusal(service);
         assert!(
-            matches!(refused, RecordNotMade::NotUnwrapped(_)),
+            matches!(refused, RecordError::NotUnwrapped(_)),
             "{refused:?}"
         );
         assert!(refused.to_string().contains("the service"), "{refused}");
     }
     let refused = refusal(Service::MakesMuch(WRAPPED_KEY_BYTES_MAX + 1));
     assert!(
-        matches!(refused, RecordNotMade::WrappedKeyTooLong(_)),
+        matches!(refused, RecordError::WrappedKeyTooLong(_)),
         "{refused:?}"
     );
-    let refused = refusal(Service::DoesNotAnswer);
+    let refused = refusal(Service::DoesNotRespond);
     assert!(
-        matches!(refused, RecordNotMade::KeyManagement(_)),
+        matches!(refused, RecordError::KeyManagement(_)),
         "{refused:?}"
     );
 }
@@ -154,10 +154,10 @@ fn keys_of_the_same_service_are_duplicates() {
         wrapped(Service::Marks(1), "one", false),
     ];
     let refused = ConfiguredKeys::new(keys).unwrap_err();
-    assert_eq!(refused, KeysRefused::SameKeyTwice(1, 2));
+    assert_eq!(refused, KeyRingError::SameKeyTwice(1, 2));
 }
 
-fn refusal(service: Service) -> RecordNotMade {
+fn refusal(service: Service) -> RecordError {
     let key = wrapped(service, "the service", true);
     let configured = ConfiguredKeys::new(vec![key]).unwrap();
     now(configured.new_record(Uuid::nil(), at(1))).unwrap_err()
@@ -174,7 +174,7 @@ fn wrapped(service: Service, place: &str, is_active: bool) -> ConfiguredKey {
     }
 }
 
-fn away() -> KeyManagementFailure {
+fn away() -> KeyManagementError {
     let reason: Box<dyn std::error::Error + Send + Sync> = "it is away".into();
     reason.into()
 }

@@ -85,9 +85,9 @@ mod tests {
     };
 
     use super::{super::CacheKeys, *};
-    use crate::{conformance::EntropyFault, engine::new_engine};
+    use crate::{conformance::EntropyError, engine::new_engine};
 
-    fn report(fault: Option<EntropyFault>) -> EntropyReport {
+    fn report(fault: Option<EntropyError>) -> EntropyReport {
         EntropyReport {
             declared_bits: 128,
             drawn_bits: 256,
@@ -136,10 +136,10 @@ mod tests {
         ] {
             let make = || {
                 tests_run.fetch_add(1, Ordering::SeqCst);
-                Ok(report(Some(EntropyFault::Unrepeatable)))
+                Ok(report(Some(EntropyError::Unrepeatable)))
             };
             let found = cache.entropy_report(digest, settings, make).unwrap();
-            assert_eq!(found, report(Some(EntropyFault::Unrepeatable)));
+            assert_eq!(found, report(Some(EntropyError::Unrepeatable)));
             assert_eq!(tests_run.load(Ordering::SeqCst), times);
         }
     }
@@ -171,7 +171,7 @@ mod tests {
         let cache = cache(directory.path(), &keys);
         let failed = || Err(Refusal::SettingsTooLarge);
         assert!(cache.entropy_report("d", "{}", failed).is_err());
-        let bad = || Ok(report(Some(EntropyFault::Unrepeatable)));
+        let bad = || Ok(report(Some(EntropyError::Unrepeatable)));
         assert!(cache.entropy_report("d", "{}", bad).is_ok());
         let folder = fs::read_dir(directory.path().join("cache")).unwrap();
         let mut files = folder.map(|entry| entry.unwrap().path());
@@ -182,6 +182,6 @@ mod tests {
         let forged = serde_json::to_vec(&report(None)).unwrap();
         fs::write(&path, [text.get(..32).unwrap(), &forged].concat()).unwrap();
         let found = cache.entropy_report("d", "{}", bad).unwrap();
-        assert_eq!(found.fault(), Some(&EntropyFault::Unrepeatable));
+        assert_eq!(found.fault(), Some(&EntropyError::Unrepeatable));
     }
 }

@@ -22,7 +22,7 @@ use aws_lc_rs::{digest, hmac};
 use wasmtime::{Engine, component::Component};
 
 use crate::{
-    refused::{LoadRefused, Refusal},
+    refused::{LoadError, Refusal},
     text::hexadecimal,
 };
 
@@ -107,8 +107,8 @@ impl Cache {
         directory: &Path,
         keys: &CacheKeys,
         engine: &Engine,
-    ) -> Result<Self, LoadRefused> {
-        let refused = |source| LoadRefused::CacheDirectory {
+    ) -> Result<Self, LoadError> {
+        let refused = |source| LoadError::CacheDirectory {
             path: directory.to_owned(),
             source,
         };
@@ -126,7 +126,7 @@ impl Cache {
             None
         };
         if let Some(rule) = rule {
-            return Err(LoadRefused::CacheDirectoryUnsafe {
+            return Err(LoadError::CacheDirectoryUnsafe {
                 path: directory.to_owned(),
                 rule,
             });

@@ -6,12 +6,12 @@
 //! instance and from a repeatable stream of random bytes ([`stream`]), with the first of the `examples` in the parameters
 //! schema, or without parameters if there are none. It checks five rules, in this order:
 //!
-//! 1. The same stream yields the same value ([`EntropyFault::Unrepeatable`]).
-//! 2. Different streams change every secret part of the value ([`EntropyFault::Constant`]).
-//! 3. Each value draws at least the declared number of bits ([`EntropyFault::TooFewDrawn`]).
-//! 4. The drawn bits are used: flipping a single bit changes the value ([`EntropyFault::Unused`]).
-//! 5. Values do not repeat ([`EntropyFault::Repeated`]), and the frequencies of their characters permit the declared bits
-//!    ([`EntropyFault::Biased`]).
+//! 1. The same stream yields the same value ([`EntropyError::Unrepeatable`]).
+//! 2. Different streams change every secret part of the value ([`EntropyError::Constant`]).
+//! 3. Each value draws at least the declared number of bits ([`EntropyError::TooFewDrawn`]).
+//! 4. The drawn bits are used: flipping a single bit changes the value ([`EntropyError::Unused`]).
+//! 5. Values do not repeat ([`EntropyError::Repeated`]), and the frequencies of their characters permit the declared bits
+//!    ([`EntropyError::Biased`]).
 //!
 //! [`statistics`] defines the measures and their bounds. Each of them refuses a correct plugin with a
 //! probability below 10⁻⁹. The streams are derived from the component's digest, so the verdict is deterministic, and an author
@@ -28,7 +28,7 @@ mod stream;
 use std::{collections::BTreeMap, time::Duration};
 
 pub(crate) use report::RULES_VERSION;
-pub use report::{EntropyFault, EntropyReport, TestedComponents};
+pub use report::{EntropyError, EntropyReport, TestedComponents};
 use statistics::{IMPLAUSIBLE, bits_below, ln_chance_of_at_most, ln_chance_of_repetitions};
 use stream::picked;
 pub(crate) use stream::{RepeatableRandom, Stream};
@@ -202,9 +202,9 @@ impl Observations {
         drawn.min().unwrap_or_default()
     }
 
-    fn faults(&self) -> Vec<EntropyFault> {
+    fn faults(&self) -> Vec<EntropyError> {
         [
-            (!self.is_repeatable).then_some(EntropyFault::Unrepeatable),
+            (!self.is_repeatable).then_some(EntropyError::Unrepeatable),
             self.constant(),
             self.too_few_drawn(),
             self.unused(),
@@ -217,7 +217,7 @@ impl Observations {
     }
 
     /// Checks that no secret part is the same in every value.
-    fn constant(&self) -> Option<EntropyFault> {
+    fn constant(&self) -> Option<EntropyError> {
         let (first, others) = self.values.split_first()?;
         let is_constant = |(path, text): &(&String, &String)| {
             others
@@ -225,22 +225,22 @@ impl Observations {
                 .all(|value| value.secrets.get(*path) == Some(*text))
         };
         let (path, _) = first.secrets.iter().find(is_constant)?;
-        Some(EntropyFault::Constant {
+        Some(EntropyError::Constant {
             place: path.clone(),
             values: count(&self.values),
         })
     }
 
-    fn too_few_drawn(&self) -> Option<EntropyFault> {
+    fn too_few_drawn(&self) -> Option<EntropyError> {
         let is_enough = self.drawn_bits() >= u64::from(self.declared_bits);
-        (!is_enough).then_some(EntropyFault::TooFewDrawn {
+        (!is_enough).then_some(EntropyError::TooFewDrawn {
             drawn_bits: self.drawn_bits(),
             declared_bits: self.declared_bits,
         })
     }
 
     /// Checks that the number of bits that affect the value is plausible.
-    fn unused(&self) -> Option<EntropyFault> {
+    fn unused(&self) -> Option<EntropyError> {
         let shares = self.values.iter().map(|value| {
             let drawn = bits(value.drawn_bits);
             f64::from(self.declared_bits).min(drawn) / drawn.max(1.0)
@@ -248,7 +248,7 @@ impl Observations {
         let mean_share = shares.sum::<f64>() / f64::from(count(&self.values));
         let expected_share = COUNTING_SHARE * mean_share;
         let chance = ln_chance_of_at_most(self.counting_bits, self.flipped_bits, expected_share);
-        (chance < IMPLAUSIBLE).then_some(EntropyFault::Unused {
+        (chance < IMPLAUSIBLE).then_some(EntropyError::Unused {
             flipped_bits: self.flipped_bits,
             counting_bits: self.counting_bits,
             drawn_bits: self.drawn_bits(),
@@ -257,7 +257,7 @@ impl Observations {
     }
 
     /// Checks that the number of equal values is plausible.
-    fn repeated(&self) -> Option<EntropyFault> {
+    fn repeated(&self) -> Option<EntropyError> {
         let mut counts: BTreeMap<&BTreeMap<String, String>, u32> = BTreeMap::new();
         for value in &self.values {
             *counts.entry(&value.secrets).or_default() += 1;
@@ -265,7 +265,7 @@ impl Observations {
         let pairs: u32 = counts.values().map(|count| count * (count - 1) / 2).sum();
         let values = count(&self.values);
         let chance = ln_chance_of_repetitions(pairs, values, self.declared_bits);
-        (chance < IMPLAUSIBLE).then_some(EntropyFault::Repeated {
+        (chance < IMPLAUSIBLE).then_some(EntropyError::Repeated {
             values,
             pairs,
             declared_bits: self.declared_bits,
@@ -273,10 +273,10 @@ impl Observations {
     }
 
     /// Checks that the frequencies of characters permit the declared bits.
-    fn biased(&self) -> Option<EntropyFault> {
+    fn biased(&self) -> Option<EntropyError> {
         let secrets: Vec<_> = self.values.iter().map(|value| &value.secrets).collect();
         let bound = bits_below(self.declared_bits, &secrets)?;
-        Some(EntropyFault::Biased {
+        Some(EntropyError::Biased {
             values: count(&self.values),
             held_bits: bound.bits,
             declared_bits: self.declared_bits,

@@ -20,13 +20,13 @@ pub struct EntropyReport {
     /// The number of flipped bits, each in a separate call.
     pub flipped_bits: u32,
     /// The violated rules, in order. A violation often entails violations of later rules.
-    pub faults: Vec<EntropyFault>,
+    pub faults: Vec<EntropyError>,
 }
 
 impl EntropyReport {
     /// Returns the first violated rule, if any.
     #[must_use]
-    pub fn fault(&self) -> Option<&EntropyFault> {
+    pub fn fault(&self) -> Option<&EntropyError> {
         self.faults.first()
     }
 }
@@ -34,7 +34,7 @@ impl EntropyReport {
 /// A violated rule of the entropy test. `Display` completes the sentence "its values are not random enough: …".
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "rule")]
-pub enum EntropyFault {
+pub enum EntropyError {
     /// Rule 5: the characters of the values are too predictable.
     #[error(
         "the frequencies of characters at each position of {values} values show that they can't hold more than \

@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use aws_lc_rs::digest;
 
-use crate::host::{RandomSource, RandomUnavailable};
+use crate::host::{RandomError, RandomSource};
 
 /// A pseudorandom stream of bytes: block `i` of stream `n` is the SHA-256 of the seed, `n` and `i`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,7 +97,7 @@ impl RepeatableRandom {
 }
 
 impl RandomSource for RepeatableRandom {
-    fn fill(&self, bytes: &mut [u8]) -> Result<(), RandomUnavailable> {
+    fn fill(&self, bytes: &mut [u8]) -> Result<(), RandomError> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (stream, offset) = *state;
         stream.fill(offset, bytes);

@@ -62,7 +62,7 @@ fn report(
 fn faults(
     declared_bits: u32,
     function: impl FnMut(&mut Draw) -> Vec<(&'static str, String)>,
-) -> Vec<EntropyFault> {
+) -> Vec<EntropyError> {
     report(declared_bits, function).faults
 }
 
@@ -123,7 +123,7 @@ fn a_hidden_input_violates_only_the_first_rule() {
         calls += 1;
         vec![("", format!("{}{calls}", hexadecimal(&draw.bytes::<16>())))]
     };
-    assert_eq!(faults(128, hidden), [EntropyFault::Unrepeatable]);
+    assert_eq!(faults(128, hidden), [EntropyError::Unrepeatable]);
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn one_constant_secret_part_violates_only_the_second_rule() {
             ("pepper", "d6".repeat(16)),
         ]
     };
-    let expected = EntropyFault::Constant {
+    let expected = EntropyError::Constant {
         place: "pepper".to_owned(),
         values: VALUES_MAX,
     };
@@ -147,7 +147,7 @@ fn too_few_drawn_bytes_violate_only_the_third_rule() {
         let few = u64::from_le_bytes(draw.bytes());
         vec![("", hexadecimal(&u128::from(few).pow(2).to_le_bytes()))]
     };
-    let expected = EntropyFault::TooFewDrawn {
+    let expected = EntropyError::TooFewDrawn {
         drawn_bits: 64,
         declared_bits: 65,
     };
@@ -159,7 +159,7 @@ fn unused_drawn_bytes_violate_only_the_fourth_rule() {
     let truncated = |draw: &mut Draw| vec![("", stretched(&draw.bytes::<32>()[..5]))];
     assert!(matches!(
         faults(128, truncated)[..],
-        [EntropyFault::Unused {
+        [EntropyError::Unused {
             flipped_bits: FLIPS_MAX,
             drawn_bits: 256,
             ..
@@ -178,7 +178,7 @@ fn implausibly_repeated_values_violate_only_the_fifth_rule() {
     };
     assert!(matches!(
         faults(128, folded)[..],
-        [EntropyFault::Repeated { .. }]
+        [EntropyError::Repeated { .. }]
     ));
     assert_eq!(faults(16, folded), []);
 }
@@ -192,7 +192,7 @@ fn fixed_and_biased_positions_violate_only_the_fifth_rule() {
         digits.replace_range(..2, &format!("0{folded:x}"));
         vec![("", digits)]
     };
-    let expected = EntropyFault::Biased {
+    let expected = EntropyError::Biased {
         values: VALUES_MAX,
         held_bits: 124,
         declared_bits: 128,
@@ -205,7 +205,7 @@ fn fixed_and_biased_positions_violate_only_the_fifth_rule() {
     };
     assert!(matches!(
         faults(112, biased)[..],
-        [EntropyFault::Biased {
+        [EntropyError::Biased {
             fixed_places: 0,
             ..
         }]
@@ -223,7 +223,7 @@ fn a_constant_generator_is_reported_by_the_first_violated_rule() {
     assert_eq!(report.faults.len(), 4);
     assert!(matches!(
         report.fault(),
-        Some(EntropyFault::Constant { .. })
+        Some(EntropyError::Constant { .. })
     ));
 }
 

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use aws_lc_rs::digest;
-use keywright_core::ports::PluginFailure;
+use keywright_core::ports::PluginCallError;
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::Value;
 use tracing::subscriber::NoSubscriber;
@@ -55,7 +55,10 @@ struct Example<'g> {
 }
 
 impl<'g> Example<'g> {
-    fn new(guest: &'g GeneratorGuest, random: &'g RepeatableRandom) -> Result<Self, PluginFailure> {
+    fn new(
+        guest: &'g GeneratorGuest,
+        random: &'g RepeatableRandom,
+    ) -> Result<Self, PluginCallError> {
         let example = guest.description.parameters_schema.example();
         let parameters = guest.canonical(&example)?.to_json();
         Ok(Self {
@@ -78,9 +81,9 @@ impl<'g> Example<'g> {
 }
 
 impl Subject for Example<'_> {
-    type Failure = PluginFailure;
+    type Failure = PluginCallError;
 
-    fn generate(&mut self, stream: Stream) -> Result<GeneratedValue, PluginFailure> {
+    fn generate(&mut self, stream: Stream) -> Result<GeneratedValue, PluginCallError> {
         self.random.begin(stream);
         let parameters = self.parameters.clone();
         let value = self.guest.generate(parameters, NOW_SECONDS, None)?;

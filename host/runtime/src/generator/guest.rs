@@ -5,7 +5,7 @@ use std::sync::Arc;
 use keywright_core::{
     Secret,
     credential::{CredentialType, Parameters, RequestedParameters},
-    ports::{CertificateIssuer, PluginFailure, PluginFault, Recovered, Violation},
+    ports::{CertificateIssuer, PluginCallError, PluginFaultError, Recovered, Violation},
 };
 use serde_json::Value;
 use wasmtime::{
@@ -81,15 +81,15 @@ impl GeneratorGuest {
     pub(crate) fn requested(
         &self,
         parameters: &RequestedParameters,
-    ) -> Result<Parameters, PluginFailure> {
+    ) -> Result<Parameters, PluginCallError> {
         let schema = &self.description.parameters_schema;
         schema
             .requested(parameters)
-            .map_err(PluginFailure::ParametersRefused)
+            .map_err(PluginCallError::ParametersRefused)
     }
 
     /// Returns the canonical form of parameters, from the guest's normalizer or, if it has none, from the host.
-    pub(crate) fn canonical(&self, given: &Parameters) -> Result<Parameters, PluginFailure> {
+    pub(crate) fn canonical(&self, given: &Parameters) -> Result<Parameters, PluginCallError> {
         if self.exports.has_normalizer() {
             self.normalize(given, &given.to_json())
         } else {
@@ -98,13 +98,13 @@ impl GeneratorGuest {
     }
 
     /// Returns the canonical form of parameters according to the schema, without calling the guest.
-    pub(super) fn complete(&self, given: Parameters) -> Result<Parameters, PluginFailure> {
+    pub(super) fn complete(&self, given: Parameters) -> Result<Parameters, PluginCallError> {
         // Parameters that are too large for `generate` need no further check.
         self.check_input(NORMALIZE, &given.to_json())?;
         let schema = &self.description.parameters_schema;
         schema
-            .complete(given.into_members())
-            .map_err(PluginFailure::ParametersRefused)
+            .complete(given.into_fields())
+            .map_err(PluginCallError::ParametersRefused)
     }
 
     /// Calls the guest's normalizer with parameters and their JSON. It must not add read-only parameters, which only `recover`
@@ -113,7 +113,7 @@ impl GeneratorGuest {
         &self,
         given: &Parameters,
         json: &str,
-    ) -> Result<Parameters, PluginFailure> {
+    ) -> Result<Parameters, PluginCallError> {
         let Some(normalizer) = &self.exports.normalizer else {
             return Err(self.plugin.malformed(NORMALIZE));
         };
@@ -138,7 +138,7 @@ impl GeneratorGuest {
         parameters: String,
         now_seconds: u64,
         issuer: Option<Arc<dyn CertificateIssuer>>,
-    ) -> Result<Secret, PluginFailure> {
+    ) -> Result<Secret, PluginCallError> {
         let settings = self.plugin.settings.clone();
         let handle = issuer.as_ref().map(|_| IssuerLease::handle());
         let input_bytes = parameters.len();
@@ -172,30 +172,30 @@ impl GeneratorGuest {
     }
 
     /// Validates a value that a caller sets against the schema, without calling the guest.
-    pub(super) fn accept_by_schema(&self, value: &Secret) -> Result<Secret, PluginFailure> {
+    pub(super) fn accept_by_schema(&self, value: &Secret) -> Result<Secret, PluginCallError> {
         self.check_input(ACCEPT, value.expose())?;
-        let json = self.known_members(value)?;
+        let json = self.known_fields(value)?;
         let schema = &self.description.value_schema;
         match schema.violation(json.value()) {
-            Some(violation) => Err(PluginFailure::ValueRefused(violation)),
+            Some(violation) => Err(PluginCallError::ValueRefused(violation)),
             None => Ok(json.to_secret()),
         }
     }
 
     /// Parses a value that a caller sets, and rejects fields that the schema does not know.
-    fn known_members(&self, value: &Secret) -> Result<SensitiveJson, PluginFailure> {
+    fn known_fields(&self, value: &Secret) -> Result<SensitiveJson, PluginCallError> {
         let json = SensitiveJson::parse(value)
-            .map_err(|_| PluginFailure::ValueRefused(violation(None, "must be JSON")))?;
+            .map_err(|_| PluginCallError::ValueRefused(violation(None, "must be JSON")))?;
         let schema = &self.description.value_schema;
-        match schema.unknown_member(json.value()) {
-            Some(member) => Err(PluginFailure::ValueMemberUnknown(for_caller(member))),
+        match schema.unknown_field(json.value()) {
+            Some(field) => Err(PluginCallError::ValueFieldUnknown(for_caller(field))),
             None => Ok(json),
         }
     }
 
     /// Completes a value that a caller sets with the guest's acceptor, and validates it against the schema.
-    pub(super) fn accept(&self, value: &Secret) -> Result<Secret, PluginFailure> {
-        self.known_members(value)?;
+    pub(super) fn accept(&self, value: &Secret) -> Result<Secret, PluginCallError> {
+        self.known_fields(value)?;
         let Some(acceptor) = &self.exports.acceptor else {
             return Err(self.plugin.malformed(ACCEPT));
         };
@@ -213,7 +213,7 @@ impl GeneratorGuest {
         &self,
         parameters: Option<String>,
         value: &Secret,
-    ) -> Result<Recovered, PluginFailure> {
+    ) -> Result<Recovered, PluginCallError> {
         let mut json = SensitiveJson::parse(value).map_err(|_| self.plugin.malformed(RECOVER))?;
         let schema = &self.description.value_schema;
         schema.withhold_secrets(json.value_mut());
@@ -244,8 +244,8 @@ impl GeneratorGuest {
     fn returned(
         &self,
         function: &'static str,
-        outcome: Result<Result<String, Failure>, PluginFault>,
-    ) -> Result<Secret, PluginFailure> {
+        outcome: Result<Result<String, Failure>, PluginFaultError>,
+    ) -> Result<Secret, PluginCallError> {
         match outcome.map_err(|fault| self.plugin.faulted(fault))? {
             Ok(text) => {
                 let text = Secret::new(text);
@@ -256,26 +256,26 @@ impl GeneratorGuest {
         }
     }
 
-    fn check_input(&self, function: &'static str, text: &str) -> Result<(), PluginFailure> {
+    fn check_input(&self, function: &'static str, text: &str) -> Result<(), PluginCallError> {
         self.plugin
             .check_input(function, text.len())
             .map_err(|fault| self.plugin.faulted(fault))
     }
 
-    fn check_output(&self, function: &'static str, text: &str) -> Result<(), PluginFailure> {
+    fn check_output(&self, function: &'static str, text: &str) -> Result<(), PluginCallError> {
         self.plugin
             .check_output(function, text.len())
             .map_err(|fault| self.plugin.faulted(fault))
     }
 
     /// Converts a failure that the guest reported.
-    fn reported(&self, function: &'static str, failure: Failure) -> PluginFailure {
+    fn reported(&self, function: &'static str, failure: Failure) -> PluginCallError {
         match failure {
             Failure::InvalidParameters(violation) => {
-                PluginFailure::ParametersRefused(reported_violation(&violation))
+                PluginCallError::ParametersRefused(reported_violation(&violation))
             }
             Failure::InvalidValue(violation) => {
-                PluginFailure::ValueRefused(reported_violation(&violation))
+                PluginCallError::ValueRefused(reported_violation(&violation))
             }
             Failure::Misconfigured(text) => self.plugin.misconfigured(function, &text),
             Failure::Other(text) => self.plugin.reported(function, &text),
@@ -286,9 +286,9 @@ impl GeneratorGuest {
         &self,
         function: &'static str,
         text: &Secret,
-    ) -> Result<Parameters, PluginFailure> {
+    ) -> Result<Parameters, PluginCallError> {
         match keywright_json::read(text.expose()) {
-            Ok(Value::Object(members)) => Ok(Parameters::new(members)),
+            Ok(Value::Object(fields)) => Ok(Parameters::new(fields)),
             _ => Err(self.plugin.malformed(function)),
         }
     }
@@ -298,7 +298,7 @@ impl GeneratorGuest {
         &self,
         function: &'static str,
         text: &Secret,
-    ) -> Result<Secret, PluginFailure> {
+    ) -> Result<Secret, PluginCallError> {
         SensitiveJson::parse(text)
             .ok()
             .filter(|json| self.description.value_schema.is_valid(json.value()))

@@ -13,7 +13,7 @@ use keywright_core::{
     credential::{CredentialType, Parameters, PluginIdentity, RequestedParameters},
     permission::Actor,
     ports::{
-        CertificateIssuer, Generator, GeneratorDescription, Generators, HostWork, PluginFailure,
+        CertificateIssuer, Generator, GeneratorDescription, Generators, HostWork, PluginCallError,
         Recovered,
     },
 };
@@ -73,7 +73,7 @@ impl WasmGenerator {
     }
 
     /// Prepares a call of the guest with these inputs.
-    fn attempt(&self, function: &'static str, inputs: &[&str]) -> Result<Attempt, PluginFailure> {
+    fn attempt(&self, function: &'static str, inputs: &[&str]) -> Result<Attempt, PluginCallError> {
         let (plugin, actor) = (&self.guest.plugin, self.actor.as_ref());
         Attempt::begin(plugin, &self.breaker, actor, function, inputs)
     }
@@ -83,8 +83,8 @@ impl WasmGenerator {
         &self,
         lane: &Lane,
         attempt: Attempt,
-        work: impl FnOnce(&GeneratorGuest) -> Result<T, PluginFailure> + Send + 'static,
-    ) -> Result<T, PluginFailure> {
+        work: impl FnOnce(&GeneratorGuest) -> Result<T, PluginCallError> + Send + 'static,
+    ) -> Result<T, PluginCallError> {
         self.run(lane, attempt.function(), move |guest| {
             attempt.make(&guest.plugin, || work(guest))
         })
@@ -96,8 +96,8 @@ impl WasmGenerator {
         &self,
         lane: &Lane,
         function: &'static str,
-        work: impl FnOnce(&GeneratorGuest) -> Result<T, PluginFailure> + Send + 'static,
-    ) -> Result<T, PluginFailure> {
+        work: impl FnOnce(&GeneratorGuest) -> Result<T, PluginCallError> + Send + 'static,
+    ) -> Result<T, PluginCallError> {
         let guest = Arc::clone(&self.guest);
         let work = move || work(&guest);
         let outcome = if self.is_bulk {
@@ -142,7 +142,7 @@ impl Generator for WasmGenerator {
         })
     }
 
-    async fn run_for_host(&self, work: HostWork) -> Result<(), PluginFailure> {
+    async fn run_for_host(&self, work: HostWork) -> Result<(), PluginCallError> {
         self.run(&self.lanes.short, HOST_WORK, move |_| {
             work();
             Ok(())
@@ -159,11 +159,11 @@ impl Generator for WasmGenerator {
         schema.known(parameters.clone())
     }
 
-    fn requested(&self, parameters: &RequestedParameters) -> Result<Parameters, PluginFailure> {
+    fn requested(&self, parameters: &RequestedParameters) -> Result<Parameters, PluginCallError> {
         self.guest.requested(parameters)
     }
 
-    async fn normalize(&self, parameters: &Parameters) -> Result<Parameters, PluginFailure> {
+    async fn normalize(&self, parameters: &Parameters) -> Result<Parameters, PluginCallError> {
         let given = parameters.clone();
         if self.guest.exports.has_normalizer() {
             let json = given.to_json();
@@ -185,7 +185,7 @@ impl Generator for WasmGenerator {
         parameters: &Parameters,
         now: DateTime<Utc>,
         issuer: Option<Arc<dyn CertificateIssuer>>,
-    ) -> Result<Secret, PluginFailure> {
+    ) -> Result<Secret, PluginCallError> {
         let parameters = parameters.to_json();
         let now_seconds = u64::try_from(now.timestamp()).unwrap_or_default();
         let attempt = self.attempt(GENERATE, &[&parameters])?;
@@ -195,7 +195,7 @@ impl Generator for WasmGenerator {
         .await
     }
 
-    async fn accept(&self, value: &Secret) -> Result<Secret, PluginFailure> {
+    async fn accept(&self, value: &Secret) -> Result<Secret, PluginCallError> {
         let given = value.clone();
         if self.guest.exports.has_acceptor() {
             let attempt = self.attempt(ACCEPT, &[value.expose()])?;
@@ -215,7 +215,7 @@ impl Generator for WasmGenerator {
         &self,
         parameters: Option<&Parameters>,
         value: &Secret,
-    ) -> Result<Option<Recovered>, PluginFailure> {
+    ) -> Result<Option<Recovered>, PluginCallError> {
         if !self.guest.exports.has_recoverer() {
             return Ok(parameters.map(|stored| Recovered {
                 parameters: stored.clone(),

@@ -127,10 +127,10 @@ impl Lane {
         flow: Flow,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, NotRun> {
-        let (job, answer) = self.job(work);
+        let (job, response) = self.job(work);
         let retry_after = self.retry_after;
         match self.queue.push(flow, job) {
-            Ok(()) => answer.await.map_err(|_| NotRun::Panicked),
+            Ok(()) => response.await.map_err(|_| NotRun::Panicked),
             Err(NotQueued::LaneFull) => Err(NotRun::QueueFull { retry_after }),
             Err(NotQueued::FlowFull) => Err(NotRun::ActorQueueFull { retry_after }),
         }
@@ -148,13 +148,13 @@ impl Lane {
             .acquire_owned()
             .await
             .map_err(|_| NotRun::Panicked)?;
-        let (job, answer) = self.job(move || {
+        let (job, response) = self.job(move || {
             let result = work();
             drop(permit);
             result
         });
         self.queue.push_beyond_limits(Flow::Bulk, job);
-        answer.await.map_err(|_| NotRun::Panicked)
+        response.await.map_err(|_| NotRun::Panicked)
     }
 
     /// Wraps work in a job that sends its result, and does nothing if the receiver was dropped.
@@ -162,7 +162,7 @@ impl Lane {
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> (Job, oneshot::Receiver<T>) {
-        let (reply, answer) = oneshot::channel();
+        let (reply, response) = oneshot::channel();
         let span = Span::current();
         let queued = Instant::now();
         let (lane, measurements) = (self.name, Arc::clone(&self.measurements));
@@ -172,7 +172,7 @@ impl Lane {
                 let _ = reply.send(span.in_scope(work));
             }
         });
-        (job, answer)
+        (job, response)
     }
 
     /// Returns the number of threads.

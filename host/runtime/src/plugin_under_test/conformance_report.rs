@@ -10,16 +10,16 @@ use std::{
 
 use keywright_core::{
     credential::Parameters,
-    ports::{PluginFailure, Violation},
+    ports::{PluginCallError, Violation},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{CandidateFailure, PluginUnderTest, issuerless, on_calling_thread};
+use super::{PluginTestError, PluginUnderTest, issuerless, on_calling_thread};
 use crate::{
     conformance::{Effort, EntropyReport, RepeatableRandom},
     generator::{GeneratorGuest, describe, entropy_report},
-    host::{RandomSource, RandomUnavailable, SystemRandom},
+    host::{RandomError, RandomSource, SystemRandom},
     measure::Usage,
     refused::Refusal,
 };
@@ -77,7 +77,7 @@ impl PluginUnderTest {
         &self,
         vectors: &[Vector],
         now_seconds: u64,
-    ) -> Result<ConformanceReport, CandidateFailure> {
+    ) -> Result<ConformanceReport, PluginTestError> {
         on_calling_thread(|| {
             let usage = Arc::new(Usage::default());
             let guest = self.counted_guest(Arc::new(SystemRandom), &usage)?;
@@ -118,7 +118,7 @@ impl PluginUnderTest {
     ///
     /// # Errors
     /// If a server would refuse the component.
-    pub fn is_random(&self) -> Result<bool, CandidateFailure> {
+    pub fn is_random(&self) -> Result<bool, PluginTestError> {
         if self.is_resolver() {
             return Ok(false);
         }
@@ -141,7 +141,7 @@ impl PluginUnderTest {
         &self,
         random: Arc<dyn RandomSource>,
         usage: &Arc<Usage>,
-    ) -> Result<GeneratorGuest, CandidateFailure> {
+    ) -> Result<GeneratorGuest, PluginTestError> {
         let mut guest = self.guest(random)?;
         guest.plugin.usage = Arc::clone(usage);
         Ok(guest)
@@ -169,8 +169,8 @@ impl PluginUnderTest {
             }
             (Expected::Value(_), Err(failure)) => Err(failure.to_string()),
             (Expected::Refused(_), Ok(_)) => Err("it generated a value".to_owned()),
-            (Expected::Refused(member), Err(failure)) => match refused_member(&failure) {
-                Some(refused) if refused == member => Ok(()),
+            (Expected::Refused(field), Err(failure)) => match refused_field(&failure) {
+                Some(refused) if refused == field => Ok(()),
                 _ => Err(failure.to_string()),
             },
         }
@@ -209,7 +209,7 @@ impl PluginUnderTest {
     fn randomness(
         &self,
         usage: &Arc<Usage>,
-    ) -> Result<(Check, Option<EntropyReport>), CandidateFailure> {
+    ) -> Result<(Check, Option<EntropyReport>), PluginTestError> {
         let random = Arc::new(RepeatableRandom::new());
         let mut guest = self.counted_guest(Arc::clone(&random) as Arc<dyn RandomSource>, usage)?;
         // The test makes thousands of calls.
@@ -256,12 +256,12 @@ fn idempotent(guest: &GeneratorGuest) -> Result<(), String> {
     };
     let once = canonical(&guest.description.parameters_schema.example())?;
     let twice = canonical(&once)?;
-    let members = |parameters: &Parameters| -> BTreeMap<String, Value> {
-        let members: Map<String, Value> =
+    let fields = |parameters: &Parameters| -> BTreeMap<String, Value> {
+        let fields: Map<String, Value> =
             keywright_json::read(&parameters.to_json()).unwrap_or_default();
-        members.into_iter().collect()
+        fields.into_iter().collect()
     };
-    if members(&once) == members(&twice) {
+    if fields(&once) == fields(&twice) {
         return Ok(());
     }
     Err(format!(
@@ -273,11 +273,11 @@ fn idempotent(guest: &GeneratorGuest) -> Result<(), String> {
 
 fn refuses_unknown(guest: &GeneratorGuest) -> Result<(), String> {
     let example = guest.description.parameters_schema.example();
-    let mut members: Map<String, Value> =
+    let mut fields: Map<String, Value> =
         keywright_json::read(&example.to_json()).unwrap_or_default();
-    members.insert(UNKNOWN_PARAMETER.to_owned(), Value::Bool(true));
-    match guest.canonical(&Parameters::new(members)) {
-        Err(PluginFailure::ParametersRefused(_)) => Ok(()),
+    fields.insert(UNKNOWN_PARAMETER.to_owned(), Value::Bool(true));
+    match guest.canonical(&Parameters::new(fields)) {
+        Err(PluginCallError::ParametersRefused(_)) => Ok(()),
         Err(failure) => Err(failure.to_string()),
         Ok(_) => Err(format!(
             "it accepted {UNKNOWN_PARAMETER}; set additionalProperties to false, or reject it in normalize"
@@ -297,11 +297,11 @@ fn makes_values(guest: &GeneratorGuest, now_seconds: u64) -> Result<(), String> 
 }
 
 /// Returns the parameter that a refusal names, or the empty string if it names none.
-fn refused_member(failure: &CandidateFailure) -> Option<&str> {
+fn refused_field(failure: &PluginTestError) -> Option<&str> {
     match failure {
-        CandidateFailure::Failed(PluginFailure::ParametersRefused(Violation {
-            member, ..
-        })) => Some(member.as_deref().unwrap_or_default()),
+        PluginTestError::Failed(PluginCallError::ParametersRefused(Violation {
+            field, ..
+        })) => Some(field.as_deref().unwrap_or_default()),
         _ => None,
     }
 }
@@ -354,7 +354,7 @@ impl TryFrom<JsonVector> for Vector {
             now_seconds: json.now_seconds,
             expected: match (json.value, json.refused) {
                 (Some(value), None) => Expected::Value(value),
-                (None, Some(member)) => Expected::Refused(member),
+                (None, Some(field)) => Expected::Refused(field),
                 _ => return Err("exactly one of value and refused is required"),
             },
         })
@@ -373,7 +373,7 @@ fn bytes(digits: &str) -> Option<Vec<u8>> {
 
 impl Vector {
     /// Parses a JSON array of vectors.
-    pub fn parse_all(text: &str) -> Result<Vec<Self>, VectorsMalformed> {
+    pub fn parse_all(text: &str) -> Result<Vec<Self>, VectorsError> {
         let vectors: Value = keywright_json::read(text).map_err(serde_json::Error::from)?;
         Ok(serde_json::from_value(vectors)?)
     }
@@ -384,7 +384,7 @@ impl Vector {
 #[error(
     "it is not a JSON array of objects with parameters, random, now_seconds, and either value or refused"
 )]
-pub struct VectorsMalformed(#[from] serde_json::Error);
+pub struct VectorsError(#[from] serde_json::Error);
 
 /// A random source with a fixed number of bytes.
 struct FixedBytes {
@@ -406,7 +406,7 @@ impl FixedBytes {
 }
 
 impl RandomSource for FixedBytes {
-    fn fill(&self, bytes: &mut [u8]) -> Result<(), RandomUnavailable> {
+    fn fill(&self, bytes: &mut [u8]) -> Result<(), RandomError> {
         let mut remaining = self
             .remaining
             .lock()
@@ -414,7 +414,7 @@ impl RandomSource for FixedBytes {
         for byte in bytes {
             let Some(next) = remaining.next() else {
                 self.has_run_out.store(true, Ordering::Relaxed);
-                return Err(RandomUnavailable);
+                return Err(RandomError);
             };
             *byte = next;
         }

@@ -10,12 +10,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use keywright_core::{credential::Parameters, ports::PluginFailure};
+use keywright_core::{credential::Parameters, ports::PluginCallError};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use wasmtime::{Engine, component::Component};
 
-pub use conformance_report::{Check, ConformanceReport, LimitUsed, Vector, VectorsMalformed};
+pub use conformance_report::{Check, ConformanceReport, LimitUsed, Vector, VectorsError};
 
 use crate::{
     cache,
@@ -27,7 +27,7 @@ use crate::{
     interfaces::{BuiltFor, check_imports, exports_any, grants_needed, named_versions},
     load::engine_for,
     outline::Outline,
-    refused::{LoadRefused, PluginRefused, Refusal},
+    refused::{LoadError, PluginLoadError, Refusal},
     resolver::RESOLVER,
 };
 
@@ -57,7 +57,7 @@ impl PluginUnderTest {
         component: impl Into<ComponentSource>,
         settings: Map<String, Value>,
         limits: Limits,
-    ) -> Result<Self, LoadRefused> {
+    ) -> Result<Self, LoadError> {
         let component = component.into();
         let name = component.short_name();
         let mut config = PluginConfig {
@@ -70,7 +70,7 @@ impl PluginUnderTest {
         };
         let role = role(&name, &config);
         role.check_limits()?;
-        let refused = |refusal| LoadRefused::Plugin(role.refused(refusal));
+        let refused = |refusal| LoadError::Plugin(role.refused(refusal));
         let engine = engine_for([role].into_iter(), 1)?;
         let bytes = config.component.read().map_err(refused)?;
         let digest = checked_digest(&bytes, None).map_err(refused)?;
@@ -109,7 +109,7 @@ impl PluginUnderTest {
     ///
     /// # Errors
     /// If the operating system can't start a thread.
-    pub fn inspect(&self) -> Result<Inspection, CandidateFailure> {
+    pub fn inspect(&self) -> Result<Inspection, PluginTestError> {
         let outline = &self.outline;
         let versions = named_versions(outline);
         let is_resolver = self.is_resolver();
@@ -132,7 +132,7 @@ impl PluginUnderTest {
         }
         match on_calling_thread(|| self.inspect_generator())? {
             Ok(generator) => inspection.generator = Some(generator),
-            Err(CandidateFailure::Refused(refused)) => {
+            Err(PluginTestError::Refused(refused)) => {
                 // Without the plugin's name: a plugin under test has no configured name.
                 inspection.refusal = Some(refused.refusal.to_string());
             }
@@ -147,7 +147,7 @@ impl PluginUnderTest {
         given: Map<String, Value>,
         now_seconds: u64,
         random: Arc<dyn RandomSource>,
-    ) -> Result<Run, CandidateFailure> {
+    ) -> Result<Run, PluginTestError> {
         on_calling_thread(|| {
             let guest = self.guest(random)?;
             let parameters = issuerless(&guest, &guest.requested(&given.into())?)?;
@@ -174,7 +174,7 @@ impl PluginUnderTest {
         calls: u32,
         now_seconds: u64,
         random: Arc<dyn RandomSource>,
-    ) -> Result<Speed, CandidateFailure> {
+    ) -> Result<Speed, PluginTestError> {
         on_calling_thread(|| {
             let guest = self.guest(random)?;
             let given = match given {
@@ -192,7 +192,7 @@ impl PluginUnderTest {
             })?;
             let call = quantiles(calls, || {
                 let value = guest.generate(parameters.clone(), now_seconds, None);
-                value.map(drop).map_err(CandidateFailure::from)
+                value.map(drop).map_err(PluginTestError::from)
             })?;
             Ok(Speed {
                 calls,
@@ -208,7 +208,7 @@ impl PluginUnderTest {
         exports(RESOLVER) && !exports(DESCRIPTOR)
     }
 
-    fn inspect_generator(&self) -> Result<InspectedGenerator, CandidateFailure> {
+    fn inspect_generator(&self) -> Result<InspectedGenerator, PluginTestError> {
         let guest = self.guest(Arc::new(SystemRandom))?;
         let description = guest.description;
         let schema = |text: &str| keywright_json::read(text).unwrap_or_default();
@@ -223,7 +223,7 @@ impl PluginUnderTest {
         })
     }
 
-    fn guest(&self, random: Arc<dyn RandomSource>) -> Result<GeneratorGuest, CandidateFailure> {
+    fn guest(&self, random: Arc<dyn RandomSource>) -> Result<GeneratorGuest, PluginTestError> {
         let role = role(&self.name, &self.config);
         let refused = |refusal| self.refused(refusal);
         let checked = CheckedComponent::check(&self.outline, role, DESCRIPTOR).map_err(refused)?;
@@ -234,9 +234,9 @@ impl PluginUnderTest {
         GeneratorGuest::of(plugin, None).map_err(refused)
     }
 
-    fn refused(&self, refusal: Refusal) -> CandidateFailure {
+    fn refused(&self, refusal: Refusal) -> PluginTestError {
         let role = role(&self.name, &self.config);
-        CandidateFailure::Refused(Box::new(role.refused(refusal)))
+        PluginTestError::Refused(Box::new(role.refused(refusal)))
     }
 }
 
@@ -319,31 +319,27 @@ pub struct Quantiles {
 
 /// The error of an operation on a [`PluginUnderTest`].
 #[derive(Debug, thiserror::Error)]
-pub enum CandidateFailure {
+pub enum PluginTestError {
     /// A call of the plugin failed.
     #[error(transparent)]
-    Failed(#[from] PluginFailure),
+    Failed(#[from] PluginCallError),
     /// The parameters name an issuer.
     #[error("the parameter {0} names an issuer, which only a server can provide; omit it")]
     IssuerNeeded(String),
     /// A server would refuse the component.
     #[error(transparent)]
-    Refused(Box<PluginRefused>),
+    Refused(Box<PluginLoadError>),
     /// The operating system did not start a thread.
     #[error("the thread for plugin calls could not be started")]
     Threads(#[from] io::Error),
 }
 
 /// Returns the canonical form of parameters, or an error if they name an issuer.
-fn issuerless(guest: &GeneratorGuest, given: &Parameters) -> Result<Parameters, CandidateFailure> {
+fn issuerless(guest: &GeneratorGuest, given: &Parameters) -> Result<Parameters, PluginTestError> {
     let parameters = guest.canonical(given)?;
     let issuer = guest.description.issuer_parameter.as_deref();
-    match issuer.filter(|name| {
-        parameters
-            .member(name)
-            .is_some_and(|named| !named.is_null())
-    }) {
-        Some(name) => Err(CandidateFailure::IssuerNeeded(name.to_owned())),
+    match issuer.filter(|name| parameters.field(name).is_some_and(|named| !named.is_null())) {
+        Some(name) => Err(PluginTestError::IssuerNeeded(name.to_owned())),
         None => Ok(parameters),
     }
 }
@@ -371,8 +367,8 @@ fn on_calling_thread<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<T> 
 
 fn quantiles(
     calls: u32,
-    mut call: impl FnMut() -> Result<(), CandidateFailure>,
-) -> Result<Quantiles, CandidateFailure> {
+    mut call: impl FnMut() -> Result<(), PluginTestError>,
+) -> Result<Quantiles, PluginTestError> {
     for _ in 0..CALLS_BEFORE {
         call()?;
     }

@@ -24,7 +24,7 @@ pub(super) const PATTERN_BYTES_MAX: usize = 256 * 1_024;
 
 /// The error for a schema that the host can't use. `Display` completes the sentence "its value schema …".
 #[derive(Debug, thiserror::Error)]
-pub enum SchemaMalformed {
+pub enum SchemaError {
     /// It is not JSON by the rules of [`keywright_json::check`].
     #[error("is not JSON")]
     NotJson(#[source] JsonError),
@@ -69,17 +69,17 @@ pub enum SchemaMalformed {
 ///
 /// # Errors
 /// The first exceeded limit.
-pub(super) fn check(schema: &Value) -> Result<u64, SchemaMalformed> {
+pub(super) fn check(schema: &Value) -> Result<u64, SchemaError> {
     let mut counter = Counter {
         root: schema,
         known: HashMap::new(),
     };
     let size = counter.schema(schema, 1)?;
     if size.parts > SCHEMA_PARTS_MAX {
-        return Err(SchemaMalformed::TooManyParts);
+        return Err(SchemaError::TooManyParts);
     }
     if size.patterns > SCHEMA_PATTERNS_MAX {
-        return Err(SchemaMalformed::TooManyPatterns);
+        return Err(SchemaError::TooManyPatterns);
     }
     Ok(size.parts)
 }
@@ -122,14 +122,14 @@ struct Counter<'s> {
 
 impl<'s> Counter<'s> {
     /// Returns the size of a schema at this depth.
-    fn schema(&mut self, schema: &'s Value, depth: usize) -> Result<Size, SchemaMalformed> {
+    fn schema(&mut self, schema: &'s Value, depth: usize) -> Result<Size, SchemaError> {
         let Value::Object(keywords) = schema else {
             return self.each(schema, depth);
         };
         let address = std::ptr::from_ref(schema);
         let size = match self.known.get(&address) {
             Some(Some(size)) => *size,
-            Some(None) => return Err(SchemaMalformed::Recursive),
+            Some(None) => return Err(SchemaError::Recursive),
             None => {
                 check_depth(depth)?;
                 self.known.insert(address, None);
@@ -156,14 +156,14 @@ impl<'s> Counter<'s> {
         keyword: &str,
         argument: &'s Value,
         depth: usize,
-    ) -> Result<Size, SchemaMalformed> {
+    ) -> Result<Size, SchemaError> {
         match (keyword, argument) {
             ("$ref", Value::String(reference)) => {
                 let target = self.target(reference)?;
                 self.schema(target, depth)
             }
-            ("$dynamicRef" | "$recursiveRef", _) => Err(SchemaMalformed::ReferenceNotAPointer),
-            ("$id", Value::String(_)) if depth > 2 => Err(SchemaMalformed::ReferenceNotAPointer),
+            ("$dynamicRef" | "$recursiveRef", _) => Err(SchemaError::ReferenceNotAPointer),
+            ("$id", Value::String(_)) if depth > 2 => Err(SchemaError::ReferenceNotAPointer),
             ("pattern", _) => Ok(Size {
                 patterns: 1,
                 ..Size::ONE
@@ -189,7 +189,7 @@ impl<'s> Counter<'s> {
     }
 
     /// Returns the size of an array of schemas, or of a scalar.
-    fn each(&mut self, argument: &'s Value, depth: usize) -> Result<Size, SchemaMalformed> {
+    fn each(&mut self, argument: &'s Value, depth: usize) -> Result<Size, SchemaError> {
         check_depth(depth)?;
         let mut size = Size::ONE;
         for schema in argument.as_array().into_iter().flatten() {
@@ -198,17 +198,17 @@ impl<'s> Counter<'s> {
         Ok(size)
     }
 
-    fn target(&self, reference: &str) -> Result<&'s Value, SchemaMalformed> {
+    fn target(&self, reference: &str) -> Result<&'s Value, SchemaError> {
         reference
             .strip_prefix('#')
             .filter(|pointer| !pointer.contains('%'))
             .and_then(|pointer| self.root.pointer(pointer))
-            .ok_or(SchemaMalformed::ReferenceNotAPointer)
+            .ok_or(SchemaError::ReferenceNotAPointer)
     }
 }
 
 /// Returns the size of data, in which keywords have no meaning.
-fn data_size(data: &Value, depth: usize) -> Result<Size, SchemaMalformed> {
+fn data_size(data: &Value, depth: usize) -> Result<Size, SchemaError> {
     check_depth(depth)?;
     let mut size = Size::ONE;
     for inner in inner_values(data) {
@@ -233,13 +233,13 @@ pub(super) fn value_parts(value: &Value, parts_max: u64) -> u64 {
 
 fn inner_values(value: &Value) -> impl Iterator<Item = &Value> {
     let items = value.as_array().into_iter().flatten();
-    let members = value.as_object().into_iter().flat_map(|it| it.values());
-    items.chain(members)
+    let fields = value.as_object().into_iter().flat_map(|it| it.values());
+    items.chain(fields)
 }
 
-fn check_depth(depth: usize) -> Result<(), SchemaMalformed> {
+fn check_depth(depth: usize) -> Result<(), SchemaError> {
     if depth > SCHEMA_DEPTH_MAX {
-        return Err(SchemaMalformed::TooDeep);
+        return Err(SchemaError::TooDeep);
     }
     Ok(())
 }

@@ -13,7 +13,7 @@ use jsonschema::{
 use keywright_core::ports::Violation;
 use serde_json::Value;
 
-pub use bounds::SchemaMalformed;
+pub use bounds::SchemaError;
 use bounds::{PATTERN_BYTES_MAX, SCHEMA_BYTES_MAX};
 pub(crate) use parameters::ParametersSchema;
 pub(crate) use value::{SensitiveJson, ValueSchema};
@@ -52,11 +52,11 @@ impl Checker {
 }
 
 /// Parses and compiles a schema. The text must be JSON by the rules of [`keywright_json::check`].
-fn compile(text: &str) -> Result<(Value, Checker), SchemaMalformed> {
+fn compile(text: &str) -> Result<(Value, Checker), SchemaError> {
     if text.len() > SCHEMA_BYTES_MAX {
-        return Err(SchemaMalformed::TooLong);
+        return Err(SchemaError::TooLong);
     }
-    let schema: Value = keywright_json::read(text).map_err(SchemaMalformed::NotJson)?;
+    let schema: Value = keywright_json::read(text).map_err(SchemaError::NotJson)?;
     let schema_parts = bounds::check(&schema)?;
     let patterns = PatternOptions::regex()
         .size_limit(PATTERN_BYTES_MAX)
@@ -66,7 +66,7 @@ fn compile(text: &str) -> Result<(Value, Checker), SchemaMalformed> {
         .with_pattern_options(patterns)
         .offline()
         .build(&schema)
-        .map_err(|cause| SchemaMalformed::NotASchema(for_log(&cause.to_string())))?;
+        .map_err(|cause| SchemaError::NotASchema(for_log(&cause.to_string())))?;
     let checker = Checker {
         validator,
         schema_parts,
@@ -75,7 +75,7 @@ fn compile(text: &str) -> Result<(Value, Checker), SchemaMalformed> {
 }
 
 /// Returns the fields that an object may have, if the schema allows no others.
-fn known_members(schema: &Value) -> Option<BTreeSet<String>> {
+fn known_fields(schema: &Value) -> Option<BTreeSet<String>> {
     let is_closed = schema.get("additionalProperties") == Some(&Value::Bool(false))
         && schema.get("patternProperties").is_none();
     let properties = schema.get("properties").and_then(Value::as_object);
@@ -106,7 +106,7 @@ fn broken_rule(broken: &ValidationError<'_>, value: &Value) -> Violation {
             "is not known".to_owned()
         }
         // For `"additionalProperties": false` in a schema without properties, the error refers to the object, not to its field.
-        ValidationErrorKind::FalseSchema if is_of_members(broken) => {
+        ValidationErrorKind::FalseSchema if is_of_fields(broken) => {
             let object = value.pointer(broken.instance_path().as_str());
             if let Some(name) = object.and_then(|object| object.as_object()?.keys().next()) {
                 within(name);
@@ -124,7 +124,7 @@ fn broken_rule(broken: &ValidationError<'_>, value: &Value) -> Violation {
     violation(Some(path.as_str()).filter(|path| !path.is_empty()), &rule)
 }
 
-fn is_of_members(broken: &ValidationError<'_>) -> bool {
+fn is_of_fields(broken: &ValidationError<'_>) -> bool {
     broken
         .schema_path()
         .as_str()
@@ -202,7 +202,7 @@ mod tests {
         );
         let magic = r#"{"properties":{"$serde_json::private::RawValue":"{}"}}"#;
         for text in [&deep, magic, r#"{"type":"object","type":"string"}"#] {
-            assert!(matches!(compile(text), Err(SchemaMalformed::NotJson(_))));
+            assert!(matches!(compile(text), Err(SchemaError::NotJson(_))));
         }
     }
 }

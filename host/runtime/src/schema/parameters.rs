@@ -10,7 +10,7 @@ use keywright_core::{
 use keywright_json::{Checked, JsonError};
 use serde_json::{Map, Value};
 
-use super::{Checker, SchemaMalformed, compile, known_members};
+use super::{Checker, SchemaError, compile, known_fields};
 use crate::text::violation;
 
 /// The annotation of a parameter that callers can't send: the plugin sets it when it recovers parameters.
@@ -34,10 +34,10 @@ impl ParametersSchema {
     ///
     /// # Errors
     /// If the schema is malformed, exceeds a limit, or is not of type `object`.
-    pub(crate) fn parse(text: &str) -> Result<Self, SchemaMalformed> {
+    pub(crate) fn parse(text: &str) -> Result<Self, SchemaError> {
         let (schema, checker) = compile(text)?;
         if schema.get("type").and_then(Value::as_str) != Some("object") {
-            return Err(SchemaMalformed::NotOfObjects);
+            return Err(SchemaError::NotOfObjects);
         }
         let properties = schema.get("properties").and_then(Value::as_object);
         let is_read_only = |property: &Value| property.get(READ_ONLY) == Some(&Value::Bool(true));
@@ -59,7 +59,7 @@ impl ParametersSchema {
         Ok(Self {
             checker,
             declared: Declared::of(&schema),
-            known: known_members(&schema),
+            known: known_fields(&schema),
             properties: names,
             defaults,
             read_only,
@@ -113,20 +113,17 @@ impl ParametersSchema {
     pub(crate) fn adds_no_read_only(&self, before: &Parameters, after: &Parameters) -> bool {
         self.read_only
             .iter()
-            .all(|name| after.member(name).is_none() || before.member(name).is_some())
+            .all(|name| after.field(name).is_none() || before.field(name).is_some())
     }
 
     /// Fills in defaults, except for read-only parameters, and validates the result against the schema.
-    pub(crate) fn complete(
-        &self,
-        mut members: Map<String, Value>,
-    ) -> Result<Parameters, Violation> {
+    pub(crate) fn complete(&self, mut fields: Map<String, Value>) -> Result<Parameters, Violation> {
         for (name, default) in &self.defaults {
-            if !members.contains_key(name) {
-                members.insert(name.clone(), default.clone());
+            if !fields.contains_key(name) {
+                fields.insert(name.clone(), default.clone());
             }
         }
-        let mut parameters = Value::Object(members);
+        let mut parameters = Value::Object(fields);
         if let Some(violation) = self.checker.violation(&parameters) {
             return Err(violation);
         }
@@ -248,12 +245,12 @@ mod tests {
         ParametersSchema::parse(&schema.to_string()).unwrap()
     }
 
-    fn complete(members: Value) -> Result<String, Violation> {
-        let Value::Object(members) = members else {
+    fn complete(fields: Value) -> Result<String, Violation> {
+        let Value::Object(fields) = fields else {
             panic!("not an object")
         };
         schema()
-            .complete(members)
+            .complete(fields)
             .map(|parameters| parameters.to_json())
     }
 
@@ -274,10 +271,10 @@ mod tests {
     #[test]
     fn read_only_parameters_come_only_from_earlier_parameters() {
         let with = |kept: Value| {
-            let Value::Object(members) = kept else {
+            let Value::Object(fields) = kept else {
                 panic!("not an object")
             };
-            Parameters::new(members)
+            Parameters::new(fields)
         };
         let (none, kept) = (with(json!({})), with(json!({"kept": "x"})));
         for (before, after, expected) in [
@@ -291,8 +288,8 @@ mod tests {
     }
 
     #[test]
-    fn violations_name_the_member_and_the_rule_and_never_the_value() {
-        for (members, member, rule) in [
+    fn violations_name_the_field_and_the_rule_and_never_the_value() {
+        for (fields, field, rule) in [
             (json!({"lenght": 8}), Some("lenght"), "is not known"),
             (json!({"length": 3}), Some("length"), "must be at least 4"),
             (
@@ -321,10 +318,10 @@ mod tests {
                 "must have at most 3 characters",
             ),
         ] {
-            let violation = complete(members).unwrap_err();
+            let violation = complete(fields).unwrap_err();
             assert_eq!(
-                (violation.member.as_deref(), violation.rule.as_str()),
-                (member, rule)
+                (violation.field.as_deref(), violation.rule.as_str()),
+                (field, rule)
             );
         }
     }
@@ -333,16 +330,16 @@ mod tests {
     fn unknown_fields_are_named_even_if_a_schema_has_no_properties() {
         let nothing = json!({"type": "object", "additionalProperties": false});
         let within = json!({"type": "object", "properties": {"a/b": nothing}});
-        for (schema, members, member) in [
+        for (schema, fields, field) in [
             (&nothing, json!({"length": 8}), "length"),
             (&within, json!({"a/b": {"length": 8}}), "a/b.length"),
         ] {
             let schema = ParametersSchema::parse(&schema.to_string()).unwrap();
-            let Value::Object(members) = members else {
+            let Value::Object(fields) = fields else {
                 panic!("not an object")
             };
-            let violation = schema.complete(members).unwrap_err();
-            assert_eq!(violation.member.as_deref(), Some(member));
+            let violation = schema.complete(fields).unwrap_err();
+            assert_eq!(violation.field.as_deref(), Some(field));
             assert_eq!(violation.rule, "is not known");
         }
     }

@@ -7,23 +7,23 @@ use keywright_json::JsonError;
 use serde_json::Value;
 use zeroize::Zeroize;
 
-use super::{Checker, SchemaMalformed, compile, known_members};
+use super::{Checker, SchemaError, compile, known_fields};
 
 /// The schema of a plugin's values.
 pub(crate) struct ValueSchema {
     checker: Checker,
-    known_members: Option<BTreeSet<String>>,
+    known_fields: Option<BTreeSet<String>>,
     secrecy: Secrecy,
 }
 
 impl ValueSchema {
     /// Compiles a schema.
-    pub(crate) fn parse(text: &str) -> Result<Self, SchemaMalformed> {
+    pub(crate) fn parse(text: &str) -> Result<Self, SchemaError> {
         let (schema, checker) = compile(text)?;
         let secrecy = Secrecy::of(&schema)?;
         Ok(Self {
             checker,
-            known_members: known_members(&schema),
+            known_fields: known_fields(&schema),
             secrecy,
         })
     }
@@ -39,8 +39,8 @@ impl ValueSchema {
     }
 
     /// Returns a field that the schema does not list, if the schema allows only listed fields.
-    pub(crate) fn unknown_member<'v>(&self, value: &'v Value) -> Option<&'v str> {
-        let known = self.known_members.as_ref()?;
+    pub(crate) fn unknown_field<'v>(&self, value: &'v Value) -> Option<&'v str> {
+        let known = self.known_fields.as_ref()?;
         let mut names = value.as_object()?.keys();
         names
             .find(|name| !known.contains(name.as_str()))
@@ -72,7 +72,7 @@ enum Secrecy {
     /// None.
     Open,
     /// These fields of an object, completely or in part.
-    Members(BTreeMap<String, Secrecy>),
+    Fields(BTreeMap<String, Secrecy>),
     /// The whole value.
     Whole,
 }
@@ -81,12 +81,12 @@ impl Secrecy {
     /// Reads the annotations of a schema.
     ///
     /// # Errors
-    /// [`SchemaMalformed::WriteOnlyMisplaced`] if the part of a value that an annotation refers to can't be determined.
-    fn of(schema: &Value) -> Result<Self, SchemaMalformed> {
+    /// [`SchemaError::WriteOnlyMisplaced`] if the part of a value that an annotation refers to can't be determined.
+    fn of(schema: &Value) -> Result<Self, SchemaError> {
         let Value::Object(keywords) = schema else {
             return Ok(Self::Open);
         };
-        let mut secret_members = BTreeMap::new();
+        let mut secret_fields = BTreeMap::new();
         for (keyword, argument) in keywords {
             match (keyword.as_str(), argument) {
                 (WRITE_ONLY, _) => {}
@@ -94,12 +94,12 @@ impl Secrecy {
                     for (name, property) in properties {
                         let secrecy = Self::of(property)?;
                         if secrecy != Self::Open {
-                            secret_members.insert(name.clone(), secrecy);
+                            secret_fields.insert(name.clone(), secrecy);
                         }
                     }
                 }
                 _ if mentions_write_only(argument) => {
-                    return Err(SchemaMalformed::WriteOnlyMisplaced);
+                    return Err(SchemaError::WriteOnlyMisplaced);
                 }
                 _ => {}
             }
@@ -107,10 +107,10 @@ impl Secrecy {
         if keywords.get(WRITE_ONLY) == Some(&Value::Bool(true)) {
             return Ok(Self::Whole);
         }
-        Ok(if secret_members.is_empty() {
+        Ok(if secret_fields.is_empty() {
             Self::Open
         } else {
-            Self::Members(secret_members)
+            Self::Fields(secret_fields)
         })
     }
 
@@ -122,17 +122,17 @@ impl Secrecy {
         match self {
             Self::Open => {}
             Self::Whole => remove(value),
-            Self::Members(secret_members) => {
-                let Value::Object(members) = value else {
+            Self::Fields(secret_fields) => {
+                let Value::Object(fields) = value else {
                     return remove(value);
                 };
-                for (name, secrecy) in secret_members {
+                for (name, secrecy) in secret_fields {
                     if *secrecy == Self::Whole {
-                        if let Some(mut removed) = members.shift_remove(name) {
+                        if let Some(mut removed) = fields.shift_remove(name) {
                             zero(&mut removed);
                         }
-                    } else if let Some(member) = members.get_mut(name) {
-                        secrecy.withhold_from(member);
+                    } else if let Some(field) = fields.get_mut(name) {
+                        secrecy.withhold_from(field);
                     }
                 }
             }
@@ -145,7 +145,7 @@ impl Secrecy {
         let mut parts = Vec::new();
         match self {
             Self::Open | Self::Whole => parts.push((String::new(), value)),
-            Self::Members(secret_members) => add_parts(secret_members, "", value, &mut parts),
+            Self::Fields(secret_fields) => add_parts(secret_fields, "", value, &mut parts),
         }
         parts
     }
@@ -158,10 +158,10 @@ impl Secrecy {
                 zero(value);
                 *value = Value::String(REDACTED.to_owned());
             }
-            Self::Members(secret_members) => {
-                for (name, secrecy) in secret_members {
-                    if let Some(member) = value.get_mut(name) {
-                        secrecy.redact(member);
+            Self::Fields(secret_fields) => {
+                for (name, secrecy) in secret_fields {
+                    if let Some(field) = value.get_mut(name) {
+                        secrecy.redact(field);
                     }
                 }
             }
@@ -173,19 +173,19 @@ impl Secrecy {
 const REDACTED: &str = "[redacted]";
 
 fn add_parts<'v>(
-    secret_members: &BTreeMap<String, Secrecy>,
+    secret_fields: &BTreeMap<String, Secrecy>,
     within: &str,
     value: &'v Value,
     parts: &mut Vec<(String, &'v Value)>,
 ) {
-    for (name, secrecy) in secret_members {
-        let Some(member) = value.get(name) else {
+    for (name, secrecy) in secret_fields {
+        let Some(field) = value.get(name) else {
             continue;
         };
         let path = format!("{within}{name}");
         match secrecy {
-            Secrecy::Members(inner) => add_parts(inner, &format!("{path}."), member, parts),
-            Secrecy::Open | Secrecy::Whole => parts.push((path, member)),
+            Secrecy::Fields(inner) => add_parts(inner, &format!("{path}."), field, parts),
+            Secrecy::Open | Secrecy::Whole => parts.push((path, field)),
         }
     }
 }
@@ -197,7 +197,7 @@ fn remove(value: &mut Value) {
 
 fn mentions_write_only(schema: &Value) -> bool {
     match schema {
-        Value::Object(members) => members
+        Value::Object(fields) => fields
             .iter()
             .any(|(keyword, argument)| keyword == WRITE_ONLY || mentions_write_only(argument)),
         Value::Array(items) => items.iter().any(mentions_write_only),
@@ -239,7 +239,7 @@ fn zero(value: &mut Value) {
     match value {
         Value::String(text) => text.zeroize(),
         Value::Array(items) => items.iter_mut().for_each(zero),
-        Value::Object(members) => members.values_mut().for_each(zero),
+        Value::Object(fields) => fields.values_mut().for_each(zero),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
@@ -321,7 +321,7 @@ mod tests {
         ] {
             let refused = Secrecy::of(&schema);
             assert!(
-                matches!(refused, Err(SchemaMalformed::WriteOnlyMisplaced)),
+                matches!(refused, Err(SchemaError::WriteOnlyMisplaced)),
                 "{schema}"
             );
         }
@@ -342,7 +342,7 @@ mod tests {
             ),
         ] {
             let schema = ValueSchema::parse(&schema.to_string()).unwrap();
-            assert_eq!(schema.unknown_member(&value), unknown);
+            assert_eq!(schema.unknown_field(&value), unknown);
         }
     }
 

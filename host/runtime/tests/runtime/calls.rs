@@ -7,9 +7,9 @@ use chrono::DateTime;
 use keywright_core::{
     Secret,
     permission::Actor,
-    ports::{Generator, PluginFailure, PluginFault, Reference},
+    ports::{Generator, PluginCallError, PluginFaultError, Reference},
 };
-use keywright_runtime::{CacheKeys, RandomSource, RandomUnavailable, Runtime};
+use keywright_runtime::{CacheKeys, RandomError, RandomSource, Runtime};
 use serde_json::{Value, json};
 
 use crate::{
@@ -55,7 +55,7 @@ async fn the_identity_has_name_version_and_digest() {
 async fn randomness_only_comes_from_the_configured_source() {
     struct Constant(u8);
     impl RandomSource for Constant {
-        fn fill(&self, bytes: &mut [u8]) -> Result<(), RandomUnavailable> {
+        fn fill(&self, bytes: &mut [u8]) -> Result<(), RandomError> {
             bytes.fill(self.0);
             Ok(())
         }
@@ -94,7 +94,7 @@ async fn without_a_normalizer_the_host_applies_the_schema() {
         (json!({"label": 7}), "label: must be of type string"),
     ] {
         let refused = plain.normalize(&parameters(&given)).await;
-        let Err(PluginFailure::ParametersRefused(refused)) = refused else {
+        let Err(PluginCallError::ParametersRefused(refused)) = refused else {
             panic!("taken")
         };
         assert_eq!(refused.to_string(), violation);
@@ -118,13 +118,13 @@ async fn without_an_acceptor_the_host_validates_the_value() {
         (json!("hunter2"), "must be of type object"),
     ] {
         let refused = plain.accept(&secret(&value)).await;
-        let Err(PluginFailure::ValueRefused(refused)) = refused else {
+        let Err(PluginCallError::ValueRefused(refused)) = refused else {
             panic!("taken: {value}")
         };
         assert_eq!(refused.to_string(), violation);
     }
     let refused = plain.accept(&Secret::new("{hunter2".to_owned())).await;
-    let Err(PluginFailure::ValueRefused(refused)) = refused else {
+    let Err(PluginCallError::ValueRefused(refused)) = refused else {
         panic!("taken")
     };
     assert_eq!(refused.to_string(), "must be JSON");
@@ -133,7 +133,7 @@ async fn without_an_acceptor_the_host_validates_the_value() {
 #[tokio::test]
 async fn an_unknown_field_is_rejected_before_the_guest_is_called() {
     let value = secret(&json!({"secret": "s", "extra": 1}));
-    let unknown = Err(PluginFailure::ValueMemberUnknown("extra".to_owned()));
+    let unknown = Err(PluginCallError::ValueFieldUnknown("extra".to_owned()));
     assert_eq!(plain().accept(&value).await, unknown);
     assert_eq!(
         hostile(&json!({"accept": "trap"})).accept(&value).await,
@@ -191,7 +191,7 @@ async fn more_than_1000_references_are_rejected() {
     for behaviour in ["many-references", "amplify", "long-name"] {
         let outcome = find(behaviour).await;
         assert!(
-            matches!(outcome, Err(PluginFailure::DocumentRefused(_))),
+            matches!(outcome, Err(PluginCallError::DocumentRefused(_))),
             "{behaviour}"
         );
     }
@@ -200,14 +200,14 @@ async fn more_than_1000_references_are_rejected() {
 #[tokio::test]
 async fn each_misbehaviour_has_its_fault() {
     for (behaviour, fault) in [
-        ("twice", PluginFault::OutputMalformed),
-        ("within", PluginFault::OutputMalformed),
-        ("claimed-output", PluginFault::OutputMalformed),
-        ("recurse", PluginFault::StackExhausted),
-        ("allocate", PluginFault::MemoryExceeded),
-        ("panic", PluginFault::Trapped),
-        ("misconfigured", PluginFault::Misconfigured),
-        ("other", PluginFault::Reported),
+        ("twice", PluginFaultError::OutputMalformed),
+        ("within", PluginFaultError::OutputMalformed),
+        ("claimed-output", PluginFaultError::OutputMalformed),
+        ("recurse", PluginFaultError::StackExhausted),
+        ("allocate", PluginFaultError::MemoryExceeded),
+        ("panic", PluginFaultError::Trapped),
+        ("misconfigured", PluginFaultError::Misconfigured),
+        ("other", PluginFaultError::Reported),
     ] {
         let resolver = hostile_resolver(&doing("find-references", behaviour));
         let outcome = resolver.find_references(&actor(), "{}").await;
@@ -218,7 +218,8 @@ async fn each_misbehaviour_has_its_fault() {
 #[tokio::test]
 async fn the_reason_of_a_refusal_is_truncated_and_printable() {
     let resolver = hostile_resolver(&doing("find-references", "refuse-document"));
-    let Err(PluginFailure::DocumentRefused(text)) = resolver.find_references(&actor(), "{}").await
+    let Err(PluginCallError::DocumentRefused(text)) =
+        resolver.find_references(&actor(), "{}").await
     else {
         panic!("not refused");
     };

@@ -3,7 +3,7 @@
 use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
 use keywright_runtime::{
-    Limits, LoadRefused, PluginConfig, PluginUnderTest, RuntimeConfig, SandboxConfig,
+    Limits, LoadError, PluginConfig, PluginUnderTest, RuntimeConfig, SandboxConfig,
     TestedComponents,
 };
 use serde_json::{Map, Value, json};
@@ -108,7 +108,7 @@ fn entropy_reports_are_cached_with_the_compiled_component() {
 
     for _ in 0..2 {
         let refused = start(Some("biased"));
-        assert!(matches!(refused, Err(LoadRefused::Plugin(_))));
+        assert!(matches!(refused, Err(LoadError::Plugin(_))));
     }
     assert_eq!(reports(&folder).len(), 2);
 }
@@ -146,7 +146,7 @@ fn a_tested_component_is_tested_again_if_changed_or_configured() {
     assert_eq!(reports(&cache).len(), 1);
 
     let refused = start(careless(Some("constant")));
-    assert!(matches!(refused, Err(LoadRefused::Plugin(_))));
+    assert!(matches!(refused, Err(LoadError::Plugin(_))));
 }
 
 /// Returns the reports in a cache: the name, the time of the last change and the content of each.

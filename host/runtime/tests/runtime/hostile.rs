@@ -8,7 +8,7 @@ use std::{
 use chrono::Utc;
 use keywright_core::{
     Secret,
-    ports::{Generator, PluginFailure, PluginFault},
+    ports::{Generator, PluginCallError, PluginFaultError},
 };
 use keywright_runtime::Limits;
 use serde_json::{Value, json};
@@ -22,19 +22,19 @@ const MIB: u64 = 1024 * 1024;
 #[tokio::test]
 async fn each_misbehaviour_has_its_fault_and_the_next_call_succeeds() {
     for (behaviour, fault) in [
-        ("allocate", PluginFault::MemoryExceeded),
-        ("recurse", PluginFault::StackExhausted),
-        ("trap", PluginFault::Trapped),
-        ("panic", PluginFault::Trapped),
-        ("much-random", PluginFault::Trapped),
-        ("large-output", PluginFault::OutputTooLarge),
-        ("claimed-output", PluginFault::OutputMalformed),
-        ("not-utf-8", PluginFault::OutputMalformed),
-        ("not-json", PluginFault::OutputMalformed),
-        ("wrong-shape", PluginFault::OutputMalformed),
-        ("unknown-member", PluginFault::OutputMalformed),
-        ("misconfigured", PluginFault::Misconfigured),
-        ("other", PluginFault::Reported),
+        ("allocate", PluginFaultError::MemoryExceeded),
+        ("recurse", PluginFaultError::StackExhausted),
+        ("trap", PluginFaultError::Trapped),
+        ("panic", PluginFaultError::Trapped),
+        ("much-random", PluginFaultError::Trapped),
+        ("large-output", PluginFaultError::OutputTooLarge),
+        ("claimed-output", PluginFaultError::OutputMalformed),
+        ("not-utf-8", PluginFaultError::OutputMalformed),
+        ("not-json", PluginFaultError::OutputMalformed),
+        ("wrong-shape", PluginFaultError::OutputMalformed),
+        ("unknown-member", PluginFaultError::OutputMalformed),
+        ("misconfigured", PluginFaultError::Misconfigured),
+        ("other", PluginFaultError::Reported),
     ] {
         let generator = hostile(&doing("generate", behaviour));
         let failed = generate(generator.as_ref()).await;
@@ -55,7 +55,7 @@ async fn an_endless_loop_is_interrupted_at_the_deadline() {
     let generator = hostile_within(&doing("generate", "loop"), limits);
     let begun = Instant::now();
     let looped = generate(generator.as_ref()).await;
-    assert_eq!(looped, Err(faulted("hostile", PluginFault::TimedOut)));
+    assert_eq!(looped, Err(faulted("hostile", PluginFaultError::TimedOut)));
     assert!(begun.elapsed() >= Duration::from_millis(300));
 }
 
@@ -67,7 +67,7 @@ async fn short_calls_have_a_deadline_of_their_own() {
     };
     let generator = hostile_within(&doing("normalize", "loop"), limits);
     let looped = generator.normalize(&no_parameters()).await;
-    assert_eq!(looped, Err(faulted("hostile", PluginFault::TimedOut)));
+    assert_eq!(looped, Err(faulted("hostile", PluginFaultError::TimedOut)));
 }
 
 #[tokio::test]
@@ -85,8 +85,8 @@ async fn other_calls_succeed_during_an_endless_loop() {
 #[tokio::test]
 async fn memory_is_granted_up_to_the_limit() {
     for (mib, fault) in [
-        (2, PluginFault::MemoryExceeded),
-        (32, PluginFault::OutputTooLarge),
+        (2, PluginFaultError::MemoryExceeded),
+        (32, PluginFaultError::OutputTooLarge),
     ] {
         let limits = Limits {
             memory_bytes_max: mib * MIB,
@@ -115,7 +115,7 @@ async fn input_one_byte_past_the_limit_including_settings_fails() {
         let expected = if fits {
             Ok(())
         } else {
-            Err(faulted("hostile", PluginFault::InputTooLarge))
+            Err(faulted("hostile", PluginFaultError::InputTooLarge))
         };
         assert_eq!(outcome, expected, "{length}");
         let outcome = generator
@@ -140,7 +140,7 @@ async fn output_one_byte_past_the_limit_fails() {
         let expected = if fits {
             Ok(())
         } else {
-            Err(faulted("hostile", PluginFault::OutputTooLarge))
+            Err(faulted("hostile", PluginFaultError::OutputTooLarge))
         };
         assert_eq!(outcome, expected, "{length}");
     }
@@ -167,11 +167,11 @@ async fn refusals_of_guests_are_truncated_and_printable() {
             let generator = hostile(&doing(function, behaviour));
             let refused = call(generator.as_ref(), function).await.unwrap_err();
             let violation = match (behaviour, refused) {
-                ("refuse-parameters", PluginFailure::ParametersRefused(violation))
-                | ("refuse-value", PluginFailure::ValueRefused(violation)) => violation,
+                ("refuse-parameters", PluginCallError::ParametersRefused(violation))
+                | ("refuse-value", PluginCallError::ValueRefused(violation)) => violation,
                 (_, other) => panic!("{function}, {behaviour}: {other:?}"),
             };
-            assert_eq!(violation.member.as_deref(), Some("length"));
+            assert_eq!(violation.field.as_deref(), Some("length"));
             assert_eq!(violation.rule.len(), 1024 - "\r\n".len());
             assert!(violation.rule.starts_with("noxxx"));
         }
@@ -182,10 +182,10 @@ async fn refusals_of_guests_are_truncated_and_printable() {
 async fn faults_are_contained_in_every_function() {
     for function in ["normalize", "generate", "accept", "recover"] {
         for (behaviour, fault) in [
-            ("panic", PluginFault::Trapped),
-            ("not-json", PluginFault::OutputMalformed),
-            ("large-output", PluginFault::OutputTooLarge),
-            ("other", PluginFault::Reported),
+            ("panic", PluginFaultError::Trapped),
+            ("not-json", PluginFaultError::OutputMalformed),
+            ("large-output", PluginFaultError::OutputTooLarge),
+            ("other", PluginFaultError::Reported),
         ] {
             let generator = hostile(&doing(function, behaviour));
             let outcome = call(generator.as_ref(), function).await;
@@ -219,7 +219,7 @@ async fn faults_are_logged_with_the_plugin_but_without_data() {
         .await;
     assert_eq!(
         refused,
-        Err(faulted("hostile", PluginFault::OutputMalformed))
+        Err(faulted("hostile", PluginFaultError::OutputMalformed))
     );
     let log = logged();
     assert!(!log.contains("hunter2"));
@@ -228,7 +228,7 @@ async fn faults_are_logged_with_the_plugin_but_without_data() {
     assert!(log.contains(&"x".repeat(1024)) && !log.contains(&"x".repeat(1025)));
 }
 
-async fn generate(generator: &dyn Generator) -> Result<Secret, PluginFailure> {
+async fn generate(generator: &dyn Generator) -> Result<Secret, PluginCallError> {
     generator.generate(&no_parameters(), Utc::now(), None).await
 }
 
@@ -236,7 +236,7 @@ async fn value(generator: &dyn Generator) -> Value {
     serde_json::from_str(generate(generator).await.unwrap().expose()).unwrap()
 }
 
-async fn call(generator: &dyn Generator, function: &str) -> Result<(), PluginFailure> {
+async fn call(generator: &dyn Generator, function: &str) -> Result<(), PluginCallError> {
     let value = secret(r#"{"secret":"s"}"#);
     match function {
         "normalize" => generator.normalize(&no_parameters()).await.map(|_| ()),

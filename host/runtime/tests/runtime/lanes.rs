@@ -11,9 +11,9 @@ use chrono::Utc;
 use keywright_core::{
     Secret,
     credential::CredentialType,
-    ports::{Generator, PluginFailure},
+    ports::{Generator, PluginCallError},
 };
-use keywright_runtime::{Limits, PluginConfig, RandomSource, RandomUnavailable, SystemRandom};
+use keywright_runtime::{Limits, PluginConfig, RandomError, RandomSource, SystemRandom};
 use tokio::{sync::Notify, task::JoinHandle};
 
 use crate::{component, config, doing, is_pending, load_drawing, no_parameters, plugin};
@@ -39,7 +39,7 @@ impl Gate {
 }
 
 impl RandomSource for Gate {
-    fn fill(&self, bytes: &mut [u8]) -> Result<(), RandomUnavailable> {
+    fn fill(&self, bytes: &mut [u8]) -> Result<(), RandomError> {
         let mut is_open = self.is_open.lock().unwrap();
         if !*is_open {
             self.holds.notify_one();
@@ -72,7 +72,7 @@ fn blocked() -> (Arc<dyn Generator>, Arc<Gate>) {
     (generators.generator(&hostile).unwrap(), gate)
 }
 
-type Outcome = Result<Secret, PluginFailure>;
+type Outcome = Result<Secret, PluginCallError>;
 
 /// Starts a call in the background.
 fn start(generator: &Arc<dyn Generator>) -> JoinHandle<Outcome> {
@@ -96,7 +96,7 @@ async fn a_full_queue_rejects_calls_but_not_short_ones() {
     for _ in 0..6 {
         let retry_after = Duration::from_secs(9);
         let refused = generate(generator.as_ref()).await;
-        assert_eq!(refused, Err(PluginFailure::QueueFull { retry_after }));
+        assert_eq!(refused, Err(PluginCallError::QueueFull { retry_after }));
     }
     for _ in 0..50 {
         assert!(generator.normalize(&no_parameters()).await.is_ok());

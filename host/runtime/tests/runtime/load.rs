@@ -2,7 +2,7 @@
 
 use std::{fs, num::NonZeroUsize, path::PathBuf};
 
-use keywright_runtime::{Grant, Limits, LoadRefused, PluginConfig, RuntimeConfig};
+use keywright_runtime::{Grant, Limits, LoadError, PluginConfig, RuntimeConfig};
 use serde_json::json;
 
 use crate::{component, config, dummy, load, plugin, scratch, unedited};
@@ -338,7 +338,7 @@ fn the_first_rejected_plugin_by_name_is_reported() {
     config
         .generators
         .insert("z".to_owned(), of(scratch().join("absent.wasm")));
-    let Err(LoadRefused::Plugin(refused)) = load(&config) else {
+    let Err(LoadError::Plugin(refused)) = load(&config) else {
         panic!("loaded")
     };
     assert_eq!(refused.plugin, "a");

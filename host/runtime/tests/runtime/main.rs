@@ -27,10 +27,10 @@ use std::{
 
 use keywright_core::{
     credential::{CredentialType, Parameters},
-    ports::{Generator, PluginFailure, PluginFault, Resolver},
+    ports::{Generator, PluginCallError, PluginFaultError, Resolver},
 };
 use keywright_runtime::{
-    CacheKeys, Grant, Limits, LoadRefused, PluginConfig, RandomSource, Runtime, RuntimeConfig,
+    CacheKeys, Grant, Limits, LoadError, PluginConfig, RandomSource, Runtime, RuntimeConfig,
     SandboxConfig, SystemRandom, TestedComponents,
 };
 use serde_json::{Map, Value, json};
@@ -119,7 +119,7 @@ pub(crate) fn config() -> RuntimeConfig {
 }
 
 /// Loads plugins.
-pub(crate) fn load(config: &RuntimeConfig) -> Result<Runtime, LoadRefused> {
+pub(crate) fn load(config: &RuntimeConfig) -> Result<Runtime, LoadError> {
     load_drawing(config, Arc::new(SystemRandom))
 }
 
@@ -127,7 +127,7 @@ pub(crate) fn load(config: &RuntimeConfig) -> Result<Runtime, LoadRefused> {
 pub(crate) fn load_drawing(
     config: &RuntimeConfig,
     random: Arc<dyn RandomSource>,
-) -> Result<Runtime, LoadRefused> {
+) -> Result<Runtime, LoadError> {
     LazyLock::force(&LOG);
     Runtime::load(config, &CacheKeys::new(&[7; 32], []), random)
 }
@@ -183,8 +183,8 @@ pub(crate) fn doing(function: &str, behaviour: &str) -> Value {
 }
 
 /// Returns the failure of a plugin with this fault.
-pub(crate) fn faulted(plugin: &str, fault: PluginFault) -> PluginFailure {
-    PluginFailure::Faulted {
+pub(crate) fn faulted(plugin: &str, fault: PluginFaultError) -> PluginCallError {
+    PluginCallError::Faulted {
         plugin: plugin.to_owned(),
         fault,
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use chrono::Utc;
 use keywright_core::{
     certificate::CertificateFacts,
-    ports::{CertificateIssuer, PluginFailure, PluginFault, SigningRefused},
+    ports::{CertificateIssuer, PluginCallError, PluginFaultError, SigningError},
 };
 use keywright_runtime::{Limits, PluginConfig};
 use serde_json::Value;
@@ -37,13 +37,13 @@ impl CertificateIssuer for MarkingIssuer {
         b"the-algorithm"
     }
 
-    fn sign_certificate(&self, tbs_certificate: &[u8]) -> Result<Vec<u8>, SigningRefused> {
+    fn sign_certificate(&self, tbs_certificate: &[u8]) -> Result<Vec<u8>, SigningError> {
         let mark = self
             .private_key
             .iter()
             .fold(0, |mark: u8, byte| mark.wrapping_add(*byte));
         match tbs_certificate.first() {
-            Some(0) => Err(SigningRefused("the body is not a certificate body")),
+            Some(0) => Err(SigningError("the body is not a certificate body")),
             _ => Ok([&[mark], tbs_certificate].concat()),
         }
     }
@@ -59,7 +59,7 @@ fn issuer() -> Arc<dyn CertificateIssuer> {
     })
 }
 
-async fn note(behaviour: &str) -> Result<String, PluginFailure> {
+async fn note(behaviour: &str) -> Result<String, PluginCallError> {
     let generator = hostile(&doing("generate", behaviour));
     let value = generator
         .generate(&no_parameters(), Utc::now(), Some(issuer()))
@@ -86,7 +86,7 @@ async fn bodies_past_64_kib_do_not_reach_the_issuer() {
         refused,
         "refused: the certificate body is larger than 64 KiB;"
     );
-    let too_large = Err(faulted("hostile", PluginFault::OutputTooLarge));
+    let too_large = Err(faulted("hostile", PluginFaultError::OutputTooLarge));
     assert_eq!(note("sign-huge").await, too_large);
 }
 

@@ -135,7 +135,7 @@ mod tests {
     };
 
     use async_trait::async_trait;
-    use keywright_core::ports::RepositoryFailure;
+    use keywright_core::ports::RepositoryError;
     use uuid::Uuid;
 
     use super::*;
@@ -156,23 +156,23 @@ mod tests {
             lease: &Lease,
             now: DateTime<Utc>,
             until: DateTime<Utc>,
-        ) -> Result<bool, RepositoryFailure> {
+        ) -> Result<bool, RepositoryError> {
             assert!(now < until);
             let mut holder = self.holder.lock().unwrap();
             Ok(*holder.get_or_insert(lease.holder) == lease.holder)
         }
 
-        async fn renew(&self, lease: &Lease, _: DateTime<Utc>) -> Result<bool, RepositoryFailure> {
+        async fn renew(&self, lease: &Lease, _: DateTime<Utc>) -> Result<bool, RepositoryError> {
             if self.hangs.load(Ordering::Acquire) {
                 std::future::pending::<()>().await;
             }
             if self.is_away.load(Ordering::Acquire) {
-                return Err(RepositoryFailure::Inconsistent("away"));
+                return Err(RepositoryError::Inconsistent("away"));
             }
             Ok(*self.holder.lock().unwrap() == Some(lease.holder))
         }
 
-        async fn release(&self, lease: &Lease) -> Result<(), RepositoryFailure> {
+        async fn release(&self, lease: &Lease) -> Result<(), RepositoryError> {
             let mut holder = self.holder.lock().unwrap();
             holder.take_if(|holder| *holder == lease.holder);
             Ok(())

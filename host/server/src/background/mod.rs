@@ -156,7 +156,7 @@ mod tests {
     use chrono::{DateTime, Utc};
     use keywright_core::{
         Failure,
-        ports::{Lease, Leases, RepositoryFailure},
+        ports::{Lease, Leases, RepositoryError},
     };
     use tokio::sync::mpsc;
 
@@ -206,15 +206,15 @@ mod tests {
             _: &Lease,
             _: DateTime<Utc>,
             _: DateTime<Utc>,
-        ) -> Result<bool, RepositoryFailure> {
+        ) -> Result<bool, RepositoryError> {
             Ok(true)
         }
 
-        async fn renew(&self, _: &Lease, _: DateTime<Utc>) -> Result<bool, RepositoryFailure> {
+        async fn renew(&self, _: &Lease, _: DateTime<Utc>) -> Result<bool, RepositoryError> {
             Ok(true)
         }
 
-        async fn release(&self, _: &Lease) -> Result<(), RepositoryFailure> {
+        async fn release(&self, _: &Lease) -> Result<(), RepositoryError> {
             Ok(())
         }
     }

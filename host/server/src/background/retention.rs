@@ -12,8 +12,8 @@ use keywright_api::{ReadOnlyMode, audit::AuditTrail};
 use keywright_core::{
     Failure,
     credential::Credentials,
-    ports::{Lease, Leases, RepositoryFailure, RetentionClock, RetentionTrail},
-    retention::{ClockWatch, Retention, RetentionFailure, RetentionProgress},
+    ports::{Lease, Leases, RepositoryError, RetentionClock, RetentionTrail},
+    retention::{ClockWatch, Retention, RetentionError, RetentionProgress},
 };
 use keywright_storage::Database;
 use tokio::time::Instant;
@@ -27,7 +27,7 @@ use crate::{
     measurements::{
         RetentionOutcome, retention_clock_checked, retention_run, retention_versions_deleted,
     },
-    started::StartRefused,
+    started::StartupError,
 };
 
 /// Retention, at intervals.
@@ -57,7 +57,7 @@ pub(crate) fn retention(
     database: &Database,
     credentials: &Credentials,
     audit: Option<&Arc<AuditTrail>>,
-) -> Result<Option<RetentionWork>, StartRefused> {
+) -> Result<Option<RetentionWork>, StartupError> {
     let policies = config.retention.policies()?;
     if policies.stretches().is_empty() {
         return Ok(None);
@@ -102,7 +102,7 @@ impl RetentionWork {
     }
 
     /// Does a run, if one is due. Returns whether it completed.
-    async fn run_if_due(&mut self, stop: &mut Stop) -> Result<bool, RepositoryFailure> {
+    async fn run_if_due(&mut self, stop: &mut Stop) -> Result<bool, RepositoryError> {
         let pause = Lease {
             name: PAUSE_LEASE,
             holder: self.retention.identifiers.fresh(),
@@ -134,7 +134,7 @@ impl RetentionWork {
     }
 
     /// Checks the clock, if a policy needs it. Returns whether the clock is trusted.
-    async fn check_clock(&mut self) -> Result<bool, RepositoryFailure> {
+    async fn check_clock(&mut self) -> Result<bool, RepositoryError> {
         if !self.retention.policies.has_age_limits() {
             return Ok(false);
         }
@@ -146,7 +146,7 @@ impl RetentionWork {
         &self,
         is_clock_trusted: bool,
         stop: &mut Stop,
-    ) -> Result<RetentionOutcome, RepositoryFailure> {
+    ) -> Result<RetentionOutcome, RepositoryError> {
         let mut run = self.retention.begin(is_clock_trusted);
         let begun_at = Instant::now();
         let outcome = loop {
@@ -159,8 +159,8 @@ impl RetentionWork {
             match progress {
                 Ok(RetentionProgress::Done) => break RetentionOutcome::Completed,
                 Ok(RetentionProgress::Further) => {}
-                Err(RetentionFailure::Repository(failure)) => return Err(failure),
-                Err(RetentionFailure::Trail(unwritten)) => {
+                Err(RetentionError::Repository(failure)) => return Err(failure),
+                Err(RetentionError::Trail(unwritten)) => {
                     tracing::warn!(error = %unwritten, "retention stopped because audit events could not be written");
                     break RetentionOutcome::Failed;
                 }
@@ -229,7 +229,7 @@ impl ClockCheck {
         }
     }
 
-    async fn check(&mut self, now: DateTime<Utc>) -> Result<bool, RepositoryFailure> {
+    async fn check(&mut self, now: DateTime<Utc>) -> Result<bool, RepositoryError> {
         let uptime = delta(self.began_at.elapsed());
         let record = self.watch.look(now, uptime, self.record.read().await?);
         self.record.write(record).await?;

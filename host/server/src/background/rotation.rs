@@ -278,7 +278,7 @@ mod tests {
         credential::CredentialName,
         ports::{
             EncryptionKeyRepository, Envelope, KeyRotationRepository, KeyStanding,
-            RecognitionFailure, RepositoryFailure, ResealedVersion, SealFailure, SealedPlace,
+            RecognitionError, RepositoryError, ResealedVersion, SealError, SealedPlace,
             SealedVersion, Sealer,
         },
     };
@@ -294,12 +294,12 @@ mod tests {
 
     #[async_trait]
     impl Sealer for NothingOpens {
-        async fn seal(&self, _: SealedPlace<'_>, _: &Secret) -> Result<Envelope, SealFailure> {
+        async fn seal(&self, _: SealedPlace<'_>, _: &Secret) -> Result<Envelope, SealError> {
             unreachable!("nothing was opened")
         }
 
-        fn open(&self, _: SealedPlace<'_>, _: &Envelope) -> Result<Secret, SealFailure> {
-            Err(SealFailure::NotAuthentic)
+        fn open(&self, _: SealedPlace<'_>, _: &Envelope) -> Result<Secret, SealError> {
+            Err(SealError::NotAuthentic)
         }
 
         fn standing(&self, key_id: Uuid) -> KeyStanding {
@@ -310,7 +310,7 @@ mod tests {
             }
         }
 
-        async fn recognise(&self, _: Uuid) -> Result<(), RecognitionFailure> {
+        async fn recognise(&self, _: Uuid) -> Result<(), RecognitionError> {
             Ok(())
         }
     }
@@ -324,15 +324,15 @@ mod tests {
 
     #[async_trait]
     impl KeyRotationRepository for Versions {
-        async fn activate(&self, _: Uuid) -> Result<(), RepositoryFailure> {
+        async fn activate(&self, _: Uuid) -> Result<(), RepositoryError> {
             unreachable!("rotation activates no key")
         }
 
-        async fn activate_new(&self, _: Uuid) -> Result<(), RepositoryFailure> {
+        async fn activate_new(&self, _: Uuid) -> Result<(), RepositoryError> {
             unreachable!("rotation activates no key")
         }
 
-        async fn last_activated(&self) -> Result<Option<Uuid>, RepositoryFailure> {
+        async fn last_activated(&self) -> Result<Option<Uuid>, RepositoryError> {
             let batch = self.batches.fetch_add(1, Ordering::Relaxed);
             Ok(Some(if batch < self.active_until {
                 ACTIVE
@@ -341,7 +341,7 @@ mod tests {
             }))
         }
 
-        async fn keys_in_use(&self) -> Result<Vec<Uuid>, RepositoryFailure> {
+        async fn keys_in_use(&self) -> Result<Vec<Uuid>, RepositoryError> {
             Ok(vec![INACTIVE])
         }
 
@@ -350,7 +350,7 @@ mod tests {
             key_id: Uuid,
             after_sequence: i64,
             count_max: u32,
-        ) -> Result<Vec<SealedVersion>, RepositoryFailure> {
+        ) -> Result<Vec<SealedVersion>, RepositoryError> {
             let last = self.count.min(after_sequence + i64::from(count_max));
             let version = |sequence: i64| SealedVersion {
                 sequence,
@@ -365,18 +365,18 @@ mod tests {
             Ok((after_sequence + 1..=last).map(version).collect())
         }
 
-        async fn replace_envelopes(&self, _: &[ResealedVersion]) -> Result<u64, RepositoryFailure> {
+        async fn replace_envelopes(&self, _: &[ResealedVersion]) -> Result<u64, RepositoryError> {
             unreachable!("nothing was opened")
         }
     }
 
     #[async_trait]
     impl EncryptionKeyRepository for Versions {
-        async fn encryptions_by_key(&self) -> Result<Vec<(Uuid, u64)>, RepositoryFailure> {
+        async fn encryptions_by_key(&self) -> Result<Vec<(Uuid, u64)>, RepositoryError> {
             Ok(Vec::new())
         }
 
-        async fn versions_by_key(&self) -> Result<Vec<(Uuid, u64)>, RepositoryFailure> {
+        async fn versions_by_key(&self) -> Result<Vec<(Uuid, u64)>, RepositoryError> {
             Ok(vec![(INACTIVE, self.count.unsigned_abs())])
         }
     }

@@ -6,17 +6,17 @@ use keywright_storage::{BackedUp, DatabaseOptions, SqliteOptions, back_up};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::output::{self, Progress, counted};
-use crate::{config::Config, process::on_threads, started::StartRefused, telemetry};
+use crate::{config::Config, process::on_threads, started::StartupError, telemetry};
 
 /// Copies the configured SQLite database to a file; servers may use it meanwhile.
 pub(crate) fn backup(
     config: &Config,
     target: &Path,
     may_replace: bool,
-) -> Result<ExitCode, StartRefused> {
+) -> Result<ExitCode, StartupError> {
     telemetry::start(&config.log)?;
     let DatabaseOptions::Sqlite(source) = config.storage.options()? else {
-        return Err(StartRefused::new(
+        return Err(StartupError::new(
             "only SQLite databases can be backed up with this command: for PostgreSQL, use pg_dump, or a base back-up with an \
              archive of the write-ahead log",
         ));
@@ -34,7 +34,7 @@ async fn copy(
     source: &SqliteOptions,
     target: &Path,
     may_replace: bool,
-) -> Result<ExitCode, StartRefused> {
+) -> Result<ExitCode, StartupError> {
     let mut progress = Progress::start("bytes copied", 0, false);
     let backed_up = back_up(source, target, may_replace, |done, total| {
         progress.set_total(total);
@@ -42,7 +42,7 @@ async fn copy(
     })
     .await;
     let backed_up =
-        backed_up.map_err(|cause| StartRefused::while_doing("backing up the database", cause))?;
+        backed_up.map_err(|cause| StartupError::while_doing("backing up the database", cause))?;
     progress.finish();
     let summary = summary_of(&backed_up, target);
     output::print(&format!("{summary}\n"))?;
@@ -61,7 +61,7 @@ fn summary_of(backed_up: &BackedUp, target: &Path) -> String {
 }
 
 /// Waits for a signal that ends the process.
-async fn interruption() -> StartRefused {
+async fn interruption() -> StartupError {
     let listening = (
         signal(SignalKind::interrupt()),
         signal(SignalKind::terminate()),
@@ -75,5 +75,5 @@ async fn interruption() -> StartRefused {
         _ = terminate.recv() => {}
         _ = hang_up.recv() => {}
     }
-    StartRefused::new("the back-up was interrupted; removed the incomplete file")
+    StartupError::new("the back-up was interrupted; removed the incomplete file")
 }

@@ -14,12 +14,12 @@ use serde_json::{Value, json};
 
 use super::output::{Progress, counted};
 use crate::{
-    app::open_database_to_read, config::Config, keys, process::on_threads, started::StartRefused,
+    app::open_database_to_read, config::Config, keys, process::on_threads, started::StartupError,
     telemetry,
 };
 
 /// Verifies all stored data, and prints findings.
-pub(crate) fn check(config: &Config, as_json: bool) -> Result<ExitCode, StartRefused> {
+pub(crate) fn check(config: &Config, as_json: bool) -> Result<ExitCode, StartupError> {
     telemetry::start(&config.log)?;
     on_threads(async {
         let database = open_database_to_read(config).await?;
@@ -36,12 +36,12 @@ pub(crate) fn check(config: &Config, as_json: bool) -> Result<ExitCode, StartRef
         };
         let summary = check.run(&mut report).await;
         let summary =
-            summary.map_err(|cause| StartRefused::while_doing("checking the database", cause))?;
+            summary.map_err(|cause| StartupError::while_doing("checking the database", cause))?;
         database.close().await;
         report.print_summary(&summary);
         report
             .written
-            .map_err(|cause| StartRefused::while_doing("writing the report", cause))?;
+            .map_err(|cause| StartupError::while_doing("writing the report", cause))?;
         Ok(if summary.findings == 0 {
             ExitCode::SUCCESS
         } else {

@@ -8,8 +8,8 @@ use keywright_core::{
     Failure,
     encryption_key::{EncryptionKeys, RotateKeys},
     ports::{
-        EncryptionKeyRepository, Identifiers, KeyRotationRepository, KeyStanding,
-        RepositoryFailure, Sealer,
+        EncryptionKeyRepository, Identifiers, KeyRotationRepository, KeyStanding, RepositoryError,
+        Sealer,
     },
 };
 use keywright_crypto::{ENCRYPTIONS_PER_KEY_MAX, ENCRYPTIONS_PER_KEY_WARNED};
@@ -28,7 +28,7 @@ use crate::{
     config::Config,
     keys::{self, RecognisedKeys},
     process::{self, RandomIdentifiers, on_threads},
-    started::StartRefused,
+    started::StartupError,
     telemetry,
 };
 
@@ -64,7 +64,7 @@ pub(crate) enum KeysCommand {
 }
 
 /// Executes a command.
-pub(crate) fn keys(command: &KeysCommand) -> Result<ExitCode, StartRefused> {
+pub(crate) fn keys(command: &KeysCommand) -> Result<ExitCode, StartupError> {
     match command {
         KeysCommand::Status { config, json } => {
             let config = Config::load(config)?;
@@ -88,7 +88,7 @@ pub(crate) fn keys(command: &KeysCommand) -> Result<ExitCode, StartRefused> {
 }
 
 /// Re-encrypts with the active key the values that other configured keys encrypt.
-async fn rotate(config: &Config, waits: bool, is_quiet: bool) -> Result<ExitCode, StartRefused> {
+async fn rotate(config: &Config, waits: bool, is_quiet: bool) -> Result<ExitCode, StartupError> {
     let identifiers: Arc<dyn Identifiers> = Arc::new(RandomIdentifiers);
     let database = open_database(config, Arc::clone(&identifiers)).await?;
     let clock = process::clock();
@@ -105,7 +105,7 @@ async fn rotate(config: &Config, waits: bool, is_quiet: bool) -> Result<ExitCode
     repository
         .activate_new(active_key_id)
         .await
-        .map_err(|cause| StartRefused::while_doing("recording the active encryption key", cause))?;
+        .map_err(|cause| StartupError::while_doing("recording the active encryption key", cause))?;
     let usage = EncryptionKeys {
         repository: Arc::new(database.encryption_keys()),
         sealer: Arc::clone(&sealer),
@@ -142,7 +142,7 @@ struct RotateCommand {
 }
 
 impl RotateCommand {
-    async fn run(mut self) -> Result<ExitCode, StartRefused> {
+    async fn run(mut self) -> Result<ExitCode, StartupError> {
         // Never stops: a signal kills the process, which is safe.
         let never = watch::Sender::new(false);
         let mut stop = Stop::requested_by(&never);
@@ -186,7 +186,7 @@ impl RotateCommand {
     }
 
     /// Returns an error if another server has started with another active key.
-    async fn check_active_key(&self) -> Result<(), StartRefused> {
+    async fn check_active_key(&self) -> Result<(), StartupError> {
         if self
             .rotate
             .is_towards_active_key()
@@ -195,7 +195,7 @@ impl RotateCommand {
         {
             return Ok(());
         }
-        Err(StartRefused::new(format!(
+        Err(StartupError::new(format!(
             "the active key of this configuration is {}, but a server has started with another one since: values are rotated to \
              that key until a server starts with this configuration",
             self.active_key_id
@@ -209,8 +209,8 @@ impl RotateCommand {
     }
 }
 
-fn rotation_failed(cause: Failure) -> StartRefused {
-    StartRefused::while_doing("rotating the encryption keys", cause)
+fn rotation_failed(cause: Failure) -> StartupError {
+    StartupError::while_doing("rotating the encryption keys", cause)
 }
 
 /// Shows the progress, no matter which process rotates.
@@ -281,12 +281,12 @@ impl Reporter for ProgressReporter {
 
 /// Prints each key that has a record, oldest first. Nothing is changed: a missing record of the active key is not
 /// created, and the database of an older release is not migrated.
-async fn status(config: &Config, as_json: bool) -> Result<ExitCode, StartRefused> {
+async fn status(config: &Config, as_json: bool) -> Result<ExitCode, StartupError> {
     let database = open_database_to_read(config).await?;
     let recognised = RecognisedKeys::read(&config.encryption, &database).await?;
     let stored = read_keys(&database)
         .await
-        .map_err(|cause| StartRefused::while_doing("reading the encryption key records", cause))?;
+        .map_err(|cause| StartupError::while_doing("reading the encryption key records", cause))?;
     database.close().await;
     let is_new = !recognised.is_active_known();
     let records = stored.records.iter();
@@ -319,7 +319,7 @@ struct StoredKeys {
     encryptions: HashMap<Uuid, u64>,
 }
 
-async fn read_keys(database: &Database) -> Result<StoredKeys, RepositoryFailure> {
+async fn read_keys(database: &Database) -> Result<StoredKeys, RepositoryError> {
     let repository = database.encryption_keys();
     Ok(StoredKeys {
         records: repository.all().await?,

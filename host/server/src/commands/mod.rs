@@ -24,7 +24,7 @@ use crate::{
     listening::BoundAddresses,
     management::ManagementListener,
     process::{self, on_threads},
-    started::StartRefused,
+    started::StartupError,
     telemetry,
 };
 
@@ -36,7 +36,7 @@ pub(crate) use self::{
 };
 
 /// Runs a server with this configuration file, until it receives a shutdown signal.
-pub(crate) fn serve(file: &Path) -> Result<ExitCode, StartRefused> {
+pub(crate) fn serve(file: &Path) -> Result<ExitCode, StartupError> {
     let config = &Config::load(file)?;
     let _log = telemetry::start_buffered(&config.log)?;
     on_threads(async {
@@ -71,13 +71,13 @@ pub(crate) fn develop(
     directory: &Path,
     plugins: &Path,
     listen: &ListenAddress,
-) -> Result<ExitCode, StartRefused> {
+) -> Result<ExitCode, StartupError> {
     let config_file = development::prepare(directory, plugins, listen)?;
     serve(&config_file)
 }
 
 /// Prints the errors and warnings of a configuration, one per line.
-pub(crate) fn check_config(file: &Path, extent: Extent) -> Result<ExitCode, StartRefused> {
+pub(crate) fn check_config(file: &Path, extent: Extent) -> Result<ExitCode, StartupError> {
     on_threads(async {
         let findings = Box::pin(config_check::check(file, extent)).await?;
         output::print(&report(&findings, file))?;
@@ -107,7 +107,7 @@ fn report(findings: &Findings, file: &Path) -> String {
 }
 
 /// Prints the configuration reference.
-pub(crate) fn config_reference() -> Result<ExitCode, StartRefused> {
+pub(crate) fn config_reference() -> Result<ExitCode, StartupError> {
     output::print(&reference(&Config::schema()))?;
     Ok(ExitCode::SUCCESS)
 }
@@ -116,13 +116,13 @@ pub(crate) fn config_reference() -> Result<ExitCode, StartRefused> {
 pub(crate) fn completions(
     mut program: clap::Command,
     shell: Shell,
-) -> Result<ExitCode, StartRefused> {
+) -> Result<ExitCode, StartupError> {
     let mut script = Vec::new();
     generate(shell, &mut program, "keywright", &mut script);
     match io::stdout().write_all(&script) {
         // The reader closed the pipe.
         Err(cause) if cause.kind() == io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
-        Err(cause) => Err(StartRefused::while_doing(
+        Err(cause) => Err(StartupError::while_doing(
             "printing the completion script",
             cause,
         )),
@@ -134,8 +134,8 @@ pub(crate) fn completions(
 pub(crate) fn man_pages(
     program: clap::Command,
     directory: &Path,
-) -> Result<ExitCode, StartRefused> {
-    let failed = |cause| StartRefused::file("writing the manual pages to", directory, cause);
+) -> Result<ExitCode, StartupError> {
+    let failed = |cause| StartupError::file("writing the manual pages to", directory, cause);
     fs::create_dir_all(directory).map_err(failed)?;
     clap_mangen::generate_to(program, directory).map_err(failed)?;
     Ok(ExitCode::SUCCESS)

@@ -7,16 +7,16 @@ use std::{
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::started::StartRefused;
+use crate::started::StartupError;
 
 /// Prints text. A closed pipe is not an error.
-pub(super) fn print(text: &str) -> Result<(), StartRefused> {
+pub(super) fn print(text: &str) -> Result<(), StartupError> {
     let mut output = io::stdout();
     match output
         .write_all(text.as_bytes())
         .and_then(|()| output.flush())
     {
-        Err(cause) if cause.kind() != io::ErrorKind::BrokenPipe => Err(StartRefused::while_doing(
+        Err(cause) if cause.kind() != io::ErrorKind::BrokenPipe => Err(StartupError::while_doing(
             "writing to standard output",
             cause,
         )),

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{findings::Findings, source::Section};
-use crate::started::StartRefused;
+use crate::started::StartupError;
 
 /// The audit trail.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -84,12 +84,12 @@ impl AuditConfig {
     }
 
     /// Checks that a file is configured if and only if the sink needs one.
-    pub(crate) fn check_file(&self) -> Result<(), StartRefused> {
+    pub(crate) fn check_file(&self) -> Result<(), StartupError> {
         match (self.sink, &self.file) {
-            (AuditSinkKind::File, None) => Err(StartRefused::new(
+            (AuditSinkKind::File, None) => Err(StartupError::new(
                 "audit.sink is \"file\", so audit.file is required",
             )),
-            (AuditSinkKind::Off | AuditSinkKind::Stdout, Some(_)) => Err(StartRefused::new(
+            (AuditSinkKind::Off | AuditSinkKind::Stdout, Some(_)) => Err(StartupError::new(
                 "audit.file can only be set if audit.sink is \"file\"",
             )),
             _ => Ok(()),

@@ -18,7 +18,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 
 use super::{findings::Findings, source::Section, values::Number};
-use crate::{process, started::StartRefused};
+use crate::{process, started::StartupError};
 
 /// Which access tokens are accepted. Without `url` and `static_key`, none are.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -101,7 +101,7 @@ impl AuthenticationConfig {
         development: Option<&DevelopmentIdentity>,
         accepts_certificates: bool,
         clock: Arc<dyn Clock>,
-    ) -> Result<Option<TokenVerifier>, StartRefused> {
+    ) -> Result<Option<TokenVerifier>, StartupError> {
         let rules = self.rules()?;
         if let Some(development) = development {
             return Ok(Some(development.token_verifier(rules, clock)));
@@ -120,7 +120,7 @@ impl AuthenticationConfig {
                 Ok(Some(verifier))
             }
             None if accepts_certificates => Ok(None),
-            None => Err(StartRefused::new(NO_AUTHENTICATION)),
+            None => Err(StartupError::new(NO_AUTHENTICATION)),
         }
     }
 
@@ -157,17 +157,17 @@ impl AuthenticationConfig {
     }
 
     /// Returns the rules for tokens.
-    fn rules(&self) -> Result<TokenRules, StartRefused> {
+    fn rules(&self) -> Result<TokenRules, StartupError> {
         TokenRules::new(
             self.scopes_required.clone(),
             self.audience.clone(),
             self.claims.clone(),
         )
-        .map_err(|cause| StartRefused::while_doing("reading the rules for access tokens", cause))
+        .map_err(|cause| StartupError::while_doing("reading the rules for access tokens", cause))
     }
 
     /// Creates a client of the identity provider, without sending a request.
-    fn identity_provider(&self, url: &str) -> Result<HttpsIdentityProvider, StartRefused> {
+    fn identity_provider(&self, url: &str) -> Result<HttpsIdentityProvider, StartupError> {
         let authorities = self.trusted_authorities.as_deref();
         HttpsIdentityProvider::new(&HttpsIdentityProviderSettings {
             url: url.to_owned(),
@@ -175,7 +175,7 @@ impl AuthenticationConfig {
             trusted_certificates_pem: authorities.map(read_authorities).transpose()?,
             timeout: HttpsIdentityProviderSettings::TIMEOUT,
         })
-        .map_err(|cause| StartRefused::while_doing("using the identity provider's address", cause))
+        .map_err(|cause| StartupError::while_doing("using the identity provider's address", cause))
     }
 
     /// Returns the identity provider's URL for this server, and the name of the setting.
@@ -192,27 +192,27 @@ impl StaticKeyConfig {
         &self,
         rules: TokenRules,
         clock: Arc<dyn Clock>,
-    ) -> Result<TokenVerifier, StartRefused> {
+    ) -> Result<TokenVerifier, StartupError> {
         let public_key_pem = read(&self.public_key, "reading the token verification key")?;
         let key = StaticKey {
             public_key_pem: &public_key_pem,
             issuer: &self.issuer,
         };
         TokenVerifier::with_static_key(&key, rules, clock)
-            .map_err(|cause| StartRefused::while_doing("using the token verification key", cause))
+            .map_err(|cause| StartupError::while_doing("using the token verification key", cause))
     }
 }
 
 /// Reads the CAs trusted to sign the identity provider's certificate.
-fn read_authorities(path: &Path) -> Result<String, StartRefused> {
+fn read_authorities(path: &Path) -> Result<String, StartupError> {
     read(
         path,
         "reading the authorities trusted for the identity provider",
     )
 }
 
-fn read(path: &Path, doing: &'static str) -> Result<String, StartRefused> {
-    fs::read_to_string(path).map_err(|cause| StartRefused::file(doing, path, cause))
+fn read(path: &Path, doing: &'static str) -> Result<String, StartupError> {
+    fs::read_to_string(path).map_err(|cause| StartupError::file(doing, path, cause))
 }
 
 const AUTHORITIES: &str = "authentication.trusted_authorities";

@@ -1,14 +1,14 @@
 //! Permissions granted by the configuration.
 
 use keywright_core::permission::{
-    Actor, ActorMalformed, Grant, Operation, OperationUnknown, Operations, PathMalformed,
-    PermissionPath,
+    Actor, ActorError, Grant, Operation, Operations, PathError, PermissionPath,
+    UnknownOperationError,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{findings::Findings, source::Section};
-use crate::started::StartRefused;
+use crate::started::StartupError;
 
 /// Permissions granted by the configuration.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -69,17 +69,17 @@ impl AuthorizationConfig {
     }
 
     /// Validates and returns the permissions, one per actor.
-    pub(crate) fn grants(&self) -> Result<Vec<Grant>, StartRefused> {
+    pub(crate) fn grants(&self) -> Result<Vec<Grant>, StartupError> {
         let grants = self.grants_of_each().collect::<Result<Vec<_>, _>>()?;
         Ok(grants.into_iter().flatten().collect())
     }
 
     /// Like [`Self::grants`], for each configured permission separately.
-    fn grants_of_each(&self) -> impl Iterator<Item = Result<Vec<Grant>, StartRefused>> {
+    fn grants_of_each(&self) -> impl Iterator<Item = Result<Vec<Grant>, StartupError>> {
         self.permissions.iter().map(|granted| {
             granted.grants().map_err(|cause| {
                 let doing = format!("reading authorization.permissions for {:?}", granted.path);
-                StartRefused::while_doing(doing, cause)
+                StartupError::while_doing(doing, cause)
             })
         })
     }
@@ -114,15 +114,15 @@ impl GrantedConfig {
 #[derive(Debug, thiserror::Error)]
 enum GrantError {
     #[error(transparent)]
-    ActorMalformed(#[from] ActorMalformed),
+    ActorMalformed(#[from] ActorError),
     #[error("actors must name at least one actor")]
     NoActor,
     #[error("operations must name at least one operation")]
     NoOperation,
     #[error(transparent)]
-    OperationUnknown(#[from] OperationUnknown),
+    OperationUnknown(#[from] UnknownOperationError),
     #[error(transparent)]
-    PathMalformed(#[from] PathMalformed),
+    PathMalformed(#[from] PathError),
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use uuid::Uuid;
 
 use super::{authentication::AuthenticationConfig, findings::Findings, source::Section};
-use crate::{process, started::StartRefused};
+use crate::{process, started::StartupError};
 
 /// The path of the development identity provider.
 pub(crate) const IDENTITY_PATH: &str = "/identity";
@@ -104,12 +104,12 @@ impl DevelopmentConfig {
     }
 
     /// Checks that the identity provider is served on loopback addresses only.
-    pub(crate) fn check_addresses(addresses: &[SocketAddr]) -> Result<(), StartRefused> {
+    pub(crate) fn check_addresses(addresses: &[SocketAddr]) -> Result<(), StartupError> {
         let mut addresses = addresses.iter();
         let Some(other) = addresses.find(|address| !address.ip().is_loopback()) else {
             return Ok(());
         };
-        Err(StartRefused::new(format!(
+        Err(StartupError::new(format!(
             "the development identity provider is refused on {other}: its secrets are public, so it is served on loopback \
              addresses alone"
         )))
@@ -120,12 +120,12 @@ impl DevelopmentConfig {
         &self,
         authentication: &AuthenticationConfig,
         clock: Arc<dyn Clock>,
-    ) -> Result<DevelopmentIdentity, StartRefused> {
+    ) -> Result<DevelopmentIdentity, StartupError> {
         let signing_key = fs::read_to_string(&self.signing_key).map_err(|cause| {
-            StartRefused::file("reading the token signing key", &self.signing_key, cause)
+            StartupError::file("reading the token signing key", &self.signing_key, cause)
         })?;
         let issuer = authentication.url.clone().ok_or_else(|| {
-            StartRefused::new(
+            StartupError::new(
                 "the development identity provider needs its own address as authentication.url",
             )
         })?;
@@ -144,7 +144,7 @@ impl DevelopmentConfig {
             users: users.collect(),
         };
         DevelopmentIdentity::new(settings, clock)
-            .map_err(|cause| StartRefused::while_doing("using the token signing key", cause))
+            .map_err(|cause| StartupError::while_doing("using the token signing key", cause))
     }
 
     fn identity_clients(&self, scopes: &[String]) -> Vec<identity::DevelopmentClient> {

@@ -18,7 +18,7 @@ use super::{
     source::Section,
     values::{Number, SecretSource},
 };
-use crate::started::StartRefused;
+use crate::started::StartupError;
 
 /// The keys that encrypt stored values.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -154,17 +154,17 @@ impl EncryptionConfig {
     }
 
     /// Reads the keys, and connects to their key management plugins.
-    pub(crate) async fn read_keys(&self) -> Result<Arc<ConfiguredKeys>, StartRefused> {
+    pub(crate) async fn read_keys(&self) -> Result<Arc<ConfiguredKeys>, StartupError> {
         let mut keys = Vec::with_capacity(self.keys.len());
         for (index, key) in self.keys.iter().enumerate() {
             let number = index + 1;
             let key = key.read(number).await.map_err(|cause| {
-                StartRefused::while_doing(format!("reading the encryption key {number}"), cause)
+                StartupError::while_doing(format!("reading the encryption key {number}"), cause)
             })?;
             keys.push(key);
         }
         let keys = ConfiguredKeys::new(keys).map_err(|cause| {
-            StartRefused::while_doing("using the configured encryption keys", cause)
+            StartupError::while_doing("using the configured encryption keys", cause)
         })?;
         Ok(Arc::new(keys))
     }
@@ -172,38 +172,38 @@ impl EncryptionConfig {
 
 impl KeyConfig {
     /// Returns the origin of the key.
-    fn origin(&self) -> Result<KeyOrigin<'_>, StartRefused> {
+    fn origin(&self) -> Result<KeyOrigin<'_>, StartupError> {
         let kind = match self.provider {
             KeyProvider::Kms => return self.plugin().map(KeyOrigin::Plugin),
             KeyProvider::Password => SecretKind::Password,
             KeyProvider::Raw => SecretKind::Raw,
         };
         if self.socket.is_some() || self.host.is_some() || self.trusted_authorities.is_some() {
-            return Err(StartRefused::new(
+            return Err(StartupError::new(
                 "socket, host and trusted_authorities can only be set for the provider kms",
             ));
         }
         match (&self.file, &self.environment) {
             (Some(file), None) => Ok(KeyOrigin::Secret(kind, SecretSource::File(file))),
             (None, Some(name)) => Ok(KeyOrigin::Secret(kind, SecretSource::Environment(name))),
-            _ => Err(StartRefused::new(
+            _ => Err(StartupError::new(
                 "an encryption key needs either a file or an environment variable",
             )),
         }
     }
 
     /// Returns the source of the key, without calling a key management plugin, unless a secret is missing or invalid.
-    pub(crate) fn source(&self) -> Result<KeySource, StartRefused> {
+    pub(crate) fn source(&self) -> Result<KeySource, StartupError> {
         self.origin()?.source()
     }
 
-    async fn read(&self, number: usize) -> Result<ConfiguredKey, StartRefused> {
+    async fn read(&self, number: usize) -> Result<ConfiguredKey, StartupError> {
         let origin = self.origin()?;
         let source = match &origin {
             KeyOrigin::Plugin(address) => {
                 let plugin = KeyManagementPlugin::connect(address.settings()?).await;
                 let plugin = plugin.map_err(|cause| {
-                    StartRefused::while_doing("connecting to a key management plugin", cause)
+                    StartupError::while_doing("connecting to a key management plugin", cause)
                 })?;
                 address.wrapping_key(plugin)
             }
@@ -235,7 +235,7 @@ impl KeyConfig {
         };
         let source = findings.ok_or_report(&setting, origin.source())?;
         let checked = source.check();
-        let checked = checked.map_err(|refused| StartRefused::new(refused.to_string()));
+        let checked = checked.map_err(|refused| StartupError::new(refused.to_string()));
         findings.ok_or_report(setting, checked)?;
         Some(ConfiguredKey {
             source,
@@ -243,14 +243,14 @@ impl KeyConfig {
         })
     }
 
-    fn plugin(&self) -> Result<PluginAddress<'_>, StartRefused> {
+    fn plugin(&self) -> Result<PluginAddress<'_>, StartupError> {
         if self.file.is_some() || self.environment.is_some() {
-            return Err(StartRefused::new(
+            return Err(StartupError::new(
                 "file and environment cannot be set for the provider kms, which has no secret",
             ));
         }
         let socket = self.socket.as_deref().ok_or_else(|| {
-            StartRefused::new("the provider kms needs the socket of a key management plugin")
+            StartupError::new("the provider kms needs the socket of a key management plugin")
         })?;
         Ok(PluginAddress {
             socket,
@@ -262,12 +262,12 @@ impl KeyConfig {
 
 impl KeyOrigin<'_> {
     /// Returns the source of a key. Key management plugins are not called.
-    fn source(&self) -> Result<KeySource, StartRefused> {
+    fn source(&self) -> Result<KeySource, StartupError> {
         match self {
             Self::Plugin(address) => {
                 let plugin = KeyManagementPlugin::new(address.settings()?);
                 let plugin = plugin.map_err(|cause| {
-                    StartRefused::while_doing("using a key management plugin", cause)
+                    StartupError::while_doing("using a key management plugin", cause)
                 })?;
                 Ok(address.wrapping_key(plugin))
             }
@@ -276,17 +276,17 @@ impl KeyOrigin<'_> {
                 iterations: PASSWORD_ITERATIONS_MIN,
             }),
             Self::Secret(SecretKind::Raw, secret) => KeySource::raw_from_base64(&secret.read()?)
-                .map_err(|cause| StartRefused::new(cause.to_string())),
+                .map_err(|cause| StartupError::new(cause.to_string())),
         }
     }
 }
 
 impl PluginAddress<'_> {
     /// Reads the CAs trusted to sign a plugin's certificate, PEM, if configured.
-    fn read_authorities(&self) -> Result<Option<Vec<u8>>, StartRefused> {
+    fn read_authorities(&self) -> Result<Option<Vec<u8>>, StartupError> {
         let read = |path| {
             fs::read(path).map_err(|cause| {
-                StartRefused::file(
+                StartupError::file(
                     "reading the CAs trusted for the key management plugin",
                     path,
                     cause,
@@ -296,7 +296,7 @@ impl PluginAddress<'_> {
         self.trusted_authorities.map(read).transpose()
     }
 
-    fn settings(&self) -> Result<PluginSettings, StartRefused> {
+    fn settings(&self) -> Result<PluginSettings, StartupError> {
         Ok(PluginSettings {
             socket: self.socket.to_owned(),
             host: self.host.to_owned(),

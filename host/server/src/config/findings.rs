@@ -8,7 +8,7 @@ use std::{
 
 use rustix::fs::Access;
 
-use crate::started::StartRefused;
+use crate::started::StartupError;
 
 /// The errors and warnings of a configuration.
 #[derive(Debug, Default)]
@@ -44,7 +44,7 @@ impl Findings {
     pub(crate) fn ok_or_report<T>(
         &mut self,
         setting: impl Into<String>,
-        result: Result<T, StartRefused>,
+        result: Result<T, StartupError>,
     ) -> Option<T> {
         match result {
             Ok(value) => Some(value),

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{findings::Findings, source::Section, values::ListenAddress};
-use crate::started::StartRefused;
+use crate::started::StartupError;
 
 /// Server management, and the management address for monitoring.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -48,10 +48,10 @@ impl ManagementConfig {
     }
 
     /// Returns the initial mode and the actors that may switch it.
-    pub(crate) fn server_mode(&self) -> Result<ServerMode, StartRefused> {
+    pub(crate) fn server_mode(&self) -> Result<ServerMode, StartupError> {
         for actor in &self.actors {
             if !Actor::parse(actor).is_ok_and(|actor| actor.can_log_in()) {
-                return Err(StartRefused::new(format!(
+                return Err(StartupError::new(format!(
                     "management.actors names {actor:?}, which no caller can be: it must begin with one of {}",
                     ACTOR_KINDS.join(", ")
                 )));

@@ -29,7 +29,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tracing_subscriber::EnvFilter;
 
-use crate::started::StartRefused;
+use crate::started::StartupError;
 
 pub(crate) use self::{
     audit::{AuditConfig, AuditFailurePolicy, AuditLineFormat, AuditSinkKind},
@@ -143,10 +143,10 @@ impl Default for LogConfig {
 
 impl LogConfig {
     /// Returns the filter: `KEYWRIGHT_LOG` in the environment, or the configured one.
-    pub(crate) fn filter(&self) -> Result<EnvFilter, StartRefused> {
+    pub(crate) fn filter(&self) -> Result<EnvFilter, StartupError> {
         let wanted = std::env::var(FILTER_VARIABLE).unwrap_or_else(|_| self.filter.clone());
         EnvFilter::try_new(&wanted).map_err(|cause| {
-            StartRefused::while_doing(format!("reading the log filter {wanted:?}"), cause)
+            StartupError::while_doing(format!("reading the log filter {wanted:?}"), cause)
         })
     }
 }
@@ -181,7 +181,7 @@ pub(crate) struct CertificatesConfig {
 
 impl CertificatesConfig {
     /// Validates and returns the settings.
-    pub(crate) fn settings(&self) -> Result<CertificateSettings, StartRefused> {
+    pub(crate) fn settings(&self) -> Result<CertificateSettings, StartupError> {
         for (name, days) in [
             (
                 "ca_minimum_duration_in_days",
@@ -193,7 +193,7 @@ impl CertificatesConfig {
             ),
         ] {
             if days > DURATION_DAYS_MAX {
-                return Err(StartRefused::new(format!(
+                return Err(StartupError::new(format!(
                     "certificates.{name} must be at most {DURATION_DAYS_MAX}, not {days}"
                 )));
             }
@@ -218,16 +218,16 @@ impl Config {
     }
 
     /// Reads a configuration. An error never repeats a value, which may be a misplaced secret.
-    pub(crate) fn load(path: &Path) -> Result<Self, StartRefused> {
+    pub(crate) fn load(path: &Path) -> Result<Self, StartupError> {
         let mut config: Self = read(path)?.extract().map_err(|cause| {
             let mistakes: Vec<String> = cause
                 .into_iter()
                 .map(|error| source::mistake(&error))
                 .collect();
-            StartRefused::file("reading the configuration", path, mistakes.join("; "))
+            StartupError::file("reading the configuration", path, mistakes.join("; "))
         })?;
         if let Some((setting, what)) = config.server.mistakes().into_iter().next() {
-            return Err(StartRefused::new(format!("{setting} {what}")));
+            return Err(StartupError::new(format!("{setting} {what}")));
         }
         config.resolve_paths(path.parent().unwrap_or(Path::new("")));
         Ok(config)

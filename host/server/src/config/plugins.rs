@@ -8,7 +8,7 @@ use std::{
 
 use keywright_registry::{
     Access, CosignKey, Credentials, DockerConfig, MinisignKey, PinnedReference, PullLimits,
-    ReferenceMalformed, Registry, RegistryHost, SignatureKey, is_reference,
+    ReferenceError, Registry, RegistryHost, SignatureKey, is_reference,
 };
 use keywright_runtime::{COMPONENT_BYTES_MAX, Grant, Limits, SandboxConfig};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -20,7 +20,7 @@ use super::{
     source::Section,
     values::{Number, SecretSource},
 };
-use crate::started::StartRefused;
+use crate::started::StartupError;
 
 /// One plugin.
 #[derive(Deserialize, JsonSchema)]
@@ -107,31 +107,31 @@ impl fmt::Debug for PluginConfig {
 
 impl SignatureConfig {
     /// Returns the configured key.
-    pub(crate) fn key(&self) -> Result<SignatureKey, StartRefused> {
+    pub(crate) fn key(&self) -> Result<SignatureKey, StartupError> {
         match (&self.minisign_public_key, &self.cosign_public_key) {
             (Some(key), None) => MinisignKey::read(key)
                 .map(SignatureKey::Minisign)
-                .map_err(|cause| StartRefused::while_doing("reading minisign_public_key", cause)),
+                .map_err(|cause| StartupError::while_doing("reading minisign_public_key", cause)),
             (None, Some(file)) => cosign_key(file),
-            _ => Err(StartRefused::new(
+            _ => Err(StartupError::new(
                 "a signature needs either minisign_public_key or cosign_public_key",
             )),
         }
     }
 }
 
-fn cosign_key(file: &Path) -> Result<SignatureKey, StartRefused> {
+fn cosign_key(file: &Path) -> Result<SignatureKey, StartupError> {
     let doing = "reading the public key";
-    let pem = fs::read_to_string(file).map_err(|cause| StartRefused::file(doing, file, cause))?;
+    let pem = fs::read_to_string(file).map_err(|cause| StartupError::file(doing, file, cause))?;
     CosignKey::read(&pem)
         .map(SignatureKey::Cosign)
-        .map_err(|cause| StartRefused::file(doing, file, cause))
+        .map_err(|cause| StartupError::file(doing, file, cause))
 }
 
 impl TryFrom<String> for ComponentLocation {
-    type Error = ReferenceMalformed;
+    type Error = ReferenceError;
 
-    fn try_from(text: String) -> Result<Self, ReferenceMalformed> {
+    fn try_from(text: String) -> Result<Self, ReferenceError> {
         if is_reference(&text) {
             return text.parse().map(Self::Registry);
         }
@@ -216,7 +216,7 @@ impl RegistryConfig {
     }
 
     /// Creates a client for a registry, without sending a request.
-    pub(crate) fn registry(&self, host: &RegistryHost) -> Result<Registry, StartRefused> {
+    pub(crate) fn registry(&self, host: &RegistryHost) -> Result<Registry, StartupError> {
         let mut named = self.hosts.iter().filter(|known| known.host.0 == *host);
         let mut access = match (named.next(), named.next()) {
             (None, _) => Access {
@@ -225,7 +225,7 @@ impl RegistryConfig {
             },
             (Some(known), None) => known.access()?,
             (Some(_), Some(_)) => {
-                return Err(StartRefused::new(format!(
+                return Err(StartupError::new(format!(
                     "registry.hosts contains {host} more than once"
                 )));
             }
@@ -235,20 +235,20 @@ impl RegistryConfig {
         {
             access.credentials = docker
                 .credentials(host)
-                .map_err(|cause| StartRefused::file(READING_DOCKER_CONFIG, file, cause))?;
+                .map_err(|cause| StartupError::file(READING_DOCKER_CONFIG, file, cause))?;
         }
         Registry::new(host, access)
-            .map_err(|cause| StartRefused::while_doing(format!("using the registry {host}"), cause))
+            .map_err(|cause| StartupError::while_doing(format!("using the registry {host}"), cause))
     }
 
     /// Reads the configured Docker login file.
-    fn read_docker_config(&self) -> Result<Option<(&Path, DockerConfig)>, StartRefused> {
+    fn read_docker_config(&self) -> Result<Option<(&Path, DockerConfig)>, StartupError> {
         let Some(file) = self.docker_config.as_deref() else {
             return Ok(None);
         };
         let text = SecretSource::File(file).read()?;
         let docker = DockerConfig::read(&text)
-            .map_err(|cause| StartRefused::file(READING_DOCKER_CONFIG, file, cause))?;
+            .map_err(|cause| StartupError::file(READING_DOCKER_CONFIG, file, cause))?;
         Ok(Some((file, docker)))
     }
 
@@ -299,17 +299,17 @@ impl RegistryHostConfig {
         self.plain_http.unwrap_or_else(|| self.host.0.is_loopback())
     }
 
-    fn access(&self) -> Result<Access, StartRefused> {
+    fn access(&self) -> Result<Access, StartupError> {
         let credentials = match (&self.user, &self.password_file) {
             (Some(user), Some(file)) => {
                 let password = SecretSource::File(file).read()?;
                 Some(Credentials::new(user.clone(), password).map_err(|cause| {
-                    StartRefused::while_doing(format!("logging in at {}", self.host.0), cause)
+                    StartupError::while_doing(format!("logging in at {}", self.host.0), cause)
                 })?)
             }
             (None, None) => None,
             _ => {
-                return Err(StartRefused::new(format!(
+                return Err(StartupError::new(format!(
                     "for {}, user and password_file belong together",
                     self.host.0
                 )));
@@ -324,9 +324,9 @@ impl RegistryHostConfig {
     }
 }
 
-fn read_authorities(path: &Path) -> Result<String, StartRefused> {
+fn read_authorities(path: &Path) -> Result<String, StartupError> {
     fs::read_to_string(path).map_err(|cause| {
-        StartRefused::file(
+        StartupError::file(
             "reading the authorities trusted for the registry",
             path,
             cause,
@@ -342,9 +342,9 @@ const READING_DOCKER_CONFIG: &str = "reading the Docker login file";
 struct HostName(RegistryHost);
 
 impl TryFrom<String> for HostName {
-    type Error = ReferenceMalformed;
+    type Error = ReferenceError;
 
-    fn try_from(text: String) -> Result<Self, ReferenceMalformed> {
+    fn try_from(text: String) -> Result<Self, ReferenceError> {
         text.parse().map(Self)
     }
 }

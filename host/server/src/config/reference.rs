@@ -5,7 +5,7 @@ use std::fmt::Write;
 use serde_json::Value;
 
 use super::{
-    schema::{CHOSEN_NAME, Content, members},
+    schema::{CHOSEN_NAME, Content, fields},
     source::{joined, variable},
 };
 
@@ -20,7 +20,7 @@ pub(crate) fn reference(schema: &Value) -> String {
 fn add_section(text: &mut String, section: &Value, name: &str) {
     let is_value = |schema: &Value| matches!(Content::of(schema), Content::Value);
     let required = section.get("required").and_then(Value::as_array);
-    let mut settings = members(section).filter(|(_, schema)| is_value(schema));
+    let mut settings = fields(section).filter(|(_, schema)| is_value(schema));
     if let Some(first) = settings.next() {
         text.push_str(TABLE_HEAD);
         for (setting, schema) in std::iter::once(first).chain(settings) {
@@ -29,8 +29,8 @@ fn add_section(text: &mut String, section: &Value, name: &str) {
             add_setting(text, schema, setting, is_required);
         }
     }
-    for (member, schema) in members(section) {
-        let name = joined(name, member);
+    for (field, schema) in fields(section) {
+        let name = joined(name, field);
         match Content::of(schema) {
             Content::Value => {}
             Content::Section => {
@@ -106,8 +106,8 @@ const ONE_OF_VALUES: &str = "one of these values";
 
 /// Returns the unit of a number, which is part of its name.
 fn unit(name: &str) -> &'static str {
-    let member = name.rsplit('.').next().unwrap_or(name);
-    let words = || member.split('_');
+    let field = name.rsplit('.').next().unwrap_or(name);
+    let words = || field.split('_');
     UNITS
         .into_iter()
         .find(|(word, _)| words().any(|found| found == *word))

@@ -3,14 +3,14 @@
 use std::num::NonZeroU32;
 
 use keywright_core::{
-    permission::{PathMalformed, PermissionPath},
+    permission::{PathError, PermissionPath},
     retention::{Kept, RetentionLimits, RetentionPolicies, RetentionPolicy},
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{source::Section, values::Number};
-use crate::started::StartRefused;
+use crate::started::StartupError;
 
 /// How many versions of each credential are kept, and for how long. Without a policy, all are kept forever.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -48,15 +48,15 @@ impl Section for RetentionConfig {}
 
 impl RetentionConfig {
     /// Validates and returns the policies.
-    pub(crate) fn policies(&self) -> Result<RetentionPolicies, StartRefused> {
+    pub(crate) fn policies(&self) -> Result<RetentionPolicies, StartupError> {
         let policies = self.policies.iter().map(|policy| {
             policy.policy().map_err(|cause| {
                 let doing = format!("reading retention.policies for {:?}", policy.path);
-                StartRefused::while_doing(doing, cause)
+                StartupError::while_doing(doing, cause)
             })
         });
         RetentionPolicies::new(policies.collect::<Result<_, _>>()?)
-            .map_err(|cause| StartRefused::while_doing("reading retention.policies", cause))
+            .map_err(|cause| StartupError::while_doing("reading retention.policies", cause))
     }
 }
 
@@ -87,5 +87,5 @@ enum PolicyError {
     #[error("versions_max, age_days_max or keep_all = true is required")]
     LimitMissing,
     #[error(transparent)]
-    PathMalformed(#[from] PathMalformed),
+    PathMalformed(#[from] PathError),
 }

@@ -34,7 +34,7 @@ fn names(schema: &Value) -> Vec<String> {
 }
 
 /// Returns the settings of a section, with their names within it.
-pub(super) fn members(schema: &Value) -> impl Iterator<Item = (&String, &Value)> {
+pub(super) fn fields(schema: &Value) -> impl Iterator<Item = (&String, &Value)> {
     schema
         .get("properties")
         .and_then(Value::as_object)
@@ -60,11 +60,11 @@ impl<'a> Content<'a> {
         if schema.get("properties").is_some() {
             return Self::Section;
         }
-        let has_members = |part: &&Value| part.get("properties").is_some();
-        if let Some(named) = schema.get("additionalProperties").filter(has_members) {
+        let has_fields = |part: &&Value| part.get("properties").is_some();
+        if let Some(named) = schema.get("additionalProperties").filter(has_fields) {
             return Self::NamedSections(named);
         }
-        match schema.get("items").filter(has_members) {
+        match schema.get("items").filter(has_fields) {
             Some(item) => Self::ListOfSections(item),
             None => Self::Value,
         }
@@ -72,8 +72,8 @@ impl<'a> Content<'a> {
 }
 
 fn add_names(schema: &Value, section: &str, names: &mut Vec<String>) {
-    for (member, schema) in members(schema) {
-        let name = joined(section, member);
+    for (field, schema) in fields(schema) {
+        let name = joined(section, field);
         match Content::of(schema) {
             Content::Value => {}
             Content::Section => add_names(schema, &name, names),
@@ -96,8 +96,8 @@ fn simplify(schema: &mut Value) {
     for part in ["items", "additionalProperties"] {
         schema.get_mut(part).into_iter().for_each(simplify);
     }
-    if let Some(Value::Object(members)) = schema.get_mut("properties") {
-        members.values_mut().for_each(simplify);
+    if let Some(Value::Object(fields)) = schema.get_mut("properties") {
+        fields.values_mut().for_each(simplify);
     }
 }
 
@@ -168,8 +168,8 @@ fn report(error: &ValidationError<'_>, known: &[String], findings: &mut Findings
     };
     match error.kind() {
         ValidationErrorKind::AdditionalProperties { unexpected } => {
-            for member in unexpected {
-                let name = joined(&setting, member);
+            for field in unexpected {
+                let name = joined(&setting, field);
                 let what = match nearest(&name, known) {
                     Some(near) => format!("there is no such setting; did you mean {near}?"),
                     None => "there is no such setting".to_owned(),
@@ -178,8 +178,8 @@ fn report(error: &ValidationError<'_>, known: &[String], findings: &mut Findings
             }
         }
         ValidationErrorKind::Required { property } => {
-            let member = property.as_str().unwrap_or_default();
-            mistake(joined(&setting, member), "is missing".to_owned());
+            let field = property.as_str().unwrap_or_default();
+            mistake(joined(&setting, field), "is missing".to_owned());
         }
         ValidationErrorKind::Minimum { limit } => {
             mistake(setting, format!("must be at least {limit}"));
@@ -202,7 +202,7 @@ fn setting_at(error: &ValidationError<'_>) -> String {
     let mut name = String::new();
     for segment in error.instance_path() {
         name = match segment {
-            LocationSegment::Property(member) => joined(&name, &member),
+            LocationSegment::Property(field) => joined(&name, &field),
             LocationSegment::Index(index) => format!("{name}[{index}]"),
         };
     }
@@ -304,8 +304,8 @@ mod tests {
     }
 
     fn assert_described(schema: &Value, section: &str) {
-        for (member, schema) in members(schema) {
-            let name = joined(section, member);
+        for (field, schema) in fields(schema) {
+            let name = joined(section, field);
             let description = schema.get("description").and_then(Value::as_str);
             assert!(description.is_some_and(|text| !text.is_empty()), "{name}");
             assert_described(schema, &name);

@@ -14,7 +14,7 @@ use super::{
     source::Section,
     values::{ListenAddress, Number},
 };
-use crate::{process, started::StartRefused, tls::certificates};
+use crate::{process, started::StartupError, tls::certificates};
 
 /// The listener and its limits.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -264,7 +264,7 @@ impl TlsConfig {
         if let (Some(chain), Some(key)) = (chain, key) {
             let certified = CertifiedKey::from_der(chain, key, &aws_lc_rs::default_provider());
             let certified = certified
-                .map_err(|cause| StartRefused::while_doing("using it for the certificate", cause));
+                .map_err(|cause| StartupError::while_doing("using it for the certificate", cause));
             findings.ok_or_report(PRIVATE_KEY, certified);
         }
         let Some(file) = &self.client_authorities else {

@@ -12,7 +12,7 @@ use figment::{
     value::UncasedStr,
 };
 
-use crate::started::StartRefused;
+use crate::started::StartupError;
 
 /// A section of the configuration.
 pub(crate) trait Section {
@@ -31,14 +31,14 @@ pub(crate) trait Section {
 
 /// Reads the file and the environment without validating the settings. An error never repeats the contents, which may be
 /// secrets.
-pub(crate) fn read(path: &Path) -> Result<Figment, StartRefused> {
+pub(crate) fn read(path: &Path) -> Result<Figment, StartupError> {
     if !path.is_file() {
-        return Err(StartRefused::new(format!(
+        return Err(StartupError::new(format!(
             "there is no configuration at {}",
             path.display()
         )));
     }
-    let refused = |cause: String| StartRefused::file("reading the configuration", path, cause);
+    let refused = |cause: String| StartupError::file("reading the configuration", path, cause);
     let text = fs::read_to_string(path).map_err(|cause| refused(cause.to_string()))?;
     text.parse::<toml::Table>().map_err(|cause| {
         let before = cause.span().and_then(|span| text.get(..span.start));
@@ -112,11 +112,11 @@ pub(super) fn variable(name: &str) -> String {
 }
 
 /// Joins the names of a section and a setting.
-pub(crate) fn joined(section: &str, member: &str) -> String {
+pub(crate) fn joined(section: &str, field: &str) -> String {
     if section.is_empty() {
-        member.to_owned()
+        field.to_owned()
     } else {
-        format!("{section}.{member}")
+        format!("{section}.{field}")
     }
 }
 

@@ -11,7 +11,7 @@ use super::{
     source::Section,
     values::{Number, SecretSource},
 };
-use crate::{started::StartRefused, tls::certificates};
+use crate::{started::StartupError, tls::certificates};
 
 /// The database: an SQLite file or a PostgreSQL server.
 #[derive(Deserialize, JsonSchema)]
@@ -68,7 +68,7 @@ impl Section for StorageConfig {
 
 impl StorageConfig {
     /// Converts the configuration to the storage's options.
-    pub(crate) fn options(&self) -> Result<DatabaseOptions, StartRefused> {
+    pub(crate) fn options(&self) -> Result<DatabaseOptions, StartupError> {
         let wait_max = self.wait_seconds_max.seconds();
         let readers_max = self.readers_max.count_u32();
         match (&self.file, &self.url) {
@@ -89,7 +89,7 @@ impl StorageConfig {
                 writers_max: self.writers_max.count_u32(),
                 wait_max,
             })),
-            _ => Err(StartRefused::new(
+            _ => Err(StartupError::new(
                 "storage needs either file, for SQLite, or url, for PostgreSQL",
             )),
         }
@@ -122,7 +122,7 @@ impl StorageConfig {
         }
         let parsed = options
             .check()
-            .map_err(|cause| StartRefused::while_doing("reading the URL", cause));
+            .map_err(|cause| StartupError::while_doing("reading the URL", cause));
         if findings.ok_or_report("storage.url", parsed).is_some() && connects {
             let setting = match &options {
                 DatabaseOptions::Postgres(_) => "storage.url",
@@ -130,28 +130,28 @@ impl StorageConfig {
             };
             let reached = Database::reach(&options).await;
             let reached =
-                reached.map_err(|cause| StartRefused::while_doing("connecting to it", cause));
+                reached.map_err(|cause| StartupError::while_doing("connecting to it", cause));
             findings.ok_or_report(setting, reached);
         }
     }
 
-    fn password(&self) -> Result<Option<SecretSource<'_>>, StartRefused> {
+    fn password(&self) -> Result<Option<SecretSource<'_>>, StartupError> {
         match (&self.password_file, &self.password_environment) {
             (Some(file), None) => Ok(Some(SecretSource::File(file))),
             (None, Some(name)) => Ok(Some(SecretSource::Environment(name))),
             (None, None) => Ok(None),
-            (Some(_), Some(_)) => Err(StartRefused::new(
+            (Some(_), Some(_)) => Err(StartupError::new(
                 "storage can have only one of password_file and password_environment",
             )),
         }
     }
 
-    fn check_no_postgres_settings(&self) -> Result<(), StartRefused> {
+    fn check_no_postgres_settings(&self) -> Result<(), StartupError> {
         let is_any_set = self.password_file.is_some()
             || self.password_environment.is_some()
             || self.root_certificate.is_some();
         if is_any_set {
-            return Err(StartRefused::new(
+            return Err(StartupError::new(
                 "storage.password_file, password_environment and root_certificate can only be set with url, not with file",
             ));
         }

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
 use super::findings::Findings;
-use crate::started::StartRefused;
+use crate::started::StartupError;
 
 /// A number from `MIN` to `MAX`, inclusive, with the default `DEFAULT`. A number out of range is rejected when the
 /// configuration is read, with the name of the setting.
@@ -165,7 +165,7 @@ impl ListenAddress {
         findings: &mut Findings,
     ) -> Vec<SocketAddr> {
         let resolved = self.resolve().map_err(|cause| {
-            StartRefused::while_doing(format!("resolving {}", self.host()), cause)
+            StartupError::while_doing(format!("resolving {}", self.host()), cause)
         });
         findings.ok_or_report(setting, resolved).unwrap_or_default()
     }
@@ -235,15 +235,15 @@ pub(crate) enum SecretSource<'a> {
 
 impl SecretSource<'_> {
     /// Reads the secret.
-    pub(crate) fn read(self) -> Result<Secret, StartRefused> {
+    pub(crate) fn read(self) -> Result<Secret, StartupError> {
         match self {
             Self::Environment(name) => std::env::var(name).map(Secret::new).map_err(|_| {
-                StartRefused::new(format!("the environment variable {name} is not set"))
+                StartupError::new(format!("the environment variable {name} is not set"))
             }),
             Self::File(path) => {
                 let text = fs::read_to_string(path)
                     .map(Zeroizing::new)
-                    .map_err(|cause| StartRefused::file("reading a secret", path, cause))?;
+                    .map_err(|cause| StartupError::file("reading a secret", path, cause))?;
                 Ok(Secret::new(text.trim_end_matches(['\r', '\n']).to_owned()))
             }
         }

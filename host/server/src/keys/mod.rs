@@ -6,12 +6,12 @@ mod shared;
 use std::{collections::HashSet, error::Error, sync::Arc, time::Duration};
 
 use chrono::{DateTime, Utc};
-use keywright_core::ports::{Identifiers, KeyStanding, RepositoryFailure};
+use keywright_core::ports::{Identifiers, KeyStanding, RepositoryError};
 use keywright_crypto::{ConfiguredKey, ConfiguredKeys, KeyRing, KeySource, Recognition};
 use keywright_storage::{Database, SqlEncryptionKeyRepository};
 use uuid::Uuid;
 
-use crate::{config::EncryptionConfig, started::StartRefused};
+use crate::{config::EncryptionConfig, started::StartupError};
 use records::{records_of, row_of};
 pub(crate) use shared::SharedKeyRing;
 
@@ -22,7 +22,7 @@ pub(crate) async fn unlock(
     database: &Database,
     identifiers: &dyn Identifiers,
     now: DateTime<Utc>,
-) -> Result<SharedKeyRing, StartRefused> {
+) -> Result<SharedKeyRing, StartupError> {
     let mut keys = RecognisedKeys::read(config, database).await?;
     let mut is_added = false;
     let mut seconds_waited = 0;
@@ -33,7 +33,7 @@ pub(crate) async fn unlock(
             return Ok(keys.shared(key_ring));
         }
         if is_added {
-            return Err(StartRefused::new(
+            return Err(StartupError::new(
                 "the new record does not match the active encryption key",
             ));
         }
@@ -50,7 +50,7 @@ pub(crate) async fn unlock(
 pub(crate) async fn unlock_to_read(
     config: &EncryptionConfig,
     database: &Database,
-) -> Result<SharedKeyRing, StartRefused> {
+) -> Result<SharedKeyRing, StartupError> {
     let keys = RecognisedKeys::read(config, database).await?;
     keys.check().await?;
     let key_ring = keys.recognition.key_ring_to_read();
@@ -89,7 +89,7 @@ impl RecognisedKeys {
     pub(crate) async fn read(
         config: &EncryptionConfig,
         database: &Database,
-    ) -> Result<Self, StartRefused> {
+    ) -> Result<Self, StartupError> {
         let mut keys = Self {
             configured: config.read_keys().await?,
             repository: database.encryption_keys(),
@@ -110,7 +110,7 @@ impl RecognisedKeys {
     }
 
     /// Compares the keys with new records.
-    async fn compare(&mut self) -> Result<(), StartRefused> {
+    async fn compare(&mut self) -> Result<(), StartupError> {
         let records = records_of(self.repository.all().await.map_err(read_failed)?)?;
         self.recognition
             .compare(&self.configured, &records)
@@ -119,7 +119,7 @@ impl RecognisedKeys {
     }
 
     /// Checks that stored values can be decrypted.
-    async fn check(&self) -> Result<(), StartRefused> {
+    async fn check(&self) -> Result<(), StartupError> {
         let in_use = self.repository.in_use().await.map_err(read_failed)?;
         self.recognition.check(&in_use).map_err(keys_refused)
     }
@@ -130,18 +130,18 @@ impl RecognisedKeys {
         &self,
         identifiers: &dyn Identifiers,
         now: DateTime<Utc>,
-    ) -> Result<bool, StartRefused> {
+    ) -> Result<bool, StartupError> {
         let record = self
             .configured
             .new_record(identifiers.fresh(), now)
             .await
             .map_err(|cause| {
-                StartRefused::while_doing("creating the record of the new encryption key", cause)
+                StartupError::while_doing("creating the record of the new encryption key", cause)
             })?;
         let known: HashSet<Uuid> = self.recognition.compared().collect();
         let adding = self.repository.add(&row_of(record), &known).await;
         adding.map_err(|cause| {
-            StartRefused::while_doing("storing the record of the new encryption key", cause)
+            StartupError::while_doing("storing the record of the new encryption key", cause)
         })
     }
 
@@ -164,16 +164,16 @@ impl RecognisedKeys {
     }
 }
 
-fn read_failed(cause: RepositoryFailure) -> StartRefused {
-    StartRefused::while_doing("reading the encryption key records", cause)
+fn read_failed(cause: RepositoryError) -> StartupError {
+    StartupError::while_doing("reading the encryption key records", cause)
 }
 
-fn keys_refused(cause: impl Into<Box<dyn Error + Send + Sync>>) -> StartRefused {
-    StartRefused::while_doing("using the configured encryption keys", cause)
+fn keys_refused(cause: impl Into<Box<dyn Error + Send + Sync>>) -> StartupError {
+    StartupError::while_doing("using the configured encryption keys", cause)
 }
 
 /// Waits a second for another server to create the active key's record.
-async fn wait(seconds_max: u32, seconds_waited: &mut u32) -> Result<(), StartRefused> {
+async fn wait(seconds_max: u32, seconds_waited: &mut u32) -> Result<(), StartupError> {
     if *seconds_waited == 0 {
         tracing::warn!(
             encryption.key_wait_seconds_max = seconds_max,
@@ -182,7 +182,7 @@ async fn wait(seconds_max: u32, seconds_waited: &mut u32) -> Result<(), StartRef
         );
     }
     if *seconds_waited >= seconds_max {
-        return Err(StartRefused::new(format!(
+        return Err(StartupError::new(format!(
             "the active encryption key has no record in the database after {seconds_max} seconds, and \
              encryption.key_creation_enabled is false: check that the key is correct, and let one server create its record"
         )));

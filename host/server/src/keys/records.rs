@@ -4,7 +4,7 @@ use keywright_crypto::{KeyDerivation, KeyRecord, PasswordDerivation};
 use keywright_storage::EncryptionKeyRow;
 use uuid::Uuid;
 
-use crate::started::StartRefused;
+use crate::started::StartupError;
 
 /// A stored key record is malformed.
 #[derive(Debug, thiserror::Error)]
@@ -54,7 +54,7 @@ fn record_of(row: EncryptionKeyRow) -> Result<KeyRecord, RowMalformedError> {
     })
 }
 
-impl From<RowMalformedError> for StartRefused {
+impl From<RowMalformedError> for StartupError {
     fn from(malformed: RowMalformedError) -> Self {
         Self::new(malformed.to_string())
     }

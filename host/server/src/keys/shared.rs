@@ -17,12 +17,11 @@ use async_trait::async_trait;
 use keywright_core::{
     Secret,
     ports::{
-        Envelope, KeyStanding, RecognitionFailure, RepositoryFailure, SealFailure, SealedPlace,
-        Sealer,
+        Envelope, KeyStanding, RecognitionError, RepositoryError, SealError, SealedPlace, Sealer,
     },
 };
 use keywright_crypto::{
-    ComparisonFailed, ConfiguredKeys, DerivationFailed, ENCRYPTIONS_PER_KEY_MAX,
+    ComparisonError, ConfiguredKeys, DerivationError, ENCRYPTIONS_PER_KEY_MAX,
     ENCRYPTIONS_PER_KEY_WARNED, KeyRing, Recognition,
 };
 use keywright_storage::SqlEncryptionKeyRepository;
@@ -77,7 +76,7 @@ impl SharedKeyRing {
     }
 
     /// Derives keys for one purpose from the active key and from the other keys known now.
-    pub(crate) fn derive(&self, label: &str) -> Result<DerivedKeys, DerivationFailed> {
+    pub(crate) fn derive(&self, label: &str) -> Result<DerivedKeys, DerivationError> {
         let current = self.current();
         Ok(DerivedKeys {
             active: current.key_ring.derive(label)?,
@@ -132,9 +131,9 @@ impl SharedKeyRing {
     }
 
     /// Reads the records, and compares the new ones on a blocking thread.
-    async fn read_records(&self, failed_at: &mut Option<Instant>) -> Result<(), RepositoryFailure> {
+    async fn read_records(&self, failed_at: &mut Option<Instant>) -> Result<(), RepositoryError> {
         let records = records_of(self.repository.all().await?)
-            .map_err(|_| RepositoryFailure::Inconsistent("encryption_key.provider"))?;
+            .map_err(|_| RepositoryError::Inconsistent("encryption_key.provider"))?;
         let configured = Arc::clone(&self.configured);
         let mut recognition = self.current().recognition.clone();
         let handle = Handle::current();
@@ -144,7 +143,7 @@ impl SharedKeyRing {
         });
         let (recognition, outcome) = comparing
             .await
-            .map_err(|cause| RepositoryFailure::Unavailable(cause.into()))?;
+            .map_err(|cause| RepositoryError::Unavailable(cause.into()))?;
         *failed_at = outcome.as_ref().is_err().then(Instant::now);
         log_failure(&outcome);
         if let Some(key_ring) = recognition.key_ring() {
@@ -176,12 +175,12 @@ impl Sealer for SharedKeyRing {
         &self,
         place: SealedPlace<'_>,
         plaintext: &Secret,
-    ) -> Result<Envelope, SealFailure> {
+    ) -> Result<Envelope, SealError> {
         self.meter.count().await?;
         self.current().key_ring.seal(place, plaintext)
     }
 
-    fn open(&self, place: SealedPlace<'_>, envelope: &Envelope) -> Result<Secret, SealFailure> {
+    fn open(&self, place: SealedPlace<'_>, envelope: &Envelope) -> Result<Secret, SealError> {
         self.current().key_ring.open(place, envelope)
     }
 
@@ -189,7 +188,7 @@ impl Sealer for SharedKeyRing {
         self.current().key_ring.standing(key_id)
     }
 
-    async fn recognise(&self, key_id: Uuid) -> Result<(), RecognitionFailure> {
+    async fn recognise(&self, key_id: Uuid) -> Result<(), RecognitionError> {
         if self.current().recognition.was_compared(key_id) {
             return Ok(());
         }
@@ -201,11 +200,11 @@ impl Sealer for SharedKeyRing {
         if self.current().recognition.was_compared(key_id) || failed_at.is_none() {
             return Ok(());
         }
-        Err(SealFailure::KeyManagementUnavailable(key_id).into())
+        Err(SealError::KeyManagementUnavailable(key_id).into())
     }
 }
 
-fn log_failure(outcome: &Result<(), ComparisonFailed>) {
+fn log_failure(outcome: &Result<(), ComparisonError>) {
     if let Err(failure) = outcome {
         tracing::warn!(
             error = failure as &dyn std::error::Error,
@@ -238,7 +237,7 @@ impl EncryptionMeter {
     }
 
     /// Counts one encryption, before it happens.
-    async fn count(&self) -> Result<(), SealFailure> {
+    async fn count(&self) -> Result<(), SealError> {
         if self.take_reserved() {
             return Ok(());
         }
@@ -271,7 +270,7 @@ impl EncryptionMeter {
     }
 
     /// Returns the number of encryptions counted so far, on all servers.
-    async fn reserve(&self, count: u64) -> Result<u64, SealFailure> {
+    async fn reserve(&self, count: u64) -> Result<u64, SealError> {
         let reserving =
             self.repository
                 .reserve_encryptions(self.key_id, count, ENCRYPTIONS_PER_KEY_MAX);
@@ -283,14 +282,14 @@ impl EncryptionMeter {
                     "the active encryption key has reached its maximum number of encryptions: values can't be stored until a \
                      new key is active"
                 );
-                Err(SealFailure::KeyExhausted(self.key_id))
+                Err(SealError::KeyExhausted(self.key_id))
             }
             Err(failure) => {
                 tracing::warn!(
                     error = &failure as &dyn std::error::Error,
                     "could not count the encryptions of the active key"
                 );
-                Err(SealFailure::UsageNotCounted)
+                Err(SealError::UsageNotCounted)
             }
         }
     }

@@ -24,7 +24,7 @@ pub(super) struct ConnectionTracker(Mutex<ConnectionState>);
 pub(super) struct TrackedRequest {
     tracker: Arc<ConnectionTracker>,
     /// The number of its response, once there is one.
-    answer: Option<u64>,
+    response: Option<u64>,
 }
 
 impl ConnectionTracker {
@@ -41,7 +41,7 @@ impl ConnectionTracker {
         self.state().request_begins(Instant::now());
         TrackedRequest {
             tracker: Arc::clone(self),
-            answer: None,
+            response: None,
         }
     }
 
@@ -70,17 +70,19 @@ impl ConnectionTracker {
 
 impl TrackedRequest {
     /// Records that the response is ready to be sent.
-    pub(super) fn answered(mut self) -> Self {
-        let answer = self.tracker.state().answer_begins(Instant::now());
-        self.answer = Some(answer);
+    pub(super) fn responded(mut self) -> Self {
+        let response = self.tracker.state().response_starts(Instant::now());
+        self.response = Some(response);
         self
     }
 }
 
 impl Held for TrackedRequest {
     fn moved(&self) {
-        if let Some(answer) = self.answer {
-            self.tracker.state().answer_moves(answer, Instant::now());
+        if let Some(response) = self.response {
+            self.tracker
+                .state()
+                .response_moves(response, Instant::now());
         }
     }
 }
@@ -89,7 +91,7 @@ impl Drop for TrackedRequest {
     fn drop(&mut self) {
         self.tracker
             .state()
-            .request_ends(self.answer, Instant::now());
+            .request_ends(self.response, Instant::now());
     }
 }
 

@@ -30,7 +30,7 @@ use crate::{
     listening::{BoundAddresses, Listeners},
     measurements::handshake_failed,
     process::{self, ServiceManager},
-    started::StartRefused,
+    started::StartupError,
     tls::{self, Tls},
 };
 
@@ -39,7 +39,7 @@ pub(crate) async fn serve(
     mut app: App,
     bound: BoundAddresses,
     config: &Config,
-) -> Result<(), StartRefused> {
+) -> Result<(), StartupError> {
     let database_connections_max = config.storage.connections_max();
     let config = &config.server;
     process::raise_open_file_limit(config.connections_max.count(), database_connections_max);

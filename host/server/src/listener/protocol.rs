@@ -80,7 +80,7 @@ impl Protocols {
             async move {
                 let response = pipeline.respond(Some(&connection), request).await;
                 unread.drain(body_limits).await;
-                let in_progress = in_progress.answered();
+                let in_progress = in_progress.responded();
                 Ok::<_, Infallible>(response.map(|body| HeldBody::new(body, in_progress)))
             }
         });

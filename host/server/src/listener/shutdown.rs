@@ -14,7 +14,7 @@ use super::{
     connection_tracker::ConnectionTracker,
     timeouts::{Decision, Timeouts},
 };
-use crate::started::StartRefused;
+use crate::started::StartupError;
 
 /// The stage of the listener, sent to all connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,9 +118,9 @@ pub(super) struct ShutdownSignals {
 }
 
 impl ShutdownSignals {
-    pub(super) fn new() -> Result<Self, StartRefused> {
+    pub(super) fn new() -> Result<Self, StartupError> {
         let listen = |kind| {
-            signal(kind).map_err(|cause| StartRefused::while_doing("listening for signals", cause))
+            signal(kind).map_err(|cause| StartupError::while_doing("listening for signals", cause))
         };
         Ok(Self {
             terminate: listen(SignalKind::terminate())?,

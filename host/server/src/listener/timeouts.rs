@@ -36,8 +36,8 @@ pub(super) struct ConnectionState {
     /// The number of requests being processed.
     requests_running: usize,
     /// Responses not yet written completely, by number, and when data of each was last accepted.
-    answers: HashMap<u64, Instant>,
-    answers_begun: u64,
+    responses: HashMap<u64, Instant>,
+    responses_begun: u64,
     /// When the last request started.
     last_request_at: Instant,
     /// When the last request or response ended, or when the connection became ready.
@@ -55,8 +55,8 @@ impl ConnectionState {
             is_http1,
             has_requested: false,
             requests_running: 0,
-            answers: HashMap::new(),
-            answers_begun: 0,
+            responses: HashMap::new(),
+            responses_begun: 0,
             last_request_at: now,
             idle_since: now,
             head_since: None,
@@ -66,7 +66,7 @@ impl ConnectionState {
     }
 
     fn is_idle(&self) -> bool {
-        self.requests_running == 0 && self.answers.is_empty()
+        self.requests_running == 0 && self.responses.is_empty()
     }
 
     pub(super) fn bytes_read(&mut self, now: Instant) {
@@ -91,23 +91,23 @@ impl ConnectionState {
         self.requests_running = self.requests_running.saturating_add(1);
     }
 
-    pub(super) fn answer_begins(&mut self, now: Instant) -> u64 {
+    pub(super) fn response_starts(&mut self, now: Instant) -> u64 {
         self.requests_running = self.requests_running.saturating_sub(1);
-        self.answers_begun = self.answers_begun.wrapping_add(1);
-        self.answers.insert(self.answers_begun, now);
-        self.answers_begun
+        self.responses_begun = self.responses_begun.wrapping_add(1);
+        self.responses.insert(self.responses_begun, now);
+        self.responses_begun
     }
 
-    pub(super) fn answer_moves(&mut self, answer: u64, now: Instant) {
-        if let Some(moved) = self.answers.get_mut(&answer) {
+    pub(super) fn response_moves(&mut self, response: u64, now: Instant) {
+        if let Some(moved) = self.responses.get_mut(&response) {
             *moved = now;
         }
     }
 
-    pub(super) fn request_ends(&mut self, answer: Option<u64>, now: Instant) {
-        match answer {
-            Some(answer) => {
-                self.answers.remove(&answer);
+    pub(super) fn request_ends(&mut self, response: Option<u64>, now: Instant) {
+        match response {
+            Some(response) => {
+                self.responses.remove(&response);
             }
             None => self.requests_running = self.requests_running.saturating_sub(1),
         }
@@ -159,7 +159,7 @@ impl ConnectionState {
                 Decision::Abort("the client keeps sending requests on a closing connection");
             return Some((self.last_request_at, decision));
         }
-        if let Some(moved) = self.answers.values().min() {
+        if let Some(moved) = self.responses.values().min() {
             let decision = Decision::Abort("the client does not accept a response");
             return Some((*moved + timeouts.write, decision));
         }
@@ -292,7 +292,7 @@ mod tests {
         let opened_at = Instant::now();
         let mut state = ConnectionState::new(opened_at, true);
         state.request_begins(opened_at);
-        state.answer_begins(at(opened_at, 30));
+        state.response_starts(at(opened_at, 30));
         assert_first(&state, None, 50, is_abort);
     }
 
@@ -301,16 +301,16 @@ mod tests {
         let opened_at = Instant::now();
         let mut state = ConnectionState::new(opened_at, true);
         state.request_begins(opened_at);
-        let untaken = state.answer_begins(at(opened_at, 30));
+        let untaken = state.response_starts(at(opened_at, 30));
         for seconds in 31..50 {
             state.request_begins(at(opened_at, seconds));
-            let other = state.answer_begins(at(opened_at, seconds));
-            state.answer_moves(other, at(opened_at, seconds));
+            let other = state.response_starts(at(opened_at, seconds));
+            state.response_moves(other, at(opened_at, seconds));
             state.request_ends(Some(other), at(opened_at, seconds));
         }
         state.request_begins(at(opened_at, 49));
         assert_first(&state, None, 50, is_abort);
-        state.answer_moves(untaken, at(opened_at, 49));
+        state.response_moves(untaken, at(opened_at, 49));
         assert_first(&state, None, 69, is_abort);
     }
 
@@ -352,7 +352,7 @@ mod tests {
         let Decision::Wait(wake) = state.decide(&TIMEOUTS, None, opened_at) else {
             panic!("the connection is closed");
         };
-        state.answer_begins(opened_at);
+        state.response_starts(opened_at);
         assert!(matches!(
             state.decide(&TIMEOUTS, None, wake),
             Decision::Wait(_)
@@ -363,8 +363,8 @@ mod tests {
     fn after_one_request(opened_at: Instant, seconds: u64) -> ConnectionState {
         let mut state = ConnectionState::new(opened_at, true);
         state.request_begins(opened_at);
-        let answer = state.answer_begins(at(opened_at, seconds));
-        state.request_ends(Some(answer), at(opened_at, seconds));
+        let response = state.response_starts(at(opened_at, seconds));
+        state.request_ends(Some(response), at(opened_at, seconds));
         state
     }
 }

@@ -30,7 +30,7 @@ use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use tokio::{sync::Mutex, time::timeout};
 
 use self::events::gauge_value;
-use crate::{config::ManagementConfig, started::StartRefused};
+use crate::{config::ManagementConfig, started::StartupError};
 
 pub(crate) use self::events::{
     RetentionOutcome, handshake_failed, retention_clock_checked, retention_run,
@@ -47,12 +47,12 @@ impl Recorder {
     ///
     /// # Errors
     /// If another recorder is installed.
-    pub(crate) fn install_for(config: &ManagementConfig) -> Result<Option<Self>, StartRefused> {
+    pub(crate) fn install_for(config: &ManagementConfig) -> Result<Option<Self>, StartupError> {
         config.listen.as_ref().map(|_| Self::install()).transpose()
     }
 
-    fn install() -> Result<Self, StartRefused> {
-        let refused = |cause| StartRefused::while_doing("starting to measure", cause);
+    fn install() -> Result<Self, StartupError> {
+        let refused = |cause| StartupError::while_doing("starting to measure", cause);
         let mut builder = PrometheusBuilder::new();
         for (name, bounds) in [
             (keywright_api::REQUEST_DURATION, DURATION_BOUNDS_SECONDS),

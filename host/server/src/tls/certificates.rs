@@ -17,20 +17,20 @@ use webpki::{
     anchor_from_trusted_cert,
 };
 
-use crate::started::StartRefused;
+use crate::started::StartupError;
 
 /// Reads the certificates of a PEM file, in order. There must be at least one.
 pub(crate) fn read_certificates(
     what: &str,
     path: &Path,
-) -> Result<Vec<CertificateDer<'static>>, StartRefused> {
-    let refused = |cause| StartRefused::file(&format!("reading {what}"), path, cause);
+) -> Result<Vec<CertificateDer<'static>>, StartupError> {
+    let refused = |cause| StartupError::file(&format!("reading {what}"), path, cause);
     let certificates: Vec<_> = CertificateDer::pem_file_iter(path)
         .map_err(refused)?
         .collect::<Result<_, _>>()
         .map_err(refused)?;
     if certificates.is_empty() {
-        return Err(StartRefused::new(format!(
+        return Err(StartupError::new(format!(
             "{} contains no certificate",
             path.display()
         )));
@@ -39,9 +39,9 @@ pub(crate) fn read_certificates(
 }
 
 /// Reads the private key of a PEM file.
-pub(crate) fn read_private_key(path: &Path) -> Result<PrivateKeyDer<'static>, StartRefused> {
+pub(crate) fn read_private_key(path: &Path) -> Result<PrivateKeyDer<'static>, StartupError> {
     PrivateKeyDer::from_pem_file(path)
-        .map_err(|cause| StartRefused::file("reading the TLS private key", path, cause))
+        .map_err(|cause| StartupError::file("reading the TLS private key", path, cause))
 }
 
 /// Reads the CAs of client certificates. A CA outside its validity period is logged, and trusted as soon as it is
@@ -49,7 +49,7 @@ pub(crate) fn read_private_key(path: &Path) -> Result<PrivateKeyDer<'static>, St
 pub(crate) fn read_client_authorities(
     path: &Path,
     now: DateTime<Utc>,
-) -> Result<Vec<ClientAuthority>, StartRefused> {
+) -> Result<Vec<ClientAuthority>, StartupError> {
     let certificates = read_certificates("the client authorities", path)?;
     let numbered = (1..).zip(&certificates);
     numbered
@@ -62,10 +62,10 @@ fn client_authority(
     number: usize,
     certificate: &CertificateDer<'_>,
     now: DateTime<Utc>,
-) -> Result<ClientAuthority, StartRefused> {
+) -> Result<ClientAuthority, StartupError> {
     let refused = |cause: &str| {
         let doing = "using the client authorities";
-        StartRefused::file(doing, path, format!("certificate {number} {cause}"))
+        StartupError::file(doing, path, format!("certificate {number} {cause}"))
     };
     let facts = client_authority_facts(certificate).ok_or_else(|| refused("can't be read"))?;
     if !facts.is_certificate_authority {

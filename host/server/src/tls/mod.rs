@@ -31,7 +31,7 @@ use tokio_rustls::{TlsAcceptor, server::TlsStream};
 use self::certificates::{
     ClientAuthority, ClientVerifier, read_certificates, read_client_authorities, read_private_key,
 };
-use crate::{config::TlsConfig, process, started::StartRefused};
+use crate::{config::TlsConfig, process, started::StartupError};
 
 /// The TLS configuration for handshakes.
 pub(crate) struct Tls {
@@ -41,7 +41,7 @@ pub(crate) struct Tls {
 
 impl Tls {
     /// Reads the files.
-    pub(crate) fn load(files: &TlsConfig) -> Result<Self, StartRefused> {
+    pub(crate) fn load(files: &TlsConfig) -> Result<Self, StartupError> {
         Ok(Self {
             files: files.clone(),
             current: watch::Sender::new(Arc::new(server_config(files)?)),
@@ -64,7 +64,7 @@ impl Tls {
     }
 
     /// Reads the files again at each SIGHUP.
-    pub(crate) fn reload_on_hangup(self: &Arc<Self>) -> Result<(), StartRefused> {
+    pub(crate) fn reload_on_hangup(self: &Arc<Self>) -> Result<(), StartupError> {
         let mut hangup = process::hangup_signal()?;
         let tls = Arc::clone(self);
         tokio::spawn(async move {
@@ -128,7 +128,7 @@ impl TimeProvider for TimeFrom1970 {
 }
 
 /// Supports TLS 1.2 and 1.3, and offers HTTP/2 and HTTP/1.1.
-fn server_config(files: &TlsConfig) -> Result<ServerConfig, StartRefused> {
+fn server_config(files: &TlsConfig) -> Result<ServerConfig, StartupError> {
     let chain = read_certificates("the TLS certificate", &files.certificate)?;
     let key = read_private_key(&files.private_key)?;
     let authorities = files.client_authorities.as_deref();
@@ -140,11 +140,11 @@ fn server_config(files: &TlsConfig) -> Result<ServerConfig, StartRefused> {
     let verifier = client_verifier(authorities, &provider);
     let mut server = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
-        .map_err(|cause| StartRefused::while_doing("choosing TLS versions", cause))?
+        .map_err(|cause| StartupError::while_doing("choosing TLS versions", cause))?
         .with_client_cert_verifier(verifier)
         .with_single_cert(chain, key)
         .map_err(|cause| {
-            StartRefused::file("using the TLS certificate", &files.certificate, cause)
+            StartupError::file("using the TLS certificate", &files.certificate, cause)
         })?;
     server.time_provider = Arc::new(TimeFrom1970);
     server.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];

@@ -7,7 +7,7 @@ use keywright_core::{
     credential::StoredVersion,
     ports::{
         CheckEnds, CheckRepository, CheckedCredential, CheckedIndexEntry, CheckedPermission,
-        CheckedRow, CheckedVersion, PointedVersion, RepositoryFailure, SequenceRange,
+        CheckedRow, CheckedVersion, PointedVersion, RepositoryError, SequenceRange,
     },
 };
 use uuid::Uuid;
@@ -33,8 +33,8 @@ impl SqlCheckRepository {
         &self,
         sql: &'static str,
         range: SequenceRange,
-        row: impl Fn(&Row) -> Result<T, RepositoryFailure>,
-    ) -> Result<Vec<T>, RepositoryFailure> {
+        row: impl Fn(&Row) -> Result<T, RepositoryError>,
+    ) -> Result<Vec<T>, RepositoryError> {
         let rows = self.reader.fetch_all(bind(sql, range)).await?;
         rows.iter().map(row).collect()
     }
@@ -42,21 +42,21 @@ impl SqlCheckRepository {
 
 #[async_trait]
 impl CheckRepository for SqlCheckRepository {
-    async fn damage(&self) -> Result<Vec<String>, RepositoryFailure> {
+    async fn damage(&self) -> Result<Vec<String>, RepositoryError> {
         match self.reader.engine() {
             Engine::Postgres => Ok(Vec::new()),
             Engine::Sqlite => sqlite_damage(&self.reader).await,
         }
     }
 
-    async fn schema_differences(&self) -> Result<Vec<String>, RepositoryFailure> {
+    async fn schema_differences(&self) -> Result<Vec<String>, RepositoryError> {
         match self.reader.engine() {
             Engine::Postgres => schema::postgres_differences(&self.reader).await,
             Engine::Sqlite => schema::sqlite_differences(&self.reader).await,
         }
     }
 
-    async fn ends(&self) -> Result<CheckEnds, RepositoryFailure> {
+    async fn ends(&self) -> Result<CheckEnds, RepositoryError> {
         let sql = match self.reader.engine() {
             Engine::Postgres => statements::POSTGRES_ENDS,
             Engine::Sqlite => statements::SQLITE_ENDS,
@@ -68,7 +68,7 @@ impl CheckRepository for SqlCheckRepository {
     async fn credentials(
         &self,
         range: SequenceRange,
-    ) -> Result<Vec<CheckedCredential>, RepositoryFailure> {
+    ) -> Result<Vec<CheckedCredential>, RepositoryError> {
         let sql = match self.reader.engine() {
             Engine::Postgres => statements::POSTGRES_CREDENTIALS,
             Engine::Sqlite => statements::SQLITE_CREDENTIALS,
@@ -76,14 +76,11 @@ impl CheckRepository for SqlCheckRepository {
         self.rows(sql, range, credential).await
     }
 
-    async fn versions(
-        &self,
-        range: SequenceRange,
-    ) -> Result<Vec<CheckedVersion>, RepositoryFailure> {
+    async fn versions(&self, range: SequenceRange) -> Result<Vec<CheckedVersion>, RepositoryError> {
         self.rows(statements::VERSIONS, range, version).await
     }
 
-    async fn version_by_id(&self, id: Uuid) -> Result<Option<CheckedVersion>, RepositoryFailure> {
+    async fn version_by_id(&self, id: Uuid) -> Result<Option<CheckedVersion>, RepositoryError> {
         let query = statement(statements::VERSION_BY_ID).bind(id);
         let row = self.reader.fetch_optional(query).await?;
         row.as_ref().map(version).transpose()
@@ -92,7 +89,7 @@ impl CheckRepository for SqlCheckRepository {
     async fn indexed_names(
         &self,
         range: SequenceRange,
-    ) -> Result<Vec<CheckedIndexEntry>, RepositoryFailure> {
+    ) -> Result<Vec<CheckedIndexEntry>, RepositoryError> {
         let sql = match self.reader.engine() {
             Engine::Postgres => statements::POSTGRES_INDEXED_NAMES,
             Engine::Sqlite => statements::SQLITE_INDEXED_NAMES,
@@ -100,7 +97,7 @@ impl CheckRepository for SqlCheckRepository {
         self.rows(sql, range, index_entry).await
     }
 
-    async fn wrongly_indexed(&self) -> Result<Vec<i64>, RepositoryFailure> {
+    async fn wrongly_indexed(&self) -> Result<Vec<i64>, RepositoryError> {
         match self.reader.engine() {
             // `POSTGRES_CREDENTIALS` checks the index with each credential.
             Engine::Postgres => Ok(Vec::new()),
@@ -116,14 +113,14 @@ impl CheckRepository for SqlCheckRepository {
     async fn permissions(
         &self,
         range: SequenceRange,
-    ) -> Result<Vec<CheckedPermission>, RepositoryFailure> {
+    ) -> Result<Vec<CheckedPermission>, RepositoryError> {
         self.rows(statements::PERMISSIONS, range, permission).await
     }
 }
 
 /// Returns damage of the SQLite file: the output of `pragma integrity_check`, and dangling references. A file may be too
 /// damaged for one of the checks; its error is then reported as damage, too.
-async fn sqlite_damage(reader: &Connections) -> Result<Vec<String>, RepositoryFailure> {
+async fn sqlite_damage(reader: &Connections) -> Result<Vec<String>, RepositoryError> {
     let mut damage = or_error_line(sqlite_integrity(reader).await)?;
     damage.extend(or_error_line(sqlite_dangling(reader).await)?);
     Ok(damage)
@@ -131,16 +128,16 @@ async fn sqlite_damage(reader: &Connections) -> Result<Vec<String>, RepositoryFa
 
 /// Returns the lines, or the error as a line.
 fn or_error_line(
-    found: Result<Vec<String>, RepositoryFailure>,
-) -> Result<Vec<String>, RepositoryFailure> {
+    found: Result<Vec<String>, RepositoryError>,
+) -> Result<Vec<String>, RepositoryError> {
     match found {
-        Err(RepositoryFailure::Query(cause)) => Ok(vec![cause.to_string()]),
+        Err(RepositoryError::Query(cause)) => Ok(vec![cause.to_string()]),
         found => found,
     }
 }
 
 /// Returns dangling references.
-async fn sqlite_dangling(reader: &Connections) -> Result<Vec<String>, RepositoryFailure> {
+async fn sqlite_dangling(reader: &Connections) -> Result<Vec<String>, RepositoryError> {
     let rows = reader.fetch_all(statement(statements::SQLITE_REFERENCES));
     let mut dangling = Vec::new();
     for row in &rows.await? {
@@ -155,9 +152,7 @@ async fn sqlite_dangling(reader: &Connections) -> Result<Vec<String>, Repository
 }
 
 /// Returns the errors that SQLite finds in the structure of its file.
-pub(crate) async fn sqlite_integrity(
-    reader: &Connections,
-) -> Result<Vec<String>, RepositoryFailure> {
+pub(crate) async fn sqlite_integrity(reader: &Connections) -> Result<Vec<String>, RepositoryError> {
     let mut damage = Vec::new();
     let rows = reader.fetch_all(statement(statements::SQLITE_INTEGRITY));
     for row in &rows.await? {
@@ -174,7 +169,7 @@ fn bind(sql: &'static str, range: SequenceRange) -> Statement {
         .bind(i64::from(range.count_max))
 }
 
-fn ends(row: &Row) -> Result<CheckEnds, RepositoryFailure> {
+fn ends(row: &Row) -> Result<CheckEnds, RepositoryError> {
     let credentials: Option<i64> = column!(row, "credential", "credentials")?;
     let versions: Option<i64> = column!(row, "credential_version", "versions")?;
     let indexed_names: Option<i64> = column!(row, "credential_name", "indexed_names")?;
@@ -187,7 +182,7 @@ fn ends(row: &Row) -> Result<CheckEnds, RepositoryFailure> {
     })
 }
 
-fn credential(row: &Row) -> Result<CheckedCredential, RepositoryFailure> {
+fn credential(row: &Row) -> Result<CheckedCredential, RepositoryError> {
     Ok(CheckedCredential {
         sequence: column!(row, "credential", "sequence")?,
         name: column!(row, "credential", "name")?,
@@ -218,11 +213,11 @@ fn credential(row: &Row) -> Result<CheckedCredential, RepositoryFailure> {
     })
 }
 
-fn version(row: &Row) -> Result<CheckedVersion, RepositoryFailure> {
+fn version(row: &Row) -> Result<CheckedVersion, RepositoryError> {
     let recorded_key_id: Option<Uuid> = column!(row, "encryption_key", "recorded_key_id")?;
     let stored = match StoredVersion::decode(row) {
         Ok(stored) => CheckedRow::Read(Box::new(stored)),
-        Err(RepositoryFailure::Inconsistent(column)) => CheckedRow::Malformed(column),
+        Err(RepositoryError::Inconsistent(column)) => CheckedRow::Malformed(column),
         Err(failure) => return Err(failure),
     };
     Ok(CheckedVersion {
@@ -235,14 +230,14 @@ fn version(row: &Row) -> Result<CheckedVersion, RepositoryFailure> {
     })
 }
 
-fn index_entry(row: &Row) -> Result<CheckedIndexEntry, RepositoryFailure> {
+fn index_entry(row: &Row) -> Result<CheckedIndexEntry, RepositoryError> {
     Ok(CheckedIndexEntry {
         sequence: column!(row, "credential_name", "sequence")?,
         has_credential: column!(row, "credential_name", "has_credential")?,
     })
 }
 
-fn permission(row: &Row) -> Result<CheckedPermission, RepositoryFailure> {
+fn permission(row: &Row) -> Result<CheckedPermission, RepositoryError> {
     Ok(CheckedPermission {
         sequence: column!(row, "permission", "sequence")?,
         id: column!(row, "permission", "id")?,

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use keywright_core::ports::RepositoryFailure;
+use keywright_core::ports::RepositoryError;
 use sqlx::{ConnectOptions, Connection as _, Row as _, sqlite::SqliteConnectOptions};
 
 use crate::{
@@ -23,7 +23,7 @@ type SqliteObject = (String, String);
 /// Returns the objects of a SQLite file that are missing, or differ from those that the migrations create.
 pub(super) async fn sqlite_differences(
     reader: &Connections,
-) -> Result<Vec<String>, RepositoryFailure> {
+) -> Result<Vec<String>, RepositoryError> {
     let expected = made_by_migrations().await.map_err(repository_failure)?;
     let rows = reader.fetch_all(statement(statements::SQLITE_OBJECTS));
     let found = rows
@@ -37,7 +37,7 @@ pub(super) async fn sqlite_differences(
 /// Returns the differences of a PostgreSQL database.
 pub(super) async fn postgres_differences(
     reader: &Connections,
-) -> Result<Vec<String>, RepositoryFailure> {
+) -> Result<Vec<String>, RepositoryError> {
     let found = postgres_lines(reader).await?;
     let expected: BTreeSet<&str> = POSTGRES_SCHEMA.lines().collect();
     let missing = expected.iter().filter(|line| !found.contains(**line));
@@ -50,7 +50,7 @@ pub(super) async fn postgres_differences(
 }
 
 /// Describes the schema from the catalogs, in a line for each column, index, constraint, trigger and function.
-async fn postgres_lines(reader: &Connections) -> Result<BTreeSet<String>, RepositoryFailure> {
+async fn postgres_lines(reader: &Connections) -> Result<BTreeSet<String>, RepositoryError> {
     let rows = reader.fetch_all(statement(statements::POSTGRES_OBJECTS));
     let line = |row: &Row| column!(row, "pg_catalog", "line");
     rows.await?.iter().map(line).collect()
@@ -73,7 +73,7 @@ async fn made_by_migrations() -> Result<BTreeMap<SqliteObject, String>, sqlx::Er
         .collect()
 }
 
-fn object_of(row: &Row) -> Result<(SqliteObject, String), RepositoryFailure> {
+fn object_of(row: &Row) -> Result<(SqliteObject, String), RepositoryError> {
     let kind = column!(row, "sqlite_schema", "kind")?;
     let name = column!(row, "sqlite_schema", "name")?;
     Ok(((kind, name), column!(row, "sqlite_schema", "text")?))

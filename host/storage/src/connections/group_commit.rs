@@ -35,7 +35,7 @@ use std::{
 };
 
 use futures_util::FutureExt;
-use keywright_core::ports::RepositoryFailure;
+use keywright_core::ports::RepositoryError;
 use tokio::{sync::oneshot, task::spawn_blocking, time::timeout};
 
 use super::{
@@ -99,18 +99,18 @@ impl GroupCommit {
     /// Runs a transaction on the thread. Returns its outcome when everything that it depends on is on disk.
     ///
     /// # Errors
-    /// The errors of the work, after which nothing was written; [`RepositoryFailure::Unavailable`] if it does not begin in
+    /// The errors of the work, after which nothing was written; [`RepositoryError::Unavailable`] if it does not begin in
     /// time, if no connection can be opened, if the commit fails, or after [`Self::close`].
     pub(super) async fn transaction<T, F>(
         &self,
         work: impl FnOnce(Transaction) -> F + Send + 'static,
-    ) -> Result<T, RepositoryFailure>
+    ) -> Result<T, RepositoryError>
     where
         T: Send + 'static,
-        F: Future<Output = Result<Ended<T>, RepositoryFailure>>,
+        F: Future<Output = Result<Ended<T>, RepositoryError>>,
     {
-        let (answer, outcome) = oneshot::channel();
-        let (queued, caller) = self.state.waiting.queued(member(work, answer));
+        let (response, outcome) = oneshot::channel();
+        let (queued, caller) = self.state.waiting.queued(field(work, response));
         // If the thread has ended, there is no outcome.
         drop(self.queue.send(Message::Run(queued)));
         caller.outcome(outcome, self.wait_max).await?
@@ -154,23 +154,23 @@ struct WriterThread {
 }
 
 enum Message {
-    Run(Queued<Member>),
+    Run(Queued<Field>),
     /// The last message. Its sender is dropped when the connection is closed.
     Close(oneshot::Sender<()>),
 }
 
 /// Runs a transaction, unless beginning it failed.
-type Member = Box<dyn FnOnce(Result<SharedConnection, GroupFailed>) -> (Completion, Answer) + Send>;
+type Field = Box<dyn FnOnce(Result<SharedConnection, GroupError>) -> (Completion, Response) + Send>;
 
 /// Passes the outcome of a transaction to its caller, given the outcome of the commit.
-type Answer = Box<dyn FnOnce(Result<(), GroupFailed>)>;
+type Response = Box<dyn FnOnce(Result<(), GroupError>)>;
 
 /// The connection, shared by the thread and the running transaction. It is never contended.
 type SharedConnection = Arc<Mutex<SqliteConnection>>;
 
 /// Transactions that are committed together.
 struct Group {
-    answers: Vec<Answer>,
+    responses: Vec<Response>,
     begun: Instant,
     /// When the thread stops waiting for more transactions. `None` if it has not waited.
     gathering_ends: Option<Instant>,
@@ -178,28 +178,28 @@ struct Group {
 
 /// Why no transaction of a group was written. All its transactions share the cause.
 #[derive(Clone, Debug)]
-struct GroupFailed(Arc<sqlx::Error>);
+struct GroupError(Arc<sqlx::Error>);
 
-impl fmt::Display for GroupFailed {
+impl fmt::Display for GroupError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("rolled back all transactions of the group")
     }
 }
 
-impl Error for GroupFailed {
+impl Error for GroupError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         Some(self.0.as_ref())
     }
 }
 
-impl From<sqlx::Error> for GroupFailed {
+impl From<sqlx::Error> for GroupError {
     fn from(cause: sqlx::Error) -> Self {
         Self(Arc::new(cause))
     }
 }
 
-impl From<GroupFailed> for RepositoryFailure {
-    fn from(failed: GroupFailed) -> Self {
+impl From<GroupError> for RepositoryError {
+    fn from(failed: GroupError) -> Self {
         Self::Unavailable(Box::new(failed))
     }
 }
@@ -207,16 +207,16 @@ impl From<GroupFailed> for RepositoryFailure {
 /// A transaction did not complete.
 #[derive(Debug, thiserror::Error)]
 #[error("the transaction panicked or waited for something other than the database")]
-struct Unfinished;
+struct UnfinishedError;
 
 /// Returns a closure that runs a transaction and sends its outcome.
-fn member<T, F>(
+fn field<T, F>(
     work: impl FnOnce(Transaction) -> F + Send + 'static,
-    answer: oneshot::Sender<Result<T, RepositoryFailure>>,
-) -> Member
+    response: oneshot::Sender<Result<T, RepositoryError>>,
+) -> Field
 where
     T: Send + 'static,
-    F: Future<Output = Result<Ended<T>, RepositoryFailure>>,
+    F: Future<Output = Result<Ended<T>, RepositoryError>>,
 {
     Box::new(|begun| {
         let ended = match begun {
@@ -228,13 +228,13 @@ where
             // The failure does not depend on any write, so the outcome of the commit does not matter.
             Err(failure) => (Err(failure), Completion::RollBack),
         };
-        let answer = |committed: Result<(), GroupFailed>| {
+        let response = |committed: Result<(), GroupError>| {
             let outcome =
                 outcome.and_then(|outcome| committed.map(|()| outcome).map_err(Into::into));
             // Fails only if the caller is gone.
-            drop(answer.send(outcome));
+            drop(response.send(outcome));
         };
-        (completion, Box::new(answer))
+        (completion, Box::new(response))
     })
 }
 
@@ -242,15 +242,15 @@ where
 fn finish<T, F>(
     work: impl FnOnce(Transaction) -> F,
     connection: SharedConnection,
-) -> Result<Ended<T>, RepositoryFailure>
+) -> Result<Ended<T>, RepositoryError>
 where
-    F: Future<Output = Result<Ended<T>, RepositoryFailure>>,
+    F: Future<Output = Result<Ended<T>, RepositoryError>>,
 {
     let transaction = Transaction::on_sqlite(connection);
     // Each statement runs in place, so the future never waits. The changes of a panicking transaction are rolled back.
     let ran = catch_unwind(AssertUnwindSafe(|| work(transaction).now_or_never()));
     let ended = ran.ok().flatten();
-    ended.unwrap_or_else(|| Err(RepositoryFailure::Query(Box::new(Unfinished))))
+    ended.unwrap_or_else(|| Err(RepositoryError::Query(Box::new(UnfinishedError))))
 }
 
 impl WriterThread {
@@ -278,7 +278,7 @@ impl WriterThread {
         while let Some(first) = self.next(None) {
             self.state.is_in_use.store(true, Ordering::Relaxed);
             let mut group = Group {
-                answers: Vec::new(),
+                responses: Vec::new(),
                 begun: Instant::now(),
                 gathering_ends: None,
             };
@@ -289,8 +289,8 @@ impl WriterThread {
             let is_open = self.connection.is_some();
             self.state.is_open.store(is_open, Ordering::Relaxed);
             self.state.is_in_use.store(false, Ordering::Relaxed);
-            for answer in group.answers {
-                answer(committed.clone());
+            for response in group.responses {
+                response(committed.clone());
             }
         }
         self.state.is_open.store(false, Ordering::Relaxed);
@@ -298,12 +298,12 @@ impl WriterThread {
 
     /// Runs the first transaction and those queued behind it, and commits them. After an error, the state of the connection is
     /// unknown.
-    fn write(&mut self, group: &mut Group, first: Member) -> Result<(), GroupFailed> {
+    fn write(&mut self, group: &mut Group, first: Field) -> Result<(), GroupError> {
         let mut next = Some(first);
-        while let Some(member) = next {
+        while let Some(field) = next {
             let begun = self.begin(group);
-            let (completion, answer) = member(begun.clone());
-            group.answers.push(answer);
+            let (completion, response) = field(begun.clone());
+            group.responses.push(response);
             let connection = begun?;
             if completion == Completion::RollBack {
                 run(&connection, ROLLBACK_TO_SAVEPOINT)?;
@@ -312,14 +312,14 @@ impl WriterThread {
         }
         let committing = Instant::now();
         run(&self.connected()?, COMMIT)?;
-        self.last_length = group.answers.len();
+        self.last_length = group.responses.len();
         self.last_commit = committing.elapsed();
         // Writes to a file without a name are lost when this process ends.
         Ok(self.file.check()?)
     }
 
-    fn begin(&mut self, group: &Group) -> Result<SharedConnection, GroupFailed> {
-        let is_first = group.answers.is_empty();
+    fn begin(&mut self, group: &Group) -> Result<SharedConnection, GroupError> {
+        let is_first = group.responses.is_empty();
         if is_first {
             self.file.check()?;
         }
@@ -341,7 +341,7 @@ impl WriterThread {
     }
 
     /// Returns the next transaction, of this group if there is one. `None` if the group is complete or the queue is closed.
-    fn next(&mut self, mut group: Option<&mut Group>) -> Option<Member> {
+    fn next(&mut self, mut group: Option<&mut Group>) -> Option<Field> {
         while self.closing.is_none() {
             let message = match &mut group {
                 Some(group) => self.join(group),
@@ -349,8 +349,8 @@ impl WriterThread {
             };
             match message? {
                 Message::Run(queued) => {
-                    if let Some(member) = queued.begin() {
-                        return Some(member);
+                    if let Some(field) = queued.begin() {
+                        return Some(field);
                     }
                 }
                 Message::Close(closing) => self.closing = Some(closing),
@@ -363,7 +363,7 @@ impl WriterThread {
     /// transaction, so it pays to wait briefly: the callers of the last group have just got their outcomes, and may send more
     /// transactions. A single caller never waits.
     fn join(&self, group: &mut Group) -> Option<Message> {
-        let length = group.answers.len();
+        let length = group.responses.len();
         if length >= self.limits.length_max || group.begun.elapsed() >= self.limits.time_max {
             return None;
         }
@@ -391,8 +391,8 @@ const BEGIN: &str = "begin immediate";
 const COMMIT: &str = "commit";
 
 /// All savepoints share one name; SQLite uses the latest.
-const SAVEPOINT: &str = "savepoint member";
-const ROLLBACK_TO_SAVEPOINT: &str = "rollback to member";
+const SAVEPOINT: &str = "savepoint grouped";
+const ROLLBACK_TO_SAVEPOINT: &str = "rollback to grouped";
 
 /// A group waits for more transactions for at most the last commit's duration divided by this.
 const GATHERING_PART: u32 = 4;

@@ -14,7 +14,7 @@ mod writer;
 
 use std::{ops::ControlFlow, sync::Arc};
 
-use keywright_core::ports::{Receive, RepositoryFailure};
+use keywright_core::ports::{Receive, RepositoryError};
 
 pub use pool::PoolOccupancy;
 pub(crate) use pool::{Engine, Queued, WaitCounter};
@@ -60,7 +60,7 @@ impl Connections {
     pub(crate) async fn fetch_all(
         &self,
         statement: Statement,
-    ) -> Result<Vec<Row>, RepositoryFailure> {
+    ) -> Result<Vec<Row>, RepositoryError> {
         match self {
             Self::Postgres(connections) => connections.fetch_all(statement).await,
             Self::Sqlite(readers) => readers.read(statement, SqliteConnection::fetch_all).await,
@@ -71,7 +71,7 @@ impl Connections {
     pub(crate) async fn decode_all<T: Decoded>(
         &self,
         statement: Statement,
-    ) -> Result<Vec<T>, RepositoryFailure> {
+    ) -> Result<Vec<T>, RepositoryError> {
         match self {
             Self::Postgres(connections) => {
                 let rows = connections.fetch_all(statement).await?;
@@ -90,7 +90,7 @@ impl Connections {
         &self,
         statement: Statement,
         receive: &mut (dyn FnMut(Row) -> ControlFlow<()> + Send),
-    ) -> Result<(), RepositoryFailure> {
+    ) -> Result<(), RepositoryError> {
         match self {
             Self::Postgres(connections) => connections.fetch_each(statement, receive).await,
             Self::Sqlite(readers) => readers.fetch_each(statement, receive).await,
@@ -101,9 +101,9 @@ impl Connections {
     pub(crate) async fn decode_each<T>(
         &self,
         statement: Statement,
-        mut decode: impl FnMut(&Row) -> Result<Option<T>, RepositoryFailure> + Send,
+        mut decode: impl FnMut(&Row) -> Result<Option<T>, RepositoryError> + Send,
         receive: Receive<'_, T>,
-    ) -> Result<(), RepositoryFailure> {
+    ) -> Result<(), RepositoryError> {
         let mut outcome = Ok(());
         let mut receive_row = |row| match decode(&row) {
             Ok(Some(decoded)) => receive(decoded),
@@ -121,7 +121,7 @@ impl Connections {
     pub(crate) async fn fetch_optional(
         &self,
         statement: Statement,
-    ) -> Result<Option<Row>, RepositoryFailure> {
+    ) -> Result<Option<Row>, RepositoryError> {
         let rows = self.fetch_all(statement).await?;
         Ok(rows.into_iter().next())
     }
@@ -207,8 +207,8 @@ mod tests {
         SqliteReaders::open(SqliteFile::unwatched(settings), connections_max, wait_max).unwrap()
     }
 
-    fn is_unavailable<T>(outcome: &Result<T, RepositoryFailure>) -> bool {
-        matches!(outcome, Err(RepositoryFailure::Unavailable(_)))
+    fn is_unavailable<T>(outcome: &Result<T, RepositoryError>) -> bool {
+        matches!(outcome, Err(RepositoryError::Unavailable(_)))
     }
 
     #[tokio::test]

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use keywright_core::ports::RepositoryFailure;
+use keywright_core::ports::RepositoryError;
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, oneshot},
     time::timeout,
@@ -112,12 +112,12 @@ impl<W> Caller<W> {
     /// Waits for the outcome of the work. Waits for at most `wait_max` until it begins.
     ///
     /// # Errors
-    /// [`RepositoryFailure::Unavailable`] if it does not begin in time, or if the consumer has ended.
+    /// [`RepositoryError::Unavailable`] if it does not begin in time, or if the consumer has ended.
     pub(crate) async fn outcome<T>(
         self,
         mut outcome: oneshot::Receiver<T>,
         wait_max: Duration,
-    ) -> Result<T, RepositoryFailure> {
+    ) -> Result<T, RepositoryError> {
         let outcome = match timeout(wait_max, &mut outcome).await {
             Err(_) if self.0.begin().is_some() => {
                 return Err(repository_failure(sqlx::Error::PoolTimedOut));

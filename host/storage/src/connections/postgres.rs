@@ -21,7 +21,7 @@ use deadpool::{
     managed::{Manager, Metrics, Object, Pool, PoolError, QueueMode, RecycleError, RecycleResult},
 };
 use futures_util::TryStreamExt;
-use keywright_core::ports::RepositoryFailure;
+use keywright_core::ports::RepositoryError;
 use sqlx::{
     AssertSqlSafe, ConnectOptions, Connection as _, Either, Executor as _, PgConnection,
     postgres::PgConnectOptions,
@@ -98,7 +98,7 @@ impl PostgresConnections {
     pub(crate) async fn fetch_all(
         &self,
         statement: Statement,
-    ) -> Result<Vec<Row>, RepositoryFailure> {
+    ) -> Result<Vec<Row>, RepositoryError> {
         self.run(statement).await.map(|(rows, _)| rows)
     }
 
@@ -107,7 +107,7 @@ impl PostgresConnections {
     pub(crate) async fn run(
         &self,
         statement: Statement,
-    ) -> Result<(Vec<Row>, u64), RepositoryFailure> {
+    ) -> Result<(Vec<Row>, u64), RepositoryError> {
         self.in_time(async {
             let _permit = self.permit(&statement).await?;
             let mut retries = Retries::new(&self.retries, self.wait_max);
@@ -131,7 +131,7 @@ impl PostgresConnections {
         &self,
         statement: Statement,
         receive: &mut (dyn FnMut(Row) -> ControlFlow<()> + Send),
-    ) -> Result<(), RepositoryFailure> {
+    ) -> Result<(), RepositoryError> {
         let has_received = AtomicBool::new(false);
         let mut receive = |row| {
             has_received.store(true, Ordering::Relaxed);
@@ -163,7 +163,7 @@ impl PostgresConnections {
     async fn permit(
         &self,
         statement: &Statement,
-    ) -> Result<Option<OwnedSemaphorePermit>, RepositoryFailure> {
+    ) -> Result<Option<OwnedSemaphorePermit>, RepositoryError> {
         match &self.long_reads {
             Some(long_reads) if !statement.is_short() => {
                 let permit = long_reads.acquire().await;
@@ -186,9 +186,9 @@ impl PostgresConnections {
     /// Checks out a connection.
     ///
     /// # Errors
-    /// [`RepositoryFailure::Unavailable`] if no connection becomes free in time, if none can be opened, or after
+    /// [`RepositoryError::Unavailable`] if no connection becomes free in time, if none can be opened, or after
     /// [`Self::close`].
-    pub(super) async fn check_out(&self) -> Result<CheckedOutConnection, RepositoryFailure> {
+    pub(super) async fn check_out(&self) -> Result<CheckedOutConnection, RepositoryError> {
         if self.is_closed.load(Ordering::Acquire) {
             return Err(repository_failure(sqlx::Error::PoolClosed));
         }
@@ -240,8 +240,8 @@ impl PostgresConnections {
     /// Limits work to the longest time that a caller waits, over all its steps: a server may stop responding in any of them.
     async fn in_time<T>(
         &self,
-        work: impl Future<Output = Result<T, RepositoryFailure>>,
-    ) -> Result<T, RepositoryFailure> {
+        work: impl Future<Output = Result<T, RepositoryError>>,
+    ) -> Result<T, RepositoryError> {
         timeout(self.wait_max, work)
             .await
             .unwrap_or_else(|_| Err(repository_failure(sqlx::Error::PoolTimedOut)))
@@ -259,7 +259,7 @@ impl CheckedOutConnection {
     pub(super) fn end_use<T>(
         &mut self,
         outcome: Result<T, sqlx::Error>,
-    ) -> Result<T, RepositoryFailure> {
+    ) -> Result<T, RepositoryError> {
         let state = match &outcome {
             Err(error) => ConnectionState::after(error),
             Ok(_) => ConnectionState::Clean,

@@ -16,7 +16,7 @@ use std::{
 };
 
 use futures_util::future::{Either, select};
-use keywright_core::ports::RepositoryFailure;
+use keywright_core::ports::RepositoryError;
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, mpsc},
     task::spawn_blocking,
@@ -79,12 +79,12 @@ impl SqliteReaders {
     /// Runs a short read in place.
     ///
     /// # Errors
-    /// [`RepositoryFailure::Unavailable`] if no connection becomes free in time, if none can be opened, or after
+    /// [`RepositoryError::Unavailable`] if no connection becomes free in time, if none can be opened, or after
     /// [`Self::close`].
     pub(super) async fn in_place<T>(
         &self,
         mut read: impl FnMut(&SqliteConnection) -> sqlx::Result<T>,
-    ) -> Result<T, RepositoryFailure> {
+    ) -> Result<T, RepositoryError> {
         let begun = Instant::now();
         loop {
             let mut reader = self.check_out().await.map_err(repository_failure)?;
@@ -103,7 +103,7 @@ impl SqliteReaders {
         &self,
         statement: Statement,
         read: fn(&SqliteConnection, &Statement) -> sqlx::Result<T>,
-    ) -> Result<T, RepositoryFailure> {
+    ) -> Result<T, RepositoryError> {
         if statement.is_short() {
             return self
                 .in_place(|connection| read(connection, &statement))
@@ -117,7 +117,7 @@ impl SqliteReaders {
     pub(crate) async fn snapshot<T>(
         &self,
         mut read: impl FnMut(&SqliteConnection) -> sqlx::Result<T>,
-    ) -> Result<T, RepositoryFailure> {
+    ) -> Result<T, RepositoryError> {
         self.in_place(|connection| connection.snapshot(|| read(connection)))
             .await
     }
@@ -126,7 +126,7 @@ impl SqliteReaders {
     pub(super) async fn on_own_thread<T: Send + 'static>(
         &self,
         read: impl FnOnce(&SqliteConnection) -> sqlx::Result<T> + Send + 'static,
-    ) -> Result<T, RepositoryFailure> {
+    ) -> Result<T, RepositoryError> {
         let checking_out = timeout(self.shared.wait_max, async {
             let permit = self.shared.long_reads.acquire().await?;
             self.check_out().await.map(|reader| (permit, reader))
@@ -151,7 +151,7 @@ impl SqliteReaders {
         &self,
         statement: Statement,
         receive: &mut (dyn FnMut(Row) -> ControlFlow<()> + Send),
-    ) -> Result<(), RepositoryFailure> {
+    ) -> Result<(), RepositoryError> {
         let (sender, mut receiver) = mpsc::channel::<Vec<Row>>(BATCHES_AHEAD_MAX);
         let reading =
             pin!(self.on_own_thread(move |connection| {

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use keywright_core::ports::RepositoryFailure;
+use keywright_core::ports::RepositoryError;
 
 use crate::failure::is_conflict;
 
@@ -34,7 +34,7 @@ impl<'r> Retries<'r> {
 
     /// Returns whether to retry after this failure. If so, it first waits for the backoff. An operation that takes longer than
     /// all retries may is retried once.
-    pub(super) async fn should_retry(&mut self, failure: &RepositoryFailure) -> bool {
+    pub(super) async fn should_retry(&mut self, failure: &RepositoryError) -> bool {
         let is_in_time = !self.is_retried || self.begun.elapsed() < self.wait_max;
         let should_retry = is_conflict(failure) && is_in_time;
         if should_retry {
@@ -70,7 +70,7 @@ mod tests {
         let mut retries = Retries::new(&counter, wait_max);
         assert!(retries.should_retry(&sequence_behind()).await);
         assert!(retries.should_retry(&sequence_behind()).await);
-        let other = RepositoryFailure::Unavailable("no response".into());
+        let other = RepositoryError::Unavailable("no response".into());
         assert!(!retries.should_retry(&other).await);
         retries.begun = Instant::now().checked_sub(wait_max).unwrap();
         assert!(!retries.should_retry(&sequence_behind()).await);

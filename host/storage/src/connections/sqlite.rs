@@ -21,7 +21,7 @@ use std::{
     time::Duration,
 };
 
-use keywright_core::ports::RepositoryFailure;
+use keywright_core::ports::RepositoryError;
 use rusqlite::OpenFlags;
 use sqlx::error::{DatabaseError, ErrorKind};
 use tokio::task::spawn_blocking;
@@ -65,7 +65,7 @@ struct FileIdentity {
      to use the one that is there now",
     .path.display()
 )]
-struct FileDisplaced {
+struct FileDisplacedError {
     path: PathBuf,
     /// Why the path can't be inspected. `None` if it names another file.
     #[source]
@@ -168,13 +168,13 @@ impl WatchedFile {
         Ok(Self { path, identity })
     }
 
-    fn check(&self) -> Result<(), FileDisplaced> {
+    fn check(&self) -> Result<(), FileDisplacedError> {
         let source = match identity(&self.path) {
             Ok(identity) if identity == self.identity => return Ok(()),
             Ok(_) => None,
             Err(cause) => Some(cause),
         };
-        Err(FileDisplaced {
+        Err(FileDisplacedError {
             path: self.path.clone(),
             source,
         })
@@ -297,7 +297,7 @@ impl SqliteConnection {
     pub(crate) fn decode_all<T: Decoded>(
         &self,
         statement: &Statement,
-    ) -> sqlx::Result<Result<Vec<T>, RepositoryFailure>> {
+    ) -> sqlx::Result<Result<Vec<T>, RepositoryError>> {
         let mut outcome = Ok(Vec::new());
         let mut receive = |row: &rusqlite::Row<'_>| {
             match (&mut outcome, T::decode(row)) {

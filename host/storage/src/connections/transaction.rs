@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use keywright_core::ports::RepositoryFailure;
+use keywright_core::ports::RepositoryError;
 use tokio::runtime::Handle;
 
 use super::{
@@ -62,7 +62,7 @@ impl Transaction {
     pub(super) async fn begin(
         connection: CheckedOutConnection,
         isolation: Isolation,
-    ) -> Result<Self, RepositoryFailure> {
+    ) -> Result<Self, RepositoryError> {
         let wait_max = connection
             .wait_ends
             .saturating_duration_since(Instant::now());
@@ -95,7 +95,7 @@ impl Transaction {
     pub(crate) async fn fetch_all(
         &mut self,
         statement: Statement,
-    ) -> Result<Vec<Row>, RepositoryFailure> {
+    ) -> Result<Vec<Row>, RepositoryError> {
         let rows = match self.usable()? {
             Inner::Postgres(transaction) => transaction
                 .connection()?
@@ -111,7 +111,7 @@ impl Transaction {
     pub(crate) async fn decode_all<T: Decoded>(
         &mut self,
         statement: Statement,
-    ) -> Result<Vec<T>, RepositoryFailure> {
+    ) -> Result<Vec<T>, RepositoryError> {
         let decoded = match self.usable()? {
             Inner::Postgres(transaction) => {
                 let ran = transaction.connection()?.run(&statement).await;
@@ -126,7 +126,7 @@ impl Transaction {
     pub(crate) async fn fetch_optional(
         &mut self,
         statement: Statement,
-    ) -> Result<Option<Row>, RepositoryFailure> {
+    ) -> Result<Option<Row>, RepositoryError> {
         let row = match self.usable()? {
             Inner::Postgres(transaction) => {
                 let ran = transaction.connection()?.run(&statement).await;
@@ -138,16 +138,13 @@ impl Transaction {
     }
 
     /// Runs a statement and returns its first row, which must exist.
-    pub(crate) async fn fetch_one(
-        &mut self,
-        statement: Statement,
-    ) -> Result<Row, RepositoryFailure> {
+    pub(crate) async fn fetch_one(&mut self, statement: Statement) -> Result<Row, RepositoryError> {
         let row = self.fetch_optional(statement).await?;
         row.ok_or_else(|| repository_failure(sqlx::Error::RowNotFound))
     }
 
     /// Runs a statement and returns the number of rows that it changed.
-    pub(crate) async fn execute(&mut self, statement: Statement) -> Result<u64, RepositoryFailure> {
+    pub(crate) async fn execute(&mut self, statement: Statement) -> Result<u64, RepositoryError> {
         let done = match self.usable()? {
             Inner::Postgres(transaction) => transaction
                 .connection()?
@@ -163,7 +160,7 @@ impl Transaction {
     ///
     /// # Errors
     /// If the commit or an earlier statement failed. Then nothing is written, unless the database's response was lost.
-    pub(crate) async fn commit<T>(self, outcome: T) -> Result<Ended<T>, RepositoryFailure> {
+    pub(crate) async fn commit<T>(self, outcome: T) -> Result<Ended<T>, RepositoryError> {
         if self.has_failed {
             return Err(transaction_ended());
         }
@@ -180,7 +177,7 @@ impl Transaction {
     ///
     /// # Errors
     /// If writes that the outcome depends on could not be committed, or if the transaction conflicts with another one.
-    pub(crate) async fn conclude<T>(self, outcome: T) -> Result<Ended<T>, RepositoryFailure> {
+    pub(crate) async fn conclude<T>(self, outcome: T) -> Result<Ended<T>, RepositoryError> {
         match self.inner {
             // The reads of a serializable transaction are valid only once it is committed.
             Inner::Postgres(transaction) if !self.has_failed => {
@@ -198,7 +195,7 @@ impl Transaction {
     ///
     /// # Errors
     /// If writes that the outcome depends on could not be committed.
-    pub(crate) async fn roll_back<T>(self, outcome: T) -> Result<Ended<T>, RepositoryFailure> {
+    pub(crate) async fn roll_back<T>(self, outcome: T) -> Result<Ended<T>, RepositoryError> {
         if let Inner::Postgres(transaction) = self.inner {
             transaction.end(POSTGRES_ROLLBACK).await?;
         }
@@ -208,14 +205,14 @@ impl Transaction {
         })
     }
 
-    fn usable(&mut self) -> Result<&mut Inner, RepositoryFailure> {
+    fn usable(&mut self) -> Result<&mut Inner, RepositoryError> {
         if self.has_failed {
             return Err(transaction_ended());
         }
         Ok(&mut self.inner)
     }
 
-    fn recorded<T>(&mut self, outcome: Result<T, sqlx::Error>) -> Result<T, RepositoryFailure> {
+    fn recorded<T>(&mut self, outcome: Result<T, sqlx::Error>) -> Result<T, RepositoryError> {
         if let Err(error) = &outcome {
             self.has_failed = true;
             if let Inner::Postgres(transaction) = &mut self.inner {
@@ -257,7 +254,7 @@ struct PostgresTransaction {
 }
 
 impl PostgresTransaction {
-    fn connection(&mut self) -> Result<&mut PostgresConnection, RepositoryFailure> {
+    fn connection(&mut self) -> Result<&mut PostgresConnection, RepositoryError> {
         let connection = self.connection.as_mut().ok_or_else(transaction_ended)?;
         Ok(connection.begin_use())
     }
@@ -271,18 +268,14 @@ impl PostgresTransaction {
         }
     }
 
-    async fn run(
-        &mut self,
-        sql: &'static str,
-        wait_max: Duration,
-    ) -> Result<(), RepositoryFailure> {
+    async fn run(&mut self, sql: &'static str, wait_max: Duration) -> Result<(), RepositoryError> {
         let connection = self.connection.as_mut().ok_or_else(transaction_ended)?;
         let done = within(wait_max, connection.begin_use().run_raw(sql)).await;
         done.inspect_err(|error| self.record(error))
             .map_err(repository_failure)
     }
 
-    async fn end(mut self, sql: &'static str) -> Result<(), RepositoryFailure> {
+    async fn end(mut self, sql: &'static str) -> Result<(), RepositoryError> {
         self.run(sql, Duration::MAX).await?;
         let connection = self.connection.take();
         connection.map_or(Ok(()), |mut connection| connection.end_use(Ok(())))
@@ -298,7 +291,7 @@ impl Drop for PostgresTransaction {
     }
 }
 
-fn transaction_ended() -> RepositoryFailure {
+fn transaction_ended() -> RepositoryError {
     let reason = "the transaction has ended, or one of its statements has failed";
     repository_failure(sqlx::Error::Protocol(reason.to_owned()))
 }

@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use keywright_core::ports::RepositoryFailure;
+use keywright_core::ports::RepositoryError;
 use uuid::Uuid;
 
 use super::{
@@ -60,7 +60,7 @@ enum Backend {
 
 #[derive(Debug, thiserror::Error)]
 #[error("the database was opened read-only")]
-struct OpenedReadOnly;
+struct OpenedReadOnlyError;
 
 impl Writer {
     /// Returns a writer that refuses every write.
@@ -115,15 +115,15 @@ impl Writer {
     ///
     /// # Errors
     /// The errors of the work, after which nothing is written, unless the response to the commit was lost;
-    /// [`RepositoryFailure::Unavailable`] if no connection becomes free in time, if none can be opened, or after
+    /// [`RepositoryError::Unavailable`] if no connection becomes free in time, if none can be opened, or after
     /// [`Self::close`].
     pub(crate) async fn transaction<T, F>(
         &self,
         mut work: impl FnMut(Transaction) -> F + Send + 'static,
-    ) -> Result<T, RepositoryFailure>
+    ) -> Result<T, RepositoryError>
     where
         T: Send + 'static,
-        F: Future<Output = Result<Ended<T>, RepositoryFailure>>,
+        F: Future<Output = Result<Ended<T>, RepositoryError>>,
     {
         let connections = match &self.backend {
             Backend::Connections(connections) => connections,
@@ -147,7 +147,7 @@ impl Writer {
     pub(crate) async fn serializable(
         &self,
         statement: Statement,
-    ) -> Result<Vec<Row>, RepositoryFailure> {
+    ) -> Result<Vec<Row>, RepositoryError> {
         let running = self.transaction(move |mut transaction| {
             let statement = statement.clone();
             async move {
@@ -165,10 +165,10 @@ impl Writer {
     pub(crate) async fn read_committed<T, F>(
         &self,
         work: impl FnOnce(Transaction) -> F + Send + 'static,
-    ) -> Result<T, RepositoryFailure>
+    ) -> Result<T, RepositoryError>
     where
         T: Send + 'static,
-        F: Future<Output = Result<Ended<T>, RepositoryFailure>>,
+        F: Future<Output = Result<Ended<T>, RepositoryError>>,
     {
         let outcome = match &self.backend {
             Backend::Connections(connections) => {
@@ -189,7 +189,7 @@ impl Writer {
     pub(crate) async fn fetch_all(
         &self,
         statement: Statement,
-    ) -> Result<Vec<Row>, RepositoryFailure> {
+    ) -> Result<Vec<Row>, RepositoryError> {
         let rows = match &self.backend {
             Backend::Connections(connections) => connections.fetch_all(statement).await,
             Backend::Thread(thread) => {
@@ -205,12 +205,12 @@ impl Writer {
     }
 
     /// As [`Self::fetch_all`], but returns the number of changed rows.
-    pub(crate) async fn execute(&self, statement: Statement) -> Result<u64, RepositoryFailure> {
+    pub(crate) async fn execute(&self, statement: Statement) -> Result<u64, RepositoryError> {
         self.record_outcome(self.execute_unrecorded(statement).await)
     }
 
     /// As [`Self::execute`], but does not record the outcome in the state of the disk.
-    async fn execute_unrecorded(&self, statement: Statement) -> Result<u64, RepositoryFailure> {
+    async fn execute_unrecorded(&self, statement: Statement) -> Result<u64, RepositoryError> {
         match &self.backend {
             Backend::Connections(connections) => {
                 connections.run(statement).await.map(|(_, changed)| changed)
@@ -227,10 +227,7 @@ impl Writer {
     }
 
     /// Records the outcome of a write. The first disk failure starts the probe.
-    fn record_outcome<T>(
-        &self,
-        outcome: Result<T, RepositoryFailure>,
-    ) -> Result<T, RepositoryFailure> {
+    fn record_outcome<T>(&self, outcome: Result<T, RepositoryError>) -> Result<T, RepositoryError> {
         if let Err(failure) = &outcome
             && is_storage_medium_failure(failure)
             && !self.state.is_failing.swap(true, Ordering::AcqRel)
@@ -277,8 +274,8 @@ impl Writer {
     }
 }
 
-fn opened_read_only() -> RepositoryFailure {
-    RepositoryFailure::Query(Box::new(OpenedReadOnly))
+fn opened_read_only() -> RepositoryError {
+    RepositoryError::Query(Box::new(OpenedReadOnlyError))
 }
 
 /// Periodically writes a little, until that succeeds.

@@ -9,7 +9,7 @@ use keywright_core::{
     credential::{CredentialName, CredentialType, IssuerVersion, StoredVersion},
     ports::{
         Additions, AllAppended, AppendCondition, Appended, Identifiers, NewVersion, ReadSigned,
-        ReadVersions, RepositoryFailure, VersionSelection,
+        ReadVersions, RepositoryError, VersionSelection,
     },
 };
 use uuid::Uuid;
@@ -35,7 +35,7 @@ pub(super) struct Addition {
 pub(super) async fn append_once(
     mut transaction: Transaction,
     addition: Arc<Addition>,
-) -> Result<Ended<Result<AddedVersion, Appended>>, RepositoryFailure> {
+) -> Result<Ended<Result<AddedVersion, Appended>>, RepositoryError> {
     let Addition {
         identifiers,
         version,
@@ -58,7 +58,7 @@ pub(super) async fn append_within(
     identifiers: &dyn Identifiers,
     version: &NewVersion,
     condition: AppendCondition,
-) -> Result<Result<AddedVersion, Appended>, RepositoryFailure> {
+) -> Result<Result<AddedVersion, Appended>, RepositoryError> {
     let credential = match find_credential(transaction, &version.name, condition).await? {
         Some(existing) => {
             if existing.credential_type != version.credential_type {
@@ -149,7 +149,7 @@ async fn find_credential(
     transaction: &mut Transaction,
     name: &CredentialName,
     condition: AppendCondition,
-) -> Result<Option<CredentialRow>, RepositoryFailure> {
+) -> Result<Option<CredentialRow>, RepositoryError> {
     let sql = match condition {
         AppendCondition::NewestIs(_) => statements::CREDENTIAL_AND_NEWEST_VERSION,
         AppendCondition::Always | AppendCondition::CredentialIs(_) => {
@@ -174,7 +174,7 @@ async fn insert_credential(
     transaction: &mut Transaction,
     id: Uuid,
     version: &NewVersion,
-) -> Result<CredentialRow, RepositoryFailure> {
+) -> Result<CredentialRow, RepositoryError> {
     let query = statement(statements::INSERT_CREDENTIAL)
         .bind(id)
         .bind(version.name.as_str())
@@ -197,7 +197,7 @@ async fn insert_version(
     transaction: &mut Transaction,
     credential_sequence: i64,
     version: &NewVersion,
-) -> Result<Option<i64>, RepositoryFailure> {
+) -> Result<Option<i64>, RepositoryError> {
     let certificate = version.certificate.as_ref();
     let expires_at = certificate.map(|facts| facts.expires_at.timestamp_millis());
     let serial_number = certificate.and_then(|facts| facts.serial_number.as_ref());
@@ -255,7 +255,7 @@ pub(super) async fn append_all(
     writer: &Writer,
     identifiers: &Arc<dyn Identifiers>,
     additions: Additions,
-) -> Result<AllAppended, RepositoryFailure> {
+) -> Result<AllAppended, RepositoryError> {
     let identifiers = Arc::clone(identifiers);
     let additions = Arc::new(additions);
     let shared = Arc::clone(&additions);
@@ -278,7 +278,7 @@ async fn append_all_once(
     mut transaction: Transaction,
     identifiers: Arc<dyn Identifiers>,
     additions: Arc<Additions>,
-) -> Result<Ended<Option<Vec<AddedVersion>>>, RepositoryFailure> {
+) -> Result<Ended<Option<Vec<AddedVersion>>>, RepositoryError> {
     if !fit(&mut transaction, &additions).await? {
         return transaction.conclude(None).await;
     }
@@ -292,7 +292,7 @@ async fn append_all_once(
 pub(super) async fn fit(
     transaction: &mut Transaction,
     additions: &Additions,
-) -> Result<bool, RepositoryFailure> {
+) -> Result<bool, RepositoryError> {
     Ok(are_unchanged(transaction, &additions.unchanged).await?
         && are_all_signed(transaction, &additions.signed).await?)
 }
@@ -301,7 +301,7 @@ pub(super) async fn fit(
 async fn are_unchanged(
     transaction: &mut Transaction,
     unchanged: &[ReadVersions],
-) -> Result<bool, RepositoryFailure> {
+) -> Result<bool, RepositoryError> {
     for read in unchanged {
         let query = match count_max(read.selection) {
             Some(count_max) => statement(statements::VERSION_IDS_NEWEST_FIRST)
@@ -320,7 +320,7 @@ async fn are_unchanged(
 async fn are_all_signed(
     transaction: &mut Transaction,
     signed: &[ReadSigned],
-) -> Result<bool, RepositoryFailure> {
+) -> Result<bool, RepositoryError> {
     for read in signed {
         let sql = statements::newest_ids_signed_by(read.types, read.signers.len());
         // One more row than expected is enough to detect a difference.
@@ -343,7 +343,7 @@ pub(super) async fn append_each(
     transaction: &mut Transaction,
     identifiers: &dyn Identifiers,
     versions: &[(NewVersion, AppendCondition)],
-) -> Result<Option<Vec<AddedVersion>>, RepositoryFailure> {
+) -> Result<Option<Vec<AddedVersion>>, RepositoryError> {
     let mut added = Vec::with_capacity(versions.len());
     for (version, condition) in versions {
         match append_within(transaction, identifiers, version, *condition).await? {
@@ -354,7 +354,7 @@ pub(super) async fn append_each(
     Ok(Some(added))
 }
 
-fn ids(rows: &[Row]) -> Result<Vec<Uuid>, RepositoryFailure> {
+fn ids(rows: &[Row]) -> Result<Vec<Uuid>, RepositoryError> {
     rows.iter()
         .map(|row| column!(row, "credential_version", "id"))
         .collect()

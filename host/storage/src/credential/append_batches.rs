@@ -19,7 +19,7 @@ use std::{
 
 use keywright_core::{
     credential::{CredentialName, CredentialType},
-    ports::{AppendCondition, Appended, RepositoryFailure},
+    ports::{AppendCondition, Appended, RepositoryError},
 };
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot},
@@ -45,7 +45,7 @@ pub(super) async fn append(
     writer: &Writer,
     batches: Option<&AppendBatches>,
     addition: Addition,
-) -> Result<Appended, RepositoryFailure> {
+) -> Result<Appended, RepositoryError> {
     let addition = Arc::new(addition);
     let adding = match batches {
         Some(batches) => batches.append(&addition).await?,
@@ -95,7 +95,7 @@ enum BatchOutcome {
 }
 
 /// The outcome of a version in a batch.
-enum Answer {
+enum Response {
     Added(AddedVersion),
     /// Another transaction has locked the credential.
     Locked,
@@ -106,7 +106,7 @@ enum Answer {
 /// A version to add.
 struct Pending {
     addition: Arc<Addition>,
-    answer: oneshot::Sender<Result<Answer, BatchFailed>>,
+    response: oneshot::Sender<Result<Response, BatchError>>,
 }
 
 /// Versions that are not in a batch yet.
@@ -118,15 +118,15 @@ struct Backlog {
 
 /// Why nothing of a batch was written, unless the response to the commit was lost. All its versions share the cause.
 #[derive(Clone, Debug)]
-struct BatchFailed(Arc<RepositoryFailure>);
+struct BatchError(Arc<RepositoryError>);
 
-impl fmt::Display for BatchFailed {
+impl fmt::Display for BatchError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("could not add the versions of the batch")
     }
 }
 
-impl Error for BatchFailed {
+impl Error for BatchError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         Some(self.0.as_ref())
     }
@@ -156,21 +156,21 @@ impl AppendBatches {
     }
 
     /// Adds a version, unless it needs a transaction of its own.
-    async fn append(&self, addition: &Arc<Addition>) -> Result<BatchOutcome, RepositoryFailure> {
+    async fn append(&self, addition: &Arc<Addition>) -> Result<BatchOutcome, RepositoryError> {
         if !is_batched(addition) {
             return Ok(BatchOutcome::Alone { _permit: None });
         }
-        let (answer, outcome) = oneshot::channel();
+        let (response, outcome) = oneshot::channel();
         let addition = Arc::clone(addition);
         let queue = self.queues.get(queue_of(&addition, self.queues.len()));
-        let (queued, caller) = self.waiting.queued(Pending { addition, answer });
+        let (queued, caller) = self.waiting.queued(Pending { addition, response });
         // If the task has ended, there is no outcome.
         drop(queue.map(|queue| queue.send(queued)));
         let outcome = caller.outcome(outcome, self.wait_max).await?;
-        match outcome.map_err(|failed| RepositoryFailure::Unavailable(Box::new(failed)))? {
-            Answer::Added(added) => Ok(BatchOutcome::Added(added)),
-            Answer::Skipped => Ok(BatchOutcome::Alone { _permit: None }),
-            Answer::Locked => {
+        match outcome.map_err(|failed| RepositoryError::Unavailable(Box::new(failed)))? {
+            Response::Added(added) => Ok(BatchOutcome::Added(added)),
+            Response::Skipped => Ok(BatchOutcome::Alone { _permit: None }),
+            Response::Locked => {
                 let permit = Arc::clone(&self.waiting_for_lock).acquire_owned();
                 let permit = timeout(self.wait_max, permit).await;
                 let permit = permit.map_err(|_| repository_failure(sqlx::Error::PoolTimedOut))?;
@@ -212,29 +212,29 @@ async fn write_batches(writer: Writer, mut backlog: Backlog) {
             .map(|pending| Arc::clone(&pending.addition))
             .collect();
         let appending = writer.read_committed(|transaction| append_all(transaction, additions));
-        let mut answers = match appending.await {
-            Ok(answers) => Ok(answers),
+        let mut responses = match appending.await {
+            Ok(responses) => Ok(responses),
             // The batch was rolled back.
             Err(failure) if is_undone(&failure) => {
                 writer.count_retry();
                 Ok(HashMap::new())
             }
-            Err(failure) => Err(BatchFailed(Arc::new(failure))),
+            Err(failure) => Err(BatchError(Arc::new(failure))),
         };
-        for Pending { addition, answer } in batch {
-            let own = answers.as_mut().map(|answers| {
-                let answer = answers.remove(&addition.version.id);
-                answer.unwrap_or(Answer::Skipped)
+        for Pending { addition, response } in batch {
+            let own = responses.as_mut().map(|responses| {
+                let response = responses.remove(&addition.version.id);
+                response.unwrap_or(Response::Skipped)
             });
             // Fails only if the caller is gone.
-            drop(answer.send(own.map_err(|failed| failed.clone())));
+            drop(response.send(own.map_err(|failed| failed.clone())));
         }
     }
 }
 
 /// Whether nothing was written for certain, and retrying each version in a transaction of its own may succeed.
-fn is_undone(failure: &RepositoryFailure) -> bool {
-    is_conflict(failure) || !matches!(failure, RepositoryFailure::Unavailable(_))
+fn is_undone(failure: &RepositoryError) -> bool {
+    is_conflict(failure) || !matches!(failure, RepositoryError::Unavailable(_))
 }
 
 impl Backlog {
@@ -285,17 +285,17 @@ fn folded_name(addition: &Addition) -> String {
 async fn append_all(
     mut transaction: Transaction,
     additions: Arc<[Arc<Addition>]>,
-) -> Result<Ended<HashMap<Uuid, Answer>>, RepositoryFailure> {
+) -> Result<Ended<HashMap<Uuid, Response>>, RepositoryError> {
     let mut locked = lock_credentials(&mut transaction, &additions).await?;
     let (mut fitting, mut absent) = (Vec::new(), Vec::new());
-    let mut answers = HashMap::new();
+    let mut responses = HashMap::new();
     for addition in additions.iter().map(Arc::as_ref) {
         match locked.remove(&folded_name(addition)) {
             Some(Some(credential)) if fits(addition, &credential) => {
                 fitting.push((addition, credential));
             }
             Some(None) => {
-                answers.insert(addition.version.id, Answer::Locked);
+                responses.insert(addition.version.id, Response::Locked);
             }
             None if holds(addition.condition, None) => absent.push(addition),
             _ => {}
@@ -303,9 +303,9 @@ async fn append_all(
     }
     fitting.extend(insert_credentials(&mut transaction, absent).await?);
     for (id, added) in insert_versions(&mut transaction, fitting).await? {
-        answers.insert(id, Answer::Added(added));
+        responses.insert(id, Response::Added(added));
     }
-    transaction.commit(answers).await
+    transaction.commit(responses).await
 }
 
 /// Whether a version fits an existing credential. Its newest version has not been read.
@@ -322,7 +322,7 @@ fn fits(addition: &Addition, credential: &CredentialRow) -> bool {
 async fn lock_credentials(
     transaction: &mut Transaction,
     additions: &[Arc<Addition>],
-) -> Result<HashMap<String, Option<CredentialRow>>, RepositoryFailure> {
+) -> Result<HashMap<String, Option<CredentialRow>>, RepositoryError> {
     let names = additions.iter().map(|addition| folded_name(addition));
     let query = statements::lock_credentials(&names.collect::<Vec<_>>());
     let mut credentials = HashMap::new();
@@ -347,7 +347,7 @@ async fn lock_credentials(
 async fn insert_credentials<'a>(
     transaction: &mut Transaction,
     absent: Vec<&'a Addition>,
-) -> Result<Vec<(&'a Addition, CredentialRow)>, RepositoryFailure> {
+) -> Result<Vec<(&'a Addition, CredentialRow)>, RepositoryError> {
     if absent.is_empty() {
         return Ok(Vec::new());
     }
@@ -382,7 +382,7 @@ async fn insert_credentials<'a>(
 async fn insert_versions(
     transaction: &mut Transaction,
     fitting: Vec<(&Addition, CredentialRow)>,
-) -> Result<Vec<(Uuid, AddedVersion)>, RepositoryFailure> {
+) -> Result<Vec<(Uuid, AddedVersion)>, RepositoryError> {
     if fitting.is_empty() {
         return Ok(Vec::new());
     }
@@ -468,9 +468,9 @@ mod tests {
         let (queue, pending) = mpsc::unbounded_channel();
         let mut callers = Vec::new();
         for addition in additions {
-            let (answer, _) = oneshot::channel();
+            let (response, _) = oneshot::channel();
             let addition = Arc::new(addition);
-            let (queued, caller) = waiting.queued(Pending { addition, answer });
+            let (queued, caller) = waiting.queued(Pending { addition, response });
             queue.send(queued).unwrap();
             callers.push(caller);
         }

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use chrono::{DateTime, Utc};
 use keywright_core::{
     credential::{CredentialName, IssuedCredential, ListedCertificate, LookupName},
-    ports::{EXPIRY_MOMENTS, Receive, RepositoryFailure},
+    ports::{EXPIRY_MOMENTS, Receive, RepositoryError},
 };
 
 use super::{row, statements};
@@ -18,7 +18,7 @@ use crate::{
 pub(super) async fn all(
     reader: &Connections,
     receive: Receive<'_, ListedCertificate>,
-) -> Result<(), RepositoryFailure> {
+) -> Result<(), RepositoryError> {
     let mut grouping = Grouping::default();
     let mut flow = ControlFlow::Continue(());
     let mut receive_complete = |complete| {
@@ -40,7 +40,7 @@ pub(super) async fn all(
 pub(super) async fn by_name(
     reader: &Connections,
     name: &LookupName,
-) -> Result<Option<ListedCertificate>, RepositoryFailure> {
+) -> Result<Option<ListedCertificate>, RepositoryError> {
     let query = statement(statements::CERTIFICATE_BY_NAME).bind(name.folded());
     let mut grouping = Grouping::default();
     for row in reader.fetch_all(query).await? {
@@ -52,7 +52,7 @@ pub(super) async fn by_name(
 pub(super) async fn signed_by(
     reader: &Connections,
     signer: &LookupName,
-) -> Result<Vec<CredentialName>, RepositoryFailure> {
+) -> Result<Vec<CredentialName>, RepositoryError> {
     let query = statement(statements::CERTIFICATES_SIGNED_BY).bind(signer.folded());
     let rows = reader.fetch_all(query).await?;
     rows.iter().map(row::name).collect()
@@ -61,7 +61,7 @@ pub(super) async fn signed_by(
 pub(super) async fn issued_by(
     reader: &Connections,
     signer: &LookupName,
-) -> Result<Vec<IssuedCredential>, RepositoryFailure> {
+) -> Result<Vec<IssuedCredential>, RepositoryError> {
     let query = statement(statements::ISSUED_BY).bind(signer.folded());
     let rows = reader.fetch_all(query).await?;
     rows.iter().map(row::issued_credential).collect()
@@ -70,7 +70,7 @@ pub(super) async fn issued_by(
 pub(super) async fn by_expiry(
     reader: &Connections,
     moments: [DateTime<Utc>; EXPIRY_MOMENTS],
-) -> Result<[u64; EXPIRY_MOMENTS + 1], RepositoryFailure> {
+) -> Result<[u64; EXPIRY_MOMENTS + 1], RepositoryError> {
     let query = moments.iter().fold(
         statement(statements::CERTIFICATES_BY_EXPIRY),
         |query, moment| query.bind(moment.timestamp_millis()),
@@ -78,7 +78,7 @@ pub(super) async fn by_expiry(
     let row = reader.fetch_optional(query).await?;
     let row = row
         .as_ref()
-        .ok_or(RepositoryFailure::Inconsistent("credential"))?;
+        .ok_or(RepositoryError::Inconsistent("credential"))?;
     Ok([
         count(column!(row, "credential", "until_1")?),
         count(column!(row, "credential", "until_2")?),
@@ -97,7 +97,7 @@ struct Grouping {
 
 impl Grouping {
     /// Adds a version. If it is the first of another certificate, returns the previous certificate.
-    fn add(&mut self, row: &Row) -> Result<Option<ListedCertificate>, RepositoryFailure> {
+    fn add(&mut self, row: &Row) -> Result<Option<ListedCertificate>, RepositoryError> {
         let id = column!(row, "credential", "credential_id")?;
         let version = row::listed_version(row)?;
         if let Some(certificate) = self.certificate.as_mut().filter(|one| one.id == id) {

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use keywright_core::ports::{
-    Additions, Identifiers, RepositoryFailure, TransitionalMoved, TransitionalVersion,
-    VersionDeleted,
+    Additions, Identifiers, RepositoryError, TransitionalMoved, TransitionalVersion, VersionDeleted,
 };
 use uuid::Uuid;
 
@@ -29,7 +28,7 @@ pub(super) async fn move_transitional(
     writer: &Writer,
     change: Change,
     to: TransitionalVersion,
-) -> Result<TransitionalMoved, RepositoryFailure> {
+) -> Result<TransitionalMoved, RepositoryError> {
     let change = Arc::new(change);
     writer
         .transaction(move |transaction| {
@@ -42,7 +41,7 @@ pub(super) async fn delete_version(
     writer: &Writer,
     change: Change,
     version_id: Uuid,
-) -> Result<VersionDeleted, RepositoryFailure> {
+) -> Result<VersionDeleted, RepositoryError> {
     let change = Arc::new(change);
     writer
         .transaction(move |transaction| {
@@ -55,7 +54,7 @@ async fn move_transitional_once(
     mut transaction: Transaction,
     change: Arc<Change>,
     to: TransitionalVersion,
-) -> Result<Ended<TransitionalMoved>, RepositoryFailure> {
+) -> Result<Ended<TransitionalMoved>, RepositoryError> {
     let Change {
         identifiers,
         credential_id,
@@ -109,7 +108,7 @@ async fn delete_version_once(
     mut transaction: Transaction,
     change: Arc<Change>,
     version_id: Uuid,
-) -> Result<Ended<VersionDeleted>, RepositoryFailure> {
+) -> Result<Ended<VersionDeleted>, RepositoryError> {
     let Change {
         identifiers,
         credential_id,
@@ -147,7 +146,7 @@ struct OwnVersion {
 async fn find_credential(
     transaction: &mut Transaction,
     id: Uuid,
-) -> Result<Option<i64>, RepositoryFailure> {
+) -> Result<Option<i64>, RepositoryError> {
     let query = statement(statements::CREDENTIAL_BY_ID).bind(id);
     let row = transaction.fetch_optional(query).await?;
     row.map(|row| column!(row, "credential", "sequence"))
@@ -158,7 +157,7 @@ async fn find_version(
     transaction: &mut Transaction,
     credential: i64,
     id: Uuid,
-) -> Result<Option<OwnVersion>, RepositoryFailure> {
+) -> Result<Option<OwnVersion>, RepositoryError> {
     let query = statement(statements::VERSION_OF_CREDENTIAL)
         .bind(id)
         .bind(credential);
@@ -175,7 +174,7 @@ async fn find_version(
 async fn latest_certificate(
     transaction: &mut Transaction,
     credential: i64,
-) -> Result<Option<i64>, RepositoryFailure> {
+) -> Result<Option<i64>, RepositoryError> {
     let query = statement(statements::LATEST_CERTIFICATE_OF_CREDENTIAL).bind(credential);
     let row = transaction.fetch_optional(query).await?;
     row.map(|row| column!(row, "credential_version", "sequence"))
@@ -187,7 +186,7 @@ async fn set_transitional(
     sql: &'static str,
     sequence: i64,
     is_transitional: bool,
-) -> Result<(), RepositoryFailure> {
+) -> Result<(), RepositoryError> {
     let query = statement(sql).bind(sequence).bind(is_transitional);
     transaction.execute(query).await.map(drop)
 }
@@ -195,7 +194,7 @@ async fn set_transitional(
 async fn point_at_versions(
     transaction: &mut Transaction,
     credential: i64,
-) -> Result<(), RepositoryFailure> {
+) -> Result<(), RepositoryError> {
     let query = statement(statements::POINT_AT_VERSIONS).bind(credential);
     transaction.execute(query).await.map(drop)
 }

@@ -9,7 +9,7 @@ use keywright_core::{
         CHAIN_DEPTH_MAX, ChainLink, CredentialName, EffectiveExpiry, Find, FindNames,
         FoundCredential, GeneratedCredential, NAME_CHARACTERS_MAX, PathPrefix, PluginDigest,
     },
-    ports::{Receive, RepositoryFailure},
+    ports::{Receive, RepositoryError},
 };
 
 use super::row;
@@ -23,7 +23,7 @@ pub(super) async fn find(
     reader: &Connections,
     find: &Find,
     receive: Receive<'_, FoundCredential>,
-) -> Result<(), RepositoryFailure> {
+) -> Result<(), RepositoryError> {
     let Some(names) = NameSearch::new(&find.names, reader.engine()) else {
         return Ok(());
     };
@@ -62,7 +62,7 @@ pub(super) async fn generated_by(
     digest: &PluginDigest,
     names: &FindNames,
     receive: Receive<'_, GeneratedCredential>,
-) -> Result<(), RepositoryFailure> {
+) -> Result<(), RepositoryError> {
     let Some(names) = NameSearch::by_comparison(names) else {
         return Ok(());
     };
@@ -94,7 +94,7 @@ pub(super) async fn effective_expiries(
     names: &FindNames,
     until: DateTime<Utc>,
     receive: Receive<'_, EffectiveExpiry>,
-) -> Result<(), RepositoryFailure> {
+) -> Result<(), RepositoryError> {
     let Some(names) = NameSearch::new(names, reader.engine()) else {
         return Ok(());
     };
@@ -120,7 +120,7 @@ pub(super) async fn effective_expiries(
     reader.decode_each(query, first_of_each, receive).await
 }
 
-fn effective_expiry(row: &Row) -> Result<EffectiveExpiry, RepositoryFailure> {
+fn effective_expiry(row: &Row) -> Result<EffectiveExpiry, RepositoryError> {
     let link_name: Option<String> = column!(row, "credential_version", "link_name")?;
     Ok(EffectiveExpiry {
         name: CredentialName::from_stored(column!(row, "credential", "name")?),

@@ -23,7 +23,7 @@ use keywright_core::{
     ports::{
         Additions, AllAppended, AppendCondition, Appended, CredentialKey, CredentialRepository,
         EXPIRY_MOMENTS, Identifiers, NewVersion, NewestSize, PermittedRead, PermittedReads,
-        PermittedVersions, ReadVersions, Receive, RepositoryFailure, SignedName, SignedTypes,
+        PermittedVersions, ReadVersions, Receive, RepositoryError, SignedName, SignedTypes,
         TransitionalMoved, TransitionalVersion, VersionDeleted, VersionSelection, VersionsSize,
     },
 };
@@ -75,7 +75,7 @@ impl SqlCredentialRepository {
     }
 
     /// Runs a statement that reads at most one name.
-    async fn name(&self, query: Statement) -> Result<Option<CredentialName>, RepositoryFailure> {
+    async fn name(&self, query: Statement) -> Result<Option<CredentialName>, RepositoryError> {
         let row = self.pools.reader.fetch_optional(query.short()).await?;
         row.as_ref().map(row::name).transpose()
     }
@@ -86,7 +86,7 @@ impl SqlCredentialRepository {
         &self,
         statement: &'static StatementOfMany,
         names: &[LookupName],
-    ) -> Result<Vec<T>, RepositoryFailure> {
+    ) -> Result<Vec<T>, RepositoryError> {
         // A statement may look up each name separately, and would return a repeated name twice.
         let names: BTreeSet<&str> = names.iter().map(LookupName::folded).collect();
         let names = Vec::from_iter(names);
@@ -108,7 +108,7 @@ impl SqlCredentialRepository {
         &self,
         query: Statement,
         selection: VersionSelection,
-    ) -> Result<Vec<StoredVersion>, RepositoryFailure> {
+    ) -> Result<Vec<StoredVersion>, RepositoryError> {
         let query = match selection {
             VersionSelection::Current => query.short(),
             VersionSelection::Newest(count) if count <= VERSIONS_IN_PLACE_MAX => query.short(),
@@ -129,7 +129,7 @@ impl SqlCredentialRepository {
 
 #[async_trait]
 impl CredentialRepository for SqlCredentialRepository {
-    async fn name_of_version(&self, id: Uuid) -> Result<Option<CredentialName>, RepositoryFailure> {
+    async fn name_of_version(&self, id: Uuid) -> Result<Option<CredentialName>, RepositoryError> {
         let query = statement(statements::NAME_OF_VERSION).bind(id);
         self.name(query).await
     }
@@ -137,7 +137,7 @@ impl CredentialRepository for SqlCredentialRepository {
     async fn name_of_certificate(
         &self,
         credential_id: Uuid,
-    ) -> Result<Option<CredentialName>, RepositoryFailure> {
+    ) -> Result<Option<CredentialName>, RepositoryError> {
         let query = statement(statements::NAME_OF_CERTIFICATE).bind(credential_id);
         self.name(query).await
     }
@@ -145,12 +145,12 @@ impl CredentialRepository for SqlCredentialRepository {
     async fn stored_name(
         &self,
         name: &LookupName,
-    ) -> Result<Option<CredentialName>, RepositoryFailure> {
+    ) -> Result<Option<CredentialName>, RepositoryError> {
         let query = statement(statements::STORED_NAME).bind(name.folded());
         self.name(query).await
     }
 
-    async fn version_by_id(&self, id: Uuid) -> Result<Option<StoredVersion>, RepositoryFailure> {
+    async fn version_by_id(&self, id: Uuid) -> Result<Option<StoredVersion>, RepositoryError> {
         let query = statement(statements::VERSION_BY_ID).bind(id).short();
         Ok(self.pools.reader.decode_all(query).await?.pop())
     }
@@ -159,7 +159,7 @@ impl CredentialRepository for SqlCredentialRepository {
         &self,
         name: &LookupName,
         selection: VersionSelection,
-    ) -> Result<Vec<StoredVersion>, RepositoryFailure> {
+    ) -> Result<Vec<StoredVersion>, RepositoryError> {
         let query = match count_max(selection) {
             Some(count_max) => statement(statements::VERSIONS_NEWEST_FIRST)
                 .bind(name.folded())
@@ -173,7 +173,7 @@ impl CredentialRepository for SqlCredentialRepository {
         &self,
         credential_id: Uuid,
         selection: VersionSelection,
-    ) -> Result<Vec<StoredVersion>, RepositoryFailure> {
+    ) -> Result<Vec<StoredVersion>, RepositoryError> {
         let query = match count_max(selection) {
             Some(count_max) => statement(statements::VERSIONS_OF_CREDENTIAL_NEWEST_FIRST)
                 .bind(credential_id)
@@ -187,7 +187,7 @@ impl CredentialRepository for SqlCredentialRepository {
         &self,
         credential: CredentialKey<'_>,
         count_max: u32,
-    ) -> Result<VersionsSize, RepositoryFailure> {
+    ) -> Result<VersionsSize, RepositoryError> {
         let query = match credential {
             CredentialKey::Id(id) => statement(statements::SIZE_OF_VERSIONS_OF_CREDENTIAL).bind(id),
             CredentialKey::Name(name) => {
@@ -203,7 +203,7 @@ impl CredentialRepository for SqlCredentialRepository {
     async fn newest_sizes_by_names(
         &self,
         names: &[LookupName],
-    ) -> Result<Vec<NewestSize>, RepositoryFailure> {
+    ) -> Result<Vec<NewestSize>, RepositoryError> {
         self.of_names(&statements::NEWEST_SIZES_BY_NAMES, names)
             .await
     }
@@ -211,7 +211,7 @@ impl CredentialRepository for SqlCredentialRepository {
     async fn newest_by_names(
         &self,
         names: &[LookupName],
-    ) -> Result<Vec<StoredVersion>, RepositoryFailure> {
+    ) -> Result<Vec<StoredVersion>, RepositoryError> {
         self.of_names(&statements::NEWEST_BY_NAMES, names).await
     }
 
@@ -220,7 +220,7 @@ impl CredentialRepository for SqlCredentialRepository {
         signers: &[LookupName],
         types: SignedTypes,
         count_max: u32,
-    ) -> Result<Vec<StoredVersion>, RepositoryFailure> {
+    ) -> Result<Vec<StoredVersion>, RepositoryError> {
         if signers.is_empty() {
             return Ok(Vec::new());
         }
@@ -234,7 +234,7 @@ impl CredentialRepository for SqlCredentialRepository {
         signers: &[LookupName],
         types: SignedTypes,
         count_max: u32,
-    ) -> Result<Vec<SignedName>, RepositoryFailure> {
+    ) -> Result<Vec<SignedName>, RepositoryError> {
         if signers.is_empty() {
             return Ok(Vec::new());
         }
@@ -248,7 +248,7 @@ impl CredentialRepository for SqlCredentialRepository {
         &self,
         find: &Find,
         receive: Receive<'_, FoundCredential>,
-    ) -> Result<(), RepositoryFailure> {
+    ) -> Result<(), RepositoryError> {
         find::find(&self.pools.reader, find, receive).await
     }
 
@@ -257,7 +257,7 @@ impl CredentialRepository for SqlCredentialRepository {
         digest: &PluginDigest,
         names: &FindNames,
         receive: Receive<'_, GeneratedCredential>,
-    ) -> Result<(), RepositoryFailure> {
+    ) -> Result<(), RepositoryError> {
         find::generated_by(&self.pools.reader, digest, names, receive).await
     }
 
@@ -266,42 +266,42 @@ impl CredentialRepository for SqlCredentialRepository {
         names: &FindNames,
         until: DateTime<Utc>,
         receive: Receive<'_, EffectiveExpiry>,
-    ) -> Result<(), RepositoryFailure> {
+    ) -> Result<(), RepositoryError> {
         find::effective_expiries(&self.pools.reader, names, until, receive).await
     }
 
     async fn certificates(
         &self,
         receive: Receive<'_, ListedCertificate>,
-    ) -> Result<(), RepositoryFailure> {
+    ) -> Result<(), RepositoryError> {
         certificates::all(&self.pools.reader, receive).await
     }
 
     async fn certificate(
         &self,
         name: &LookupName,
-    ) -> Result<Option<ListedCertificate>, RepositoryFailure> {
+    ) -> Result<Option<ListedCertificate>, RepositoryError> {
         certificates::by_name(&self.pools.reader, name).await
     }
 
     async fn certificates_by_expiry(
         &self,
         moments: [DateTime<Utc>; EXPIRY_MOMENTS],
-    ) -> Result<[u64; EXPIRY_MOMENTS + 1], RepositoryFailure> {
+    ) -> Result<[u64; EXPIRY_MOMENTS + 1], RepositoryError> {
         certificates::by_expiry(&self.pools.reader, moments).await
     }
 
     async fn certificates_signed_by(
         &self,
         signer: &LookupName,
-    ) -> Result<Vec<CredentialName>, RepositoryFailure> {
+    ) -> Result<Vec<CredentialName>, RepositoryError> {
         certificates::signed_by(&self.pools.reader, signer).await
     }
 
     async fn issued_by(
         &self,
         signer: &LookupName,
-    ) -> Result<Vec<IssuedCredential>, RepositoryFailure> {
+    ) -> Result<Vec<IssuedCredential>, RepositoryError> {
         certificates::issued_by(&self.pools.reader, signer).await
     }
 
@@ -310,7 +310,7 @@ impl CredentialRepository for SqlCredentialRepository {
         version: NewVersion,
         condition: AppendCondition,
         unchanged: &[ReadVersions],
-    ) -> Result<Appended, RepositoryFailure> {
+    ) -> Result<Appended, RepositoryError> {
         let addition = Addition {
             identifiers: Arc::clone(&self.identifiers),
             version,
@@ -321,7 +321,7 @@ impl CredentialRepository for SqlCredentialRepository {
         append_batches::append(&self.pools.writer, batches, addition).await
     }
 
-    async fn append_all(&self, additions: Additions) -> Result<AllAppended, RepositoryFailure> {
+    async fn append_all(&self, additions: Additions) -> Result<AllAppended, RepositoryError> {
         append::append_all(&self.pools.writer, &self.identifiers, additions).await
     }
 
@@ -330,7 +330,7 @@ impl CredentialRepository for SqlCredentialRepository {
         credential_id: Uuid,
         to: TransitionalVersion,
         additions: Additions,
-    ) -> Result<TransitionalMoved, RepositoryFailure> {
+    ) -> Result<TransitionalMoved, RepositoryError> {
         let change = self.change(credential_id, additions);
         change_versions::move_transitional(&self.pools.writer, change, to).await
     }
@@ -340,23 +340,23 @@ impl CredentialRepository for SqlCredentialRepository {
         credential_id: Uuid,
         version_id: Uuid,
         additions: Additions,
-    ) -> Result<VersionDeleted, RepositoryFailure> {
+    ) -> Result<VersionDeleted, RepositoryError> {
         let change = self.change(credential_id, additions);
         change_versions::delete_version(&self.pools.writer, change, version_id).await
     }
 
-    async fn delete(&self, name: &LookupName) -> Result<Option<Uuid>, RepositoryFailure> {
+    async fn delete(&self, name: &LookupName) -> Result<Option<Uuid>, RepositoryError> {
         let query = statement(statements::DELETE_CREDENTIAL).bind(name.folded());
         let rows = self.pools.writer.serializable(query).await?;
         let mut ids = rows.iter().map(|row| column!(row, "credential", "id"));
         ids.next().transpose()
     }
 
-    async fn ping(&self) -> Result<(), RepositoryFailure> {
+    async fn ping(&self) -> Result<(), RepositoryError> {
         let query = statement(statements::PING).bind(Uuid::nil()).short();
         self.pools.reader.fetch_all(query).await?;
         if self.pools.writer.is_failing() {
-            return Err(RepositoryFailure::Unavailable(Box::new(WritesFail)));
+            return Err(RepositoryError::Unavailable(Box::new(WriteCheckError)));
         }
         Ok(())
     }
@@ -368,7 +368,7 @@ impl PermittedReads for SqlCredentialRepository {
         &self,
         read: PermittedRead<'_>,
         permits: &mut (dyn FnMut(Vec<Permission>) -> bool + Send),
-    ) -> Result<PermittedVersions, RepositoryFailure> {
+    ) -> Result<PermittedVersions, RepositoryError> {
         permitted::read(&self.pools.reader, read, permits).await
     }
 }
@@ -376,7 +376,7 @@ impl PermittedReads for SqlCredentialRepository {
 /// The database responds, but writes fail.
 #[derive(Debug, thiserror::Error)]
 #[error("can't write to the database: its disk is full or broken")]
-struct WritesFail;
+struct WriteCheckError;
 
 /// The maximum number of names in a statement.
 const NAMES_AT_ONCE: usize = 256;

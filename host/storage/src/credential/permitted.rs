@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use keywright_core::{
     credential::{CredentialName, StoredVersion},
     permission::{Operations, Permission, PermissionPath},
-    ports::{PermittedRead, PermittedVersions, RepositoryFailure, VersionKey},
+    ports::{PermittedRead, PermittedVersions, RepositoryError, VersionKey},
 };
 use uuid::Uuid;
 
@@ -25,7 +25,7 @@ pub(super) async fn read(
     reader: &Connections,
     read: PermittedRead<'_>,
     permits: Permits<'_>,
-) -> Result<PermittedVersions, RepositoryFailure> {
+) -> Result<PermittedVersions, RepositoryError> {
     match reader {
         Connections::Postgres(connections) => from_postgres(connections, read, permits).await,
         Connections::Sqlite(readers) => from_sqlite(readers, read, permits).await,
@@ -37,7 +37,7 @@ async fn from_sqlite(
     readers: &SqliteReaders,
     read: PermittedRead<'_>,
     permits: Permits<'_>,
-) -> Result<PermittedVersions, RepositoryFailure> {
+) -> Result<PermittedVersions, RepositoryError> {
     let on_paths = permission::of_actor_on(Engine::Sqlite, read.actor, read.paths);
     let named = |sql: &'static str| {
         let query = statement(sql).bind(read.name.folded());
@@ -75,7 +75,7 @@ async fn from_postgres(
     connections: &PostgresConnections,
     read: PermittedRead<'_>,
     permits: Permits<'_>,
-) -> Result<PermittedVersions, RepositoryFailure> {
+) -> Result<PermittedVersions, RepositoryError> {
     let rows = connections.fetch_all(for_postgres(read)).await?;
     let mut granted = Vec::new();
     let mut found = Vec::new();
@@ -130,9 +130,9 @@ fn for_postgres(read: PermittedRead<'_>) -> Statement {
 }
 
 fn permitted(
-    versions: Result<Vec<StoredVersion>, RepositoryFailure>,
-    stored_name: Option<Result<CredentialName, RepositoryFailure>>,
-) -> Result<PermittedVersions, RepositoryFailure> {
+    versions: Result<Vec<StoredVersion>, RepositoryError>,
+    stored_name: Option<Result<CredentialName, RepositoryError>>,
+) -> Result<PermittedVersions, RepositoryError> {
     Ok(PermittedVersions {
         versions: versions?,
         stored_name: stored_name.transpose()?,

@@ -6,14 +6,14 @@ use keywright_core::{
         CredentialName, CredentialType, FoundCredential, GeneratedCredential, IssuedCredential,
         IssuedRecord, IssuerVersion, ListedVersion, PluginIdentity, StoredVersion,
     },
-    ports::{Envelope, NewestSize, RepositoryFailure, SignedName, VersionsSize},
+    ports::{Envelope, NewestSize, RepositoryError, SignedName, VersionsSize},
 };
 
 use crate::row::{Columns, Decoded, Row, column, column_at, small, time};
 
 /// Decodes the columns of `select_version!`.
 impl Decoded for StoredVersion {
-    fn decode(row: &impl Columns) -> Result<Self, RepositoryFailure> {
+    fn decode(row: &impl Columns) -> Result<Self, RepositoryError> {
         stored_version_from(row, 0)
     }
 }
@@ -22,7 +22,7 @@ impl Decoded for StoredVersion {
 pub(crate) fn stored_version_from(
     row: &impl Columns,
     first: usize,
-) -> Result<StoredVersion, RepositoryFailure> {
+) -> Result<StoredVersion, RepositoryError> {
     let credential_type: String = column_at!(row, first + 4, "credential", "credential_type")?;
     let signed_by: Option<String> = column_at!(row, first + 13, "credential_version", "signed_by")?;
     Ok(StoredVersion {
@@ -50,7 +50,7 @@ pub(crate) fn stored_version_from(
 }
 
 /// Decodes the name of a credential.
-pub(crate) fn name(row: &Row) -> Result<CredentialName, RepositoryFailure> {
+pub(crate) fn name(row: &Row) -> Result<CredentialName, RepositoryError> {
     Ok(CredentialName::from_stored(column!(
         row,
         "credential",
@@ -59,7 +59,7 @@ pub(crate) fn name(row: &Row) -> Result<CredentialName, RepositoryFailure> {
 }
 
 /// Decodes the result of a query for the size of versions.
-pub(super) fn versions_size(row: &Row) -> Result<VersionsSize, RepositoryFailure> {
+pub(super) fn versions_size(row: &Row) -> Result<VersionsSize, RepositoryError> {
     Ok(VersionsSize {
         count: small(
             column!(row, "credential_version", "versions")?,
@@ -75,7 +75,7 @@ pub(super) fn versions_size(row: &Row) -> Result<VersionsSize, RepositoryFailure
 
 /// Decodes the result of a query for the sizes of newest versions.
 impl Decoded for NewestSize {
-    fn decode(row: &impl Columns) -> Result<Self, RepositoryFailure> {
+    fn decode(row: &impl Columns) -> Result<Self, RepositoryError> {
         let name = column_at!(row, 0, "credential", "name")?;
         let bytes = column_at!(row, 1, "credential_version", "ciphertext_bytes")?;
         Ok(Self {
@@ -85,13 +85,13 @@ impl Decoded for NewestSize {
     }
 }
 
-fn ciphertext_bytes(bytes: i64) -> Result<usize, RepositoryFailure> {
+fn ciphertext_bytes(bytes: i64) -> Result<usize, RepositoryError> {
     usize::try_from(bytes)
-        .map_err(|_| RepositoryFailure::Inconsistent("credential_version.ciphertext"))
+        .map_err(|_| RepositoryError::Inconsistent("credential_version.ciphertext"))
 }
 
 /// Decodes the result of a query for signed names.
-pub(super) fn signed_name(row: &Row) -> Result<SignedName, RepositoryFailure> {
+pub(super) fn signed_name(row: &Row) -> Result<SignedName, RepositoryError> {
     let is_authority: Option<bool> =
         column!(row, "credential_version", "is_certificate_authority")?;
     Ok(SignedName {
@@ -101,7 +101,7 @@ pub(super) fn signed_name(row: &Row) -> Result<SignedName, RepositoryFailure> {
 }
 
 /// Decodes the columns of [`super::statements::ISSUED_BY`].
-pub(super) fn issued_credential(row: &Row) -> Result<IssuedCredential, RepositoryFailure> {
+pub(super) fn issued_credential(row: &Row) -> Result<IssuedCredential, RepositoryError> {
     let expires_at: Option<i64> = column!(row, "credential_version", "expires_at")?;
     let serial_number: Option<Vec<u8>> = column!(row, "credential_version", "serial_number")?;
     Ok(IssuedCredential {
@@ -119,7 +119,7 @@ pub(super) fn issued_credential(row: &Row) -> Result<IssuedCredential, Repositor
 }
 
 /// Decodes the columns of `select_found!` and `select_found_expiring!`.
-pub(super) fn found_credential(row: &Row) -> Result<FoundCredential, RepositoryFailure> {
+pub(super) fn found_credential(row: &Row) -> Result<FoundCredential, RepositoryError> {
     let expires_at: Option<i64> = column!(row, "credential", "expires_at")?;
     Ok(FoundCredential {
         name: name(row)?,
@@ -134,7 +134,7 @@ pub(super) fn found_credential(row: &Row) -> Result<FoundCredential, RepositoryF
 }
 
 /// Decodes the columns of `select_generated_by!`.
-pub(super) fn generated_credential(row: &Row) -> Result<GeneratedCredential, RepositoryFailure> {
+pub(super) fn generated_credential(row: &Row) -> Result<GeneratedCredential, RepositoryError> {
     let sequence: i64 = column!(row, "credential_version", "sequence")?;
     let newest_sequence: i64 = column!(row, "credential", "newest_sequence")?;
     Ok(GeneratedCredential {
@@ -144,7 +144,7 @@ pub(super) fn generated_credential(row: &Row) -> Result<GeneratedCredential, Rep
 }
 
 /// Decodes a version from the columns of `select_certificates!`.
-pub(super) fn listed_version(row: &Row) -> Result<ListedVersion, RepositoryFailure> {
+pub(super) fn listed_version(row: &Row) -> Result<ListedVersion, RepositoryError> {
     let signed_by: Option<String> = column!(row, "credential_version", "signed_by")?;
     Ok(ListedVersion {
         id: column!(row, "credential_version", "id")?,
@@ -156,21 +156,21 @@ pub(super) fn listed_version(row: &Row) -> Result<ListedVersion, RepositoryFailu
 }
 
 /// Decodes the type of a credential.
-pub(super) fn credential_type(row: &Row) -> Result<CredentialType, RepositoryFailure> {
+pub(super) fn credential_type(row: &Row) -> Result<CredentialType, RepositoryError> {
     let text: String = column!(row, "credential", "credential_type")?;
     parse_type(&text)
 }
 
-fn parse_type(text: &str) -> Result<CredentialType, RepositoryFailure> {
+fn parse_type(text: &str) -> Result<CredentialType, RepositoryError> {
     CredentialType::parse(text)
-        .map_err(|_| RepositoryFailure::Inconsistent("credential.credential_type"))
+        .map_err(|_| RepositoryError::Inconsistent("credential.credential_type"))
 }
 
 /// Decodes the facts of a certificate, whose columns begin at `first`.
 fn certificate(
     row: &impl Columns,
     first: usize,
-) -> Result<Option<CertificateFacts>, RepositoryFailure> {
+) -> Result<Option<CertificateFacts>, RepositoryError> {
     let Some(expires_at) = column_at!(row, first, "credential_version", "expires_at")? else {
         return Ok(None);
     };
@@ -193,7 +193,7 @@ fn certificate(
     }))
 }
 
-fn issuer(row: &impl Columns, first: usize) -> Result<Option<IssuerVersion>, RepositoryFailure> {
+fn issuer(row: &impl Columns, first: usize) -> Result<Option<IssuerVersion>, RepositoryError> {
     let Some(expires_at) = column_at!(row, first + 1, "credential_version", "issuer_expires_at")?
     else {
         return Ok(None);
@@ -204,10 +204,7 @@ fn issuer(row: &impl Columns, first: usize) -> Result<Option<IssuerVersion>, Rep
     }))
 }
 
-fn provenance(
-    row: &impl Columns,
-    first: usize,
-) -> Result<Option<PluginIdentity>, RepositoryFailure> {
+fn provenance(row: &impl Columns, first: usize) -> Result<Option<PluginIdentity>, RepositoryError> {
     let Some(name) = column_at!(row, first, "credential_version", "plugin_name")? else {
         return Ok(None);
     };

@@ -5,7 +5,7 @@ use keywright_core::{
     credential::{CredentialName, Find, FindNames, LookupName},
     ports::{
         Additions, AllAppended, AppendCondition, CredentialRepository, NewVersion, ReadSigned,
-        ReadVersions, RepositoryFailure, SignedTypes, TransitionalMoved, TransitionalVersion,
+        ReadVersions, RepositoryError, SignedTypes, TransitionalMoved, TransitionalVersion,
         VersionDeleted, VersionSelection,
     },
 };
@@ -37,7 +37,7 @@ async fn append_all(
     fixture: &Fixture,
     versions: Vec<(NewVersion, AppendCondition)>,
     unchanged: &[ReadVersions],
-) -> Result<bool, RepositoryFailure> {
+) -> Result<bool, RepositoryError> {
     let unchanged = unchanged.to_vec();
     let additions = Additions {
         versions,

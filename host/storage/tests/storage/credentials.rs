@@ -7,7 +7,7 @@ use keywright_core::{
     credential::{CredentialName, IssuerVersion, LookupName, PluginIdentity},
     ports::{
         AppendCondition, Appended, CredentialKey, CredentialRepository, NewVersion,
-        RepositoryFailure, VersionSelection, VersionsSize,
+        RepositoryError, VersionSelection, VersionsSize,
     },
 };
 use uuid::Uuid;
@@ -174,7 +174,7 @@ async fn a_duplicate_id_is_not_a_second_transitional_version() {
         .append(second, AppendCondition::Always, &[])
         .await;
     assert!(
-        matches!(outcome, Err(RepositoryFailure::Query(_))),
+        matches!(outcome, Err(RepositoryError::Query(_))),
         "{outcome:?}"
     );
 }
@@ -289,9 +289,7 @@ async fn an_invalid_row_is_an_inconsistency_that_names_its_column() {
         .await;
     assert!(matches!(
         outcome,
-        Err(RepositoryFailure::Inconsistent(
-            "credential.credential_type"
-        ))
+        Err(RepositoryError::Inconsistent("credential.credential_type"))
     ));
 }
 

@@ -3,7 +3,7 @@
 use std::{error::Error, sync::Arc};
 
 use keywright_core::ports::{CredentialRepository, Lease, Leases};
-use keywright_storage::{Database, DatabaseUnusable};
+use keywright_storage::{Database, DatabaseOpenError};
 use uuid::Uuid;
 
 use crate::support::{CountingIdentifiers, Fixture, Location, at};
@@ -75,7 +75,7 @@ async fn one_of_many_concurrent_callers_acquires_a_lease() {
 }
 
 /// Opens the database again, like a server at start-up.
-async fn reopened(fixture: &Fixture) -> Result<Database, DatabaseUnusable> {
+async fn reopened(fixture: &Fixture) -> Result<Database, DatabaseOpenError> {
     let identifiers = Arc::new(CountingIdentifiers::default());
     Database::open(&fixture.location.options(), identifiers).await
 }
@@ -112,7 +112,7 @@ async fn removals_by_a_newer_server_are_refused_if_still_needed() {
     };
     assert!(matches!(
         refused,
-        DatabaseUnusable::SchemaNotMigrated { .. }
+        DatabaseOpenError::SchemaNotMigrated { .. }
     ));
     let mut message = refused.to_string();
     let mut cause = refused.source();

@@ -18,7 +18,7 @@ use keywright_core::{
     },
     ports::{
         AppendCondition, Appended, CredentialRepository, Envelope, Identifiers, NewVersion,
-        RepositoryFailure, VersionSelection,
+        RepositoryError, VersionSelection,
     },
 };
 use keywright_storage::{
@@ -101,10 +101,7 @@ impl Identifiers for CountingIdentifiers {
 
 impl Fixture {
     /// Returns all results of a search.
-    pub(crate) async fn find(
-        &self,
-        find: &Find,
-    ) -> Result<Vec<FoundCredential>, RepositoryFailure> {
+    pub(crate) async fn find(&self, find: &Find) -> Result<Vec<FoundCredential>, RepositoryError> {
         let mut all = Vec::new();
         let mut receive = |found| {
             all.push(found);

@@ -12,7 +12,7 @@ use tar::{Builder, EntryType, Header};
 
 use crate::{
     guests::SHIPPED,
-    step::{self, StepFailed, read},
+    step::{self, StepError, read},
 };
 
 /// The generated files of an archive.
@@ -42,7 +42,7 @@ pub(super) struct ArchivedFile {
 
 impl Parts<'_> {
     /// Returns all files of the archive, except their checksums.
-    pub(super) fn files(self) -> Result<Vec<ArchivedFile>, StepFailed> {
+    pub(super) fn files(self) -> Result<Vec<ArchivedFile>, StepError> {
         let root = step::workspace();
         let mut files = vec![
             ArchivedFile {
@@ -104,7 +104,7 @@ const ATTACHMENTS: [&str; 10] = [
 ];
 
 /// Returns the paths of the documents, the same as in the workspace, so that links between them work.
-fn documents() -> Result<Vec<String>, StepFailed> {
+fn documents() -> Result<Vec<String>, StepError> {
     let is_document = |path: &PathBuf| {
         path.extension().is_some_and(|end| end == "md")
             && !path.starts_with("host/author/templates")
@@ -132,11 +132,11 @@ pub(super) fn write_archive(
     folder: &str,
     mut files: Vec<ArchivedFile>,
     mtime: u64,
-) -> Result<Vec<u8>, StepFailed> {
+) -> Result<Vec<u8>, StepError> {
     let sums = checksums(&mut files);
     files.push(sums);
     files.sort_by(|one, other| one.path.cmp(&other.path));
-    let failed = |cause: std::io::Error| StepFailed::new("writing the archive", cause);
+    let failed = |cause: std::io::Error| StepError::new("writing the archive", cause);
     let compressed = GzBuilder::new().write(Vec::new(), Compression::best());
     let mut archive = Builder::new(compressed);
     let above = files.iter().flat_map(|file| folders_above(&file.path));

@@ -14,7 +14,7 @@ use std::{
 
 use crate::{
     guests::{self, Which},
-    step::{self, StepFailed, output, read},
+    step::{self, StepError, output, read},
     tested,
 };
 
@@ -26,11 +26,11 @@ use self::{
 };
 
 /// Builds everything and writes the archive and its checksum to `target/dist`.
-pub(crate) fn dist(arguments: &[String]) -> Result<(), StepFailed> {
+pub(crate) fn dist(arguments: &[String]) -> Result<(), StepError> {
     let is_debug = match arguments {
         [] => false,
         [only] if only == "--debug" => true,
-        _ => return Err(StepFailed("usage: cargo xtask dist [--debug]".to_owned())),
+        _ => return Err(StepError("usage: cargo xtask dist [--debug]".to_owned())),
     };
     let components = guests::build(Which::Shipped)?;
     let program = if is_debug {
@@ -56,7 +56,7 @@ pub(crate) fn dist(arguments: &[String]) -> Result<(), StepFailed> {
     let name = name(&version, &host, is_debug, is_modified());
     let folder = step::workspace().join("target/dist");
     fs::create_dir_all(&folder)
-        .map_err(|cause| StepFailed::new(format!("creating {}", folder.display()), cause))?;
+        .map_err(|cause| StepError::new(format!("creating {}", folder.display()), cause))?;
     let archive = folder.join(format!("{name}.tar.gz"));
     let bytes = write_archive(&name, parts.files()?, mtime)?;
     write(&archive, &bytes)?;
@@ -83,13 +83,13 @@ fn is_modified() -> bool {
 }
 
 /// Builds the program with the profile of the tests.
-fn build_debug() -> Result<PathBuf, StepFailed> {
+fn build_debug() -> Result<PathBuf, StepError> {
     step::run(step::cargo().args(["build", "--locked", "--workspace", "--bins"]))?;
     Ok(step::workspace().join("target/debug/keywright"))
 }
 
 /// Builds the program with the profile of releases, in its own folder. It contains no paths of this machine.
-fn build_release((variable, value): (&str, &str)) -> Result<PathBuf, StepFailed> {
+fn build_release((variable, value): (&str, &str)) -> Result<PathBuf, StepError> {
     let target = step::workspace().join("target/dist-build");
     let mut cargo = step::cargo();
     cargo
@@ -107,17 +107,17 @@ fn build_release((variable, value): (&str, &str)) -> Result<PathBuf, StepFailed>
 }
 
 /// Returns the target triple of the host toolchain.
-fn host_triple() -> Result<String, StepFailed> {
+fn host_triple() -> Result<String, StepError> {
     let described = output(Command::new("rustc").arg("-vV"))?;
     let host = described
         .lines()
         .find_map(|line| line.strip_prefix("host: "));
     host.map(str::to_owned)
-        .ok_or_else(|| StepFailed("rustc does not report its host".to_owned()))
+        .ok_or_else(|| StepError("rustc does not report its host".to_owned()))
 }
 
 /// Returns the time of all entries in the archive, in seconds since 1970: `SOURCE_DATE_EPOCH`, or the time of the commit.
-fn time() -> Result<u64, StepFailed> {
+fn time() -> Result<u64, StepError> {
     let seconds = match std::env::var("SOURCE_DATE_EPOCH") {
         Ok(seconds) => seconds,
         Err(_) => output(Command::new("git").args(["log", "-1", "--format=%ct"]))?,
@@ -125,23 +125,23 @@ fn time() -> Result<u64, StepFailed> {
     seconds
         .trim()
         .parse()
-        .map_err(|cause| StepFailed::new(format!("reading the time {seconds:?}"), cause))
+        .map_err(|cause| StepError::new(format!("reading the time {seconds:?}"), cause))
 }
 
-fn write(path: &Path, bytes: &[u8]) -> Result<(), StepFailed> {
+fn write(path: &Path, bytes: &[u8]) -> Result<(), StepError> {
     fs::write(path, bytes)
-        .map_err(|cause| StepFailed::new(format!("writing {}", path.display()), cause))
+        .map_err(|cause| StepError::new(format!("writing {}", path.display()), cause))
 }
 
 /// Returns the manual pages and completions, written by the program.
-fn shell_files(program: &Path) -> Result<Vec<ArchivedFile>, StepFailed> {
+fn shell_files(program: &Path) -> Result<Vec<ArchivedFile>, StepError> {
     let mut files = Vec::new();
     for (shell, path) in COMPLETIONS {
         let script = output(Command::new(program).args(["completions", shell]))?;
         files.push(ArchivedFile::plain(path, script.into_bytes()));
     }
     let folder = step::workspace().join("target/dist/man");
-    let failed = |cause| StepFailed::new(format!("reading {}", folder.display()), cause);
+    let failed = |cause| StepError::new(format!("reading {}", folder.display()), cause);
     if folder.exists() {
         fs::remove_dir_all(&folder).map_err(failed)?;
     }

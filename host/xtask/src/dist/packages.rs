@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::contents::digest;
 use crate::{
     guests::{PLUGIN_PREFIX, SHIPPED, WASM_TARGET},
-    step::{self, StepFailed, output},
+    step::{self, StepError, output},
 };
 
 /// Programs or plugins, and every package that is compiled into them.
@@ -49,19 +49,19 @@ impl Package {
 
 impl Graph {
     /// Reads the graph of the program, on this system.
-    pub(super) fn of_program(system: &str) -> Result<Self, StepFailed> {
+    pub(super) fn of_program(system: &str) -> Result<Self, StepError> {
         Self::of(&[PROGRAM_PACKAGE.to_owned()], system)
     }
 
     /// Reads the graph of the shipped plugins.
-    pub(super) fn of_plugins() -> Result<Self, StepFailed> {
+    pub(super) fn of_plugins() -> Result<Self, StepError> {
         Self::of(
             &SHIPPED.map(|name| format!("{PLUGIN_PREFIX}{name}")),
             WASM_TARGET,
         )
     }
 
-    fn of(names: &[String], system: &str) -> Result<Self, StepFailed> {
+    fn of(names: &[String], system: &str) -> Result<Self, StepError> {
         let metadata = metadata(system)?;
         let all: BTreeMap<_, _> = items(&metadata, "packages")
             .filter_map(|package| Some((text(package, "id")?, package_of(package)?)))
@@ -116,10 +116,10 @@ impl Graph {
     }
 
     /// Returns the released version.
-    pub(super) fn version_of_program(&self) -> Result<String, StepFailed> {
+    pub(super) fn version_of_program(&self) -> Result<String, StepError> {
         let mut roots = self.roots();
         let version = roots.next().map(|package| package.version.clone());
-        version.ok_or_else(|| StepFailed(format!("there is no package {PROGRAM_PACKAGE}")))
+        version.ok_or_else(|| StepError(format!("there is no package {PROGRAM_PACKAGE}")))
     }
 }
 
@@ -158,18 +158,18 @@ fn text(value: &Value, name: &str) -> Option<String> {
     value.get(name)?.as_str().map(str::to_owned)
 }
 
-fn metadata(system: &str) -> Result<Value, StepFailed> {
+fn metadata(system: &str) -> Result<Value, StepError> {
     let mut cargo = step::cargo();
     cargo.args(["metadata", "--locked", "--format-version", "1"]);
     let text = output(cargo.args(["--filter-platform", system]))?;
     serde_json::from_str(&text)
-        .map_err(|cause| StepFailed::new("parsing the output of cargo metadata", cause))
+        .map_err(|cause| StepError::new("parsing the output of cargo metadata", cause))
 }
 
 const PROGRAM_PACKAGE: &str = "keywright-server";
 
 /// Creates the bill of materials of the first graph's program and the other graphs. The time is in seconds since 1970.
-pub(super) fn bill_of_materials(graphs: &[&Graph], mtime: u64) -> Result<Vec<u8>, StepFailed> {
+pub(super) fn bill_of_materials(graphs: &[&Graph], mtime: u64) -> Result<Vec<u8>, StepError> {
     let roots = graphs.iter().flat_map(|graph| graph.roots());
     let mut roots = roots.map(|package| component(package, "application"));
     let program = roots.next();
@@ -188,11 +188,11 @@ pub(super) fn bill_of_materials(graphs: &[&Graph], mtime: u64) -> Result<Vec<u8>
     });
     // The serial number depends only on the contents.
     let number = serial_number(&digest(bill.to_string().as_bytes()));
-    if let Value::Object(members) = &mut bill {
-        members.insert("serialNumber".to_owned(), number.into());
+    if let Value::Object(fields) = &mut bill {
+        fields.insert("serialNumber".to_owned(), number.into());
     }
     let mut bytes = serde_json::to_vec_pretty(&bill)
-        .map_err(|cause| StepFailed::new("writing the bill of materials", cause))?;
+        .map_err(|cause| StepError::new("writing the bill of materials", cause))?;
     bytes.push(b'\n');
     Ok(bytes)
 }
@@ -204,15 +204,15 @@ fn component(package: &Package, kind: &str) -> Value {
         "name": package.name,
         "version": package.version,
     });
-    if let Value::Object(members) = &mut component {
+    if let Value::Object(fields) = &mut component {
         if let Some(licence) = &package.licence {
-            members.insert("licenses".to_owned(), json!([{"expression": licence}]));
+            fields.insert("licenses".to_owned(), json!([{"expression": licence}]));
         }
         if package.is_foreign {
             // Only the plus sign in names and versions must be escaped in a package URL.
             let version = package.version.replace('+', "%2B");
             let address = format!("pkg:cargo/{}@{version}", package.name);
-            members.insert("purl".to_owned(), address.into());
+            fields.insert("purl".to_owned(), address.into());
         }
     }
     component
@@ -244,7 +244,7 @@ fn serial_number(digest: &str) -> String {
 }
 
 /// Formats a time according to RFC 3339.
-fn time(mtime: u64) -> Result<String, StepFailed> {
+fn time(mtime: u64) -> Result<String, StepError> {
     let mut date = Command::new("date");
     let at = format!("@{mtime}");
     date.args(["--utc", "--date", &at, "+%Y-%m-%dT%H:%M:%SZ"]);
@@ -252,7 +252,7 @@ fn time(mtime: u64) -> Result<String, StepFailed> {
 }
 
 /// Returns the packages from registries with their licences, and the texts of the licences.
-pub(super) fn licences(graphs: &[&Graph]) -> Result<Vec<u8>, StepFailed> {
+pub(super) fn licences(graphs: &[&Graph]) -> Result<Vec<u8>, StepError> {
     let packages = graphs.iter().flat_map(|graph| graph.parts());
     let packages: BTreeMap<_, _> = packages
         .filter(|package| package.is_foreign)
@@ -282,10 +282,10 @@ pub(super) fn licences(graphs: &[&Graph]) -> Result<Vec<u8>, StepFailed> {
 }
 
 /// Returns the licence files next to a package's manifest, sorted by name.
-fn texts(package: &Package) -> Result<Vec<String>, StepFailed> {
+fn texts(package: &Package) -> Result<Vec<String>, StepError> {
     let folder = &package.folder;
     let doing = format!("reading the licences in {}", folder.display());
-    let failed = |cause: std::io::Error| StepFailed::new(&doing, cause);
+    let failed = |cause: std::io::Error| StepError::new(&doing, cause);
     let mut paths = Vec::new();
     for entry in fs::read_dir(folder).map_err(failed)? {
         let path = entry.map_err(failed)?.path();

@@ -88,9 +88,9 @@ pub(crate) fn made(
     Ok(serde_json::from_str(&value).unwrap())
 }
 
-/// The bytes of a member that is a certificate.
-pub(crate) fn der(value: &Value, member: &str) -> Vec<u8> {
-    pem::first_certificate(value[member].as_str().unwrap()).unwrap()
+/// The bytes of a field that is a certificate.
+pub(crate) fn der(value: &Value, field: &str) -> Vec<u8> {
+    pem::first_certificate(value[field].as_str().unwrap()).unwrap()
 }
 
 /// `sha256WithRSAEncryption` with its NULL.

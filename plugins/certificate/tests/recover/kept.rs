@@ -201,7 +201,7 @@ fn constraints_of_a_ca_survive_regeneration() {
 #[test]
 fn unknown_critical_extension_is_rejected() {
     let violation = refused(include_str!("../keys/unknown_critical.pem"));
-    assert_eq!(violation.member.as_deref(), Some("certificate"));
+    assert_eq!(violation.field.as_deref(), Some("certificate"));
     assert!(
         violation.rule.contains("extension 1.2.3.5 is critical"),
         "{}",

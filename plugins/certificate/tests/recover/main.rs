@@ -284,7 +284,7 @@ fn unsupported_key_type_is_rejected_by_name() {
         let Err(Failure::InvalidValue(violation)) = recover(None, &value, "{}") else {
             panic!("{words} was taken")
         };
-        assert_eq!(violation.member.as_deref(), Some("certificate"));
+        assert_eq!(violation.field.as_deref(), Some("certificate"));
         assert!(violation.rule.contains(words), "{}", violation.rule);
     }
 }
@@ -312,6 +312,6 @@ fn malformed_certificate_cannot_be_regenerated() {
         let Err(Failure::InvalidValue(violation)) = recover(None, &value, "{}") else {
             panic!("{certificate} was taken")
         };
-        assert_eq!(violation.member.as_deref(), Some("certificate"));
+        assert_eq!(violation.field.as_deref(), Some("certificate"));
     }
 }

@@ -346,10 +346,10 @@ async fn serial_numbers_are_positive_random_and_of_at_most_159_bits() {
     let mut serials = std::collections::BTreeSet::new();
     for _ in 0..12 {
         let parameters = json!({"common_name": "a", "self_sign": true});
-        let answer = server
+        let response = server
             .generate_in_mode("overwrite", "/a", "certificate", parameters)
             .await;
-        let version = answer.expect(200).json();
+        let version = response.expect(200).json();
         with_certificate(pem(&version), |certificate| {
             let serial = certificate.tbs_certificate.raw_serial().to_vec();
             assert!(serial.len() <= 20 && serial[0] < 0x80, "{serial:?}");
@@ -448,11 +448,11 @@ async fn every_subject_text_is_kept_and_injects_nothing() {
     ] {
         for (field, oid) in [FIELDS[0], FIELDS[4]] {
             let parameters = json!({field: text, "self_sign": true});
-            let answer = server
+            let response = server
                 .generate_in_mode("overwrite", "/a", "certificate", parameters)
                 .await;
-            assert_eq!(answer.status, 200, "{field} {text:?}: {}", answer.body);
-            let version = answer.json();
+            assert_eq!(response.status, 200, "{field} {text:?}: {}", response.body);
+            let version = response.json();
             assert_eq!(attributes(&version), [(oid.to_owned(), text.to_owned())]);
         }
     }

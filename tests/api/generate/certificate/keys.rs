@@ -1,6 +1,6 @@
 //! The CA that signs, and the types of keys.
 
-use keywright_harness::{Answer, Server};
+use keywright_harness::{Response, Server};
 use rcgen::{DnType, DnValue, KeyIdMethod};
 use serde_json::{Value, json};
 use x509_parser::extensions::ParsedExtension;
@@ -18,8 +18,8 @@ async fn an_absent_or_non_certificate_ca_is_404_and_named() {
     server.set("/text", "value", json!("v")).await.expect(200);
     for ca in ["/nowhere", "/text", "/not a name"] {
         let parameters = json!({"common_name": "leaf", "ca": ca});
-        let answer = server.generate("/a", "certificate", parameters).await;
-        let error = answer.expect(404).error();
+        let response = server.generate("/a", "certificate", parameters).await;
+        let error = response.expect(404).error();
         assert!(error.contains("certificate authority"), "{ca}: {error}");
     }
 }
@@ -34,8 +34,8 @@ async fn a_certificate_that_is_not_a_ca_cannot_sign() {
     server.set("/set", "certificate", set).await.expect(200);
     for ca in ["/made", "/set"] {
         let parameters = json!({"common_name": "leaf", "ca": ca});
-        let answer = server.generate("/a", "certificate", parameters).await;
-        answer.expect(400).error();
+        let response = server.generate("/a", "certificate", parameters).await;
+        response.expect(400).error();
     }
 }
 
@@ -49,8 +49,8 @@ async fn a_ca_without_its_private_key_cannot_sign() {
     given::set(&server, "/key", "certificate", key_alone).await;
     for ca in ["/root", "/key"] {
         let parameters = json!({"common_name": "leaf", "ca": ca});
-        let answer = server.generate("/a", "certificate", parameters).await;
-        answer.expect(400).error();
+        let response = server.generate("/a", "certificate", parameters).await;
+        response.expect(400).error();
     }
 }
 
@@ -92,10 +92,10 @@ async fn an_empty_ca_is_absent() {
         json!({"common_name": "a", "ca": "", "self_sign": true}),
         json!({"common_name": "a", "ca": "", "is_ca": true}),
     ] {
-        let answer = server
+        let response = server
             .generate_in_mode("overwrite", "/a", "certificate", parameters)
             .await;
-        assert_eq!(answer.expect(200).json()["self_signed"], true);
+        assert_eq!(response.expect(200).json()["self_signed"], true);
     }
 }
 
@@ -149,8 +149,8 @@ async fn leaves_carry_a_set_cas_encoded_name_and_key_identifier() {
     let value = json!({"certificate": root.certificate, "private_key": root.private_key});
     server.set("/root", "certificate", value).await.expect(200);
     let parameters = json!({"common_name": "leaf", "ca": "/root", "key_type": "ecdsa-p256"});
-    let answer = server.generate("/leaf", "certificate", parameters).await;
-    let made = answer.expect(200).json();
+    let response = server.generate("/leaf", "certificate", parameters).await;
+    let made = response.expect(200).json();
     let regenerated = server.regenerate("/leaf").await.expect(200).json();
     let subject = with_certificate(&root.certificate, |root| root.subject().as_raw().to_vec());
     for version in [made, regenerated] {
@@ -186,8 +186,8 @@ async fn a_ca_never_falls_back_to_an_older_version_to_sign() {
     let without_key = json!({"certificate": authority("root").certificate});
     given::set(&server, "/root", "certificate", without_key).await;
     let leaf = json!({"common_name": "leaf", "ca": "/root"});
-    let answer = server.generate("/leaf", "certificate", leaf).await;
-    answer.expect(400).error();
+    let response = server.generate("/leaf", "certificate", leaf).await;
+    response.expect(400).error();
     assert_eq!(server.versions("/leaf").await, [] as [Value; 0]);
 }
 
@@ -205,7 +205,7 @@ fn root(key_type: &str) -> Value {
     json!({"common_name": "root", "is_ca": true, "key_type": key_type})
 }
 
-async fn generate(server: &Server, name: &str, parameters: Value) -> Answer {
+async fn generate(server: &Server, name: &str, parameters: Value) -> Response {
     server
         .generate_in_mode("overwrite", name, "certificate", parameters)
         .await
@@ -222,8 +222,8 @@ fn signature_algorithm(version: &Value) -> String {
 async fn each_type_has_its_own_key_and_signature_algorithm() {
     let server = Server::start().await;
     for (key_type, bits, label, algorithm) in KEY_TYPES {
-        let answer = generate(&server, "/root", root(key_type)).await;
-        let version = answer.expect(200).json();
+        let response = generate(&server, "/root", root(key_type)).await;
+        let version = response.expect(200).json();
         assert_eq!(version["key_length"], bits, "{key_type}");
         assert_is_pem(version["value"]["private_key"].as_str().unwrap(), label);
         assert_eq!(signature_algorithm(&version), algorithm, "{key_type}");
@@ -238,8 +238,8 @@ async fn the_cas_own_key_determines_the_signature_algorithm() {
         generate(&server, "/root", root(of_root)).await.expect(200);
         for (of_leaf, bits, ..) in KEY_TYPES {
             let parameters = json!({"common_name": "leaf", "ca": "/root", "key_type": of_leaf});
-            let answer = generate(&server, "/leaf", parameters).await;
-            let leaf = answer.expect(200).json();
+            let response = generate(&server, "/leaf", parameters).await;
+            let leaf = response.expect(200).json();
             assert_eq!(signature_algorithm(&leaf), algorithm, "{of_root} {of_leaf}");
             assert_eq!(leaf["key_length"], bits, "{of_root} {of_leaf}");
         }
@@ -317,11 +317,11 @@ async fn the_type_of_the_key_is_compared_and_the_default_is_rsa() {
         (with("ecdsa-p256"), with("ecdsa-p384"), false),
         (with("ecdsa-p256"), with("ed25519"), false),
     ] {
-        let answer = generate(&server, "/a", first.clone()).await;
-        let made = answer.expect(200).json();
-        let answer = server.generate("/a", "certificate", then.clone()).await;
-        let answer = answer.expect(200).json();
-        assert_eq!(answer["id"] == made["id"], is_kept, "{first} {then}");
+        let response = generate(&server, "/a", first.clone()).await;
+        let made = response.expect(200).json();
+        let response = server.generate("/a", "certificate", then.clone()).await;
+        let response = response.expect(200).json();
+        assert_eq!(response["id"] == made["id"], is_kept, "{first} {then}");
     }
 }
 
@@ -329,8 +329,8 @@ async fn the_type_of_the_key_is_compared_and_the_default_is_rsa() {
 async fn a_regenerated_certificate_has_the_same_key_type() {
     let server = Server::start().await;
     for (key_type, bits, label, algorithm) in KEY_TYPES {
-        let answer = generate(&server, "/root", root(key_type)).await;
-        let made = answer.expect(200).json();
+        let response = generate(&server, "/root", root(key_type)).await;
+        let made = response.expect(200).json();
         let regenerated = server.regenerate("/root").await.expect(200).json();
         assert_ne!(
             regenerated["value"]["private_key"],
@@ -362,14 +362,14 @@ async fn a_key_usage_unsuitable_for_the_key_type_is_400_and_named() {
         for usage in of_ed25519 {
             let mut parameters = root(key_type);
             parameters["key_usage"] = json!(["digital_signature", usage]);
-            let answer = generate(&server, &format!("/{key_type}/{usage}"), parameters).await;
+            let response = generate(&server, &format!("/{key_type}/{usage}"), parameters).await;
             if refused.contains(&usage) {
-                let error = answer.expect(400).error();
+                let error = response.expect(400).error();
                 for part in ["key_usage", usage, key_type] {
                     assert!(error.contains(part), "{part} is not in: {error}");
                 }
             } else {
-                answer.expect(200);
+                response.expect(200);
             }
         }
     }

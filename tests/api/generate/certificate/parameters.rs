@@ -1,6 +1,6 @@
 //! Accepted parameters.
 
-use keywright_harness::{Answer, Server};
+use keywright_harness::{Response, Server};
 use serde_json::{Value, json};
 use x509_parser::extensions::GeneralName;
 
@@ -13,16 +13,16 @@ fn with(parameter: &str, value: Value) -> Value {
     parameters
 }
 
-async fn generate(server: &Server, parameters: Value) -> Answer {
+async fn generate(server: &Server, parameters: Value) -> Response {
     server
         .generate_in_mode("overwrite", "/a", "certificate", parameters)
         .await
 }
 
 #[track_caller]
-fn refused(answer: &Answer, parts: &[&str]) {
-    assert_eq!(answer.status, 400, "{}", answer.body);
-    let error = answer.error();
+fn refused(response: &Response, parts: &[&str]) {
+    assert_eq!(response.status, 400, "{}", response.body);
+    let error = response.error();
     for part in parts {
         assert!(error.contains(part), "{part} is not in: {error}");
     }
@@ -66,8 +66,8 @@ async fn without_an_issuer_of_any_kind_it_is_400() {
 #[tokio::test]
 async fn ca_and_self_sign_together_are_400() {
     let server = Server::start().await;
-    let answer = generate(&server, json!({"common_name": "root", "is_ca": true})).await;
-    answer.expect(200);
+    let response = generate(&server, json!({"common_name": "root", "is_ca": true})).await;
+    response.expect(200);
     let parameters = json!({"common_name": "leaf", "ca": "/a", "self_sign": true});
     refused(&generate(&server, parameters).await, &["ca", "self_sign"]);
 }
@@ -84,29 +84,29 @@ async fn a_subject_field_one_character_over_its_limit_is_400() {
         ("country", 2),
     ] {
         let longest = "a".repeat(characters_max);
-        let answer = generate(&server, with(field, json!(longest))).await;
-        answer.expect(200);
+        let response = generate(&server, with(field, json!(longest))).await;
+        response.expect(200);
         let too_long = format!("{longest}a");
-        let answer = generate(&server, with(field, json!(too_long))).await;
-        refused(&answer, &[field, &characters_max.to_string()]);
-        assert!(!answer.body.contains(&too_long));
+        let response = generate(&server, with(field, json!(too_long))).await;
+        refused(&response, &[field, &characters_max.to_string()]);
+        assert!(!response.body.contains(&too_long));
     }
     let non_ascii = "ä".repeat(64);
-    let answer = generate(&server, with("common_name", json!(non_ascii))).await;
-    answer.expect(200);
+    let response = generate(&server, with("common_name", json!(non_ascii))).await;
+    response.expect(200);
 }
 
 #[tokio::test]
 async fn key_lengths_are_2048_3072_and_4096() {
     let server = Server::start().await;
     for key_length in [2048, 3072, 4096] {
-        let answer = generate(&server, with("key_length", json!(key_length)))
+        let response = generate(&server, with("key_length", json!(key_length)))
             .await
             .expect(200);
-        let certificate = answer.json()["value"]["certificate"].clone();
+        let certificate = response.json()["value"]["certificate"].clone();
         let bits = crate::keys::certificate_key_bits(certificate.as_str().unwrap());
         assert_eq!(bits, key_length);
-        assert_eq!(answer.json()["key_length"], key_length);
+        assert_eq!(response.json()["key_length"], key_length);
     }
     for key_length in [
         json!(0),
@@ -127,12 +127,12 @@ async fn key_lengths_are_2048_3072_and_4096() {
 async fn durations_outside_1_to_3650_days_are_400() {
     let server = Server::start().await;
     for duration in [1, 2, 3_649, 3_650] {
-        let answer = generate(&server, with("duration", json!(duration)))
+        let response = generate(&server, with("duration", json!(duration)))
             .await
             .expect(200)
             .json();
-        assert_eq!(answer["duration_used"], duration);
-        assert_eq!(answer["duration_overridden"], false);
+        assert_eq!(response["duration_used"], duration);
+        assert_eq!(response["duration_overridden"], false);
     }
     for duration in [
         json!(0),
@@ -148,8 +148,8 @@ async fn durations_outside_1_to_3650_days_are_400() {
             &["duration"],
         );
     }
-    let answer = generate(&server, with("common_name", json!("leaf"))).await;
-    let default = answer.expect(200).json();
+    let response = generate(&server, with("common_name", json!("leaf"))).await;
+    let default = response.expect(200).json();
     assert_eq!(default["duration_used"], 365);
 }
 
@@ -182,18 +182,18 @@ async fn an_unknown_usage_is_400_and_named() {
             ],
         ),
     ] {
-        let answer = generate(&server, with(parameter, json!(known))).await;
-        answer.expect(200);
+        let response = generate(&server, with(parameter, json!(known))).await;
+        response.expect(200);
         for usage in known {
-            let answer = generate(&server, with(parameter, json!([usage]))).await;
-            answer.expect(200);
+            let response = generate(&server, with(parameter, json!([usage]))).await;
+            response.expect(200);
             let upper = usage.to_uppercase();
-            let answer = generate(&server, with(parameter, json!([known[0], upper]))).await;
-            refused(&answer, &[&upper]);
+            let response = generate(&server, with(parameter, json!([known[0], upper]))).await;
+            refused(&response, &[&upper]);
         }
         for unknown in ["", "serverAuth", "server-auth", "any", " crl_sign"] {
-            let answer = generate(&server, with(parameter, json!([unknown]))).await;
-            refused(&answer, &[unknown]);
+            let response = generate(&server, with(parameter, json!([unknown]))).await;
+            refused(&response, &[unknown]);
         }
         for wrong in [json!(known[0]), json!([1]), json!({"0": known[0]})] {
             refused(
@@ -201,8 +201,8 @@ async fn an_unknown_usage_is_400_and_named() {
                 &[parameter],
             );
         }
-        let answer = generate(&server, with(parameter, json!([]))).await;
-        answer.expect(200);
+        let response = generate(&server, with(parameter, json!([]))).await;
+        response.expect(200);
     }
 }
 
@@ -237,7 +237,7 @@ async fn texts_of_another_json_kind_are_400_and_named() {
 
 // Accepted alternative names and their encoding.
 
-async fn generate_with_names(server: &Server, alternative_names: Value) -> Answer {
+async fn generate_with_names(server: &Server, alternative_names: Value) -> Response {
     let parameters = json!({
         "common_name": "leaf", "self_sign": true, "key_type": "ecdsa-p256",
         "alternative_names": alternative_names,
@@ -315,10 +315,10 @@ async fn each_valid_name_is_encoded_by_its_kind() {
         ),
     ] {
         for name in names {
-            let answer = generate_with_names(&server, json!([name]))
+            let response = generate_with_names(&server, json!([name]))
                 .await
                 .expect(200);
-            assert_eq!(only_name(&answer.json()), (what, (*name).to_owned()));
+            assert_eq!(only_name(&response.json()), (what, (*name).to_owned()));
         }
     }
     for (address, octets) in [
@@ -327,10 +327,10 @@ async fn each_valid_name_is_encoded_by_its_kind() {
         ("::1", "16"),
         ("2001:db8::ff00:42:8329", "16"),
     ] {
-        let answer = generate_with_names(&server, json!([address]))
+        let response = generate_with_names(&server, json!([address]))
             .await
             .expect(200);
-        assert_eq!(only_name(&answer.json()), ("IP", octets.to_owned()));
+        assert_eq!(only_name(&response.json()), ("IP", octets.to_owned()));
     }
 }
 
@@ -376,9 +376,9 @@ async fn an_alternative_name_of_no_valid_kind_is_400() {
         "https://example.org:port/",
         "urn:uuid:f81d4fae-7dec-11d0-a765-00a0c91e6bf6",
     ] {
-        let answer = generate_with_names(&server, json!(["ok.org", name])).await;
-        assert_eq!(answer.status, 400, "{name:?} was taken");
-        let error = answer.error();
+        let response = generate_with_names(&server, json!(["ok.org", name])).await;
+        assert_eq!(response.status, 400, "{name:?} was taken");
+        let error = response.error();
         assert!(error.contains("alternative_names"), "{name:?}: {error}");
     }
 }
@@ -398,10 +398,10 @@ async fn a_name_one_character_too_long_is_400_with_the_limit() {
             "2048",
         ),
     ] {
-        let answer = generate_with_names(&server, json!([name]))
+        let response = generate_with_names(&server, json!([name]))
             .await
             .expect(400);
-        let error = answer.error();
+        let error = response.error();
         assert!(
             error.contains(limit) && error.contains("alternative_names"),
             "{error}"
@@ -413,8 +413,8 @@ async fn a_name_one_character_too_long_is_400_with_the_limit() {
 async fn names_of_another_json_kind_are_400() {
     let server = Server::start().await;
     for wrong in [json!("example.org"), json!([1]), json!({})] {
-        let answer = generate_with_names(&server, wrong).await;
-        let error = answer.expect(400).error();
+        let response = generate_with_names(&server, wrong).await;
+        let error = response.expect(400).error();
         assert!(error.contains("alternative_names"), "{error}");
     }
 }

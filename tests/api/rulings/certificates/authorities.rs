@@ -1,6 +1,6 @@
 //! Rows 6, 9, 15, 18 and 19: CAs, subjects and alternative names.
 
-use keywright_harness::{Answer, Caller, Options, Server};
+use keywright_harness::{Caller, Options, Response, Server};
 use serde_json::{Value, json};
 
 use super::Openssl;
@@ -15,12 +15,12 @@ async fn server_with_leaf() -> Server {
     let server = Server::start().await;
     let root = json!({"common_name": "root", "is_ca": true, "key_type": "ed25519"});
     given::generate(&server, "/root", "certificate", root).await;
-    let answer = generate_leaf(&server, "converge", "/root").await;
-    answer.expect(200);
+    let response = generate_leaf(&server, "converge", "/root").await;
+    response.expect(200);
     server
 }
 
-async fn generate_leaf(server: &Server, mode: &str, ca: &str) -> Answer {
+async fn generate_leaf(server: &Server, mode: &str, ca: &str) -> Response {
     server
         .generate_in_mode(mode, "/leaf", "certificate", leaf(ca))
         .await
@@ -65,7 +65,7 @@ async fn row_06_an_unreadable_ca_is_404_in_every_mode() {
     }
 }
 
-async fn generate_as(caller: &Caller, mode: &str) -> Answer {
+async fn generate_as(caller: &Caller, mode: &str) -> Response {
     let body = json!({
         "name": "/leaf", "type": "certificate", "mode": mode, "parameters": leaf("/root"),
     });
@@ -99,8 +99,8 @@ async fn row_06_a_leaf_is_kept_while_its_ca_exists() {
     for mode in ["no-overwrite", "converge"] {
         generate_leaf(&server, mode, "/root").await.expect(200);
     }
-    let answer = generate_leaf(&server, "overwrite", "/root").await;
-    let error = answer.expect(400).error();
+    let response = generate_leaf(&server, "overwrite", "/root").await;
+    let error = response.expect(400).error();
     assert!(error.contains("private_key is absent"), "{error}");
 }
 
@@ -255,7 +255,7 @@ async fn row_15_a_rotation_adds_no_version_without_a_certificate() {
 
 // Rows 18 and 19: input that only Keywright accepts, and input that only the original accepts.
 
-async fn generate(server: &Server, parameters: Value) -> Answer {
+async fn generate(server: &Server, parameters: Value) -> Response {
     server
         .generate_in_mode("overwrite", "/a", "certificate", parameters)
         .await

@@ -53,10 +53,10 @@ fn digits(pem: &str) -> String {
     pem.lines().filter(|line| !line.starts_with('-')).collect()
 }
 
-async fn stored(server: &Server, member: &str, text: &str) -> String {
-    let answer = server.set("/a", "certificate", json!({member: text})).await;
-    assert_eq!(answer.status, 200, "{text:?}: {}", answer.body);
-    answer.json()["value"][member].as_str().unwrap().to_owned()
+async fn stored(server: &Server, field: &str, text: &str) -> String {
+    let response = server.set("/a", "certificate", json!({field: text})).await;
+    assert_eq!(response.status, 200, "{text:?}: {}", response.body);
+    response.json()["value"][field].as_str().unwrap().to_owned()
 }
 
 #[tokio::test]
@@ -68,17 +68,13 @@ async fn row_13_openssl_reads_stored_certificates_of_any_layout() {
     let certificate = openssl
         .authority(openssl.private_key(P256), &[])
         .certificate;
-    for member in ["certificate", "ca"] {
+    for field in ["certificate", "ca"] {
         for text in strict(&certificate) {
-            assert_eq!(stored(&server, member, &text).await, text);
+            assert_eq!(stored(&server, field, &text).await, text);
             assert_eq!(openssl.subject(&text), "subject=CN = root\n", "{text:?}");
         }
         for text in sloppy(&certificate) {
-            assert_eq!(
-                stored(&server, member, &text).await,
-                certificate,
-                "{text:?}"
-            );
+            assert_eq!(stored(&server, field, &text).await, certificate, "{text:?}");
         }
     }
 }
@@ -134,8 +130,8 @@ async fn row_13_openssl_finds_the_certificate_that_the_server_finds() {
         (format!("{unknown}{first}"), Some(first.clone())),
     ] {
         let value = json!({"certificate": text, "private_key": private_key});
-        let answer = given::set(&server, "/a", "certificate", value).await;
-        let stored = answer["value"]["certificate"].as_str().unwrap();
+        let response = given::set(&server, "/a", "certificate", value).await;
+        let stored = response["value"]["certificate"].as_str().unwrap();
         assert_eq!(stored, expected.as_ref().unwrap_or(&text));
         assert_eq!(openssl.subject(stored), "subject=CN = root\n", "{text:?}");
     }
@@ -233,13 +229,13 @@ async fn generate_largest(server: &Server, name: &str, signer: &Value) -> Value 
     let mut largest = Value::Null;
     while taken + 1 < refused {
         let names = usize::midpoint(taken, refused);
-        let answer = server
+        let response = server
             .generate_in_mode("overwrite", name, "certificate", parameters(signer, names))
             .await;
-        if answer.status == 200 {
-            (taken, largest) = (names, answer.json());
+        if response.status == 200 {
+            (taken, largest) = (names, response.json());
         } else {
-            answer.expect(413).error();
+            response.expect(413).error();
             refused = names;
         }
     }
@@ -289,8 +285,8 @@ async fn row_14_the_largest_generated_certificates_can_be_set() {
         ("/lone", &lone),
         ("/authority", &authority),
     ] {
-        let answer = target.get(&format!("/api/v1/data?name={name}")).await;
-        let stored = answer.expect(200).json();
+        let response = target.get(&format!("/api/v1/data?name={name}")).await;
+        let stored = response.expect(200).json();
         assert_eq!(stored["data"][0]["value"], made["value"], "{name}");
         target.regenerate(name).await.expect(200);
     }
@@ -302,18 +298,19 @@ async fn row_14_a_certificate_beyond_the_limit_of_a_value_is_413() {
     let root = json!({"common_name": "root", "is_ca": true, "key_type": "ed25519"});
     let root = given::generate(&server, "/root", "certificate", root).await;
     let certificate = root["value"]["certificate"].as_str().unwrap();
-    for member in ["ca", "certificate"] {
-        let value = |text: &str| json!({"ca": null, "certificate": null, "private_key": null, member: text});
+    for field in ["ca", "certificate"] {
+        let value =
+            |text: &str| json!({"ca": null, "certificate": null, "private_key": null, field: text});
         let frame = value(certificate).to_string().len();
         let longest = format!("{certificate}{}", "x".repeat(VALUE_BYTES_MAX - frame));
         given::set(&server, "/a", "certificate", value(&longest)).await;
         let too_long = value(&format!("{longest}x"));
-        let answer = server.set("/a", "certificate", too_long).await;
-        answer.expect(413).error();
+        let response = server.set("/a", "certificate", too_long).await;
+        response.expect(413).error();
         // Its size is checked before anything is parsed.
-        let garbage = json!({member: "x".repeat(VALUE_BYTES_MAX + 1)});
-        let answer = server.set("/a", "certificate", garbage).await;
-        answer.expect(413).error();
+        let garbage = json!({field: "x".repeat(VALUE_BYTES_MAX + 1)});
+        let response = server.set("/a", "certificate", garbage).await;
+        response.expect(413).error();
         assert_eq!(server.versions("/a").await.len(), 1);
         server.delete("/api/v1/data?name=/a").await.expect(204);
     }

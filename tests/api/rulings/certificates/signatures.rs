@@ -37,12 +37,12 @@ async fn assert_verified(
         json!({"ca": authority.certificate, "certificate": leaf.certificate}),
         json!({"ca_name": "/root", "certificate": leaf.certificate}),
     ] {
-        let answer = server.set("/leaf", "certificate", value).await;
-        assert_eq!(answer.status, 200, "{options:?}: {}", answer.body);
+        let response = server.set("/leaf", "certificate", value).await;
+        assert_eq!(response.status, 200, "{options:?}: {}", response.body);
     }
     let value = json!({"ca": other.certificate, "certificate": leaf.certificate});
-    let answer = server.set("/leaf", "certificate", value).await;
-    let error = answer.expect(400).error();
+    let response = server.set("/leaf", "certificate", value).await;
+    let error = response.expect(400).error();
     assert!(
         error.contains("certificate was not signed by ca"),
         "{error}"
@@ -139,11 +139,11 @@ async fn row_07_a_key_of_another_algorithm_did_not_sign() {
         let leaf = openssl.leaf_of(authority, &[]);
         for (other_position, other) in authorities.iter().enumerate() {
             let value = json!({"ca": other.certificate, "certificate": leaf.certificate});
-            let answer = server.set("/leaf", "certificate", value).await;
+            let response = server.set("/leaf", "certificate", value).await;
             if position == other_position {
-                answer.expect(200);
+                response.expect(200);
             } else {
-                let error = answer.expect(400).error();
+                let error = response.expect(400).error();
                 assert!(
                     error.contains("certificate was not signed by ca"),
                     "{error}"
@@ -178,12 +178,12 @@ async fn row_07_an_algorithm_that_is_not_supported_is_named() {
         let words = format!(
             "certificate was not checked: the signature algorithm {algorithm} can't be verified"
         );
-        for member in [
+        for field in [
             json!({"ca": authority.certificate, "certificate": leaf.certificate}),
             json!({"ca": rsa.certificate, "certificate": leaf.certificate}),
         ] {
-            let answer = server.set("/leaf", "certificate", member).await;
-            let error = answer.expect(400).error();
+            let response = server.set("/leaf", "certificate", field).await;
+            let error = response.expect(400).error();
             assert!(error.starts_with(&words), "{error}");
         }
         // Without the CA there is no signature to verify.
@@ -203,8 +203,8 @@ async fn row_07_a_curve_that_is_not_supported_is_no_other_signer() {
         let authority = openssl.authority(openssl.private_key(&["EC", "-pkeyopt", &curve]), &[]);
         let leaf = openssl.leaf_of(&authority, &[]);
         let value = json!({"ca": authority.certificate, "certificate": leaf.certificate});
-        let answer = server.set("/leaf", "certificate", value).await;
-        let error = answer.expect(400).error();
+        let response = server.set("/leaf", "certificate", value).await;
+        let error = response.expect(400).error();
         assert!(
             error.contains("no signature can be verified with the signer's key"),
             "{error}"
@@ -234,8 +234,8 @@ async fn row_07_keys_beyond_the_limits_are_refused_before_computing() {
         let ca = HostileKey::new(&modulus, &exponent).authority();
         let begin = Instant::now();
         let value = json!({"ca": ca, "certificate": leaf});
-        let answer = server.set("/leaf", "certificate", value).await;
-        let error = answer.expect(400).error();
+        let response = server.set("/leaf", "certificate", value).await;
+        let error = response.expect(400).error();
         let taken = begin.elapsed();
         assert!(
             error.contains("no signature can be verified with the signer's key")
@@ -326,7 +326,7 @@ async fn row_08_a_certificate_of_1024_bits_is_accepted_with_a_warning() {
             openssl.write("key.pem", &short.private_key);
             openssl.run(&["pkey", "-in", "key.pem", "-traditional"])
         };
-        for (member, value) in [
+        for (field, value) in [
             ("certificate", json!({"certificate": short.certificate})),
             ("ca", json!({"ca": short.certificate})),
             ("pkcs8", json!({"private_key": short.private_key})),
@@ -336,7 +336,7 @@ async fn row_08_a_certificate_of_1024_bits_is_accepted_with_a_warning() {
                 json!({"certificate": short.certificate, "private_key": traditional}),
             ),
         ] {
-            let name = format!("/{bits}/{member}");
+            let name = format!("/{bits}/{field}");
             let stored = server.set(&name, "certificate", value.clone()).await;
             let stored = stored.expect(200).json();
             assert_eq!(stored["value"]["private_key"], value["private_key"]);
@@ -356,12 +356,12 @@ async fn row_08_a_version_of_1024_bits_is_added_with_a_warning() {
     let short = openssl.authority(rsa(&openssl, 1024), &[]);
     let value = json!({"certificate": short.certificate});
     given::set(&server, "/a", "certificate", value.clone()).await;
-    let answer = server.get("/api/v1/certificates?name=/a").await;
-    let listed = answer.expect(200).json();
+    let response = server.get("/api/v1/certificates?name=/a").await;
+    let listed = response.expect(200).json();
     let id = listed["certificates"][0]["id"].as_str().unwrap_or_default();
     let path = format!("/api/v1/certificates/{id}/versions");
-    let answer = server.post(&path, json!({"value": value})).await;
-    answer.expect(200);
+    let response = server.post(&path, json!({"value": value})).await;
+    response.expect(200);
     assert_eq!(warnings(&server, "/a"), 2);
 }
 
@@ -387,8 +387,8 @@ async fn row_08_a_certificate_of_fewer_than_1024_bits_is_400() {
                 "it must be an RSA key of 1024 to 8192 bits",
             ),
         ] {
-            let answer = server.set("/a", "certificate", value).await;
-            let error = answer.expect(400).error();
+            let response = server.set("/a", "certificate", value).await;
+            let error = response.expect(400).error();
             assert!(error.contains(words), "{error}");
         }
     }
@@ -430,7 +430,7 @@ async fn row_08_an_rsa_key_of_1024_bits_is_accepted_with_a_warning() {
         let private_key = rsa(&openssl, bits);
         openssl.write("key.pem", &private_key);
         let run = |arguments: &[&str]| openssl.run(&[arguments, &["-in", "key.pem"]].concat());
-        for (form, member, key) in [
+        for (form, field, key) in [
             ("pkcs8", "private_key", private_key.clone()),
             ("pkcs1", "private_key", run(&["pkey", "-traditional"])),
             ("spki", "public_key", run(&["pkey", "-pubout"])),
@@ -441,13 +441,13 @@ async fn row_08_an_rsa_key_of_1024_bits_is_accepted_with_a_warning() {
             ),
         ] {
             let name = format!("/{bits}/{form}");
-            let answer = server.set(&name, "rsa", json!({member: key})).await;
-            assert_eq!(answer.status, status, "{name}: {}", answer.body);
+            let response = server.set(&name, "rsa", json!({field: key})).await;
+            assert_eq!(response.status, status, "{name}: {}", response.body);
             if status == 400 {
-                let words = format!("{member} has an RSA key of fewer than 1024 bits");
-                assert!(answer.error().contains(&words), "{}", answer.body);
+                let words = format!("{field} has an RSA key of fewer than 1024 bits");
+                assert!(response.error().contains(&words), "{}", response.body);
             } else {
-                assert_eq!(answer.json()["value"][member], key);
+                assert_eq!(response.json()["value"][field], key);
             }
             assert_eq!(warnings(&server, &name), usize::from(is_warned), "{name}");
         }
@@ -470,8 +470,8 @@ async fn row_08_keys_are_generated_of_2048_bits_and_more() {
     ] {
         let mut parameters = more;
         parameters["key_length"] = json!(1024);
-        let answer = server.generate("/a", credential_type, parameters).await;
-        assert!(answer.expect(400).error().contains("key_length"));
+        let response = server.generate("/a", credential_type, parameters).await;
+        assert!(response.expect(400).error().contains("key_length"));
     }
     let short = openssl.authority(rsa(&openssl, 1024), &[]);
     let value = json!({"certificate": short.certificate, "private_key": short.private_key});

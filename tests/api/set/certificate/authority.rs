@@ -29,8 +29,8 @@ async fn a_ca_that_signed_the_certificate_is_kept_unchanged() {
     let value = json!({
         "ca": root.certificate, "certificate": leaf.certificate, "private_key": leaf.private_key,
     });
-    let answer = given::set(&server, "/a", "certificate", value.clone()).await;
-    assert_eq!(answer["value"], value);
+    let response = given::set(&server, "/a", "certificate", value.clone()).await;
+    assert_eq!(response["value"], value);
 }
 
 #[tokio::test]
@@ -54,8 +54,8 @@ async fn a_ca_of_every_key_type_verifies_signatures() {
             json!({"ca": root.certificate, "certificate": leaf.certificate}),
             json!({"ca_name": "/root", "certificate": leaf.certificate}),
         ] {
-            let answer = server.set("/a", "certificate", value).await;
-            assert_eq!(answer.status, 200, "{what}: {}", answer.body);
+            let response = server.set("/a", "certificate", value).await;
+            assert_eq!(response.status, 200, "{what}: {}", response.body);
         }
         let value = json!({"ca": namesake.certificate, "certificate": leaf.certificate});
         let error = refused(&server, value).await;
@@ -115,11 +115,11 @@ async fn ca_name_selects_the_certificate_of_the_stored_ca() {
     given::set(&server, "/Path/Root", "certificate", stored).await;
     for ca_name in ["/Path/Root", "Path/Root", "/path/ROOT"] {
         let value = json!({"ca_name": ca_name, "certificate": leaf.certificate});
-        let answer = given::set(&server, "/a", "certificate", value).await;
+        let response = given::set(&server, "/a", "certificate", value).await;
         let expected = json!({
             "ca": root.certificate, "certificate": leaf.certificate, "private_key": null,
         });
-        assert_eq!(answer["value"], expected, "{ca_name}");
+        assert_eq!(response["value"], expected, "{ca_name}");
     }
 }
 
@@ -130,8 +130,8 @@ async fn a_ca_name_without_a_certificate_is_404_and_names_the_ca() {
     server.set("/text", "value", json!("v")).await.expect(200);
     for ca_name in ["/nowhere", "/text"] {
         let value = json!({"ca_name": ca_name, "certificate": leaf.certificate});
-        let answer = server.set("/a", "certificate", value).await;
-        let error = answer.expect(404).error();
+        let response = server.set("/a", "certificate", value).await;
+        let error = response.expect(404).error();
         assert!(
             error.contains("certificate authority"),
             "{ca_name}: {error}"
@@ -185,8 +185,8 @@ async fn only_the_newest_version_of_a_stored_ca_is_tried() {
     .await;
     let by_new = new.sign_leaf("leaf");
     let value = json!({"ca_name": "/root", "certificate": by_new.certificate});
-    let answer = given::set(&server, "/a", "certificate", value).await;
-    assert_eq!(answer["value"]["ca"], new.certificate);
+    let response = given::set(&server, "/a", "certificate", value).await;
+    assert_eq!(response["value"]["ca"], new.certificate);
 }
 
 #[tokio::test]
@@ -203,17 +203,17 @@ async fn a_transitional_version_of_a_stored_ca_is_not_tried() {
     root.move_transitional(json!("latest")).await.expect(200);
     let error = refused(&server, by_name(&by_transitional)).await;
     assert!(error.contains("ca_name"), "{error}");
-    let answer = server.set("/a", "certificate", by_name(&by_in_use)).await;
-    let answer = answer.expect(200).json();
-    assert_eq!(answer["value"]["ca"], in_use.certificate);
+    let response = server.set("/a", "certificate", by_name(&by_in_use)).await;
+    let response = response.expect(200).json();
+    assert_eq!(response["value"]["ca"], in_use.certificate);
     // Without the flag it is the newest version, which is tried.
     root.move_transitional(Value::Null).await.expect(200);
     refused(&server, by_name(&by_in_use)).await;
-    let answer = server
+    let response = server
         .set("/a", "certificate", by_name(&by_transitional))
         .await;
-    let answer = answer.expect(200).json();
-    assert_eq!(answer["value"]["ca"], transitional.certificate);
+    let response = response.expect(200).json();
+    assert_eq!(response["value"]["ca"], transitional.certificate);
 }
 
 #[tokio::test]
@@ -229,8 +229,8 @@ async fn a_stored_ca_needs_an_active_version_with_a_certificate() {
     let stored = json!({"certificate": root.certificate});
     let stored = Certificate::set(&server, "/root", stored).await;
     stored.move_transitional(json!("latest")).await.expect(200);
-    let answer = server.set("/a", "certificate", by_name.clone()).await;
-    let error = answer.expect(404).error();
+    let response = server.set("/a", "certificate", by_name.clone()).await;
+    let error = response.expect(404).error();
     assert!(error.contains("certificate authority"), "{error}");
     stored.move_transitional(Value::Null).await.expect(200);
     server.set("/a", "certificate", by_name).await.expect(200);
@@ -243,8 +243,8 @@ async fn a_ca_name_alone_is_checked_too() {
     server.set("/lone", "certificate", lone).await.expect(200);
     refused(&server, json!({"ca_name": "/lone"})).await;
     let absent = json!({"ca_name": "/nowhere"});
-    let answer = server.set("/a", "certificate", absent).await;
-    answer.expect(404).error();
+    let response = server.set("/a", "certificate", absent).await;
+    response.expect(404).error();
     assert!(server.versions("/a").await.is_empty());
 }
 
@@ -257,8 +257,8 @@ async fn an_empty_ca_next_to_a_ca_name_is_ignored() {
     for empty in [json!(""), Value::Null] {
         let leaf = root.sign_leaf("leaf").certificate;
         let value = json!({"ca": empty, "ca_name": "/root", "certificate": leaf});
-        let answer = server.set("/a", "certificate", value).await;
-        assert_eq!(answer.expect(200).json()["value"]["ca"], root.certificate);
+        let response = server.set("/a", "certificate", value).await;
+        assert_eq!(response.expect(200).json()["value"]["ca"], root.certificate);
     }
 }
 

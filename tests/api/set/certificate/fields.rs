@@ -52,12 +52,12 @@ async fn any_one_of_the_four_fields_is_enough() {
             json!(key),
         ),
     ] {
-        let answer = given::set(&server, "/a", "certificate", given.clone()).await;
+        let response = given::set(&server, "/a", "certificate", given.clone()).await;
         let expected = json!({"ca": ca, "certificate": certificate, "private_key": private_key});
-        assert_eq!(answer["value"], expected);
+        assert_eq!(response["value"], expected);
         let expires = given.get("certificate").is_some();
-        assert_eq!(answer["expiry_date"].is_string(), expires, "{given}");
-        assert!(answer.get("expiry_date").is_some());
+        assert_eq!(response["expiry_date"].is_string(), expires, "{given}");
+        assert!(response.get("expiry_date").is_some());
         assert_eq!(server.versions("/a").await[0]["value"], expected);
     }
 }
@@ -71,8 +71,8 @@ async fn a_certificate_without_fields_is_400() {
         json!({"ca": null, "ca_name": null, "certificate": null, "private_key": null}),
         json!({"transitional": false}),
     ] {
-        let answer = server.set("/a", "certificate", value).await;
-        answer.expect(400).error();
+        let response = server.set("/a", "certificate", value).await;
+        response.expect(400).error();
     }
 }
 
@@ -84,9 +84,9 @@ async fn empty_strings_and_nulls_are_absent_fields() {
         let value = json!({
             "ca": empty, "ca_name": empty, "certificate": leaf.certificate, "private_key": empty,
         });
-        let answer = given::set(&server, "/a", "certificate", value).await;
+        let response = given::set(&server, "/a", "certificate", value).await;
         let expected = json!({"ca": null, "certificate": leaf.certificate, "private_key": null});
-        assert_eq!(answer["value"], expected);
+        assert_eq!(response["value"], expected);
     }
 }
 
@@ -101,20 +101,20 @@ async fn ca_and_ca_name_together_are_400() {
         "ca": root.certificate,
         "ca_name": "/root",
     });
-    let answer = server.set("/a", "certificate", value).await;
-    let error = answer.expect(400).error();
+    let response = server.set("/a", "certificate", value).await;
+    let error = response.expect(400).error();
     assert!(error.contains("ca_name"), "{error}");
 }
 
 #[tokio::test]
 async fn fields_of_another_json_type_are_400_and_named() {
     let server = Server::start().await;
-    for member in ["ca", "ca_name", "certificate", "private_key"] {
+    for field in ["ca", "ca_name", "certificate", "private_key"] {
         for wrong in [json!(1), json!(true), json!(["x"]), json!({"x": "y"})] {
-            let value = json!({member: wrong});
-            let answer = server.set("/a", "certificate", value).await;
-            let error = answer.expect(400).error();
-            assert!(error.contains(member), "{error}");
+            let value = json!({field: wrong});
+            let response = server.set("/a", "certificate", value).await;
+            let error = response.expect(400).error();
+            assert!(error.contains(field), "{error}");
         }
     }
 }
@@ -134,11 +134,11 @@ async fn an_invalid_certificate_is_400_and_names_the_field() {
         &leaf.private_key,
         body,
     ] {
-        for member in ["certificate", "ca"] {
-            let value = json!({member: wrong});
-            let answer = server.set("/a", "certificate", value).await;
-            let error = answer.expect(400).error();
-            assert!(error.contains(member), "{error}");
+        for field in ["certificate", "ca"] {
+            let value = json!({field: wrong});
+            let response = server.set("/a", "certificate", value).await;
+            let error = response.expect(400).error();
+            assert!(error.contains(field), "{error}");
         }
     }
     assert!(server.versions("/a").await.is_empty());
@@ -156,9 +156,9 @@ async fn only_the_first_certificate_of_a_bundle_counts() {
     ] {
         let bundle = format!("{}{rest}", leaf.certificate);
         let value = json!({"certificate": bundle, "private_key": leaf.private_key});
-        let answer = given::set(&server, "/a", "certificate", value).await;
-        assert_eq!(answer["value"]["certificate"], bundle);
-        assert_eq!(answer["certificate_authority"], false);
+        let response = given::set(&server, "/a", "certificate", value).await;
+        assert_eq!(response["value"]["certificate"], bundle);
+        assert_eq!(response["certificate_authority"], false);
     }
 }
 
@@ -173,14 +173,14 @@ async fn response_fields_inside_the_value_are_ignored() {
         "certificate_authority": true,
         "generated": true,
     });
-    let answer = given::set(&server, "/a", "certificate", value).await;
+    let response = given::set(&server, "/a", "certificate", value).await;
     for claim in [
         "transitional",
         "self_signed",
         "certificate_authority",
         "generated",
     ] {
-        assert_eq!(answer[claim], false, "{claim}");
+        assert_eq!(response[claim], false, "{claim}");
     }
 }
 
@@ -189,10 +189,10 @@ async fn a_value_over_64_kib_is_413() {
     let server = Server::start().await;
     let padding = "\n".repeat(65_536);
     let private_key = format!("{}{padding}", another_private_key());
-    let answer = server
+    let response = server
         .set("/a", "certificate", json!({"private_key": private_key}))
         .await;
-    answer.expect(413).error();
+    response.expect(413).error();
     assert!(server.versions("/a").await.is_empty());
 }
 
@@ -230,9 +230,13 @@ async fn keys_of_every_common_algorithm_and_form_are_kept_as_sent() {
     }
     for (what, certificate, private_key) in pairs {
         let value = json!({"certificate": certificate, "private_key": private_key});
-        let answer = server.set("/a", "certificate", value).await;
-        assert_eq!(answer.status, 200, "{what}: {}", answer.body);
-        assert_eq!(answer.json()["value"]["private_key"], private_key, "{what}");
+        let response = server.set("/a", "certificate", value).await;
+        assert_eq!(response.status, 200, "{what}: {}", response.body);
+        assert_eq!(
+            response.json()["value"]["private_key"],
+            private_key,
+            "{what}"
+        );
     }
 }
 
@@ -247,8 +251,8 @@ async fn a_key_of_another_certificate_is_400() {
         (&ecdsa.certificate, &leaf.private_key),
     ] {
         let value = json!({"certificate": certificate, "private_key": private_key});
-        let answer = server.set("/a", "certificate", value).await;
-        let error = answer.expect(400).error();
+        let response = server.set("/a", "certificate", value).await;
+        let error = response.expect(400).error();
         assert!(error.contains("private_key"), "{error}");
     }
 }
@@ -273,14 +277,14 @@ async fn an_unreadable_key_is_400_with_or_without_a_certificate() {
             json!({"certificate": VERSION_1, "private_key": private_key}),
             json!({"private_key": private_key}),
         ] {
-            let answer = server.set("/a", "certificate", value).await;
-            assert_eq!(answer.status, 400, "{what}: {}", answer.body);
+            let response = server.set("/a", "certificate", value).await;
+            assert_eq!(response.status, 400, "{what}: {}", response.body);
             assert!(
-                answer.error().contains("private_key"),
+                response.error().contains("private_key"),
                 "{what}: {}",
-                answer.body
+                response.body
             );
-            assert!(!answer.body.contains(private_key), "{what}");
+            assert!(!response.body.contains(private_key), "{what}");
         }
     }
 }
@@ -313,12 +317,12 @@ async fn the_flags_are_read_from_the_certificate() {
         ("a leaf", &leaf.certificate, false, false),
         ("a leaf that signed itself", &lone.certificate, false, false),
     ] {
-        let answer = set(&server, json!({"certificate": certificate})).await;
-        assert_eq!(answer["certificate_authority"], is_authority, "{what}");
-        assert_eq!(answer["self_signed"], is_self_signed, "{what}");
-        assert_eq!(answer["generated"], false, "{what}");
-        assert_eq!(answer["transitional"], false, "{what}");
-        assert_eq!(answer["expiry_date"], "2027-02-05T00:00:00Z", "{what}");
+        let response = set(&server, json!({"certificate": certificate})).await;
+        assert_eq!(response["certificate_authority"], is_authority, "{what}");
+        assert_eq!(response["self_signed"], is_self_signed, "{what}");
+        assert_eq!(response["generated"], false, "{what}");
+        assert_eq!(response["transitional"], false, "{what}");
+        assert_eq!(response["expiry_date"], "2027-02-05T00:00:00Z", "{what}");
     }
 }
 
@@ -336,29 +340,29 @@ async fn a_root_keeps_the_ca_that_was_sent() {
 #[tokio::test]
 async fn a_certificate_of_x509_version_1_is_accepted() {
     let server = Server::start().await;
-    let answer = set(&server, json!({"certificate": VERSION_1})).await;
-    assert_eq!(answer["certificate_authority"], false);
-    assert_eq!(answer["self_signed"], false);
+    let response = set(&server, json!({"certificate": VERSION_1})).await;
+    assert_eq!(response["certificate_authority"], false);
+    assert_eq!(response["self_signed"], false);
     let end = with_certificate(VERSION_1, |certificate| {
         certificate.validity().not_after.timestamp()
     });
     let expiry_date = DateTime::from_timestamp(end, 0).unwrap();
     let expiry_date = expiry_date.format("%Y-%m-%dT%H:%M:%SZ").to_string();
-    assert_eq!(answer["expiry_date"], expiry_date);
+    assert_eq!(response["expiry_date"], expiry_date);
 }
 
 #[tokio::test]
 async fn a_set_certificate_has_no_generation_details() {
     let server = Server::start().await;
     let root = authority("root");
-    let answer = set(&server, json!({"certificate": root.certificate})).await;
+    let response = set(&server, json!({"certificate": root.certificate})).await;
     for detail in [
         "duration_overridden",
         "duration_used",
         "key_length",
         "ca_name",
     ] {
-        assert_eq!(answer.get(detail), None, "{detail}");
-        assert_eq!(answer["value"].get(detail), None, "{detail}");
+        assert_eq!(response.get(detail), None, "{detail}");
+        assert_eq!(response["value"].get(detail), None, "{detail}");
     }
 }

@@ -69,8 +69,8 @@ async fn make_tree(server: &Arc<Server>) -> Outcome<()> {
 
 async fn regenerate(server: &Server) -> Outcome<()> {
     let body = json!({"signed_by": "/root"});
-    let answer = server.post("/api/v1/bulk-regenerate", body).await;
-    let names = answer.expect(200).json();
+    let response = server.post("/api/v1/bulk-regenerate", body).await;
+    let names = response.expect(200).json();
     let count = names
         .get("regenerated_credentials")
         .and_then(Value::as_array)

@@ -130,7 +130,7 @@ struct Measured {
 }
 
 /// A request with its kind, success and time.
-struct Answered {
+struct Responded {
     is_generate: bool,
     is_failed: bool,
     took: Duration,
@@ -154,7 +154,7 @@ impl Load {
     /// and waits for all responses. A request that was due before the previous one was started, or that waits for a
     /// connection, is timed from when it was due; for others, a late timer does not count.
     async fn run(self: &Arc<Self>, has_ended: &AtomicBool, longest: Duration) -> Outcome<Measured> {
-        let mut requests: JoinSet<Outcome<Answered>> = JoinSet::new();
+        let mut requests: JoinSet<Outcome<Responded>> = JoinSet::new();
         let mut measured = Measured::default();
         let begun = Instant::now();
         let mut due = begun;
@@ -166,22 +166,22 @@ impl Load {
             let permit = Arc::clone(&self.permits).acquire_owned().await?;
             let load = Arc::clone(self);
             requests.spawn(async move {
-                let answered = load.request(counts_from).await;
+                let responded = load.request(counts_from).await;
                 drop(permit);
-                answered
+                responded
             });
-            while let Some(answered) = requests.try_join_next() {
-                measured.add(&answered??);
+            while let Some(responded) = requests.try_join_next() {
+                measured.add(&responded??);
             }
         }
-        while let Some(answered) = requests.join_next().await {
-            measured.add(&answered??);
+        while let Some(responded) = requests.join_next().await {
+            measured.add(&responded??);
         }
         measured.took = begun.elapsed();
         Ok(measured)
     }
 
-    async fn request(&self, counts_from: Instant) -> Outcome<Answered> {
+    async fn request(&self, counts_from: Instant) -> Outcome<Responded> {
         let number = self.begun.fetch_add(1, Ordering::Relaxed);
         // A server closes idle connections.
         let idle = self.idle_connections().pop().filter(Connection::is_open);
@@ -204,7 +204,7 @@ impl Load {
             Ok(_) => self.idle_connections().push(connection),
             Err(cause) => eprintln!("swap: {cause}"),
         }
-        Ok(Answered {
+        Ok(Responded {
             is_generate,
             is_failed: outcome.is_err(),
             took,
@@ -219,14 +219,14 @@ impl Load {
 }
 
 impl Measured {
-    fn add(&mut self, answered: &Answered) {
-        self.failed += usize::from(answered.is_failed);
-        let times = if answered.is_generate {
+    fn add(&mut self, responded: &Responded) {
+        self.failed += usize::from(responded.is_failed);
+        let times = if responded.is_generate {
             &mut self.generated_ms
         } else {
             &mut self.read_ms
         };
-        times.push(millis(answered.took));
+        times.push(millis(responded.took));
     }
 
     fn requests(&self) -> f64 {

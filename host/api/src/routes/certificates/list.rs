@@ -19,7 +19,7 @@ use crate::{
     audit::actions,
     description::{Description, Parameter, Tag},
     request::QueryParameters,
-    response::{ApiFailure, LazyList, list_bytes, rendered, rendered_list, timestamp},
+    response::{ApiError, LazyList, list_bytes, rendered, rendered_list, timestamp},
     route::{Access::Permission, Route, route},
 };
 
@@ -149,8 +149,8 @@ impl ListedBody {
 fn describe() -> Description {
     Description::new("listCertificates", Tag::Certificates, "Lists certificates and their versions, without keys")
         .parameter(Parameter::optional("name", "The name of a certificate. Without it, all certificates that the caller may read are listed.", json!({"type": "string", "minLength": 1})).like("/demo/root"))
-        .answer::<ListResponse<'_>>(200, "The certificates, in order of their newest version, newest first.")
-        .answered(
+        .response::<ListResponse<'_>>(200, "The certificates, in order of their newest version, newest first.")
+        .responded(
             "one",
             json!({"certificates": [{
                 "name": "/demo/root",
@@ -177,7 +177,7 @@ async fn handler(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
     uri: Uri,
-) -> Result<Response, ApiFailure> {
+) -> Result<Response, ApiError> {
     let query = QueryParameters::of(&uri);
     if query.has("name") {
         caller.trail().tell_action(actions::GET_CERTIFICATE);

@@ -12,31 +12,28 @@ use keywright_core::{Failure, authorization::Caller, credential::CredentialVersi
 use uuid::Uuid;
 
 use crate::{
-    response::{ApiFailure, VersionBody, rendered, rendered_versions},
+    response::{ApiError, VersionBody, rendered, rendered_versions},
     route::PathIds,
 };
 
 /// Returns the ids of a path. A segment that is not a UUID is treated as an unknown id.
-fn ids<const COUNT: usize>(PathIds(ids): PathIds<COUNT>) -> Result<[Uuid; COUNT], ApiFailure> {
+fn ids<const COUNT: usize>(PathIds(ids): PathIds<COUNT>) -> Result<[Uuid; COUNT], ApiError> {
     Ok(ids.ok_or(Failure::NotFound)?)
 }
 
 /// Returns the only id of a path.
-fn id(path: PathIds<1>) -> Result<Uuid, ApiFailure> {
+fn id(path: PathIds<1>) -> Result<Uuid, ApiError> {
     let [id] = ids(path)?;
     Ok(id)
 }
 
 /// Returns the response with one version.
-fn one(version: &CredentialVersion) -> Result<Response, ApiFailure> {
+fn one(version: &CredentialVersion) -> Result<Response, ApiError> {
     rendered(&VersionBody::of(version)?)
 }
 
 /// Returns the response with an array of versions.
-async fn many(
-    caller: Arc<Caller>,
-    versions: Vec<CredentialVersion>,
-) -> Result<Response, ApiFailure> {
+async fn many(caller: Arc<Caller>, versions: Vec<CredentialVersion>) -> Result<Response, ApiError> {
     rendered_versions(caller, versions, |versions| {
         let bodies: Vec<_> = versions
             .iter()

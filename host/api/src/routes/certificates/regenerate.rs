@@ -10,7 +10,7 @@ use axum::{
 use keywright_core::{
     Secret,
     authorization::Caller,
-    credential::{self, MetadataTooLong, RegenerateCertificate, TransitionalParent},
+    credential::{self, MetadataError, RegenerateCertificate, TransitionalParent},
     permission::Operation::Write,
 };
 use schemars::JsonSchema;
@@ -21,8 +21,8 @@ use super::id;
 use crate::{
     Api,
     description::{Description, LenientBoolean, Metadata, Tag, Version, example},
-    request::{BodyRefused, RequestObject, read_optional_json_body},
-    response::{ApiFailure, Endpoint, VersionBody, rendered},
+    request::{BodyError, RequestObject, read_optional_json_body},
+    response::{ApiError, Endpoint, VersionBody, rendered},
     route::{Access::Permission, PathIds, Route, route},
 };
 
@@ -56,23 +56,21 @@ struct RegenerateRequest {
 }
 
 impl RegenerateRequest {
-    fn read(mut members: RequestObject<'_>) -> Result<Self, BodyRefused> {
+    fn read(mut fields: RequestObject<'_>) -> Result<Self, BodyError> {
         let request = Self {
-            is_transitional: members
-                .take_boolean("set_as_transitional")?
-                .unwrap_or(false),
-            may_transitional_parent_sign: members
+            is_transitional: fields.take_boolean("set_as_transitional")?.unwrap_or(false),
+            may_transitional_parent_sign: fields
                 .take_boolean("allow_transitional_parent_to_sign")?
                 .unwrap_or(false),
-            key_length: members.take_integer("key_length")?,
-            duration: members.take_integer("duration")?,
-            metadata: members.take_secret("metadata"),
+            key_length: fields.take_integer("key_length")?,
+            duration: fields.take_integer("duration")?,
+            metadata: fields.take_secret("metadata"),
         };
-        members.finish()?;
+        fields.finish()?;
         Ok(request)
     }
 
-    fn check(self, certificate_id: Uuid) -> Result<RegenerateCertificate, MetadataTooLong> {
+    fn check(self, certificate_id: Uuid) -> Result<RegenerateCertificate, MetadataError> {
         Ok(RegenerateCertificate {
             certificate_id,
             is_transitional: self.is_transitional,
@@ -92,8 +90,8 @@ fn describe() -> Description {
     Description::new("regenerateCertificate", Tag::Certificates, "Regenerates a certificate")
         .optional_body::<RegenerateRequest>()
         .request_example("transitional", json!({"set_as_transitional": true}))
-        .answer::<Version>(200, "The added version.")
-        .answered("transitional", example::certificate_version())
+        .response::<Version>(200, "The added version.")
+        .responded("transitional", example::certificate_version())
         .error(400, "The certificate can't be regenerated or already has a transitional version, or a parameter is invalid.")
         .error(403, "The caller may not write the certificate.")
         .error(404, "The certificate or its CA does not exist.")
@@ -107,12 +105,12 @@ async fn handler(
     Extension(caller): Extension<Arc<Caller>>,
     certificate_id: PathIds<1>,
     request: Request,
-) -> Result<Response, ApiFailure> {
-    let failed = |failure| ApiFailure::of(failure, Endpoint::Regenerate);
+) -> Result<Response, ApiError> {
+    let failed = |failure| ApiError::of(failure, Endpoint::Regenerate);
     let request = match read_optional_json_body(request, &api.limits).await? {
         Some(body) => RequestObject::parse(&body)
             .and_then(RegenerateRequest::read)
-            .map_err(|refused| ApiFailure::body(&refused, Endpoint::Regenerate))?,
+            .map_err(|refused| ApiError::body(&refused, Endpoint::Regenerate))?,
         None => RegenerateRequest::default(),
     };
     let regenerate = request

@@ -18,8 +18,8 @@ use super::{id, many};
 use crate::{
     Api,
     description::{Description, Tag, Version, example},
-    request::{BodyRefused, RequestObject, parse_json_body},
-    response::{ApiFailure, Endpoint},
+    request::{BodyError, RequestObject, parse_json_body},
+    response::{ApiError, Endpoint},
     route::{Access::Permission, PathIds, Route, route},
 };
 
@@ -60,15 +60,15 @@ enum Latest {
 }
 
 impl UpdateTransitionalVersionRequest {
-    fn read(mut members: RequestObject<'_>) -> Result<Self, BodyRefused> {
-        let version = members.take_text("version");
-        members.finish()?;
+    fn read(mut fields: RequestObject<'_>) -> Result<Self, BodyError> {
+        let version = fields.take_text("version");
+        fields.finish()?;
         let to = match version?.as_deref() {
             None => TransitionalVersion::None,
             Some("latest") => TransitionalVersion::Latest,
             Some(id) => {
-                TransitionalVersion::Id(id.parse().map_err(|_| BodyRefused::MemberMalformed {
-                    member: "version",
+                TransitionalVersion::Id(id.parse().map_err(|_| BodyError::FieldMalformed {
+                    field: "version",
                     expected: "the id of a version, \"latest\" or null",
                 })?)
             }
@@ -84,8 +84,8 @@ fn describe() -> Description {
         .body::<UpdateTransitionalVersionRequest>()
         .request_example("move", json!({"version": "8f3b4de4-b821-46d6-a28c-52f21f21a18e"}))
         .request_example("end", json!({"version": null}))
-        .answer::<Vec<Version>>(200, "The active version and the transitional version, if any, in this order.")
-        .answered("move", json!([example::certificate_version()]))
+        .response::<Vec<Version>>(200, "The active version and the transitional version, if any, in this order.")
+        .responded("move", json!([example::certificate_version()]))
         .error(400, "The version is not a version of this certificate.")
         .error(403, "The caller may not write the certificate.")
         .error(404, "The certificate does not exist.")
@@ -98,7 +98,7 @@ async fn handler(
     Extension(caller): Extension<Arc<Caller>>,
     certificate_id: PathIds<1>,
     request: Request,
-) -> Result<Response, ApiFailure> {
+) -> Result<Response, ApiError> {
     let read = UpdateTransitionalVersionRequest::read;
     let request = parse_json_body(request, &api.limits, Endpoint::Other, read).await?;
     let versions = api

@@ -23,8 +23,8 @@ use super::{id, ids, many, one};
 use crate::{
     Api,
     description::{Description, LenientBoolean, Parameter, SetCertificate, Tag, Version, example},
-    request::{BodyRefused, QueryParameters, RequestObject, parse_json_body},
-    response::{ApiFailure, Endpoint},
+    request::{BodyError, QueryParameters, RequestObject, parse_json_body},
+    response::{ApiError, Endpoint},
     route::{Access::Permission, PathIds, Route, route},
 };
 
@@ -51,11 +51,11 @@ fn describe_list() -> Description {
         "Whether to return only the active version and the transitional one.",
         json!({"type": "boolean", "default": false}),
     ))
-    .answer::<Vec<Version>>(
+    .response::<Vec<Version>>(
         200,
         "The versions, newest first; with `current`, the active version, then the transitional one.",
     )
-    .answered("one", json!([example::certificate_version()]))
+    .responded("one", json!([example::certificate_version()]))
     .error(400, "`current` is repeated or not a boolean.")
     .error(
         404,
@@ -70,7 +70,7 @@ async fn list(
     Extension(caller): Extension<Arc<Caller>>,
     certificate_id: PathIds<1>,
     uri: Uri,
-) -> Result<Response, ApiFailure> {
+) -> Result<Response, ApiError> {
     let selection = match QueryParameters::of(&uri).boolean("current")? {
         Some(true) => VersionSelection::Current,
         Some(false) | None => VersionSelection::All,
@@ -95,12 +95,12 @@ struct AddVersionRequest {
 }
 
 impl AddVersionRequest {
-    fn read(mut members: RequestObject<'_>) -> Result<Self, BodyRefused> {
+    fn read(mut fields: RequestObject<'_>) -> Result<Self, BodyError> {
         let request = Self {
-            value: members.take_secret("value"),
-            is_transitional: members.take_boolean("transitional")?.unwrap_or(false),
+            value: fields.take_secret("value"),
+            is_transitional: fields.take_boolean("transitional")?.unwrap_or(false),
         };
-        members.finish()?;
+        fields.finish()?;
         Ok(request)
     }
 
@@ -126,8 +126,8 @@ fn describe_add() -> Description {
         "transitional",
         json!({"value": {"certificate": example::CERTIFICATE}, "transitional": true}),
     )
-    .answer::<Version>(200, "The added version.")
-    .answered("transitional", example::certificate_version())
+    .response::<Version>(200, "The added version.")
+    .responded("transitional", example::certificate_version())
     .error(
         400,
         "The certificate is invalid, or already has a transitional version.",
@@ -147,7 +147,7 @@ async fn add(
     Extension(caller): Extension<Arc<Caller>>,
     certificate_id: PathIds<1>,
     request: Request,
-) -> Result<Response, ApiFailure> {
+) -> Result<Response, ApiError> {
     let read = AddVersionRequest::read;
     let request = parse_json_body(request, &api.limits, Endpoint::Other, read).await?;
     let new = request.check(id(certificate_id)?)?;
@@ -164,8 +164,8 @@ fn describe_delete() -> Description {
         Tag::Certificates,
         "Deletes one version of a certificate",
     )
-    .answer::<Version>(200, "The deleted version.")
-    .answered("deleted", example::certificate_version())
+    .response::<Version>(200, "The deleted version.")
+    .responded("deleted", example::certificate_version())
     .error(400, "It is the only version.")
     .error(
         404,
@@ -178,7 +178,7 @@ async fn delete(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
     path: PathIds<2>,
-) -> Result<Response, ApiFailure> {
+) -> Result<Response, ApiError> {
     let [certificate_id, version_id] = ids(path)?;
     let version = api
         .credentials

@@ -10,8 +10,7 @@ use axum::{
 use keywright_core::{
     authorization::Caller,
     credential::{
-        BulkRegenerate, CredentialName, DigestMalformed, FindNames, LookupName, NameMalformed,
-        PluginDigest,
+        BulkRegenerate, CredentialName, DigestError, FindNames, LookupName, NameError, PluginDigest,
     },
     permission::Operation::Read,
 };
@@ -22,8 +21,8 @@ use serde_json::json;
 use crate::{
     Api,
     description::{Description, LookedUpName, Tag},
-    request::{BodyRefused, RequestObject, parse_json_body},
-    response::{ApiFailure, Endpoint, rendered},
+    request::{BodyError, RequestObject, parse_json_body},
+    response::{ApiError, Endpoint, rendered},
     route::{Access::Permission, Route, route},
 };
 
@@ -53,18 +52,18 @@ struct BulkRegenerateRequest {
 }
 
 impl BulkRegenerateRequest {
-    fn read(mut members: RequestObject<'_>) -> Result<Self, BodyRefused> {
+    fn read(mut fields: RequestObject<'_>) -> Result<Self, BodyError> {
         let request = Self {
-            signed_by: members.take_text(SIGNED_BY)?,
-            generated_by: members.take_text(GENERATED_BY)?,
-            path: members.take_text(PATH)?,
-            dry_run: members.take_boolean("dry_run")?.unwrap_or(false),
+            signed_by: fields.take_text(SIGNED_BY)?,
+            generated_by: fields.take_text(GENERATED_BY)?,
+            path: fields.take_text(PATH)?,
+            dry_run: fields.take_boolean("dry_run")?.unwrap_or(false),
         };
-        members.finish()?;
+        fields.finish()?;
         Ok(request)
     }
 
-    fn check(self) -> Result<BulkRegenerate, BodyRefused> {
+    fn check(self) -> Result<BulkRegenerate, BodyError> {
         Ok(match (self.signed_by, self.generated_by) {
             (Some(_), Some(_)) => {
                 return Err(refused(GENERATED_BY, "omitted if signed_by is given"));
@@ -75,7 +74,7 @@ impl BulkRegenerateRequest {
             (signed_by, None) => BulkRegenerate::SignedBy(authority(signed_by)?),
             (None, Some(digest)) => BulkRegenerate::GeneratedBy {
                 digest: PluginDigest::parse(&digest)
-                    .map_err(|_| refused(GENERATED_BY, DigestMalformed::EXPECTED))?,
+                    .map_err(|_| refused(GENERATED_BY, DigestError::EXPECTED))?,
                 names: FindNames::below(&self.path.unwrap_or_default()),
             },
         })
@@ -83,16 +82,16 @@ impl BulkRegenerateRequest {
 }
 
 /// Returns the required name of the CA. A malformed name matches no CA.
-fn authority(signed_by: Option<String>) -> Result<LookupName, BodyRefused> {
+fn authority(signed_by: Option<String>) -> Result<LookupName, BodyError> {
     let signed_by = signed_by.unwrap_or_default();
-    if CredentialName::parse(&signed_by) == Err(NameMalformed::Missing) {
+    if CredentialName::parse(&signed_by) == Err(NameError::Missing) {
         return Err(refused(SIGNED_BY, "the name of a certificate authority"));
     }
     Ok(LookupName::new(&signed_by))
 }
 
-fn refused(member: &'static str, expected: &'static str) -> BodyRefused {
-    BodyRefused::MemberMalformed { member, expected }
+fn refused(field: &'static str, expected: &'static str) -> BodyError {
+    BodyError::FieldMalformed { field, expected }
 }
 
 /// The names of the regenerated credentials.
@@ -118,9 +117,9 @@ fn describe() -> Description {
             "path": "/demo",
             "dry_run": true,
         }))
-        .answer::<BulkRegenerateBody<'_>>(200, "The names of the regenerated credentials, or with `dry_run` of the credentials that would be regenerated; may be empty.")
-        .answered("one", json!({"regenerated_credentials": ["/demo/web"]}))
-        .answered("dry run", json!({"regenerated_credentials": ["/demo/web"], "dry_run": true}))
+        .response::<BulkRegenerateBody<'_>>(200, "The names of the regenerated credentials, or with `dry_run` of the credentials that would be regenerated; may be empty.")
+        .responded("one", json!({"regenerated_credentials": ["/demo/web"]}))
+        .responded("dry run", json!({"regenerated_credentials": ["/demo/web"], "dry_run": true}))
         .error(400, "The name or the digest is missing or malformed, one of the credentials can't be regenerated, or the plugin with this digest is still in use.")
         .error(403, "The caller may not write one of the credentials.")
         .error(404, "The caller may not read the CA, or one of the CAs below it.")
@@ -133,7 +132,7 @@ async fn handler(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
     request: Request,
-) -> Result<Response, ApiFailure> {
+) -> Result<Response, ApiError> {
     let read = BulkRegenerateRequest::read;
     let request = parse_json_body(request, &api.limits, Endpoint::Other, read).await?;
     let is_dry_run = request.dry_run;

@@ -15,7 +15,7 @@ use crate::{
     Api,
     description::{Description, Parameter, Tag},
     request::QueryParameters,
-    response::ApiFailure,
+    response::ApiError,
     route::{Access::Permission, Route, route},
 };
 
@@ -30,7 +30,7 @@ fn describe() -> Description {
         "Deletes a credential with all its versions",
     )
     .parameter(Parameter::required("name", "The credential's name.").like("/demo/database"))
-    .empty_answer(204, "The credential was deleted.")
+    .empty_response(204, "The credential was deleted.")
     .error(400, "The name is missing, empty or repeated.")
     .error(
         404,
@@ -43,7 +43,7 @@ async fn handler(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
     uri: Uri,
-) -> Result<StatusCode, ApiFailure> {
+) -> Result<StatusCode, ApiError> {
     let name = LookupName::new(QueryParameters::of(&uri).required("name")?);
     api.credentials.delete(&caller, &name).await?;
     Ok(StatusCode::NO_CONTENT)

@@ -6,7 +6,7 @@ use axum::response::Response;
 use keywright_core::{
     authorization::Caller,
     credential::{
-        CredentialName, DigestMalformed, EffectiveExpiry, FindNames, FoundCredential, PluginDigest,
+        CredentialName, DigestError, EffectiveExpiry, FindNames, FoundCredential, PluginDigest,
     },
 };
 use schemars::JsonSchema;
@@ -18,8 +18,8 @@ use crate::{
     Api,
     audit::actions,
     description::Timestamp,
-    request::{QueryParameters, QueryRefused},
-    response::{ApiFailure, LazyList, list_bytes, rendered, rendered_list, timestamp},
+    request::{QueryError, QueryParameters},
+    response::{ApiError, LazyList, list_bytes, rendered, rendered_list, timestamp},
 };
 
 /// The criterion of a search.
@@ -51,7 +51,7 @@ impl FindRequest {
     }
 
     /// Validates the parameters.
-    pub(super) fn check_kinds(query: &QueryParameters) -> Result<(), QueryRefused> {
+    pub(super) fn check_kinds(query: &QueryParameters) -> Result<(), QueryError> {
         query.integer(EXPIRES_WITHIN_DAYS)?;
         query.boolean(EFFECTIVE)?;
         Ok(())
@@ -77,12 +77,12 @@ impl FindRequest {
     }
 
     /// Parses a search.
-    pub(super) fn read(query: &QueryParameters) -> Result<Self, QueryRefused> {
+    pub(super) fn read(query: &QueryParameters) -> Result<Self, QueryError> {
         let generated_by = generated_by(query)?;
         let names = match (query.text(PATH)?, query.text(NAME_LIKE)?) {
             (None, None) if generated_by.is_some() => FindNames::below(EVERYTHING),
-            (None, None) => return Err(QueryRefused::Missing(PATH)),
-            (Some(_), Some(_)) => return Err(QueryRefused::Exclusive(PATH, NAME_LIKE)),
+            (None, None) => return Err(QueryError::Missing(PATH)),
+            (Some(_), Some(_)) => return Err(QueryError::Exclusive(PATH, NAME_LIKE)),
             (Some(path), None) => FindNames::below(path),
             (None, Some(part)) => FindNames::containing(part),
         };
@@ -91,30 +91,30 @@ impl FindRequest {
             (Some(expiry), None) => Restriction::Expiry(expiry),
             (None, Some(digest)) => Restriction::GeneratedBy(digest),
             (Some(_), Some(_)) => {
-                return Err(QueryRefused::Exclusive(EXPIRES_WITHIN_DAYS, GENERATED_BY));
+                return Err(QueryError::Exclusive(EXPIRES_WITHIN_DAYS, GENERATED_BY));
             }
         };
         Ok(Self { names, restriction })
     }
 }
 
-fn expiry(query: &QueryParameters) -> Result<Option<Expiry>, QueryRefused> {
+fn expiry(query: &QueryParameters) -> Result<Option<Expiry>, QueryError> {
     let is_effective = query.boolean(EFFECTIVE)?;
     match (query.integer(EXPIRES_WITHIN_DAYS)?, is_effective) {
         (Some(within_days), is_effective) => Ok(Some(Expiry {
             within_days,
             is_effective: is_effective.unwrap_or(false),
         })),
-        (None, Some(true)) => Err(QueryRefused::Dependent(EFFECTIVE, EXPIRES_WITHIN_DAYS)),
+        (None, Some(true)) => Err(QueryError::Dependent(EFFECTIVE, EXPIRES_WITHIN_DAYS)),
         (None, _) => Ok(None),
     }
 }
 
-fn generated_by(query: &QueryParameters) -> Result<Option<PluginDigest>, QueryRefused> {
+fn generated_by(query: &QueryParameters) -> Result<Option<PluginDigest>, QueryError> {
     let digest = query.text(GENERATED_BY)?.map(PluginDigest::parse);
-    digest.transpose().map_err(|_| QueryRefused::Malformed {
+    digest.transpose().map_err(|_| QueryError::Malformed {
         parameter: GENERATED_BY,
-        expected: DigestMalformed::EXPECTED,
+        expected: DigestError::EXPECTED,
     })
 }
 
@@ -181,11 +181,11 @@ impl<'a> FoundBody<'a> {
 }
 
 /// Responds to a search.
-pub(super) async fn answer(
+pub(super) async fn response(
     api: &Api,
     caller: Arc<Caller>,
     request: FindRequest,
-) -> Result<Response, ApiFailure> {
+) -> Result<Response, ApiError> {
     let credentials = &api.credentials;
     let names = request.names;
     let found = match request.restriction {

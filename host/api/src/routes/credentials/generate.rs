@@ -12,7 +12,7 @@ use keywright_core::{
     Failure, Secret,
     authorization::Caller,
     credential::{
-        self, CredentialName, CredentialType, Credentials, Generate, LookupName, NameMalformed,
+        self, CredentialName, CredentialType, Credentials, Generate, LookupName, NameError,
         Regenerate, RequestedParameters, WriteMode,
     },
     permission::Operation::Write,
@@ -25,8 +25,8 @@ use crate::{
     Api,
     audit::actions,
     description::{Description, GenerateBody, LookedUpName, Metadata, Tag, Version, example},
-    request::{BodyRefused, RequestObject, parse_json_body, read_json_body},
-    response::{ApiFailure, Endpoint, VersionBody, rendered},
+    request::{BodyError, RequestObject, parse_json_body, read_json_body},
+    response::{ApiError, Endpoint, VersionBody, rendered},
     route::{Access::Permission, Route, route},
 };
 
@@ -48,7 +48,7 @@ enum PostRequest {
 struct GenerateRequest {
     name: Option<String>,
     /// Validated after the name, whose errors are reported first.
-    mode: Result<WriteMode, BodyRefused>,
+    mode: Result<WriteMode, BodyError>,
     credential_type: Option<String>,
     parameters: Option<RequestedParameters>,
     /// `value.username` as JSON text: the former way to pass a username.
@@ -57,25 +57,25 @@ struct GenerateRequest {
 }
 
 impl PostRequest {
-    fn read(body: &[u8]) -> Result<Self, (BodyRefused, Endpoint)> {
+    fn read(body: &[u8]) -> Result<Self, (BodyError, Endpoint)> {
         let at = |endpoint| move |refused| (refused, endpoint);
-        let mut members = RequestObject::parse(body).map_err(at(Endpoint::Generate))?;
-        match members
+        let mut fields = RequestObject::parse(body).map_err(at(Endpoint::Generate))?;
+        match fields
             .take_boolean("regenerate")
             .map_err(at(Endpoint::Generate))?
         {
-            None => GenerateRequest::read(members)
+            None => GenerateRequest::read(fields)
                 .map(Self::Generate)
                 .map_err(at(Endpoint::Generate)),
             Some(true) => {
                 let endpoint = Endpoint::RegenerateThroughData;
-                members.take_json("type").map_err(at(endpoint))?;
-                RegenerateRequest::read(members)
+                fields.take_json("type").map_err(at(endpoint))?;
+                RegenerateRequest::read(fields)
                     .map(Self::Regenerate)
                     .map_err(at(endpoint))
             }
             Some(false) => Err((
-                BodyRefused::UnknownField("regenerate".to_owned()),
+                BodyError::UnknownField("regenerate".to_owned()),
                 Endpoint::Generate,
             )),
         }
@@ -83,34 +83,34 @@ impl PostRequest {
 }
 
 impl GenerateRequest {
-    fn read(mut members: RequestObject<'_>) -> Result<Self, BodyRefused> {
-        let credential_type = members.take_text("type")?;
+    fn read(mut fields: RequestObject<'_>) -> Result<Self, BodyError> {
+        let credential_type = fields.take_text("type")?;
         let is_user = credential_type
             .as_deref()
             .is_some_and(|named| named.eq_ignore_ascii_case(CredentialType::USER));
         let username = if is_user {
-            take_username(&mut members)?
+            take_username(&mut fields)?
         } else {
             None
         };
         let request = Self {
-            name: members.take_text("name")?,
-            mode: take_mode(&mut members),
+            name: fields.take_text("name")?,
+            mode: take_mode(&mut fields),
             credential_type,
-            parameters: members.take_parameters("parameters")?,
+            parameters: fields.take_parameters("parameters")?,
             username,
-            metadata: members.take_secret("metadata"),
+            metadata: fields.take_secret("metadata"),
         };
-        members.finish()?;
+        fields.finish()?;
         Ok(request)
     }
 
-    fn check(self, credentials: &Credentials) -> Result<Generate, ApiFailure> {
-        let failed = |failure| ApiFailure::of(failure, Endpoint::Generate);
+    fn check(self, credentials: &Credentials) -> Result<Generate, ApiError> {
+        let failed = |failure| ApiError::of(failure, Endpoint::Generate);
         let name = required_name(self.name).map_err(failed)?;
         let mode = self
             .mode
-            .map_err(|refused| ApiFailure::body(&refused, Endpoint::Generate))?;
+            .map_err(|refused| ApiError::body(&refused, Endpoint::Generate))?;
         let credential_type = known_type(self.credential_type, credentials).map_err(failed)?;
         if credential_type.is_set_only() {
             return Err(failed(Failure::TypeNotGeneratable(credential_type)));
@@ -135,14 +135,14 @@ impl GenerateRequest {
 }
 
 /// Takes the mode. `overwrite` from older clients is ignored if there is a mode.
-fn take_mode(members: &mut RequestObject<'_>) -> Result<WriteMode, BodyRefused> {
-    let overwrite = members.take_nullable_boolean("overwrite")?;
-    match members.take_text("mode")?.as_deref() {
+fn take_mode(fields: &mut RequestObject<'_>) -> Result<WriteMode, BodyError> {
+    let overwrite = fields.take_nullable_boolean("overwrite")?;
+    match fields.take_text("mode")?.as_deref() {
         Some("converge") => Ok(WriteMode::Converge),
         Some("no-overwrite") => Ok(WriteMode::NoOverwrite),
         Some("overwrite") => Ok(WriteMode::Overwrite),
-        Some(_) => Err(BodyRefused::MemberMalformed {
-            member: "mode",
+        Some(_) => Err(BodyError::FieldMalformed {
+            field: "mode",
             expected: "overwrite, no-overwrite or converge",
         }),
         None => Ok(match overwrite {
@@ -154,8 +154,8 @@ fn take_mode(members: &mut RequestObject<'_>) -> Result<WriteMode, BodyRefused> 
 }
 
 /// Takes `value.username` as JSON text. An empty string counts as absent.
-fn take_username(members: &mut RequestObject<'_>) -> Result<Option<String>, BodyRefused> {
-    let Some(mut value) = members.take_object("value")? else {
+fn take_username(fields: &mut RequestObject<'_>) -> Result<Option<String>, BodyError> {
+    let Some(mut value) = fields.take_object("value")? else {
         return Ok(None);
     };
     let username = value.take_json_text("username");
@@ -196,8 +196,8 @@ fn describe_generate() -> Description {
                 },
             }),
         )
-        .answer::<Version>(200, "The added version, or the existing one if it was kept.")
-        .answered("password", example::password_version())
+        .response::<Version>(200, "The added version, or the existing one if it was kept.")
+        .responded("password", example::password_version())
         .error(400, "The name, the type, the mode, the parameters or the metadata is invalid, the credential has another type, \
             or the body or the parameters have an unknown field.")
         .error(403, "The caller may not write the credential.")
@@ -210,14 +210,14 @@ async fn generate(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
     request: Request,
-) -> Result<Response, ApiFailure> {
+) -> Result<Response, ApiError> {
     let body = read_json_body(request, &api.limits).await?;
     let request = PostRequest::read(&body);
     if let Ok(PostRequest::Regenerate(_)) | Err((_, Endpoint::RegenerateThroughData)) = request {
         caller.trail().tell_action(actions::REGENERATE);
     }
-    let request = request.map_err(|(refused, endpoint)| ApiFailure::body(&refused, endpoint))?;
-    let failed = |failure| ApiFailure::of(failure, Endpoint::Generate);
+    let request = request.map_err(|(refused, endpoint)| ApiError::body(&refused, endpoint))?;
+    let failed = |failure| ApiError::of(failure, Endpoint::Generate);
     match request {
         PostRequest::Generate(request) => {
             let generate = request.check(&api.credentials)?;
@@ -248,12 +248,12 @@ struct RegenerateRequest {
 
 impl RegenerateRequest {
     /// Takes the fields from a body.
-    fn read(mut members: RequestObject<'_>) -> Result<Self, BodyRefused> {
+    fn read(mut fields: RequestObject<'_>) -> Result<Self, BodyError> {
         let request = Self {
-            name: members.take_text("name")?,
-            metadata: members.take_secret("metadata"),
+            name: fields.take_text("name")?,
+            metadata: fields.take_secret("metadata"),
         };
-        members.finish()?;
+        fields.finish()?;
         Ok(request)
     }
 
@@ -263,7 +263,7 @@ impl RegenerateRequest {
             Ok(name) => name.lookup(),
             // Only the data endpoint rejects malformed names; here they match no credential.
             Err(malformed)
-                if endpoint == Endpoint::Regenerate && malformed != NameMalformed::Missing =>
+                if endpoint == Endpoint::Regenerate && malformed != NameError::Missing =>
             {
                 LookupName::new(&name)
             }
@@ -282,8 +282,8 @@ fn describe_regenerate() -> Description {
             users only if they were generated; certificates if they were generated, are self-signed or were signed by a stored CA.")
         .body::<RegenerateRequest>()
         .request_example("password", json!({"name": "/demo/password"}))
-        .answer::<Version>(200, "The added version.")
-        .answered("password", example::password_version())
+        .response::<Version>(200, "The added version.")
+        .responded("password", example::password_version())
         .error(400, "The credential can't be regenerated, or its name is missing.")
         .error(403, "The caller may not write the credential.")
         .error(404, "The credential does not exist, or the caller may not read the CA that signed it.")
@@ -296,7 +296,7 @@ async fn regenerate(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
     request: Request,
-) -> Result<Response, ApiFailure> {
+) -> Result<Response, ApiError> {
     let read = RegenerateRequest::read;
     let request = parse_json_body(request, &api.limits, Endpoint::Regenerate, read).await?;
     respond_regenerated(&api, &caller, request, Endpoint::Regenerate).await
@@ -308,8 +308,8 @@ async fn respond_regenerated(
     caller: &Caller,
     request: RegenerateRequest,
     endpoint: Endpoint,
-) -> Result<Response, ApiFailure> {
-    let failed = |failure| ApiFailure::of(failure, endpoint);
+) -> Result<Response, ApiError> {
+    let failed = |failure| ApiError::of(failure, endpoint);
     let regenerate = request.check(endpoint).map_err(failed)?;
     let written = api
         .credentials

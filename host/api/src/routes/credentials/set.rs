@@ -19,8 +19,8 @@ use super::{known_type, required_name};
 use crate::{
     Api,
     description::{Description, SetBody, Tag, Version, example},
-    request::{BodyRefused, RequestObject, parse_json_body},
-    response::{ApiFailure, Endpoint, VersionBody, rendered},
+    request::{BodyError, RequestObject, parse_json_body},
+    response::{ApiError, Endpoint, VersionBody, rendered},
     route::{Access::Permission, Route, route},
 };
 
@@ -37,14 +37,14 @@ struct SetRequest {
 }
 
 impl SetRequest {
-    fn read(mut members: RequestObject<'_>) -> Result<Self, BodyRefused> {
+    fn read(mut fields: RequestObject<'_>) -> Result<Self, BodyError> {
         let request = Self {
-            credential_type: members.take_text("type").unwrap_or_default(),
-            name: members.take_text("name")?,
-            value: members.take_secret("value"),
-            metadata: members.take_secret("metadata"),
+            credential_type: fields.take_text("type").unwrap_or_default(),
+            name: fields.take_text("name")?,
+            value: fields.take_secret("value"),
+            metadata: fields.take_secret("metadata"),
         };
-        members.finish()?;
+        fields.finish()?;
         Ok(request)
     }
 
@@ -87,9 +87,9 @@ fn describe() -> Description {
             "password",
             json!({"name": "/demo/word", "type": "password", "value": "battery staple"}),
         )
-        .answer::<Version>(200, "The added version.")
-        .answered("json", example::json_version())
-        .answered("user", example::user_version())
+        .response::<Version>(200, "The added version.")
+        .responded("json", example::json_version())
+        .responded("user", example::user_version())
         .error(
             400,
             "The name, the value or the metadata is invalid, or the credential has another type.",
@@ -114,9 +114,9 @@ async fn handler(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
     request: Request,
-) -> Result<Response, ApiFailure> {
+) -> Result<Response, ApiError> {
     let request = parse_json_body(request, &api.limits, Endpoint::Set, SetRequest::read).await?;
-    let failed = |failure| ApiFailure::of(failure, Endpoint::Set);
+    let failed = |failure| ApiError::of(failure, Endpoint::Set);
     let set = request.check(&api.credentials).map_err(failed)?;
     let version = api.credentials.set(&caller, set).await.map_err(failed)?;
     rendered(&VersionBody::of(&version).map_err(failed)?)

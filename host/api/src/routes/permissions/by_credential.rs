@@ -29,8 +29,8 @@ use super::{
 use crate::{
     Api,
     description::{Description, GrantedPath, Parameter, Tag},
-    request::{BodyRefused, QueryParameters, RequestObject, parse_json_body},
-    response::{ApiFailure, Endpoint, rendered},
+    request::{BodyError, QueryParameters, RequestObject, parse_json_body},
+    response::{ApiError, Endpoint, rendered},
     route::{Access, Route, route},
 };
 
@@ -80,8 +80,8 @@ fn describe_list() -> Description {
     .text("Use `GET /api/v2/permissions` instead.")
     .deprecated()
     .parameter(Parameter::required("credential_name", "The credential's name.").like("/demo/web"))
-    .answer::<ListResponse<'_>>(200, "The permissions.")
-    .answered(
+    .response::<ListResponse<'_>>(200, "The permissions.")
+    .responded(
         "one",
         json!({
             "credential_name": "/demo/web",
@@ -100,7 +100,7 @@ async fn list(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
     uri: Uri,
-) -> Result<Response, ApiFailure> {
+) -> Result<Response, ApiError> {
     let query = QueryParameters::of(&uri);
     let name = LookupName::new(query.required("credential_name")?);
     let listed = api.permissions.of_credential(&caller, &name).await?;
@@ -137,27 +137,27 @@ struct EntryRequest {
 }
 
 impl EntryRequest {
-    fn read(mut members: RequestObject<'_>) -> Result<Self, BodyRefused> {
-        let path = members.take_text("path")?;
-        let actor = members.take_text("actor")?;
-        let operations = take_operations(&mut members);
-        members.finish()?;
+    fn read(mut fields: RequestObject<'_>) -> Result<Self, BodyError> {
+        let path = fields.take_text("path")?;
+        let actor = fields.take_text("actor")?;
+        let operations = take_operations(&mut fields);
+        fields.finish()?;
         Ok(Self {
             path,
             operations: operations?,
-            actor: actor.ok_or(BodyRefused::MemberMissing("actor"))?,
+            actor: actor.ok_or(BodyError::FieldMissing("actor"))?,
         })
     }
 
     /// Returns the grant on a path, which the entry may repeat.
-    fn grant_on(&self, path: &PermissionPath) -> Result<Grant, ApiFailure> {
+    fn grant_on(&self, path: &PermissionPath) -> Result<Grant, ApiError> {
         let operations = parsed_operations(&self.operations)?;
         if let Some(given) = &self.path
             && PermissionPath::parse(given).map_err(Failure::from)? != *path
         {
             let expected = "the same as credential_name";
-            let member = "path";
-            return Err(BodyRefused::MemberMalformed { member, expected }.into());
+            let field = "path";
+            return Err(BodyError::FieldMalformed { field, expected }.into());
         }
         let actor = Actor::parse(&self.actor).map_err(Failure::from)?;
         Ok(Grant {
@@ -169,26 +169,25 @@ impl EntryRequest {
 }
 
 impl AddRequest {
-    fn read(mut members: RequestObject<'_>) -> Result<Self, BodyRefused> {
-        let credential_name = members.take_text("credential_name")?;
-        let permissions = members.take_objects("permissions")?.unwrap_or_default();
-        members.finish()?;
+    fn read(mut fields: RequestObject<'_>) -> Result<Self, BodyError> {
+        let credential_name = fields.take_text("credential_name")?;
+        let permissions = fields.take_objects("permissions")?.unwrap_or_default();
+        fields.finish()?;
         if permissions.is_empty() || permissions.len() > CREDENTIAL_GRANTS_MAX {
-            return Err(BodyRefused::MemberMalformed {
-                member: "permissions",
+            return Err(BodyError::FieldMalformed {
+                field: "permissions",
                 expected: "an array of at least one and at most 100 permissions",
             });
         }
         let permissions = permissions.into_iter().map(EntryRequest::read);
         Ok(Self {
             permissions: permissions.collect::<Result<_, _>>()?,
-            credential_name: credential_name
-                .ok_or(BodyRefused::MemberMissing("credential_name"))?,
+            credential_name: credential_name.ok_or(BodyError::FieldMissing("credential_name"))?,
         })
     }
 
     /// Returns the path and the grants on it.
-    fn grants(&self) -> Result<(PermissionPath, Vec<Grant>), ApiFailure> {
+    fn grants(&self) -> Result<(PermissionPath, Vec<Grant>), ApiError> {
         let path = PermissionPath::parse(&self.credential_name).map_err(Failure::from)?;
         let grants = self.permissions.iter().map(|entry| entry.grant_on(&path));
         let grants = grants.collect::<Result<_, _>>()?;
@@ -210,7 +209,7 @@ fn describe_add() -> Description {
         "read",
         json!({"credential_name": "/demo/web", "permissions": [entry]}),
     )
-    .empty_answer(201, "The operations are granted.")
+    .empty_response(201, "The operations are granted.")
     .error(
         400,
         "The body is invalid, or a permission is the caller's own.",
@@ -234,7 +233,7 @@ async fn add(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
     request: Request,
-) -> Result<StatusCode, ApiFailure> {
+) -> Result<StatusCode, ApiError> {
     let read = AddRequest::read;
     let request = parse_json_body(request, &api.limits, Endpoint::Other, read).await?;
     let (path, grants) = request.grants()?;
@@ -253,7 +252,7 @@ fn describe_delete() -> Description {
     .deprecated()
     .parameter(Parameter::required("credential_name", "The credential's name.").like("/demo/web"))
     .parameter(Parameter::required("actor", "The actor.").like("uaa-user:1"))
-    .empty_answer(204, "The permission was deleted.")
+    .empty_response(204, "The permission was deleted.")
     .error(
         400,
         "A parameter is missing, empty or repeated, or the permission is the caller's own.",
@@ -269,7 +268,7 @@ async fn delete(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
     uri: Uri,
-) -> Result<StatusCode, ApiFailure> {
+) -> Result<StatusCode, ApiError> {
     let query = QueryParameters::of(&uri);
     let name = LookupName::new(query.required("credential_name")?);
     let actor = Actor::of_lookup(query.required("actor")?);

@@ -13,15 +13,15 @@ use schemars::JsonSchema;
 use serde_json::json;
 
 use super::{
-    GrantRequest, OPERATIONS_LISTED_MAX, OperationSchema, PermissionBody, answered, example, id,
-    operation_names, parsed_operations, read_grant, take_operations,
+    GrantRequest, OPERATIONS_LISTED_MAX, OperationSchema, PermissionBody, example, id,
+    operation_names, parsed_operations, read_grant, responded, take_operations,
 };
 use crate::{
     Api,
     audit::granted,
     description::{Description, Tag},
-    request::{BodyRefused, RequestObject, parse_json_body},
-    response::{ApiFailure, Endpoint, rendered_with},
+    request::{BodyError, RequestObject, parse_json_body},
+    response::{ApiError, Endpoint, rendered_with},
     route::{Access::Permission, PathIds, Route, route},
 };
 
@@ -52,8 +52,8 @@ fn describe_add() -> Description {
         "read",
         json!({"path": "/demo/*", "actor": "uaa-client:app", "operations": ["read"]}),
     )
-    .answer::<PermissionBody<'_>>(201, "The permission.")
-    .answered("read", example())
+    .response::<PermissionBody<'_>>(201, "The permission.")
+    .responded("read", example())
     .error(
         400,
         "The body is invalid, or the permission is the caller's own.",
@@ -71,7 +71,7 @@ async fn add(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
     request: Request,
-) -> Result<Response, ApiFailure> {
+) -> Result<Response, ApiError> {
     let grant = read_grant(request, &api).await?;
     let added = api.permissions.add(&caller, &grant).await?;
     rendered_with(StatusCode::CREATED, &PermissionBody::of(&added))
@@ -82,8 +82,8 @@ fn describe_replace() -> Description {
         .text("Only the operations can change: `path` and `actor` must be the same as before.")
         .body::<GrantRequest>()
         .request_example("write", json!({"path": "/demo/*", "actor": "uaa-client:app", "operations": ["read", "write"]}))
-        .answer::<PermissionBody<'_>>(200, "The updated permission.")
-        .answered("read", example())
+        .response::<PermissionBody<'_>>(200, "The updated permission.")
+        .responded("read", example())
         .error(400, "The body is invalid or has another path or actor than the permission, or the permission is the caller's own.")
         .error(404, "The permission does not exist, or the caller may not change permissions on its path.")
         .error(422, "`operations` is missing or not an array of known operations, or the body has an unknown field.")
@@ -95,13 +95,13 @@ async fn replace(
     Extension(caller): Extension<Arc<Caller>>,
     path: PathIds<1>,
     request: Request,
-) -> Result<Response, ApiFailure> {
+) -> Result<Response, ApiError> {
     let grant = read_grant(request, &api).await?;
     // An absent permission has no event of its own, so the details belong to the request.
     let details = granted(&grant.actor, Some(grant.operations));
     caller.trail().tell_details(details);
     let replaced = api.permissions.replace(&caller, id(path)?, &grant).await;
-    answered(replaced)
+    responded(replaced)
 }
 
 /// The fields of the body.
@@ -114,9 +114,9 @@ struct AmendRequest {
 }
 
 impl AmendRequest {
-    fn read(mut members: RequestObject<'_>) -> Result<Self, BodyRefused> {
-        let operations = take_operations(&mut members);
-        members.finish()?;
+    fn read(mut fields: RequestObject<'_>) -> Result<Self, BodyError> {
+        let operations = take_operations(&mut fields);
+        fields.finish()?;
         Ok(Self {
             operations: operations?,
         })
@@ -131,8 +131,8 @@ fn describe_amend() -> Description {
     )
     .body::<AmendRequest>()
     .request_example("write", json!({"operations": ["read", "write"]}))
-    .answer::<PermissionBody<'_>>(200, "The updated permission.")
-    .answered("read", example())
+    .response::<PermissionBody<'_>>(200, "The updated permission.")
+    .responded("read", example())
     .error(
         400,
         "The body is invalid, or the permission is the caller's own.",
@@ -153,7 +153,7 @@ async fn amend(
     Extension(caller): Extension<Arc<Caller>>,
     path: PathIds<1>,
     request: Request,
-) -> Result<Response, ApiFailure> {
+) -> Result<Response, ApiError> {
     let read = AmendRequest::read;
     let request = parse_json_body(request, &api.limits, Endpoint::Permission, read).await?;
     let operations = parsed_operations(&request.operations)?;
@@ -161,13 +161,13 @@ async fn amend(
     let details = json!({"operations": operation_names(operations)});
     caller.trail().tell_details(details);
     let amended = api.permissions.amend(&caller, id(path)?, operations).await;
-    answered(amended)
+    responded(amended)
 }
 
 fn describe_delete() -> Description {
     Description::new("deletePermission", Tag::Permissions, "Deletes a permission")
-        .answer::<PermissionBody<'_>>(200, "The deleted permission.")
-        .answered("read", example())
+        .response::<PermissionBody<'_>>(200, "The deleted permission.")
+        .responded("read", example())
         .error(400, "The permission is the caller's own.")
         .error(
             404,
@@ -180,7 +180,7 @@ async fn delete(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
     path: PathIds<1>,
-) -> Result<Response, ApiFailure> {
+) -> Result<Response, ApiError> {
     let deleted = api.permissions.delete(&caller, id(path)?).await;
-    answered(deleted)
+    responded(deleted)
 }

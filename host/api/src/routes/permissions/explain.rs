@@ -22,8 +22,8 @@ use super::operation_names;
 use crate::{
     Api,
     description::{Description, Parameter, Tag},
-    request::{QueryParameters, QueryRefused},
-    response::{ApiFailure, rendered},
+    request::{QueryError, QueryParameters},
+    response::{ApiError, rendered},
     route::{Access::Permission, Route, route},
 };
 
@@ -39,7 +39,7 @@ struct ExplainRequest<'a> {
 }
 
 impl<'a> ExplainRequest<'a> {
-    fn read(query: &'a QueryParameters) -> Result<Self, QueryRefused> {
+    fn read(query: &'a QueryParameters) -> Result<Self, QueryError> {
         Ok(Self {
             actor: query.required("actor")?,
             path: query.required("path")?,
@@ -166,8 +166,8 @@ fn describe() -> Description {
                 .one_of(&["read", "write", "delete", "read_acl", "write_acl"])
                 .like("read"),
         )
-        .answer::<ExplainResponse<'_>>(200, "The evaluated rules, and the result.")
-        .answered(
+        .response::<ExplainResponse<'_>>(200, "The evaluated rules, and the result.")
+        .responded(
             "allowed",
             json!({
                 "actor": "uaa-client:app",
@@ -194,7 +194,7 @@ async fn handler(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
     uri: Uri,
-) -> Result<Response, ApiFailure> {
+) -> Result<Response, ApiError> {
     let query = QueryParameters::of(&uri);
     let request = ExplainRequest::read(&query)?;
     let (actor, operation, path) = request.parsed()?;

@@ -20,8 +20,8 @@ use uuid::Uuid;
 use crate::{
     Api,
     description::GrantedPath,
-    request::{BodyRefused, RequestObject, parse_json_body},
-    response::{ApiFailure, Endpoint, rendered},
+    request::{BodyError, RequestObject, parse_json_body},
+    response::{ApiError, Endpoint, rendered},
     route::PathIds,
 };
 
@@ -82,15 +82,15 @@ enum OperationSchema {
 
 impl GrantRequest {
     /// Takes the three fields, and rejects others.
-    fn read(mut members: RequestObject<'_>) -> Result<Self, BodyRefused> {
-        let path = members.take_text("path")?;
-        let actor = members.take_text("actor")?;
-        let operations = take_operations(&mut members);
-        members.finish()?;
+    fn read(mut fields: RequestObject<'_>) -> Result<Self, BodyError> {
+        let path = fields.take_text("path")?;
+        let actor = fields.take_text("actor")?;
+        let operations = take_operations(&mut fields);
+        fields.finish()?;
         Ok(Self {
             operations: operations?,
-            path: path.ok_or(BodyRefused::MemberMissing("path"))?,
-            actor: actor.ok_or(BodyRefused::MemberMissing("actor"))?,
+            path: path.ok_or(BodyError::FieldMissing("path"))?,
+            actor: actor.ok_or(BodyError::FieldMissing("actor"))?,
         })
     }
 
@@ -104,19 +104,19 @@ impl GrantRequest {
 }
 
 /// Reads a request that contains a complete permission.
-async fn read_grant(request: Request, api: &Api) -> Result<Grant, ApiFailure> {
+async fn read_grant(request: Request, api: &Api) -> Result<Grant, ApiError> {
     let read = GrantRequest::read;
     let request = parse_json_body(request, &api.limits, Endpoint::Permission, read).await?;
     Ok(request.grant()?)
 }
 
 /// Takes the required field `operations`.
-fn take_operations(members: &mut RequestObject<'_>) -> Result<Vec<String>, BodyRefused> {
-    let operations = members.take_texts("operations").ok().flatten();
-    let operations = operations.ok_or(BodyRefused::OperationsMalformed)?;
+fn take_operations(fields: &mut RequestObject<'_>) -> Result<Vec<String>, BodyError> {
+    let operations = fields.take_texts("operations").ok().flatten();
+    let operations = operations.ok_or(BodyError::OperationsMalformed)?;
     if operations.len() > OPERATIONS_LISTED_MAX {
-        return Err(BodyRefused::MemberMalformed {
-            member: "operations",
+        return Err(BodyError::FieldMalformed {
+            field: "operations",
             expected: "an array of at most 100 operations",
         });
     }
@@ -131,7 +131,7 @@ fn parsed_operations(names: &[String]) -> Result<Operations, Failure> {
 }
 
 /// Returns the response with a permission.
-fn answered(permission: Result<Permission, Failure>) -> Result<Response, ApiFailure> {
+fn responded(permission: Result<Permission, Failure>) -> Result<Response, ApiError> {
     rendered(&PermissionBody::of(&permission?))
 }
 
@@ -140,7 +140,7 @@ fn operation_names(operations: Operations) -> Vec<&'static str> {
 }
 
 /// Returns the id of a path. A segment that is not a UUID is treated as an unknown id.
-fn id(PathIds(id): PathIds<1>) -> Result<Uuid, ApiFailure> {
+fn id(PathIds(id): PathIds<1>) -> Result<Uuid, ApiError> {
     let [id] = id.ok_or(Failure::PermissionNotFound)?;
     Ok(id)
 }

@@ -9,12 +9,12 @@ use keywright_core::{
     permission::{Actor, Operation::ReadAcl},
 };
 
-use super::{PermissionBody, answered, example, id};
+use super::{PermissionBody, example, id, responded};
 use crate::{
     Api,
     description::{Description, Parameter, Tag},
     request::QueryParameters,
-    response::ApiFailure,
+    response::ApiError,
     route::{Access::Permission, PathIds, Route, route},
 };
 
@@ -34,8 +34,8 @@ fn describe_get() -> Description {
     )
     .parameter(Parameter::required("path", "The path of the permission.").like("/demo/*"))
     .parameter(Parameter::required("actor", "The actor.").like("uaa-client:app"))
-    .answer::<PermissionBody<'_>>(200, "The permission.")
-    .answered("read", example())
+    .response::<PermissionBody<'_>>(200, "The permission.")
+    .responded("read", example())
     .error(400, "A parameter is missing, empty or repeated.")
     .error(
         404,
@@ -48,18 +48,18 @@ async fn get(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
     uri: Uri,
-) -> Result<Response, ApiFailure> {
+) -> Result<Response, ApiError> {
     let query = QueryParameters::of(&uri);
     let path = LookupName::new(query.required("path")?);
     let actor = Actor::of_lookup(query.required("actor")?);
     let found = api.permissions.of_actor_on(&caller, &actor, &path).await;
-    answered(found)
+    responded(found)
 }
 
 fn describe_get_by_id() -> Description {
     Description::new("getPermissionById", Tag::Permissions, "Reads a permission")
-        .answer::<PermissionBody<'_>>(200, "The permission.")
-        .answered("read", example())
+        .response::<PermissionBody<'_>>(200, "The permission.")
+        .responded("read", example())
         .error(
             404,
             "The permission does not exist, or the caller may not read permissions on its path.",
@@ -71,7 +71,7 @@ async fn get_by_id(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
     path: PathIds<1>,
-) -> Result<Response, ApiFailure> {
+) -> Result<Response, ApiError> {
     let found = api.permissions.by_id(&caller, id(path)?).await;
-    answered(found)
+    responded(found)
 }

@@ -8,7 +8,7 @@ use keywright_core::{
         CredentialName, CredentialType, Find, FindNames, FoundCredential, ListedCertificate,
         ListedVersion, LookupName, StoredVersion,
     },
-    ports::{Envelope, NewVersion, RepositoryFailure, SignedName, VersionSelection},
+    ports::{Envelope, NewVersion, RepositoryError, SignedName, VersionSelection},
 };
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -22,21 +22,21 @@ impl Memory {
         self.reads.load(Ordering::SeqCst)
     }
 
-    pub(super) fn newest_first(&self) -> Result<Vec<StoredVersion>, RepositoryFailure> {
+    pub(super) fn newest_first(&self) -> Result<Vec<StoredVersion>, RepositoryError> {
         self.reads.fetch_add(1, Ordering::SeqCst);
         self.answering()
     }
 
     /// As [`Memory::newest_first`], for reading only names.
-    pub(super) fn answering(&self) -> Result<Vec<StoredVersion>, RepositoryFailure> {
+    pub(super) fn answering(&self) -> Result<Vec<StoredVersion>, RepositoryError> {
         if self.is_away.load(Ordering::SeqCst) {
-            return Err(RepositoryFailure::Unavailable("cause-of-the-outage".into()));
+            return Err(RepositoryError::Unavailable("cause-of-the-outage".into()));
         }
         let versions = self.versions.lock().unwrap();
         Ok(versions.iter().rev().cloned().collect())
     }
 
-    pub(super) fn found(&self, find: &Find) -> Result<Vec<FoundCredential>, RepositoryFailure> {
+    pub(super) fn found(&self, find: &Find) -> Result<Vec<FoundCredential>, RepositoryError> {
         let is_found = |stored: &StoredVersion| {
             let lookup = stored.name.lookup();
             match &find.names {
@@ -56,7 +56,7 @@ impl Memory {
             .collect())
     }
 
-    pub(super) fn listed(&self) -> Result<Vec<ListedCertificate>, RepositoryFailure> {
+    pub(super) fn listed(&self) -> Result<Vec<ListedCertificate>, RepositoryError> {
         let mut certificates: Vec<ListedCertificate> = Vec::new();
         for stored in self.newest_first()? {
             if !stored.credential_type.is_certificate() {
@@ -87,7 +87,7 @@ impl Memory {
     pub(super) fn name_where(
         &self,
         is_it: impl Fn(&StoredVersion) -> bool,
-    ) -> Result<Option<CredentialName>, RepositoryFailure> {
+    ) -> Result<Option<CredentialName>, RepositoryError> {
         let mut versions = self.answering()?;
         versions.retain(is_it);
         Ok(versions.pop().map(|stored| stored.name))
@@ -202,8 +202,8 @@ impl Memory {
 
     /// Stores a certificate as if this CA had signed it.
     pub(crate) fn store_signed(&self, name: &str, signed_by: &str) {
-        let members = json!({"certificate": "c", "private_key": "k"});
-        self.store(name, signed_by, &members, &members);
+        let fields = json!({"certificate": "c", "private_key": "k"});
+        self.store(name, signed_by, &fields, &fields);
     }
 
     /// Stores a certificate as if it had been generated from these parameters, which its plugin now extends with
@@ -211,8 +211,8 @@ impl Memory {
     pub(crate) fn store_generated(&self, name: &str, parameters: &Value, more: &Value) {
         let mut parameters = parameters.clone();
         parameters["more"] = more.clone();
-        let members = json!({"certificate": "c", "private_key": "k"});
-        self.store(name, name, &members, &parameters);
+        let fields = json!({"certificate": "c", "private_key": "k"});
+        self.store(name, name, &fields, &parameters);
     }
 
     fn store(&self, name: &str, signed_by: &str, value: &Value, parameters: &Value) {

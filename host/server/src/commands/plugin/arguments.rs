@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 use crate::{
     config::{ComponentLocation, RegistryConfig, RegistryHostConfig},
     process::on_threads,
-    started::StartRefused,
+    started::StartupError,
 };
 
 /// The component, its settings and its limits.
@@ -38,27 +38,27 @@ pub(super) struct ComponentArguments {
 }
 
 impl ComponentArguments {
-    pub(super) fn open(&self) -> Result<PluginUnderTest, StartRefused> {
+    pub(super) fn open(&self) -> Result<PluginUnderTest, StartupError> {
         let doing = "loading the component";
         let component = self.file.clone().into_os_string().into_string();
         let location = component.ok().map(ComponentLocation::try_from).transpose();
-        let location = location.map_err(|cause| StartRefused::while_doing(doing, cause))?;
+        let location = location.map_err(|cause| StartupError::while_doing(doing, cause))?;
         let component = match location {
             Some(ComponentLocation::Registry(reference)) => self.pull(&reference)?,
             Some(ComponentLocation::File(_)) | None => ComponentSource::File(self.file.clone()),
         };
         PluginUnderTest::open(component, self.settings.clone(), self.limits)
-            .map_err(|refused| StartRefused::while_doing(doing, refused))
+            .map_err(|refused| StartupError::while_doing(doing, refused))
     }
 
     /// Pulls a component. Signatures are not checked, and nothing is cached.
-    fn pull(&self, reference: &PinnedReference) -> Result<ComponentSource, StartRefused> {
+    fn pull(&self, reference: &PinnedReference) -> Result<ComponentSource, StartupError> {
         let config = self.registry.config(reference.host())?;
         let pulled = on_threads(async {
             let registry = config.registry(reference.host())?;
             pull(&registry, reference, None, &Cache::none(), config.limits())
                 .await
-                .map_err(|fault| StartRefused::while_doing(format!("pulling {reference}"), fault))
+                .map_err(|fault| StartupError::while_doing(format!("pulling {reference}"), fault))
         });
         Ok(ComponentSource::Bytes {
             name: reference.to_string(),
@@ -67,7 +67,7 @@ impl ComponentArguments {
     }
 
     /// Opens the component. Its notes are printed to standard error.
-    pub(super) fn open_with_notes(&self) -> Result<PluginUnderTest, StartRefused> {
+    pub(super) fn open_with_notes(&self) -> Result<PluginUnderTest, StartupError> {
         let reader: NoteReader = Arc::new(|function, text| {
             // Standard error may be closed.
             let _ = writeln!(io::stderr(), "note ({function}): {text}");
@@ -95,7 +95,7 @@ pub(super) enum OutputForm {
 
 pub(super) fn object(text: &str) -> Result<Map<String, Value>, String> {
     match keywright_json::read(text) {
-        Ok(Value::Object(members)) => Ok(members),
+        Ok(Value::Object(fields)) => Ok(fields),
         Ok(_) => Err("must be a JSON object".to_owned()),
         Err(cause) => Err(cause.to_string()),
     }
@@ -129,9 +129,9 @@ pub(super) fn pretty(json: &Value) -> String {
 }
 
 /// Serializes a result. An error is a bug.
-pub(super) fn to_json(result: &impl serde::Serialize) -> Result<Value, StartRefused> {
+pub(super) fn to_json(result: &impl serde::Serialize) -> Result<Value, StartupError> {
     serde_json::to_value(result)
-        .map_err(|cause| StartRefused::while_doing("writing the result", cause))
+        .map_err(|cause| StartupError::while_doing("writing the result", cause))
 }
 
 /// Access to a registry.
@@ -158,10 +158,10 @@ pub(super) struct RegistryArguments {
 
 impl RegistryArguments {
     /// Returns the configuration for a registry.
-    pub(super) fn config(&self, host: &RegistryHost) -> Result<RegistryConfig, StartRefused> {
+    pub(super) fn config(&self, host: &RegistryHost) -> Result<RegistryConfig, StartupError> {
         let has_password = self.user.is_some() || self.docker_config.is_some();
         if self.plain_http && has_password && !host.is_loopback() {
-            return Err(StartRefused::new(
+            return Err(StartupError::new(
                 "passwords are sent over plain HTTP only to this machine; omit --plain-http",
             ));
         }

@@ -18,7 +18,7 @@ use super::{
     super::output,
     arguments::{ComponentArguments, OutputForm, RegistryArguments, escaped, pretty, to_json},
 };
-use crate::{process::on_threads, started::StartRefused};
+use crate::{process::on_threads, started::StartupError};
 
 /// Shows a component.
 #[derive(Debug, Args)]
@@ -34,11 +34,11 @@ pub(crate) struct Inspect {
 }
 
 impl Inspect {
-    pub(super) fn execute(self) -> Result<ExitCode, StartRefused> {
+    pub(super) fn execute(self) -> Result<ExitCode, StartupError> {
         let plugin = self.component.open()?;
         let inspection = plugin
             .inspect()
-            .map_err(|failure| StartRefused::while_doing("inspecting the component", failure))?;
+            .map_err(|failure| StartupError::while_doing("inspecting the component", failure))?;
         output::print(&match self.component.output {
             OutputForm::Json => pretty(&to_json(&inspection)?),
             OutputForm::Table => self.table(&inspection),
@@ -144,7 +144,7 @@ pub(crate) struct Push {
 }
 
 impl Push {
-    pub(super) fn execute(self) -> Result<ExitCode, StartRefused> {
+    pub(super) fn execute(self) -> Result<ExitCode, StartupError> {
         let registry = self.registry.config(self.target.host())?;
         let bytes = ComponentSource::File(self.file.clone())
             .read()
@@ -163,7 +163,7 @@ impl Push {
             let registry = registry.registry(host)?;
             push(&registry, &self.target, &pushed, PUSH_DEADLINE)
                 .await
-                .map_err(|fault| StartRefused::while_doing(format!("pushing to {host}"), fault))
+                .map_err(|fault| StartupError::while_doing(format!("pushing to {host}"), fault))
         });
         let (reference, signed) = pushed?;
         self.print_message(match signed {
@@ -175,21 +175,21 @@ impl Push {
     }
 
     /// Inspects the component.
-    fn inspection(&self, bytes: Arc<[u8]>) -> Result<Inspection, StartRefused> {
+    fn inspection(&self, bytes: Arc<[u8]>) -> Result<Inspection, StartupError> {
         let name = self.file.display().to_string();
         let component = ComponentSource::Bytes { name, bytes };
         PluginUnderTest::open(component, Map::new(), Limits::default())
-            .map_err(|refused| StartRefused::while_doing("loading the component", refused))?
+            .map_err(|refused| StartupError::while_doing("loading the component", refused))?
             .inspect()
-            .map_err(|failure| StartRefused::while_doing("inspecting the component", failure))
+            .map_err(|failure| StartupError::while_doing("inspecting the component", failure))
     }
 
     fn refused(
         &self,
         doing: &str,
         cause: impl Into<Box<dyn std::error::Error + Send + Sync>>,
-    ) -> StartRefused {
-        StartRefused::file(doing, &self.file, cause)
+    ) -> StartupError {
+        StartupError::file(doing, &self.file, cause)
     }
 
     /// Prints a message to standard error; standard output contains only the reference.

@@ -16,7 +16,7 @@ use std::{
 use clap::Subcommand;
 use tracing::Level;
 
-use crate::started::StartRefused;
+use crate::started::StartupError;
 
 /// A command for plugins.
 #[derive(Debug, Subcommand)]
@@ -55,7 +55,7 @@ pub(crate) enum PluginCommand {
 }
 
 /// Executes a command.
-pub(crate) fn plugin(command: PluginCommand) -> Result<ExitCode, StartRefused> {
+pub(crate) fn plugin(command: PluginCommand) -> Result<ExitCode, StartupError> {
     tracing_subscriber::fmt()
         .with_max_level(Level::ERROR)
         .with_writer(io::stderr)

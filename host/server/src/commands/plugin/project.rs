@@ -10,7 +10,7 @@ use clap::Args;
 use keywright_author::{Language, Programs, ProjectName, begin};
 
 use super::super::output;
-use crate::started::StartRefused;
+use crate::started::StartupError;
 
 /// Creates a project.
 #[derive(Debug, Args)]
@@ -30,10 +30,10 @@ pub(crate) struct New {
 }
 
 impl New {
-    pub(super) fn execute(self) -> Result<ExitCode, StartRefused> {
+    pub(super) fn execute(self) -> Result<ExitCode, StartupError> {
         let Self { name, lang } = self;
         begin(Path::new("."), &name, lang)
-            .map_err(|refused| StartRefused::while_doing("creating the project", refused))?;
+            .map_err(|refused| StartupError::while_doing("creating the project", refused))?;
         output::print(&format!(
             "{name} holds a generator that works. Next:\n\n  \
              cd {name}\n{}  \
@@ -76,12 +76,12 @@ pub(crate) struct Build {
 }
 
 impl Build {
-    pub(super) fn execute(self) -> Result<ExitCode, StartRefused> {
+    pub(super) fn execute(self) -> Result<ExitCode, StartupError> {
         let programs = Programs::on_path();
         let built = keywright_author::build(&self.folder, self.output.as_deref(), &programs)
-            .map_err(|failed| StartRefused::while_doing("building the plugin", failed))?;
+            .map_err(|failed| StartupError::while_doing("building the plugin", failed))?;
         let bytes = fs::metadata(&built)
-            .map_err(|cause| StartRefused::file("reading", &built, cause))?
+            .map_err(|cause| StartupError::file("reading", &built, cause))?
             .len();
         output::print(&format!("{}, {bytes} bytes\n", built.display()))?;
         Ok(ExitCode::SUCCESS)

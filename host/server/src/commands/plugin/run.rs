@@ -11,7 +11,7 @@ use std::{
 
 use clap::Args;
 use keywright_runtime::{
-    CandidateFailure, ConformanceReport, Limits, PluginUnderTest, Quantiles, Speed, SystemRandom,
+    ConformanceReport, Limits, PluginTestError, PluginUnderTest, Quantiles, Speed, SystemRandom,
     TestedComponents, Vector,
 };
 use serde_json::{Map, Value, json};
@@ -23,7 +23,7 @@ use super::{
         to_json,
     },
 };
-use crate::{plugins::tested_components, started::StartRefused};
+use crate::{plugins::tested_components, started::StartupError};
 
 /// Generates one value.
 #[derive(Debug, Args)]
@@ -44,7 +44,7 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    pub(super) fn execute(self) -> Result<ExitCode, StartRefused> {
+    pub(super) fn execute(self) -> Result<ExitCode, StartupError> {
         let plugin = self.component.open_with_notes()?;
         let run = plugin
             .run(
@@ -52,7 +52,7 @@ impl Run {
                 now_seconds(),
                 Arc::new(SystemRandom),
             )
-            .map_err(|failure| StartRefused::while_doing("making a value", failure))?;
+            .map_err(|failure| StartupError::while_doing("making a value", failure))?;
         let value = if self.reveal { run.value } else { run.redacted };
         output::print(&match self.component.output {
             OutputForm::Json => pretty(&json!({
@@ -87,12 +87,12 @@ pub(crate) struct Bench {
 }
 
 impl Bench {
-    pub(super) fn execute(self) -> Result<ExitCode, StartRefused> {
+    pub(super) fn execute(self) -> Result<ExitCode, StartupError> {
         let plugin = self.component.open()?;
         let random = Arc::new(SystemRandom);
         let speed = plugin
             .measure(self.parameters, self.calls, now_seconds(), random)
-            .map_err(|failure| StartRefused::while_doing("making a value", failure))?;
+            .map_err(|failure| StartupError::while_doing("making a value", failure))?;
         output::print(&match self.component.output {
             OutputForm::Json => pretty(&json!({
                 "calls": speed.calls,
@@ -155,12 +155,12 @@ pub(crate) struct Test {
 }
 
 impl Test {
-    pub(super) fn execute(self) -> Result<ExitCode, StartRefused> {
+    pub(super) fn execute(self) -> Result<ExitCode, StartupError> {
         let vectors = self.vectors()?;
         let plugin = self.component.open_with_notes()?;
         let report = plugin
             .test(&vectors, now_seconds())
-            .map_err(|failure| StartRefused::while_doing("testing the component", failure))?;
+            .map_err(|failure| StartupError::while_doing("testing the component", failure))?;
         output::print(&match self.component.output {
             OutputForm::Json => pretty(&to_json(&report)?),
             OutputForm::Table => report_table(&report),
@@ -172,9 +172,9 @@ impl Test {
         })
     }
 
-    fn vectors(&self) -> Result<Vec<Vector>, StartRefused> {
+    fn vectors(&self) -> Result<Vec<Vector>, StartupError> {
         let read = |path: &Path| {
-            let refused = |cause| StartRefused::file("reading the test vectors", path, cause);
+            let refused = |cause| StartupError::file("reading the test vectors", path, cause);
             fs::read_to_string(path).map_err(refused)
         };
         let default_path = self.component.file.with_extension(VECTORS_EXTENSION);
@@ -186,7 +186,7 @@ impl Test {
             },
         };
         Vector::parse_all(&text)
-            .map_err(|cause| StartRefused::file("reading the test vectors", path, cause))
+            .map_err(|cause| StartupError::file("reading the test vectors", path, cause))
     }
 }
 
@@ -231,15 +231,15 @@ pub(crate) struct Tested {
 }
 
 impl Tested {
-    pub(super) fn execute(self) -> Result<ExitCode, StartRefused> {
+    pub(super) fn execute(self) -> Result<ExitCode, StartupError> {
         let known = tested_components();
         let mut tested = TestedComponents::default();
         for file in self.files {
-            let refused = |cause| StartRefused::file("loading", &file, cause);
+            let refused = |cause| StartupError::file("loading", &file, cause);
             let plugin = PluginUnderTest::open(file.clone(), Map::new(), Limits::default());
             let plugin = plugin.map_err(refused)?;
             let digest = plugin.digest().to_owned();
-            let failed = |cause: CandidateFailure| StartRefused::file("testing", &file, cause);
+            let failed = |cause: PluginTestError| StartupError::file("testing", &file, cause);
             if known.contains(&digest) || plugin.is_random().map_err(failed)? {
                 tested.insert(digest);
             }

@@ -273,7 +273,7 @@ fn received(last_length: usize, last_commit: Duration, sent: Option<Message>) ->
     writer.last_length = last_length;
     writer.last_commit = last_commit;
     let mut group = Group {
-        answers: vec![Box::new(|_| {})],
+        responses: vec![Box::new(|_| {})],
         begun: Instant::now(),
         gathering_ends: None,
     };
@@ -305,7 +305,7 @@ struct Fixture {
     reader: SqliteConnection,
 }
 
-type Writing = JoinHandle<Result<(), RepositoryFailure>>;
+type Writing = JoinHandle<Result<(), RepositoryError>>;
 
 /// A transaction that blocks the thread until it is released.
 struct Blocking {
@@ -415,7 +415,7 @@ impl Fixture {
     }
 
     /// Runs a single statement as a transaction.
-    async fn run(&self, sql: &'static str) -> Result<(), RepositoryFailure> {
+    async fn run(&self, sql: &'static str) -> Result<(), RepositoryError> {
         let running = self.writer.transaction(move |mut transaction| async move {
             transaction.fetch_all(statement(sql)).await?;
             transaction.commit(()).await
@@ -425,7 +425,7 @@ impl Fixture {
 }
 
 impl Blocking {
-    async fn end(self) -> Result<(), RepositoryFailure> {
+    async fn end(self) -> Result<(), RepositoryError> {
         self.release.send(()).unwrap();
         self.writing.await.unwrap()
     }
@@ -435,15 +435,15 @@ async fn write(
     mut transaction: Transaction,
     number: i64,
     ending: Ending,
-) -> Result<Ended<()>, RepositoryFailure> {
+) -> Result<Ended<()>, RepositoryError> {
     insert(&mut transaction, number).await?;
     match ending {
         Ending::Commit => transaction.commit(()).await,
         Ending::RollBack => transaction.roll_back(()).await,
-        Ending::ReturnError => Err(RepositoryFailure::Inconsistent("gone")),
+        Ending::ReturnError => Err(RepositoryError::Inconsistent("gone")),
         Ending::Fail => {
             let again = insert(&mut transaction, number).await;
-            assert!(matches!(again, Err(RepositoryFailure::Query(_))));
+            assert!(matches!(again, Err(RepositoryError::Query(_))));
             assert!(insert(&mut transaction, number + 1).await.is_err());
             transaction.commit(()).await
         }
@@ -460,7 +460,7 @@ async fn write(
     }
 }
 
-async fn insert(transaction: &mut Transaction, number: i64) -> Result<(), RepositoryFailure> {
+async fn insert(transaction: &mut Transaction, number: i64) -> Result<(), RepositoryError> {
     let query = statement("insert into t (a) values ($1)").bind(number);
     transaction.execute(query).await.map(drop)
 }
@@ -470,8 +470,8 @@ fn numbers(rows: &[Row]) -> Vec<i64> {
     numbers.collect::<Result<_, _>>().unwrap()
 }
 
-fn is_unavailable<T>(outcome: &Result<T, RepositoryFailure>) -> bool {
-    matches!(outcome, Err(RepositoryFailure::Unavailable(_)))
+fn is_unavailable<T>(outcome: &Result<T, RepositoryError>) -> bool {
+    matches!(outcome, Err(RepositoryError::Unavailable(_)))
 }
 
 const NUMBERS: &str = "select a from t order by a";

@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
 use crate::{
-    Client, Rotation, RotationFailed, Stage, Step,
+    Client, Rotation, RotationError, Stage, Step,
     commands::verb::{
         AUTHORITY, AUTHORITY_AND_LEAF, Completion, Context, Example, Failure, Verb, help,
     },
@@ -144,8 +144,8 @@ impl RotationRun {
     async fn observe(&self) -> Result<Rotation, Failure> {
         let observed = Rotation::observe(&self.client, &self.rotate.authority).await;
         observed.map_err(|failed| match failed {
-            RotationFailed::Request(error) => error.into(),
-            RotationFailed::Unreadable { .. } => Failure::NotFound(failed.to_string()),
+            RotationError::Request(error) => error.into(),
+            RotationError::Unreadable { .. } => Failure::NotFound(failed.to_string()),
             other => Failure::Other(other.to_string()),
         })
     }

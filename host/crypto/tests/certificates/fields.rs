@@ -3,7 +3,7 @@
 use chrono::Utc;
 use keywright_core::{
     certificate::{CertificateFacts, IssuanceRules, SigningUsages},
-    ports::{CertificateMembers, CertificateRefused, Certificates},
+    ports::{CertificateError, CertificateFields, Certificates},
 };
 use keywright_crypto::X509Certificates;
 
@@ -83,11 +83,11 @@ fn one_field_is_enough_and_given_fields_are_checked() {
     assert_eq!(set(Some(&authority.certificate), None), Ok(None));
     assert!(set(None, Some(&authority.certificate)).unwrap().is_some());
     let private_key = Some(&authority.private_key);
-    let members = CertificateMembers {
+    let fields = CertificateFields {
         private_key,
-        ..CertificateMembers::default()
+        ..CertificateFields::default()
     };
-    let checked = X509Certificates.check_members(members).unwrap();
+    let checked = X509Certificates.check_fields(fields).unwrap();
     assert_eq!((checked.facts, checked.rsa_bits), (None, None));
     for (ca, certificate, sentence) in [
         (
@@ -140,20 +140,20 @@ fn structural_errors_name_the_field() {
             "ca_name is not a certificate authority according to its basic constraints",
         ),
     ] {
-        let members = CertificateMembers {
+        let fields = CertificateFields {
             ca_is_stored,
-            ..members(ca, certificate)
+            ..fields(ca, certificate)
         };
         assert_eq!(
             X509Certificates
-                .check_members(members)
+                .check_fields(fields)
                 .unwrap_err()
                 .to_string(),
             sentence
         );
     }
     let itself = X509Certificates
-        .check_members(members(&lone, &lone))
+        .check_fields(fields(&lone, &lone))
         .unwrap()
         .facts
         .unwrap();
@@ -170,11 +170,11 @@ fn self_signed_ca_is_recognized_unless_set_with_ca_name() {
     };
     let authority = openssl.authority(P256);
     for ca_is_stored in [false, true] {
-        let members = CertificateMembers {
+        let fields = CertificateFields {
             ca_is_stored,
-            ..members(&authority, &authority)
+            ..fields(&authority, &authority)
         };
-        let checked = X509Certificates.check_members(members).unwrap();
+        let checked = X509Certificates.check_fields(fields).unwrap();
         let facts = checked.facts.unwrap();
         assert_eq!(facts.is_self_signed, !ca_is_stored);
         assert!(facts.is_certificate_authority);
@@ -252,9 +252,9 @@ fn generated_value_must_be_complete_and_signed_by_the_issuer() {
             .unwrap()
     };
     let (issuer, other_issuer) = (signer(&authority), signer(&other));
-    let whole = CertificateMembers {
+    let whole = CertificateFields {
         private_key: Some(&leaf.private_key),
-        ..members(&authority, &leaf)
+        ..fields(&authority, &leaf)
     };
     assert!(
         X509Certificates
@@ -265,7 +265,7 @@ fn generated_value_must_be_complete_and_signed_by_the_issuer() {
     let other_ca = Some(other.certificate.as_str());
     for (made, issuer, sentence) in [
         (
-            CertificateMembers {
+            CertificateFields {
                 certificate: None,
                 ..whole
             },
@@ -273,7 +273,7 @@ fn generated_value_must_be_complete_and_signed_by_the_issuer() {
             "certificate is absent",
         ),
         (
-            CertificateMembers {
+            CertificateFields {
                 private_key: None,
                 ..whole
             },
@@ -281,12 +281,12 @@ fn generated_value_must_be_complete_and_signed_by_the_issuer() {
             "private_key is absent",
         ),
         (
-            CertificateMembers { ca: None, ..whole },
+            CertificateFields { ca: None, ..whole },
             Some(&issuer),
             "ca is absent",
         ),
         (
-            CertificateMembers {
+            CertificateFields {
                 private_key: other_key,
                 ..whole
             },
@@ -294,7 +294,7 @@ fn generated_value_must_be_complete_and_signed_by_the_issuer() {
             "private_key does not belong to certificate",
         ),
         (
-            CertificateMembers {
+            CertificateFields {
                 ca: other_ca,
                 ..whole
             },
@@ -312,9 +312,9 @@ fn generated_value_must_be_complete_and_signed_by_the_issuer() {
         let refused = X509Certificates.check_generated(made, issuer).unwrap_err();
         assert_eq!(refused.to_string(), sentence);
     }
-    let root = CertificateMembers {
+    let root = CertificateFields {
         private_key: Some(&authority.private_key),
-        ..members(&authority, &authority)
+        ..fields(&authority, &authority)
     };
     assert!(
         X509Certificates
@@ -327,22 +327,22 @@ fn generated_value_must_be_complete_and_signed_by_the_issuer() {
 fn set(
     ca: Option<&str>,
     certificate: Option<&str>,
-) -> Result<Option<CertificateFacts>, CertificateRefused> {
-    let members = CertificateMembers {
+) -> Result<Option<CertificateFacts>, CertificateError> {
+    let fields = CertificateFields {
         ca,
         certificate,
-        ..CertificateMembers::default()
+        ..CertificateFields::default()
     };
     X509Certificates
-        .check_members(members)
+        .check_fields(fields)
         .map(|checked| checked.facts)
 }
 
-fn members<'a>(ca: &'a Identity, certificate: &'a Identity) -> CertificateMembers<'a> {
-    CertificateMembers {
+fn fields<'a>(ca: &'a Identity, certificate: &'a Identity) -> CertificateFields<'a> {
+    CertificateFields {
         ca: Some(&ca.certificate),
         certificate: Some(&certificate.certificate),
-        ..CertificateMembers::default()
+        ..CertificateFields::default()
     }
 }
 
@@ -377,12 +377,12 @@ fn stored_certificate_may_have_a_short_key() {
         return;
     };
     let short = openssl.authority(&["RSA", "-pkeyopt", "rsa_keygen_bits:512"]);
-    let members = CertificateMembers {
+    let fields = CertificateFields {
         certificate: Some(&short.certificate),
-        ..CertificateMembers::default()
+        ..CertificateFields::default()
     };
-    assert!(X509Certificates.check_stored(members).is_ok());
-    assert!(X509Certificates.check_members(members).is_err());
+    assert!(X509Certificates.check_stored(fields).is_ok());
+    assert!(X509Certificates.check_fields(fields).is_err());
     let authority = openssl.authority(P256);
     let other = openssl.authority(P256);
     let leaf = openssl.leaf_of(&authority);
@@ -399,13 +399,13 @@ fn stored_certificate_may_have_a_short_key() {
             Some("private_key does not belong to certificate"),
         ),
     ] {
-        let members = CertificateMembers {
+        let fields = CertificateFields {
             ca: Some(ca),
             certificate: Some(&leaf.certificate),
             private_key: Some(private_key),
             ca_is_stored: false,
         };
-        let stored = X509Certificates.check_stored(members);
+        let stored = X509Certificates.check_stored(fields);
         let message = stored.as_ref().err().map(ToString::to_string);
         assert_eq!(message.as_deref(), refused);
         if let Ok(facts) = stored {

@@ -3,13 +3,13 @@ use serde_json::{Map, Value};
 
 use crate::{Failure, Violation};
 
-/// The fields of a caller's JSON object. The plugin takes known fields one by one; [`Members::finish`] rejects the rest.
+/// The fields of a caller's JSON object. The plugin takes known fields one by one; [`Fields::finish`] rejects the rest.
 ///
 /// The host has already converted scalars to the types in the parameters schema, so this type converts nothing.
 #[derive(Debug)]
-pub struct Members(Map<String, Value>);
+pub struct Fields(Map<String, Value>);
 
-impl Members {
+impl Fields {
     /// Parses a JSON object.
     ///
     /// # Errors
@@ -17,7 +17,7 @@ impl Members {
     /// If the text is not a JSON object.
     pub fn parse(text: &str) -> Result<Self, Violation> {
         match serde_json::from_str(text) {
-            Ok(Value::Object(members)) => Ok(Self(members)),
+            Ok(Value::Object(fields)) => Ok(Self(fields)),
             _ => Err(Violation::of_whole("must be a JSON object")),
         }
     }
@@ -132,9 +132,9 @@ impl Members {
 ///
 /// [`Failure::Misconfigured`], which names the setting.
 pub fn no_settings(settings: &str) -> Result<(), Failure> {
-    let members = Members::parse(settings)
+    let fields = Fields::parse(settings)
         .map_err(|_| Failure::Misconfigured("the settings must be a JSON object".to_owned()))?;
-    match members.0.keys().next() {
+    match fields.0.keys().next() {
         None => Ok(()),
         Some(name) => Err(Failure::Misconfigured(format!("unknown setting `{name}`"))),
     }
@@ -169,43 +169,43 @@ pub fn canonical<T: DeserializeOwned + Serialize>(parameters: &str) -> Result<T,
 mod tests {
     use super::*;
 
-    fn members(text: &str) -> Members {
-        Members::parse(text).unwrap()
+    fn fields(text: &str) -> Fields {
+        Fields::parse(text).unwrap()
     }
 
     #[test]
     fn scalars_are_not_converted() {
-        let mut members = members(r#"{"a":8,"b":true,"c":false,"d":"8","e":"true"}"#);
-        assert_eq!(members.take_integer("a"), Ok(Some(8)));
-        assert_eq!(members.take_flag("b"), Ok(true));
-        assert_eq!(members.take_flag("c"), Ok(false));
-        assert!(members.take_integer("d").is_err() && members.take_flag("e").is_err());
-        assert_eq!(members.finish(), Ok(()));
+        let mut fields = fields(r#"{"a":8,"b":true,"c":false,"d":"8","e":"true"}"#);
+        assert_eq!(fields.take_integer("a"), Ok(Some(8)));
+        assert_eq!(fields.take_flag("b"), Ok(true));
+        assert_eq!(fields.take_flag("c"), Ok(false));
+        assert!(fields.take_integer("d").is_err() && fields.take_flag("e").is_err());
+        assert_eq!(fields.finish(), Ok(()));
     }
 
     #[test]
     fn absent_and_null_fields_have_no_value() {
-        let mut members = members(r#"{"text":null,"texts":null,"empty":""}"#);
-        assert_eq!(members.take_integer("absent"), Ok(None));
-        assert_eq!(members.take_flag("absent"), Ok(false));
-        assert_eq!(members.take_text("text"), Ok(None));
-        assert_eq!(members.take_texts("texts"), Ok(Vec::new()));
-        assert_eq!(members.take_filled_text("empty"), Ok(None));
+        let mut fields = fields(r#"{"text":null,"texts":null,"empty":""}"#);
+        assert_eq!(fields.take_integer("absent"), Ok(None));
+        assert_eq!(fields.take_flag("absent"), Ok(false));
+        assert_eq!(fields.take_text("text"), Ok(None));
+        assert_eq!(fields.take_texts("texts"), Ok(Vec::new()));
+        assert_eq!(fields.take_filled_text("empty"), Ok(None));
     }
 
     #[test]
     fn field_of_another_type_is_reported() {
         let text = r#"{"x":1.5,"y":null,"z":"yes","t":3,"l":[1],"m":{}}"#;
         let names = [
-            members(text).take_integer("x").unwrap_err(),
-            members(text).take_integer("y").unwrap_err(),
-            members(text).take_flag("y").unwrap_err(),
-            members(text).take_flag("z").unwrap_err(),
-            members(text).take_text("t").unwrap_err(),
-            members(text).take_texts("l").unwrap_err(),
-            members(text).take_texts("m").unwrap_err(),
+            fields(text).take_integer("x").unwrap_err(),
+            fields(text).take_integer("y").unwrap_err(),
+            fields(text).take_flag("y").unwrap_err(),
+            fields(text).take_flag("z").unwrap_err(),
+            fields(text).take_text("t").unwrap_err(),
+            fields(text).take_texts("l").unwrap_err(),
+            fields(text).take_texts("m").unwrap_err(),
         ]
-        .map(|violation| violation.member.unwrap());
+        .map(|violation| violation.field.unwrap());
         assert_eq!(names, ["x", "y", "y", "z", "t", "l", "m"]);
     }
 
@@ -213,22 +213,22 @@ mod tests {
     fn field_of_any_type_is_deserialized() {
         let text = r#"{"pair":[1,"a"],"null":null}"#;
         assert_eq!(
-            members(text).take_shaped("pair"),
+            fields(text).take_shaped("pair"),
             Ok(Some((1, "a".to_owned())))
         );
-        assert_eq!(members(text).take_shaped::<bool>("null"), Ok(None));
-        assert_eq!(members(text).take_shaped::<bool>("absent"), Ok(None));
-        let violation = members(text).take_shaped::<bool>("pair").unwrap_err();
+        assert_eq!(fields(text).take_shaped::<bool>("null"), Ok(None));
+        assert_eq!(fields(text).take_shaped::<bool>("absent"), Ok(None));
+        let violation = fields(text).take_shaped::<bool>("pair").unwrap_err();
         assert_eq!(violation, Violation::of("pair", "is malformed"));
     }
 
     #[test]
     fn field_that_was_not_taken_is_unknown() {
-        let mut members = members(r#"{"known":1,"ignored":2,"colour":3}"#);
-        members.take_integer("known").unwrap();
-        members.ignore("ignored");
+        let mut fields = fields(r#"{"known":1,"ignored":2,"colour":3}"#);
+        fields.take_integer("known").unwrap();
+        fields.ignore("ignored");
         assert_eq!(
-            members.finish(),
+            fields.finish(),
             Err(Violation::of("colour", "is not known"))
         );
     }
@@ -236,7 +236,7 @@ mod tests {
     #[test]
     fn only_objects_are_parsed() {
         for text in ["", "[]", "null", "\"x\"", "{", "{}{}"] {
-            assert!(Members::parse(text).is_err(), "{text}");
+            assert!(Fields::parse(text).is_err(), "{text}");
         }
     }
 
