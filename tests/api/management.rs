@@ -456,8 +456,8 @@ async fn a_write_in_progress_completes() {
     let mut begun = server.connect();
     begun.send(head.as_bytes());
     // The server asks for the body once it has admitted the request.
-    let asked = begun.receive_until("\r\n\r\n");
-    assert!(asked.starts_with("HTTP/1.1 100"), "{asked}");
+    let requested = begun.receive_until("\r\n\r\n");
+    assert!(requested.starts_with("HTTP/1.1 100"), "{requested}");
     switch(&server, true).await;
     begun.send(body.as_bytes());
     assert_eq!(begun.receive_last().0, 200);

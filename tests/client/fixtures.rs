@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use keywright_harness::{Asked, Server, Shell};
+use keywright_harness::{ReceivedRequest, Server, Shell};
 use serde_json::{Value, json};
 
 /// Creates a gate: requests of a stub server block until the test drops its end.
@@ -66,7 +66,7 @@ pub(crate) fn listing<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
 }
 
 /// The response with the active version of a password, for the name in the request's query.
-pub(crate) fn password_for(request: &Asked, value: &str) -> String {
+pub(crate) fn password_for(request: &ReceivedRequest, value: &str) -> String {
     let name = name_in(request);
     json!({"data": [{
         "type": "password", "version_created_at": "2026-01-01T00:00:00Z",
@@ -76,7 +76,7 @@ pub(crate) fn password_for(request: &Asked, value: &str) -> String {
 }
 
 /// The name in a request's query.
-pub(crate) fn name_in(request: &Asked) -> String {
+pub(crate) fn name_in(request: &ReceivedRequest) -> String {
     let (_, name) = request.line.rsplit_once("name=").unwrap();
     name.replace("%2F", "/")
 }

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use keywright_harness::{Asked, Reply, Stub, ended, signal};
+use keywright_harness::{ReceivedRequest, Reply, Stub, ended, signal};
 use rustix::io::ioctl_fionread;
 use serde_json::json;
 
@@ -148,7 +148,7 @@ fn an_export_blocked_by_its_reader_can_be_interrupted() {
 /// A server with three credentials that blocks the request for one.
 fn blocked_at(name: &'static str) -> (Gate, Stub) {
     let (gate, blocker) = gate();
-    let stub = Stub::start(move |request: &Asked, _, _| {
+    let stub = Stub::start(move |request: &ReceivedRequest, _, _| {
         if request.line == LISTING {
             return Reply::new(200, &listing(["/a", "/b", "/c"]));
         }
@@ -279,6 +279,6 @@ fn entries(count: usize) -> String {
     file
 }
 
-fn is_for(request: &Asked, index: usize) -> bool {
+fn is_for(request: &ReceivedRequest, index: usize) -> bool {
     request.body.contains(&format!("\"/{index}\""))
 }

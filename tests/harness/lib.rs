@@ -57,7 +57,7 @@ pub use programs::{
 };
 pub use server::{Server, server_program};
 pub use storage::{is_on_postgres, run_sql, shared_storage};
-pub use stub::{Asked, Reply, Stub};
+pub use stub::{ReceivedRequest, Reply, Stub};
 pub use terminal::Terminal;
 
 /// The workspace's root folder.

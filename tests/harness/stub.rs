@@ -17,12 +17,12 @@ use crate::{Shell, key_file};
 /// A server on a port of the loopback address, with the certificate of test servers. It serves for as long as the tests run.
 pub struct Stub {
     port: u16,
-    requests: Arc<Mutex<Vec<Asked>>>,
+    requests: Arc<Mutex<Vec<ReceivedRequest>>>,
 }
 
 /// A request.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct ReceivedRequest {
     /// Its method and its path, with a blank between them.
     pub line: String,
     /// Its head, in lower case.
@@ -105,14 +105,16 @@ impl Reply {
 impl Stub {
     /// Starts a server with this function for its responses. It gets the number of previous requests for the same
     /// method and path, and the address of the server.
-    pub fn start(response: impl Fn(&Asked, usize, &str) -> Reply + Send + Sync + 'static) -> Self {
+    pub fn start(
+        response: impl Fn(&ReceivedRequest, usize, &str) -> Reply + Send + Sync + 'static,
+    ) -> Self {
         Self::after_dropping(0, response)
     }
 
     /// The same, except that this many connections close before a request.
     pub fn after_dropping(
         connections: usize,
-        response: impl Fn(&Asked, usize, &str) -> Reply + Send + Sync + 'static,
+        response: impl Fn(&ReceivedRequest, usize, &str) -> Reply + Send + Sync + 'static,
     ) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -137,7 +139,7 @@ impl Stub {
     }
 
     /// The requests so far.
-    pub fn requests(&self) -> Vec<Asked> {
+    pub fn requests(&self) -> Vec<ReceivedRequest> {
         self.requests.lock().unwrap().clone()
     }
 
@@ -180,8 +182,8 @@ fn serve(
     stream: TcpStream,
     tls: Arc<ServerConfig>,
     port: u16,
-    received: &Mutex<Vec<Asked>>,
-    response: &dyn Fn(&Asked, usize, &str) -> Reply,
+    received: &Mutex<Vec<ReceivedRequest>>,
+    response: &dyn Fn(&ReceivedRequest, usize, &str) -> Reply,
 ) -> Option<()> {
     let session = ServerConnection::new(tls).unwrap();
     let mut stream = BufReader::new(StreamOwned::new(session, stream));
@@ -196,7 +198,7 @@ fn serve(
         .map_or(0, |length| length.parse().unwrap());
     let mut body = vec![0; length];
     stream.read_exact(&mut body).ok()?;
-    let request = Asked {
+    let request = ReceivedRequest {
         line: request_line.rsplit_once(' ')?.0.to_owned(),
         head,
         body: String::from_utf8(body).unwrap(),

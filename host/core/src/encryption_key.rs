@@ -8,8 +8,8 @@ use crate::{
     Failure,
     pace::Pace,
     ports::{
-        EncryptionKeyRepository, KeyRotationRepository, KeyStanding, ResealedVersion, SealError,
-        SealedPlace, SealedVersion, Sealer,
+        EncryptionKeyRepository, KeyRotationRepository, KeyStanding, ResealedVersion, SealContext,
+        SealError, SealedVersion, Sealer,
     },
 };
 
@@ -139,16 +139,16 @@ impl RotateKeys {
 
     /// Decrypts a version and encrypts it again for the same record.
     async fn reseal(&self, version: &SealedVersion) -> Result<ResealedVersion, SealError> {
-        let place = SealedPlace {
+        let record = SealContext {
             version_id: version.id,
             name: &version.name.lookup(),
         };
-        let content = self.sealer.open(place, &version.envelope)?;
+        let content = self.sealer.open(record, &version.envelope)?;
         Ok(ResealedVersion {
             sequence: version.sequence,
             key_id_before: version.envelope.key_id,
             nonce_before: version.envelope.nonce.clone(),
-            envelope: self.sealer.seal(place, &content).await?,
+            envelope: self.sealer.seal(record, &content).await?,
         })
     }
 }
@@ -175,8 +175,8 @@ mod tests {
     /// A sealer whose ciphertext names the record and contains the plaintext.
     struct Sealing;
 
-    fn sealed(key_id: Uuid, place: SealedPlace<'_>, nonce: u8, content: &str) -> Envelope {
-        let text = format!("{} {} {content}", place.version_id, place.name.folded());
+    fn sealed(key_id: Uuid, record: SealContext<'_>, nonce: u8, content: &str) -> Envelope {
+        let text = format!("{} {} {content}", record.version_id, record.name.folded());
         Envelope {
             key_id,
             nonce: vec![nonce],
@@ -188,19 +188,19 @@ mod tests {
     impl Sealer for Sealing {
         async fn seal(
             &self,
-            place: SealedPlace<'_>,
+            record: SealContext<'_>,
             plaintext: &Secret,
         ) -> Result<Envelope, SealError> {
-            Ok(sealed(ACTIVE, place, 9, plaintext.expose()))
+            Ok(sealed(ACTIVE, record, 9, plaintext.expose()))
         }
 
-        fn open(&self, place: SealedPlace<'_>, envelope: &Envelope) -> Result<Secret, SealError> {
+        fn open(&self, record: SealContext<'_>, envelope: &Envelope) -> Result<Secret, SealError> {
             if self.standing(envelope.key_id) == KeyStanding::Unknown {
                 return Err(SealError::KeyUnknown(envelope.key_id));
             }
             let text = String::from_utf8(envelope.ciphertext.clone()).unwrap();
-            let place = format!("{} {} ", place.version_id, place.name.folded());
-            let content = text.strip_prefix(&place);
+            let record = format!("{} {} ", record.version_id, record.name.folded());
+            let content = text.strip_prefix(&record);
             content
                 .map(|content| Secret::new(content.to_owned()))
                 .ok_or(SealError::NotAuthentic)
@@ -283,14 +283,14 @@ mod tests {
     fn version(sequence: u8, key_id: Uuid) -> SealedVersion {
         let id = Uuid::from_u128(u128::from(sequence) << 64);
         let name = CredentialName::from_stored(format!("/Name/{sequence}"));
-        let place = SealedPlace {
+        let record = SealContext {
             version_id: id,
             name: &name.lookup(),
         };
         SealedVersion {
             sequence: sequence.into(),
             id,
-            envelope: sealed(key_id, place, sequence, "secret"),
+            envelope: sealed(key_id, record, sequence, "secret"),
             name,
         }
     }

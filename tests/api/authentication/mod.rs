@@ -13,7 +13,7 @@ use std::{
 
 use jsonwebtoken::{Algorithm, EncodingKey, jwk::Jwk};
 use keywright_harness::{
-    Asked, Options, Reply, Stub,
+    Options, ReceivedRequest, Reply, Stub,
     mint::{other_key, seconds_since_epoch, sign, signing_key},
 };
 use rcgen::{KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384};
@@ -34,11 +34,11 @@ struct State {
 }
 
 impl State {
-    fn response(&mut self, asked: &Asked) -> Reply {
+    fn response(&mut self, request: &ReceivedRequest) -> Reply {
         if self.is_away {
             return Reply::lost();
         }
-        let (_, path) = asked.line.split_once(' ').unwrap();
+        let (_, path) = request.line.split_once(' ').unwrap();
         self.requests.push(path.to_owned());
         match self.documents.get(path) {
             Some(document) => Reply::new(200, &document.to_string()),
@@ -117,7 +117,7 @@ impl StubProvider {
         let state = Arc::new(Mutex::new(State::default()));
         let reported = Arc::clone(&state);
         let provider = Self {
-            stub: Stub::start(move |asked, _, _| reported.lock().unwrap().response(asked)),
+            stub: Stub::start(move |request, _, _| reported.lock().unwrap().response(request)),
             path,
             state,
         };
@@ -162,7 +162,7 @@ impl StubProvider {
         state
             .requests
             .iter()
-            .filter(|asked| **asked == path)
+            .filter(|request| **request == path)
             .count()
     }
 

@@ -129,20 +129,20 @@ async fn a_readable_unwritable_credential_prevents_all_changes() {
     }
     let server = BadPlugin::replaced(server).await;
     let caller = server.as_client("app").await;
-    let asked = async |is_dry_run: bool| {
+    let requested = async |is_dry_run: bool| {
         let body = json!({"generated_by": bad.digest(), "dry_run": is_dry_run});
         caller.post(BULK_REGENERATE, body).await
     };
-    assert!(names(&asked(false).await).is_empty());
+    assert!(names(&requested(false).await).is_empty());
     let team = server.grant("/team/*", caller.actor(), &["read"]).await;
     for is_dry_run in [false, true] {
-        asked(is_dry_run).await.expect(403).error();
+        requested(is_dry_run).await.expect(403).error();
     }
     server.grant("/team/a", caller.actor(), &["write"]).await;
-    asked(false).await.expect(403).error();
+    requested(false).await.expect(403).error();
     server.grant("/team/b", caller.actor(), &["write"]).await;
-    assert_eq!(names(&asked(true).await), ["/team/a", "/team/b"]);
-    assert_eq!(names(&asked(false).await), ["/team/a", "/team/b"]);
+    assert_eq!(names(&requested(true).await), ["/team/a", "/team/b"]);
+    assert_eq!(names(&requested(false).await), ["/team/a", "/team/b"]);
     server.revoke(&team).await;
     assert_eq!(given::versions(&server, "/other/a").await.len(), 1);
 }

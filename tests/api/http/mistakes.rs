@@ -355,7 +355,7 @@ async fn an_odd_permission_query_is_not_a_server_error() {
         &"x/".repeat(1_500),
         &"%2A".repeat(1_000),
     ] {
-        for asked in [
+        for requested in [
             format!("{PERMISSIONS}?path={odd}&actor=x"),
             format!("{PERMISSIONS}?path=/a&actor={odd}"),
             format!("{PERMISSIONS}/explain?path={odd}&actor=x&operation=read"),
@@ -364,9 +364,9 @@ async fn an_odd_permission_query_is_not_a_server_error() {
             format!("{BY_CREDENTIAL}?credential_name={odd}"),
             format!("/api/v1/data?name={odd}"),
         ] {
-            expect_no_fault(&server, Method::GET, &asked, "").await;
+            expect_no_fault(&server, Method::GET, &requested, "").await;
         }
-        let asked = format!("{BY_CREDENTIAL}?credential_name={odd}&actor={odd}");
-        expect_no_fault(&server, Method::DELETE, &asked, "").await;
+        let requested = format!("{BY_CREDENTIAL}?credential_name={odd}&actor={odd}");
+        expect_no_fault(&server, Method::DELETE, &requested, "").await;
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use keywright_harness::{Asked, Commanded, Reply, Shell, Stub};
+use keywright_harness::{Commanded, ReceivedRequest, Reply, Shell, Stub};
 use serde_json::{Value, json};
 
 use crate::json_of;
@@ -50,7 +50,7 @@ fn server(first: Step) -> Stub {
     })
 }
 
-fn reported(request: &Asked, versions: &str) -> Value {
+fn reported(request: &ReceivedRequest, versions: &str) -> Value {
     let flags = versions.bytes().rev().map(|kind| kind == b't').enumerate();
     if request.line.ends_with("/versions?current=true") {
         let mut current: Vec<_> = flags.rev().map(|(id, flag)| (flag, id)).collect();

@@ -1,14 +1,14 @@
 //! Providers with a discovery document: its endpoints, its issuer, and the authentication of clients; and the documents of
 //! UAA, Keycloak, Auth0 and Entra ID, reduced to the fields that a login reads.
 
-use keywright_harness::{Asked, Reply, Shell, Stub};
+use keywright_harness::{ReceivedRequest, Reply, Shell, Stub};
 use serde_json::{Value, json};
 
 use super::session;
 use crate::fixtures::versions;
 
 /// A provider at the root of a stub, next to the API.
-pub(super) fn openid(request: &Asked, url: &str, changes: &Value) -> Option<Reply> {
+pub(super) fn openid(request: &ReceivedRequest, url: &str, changes: &Value) -> Option<Reply> {
     let body = match request.line.as_str() {
         "GET /info" => json!({"auth-server": {"url": format!("{url}/")}, "app": {"name": "x"}}),
         "GET /.well-known/openid-configuration" => {
@@ -48,7 +48,7 @@ pub(super) fn shell(stub: &Stub) -> Shell {
 }
 
 /// The requests to a path.
-pub(super) fn requests_at(stub: &Stub, line: &str) -> Vec<Asked> {
+pub(super) fn requests_at(stub: &Stub, line: &str) -> Vec<ReceivedRequest> {
     let requests = stub.requests().into_iter();
     requests.filter(|request| request.line == line).collect()
 }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use keywright_harness::{
-    Application, Asked, Reply, ReservedPort, Server, Shell, Stub, mint::encode,
+    Application, ReceivedRequest, Reply, ReservedPort, Server, Shell, Stub, mint::encode,
 };
 use serde_json::json;
 
@@ -418,7 +418,7 @@ fn a_clients_login_is_revoked_only_with_its_secret() {
             "{id:?}"
         );
         // ci:secret in base64, in the lower case of heads.
-        let with_secret = |request: &Asked| request.head.contains("basic y2k6c2vjcmv0");
+        let with_secret = |request: &ReceivedRequest| request.head.contains("basic y2k6c2vjcmv0");
         assert!(requests.iter().all(with_secret), "{requests:?}");
     }
 }

@@ -7,7 +7,7 @@ mod user;
 
 use std::{fs, os::unix::fs::PermissionsExt};
 
-use keywright_harness::{Asked, Options, Reply, Server, Shell, Stub, key_file};
+use keywright_harness::{Options, ReceivedRequest, Reply, Server, Shell, Stub, key_file};
 use serde_json::{Value, json};
 
 use crate::fixtures::versions;
@@ -34,7 +34,7 @@ fn keep_text(shell: &Shell, text: &[u8]) {
 }
 
 /// The responses of an identity provider next to the API: a UAA without a discovery document. Tokens are numbered.
-fn provider(request: &Asked, before: usize, url: &str) -> Option<Reply> {
+fn provider(request: &ReceivedRequest, before: usize, url: &str) -> Option<Reply> {
     if request.line.starts_with("GET") && request.line.contains("/.well-known/") {
         return Some(Reply::new(404, ""));
     }

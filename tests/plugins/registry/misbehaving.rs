@@ -9,7 +9,7 @@ use std::{
     thread,
 };
 
-use keywright_harness::{Asked, Commanded, Reply, Stub, digest, key_file, run_program};
+use keywright_harness::{Commanded, ReceivedRequest, Reply, Stub, digest, key_file, run_program};
 
 use super::{Workshop, assert_refused, manifest, path, protected};
 
@@ -18,18 +18,18 @@ const MANIFEST_BYTES_MAX: usize = 256 * 1024;
 
 /// A registry's responses to requests for the manifest and the component. The reference always has the digest of the correct manifest.
 struct Case {
-    manifest: fn(&str, &Asked, &str) -> Reply,
-    component: fn(&Asked) -> Reply,
+    manifest: fn(&str, &ReceivedRequest, &str) -> Reply,
+    component: fn(&ReceivedRequest) -> Reply,
     expected: &'static str,
 }
 
 const COMPONENT: &[u8] = b"\0asm\x0d\0\x01\0";
 
-fn sound_manifest(manifest: &str, _: &Asked, _: &str) -> Reply {
+fn sound_manifest(manifest: &str, _: &ReceivedRequest, _: &str) -> Reply {
     Reply::new(200, manifest)
 }
 
-fn sound_component(_: &Asked) -> Reply {
+fn sound_component(_: &ReceivedRequest) -> Reply {
     Reply::bytes(COMPONENT)
 }
 
@@ -356,7 +356,7 @@ fn loopback_registry_bypasses_proxies() {
 
 /// Starts a server that requires a login, and would accept any.
 fn stranger(challenge: &'static str) -> Stub {
-    Stub::start(move |request: &Asked, _, url| {
+    Stub::start(move |request: &ReceivedRequest, _, url| {
         if request.line.starts_with("GET /token") {
             return Reply::new(200, r#"{"token": "granted-token"}"#);
         }

@@ -21,7 +21,7 @@ use keywright_core::{
         CertificateError, CertificateFields, CertificateIssuer, Certificates, CheckedFields, Clock,
         Envelope, Generator, GeneratorDescription, Generators, HostWork, Identifiers, KeyStanding,
         PluginCallError, PluginFaultError, RecognitionError, Recovered, Reference, Resolver,
-        Resolvers, SealError, SealedPlace, Sealer, SigningError, Violation,
+        Resolvers, SealContext, SealError, Sealer, SigningError, Violation,
     },
 };
 use serde_json::{Map, Value, json};
@@ -49,7 +49,7 @@ pub(crate) struct OpenSealer;
 
 #[async_trait]
 impl Sealer for OpenSealer {
-    async fn seal(&self, _: SealedPlace<'_>, plaintext: &Secret) -> Result<Envelope, SealError> {
+    async fn seal(&self, _: SealContext<'_>, plaintext: &Secret) -> Result<Envelope, SealError> {
         Ok(Envelope {
             key_id: Uuid::nil(),
             nonce: Vec::new(),
@@ -57,7 +57,7 @@ impl Sealer for OpenSealer {
         })
     }
 
-    fn open(&self, _: SealedPlace<'_>, envelope: &Envelope) -> Result<Secret, SealError> {
+    fn open(&self, _: SealContext<'_>, envelope: &Envelope) -> Result<Secret, SealError> {
         Ok(Secret::new(
             String::from_utf8(envelope.ciphertext.clone()).unwrap(),
         ))

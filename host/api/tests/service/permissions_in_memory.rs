@@ -60,8 +60,8 @@ impl PermissionsInMemory {
 
     fn removed(&self, is_removed: impl Fn(&Permission) -> bool) -> Option<Permission> {
         let mut permissions = self.permissions.lock().unwrap();
-        let place = permissions.iter().position(is_removed)?;
-        Some(permissions.remove(place))
+        let position = permissions.iter().position(is_removed)?;
+        Some(permissions.remove(position))
     }
 
     fn others_first(&self, id: Uuid) {
@@ -194,7 +194,7 @@ impl PermittedReads for ReadsInMemory {
         }
         let stored_name = credentials.stored_name(read.name).await?;
         let stored = stored_name.as_ref().map(CredentialName::as_str);
-        if stored != Some(read.name.asked()) {
+        if stored != Some(read.name.requested()) {
             return Ok(PermittedVersions {
                 versions: Vec::new(),
                 stored_name,

@@ -105,7 +105,7 @@ async fn without_a_permission_nothing_is_disclosed_or_changed() {
             Access::Open | Access::Identity => assert_ne!(response.status, 401, "{what}"),
             Access::Permission(Operation::Write) => assert_eq!(response.status, 403, "{what}"),
             Access::Permission(_) if response.status == 200 => {
-                assert!(is_empty(&response), "{what}")
+                assert!(is_empty(&response), "{what}");
             }
             Access::Permission(_) => assert_eq!(response.status, 404, "{what}"),
         }

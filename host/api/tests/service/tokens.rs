@@ -117,16 +117,16 @@ async fn forged_tokens_are_invalid() {
 async fn a_token_with_any_one_character_changed_is_invalid() {
     let service = Service::new();
     let good = trusted_key().sign(&good_claims());
-    for place in 0..good.len() {
+    for position in 0..good.len() {
         for other in ["A", "Q", "_", ".", "=", " "] {
             let mut changed = good.clone();
-            changed.replace_range(place..=place, other);
+            changed.replace_range(position..=position, other);
             if changed == good {
                 continue;
             }
             let (status, code) = code(&service, &changed).await;
-            assert_eq!(status, StatusCode::UNAUTHORIZED, "{place} {other}");
-            assert_eq!(code, "invalid_token", "{place} {other}");
+            assert_eq!(status, StatusCode::UNAUTHORIZED, "{position} {other}");
+            assert_eq!(code, "invalid_token", "{position} {other}");
         }
     }
 }

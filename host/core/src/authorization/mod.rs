@@ -86,17 +86,17 @@ impl Authorization {
         if !self.is_enforced {
             return Ok(requested.by(&EffectivePermissions::everything()));
         }
-        let covering = PermissionPath::covering(name.asked());
+        let covering = PermissionPath::covering(name.requested());
         let (mut permissions, stored) = self
             .permissions
             .of_actor_on_name(caller.actor(), &covering, name)
             .await?;
-        let Some(stored) = stored.filter(|stored| stored.as_str() != name.asked()) else {
+        let Some(stored) = stored.filter(|stored| stored.as_str() != name.requested()) else {
             return requested
-                .granted_if_allowed(&EffectivePermissions::of(permissions), name.asked());
+                .granted_if_allowed(&EffectivePermissions::of(permissions), name.requested());
         };
         let effective = EffectivePermissions::of(permissions.clone());
-        let permit = requested.granted_if_allowed(&effective, name.asked())?;
+        let permit = requested.granted_if_allowed(&effective, name.requested())?;
         let covering = PermissionPath::covering(stored.as_str());
         let on_stored = self.permissions.of_actor_on(caller.actor(), &covering);
         permissions.extend(on_stored.await?);
@@ -141,8 +141,8 @@ impl Authorization {
         name: &LookupName,
     ) -> Result<Permit<'a>, Failure> {
         let requested = Permit::request(caller, operation, name);
-        let effective = self.permissions_covering(caller, name.asked()).await?;
-        requested.granted_if_allowed(&effective, name.asked())
+        let effective = self.permissions_covering(caller, name.requested()).await?;
+        requested.granted_if_allowed(&effective, name.requested())
     }
 
     /// Refuses an unknown id, after the same work as for any other refusal.
@@ -173,13 +173,13 @@ impl Authorization {
         let (effective, found) = self
             .read_if_permitted(caller, sources, name, versions)
             .await?;
-        let permit = requested.granted_if_allowed(&effective, name.asked())?;
+        let permit = requested.granted_if_allowed(&effective, name.requested())?;
         if !found.versions.is_empty() {
             return Ok((permit, found.versions));
         }
         // Permissions are looked up even if there is no stored name, so that both refusals take the same time.
         let stored = found.stored_name.as_ref();
-        let stored_name = stored.map_or(name.asked(), |stored| stored.as_str());
+        let stored_name = stored.map_or(name.requested(), |stored| stored.as_str());
         let on_stored = self.permissions_covering(caller, stored_name).await?;
         if stored.is_none() {
             return Err(Failure::NotFound);
@@ -211,7 +211,7 @@ impl Authorization {
         name: &LookupName,
         versions: VersionKey,
     ) -> Result<(EffectivePermissions, PermittedVersions), Failure> {
-        let covering = PermissionPath::covering(name.asked());
+        let covering = PermissionPath::covering(name.requested());
         let read = PermittedRead {
             actor: caller.actor(),
             operation: Operation::Read,
@@ -222,7 +222,7 @@ impl Authorization {
         let mut effective = EffectivePermissions::none();
         let mut permits = |permissions| {
             effective = EffectivePermissions::of(permissions);
-            effective.allow(Operation::Read, name.asked())
+            effective.allow(Operation::Read, name.requested())
         };
         let found = sources.reads.read(read, &mut permits).await?;
         Ok((effective, found))
@@ -249,7 +249,7 @@ impl Authorization {
     ) -> Result<EffectivePermissions, Failure> {
         let mut covering = Vec::new();
         for name in names {
-            for path in PermissionPath::covering(name.asked()) {
+            for path in PermissionPath::covering(name.requested()) {
                 if !covering.contains(&path) {
                     covering.push(path);
                 }

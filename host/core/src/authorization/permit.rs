@@ -138,7 +138,7 @@ impl<'a> Permit<'a> {
     ) -> Self {
         let position = trail.push(Touched {
             operation,
-            name: name.asked().to_owned(),
+            name: name.requested().to_owned(),
             resource_id: None,
             version_id: None,
             granted: None,
@@ -168,7 +168,7 @@ impl EffectivePermissions {
         operation: Operation,
         name: &LookupName,
     ) -> Result<Permit<'a>, Failure> {
-        Permit::request(caller, operation, name).granted_if_allowed(self, name.asked())
+        Permit::request(caller, operation, name).granted_if_allowed(self, name.requested())
     }
 }
 

@@ -146,7 +146,7 @@ impl Trail {
     pub(crate) fn record_change_request(&self, path: &PermissionPath, granted: Granted) {
         let mut entries = self.entries();
         let next = Position(entries.touched.len());
-        let name = path.lookup().asked().to_owned();
+        let name = path.lookup().requested().to_owned();
         let key = (Operation::WriteAcl.as_str(), name.clone());
         entries.positions.entry(key).or_insert(next);
         entries.touched.push(Touched {

@@ -14,7 +14,7 @@ use crate::{
     ports::{
         CertificateError, CertificateFields, CertificateIssuer, CheckEnds, CheckedCredential,
         CheckedFields, CheckedIndexEntry, CheckedPermission, CheckedRow, CheckedVersion, Envelope,
-        KeyStanding, PointedVersion, RecognitionError, SealError, SealedPlace, SequenceRange,
+        KeyStanding, PointedVersion, RecognitionError, SealContext, SealError, SequenceRange,
     },
 };
 
@@ -326,11 +326,11 @@ struct PlainText(Mutex<Vec<Uuid>>);
 
 #[async_trait]
 impl Sealer for PlainText {
-    async fn seal(&self, _: SealedPlace<'_>, _: &Secret) -> Result<Envelope, SealError> {
+    async fn seal(&self, _: SealContext<'_>, _: &Secret) -> Result<Envelope, SealError> {
         Err(SealError::SealingFailed)
     }
 
-    fn open(&self, _: SealedPlace<'_>, envelope: &Envelope) -> Result<Secret, SealError> {
+    fn open(&self, _: SealContext<'_>, envelope: &Envelope) -> Result<Secret, SealError> {
         if !self.0.lock().unwrap().contains(&envelope.key_id) {
             return Err(SealError::KeyUnknown(envelope.key_id));
         }

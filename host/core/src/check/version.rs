@@ -16,7 +16,7 @@ use crate::{
     },
     ports::{
         CertificateError, CertificateFields, Certificates, CheckRepository, CheckedRow,
-        CheckedVersion, RepositoryError, SealError, SealedPlace, Sealer,
+        CheckedVersion, RepositoryError, SealContext, SealError, Sealer,
     },
 };
 
@@ -105,11 +105,11 @@ impl VersionChecker<'_> {
     }
 
     fn plaintext(&self, stored: &StoredVersion) -> Result<Secret, Fault> {
-        let place = SealedPlace {
+        let record = SealContext {
             version_id: stored.id,
             name: &stored.name.lookup(),
         };
-        let opened = self.sealer.open(place, &stored.envelope);
+        let opened = self.sealer.open(record, &stored.envelope);
         opened.map_err(|failure| match failure {
             SealError::KeyUnknown(key_id) => Fault::KeyUnknown(key_id),
             SealError::KeyManagementUnavailable(key_id) => Fault::KeyNotCompared(key_id),

@@ -269,7 +269,7 @@ fn requested_parameters(
         match parameters.remove(issuer_parameter) {
             Some(Value::String(name)) if name.is_empty() => {}
             Some(Value::String(name)) => {
-                let name = LookupName::new(&name).asked().to_owned();
+                let name = LookupName::new(&name).requested().to_owned();
                 parameters.insert(issuer_parameter, Value::String(name));
             }
             Some(other) => parameters.insert(issuer_parameter, other),

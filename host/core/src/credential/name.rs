@@ -71,7 +71,7 @@ impl LookupName {
 
     /// Returns the name in the caller's casing.
     #[must_use]
-    pub fn asked(&self) -> &str {
+    pub fn requested(&self) -> &str {
         &self.requested
     }
 
@@ -197,7 +197,7 @@ mod tests {
     #[test]
     fn lookup_names_ignore_case_and_keep_the_requested_casing() {
         assert_eq!(LookupName::new("A/b"), LookupName::new("/a/B"));
-        assert_eq!(LookupName::new("A/b").asked(), "/A/b");
+        assert_eq!(LookupName::new("A/b").requested(), "/A/b");
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::{
     },
     ports::{
         AppendCondition, Appended, Clock, CredentialRepository, Identifiers, KeyStanding,
-        NewVersion, ReadVersions, SealedPlace, Sealer, VersionSelection,
+        NewVersion, ReadVersions, SealContext, Sealer, VersionSelection,
     },
 };
 
@@ -87,7 +87,7 @@ impl VersionStore {
         if !permit.opens(&stored.name) {
             return Err(Failure::NotFound);
         }
-        let place = SealedPlace {
+        let record = SealContext {
             version_id: stored.id,
             name: &stored.name.lookup(),
         };
@@ -95,7 +95,7 @@ impl VersionStore {
         if self.sealer.standing(key_id) == KeyStanding::Unknown {
             self.sealer.recognise(key_id).await?;
         }
-        let plaintext = self.sealer.open(place, &stored.envelope)?;
+        let plaintext = self.sealer.open(record, &stored.envelope)?;
         Ok(OpenVersion {
             content: Content::from_plaintext(&plaintext)?,
             stored,
@@ -116,7 +116,7 @@ impl VersionStore {
             .content
             .to_plaintext(&draft.name, &draft.credential_type)?;
         let id = self.identifiers.fresh();
-        let place = SealedPlace {
+        let record = SealContext {
             version_id: id,
             name: &draft.name.lookup(),
         };
@@ -131,7 +131,7 @@ impl VersionStore {
             signed_by: draft.signed_by.clone(),
             issuer: draft.issuer,
             provenance: draft.provenance.clone(),
-            envelope: self.sealer.seal(place, &plaintext).await?,
+            envelope: self.sealer.seal(record, &plaintext).await?,
         })
     }
 

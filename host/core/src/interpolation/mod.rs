@@ -79,7 +79,7 @@ impl Interpolation {
         // credential exists.
         let mut names: Vec<LookupName> = in_order
             .iter()
-            .take_while(|name| permissions.allow(Operation::Read, name.asked()))
+            .take_while(|name| permissions.allow(Operation::Read, name.requested()))
             .cloned()
             .collect();
         names.sort_unstable_by(|one, other| one.folded().cmp(other.folded()));
@@ -132,7 +132,7 @@ impl Interpolation {
         let in_other_casing: Vec<LookupName> = names
             .iter()
             .filter_map(|name| match by_name.get(name.folded()) {
-                Some(version) if version.name.as_str() == name.asked() => None,
+                Some(version) if version.name.as_str() == name.requested() => None,
                 Some(version) => Some(version.name.lookup()),
                 None => Some(name.clone()),
             })

@@ -39,7 +39,7 @@ impl PermissionPath {
     /// Returns the path for a lookup. It is not checked, because no permission has a malformed path.
     #[must_use]
     pub fn of_lookup(name: &LookupName) -> Self {
-        Self(name.asked().to_owned())
+        Self(name.requested().to_owned())
     }
 
     /// Returns the form in which permissions are evaluated.

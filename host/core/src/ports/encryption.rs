@@ -13,14 +13,17 @@ pub trait Sealer: Send + Sync {
     ///
     /// # Errors
     /// If the cipher fails, the key has reached its limit, or its use can't be counted.
-    async fn seal(&self, place: SealedPlace<'_>, plaintext: &Secret)
-    -> Result<Envelope, SealError>;
+    async fn seal(
+        &self,
+        context: SealContext<'_>,
+        plaintext: &Secret,
+    ) -> Result<Envelope, SealError>;
 
     /// Decrypts an envelope.
     ///
     /// # Errors
     /// If the key is not configured, or the envelope was encrypted for another record or modified.
-    fn open(&self, place: SealedPlace<'_>, envelope: &Envelope) -> Result<Secret, SealError>;
+    fn open(&self, context: SealContext<'_>, envelope: &Envelope) -> Result<Secret, SealError>;
 
     /// Returns the standing of the key with this id.
     fn standing(&self, key_id: Uuid) -> KeyStanding;
@@ -57,7 +60,7 @@ pub trait EncryptionKeyRepository: Send + Sync {
 
 /// The record to which a ciphertext is bound.
 #[derive(Clone, Copy, Debug)]
-pub struct SealedPlace<'a> {
+pub struct SealContext<'a> {
     /// The version.
     pub version_id: Uuid,
     /// The name of its credential.

@@ -27,7 +27,7 @@ pub use check::{
 };
 pub use encryption::{
     EncryptionKeyRepository, Envelope, KeyManagement, KeyManagementError, KeyStanding,
-    RecognitionError, SealError, SealedPlace, Sealer,
+    RecognitionError, SealContext, SealError, Sealer,
 };
 pub use permissions::PermissionRepository;
 pub use plugins::{

@@ -52,7 +52,7 @@ pub struct RawKey(Zeroizing<[u8; KEY_BYTES]>);
 #[derive(Clone)]
 pub struct WrappingKey {
     /// The address of the service. Services with the same address are the same.
-    pub place: String,
+    pub source: String,
     /// The service.
     pub service: Arc<dyn KeyManagement>,
 }
@@ -208,7 +208,7 @@ impl KeySource {
                 one.expose() == two.expose()
             }
             (Self::Raw(one), Self::Raw(two)) => one.0 == two.0,
-            (Self::Wrapped(one), Self::Wrapped(two)) => one.place == two.place,
+            (Self::Wrapped(one), Self::Wrapped(two)) => one.source == two.source,
             _ => false,
         }
     }
@@ -275,11 +275,11 @@ impl WrappingKey {
         rand::fill(key.as_mut_slice()).map_err(|_| RecordError::CipherFailed)?;
         let wrapped_key = self.service.wrap_key(key.as_slice()).await?;
         if wrapped_key.len() > WRAPPED_KEY_BYTES_MAX {
-            return Err(RecordError::WrappedKeyTooLong(self.place.clone()));
+            return Err(RecordError::WrappedKeyTooLong(self.source.clone()));
         }
         match self.unwrap_key(&wrapped_key).await? {
             Some(unwrapped) if unwrapped == key => Ok((key, wrapped_key)),
-            _ => Err(RecordError::NotUnwrapped(self.place.clone())),
+            _ => Err(RecordError::NotUnwrapped(self.source.clone())),
         }
     }
 }
@@ -294,7 +294,7 @@ impl fmt::Debug for WrappingKey {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("WrappingKey")
-            .field("place", &self.place)
+            .field("place", &self.source)
             .finish_non_exhaustive()
     }
 }

@@ -11,7 +11,7 @@ use std::{
 
 use keywright_core::{
     Secret,
-    ports::{Envelope, KeyStanding, SealError, SealedPlace},
+    ports::{Envelope, KeyStanding, SealContext, SealError},
 };
 use uuid::Uuid;
 use zeroize::Zeroizing;
@@ -73,13 +73,17 @@ impl KeyRing {
     }
 
     /// Encrypts with the active key. The result can only be decrypted with the same `place`.
-    pub fn seal(&self, place: SealedPlace<'_>, plaintext: &Secret) -> Result<Envelope, SealError> {
+    pub fn seal(
+        &self,
+        context: SealContext<'_>,
+        plaintext: &Secret,
+    ) -> Result<Envelope, SealError> {
         let key = self
             .keys
             .get(&self.active)
             .ok_or(SealError::SealingFailed)?;
         let (nonce, ciphertext) = key
-            .encrypt(&associated_data(place), plaintext.expose().as_bytes())
+            .encrypt(&associated_data(context), plaintext.expose().as_bytes())
             .ok_or(SealError::SealingFailed)?;
         Ok(Envelope {
             key_id: self.active,
@@ -92,14 +96,14 @@ impl KeyRing {
     ///
     /// # Errors
     /// If the key is unknown, or the envelope was modified or sealed for another place.
-    pub fn open(&self, place: SealedPlace<'_>, envelope: &Envelope) -> Result<Secret, SealError> {
+    pub fn open(&self, context: SealContext<'_>, envelope: &Envelope) -> Result<Secret, SealError> {
         let key = self
             .keys
             .get(&envelope.key_id)
             .ok_or(SealError::KeyUnknown(envelope.key_id))?;
         let plaintext = key
             .decrypt(
-                &associated_data(place),
+                &associated_data(context),
                 &envelope.nonce,
                 &envelope.ciphertext,
             )
@@ -143,11 +147,11 @@ pub const ENCRYPTIONS_PER_KEY_MAX: u64 = (1 << 32) - (1 << 16);
 pub const ENCRYPTIONS_PER_KEY_WARNED: u64 = 1 << 31;
 
 /// Encodes the place unambiguously: one byte for the format, sixteen bytes for the version's id, and the name.
-fn associated_data(place: SealedPlace<'_>) -> Vec<u8> {
-    let name = place.name.folded().as_bytes();
+fn associated_data(context: SealContext<'_>) -> Vec<u8> {
+    let name = context.name.folded().as_bytes();
     [
         &[PLACE_FORMAT],
-        place.version_id.as_bytes().as_slice(),
+        context.version_id.as_bytes().as_slice(),
         name,
     ]
     .concat()

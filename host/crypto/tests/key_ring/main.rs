@@ -10,7 +10,7 @@ use chrono::{DateTime, Utc};
 use keywright_core::{
     Secret,
     credential::LookupName,
-    ports::{Envelope, KeyStanding, SealError, SealedPlace},
+    ports::{Envelope, KeyStanding, SealContext, SealError},
 };
 use keywright_crypto::{
     ComparisonError, ConfiguredKey, ConfiguredKeys, KeyDerivation, KeyRecord, KeyRing,
@@ -23,19 +23,19 @@ use uuid::Uuid;
 fn sealed_value_opens_only_at_its_place() {
     let ring = ring(vec![raw(1, true)]);
     let name = LookupName::new("/Team/Key");
-    let place = SealedPlace {
+    let context = SealContext {
         version_id: Uuid::from_u128(7),
         name: &name,
     };
-    let envelope = ring.seal(place, &secret("hunter2")).unwrap();
-    assert_eq!(ring.open(place, &envelope).unwrap().expose(), "hunter2");
+    let envelope = ring.seal(context, &secret("hunter2")).unwrap();
+    assert_eq!(ring.open(context, &envelope).unwrap().expose(), "hunter2");
 
     let same_name = LookupName::new("team/KEY");
     assert!(
         ring.open(
-            SealedPlace {
+            SealContext {
                 name: &same_name,
-                ..place
+                ..context
             },
             &envelope
         )
@@ -43,13 +43,13 @@ fn sealed_value_opens_only_at_its_place() {
     );
     let other_name = LookupName::new("/team/key2");
     for elsewhere in [
-        SealedPlace {
+        SealContext {
             name: &other_name,
-            ..place
+            ..context
         },
-        SealedPlace {
+        SealContext {
             version_id: Uuid::from_u128(8),
-            ..place
+            ..context
         },
     ] {
         assert_eq!(
@@ -63,20 +63,20 @@ fn sealed_value_opens_only_at_its_place() {
 fn every_modified_byte_is_detected() {
     let ring = ring(vec![raw(1, true)]);
     let name = LookupName::new("/a");
-    let place = SealedPlace {
+    let context = SealContext {
         version_id: Uuid::nil(),
         name: &name,
     };
-    let envelope = ring.seal(place, &secret("ä")).unwrap();
+    let envelope = ring.seal(context, &secret("ä")).unwrap();
     for position in 0..envelope.ciphertext.len() {
         let mut changed = envelope.clone();
         changed.ciphertext[position] ^= 1;
-        assert_eq!(ring.open(place, &changed), Err(SealError::NotAuthentic));
+        assert_eq!(ring.open(context, &changed), Err(SealError::NotAuthentic));
     }
     for position in 0..envelope.nonce.len() {
         let mut changed = envelope.clone();
         changed.nonce[position] ^= 1;
-        assert_eq!(ring.open(place, &changed), Err(SealError::NotAuthentic));
+        assert_eq!(ring.open(context, &changed), Err(SealError::NotAuthentic));
     }
     for truncated in [
         Envelope {
@@ -92,7 +92,7 @@ fn every_modified_byte_is_detected() {
             ..envelope.clone()
         },
     ] {
-        assert_eq!(ring.open(place, &truncated), Err(SealError::NotAuthentic));
+        assert_eq!(ring.open(context, &truncated), Err(SealError::NotAuthentic));
     }
 }
 
@@ -100,12 +100,12 @@ fn every_modified_byte_is_detected() {
 fn sealing_a_value_twice_yields_different_bytes() {
     let ring = ring(vec![raw(1, true)]);
     let name = LookupName::new("/a");
-    let place = SealedPlace {
+    let context = SealContext {
         version_id: Uuid::nil(),
         name: &name,
     };
-    let one = ring.seal(place, &secret("same")).unwrap();
-    let other = ring.seal(place, &secret("same")).unwrap();
+    let one = ring.seal(context, &secret("same")).unwrap();
+    let other = ring.seal(context, &secret("same")).unwrap();
     assert_ne!(one.nonce, other.nonce);
     assert_ne!(one.ciphertext, other.ciphertext);
     assert_eq!(
@@ -117,17 +117,19 @@ fn sealing_a_value_twice_yields_different_bytes() {
 #[test]
 fn unknown_key_is_reported() {
     let name = LookupName::new("/a");
-    let place = SealedPlace {
+    let context = SealContext {
         version_id: Uuid::nil(),
         name: &name,
     };
-    let envelope = ring(vec![raw(1, true)]).seal(place, &secret("a")).unwrap();
+    let envelope = ring(vec![raw(1, true)])
+        .seal(context, &secret("a"))
+        .unwrap();
     let stranger = Uuid::from_u128(99);
     let foreign = Envelope {
         key_id: stranger,
         ..envelope
     };
-    let outcome = ring(vec![raw(1, true)]).open(place, &foreign);
+    let outcome = ring(vec![raw(1, true)]).open(context, &foreign);
     assert_eq!(outcome, Err(SealError::KeyUnknown(stranger)));
 }
 
@@ -158,19 +160,19 @@ fn inactive_key_decrypts_and_unused_key_is_ignored() {
     let old = unlock(vec![raw(1, true)], &[]);
     let record = old.added.unwrap();
     let name = LookupName::new("/a");
-    let place = SealedPlace {
+    let context = SealContext {
         version_id: Uuid::nil(),
         name: &name,
     };
-    let envelope = old.ring.seal(place, &secret("old")).unwrap();
+    let envelope = old.ring.seal(context, &secret("old")).unwrap();
 
     let configured = vec![raw(1, false), raw(2, true), raw(3, false)];
     let new = unlock(configured, std::slice::from_ref(&record));
     assert_eq!(new.unrecognised, [2]);
     assert_ne!(new.ring.active_key_id(), record.id);
     assert_eq!(new.ring.key_ids().count(), 2);
-    assert_eq!(new.ring.open(place, &envelope).unwrap().expose(), "old");
-    let sealed = new.ring.seal(place, &secret("new")).unwrap();
+    assert_eq!(new.ring.open(context, &envelope).unwrap().expose(), "old");
+    let sealed = new.ring.seal(context, &secret("new")).unwrap();
     let new_id = new.added.unwrap().id;
     assert_eq!(sealed.key_id, new_id);
     for (id, standing) in [

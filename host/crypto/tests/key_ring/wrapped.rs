@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use keywright_core::{
     credential::LookupName,
-    ports::{KeyManagement, KeyManagementError, KeyStanding, SealedPlace},
+    ports::{KeyManagement, KeyManagementError, KeyStanding, SealContext},
 };
 use keywright_crypto::{
     ComparisonError, ConfiguredKey, ConfiguredKeys, KeyDerivation, KeyRecord, KeyRingError,
@@ -59,11 +59,11 @@ fn wrapped_key_is_recognized_by_its_service() {
     };
     assert_eq!((wrapped_key[0], wrapped_key.len()), (1, 33));
     let name = LookupName::new("/a");
-    let place = SealedPlace {
+    let context = SealContext {
         version_id: Uuid::nil(),
         name: &name,
     };
-    let sealed = first.ring.seal(place, &secret("hunter2")).unwrap();
+    let sealed = first.ring.seal(context, &secret("hunter2")).unwrap();
 
     let configured = vec![
         raw(1, true),
@@ -73,7 +73,10 @@ fn wrapped_key_is_recognized_by_its_service() {
     let again = unlock(configured, std::slice::from_ref(&record));
     assert_eq!(again.unrecognised, [1]);
     assert_eq!(again.ring.standing(record.id), KeyStanding::Inactive);
-    assert_eq!(again.ring.open(place, &sealed).unwrap().expose(), "hunter2");
+    assert_eq!(
+        again.ring.open(context, &sealed).unwrap().expose(),
+        "hunter2"
+    );
 }
 
 #[test]
@@ -163,9 +166,9 @@ fn refusal(service: Service) -> RecordError {
     now(configured.new_record(Uuid::nil(), at(1))).unwrap_err()
 }
 
-fn wrapped(service: Service, place: &str, is_active: bool) -> ConfiguredKey {
+fn wrapped(service: Service, source: &str, is_active: bool) -> ConfiguredKey {
     let wrapping = WrappingKey {
-        place: place.to_owned(),
+        source: source.to_owned(),
         service: Arc::new(service),
     };
     ConfiguredKey {

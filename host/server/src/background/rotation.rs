@@ -278,7 +278,7 @@ mod tests {
         credential::CredentialName,
         ports::{
             EncryptionKeyRepository, Envelope, KeyRotationRepository, KeyStanding,
-            RecognitionError, RepositoryError, ResealedVersion, SealError, SealedPlace,
+            RecognitionError, RepositoryError, ResealedVersion, SealContext, SealError,
             SealedVersion, Sealer,
         },
     };
@@ -294,11 +294,11 @@ mod tests {
 
     #[async_trait]
     impl Sealer for NothingOpens {
-        async fn seal(&self, _: SealedPlace<'_>, _: &Secret) -> Result<Envelope, SealError> {
+        async fn seal(&self, _: SealContext<'_>, _: &Secret) -> Result<Envelope, SealError> {
             unreachable!("nothing was opened")
         }
 
-        fn open(&self, _: SealedPlace<'_>, _: &Envelope) -> Result<Secret, SealError> {
+        fn open(&self, _: SealContext<'_>, _: &Envelope) -> Result<Secret, SealError> {
             Err(SealError::NotAuthentic)
         }
 

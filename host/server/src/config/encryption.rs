@@ -307,7 +307,7 @@ impl PluginAddress<'_> {
 
     fn wrapping_key(&self, plugin: KeyManagementPlugin) -> KeySource {
         KeySource::Wrapped(WrappingKey {
-            place: format!("the key management plugin at {}", self.socket.display()),
+            source: format!("the key management plugin at {}", self.socket.display()),
             service: Arc::new(plugin),
         })
     }

@@ -17,7 +17,7 @@ use async_trait::async_trait;
 use keywright_core::{
     Secret,
     ports::{
-        Envelope, KeyStanding, RecognitionError, RepositoryError, SealError, SealedPlace, Sealer,
+        Envelope, KeyStanding, RecognitionError, RepositoryError, SealContext, SealError, Sealer,
     },
 };
 use keywright_crypto::{
@@ -173,15 +173,15 @@ impl SharedKeyRing {
 impl Sealer for SharedKeyRing {
     async fn seal(
         &self,
-        place: SealedPlace<'_>,
+        context: SealContext<'_>,
         plaintext: &Secret,
     ) -> Result<Envelope, SealError> {
         self.meter.count().await?;
-        self.current().key_ring.seal(place, plaintext)
+        self.current().key_ring.seal(context, plaintext)
     }
 
-    fn open(&self, place: SealedPlace<'_>, envelope: &Envelope) -> Result<Secret, SealError> {
-        self.current().key_ring.open(place, envelope)
+    fn open(&self, context: SealContext<'_>, envelope: &Envelope) -> Result<Secret, SealError> {
+        self.current().key_ring.open(context, envelope)
     }
 
     fn standing(&self, key_id: Uuid) -> KeyStanding {

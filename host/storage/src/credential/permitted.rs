@@ -41,7 +41,7 @@ async fn from_sqlite(
     let on_paths = permission::of_actor_on(Engine::Sqlite, read.actor, read.paths);
     let named = |sql: &'static str| {
         let query = statement(sql).bind(read.name.folded());
-        query.bind(read.name.asked())
+        query.bind(read.name.requested())
     };
     let chosen = match read.versions {
         VersionKey::Current => named(statements::SQLITE_NAMED_VERSIONS_CURRENT),
@@ -110,7 +110,7 @@ fn for_postgres(read: PermittedRead<'_>) -> Statement {
         read.actor.as_str().into(),
         i64::from(bits).into(),
         read.name.folded().into(),
-        read.name.asked().into(),
+        read.name.requested().into(),
     ];
     let (statement, chosen): (_, Option<Parameter>) = match read.versions {
         VersionKey::Current => (&statements::POSTGRES_PERMITTED_VERSIONS_CURRENT, None),

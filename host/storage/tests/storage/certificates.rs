@@ -184,9 +184,9 @@ async fn a_name_keeps_the_casing_of_its_first_writer() {
     let fixture = Fixture::new().await;
     fixture.append("/Team/Key", "password", 1).await;
     fixture.append("/TEAM/KEY", "password", 2).await;
-    for (asked, name) in [("/team/key", Some("/Team/Key")), ("/team", None)] {
-        let asked = LookupName::new(asked);
-        let found = fixture.credentials.stored_name(&asked).await.unwrap();
+    for (requested, name) in [("/team/key", Some("/Team/Key")), ("/team", None)] {
+        let requested = LookupName::new(requested);
+        let found = fixture.credentials.stored_name(&requested).await.unwrap();
         assert_eq!(found.as_ref().map(CredentialName::as_str), name);
     }
 }

@@ -142,7 +142,7 @@ async fn only_requested_extensions_are_added() {
         "extended_key_usage": ["server_auth"],
         "alternative_names": ["example.org"],
     });
-    let asked = [
+    let requested = [
         (KEY_USAGE, true),
         (EXTENDED_KEY_USAGE, false),
         (SUBJECT_ALTERNATIVE_NAME, false),
@@ -154,7 +154,7 @@ async fn only_requested_extensions_are_added() {
             &[][..],
         ),
         ("/root", json!({"common_name": "root", "is_ca": true}), &[]),
-        ("/all", all, &asked),
+        ("/all", all, &requested),
     ] {
         let version = made(&server, name, parameters).await;
         let mut expected: Vec<(String, bool)> = always
