@@ -15,11 +15,11 @@ use crate::started::StartupError;
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct ManagementConfig {
     /// The actors that may switch read-only mode, as in permissions: `uaa-client:…`, `uaa-user:…`, `mtls-app:…`. None
-    /// by default. On the server's own address every authenticated caller may read the mode.
+    /// by default. From the server's own address, every authenticated caller may read the mode.
     actors: Vec<String>,
     /// The address and port that serve `/health` and `/metrics`, over plain HTTP and without authentication, so use a
-    /// loopback address. Host names work as in `server.listen`. Without it, neither is served and no metrics are
-    /// collected.
+    /// loopback address. Host names work as in `server.listen`. Without it, no metrics are collected; `/health` is
+    /// always served on `server.listen`, too.
     pub(crate) listen: Option<ListenAddress>,
 }
 

@@ -68,7 +68,7 @@ pub(crate) struct Config {
     /// The audit trail: one line for each resource that an authenticated request accesses.
     #[serde(default)]
     pub(crate) audit: AuditConfig,
-    /// Permissions that exist from the first start.
+    /// Permissions that the server grants at each start.
     #[serde(default)]
     pub(crate) authorization: AuthorizationConfig,
     /// Settings shared by all plugins: the cache of compiled components, and the two lanes of threads for plugin calls, one for
@@ -109,7 +109,7 @@ pub(crate) struct Config {
 pub(crate) struct InfoConfig {
     /// The name of the service.
     pub(crate) name: String,
-    /// The API version that clients compare. It is not the version of this program.
+    /// The version of the API, by which clients select features. It is not the version of this program.
     pub(crate) api_version: String,
 }
 
@@ -175,7 +175,7 @@ pub(crate) struct CertificatesConfig {
     leaf_minimum_duration_in_days: u32,
     /// Whether a CA generated without key usages gets `key_cert_sign` and `crl_sign`.
     enable_default_ca_key_usages: bool,
-    /// Whether `ca` in responses also contains the CA's other trusted certificate, next to the one that signed.
+    /// Whether `ca` of a certificate contains both certificates of its CA during the CA's rotation.
     concatenate_cas: bool,
 }
 

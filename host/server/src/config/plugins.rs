@@ -29,7 +29,7 @@ pub(crate) struct PluginConfig {
     /// The WebAssembly component: a file, or `oci://HOST[:PORT]/REPOSITORY[:TAG]@sha256:DIGEST` with the digest of the
     /// manifest in a registry. The tag is only informational.
     pub(crate) component: ComponentLocation,
-    /// The required SHA-256 of the component, in lower-case hexadecimal. Without it, any is accepted.
+    /// The required SHA-256 of the component, in lower-case hexadecimal. Any component is accepted if it is not set.
     #[serde(default)]
     pub(crate) sha256: Option<String>,
     /// The required signature of the component: one of the two keys. Without it, signatures are not checked.

@@ -16,8 +16,7 @@ use crate::started::StartupError;
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct RetentionConfig {
-    /// Time between the end of a run and the start of the next. If several servers share a database, one of them does
-    /// each run.
+    /// Time between two runs. If several servers share a database, one of them executes each run.
     pub(crate) interval_seconds: Number<1, 86_400, 3_600>,
     /// The policies. Only the policy with the longest path that covers a credential applies to it.
     policies: Vec<PolicyConfig>,
