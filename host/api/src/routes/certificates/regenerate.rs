@@ -99,7 +99,6 @@ fn describe() -> Description {
         .error(422, "The body has an unknown field.")
 }
 
-/// Regenerates a certificate.
 async fn handler(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
