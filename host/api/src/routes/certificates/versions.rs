@@ -82,7 +82,7 @@ async fn list(
     many(caller, versions).await
 }
 
-/// The fields of the body.
+/// A certificate version to add.
 #[derive(JsonSchema)]
 #[schemars(rename = "AddCertificateVersionRequest", deny_unknown_fields)]
 struct AddVersionRequest {

@@ -233,7 +233,7 @@ async fn generate(
     }
 }
 
-/// The fields of the body.
+/// A request to regenerate a credential.
 #[derive(JsonSchema)]
 #[schemars(rename = "RegenerateRequest", deny_unknown_fields)]
 struct RegenerateRequest {
