@@ -101,9 +101,9 @@ impl Admitted {
         }
     }
 
-    /// Counts the memory of a complete response, reserved or not, and makes the response hold it and the slot. If there is
-    /// not enough memory, a failure replaces the response to a request that only reads. The response to a write is sent
-    /// anyway, because the write is complete.
+    /// Counts the memory of a complete response, whether or not it was reserved. The response then holds the memory and the
+    /// slot. If there is not enough memory, a failure replaces the response to a read. The response to a write is sent anyway,
+    /// because the write is complete.
     pub(crate) fn held_by(self, response: Response, is_read: bool) -> Response {
         let bytes = response.body().size_hint().lower();
         let counted = self
@@ -184,7 +184,7 @@ impl RequestSlots {
 }
 
 fn lock(used: &Mutex<UsedSlots>) -> MutexGuard<'_, UsedSlots> {
-    // No code under this lock can panic halfway.
+    // A poisoned lock is safe to use: no code panics in the middle of an update.
     used.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -334,7 +334,7 @@ fn authority(host: &HeaderValue) -> Option<Authority> {
     (!has_user && !authority.host().is_empty()).then_some(authority)
 }
 
-/// The retry delay if no slot is free. Requests are short, so one is free soon.
+/// The retry delay if no slot is free. Requests are short, so a slot is free soon.
 const FULL_RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// Maximum number of tracked actors. Because buckets refill within a second, it limits the number of actors per second.

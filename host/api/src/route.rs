@@ -1,4 +1,4 @@
-//! Routes, with the access that each requires, and the table that finds the route of a request.
+//! Defines routes and the access that each requires, and finds the route of a request.
 
 use std::{convert::Infallible, pin::Pin, sync::Arc};
 
@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use crate::{Api, Connection, description::Description, measure::RouteMeasurements};
 
-/// One method on one path, with the access that it requires and its description.
+/// One method on one path, with its handler, required access and description.
 pub struct Route {
     method: Method,
     path: &'static str,
@@ -35,11 +35,10 @@ pub enum Access {
     Permission(Operation),
 }
 
-/// The action of routes that access no stored credentials. Monitors and clients call them frequently.
+/// The action of routes that are not audited: they access no stored credentials, and are called frequently.
 pub(crate) const NOT_AUDITED: Option<&str> = None;
 
-/// Creates a route: its method and path, the access that it requires, its action in the audit trail, its handler, and the
-/// function that describes it.
+/// Creates a route from its method, path, required access, action in the audit trail, handler and description function.
 macro_rules! route {
     ($method:ident $path:expr, $access:expr, $action:expr, $handler:ident, $describe:ident) => {
         $crate::route::Route::new(
@@ -54,12 +53,11 @@ macro_rules! route {
 }
 pub(crate) use route;
 
-/// One method on one path of the service.
+/// The handler of one method on one path.
 pub(crate) struct MethodHandler {
     pub(crate) method: Method,
     /// The action of its requests in the audit trail, or `None` if they are not audited.
     pub(crate) action: Option<&'static str>,
-    /// Handles a request.
     pub(crate) handle: Handling,
 }
 
@@ -79,7 +77,7 @@ where
 }
 
 impl Route {
-    /// Creates a route, with the action of its requests in the audit trail. A route for GET also responds to HEAD.
+    /// Creates a route. A route for GET also responds to HEAD.
     pub(crate) fn new<H, T>(
         method: Method,
         path: &'static str,
@@ -101,19 +99,19 @@ impl Route {
         }
     }
 
-    /// The method.
+    /// Returns the HTTP method.
     #[must_use]
     pub fn method(&self) -> &Method {
         &self.method
     }
 
-    /// The path, with its variable segments in braces.
+    /// Returns the path, with its variable segments in braces.
     #[must_use]
     pub fn path(&self) -> &'static str {
         self.path
     }
 
-    /// The access that the route requires.
+    /// Returns the access that the route requires.
     #[must_use]
     pub fn access(&self) -> Access {
         self.access
@@ -136,11 +134,11 @@ pub(crate) struct RouteTable {
 pub(crate) struct RoutePath {
     /// The path, with its variable segments in braces.
     pub(crate) path: String,
-    /// Whether the path requires no authentication, whatever the method.
+    /// Whether no method on the path requires authentication.
     pub(crate) is_open: bool,
     /// Whether read-only mode and the rules of `/management` apply to it.
     pub(crate) follows_mode: bool,
-    /// The value of the header field `Allow` in responses to other methods.
+    /// The value of `Allow` in responses to unsupported methods.
     pub(crate) allowed: HeaderValue,
     /// The metrics of its requests.
     pub(crate) measurements: RouteMeasurements,
@@ -150,11 +148,10 @@ pub(crate) struct RoutePath {
 /// The context of a request.
 #[derive(Clone, Copy)]
 pub(crate) struct RequestContext<'a> {
-    /// The id of the request.
     pub(crate) id: Uuid,
     /// The connection on which it arrived.
     pub(crate) connection: Option<&'a Connection>,
-    /// The path of the service that it matches, if any.
+    /// The matching path of the service, if any.
     pub(crate) route: Option<&'a RoutePath>,
 }
 
@@ -209,7 +206,8 @@ impl RouteTable {
         }
     }
 
-    /// Returns the path of the service that matches a request's path, if any, and the variable segments.
+    /// Returns the path of the service that matches a request's path, and its variable segments. Returns `None` if no path
+    /// matches.
     pub(crate) fn find(&self, path: &str) -> Option<(&RoutePath, PathSegments)> {
         let fixed = self.paths.iter().find(|known| known.path == path);
         if let Some(known) = fixed.filter(|known| !known.path.contains('{')) {
@@ -284,7 +282,7 @@ impl PathSegments {
     }
 }
 
-/// The ids in a request's path, in order, or `None` if a variable segment is not a UUID.
+/// The ids in a request's path, in order, or `None` if the variable segments are not exactly `COUNT` UUIDs.
 pub(crate) struct PathIds<const COUNT: usize>(pub(crate) Option<[Uuid; COUNT]>);
 
 impl<S: Sync, const COUNT: usize> FromRequestParts<S> for PathIds<COUNT> {

@@ -24,8 +24,8 @@ use crate::{
     telemetry::or_panicked,
 };
 
-/// Returns all routes of the service, except those of the development identity provider. A test calls each of them without
-/// any permission.
+/// Returns all routes of the service, except the development identity provider's. A test calls each route without any
+/// permission.
 #[must_use]
 pub fn routes() -> Vec<Route> {
     vec![
@@ -65,7 +65,7 @@ pub fn routes() -> Vec<Route> {
     ]
 }
 
-/// Returns the table of all routes, including those of the development identity provider if there is one.
+/// Returns the table of all routes, including the development identity provider's if it is enabled.
 pub(crate) fn route_table(api: &Arc<Api>) -> RouteTable {
     let routes = routes()
         .into_iter()

@@ -40,7 +40,7 @@ impl ServerMode {
     }
 
     /// Returns the reason to refuse a request, if any. At `/management`, callers that may not manage the server are refused.
-    /// In read-only mode, all requests are refused except those that [`is_available_read_only`] accepts.
+    /// In read-only mode, all requests are refused unless [`is_available_read_only`] accepts them.
     pub(crate) fn refusal(
         &self,
         method: &Method,

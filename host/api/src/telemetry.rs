@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 use crate::response::ApiError;
 
-/// Returns the span of everything logged on behalf of a request.
+/// Returns the span that contains all log lines of a request.
 pub(crate) fn request_span(id: Uuid) -> Span {
     tracing::info_span!(
         target: "keywright_api::request",
@@ -55,7 +55,7 @@ pub(crate) async fn or_panicked(responding: impl Future<Output = Response>) -> R
 }
 
 /// Returns the response for a handler that panicked. The panic message is not logged here, because it could contain
-/// anything.
+/// any data.
 fn panicked() -> Response {
     tracing::error!("a handler panicked");
     ApiError::new(

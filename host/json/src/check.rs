@@ -244,7 +244,7 @@ impl<'de> Visitor<'de> for Checker<'_> {
     }
 }
 
-/// A key without its escapes, borrowed from the text if it has none.
+/// Deserializes a key and resolves its escapes. A key without escapes is borrowed from the text.
 struct Key;
 
 impl<'de> DeserializeSeed<'de> for Key {

@@ -1,12 +1,12 @@
-//! Reads JSON that comes from outside: requests, tokens, plugins, files, the database and other servers.
+//! Reads JSON from outside the process: from requests, tokens, plugins, files, the database and other servers.
 //!
 //! The host's production code parses JSON only with this crate. `serde_json` alone is not safe for untrusted text:
 //!
-//! - With its feature `raw_value`, which is on for the whole program as soon as one crate names it, parsing a
-//!   [`serde_json::Value`] parses the string under the key `$serde_json::private::RawValue` again, with a fresh recursion
-//!   limit. A few levels of that overflow the stack, and one level puts a number where a schema saw an object.
-//! - The last of several equal keys wins silently, so two readers can understand the same text differently.
-//! - Text that is skipped (`RawValue`, `IgnoredAny`) has no depth limit, and a later parser of it starts a new count.
+//! - If any crate of the program enables the feature `raw_value`, parsing a [`serde_json::Value`] also parses the string under
+//!   the key `$serde_json::private::RawValue` as JSON, with a new recursion limit. A few such levels overflow the stack. One
+//!   level can put a number in place of an object that a schema has validated.
+//! - The last of several equal keys wins silently, so two parsers can interpret the same text differently.
+//! - Skipped text (`RawValue`, `IgnoredAny`) has no depth limit. If it is parsed later, its depth is counted from zero.
 //!
 //! Two ways of reading are safe:
 //!
@@ -32,11 +32,11 @@ use serde_json::{error::Category, value::RawValue};
 /// The deepest nesting of arrays and objects in a document, in levels. `[]` has one level.
 pub const DEPTH_MAX: usize = 128;
 
-/// The deepest nesting in a response of this API, in levels: a document of [`DEPTH_MAX`] levels whose innermost reference
-/// was replaced by a value of as many, and the objects and arrays that the API puts around it.
+/// The deepest nesting in a response of this API, in levels: a document of [`DEPTH_MAX`] levels, a value of as many levels that
+/// replaces its innermost reference, and the objects and arrays that the API adds around the document.
 pub const RESPONSE_DEPTH_MAX: usize = 2 * DEPTH_MAX + 8;
 
-/// No key of an object may start with this text, in any spelling: such keys have a special meaning in `serde_json`.
+/// No key may start with this text, escaped or not, because such keys have a special meaning in `serde_json`.
 pub const RESERVED_KEY_PREFIX: &str = "$serde_json::private::";
 
 /// Converts bytes, which must be UTF-8, to text.
@@ -47,10 +47,10 @@ pub fn utf8(bytes: &[u8]) -> Result<&str, JsonError> {
     str::from_utf8(bytes).map_err(|_| JsonError::NotUtf8)
 }
 
-/// Why a text was refused. Neither `Display` nor `Debug` shows any of the text.
+/// The reason why a text was rejected. Neither `Display` nor `Debug` shows any of the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum JsonError {
-    /// An object has a key twice, possibly in different spellings.
+    /// An object has a duplicate key, possibly with different escapes.
     #[error("an object has a duplicate key")]
     DuplicateKey,
     /// The text is valid JSON, but a field is missing or of another type.
@@ -113,7 +113,7 @@ pub fn raw(text: &str) -> Result<&RawValue, JsonError> {
     Ok(serde_json::from_str(text)?)
 }
 
-/// Returns the fields of an object in order, each value as its original text. Duplicate keys are all returned.
+/// Returns the fields of an object in order, each value as its original text. Duplicate keys are not removed.
 ///
 /// # Errors
 /// If the text is not a JSON object.

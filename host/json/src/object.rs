@@ -8,11 +8,12 @@ use serde_json::{Map, Number, Value};
 
 use crate::{DEPTH_MAX, JsonError, RESERVED_KEY_PREFIX};
 
-/// Reads an object with arbitrary fields from a format other than JSON, such as a configuration file, with the rules of
-/// [`crate::check`]. For `#[serde(deserialize_with = "…")]`.
+/// Reads an object with arbitrary fields from another format, such as TOML, and applies the rules of [`crate::check`]. Use it
+/// with `#[serde(deserialize_with = "…")]`.
 ///
 /// # Errors
-/// If it is nested deeper than [`DEPTH_MAX`], or has a duplicate key, a reserved key, or a number that JSON can't represent.
+/// If the value is not an object, is nested deeper than [`DEPTH_MAX`], or contains a duplicate key, a reserved key or a number
+/// that JSON can't represent.
 pub fn deserialize_object<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Map<String, Value>, D::Error> {

@@ -133,7 +133,7 @@ impl Challenge {
     /// Returns the first supported challenge in the headers of a response.
     ///
     /// # Errors
-    /// If there is none.
+    /// If there is no supported challenge.
     pub(crate) fn read(head: &HeaderMap) -> Result<Self, Fault> {
         let challenges = head.get_all(WWW_AUTHENTICATE).iter();
         let mut challenges = challenges.filter_map(|value| Self::parse(value.to_str().ok()?));

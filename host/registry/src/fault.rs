@@ -9,7 +9,7 @@ use crate::Digest;
 /// Why a pull or push failed, worded for operators.
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {
-    /// The registry requires a login, and rejected the configured credentials or none are configured.
+    /// The registry requires a login. Either it rejected the configured credentials, or no credentials are configured.
     #[error(
         "the registry denies {} access to {resource} (status 401{message}); check the user and password configured for it",
         if *.has_credentials { "the configured user" } else { "anonymous users" }
@@ -106,7 +106,7 @@ impl Fault {
 }
 
 impl From<reqwest::Error> for Fault {
-    /// Omits addresses, because those of redirects and uploads can contain credentials.
+    /// Omits URLs, because the URLs of redirects and uploads can contain credentials.
     fn from(error: reqwest::Error) -> Self {
         Self::Unreachable(error.without_url())
     }

@@ -23,7 +23,7 @@ use crate::{
 pub struct Access {
     /// The credentials, or `None` for anonymous access.
     pub credentials: Option<Credentials>,
-    /// The trusted CA certificates, PEM, for the registry, its token server, and the targets of its redirects. Defaults to the
+    /// The trusted CA certificates (PEM) for the registry, its token server, and the targets of its redirects. Defaults to the
     /// certificates that the system trusts.
     pub trusted_certificates_pem: Option<String>,
     /// Whether to use plain HTTP, which does not protect the credentials. Pulled files are still verified by their digests.
@@ -53,7 +53,7 @@ pub struct Registry {
     base: Url,
     credentials: Option<Credentials>,
     is_plain: bool,
-    /// The last value of the `Authorization` header that the registry required.
+    /// The value of the `Authorization` header for the registry's last challenge. All later requests to the registry include it.
     authorization: Mutex<Option<Secret>>,
 }
 
@@ -67,8 +67,9 @@ pub(crate) struct OutgoingRequest {
 }
 
 impl Registry {
-    /// Creates a client; sends no request yet. It uses the proxy in the variables `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and
-    /// `NO_PROXY`, in either case, except for loopback hosts: requests to them must not leave the machine.
+    /// Creates a client without sending a request. The client uses the proxy configured in the environment variables
+    /// `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`, in upper or lower case. It uses no proxy for a loopback host,
+    /// because requests to it must not leave the machine.
     ///
     /// Installs the process's TLS provider (aws-lc) unless one is installed.
     pub fn new(host: &RegistryHost, access: Access) -> Result<Self, RegistryAccessError> {
@@ -111,7 +112,7 @@ impl Registry {
     /// Resolves the registry's `Location` for an upload, which may be relative to the requested URL.
     ///
     /// # Errors
-    /// If it is malformed, or less protected than the registry itself.
+    /// If the location is malformed or does not use https. Plain HTTP is allowed if the registry itself uses it.
     pub(crate) fn upload_url(&self, requested: &Url, location: &HeaderValue) -> Result<Url, Fault> {
         let location = location.to_str().ok();
         let url = location.and_then(|location| requested.join(location).ok());
@@ -140,8 +141,8 @@ impl Registry {
     /// Sends a request. If the registry requires authentication, authenticates and sends it once more.
     ///
     /// # Errors
-    /// Also if the challenge comes from another origin, such as the target of a redirect or an upload: following it could disclose
-    /// the password to that origin (as in CVE-2020-15157).
+    /// Also if the challenge comes from another origin, such as the target of a redirect or an upload: responding to it could
+    /// disclose the password to that origin (as in CVE-2020-15157).
     pub(crate) async fn request(&self, request: OutgoingRequest) -> Result<Response, Fault> {
         let request = request.build();
         let again = request.try_clone();
@@ -201,8 +202,8 @@ impl Registry {
         Ok(self.client.execute(request).await?)
     }
 
-    /// Returns the value of the `Authorization` header that the challenge requires, or `None` if it requires credentials and none
-    /// are configured.
+    /// Returns the value of the `Authorization` header that the challenge requires. `None` if it requires credentials, but the
+    /// registry is configured without credentials.
     async fn authenticate(&self, headers: &HeaderMap) -> Result<Option<Secret>, Fault> {
         let basic = self.credentials.as_ref().map(Credentials::basic);
         let url = match Challenge::read(headers)? {
@@ -306,8 +307,8 @@ async fn whole(
     Ok(bytes)
 }
 
-/// Follows up to [`REDIRECTS_MAX`] redirects, but none from https to http. The client omits the credentials on redirects to another
-/// host.
+/// Follows up to [`REDIRECTS_MAX`] redirects, but no redirect from https to another scheme. On redirects to another host, the
+/// client omits the credentials.
 fn redirect(attempt: Attempt<'_>) -> reqwest::redirect::Action {
     let was_protected = attempt.previous().iter().any(|url| url.scheme() == "https");
     if attempt.previous().len() > REDIRECTS_MAX {
@@ -323,7 +324,7 @@ fn redirect(attempt: Attempt<'_>) -> reqwest::redirect::Action {
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The maximum number of redirects for one request.
 const REDIRECTS_MAX: usize = 5;
-/// The largest error response, in bytes. A larger one is ignored.
+/// The largest error response, in bytes. The message of a larger response is ignored.
 const ERROR_BYTES_MAX: u64 = 4 * 1024;
 /// The largest response of a token server, in bytes.
 const TOKEN_BYTES_MAX: u64 = 64 * 1024;

@@ -32,12 +32,11 @@ pub struct PullLimits {
 pub struct Pulled {
     /// The bytes of the component.
     pub component: Vec<u8>,
-    /// Whether everything was in the cache, so that no request was sent to the registry.
+    /// Whether the cache had all files, so that no request was sent to the registry.
     pub was_kept: bool,
 }
 
-/// Pulls a component and verifies it, and its signature if a key is given. Files in the cache are not requested from the
-/// registry.
+/// Pulls a component and verifies it, and also its signature if `key` is set. Requests no file that is in the cache.
 pub async fn pull(
     registry: &Registry,
     reference: &PinnedReference,

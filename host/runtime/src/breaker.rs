@@ -23,11 +23,13 @@ const ACTORS_MAX: usize = 1_024;
 /// Counts consecutive faults of one component, separately for each function: `normalize` may work while `generate` fails.
 /// A fault is a call that the host ended.
 ///
-/// The input may cause a fault, so it counts against its actor: after `faults_max` consecutive faults, the circuit opens for
-/// that actor. It opens for all actors when, without any returning call of the function in between, at least
-/// [`FAULTING_ACTORS_MIN`] actors had `faults_max` faults in total; repeating the same input counts once per actor. Even then,
-/// actors whose own latest calls returned are served, so that colluding actors can't disable a working plugin. One returning
-/// call of the function closes the circuit for all.
+/// The input may cause a fault, so it counts against its actor: after `faults_max` consecutive faults, the circuit opens for that
+/// actor.
+///
+/// The circuit opens for all actors when at least [`FAULTING_ACTORS_MIN`] actors had `faults_max` faults in total, without any
+/// returning call of the function in between. Repeating the same input counts once per actor. Even then, actors whose own latest
+/// calls returned are served, so that colluding actors can't disable a working plugin. One returning call of the function closes
+/// the circuit for all.
 ///
 /// After `open_time`, calls are permitted again. The next fault reopens the circuit; a returning call resets it.
 pub(crate) struct Breaker {
@@ -89,7 +91,7 @@ struct State {
     streaks: BTreeMap<&'static str, FaultStreak>,
     /// The end of the period for which the circuit is open for all, and the function whose faults opened it.
     open: Option<(Instant, &'static str)>,
-    /// Counts calls and streaks.
+    /// A counter that orders calls and numbers streaks.
     clock: u64,
 }
 
@@ -249,7 +251,7 @@ impl State {
 }
 
 impl ActorRecord {
-    /// Whether calls of this actor have returned without a fault since.
+    /// Whether a call of this actor has returned, and its latest call of each function was no fault.
     fn is_proven(&self) -> bool {
         let functions = || self.functions.values();
         functions().any(|function_record| function_record.has_returned)

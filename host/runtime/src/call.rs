@@ -27,7 +27,7 @@ const HANDLES_MAX: usize = 64;
 /// as such.
 const COPIED_BYTES_SLACK: usize = 64 * 1024;
 
-/// The function that may take long. All others share the short lane.
+/// The only function whose calls may take long. All other functions share the short lane.
 pub(crate) const GENERATE: &str = "generate";
 /// The maximum duration of a call of any function but [`GENERATE`], in milliseconds.
 const SHORT_CALL_MS_MAX: u64 = 3_000;
@@ -167,7 +167,7 @@ impl Plugin {
         }
     }
 
-    /// Returns the failure for output of another shape than declared, and logs it.
+    /// Returns the failure for output that does not have the declared shape, and logs it.
     pub(crate) fn malformed(&self, function: &'static str) -> PluginCallError {
         let fault = PluginFaultError::OutputMalformed;
         self.faulted(self.fault(function, fault, "its output is not of the declared shape"))

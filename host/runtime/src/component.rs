@@ -1,4 +1,4 @@
-//! From a configured plugin to its linked component: reading the file, the checks before compiling, and linking with the granted
+//! Prepares the component of a configured plugin: reads the file, checks it before compiling, and links it with the granted
 //! interfaces.
 
 use std::{

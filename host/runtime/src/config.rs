@@ -19,7 +19,7 @@ pub struct RuntimeConfig {
     pub generators: BTreeMap<String, PluginConfig>,
     /// The plugin that finds references in documents, if any.
     pub resolver: Option<PluginConfig>,
-    /// The components whose randomness need not be tested.
+    /// The components that already passed the entropy test and are not tested again.
     pub tested: TestedComponents,
 }
 
@@ -172,10 +172,10 @@ fn default_rest_seconds() -> u64 {
     30
 }
 
-/// One plugin.
+/// The configuration of a plugin.
 #[derive(Clone)]
 pub struct PluginConfig {
-    /// The component.
+    /// The source of the component.
     pub component: ComponentSource,
     /// The required SHA-256 of the component, in lower-case hexadecimal; `None` permits any component.
     pub sha256: Option<String>,
@@ -183,8 +183,8 @@ pub struct PluginConfig {
     pub settings: Map<String, Value>,
     /// The host interfaces that the plugin may use. A plugin that imports others is refused.
     pub grants: Vec<Grant>,
-    /// Whether its values may be derived only from its parameters. Without this, a generator that declares no random bits is
-    /// refused. Generators that declare random bits are tested in any case.
+    /// Whether a generator may derive its values from its parameters alone, without randomness. If `false`, a generator that
+    /// declares no random bits is refused. A generator that declares random bits must pass the entropy test in either case.
     pub derived: bool,
     /// The limits of each call.
     pub limits: Limits,
@@ -218,7 +218,7 @@ pub enum ComponentSource {
 }
 
 impl ComponentSource {
-    /// Returns the name of a plugin without a configured name: the file name without its extension, or the name of the bytes.
+    /// Returns the default name of a plugin: the file name without its extension, or the name of the bytes.
     pub(crate) fn short_name(&self) -> String {
         match self {
             Self::Bytes { name, .. } => name.clone(),

@@ -21,8 +21,8 @@ const TABLES_MAX: u32 = 16;
 const TABLE_ELEMENTS_MAX: usize = 200_000;
 /// The host's own bookkeeping for one instance, in bytes.
 const INSTANCE_BYTES_MAX: usize = 1024 * 1024;
-/// The first bytes of each memory, which are overwritten with their initial content after a call. The memories of shipped
-/// plugins are laid out so that short calls write to no others.
+/// The first bytes of each memory, which are overwritten with their initial content after a call. The memories of shipped plugins
+/// are laid out so that short calls write only to these bytes.
 const MEMORY_BYTES_RESET: usize = 256 * 1024;
 /// The first bytes of each table, which are overwritten with their initial content after a call.
 const TABLE_BYTES_RESET: usize = 16 * 1024;

@@ -1,8 +1,8 @@
 //! Functions that guests export, found by the name and version of their interface.
 //!
 //! The engine compares types structurally, so the Rust types generated from the current `wit/` serve every version in which an
-//! interface has the same shape. A version with another shape needs its own types, and a [`Function`] that converts them to
-//! the current ones.
+//! interface has the same shape. A version with another shape needs its own types, and a [`Function`] that converts them to the
+//! current types.
 
 use std::marker::PhantomData;
 

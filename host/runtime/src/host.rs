@@ -171,7 +171,7 @@ impl CallState {
 /// A callback for notes, and for the message about dropped notes. Its parameters are the name of the called function and a
 /// text without control characters.
 ///
-/// Servers have none, because notes may contain secrets.
+/// Servers have no such callback, because notes may contain secrets.
 pub type NoteReader = Arc<dyn Fn(&str, &str) + Send + Sync>;
 
 /// The notes of one call.

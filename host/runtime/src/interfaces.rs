@@ -215,7 +215,7 @@ pub(crate) fn grants_needed(component: &Outline) -> Vec<Grant> {
     needed.filter_map(|offered| offered.grant).collect()
 }
 
-/// Returns a linker that defines only the granted interfaces, and those that need no grant.
+/// Returns a linker that defines only the granted interfaces and the interfaces that need no grant.
 pub(crate) fn linker(engine: &Engine, grants: &[Grant]) -> wasmtime::Result<Linker<CallState>> {
     let mut linker = Linker::new(engine);
     if grants.contains(&Grant::Random) {

@@ -45,7 +45,7 @@ pub struct Runtime {
 }
 
 impl Runtime {
-    /// Loads all plugins, and compiles those that are not in the cache; `cache_keys` authenticate its files.
+    /// Loads all plugins, and compiles components that are not in the cache. `cache_keys` authenticate the cache files.
     ///
     /// # Errors
     /// The first error, in alphabetical order of the plugins, that an operator must correct.
@@ -56,7 +56,7 @@ impl Runtime {
     ) -> Result<Self, LoadError> {
         let cores = thread::available_parallelism().map_or(1, usize::from);
         check_sandbox(&config.sandbox)?;
-        // Before the engine is sized by these limits.
+        // The engine is sized by these limits, so they must be valid.
         for role in roles(config) {
             role.check_limits()?;
         }
@@ -83,8 +83,8 @@ impl Runtime {
         loader.load_all(&roles, cores.min(threads_per_lane * 2))
     }
 
-    /// Returns everything that an operator must correct, as far as it can be found without compiling a component: limits out
-    /// of range, missing files, other digests than configured, imports that are not granted.
+    /// Returns the errors of all plugins that can be found without compiling a component: limits out of range, missing files,
+    /// unexpected digests, imports that are not granted.
     #[must_use]
     pub fn check_components(config: &RuntimeConfig) -> Vec<LoadError> {
         let sandbox = check_sandbox(&config.sandbox).err();
@@ -98,8 +98,7 @@ impl Runtime {
         sandbox.into_iter().chain(each).collect()
     }
 
-    /// Returns everything that an operator must correct before the plugins can be loaded. Components that are not in the
-    /// cache are compiled for it.
+    /// Returns the errors of all plugins that prevent them from loading. Compiles components that are not in the cache.
     #[must_use]
     pub fn check(
         config: &RuntimeConfig,

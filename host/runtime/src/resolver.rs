@@ -1,4 +1,4 @@
-//! A resolver behind the domain's port.
+//! Implements the domain's port for resolvers.
 
 use std::sync::Arc;
 
@@ -160,7 +160,7 @@ fn are_apart(pointers: &[&str]) -> bool {
         return false;
     }
     let mut sorted = pointers.to_vec();
-    // In this order, a pointer directly precedes the first one that it contains.
+    // In this order, a pointer is directly followed by a pointer of which it is a prefix, if there is one.
     sorted.sort_unstable_by(|one, other| one.split('/').cmp(other.split('/')));
     sorted.iter().zip(sorted.iter().skip(1)).all(|(one, next)| {
         let rest = next.strip_prefix(one);

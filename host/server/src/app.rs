@@ -66,8 +66,8 @@ pub(crate) struct Activation {
 }
 
 impl App {
-    /// Records the active key of this start, and starts the background tasks. Any step that could make the start fail must
-    /// come before: a failed start must not change the key to which other servers rotate.
+    /// Records the active key of this start, and starts the background tasks. Every other step that can fail must come
+    /// before this call: a failed start must not change the key to which other servers rotate.
     pub(crate) async fn start(&mut self) -> Result<(), StartupError> {
         let Activation { repository, key_id } = &self.activation;
         repository.activate(*key_id).await.map_err(|cause| {
@@ -236,7 +236,7 @@ pub(crate) async fn open_database_to_read(config: &Config) -> Result<Database, S
         .map_err(|cause| StartupError::while_doing("opening the database", cause))
 }
 
-/// Adds the configured permissions to the stored ones, and returns the authorization.
+/// Stores the configured permissions in addition to existing permissions, and returns the authorization.
 async fn authorization(
     config: &AuthorizationConfig,
     database: &Database,

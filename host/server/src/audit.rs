@@ -140,7 +140,7 @@ impl AuditSink for FileSink {
         Ok(())
     }
 
-    /// A sync waits for the disk, and a write to a named pipe may wait for its reader.
+    /// Returns `false` if a write may block: a sync waits for the disk, and a named pipe may wait for its reader.
     fn is_prompt(&self) -> bool {
         let metadata = self.writer.file().metadata();
         !self.is_synced && metadata.is_ok_and(|metadata| metadata.is_file())

@@ -246,7 +246,7 @@ fn remove_setting(section: &mut Value, setting: &str) {
         None => (first, None),
     };
     let Some(rest) = rest else {
-        // Removing a list item would shift the indices of the others.
+        // Removing a list item would shift the indices of later items.
         if index.is_none() {
             fields.remove(field);
         }

@@ -28,9 +28,10 @@ pub(crate) const CLIENT_SECRET: &str = "developer-secret";
 /// The CA's certificate, relative to the configuration's folder.
 pub(crate) const AUTHORITY_FILE: &str = "tls/ca.pem";
 
-/// Creates missing files in the folder and returns the configuration's path.
+/// Generates a configuration and its files in the folder, unless a configuration exists. Returns the configuration's
+/// path.
 ///
-/// The configuration is written last, so the next start completes an interrupted one.
+/// The configuration is written last, so that the start after an interrupted start generates all files again.
 pub(crate) fn prepare(
     directory: &Path,
     plugins: &Path,

@@ -1,8 +1,8 @@
 //! Binds the configured addresses, and later listens on them.
 //!
-//! A server binds its addresses before it does anything that takes long, so that it reports a busy port at once. It listens
-//! when it is ready. Until then, the system refuses connections: clients and load balancers move on to another server, and
-//! a health check that only connects does not take the server for a ready one.
+//! A server binds its addresses before any slow start-up step, so that it reports a busy port at once. It listens when
+//! it is ready. Until then, the system refuses connections: clients and load balancers move on to another server, and a
+//! health check that only connects does not mistake the server for a ready server.
 
 use std::{
     fmt,
@@ -34,10 +34,10 @@ pub(crate) struct Listeners {
 }
 
 impl BoundAddresses {
-    /// Binds all addresses of a host name, as far as the machine has them.
+    /// Binds all addresses of a host name that belong to this machine.
     ///
     /// # Errors
-    /// If the name can't be resolved, an address is in use, or this machine has none of the addresses.
+    /// If the name can't be resolved, an address is in use, or no address belongs to this machine.
     pub(crate) fn bind(
         configured: &ListenAddress,
         setting: &'static str,
@@ -138,7 +138,7 @@ fn bind(address: SocketAddr) -> io::Result<TcpSocket> {
         SocketAddr::V4(_) => TcpSocket::new_v4()?,
         SocketAddr::V6(_) => TcpSocket::new_v6()?,
     };
-    // A restarted server gets its address back at once.
+    // Permits a restarted server to bind the same address at once.
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
     Ok(socket)

@@ -1,9 +1,9 @@
 //! The management listener, for monitoring: plain HTTP, one request per connection, and separate limits, so that it
 //! works while the other listener is overloaded.
 //!
-//! When [`CONNECTIONS_MAX`] connections are open, a new one closes the oldest that has not sent its request for
-//! [`IDLE_DURATION_MIN`], or has not received its response for [`RESPONSE_DURATION_MAX`]. So idle connections do not
-//! block others.
+//! When [`CONNECTIONS_MAX`] connections are open, a new connection closes the oldest connection that has not sent its
+//! request for [`IDLE_DURATION_MIN`], or has not received its response for [`RESPONSE_DURATION_MAX`]. So idle
+//! connections do not block others.
 
 use std::{
     collections::VecDeque,
@@ -44,7 +44,7 @@ pub(crate) struct ManagementListener {
     open: VecDeque<OpenConnection>,
 }
 
-/// A connection that may be closed for another one.
+/// A connection that may be closed in favour of a new connection.
 struct OpenConnection {
     task: AbortHandle,
     opened: Instant,
@@ -159,8 +159,8 @@ const CONNECTIONS_MAX: usize = 64;
 /// Minimum time that a connection without a request stays open at the limit.
 const IDLE_DURATION_MIN: Duration = Duration::from_millis(100);
 
-/// The same for a connection with a request, since it was opened: a health check waits for the database for five
-/// seconds.
+/// Minimum time that a connection with a request stays open at the limit, since it was opened: a health check waits for
+/// the database for five seconds.
 const RESPONSE_DURATION_MAX: Duration = Duration::from_secs(6);
 
 /// Maximum time for a request's head to arrive.

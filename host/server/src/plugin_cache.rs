@@ -1,8 +1,8 @@
 //! Removes unused files from the folder of compiled and pulled components.
 //!
-//! Servers may share a folder, even servers of different releases, which compile different files. So a file is not
-//! removed only because this server does not need it. A file's modification time is when it was last used, and servers
-//! that have loaded it hold a lock on it (`flock`).
+//! Servers may share a folder, even servers of different releases, which compile different files. So other servers may
+//! use a file that this server does not need. A file's modification time is the time of its last use, and servers that
+//! have loaded the file hold a lock on it (`flock`).
 
 use std::{
     collections::BTreeSet,

@@ -1,10 +1,10 @@
 //! The server's plugins and their replacement at SIGHUP.
 //!
-//! Components are read or pulled, and their signatures verified, before any is loaded.
+//! All components are read or pulled, and their signatures verified, before the first is loaded.
 //!
-//! The configuration is read again at each SIGHUP. The plugins of its sections `plugins`, `registry`, `generators` and
-//! `resolver` are pulled, compiled and checked while requests use the old plugins. Then all plugins are replaced, or
-//! none if there is an error.
+//! At each SIGHUP, the server reads the configuration again. It pulls, compiles and checks the plugins of the sections
+//! `plugins`, `registry`, `generators` and `resolver` while requests use the old plugins. If there is an error, all old
+//! plugins remain in use. Otherwise the server replaces all plugins.
 
 use std::{
     collections::BTreeMap,
@@ -64,8 +64,8 @@ pub(crate) fn cache_keys(key_ring: &SharedKeyRing) -> Result<CacheKeys, StartupE
     Ok(CacheKeys::new(&derived.active, others))
 }
 
-/// Derives the key of the plugin cache from the active encryption key. `None` if that key also depends on records in
-/// the database.
+/// Derives the key of the plugin cache from the active encryption key, without the database. Returns `None` unless that
+/// key is a readable raw key: other keys also depend on records in the database.
 pub(crate) async fn cache_keys_without_database(
     encryption: &EncryptionConfig,
 ) -> Option<CacheKeys> {
@@ -95,7 +95,8 @@ fn replace_on_hangup(
     Ok(())
 }
 
-/// Replaces the plugins by those configured now, if there are no errors. Returns the files in use from then on.
+/// Loads the plugins of the current configuration file and replaces the old plugins. Returns the cache files of the new
+/// plugins, or `None` if an error was logged and the old plugins remain in use.
 async fn replace(
     plugins: Arc<Plugins>,
     file: PathBuf,
@@ -120,7 +121,7 @@ async fn replace(
     }
 }
 
-/// Loads the plugins configured now, or returns all errors.
+/// Loads the plugins of the current configuration file, or returns all errors.
 async fn load_configured(
     file: &Path,
     cache_keys: Arc<CacheKeys>,
@@ -158,7 +159,7 @@ fn load_or_reasons(
     })
 }
 
-/// Loads the plugins, and removes files from the cache that no server has used for long.
+/// Loads the plugins, and removes expired files from the cache.
 fn load_runtime(
     config: &RuntimeConfig,
     pulled: &Cache,
@@ -172,7 +173,8 @@ fn load_runtime(
     Ok((runtime, in_use))
 }
 
-/// Returns the configuration for the runtime, the plugins without a component, and the pulled components.
+/// Returns the runtime's configuration, an error for each plugin whose component is unavailable, and the cache of
+/// pulled components.
 async fn collect(config: &Config) -> (RuntimeConfig, Vec<ComponentError>, Cache) {
     let components = Components {
         registry: &config.registry,
@@ -192,7 +194,7 @@ fn describe(refused: impl Error + Send + Sync + 'static) -> String {
 
 /// The sources of components.
 pub(crate) struct Components<'a> {
-    /// The registries.
+    /// The configured registries, and the limits for pulling from them.
     pub(crate) registry: &'a RegistryConfig,
     /// Components pulled earlier.
     pub(crate) cache: Cache,
@@ -218,12 +220,12 @@ pub(crate) struct ComponentError {
     source: Box<dyn Error + Send + Sync>,
 }
 
-/// A cause, and the plugin's setting to correct.
+/// The plugin's setting to correct, and the cause of the error.
 type Cause = (&'static str, Box<dyn Error + Send + Sync>);
 
 impl Components<'_> {
     /// Reads, pulls and verifies the components. Returns the configuration of plugins with available components, and
-    /// the errors of the others.
+    /// the errors of the remaining plugins.
     pub(crate) async fn collect(
         &self,
         sandbox: SandboxConfig,
@@ -331,15 +333,16 @@ impl Components<'_> {
     }
 }
 
-/// Returns the components whose randomness was tested when this program was built, if it is a release. `cargo xtask
-/// dist` and `cargo xtask run --release` set the variable at compile time. Other builds test every component when they
-/// load it.
+/// Returns the components that passed the entropy test when this release was built. `cargo xtask dist` and `cargo xtask
+/// run --release` set the variable at compile time. In other builds, the list is empty, and every component is tested
+/// when it is loaded.
 pub(crate) fn tested_components() -> TestedComponents {
     let list = option_env!("KEYWRIGHT_TESTED_COMPONENTS");
     list.map(TestedComponents::parse).unwrap_or_default()
 }
 
-/// Returns the bytes of a file whose signature was verified: the same bytes, not the file.
+/// Reads a file, verifies its signature, and returns the verified bytes. They are loaded instead of the file, which may
+/// change after verification.
 fn read_signed_file(path: &Path, key: &SignatureKey) -> Result<ComponentSource, Cause> {
     let file = ComponentSource::File(path.to_owned());
     let bytes = file

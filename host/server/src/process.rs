@@ -19,9 +19,9 @@ use uuid::Uuid;
 
 use crate::started::StartupError;
 
-/// Runs a command on one thread per processor, and at least two, so that one continues if a file blocks the other. When the
-/// command is complete, its background tasks are abandoned: compilation of plugins can't be interrupted, and could take
-/// minutes.
+/// Runs a command on one thread per processor, and at least two threads, so that one thread continues if a file blocks
+/// the other. When the command is complete, its background tasks are abandoned: compilation of plugins can't be
+/// interrupted, and could take minutes.
 pub(crate) fn on_threads<T>(
     work: impl Future<Output = Result<T, StartupError>>,
 ) -> Result<T, StartupError> {

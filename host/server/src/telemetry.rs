@@ -27,8 +27,8 @@ use crate::{
 
 /// Starts logging to standard error, without buffering.
 ///
-/// The filter is the environment variable `KEYWRIGHT_LOG`, in the syntax of `tracing`, or the configured one if it is not
-/// set. Lines of other libraries at `debug` and below are always dropped, because they may contain bodies.
+/// The filter is the environment variable `KEYWRIGHT_LOG`, in the syntax of `tracing`, or the configured filter if it
+/// is not set. Lines of other libraries at `debug` and below are always dropped, because they may contain bodies.
 pub(crate) fn start(config: &LogConfig) -> Result<(), StartupError> {
     start_up_to(LevelFilter::TRACE, config, io::stderr)
 }

@@ -93,10 +93,10 @@ impl Database {
 
     /// Opens an existing database read-only, and neither creates nor migrates it.
     ///
-    /// `identifiers` is that of [`Database::open`]; it is not used.
+    /// `identifiers` is the same as for [`Database::open`], but it is not used.
     ///
     /// # Errors
-    /// If the database is absent, can't be reached or used, or its schema is not that of this program.
+    /// If the database is absent, can't be reached or used, or its schema differs from this program's.
     pub async fn open_to_read(
         options: &DatabaseOptions,
         identifiers: Arc<dyn Identifiers>,

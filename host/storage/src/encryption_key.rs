@@ -63,9 +63,9 @@ impl SqlEncryptionKeyRepository {
             .collect()
     }
 
-    /// Adds a record if the keys with these ids are still the only ones with a record. Returns whether it did. So only one of
-    /// several servers that start with a new common key adds its record. The record is on disk when this returns, and must be
-    /// before anything is encrypted with the key.
+    /// Adds a record if `known` still contains exactly the ids of the recorded keys. Returns whether it added the record: if
+    /// several servers start with the same new key, only one of them adds it. When this returns, the record is on disk. Nothing
+    /// may be encrypted with the key before that.
     ///
     /// # Errors
     /// If the database fails; then nothing was written, unless the response to the commit was lost.

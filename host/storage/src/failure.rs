@@ -8,7 +8,7 @@ use sqlx::{error::DatabaseError, postgres::PgDatabaseError};
 /// Why a database can't be used.
 #[derive(Debug, thiserror::Error)]
 pub enum DatabaseOpenError {
-    /// The file is absent, and is not created.
+    /// The file is absent, and this operation does not create it.
     #[error("there is no database at {}", .path.display())]
     FileAbsent {
         /// The file.
@@ -43,7 +43,7 @@ pub enum DatabaseOpenError {
     FileVanished {
         /// The file.
         path: PathBuf,
-        /// The marker of its creation.
+        /// The marker file, which exists because a server created the database earlier.
         marker: PathBuf,
     },
     /// The file is absent, but its write-ahead log exists.
@@ -73,19 +73,19 @@ pub enum DatabaseOpenError {
          configured; use verify-full or verify-ca"
     )]
     CertificateNotVerified(&'static str),
-    /// The URL contains a password, which would appear in process lists, configurations and logs. Or it has an `@` after the
+    /// The URL contains a password, which would appear in process lists, configuration files and logs, or an `@` after the
     /// server's name, which suggests a password with unencoded characters.
     #[error(
         "the database's URL must not contain a password, nor an @ after the server's name; encode the @ as %40"
     )]
     PasswordInUrl,
-    /// No server has used the database, and it stays unchanged.
+    /// No server has used the database, and this operation does not create its schema.
     #[error("the database {database} has no schema: no server has used it")]
     SchemaAbsent {
         /// The file, or the names of the database and its server.
         database: String,
     },
-    /// The schema is not the one that this program's migrations create.
+    /// The schema differs from the schema that this program's migrations create.
     #[error("the schema of the database {database} does not match this program, or is incomplete")]
     SchemaDiffers {
         /// The file, or the names of the database and its server.
@@ -106,7 +106,7 @@ pub enum DatabaseOpenError {
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// An older program created the schema, and it stays unchanged.
+    /// An older program created the schema, and this operation does not migrate it.
     #[error(
         "the schema of the database {database} is older than this program; start a server of this version to migrate it"
     )]
@@ -132,7 +132,7 @@ pub enum DatabaseOpenError {
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// The URL is not that of a PostgreSQL database.
+    /// The URL is not a valid PostgreSQL URL.
     #[error("the database's URL is malformed")]
     UrlMalformed {
         /// The cause.
@@ -141,15 +141,15 @@ pub enum DatabaseOpenError {
     },
 }
 
-/// A unique index, by its name in each engine's errors.
+/// A unique index, as identified in each engine's errors.
 pub(crate) struct UniqueIndex {
     /// The name of the index or of its constraint.
     pub(crate) postgres: &'static str,
-    /// The table and the columns.
+    /// The table and the column, as `table.column`.
     pub(crate) sqlite: &'static str,
 }
 
-/// Converts an error of sqlx.
+/// Converts an error of sqlx: to `Unavailable` if a retry may succeed later, otherwise to `Query`.
 pub(crate) fn repository_failure(error: sqlx::Error) -> RepositoryError {
     if is_unavailable(&error) {
         RepositoryError::Unavailable(Box::new(error))
@@ -178,7 +178,7 @@ pub(crate) fn is_unavailable(error: &sqlx::Error) -> bool {
     }
 }
 
-/// Whether a retry may succeed later, by the error code of PostgreSQL.
+/// Whether a retry may succeed later, after an error of PostgreSQL with this code.
 fn is_unavailable_code(code: &str) -> bool {
     POSTGRES_UNAVAILABLE
         .iter()
@@ -212,13 +212,13 @@ pub(crate) fn is_storage_medium_failure(failure: &RepositoryError) -> bool {
     false
 }
 
-/// Whether the server refuses all writes, or those of this connection.
+/// Whether PostgreSQL refused a write because the server or the connection is read-only.
 pub(crate) fn is_read_only(error: &sqlx::Error) -> bool {
     let error = error.as_database_error();
     error.is_some_and(|error| postgres_code(error) == Some(POSTGRES_READ_ONLY))
 }
 
-/// Whether a transaction failed because of another one, so that it must be retried from its beginning.
+/// Whether a transaction failed because it conflicted with another one. The whole transaction must then be retried.
 pub(crate) fn is_conflict(failure: &RepositoryError) -> bool {
     let is_behind =
         matches!(failure, RepositoryError::Unavailable(cause) if cause.is::<SequenceError>());
@@ -235,8 +235,8 @@ pub(crate) fn is_refused(failure: &RepositoryError, index: &UniqueIndex) -> bool
     database_error(failure).is_some_and(|error| is_refused_by(error, index))
 }
 
-/// The sequence of a new version is not after those of its credential's other versions. A retry gets another sequence and may
-/// succeed.
+/// Returns the error for a new version whose sequence is not after the sequences of its credential's other versions. A retry
+/// gets another sequence and may succeed.
 pub(crate) fn sequence_behind() -> RepositoryError {
     RepositoryError::Unavailable(Box::new(SequenceError))
 }
@@ -248,39 +248,37 @@ pub(crate) fn sequence_behind() -> RepositoryError {
 )]
 struct SequenceError;
 
-/// Another writer inserted the name first. Only on PostgreSQL: SQLite has one writer at a time.
+/// The index of folded names. A violation means that another writer inserted the name first, which can only happen on
+/// PostgreSQL: SQLite has one writer at a time.
 const CREDENTIAL_NAME: UniqueIndex = UniqueIndex {
     postgres: "credential_name_folded_key",
     sqlite: "credential.name_folded",
 };
 
-/// Another writer added a transitional version or moved the flag first. Adding a second one is refused; moving the flag is
-/// retried.
+/// The index of transitional versions. A violation means that another writer added a transitional version or moved the
+/// transitional flag first. Adding a second transitional version is refused; moving the flag is retried.
 pub(crate) const TRANSITIONAL_VERSION: UniqueIndex = UniqueIndex {
     postgres: "credential_version_transitional",
     sqlite: "credential_version.credential_sequence",
 };
 
-/// The codes of PostgreSQL, or classes of codes, after which a retry may succeed: connection exception, read-only transaction
-/// (a server that became a standby), idle-in-transaction or transaction timeout, invalid authorization (a password that is
-/// being changed), transaction rollback, insufficient resources, lock not available, shutting down, starting or a statement
-/// timeout, system error.
+/// The codes of PostgreSQL, or classes of codes, after which a retry may succeed.
 const POSTGRES_UNAVAILABLE: [&str; 10] = [
-    "08",
-    POSTGRES_READ_ONLY,
-    "25P03",
-    "25P04",
-    "28",
-    "40",
-    "53",
-    "55P03",
-    "57",
-    "58",
+    "08",               // connection exception
+    POSTGRES_READ_ONLY, // the server became a standby
+    "25P03",            // idle-in-transaction timeout
+    "25P04",            // transaction timeout
+    "28",               // invalid authorization: the password may be changing
+    "40",               // transaction rollback
+    "53",               // insufficient resources
+    "55P03",            // lock not available
+    "57",               // server starting or shutting down, statement timeout
+    "58",               // system error
 ];
 
 const POSTGRES_READ_ONLY: &str = "25006";
 
-/// Serialization failure, deadlock, lock not available in time.
+/// The codes of PostgreSQL for conflicts: serialization failure, deadlock, lock not available in time.
 const POSTGRES_CONFLICTS: [&str; 3] = ["40001", "40P01", "55P03"];
 
 /// The result codes of SQLite after which a retry may succeed: busy, locked, out of memory, read-only, I/O error, disk full,

@@ -9,10 +9,10 @@
 //! repository method that runs it once, however many rows it returns.
 //!
 //! Each read is a single statement. Reads use a pool and never wait for a writer. Writes are transactions, isolated from each
-//! other: a function passed to `Writer::transaction`, which gets a `Transaction` and must end it. On SQLite they run one after
-//! the other on one connection, so that writers wait in memory and not for a lock of the file, and concurrent ones share one
-//! commit (`connections/group_commit.rs`). On PostgreSQL, where many servers write, they are serializable: the database rejects
-//! conflicting transactions, and the writer retries them.
+//! other: each is a function passed to `Writer::transaction`, which receives a `Transaction` and must end it. On SQLite,
+//! transactions run one after the other on one connection, so that writers wait in memory and not for a lock of the file.
+//! Concurrent transactions share one commit (`connections/group_commit.rs`). On PostgreSQL, where many servers write,
+//! transactions are serializable: the database rejects conflicting transactions, and the writer retries them.
 
 mod backup;
 mod check;

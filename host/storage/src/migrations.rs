@@ -1,9 +1,9 @@
 //! Compatibility of schemas with servers, so that old and new servers run side by side.
 //!
-//! A migration may only add objects that older servers can ignore. The name of a migration that removes something includes the
-//! migration that a server must know to do without: `0012_drop_salt_needs_0010` is for servers that know at least 0010, the
-//! first not to use the salt. The table of migrations contains the names, so an older server can determine from it whether it
-//! still works with the schema.
+//! A migration may only add objects that older servers can ignore. If it removes an object, its name includes the migration
+//! that a server must have to work without the object: servers with migration 0010 do not use the salt, so
+//! `0012_drop_salt_needs_0010` excludes only older servers. The table of migrations contains the names, so an older server can
+//! determine from it whether it still works with the schema.
 
 use std::cmp::Ordering;
 
@@ -36,9 +36,9 @@ pub(crate) enum SchemaVersionError {
         migration: i64,
         /// The name of that migration.
         description: String,
-        /// The oldest migration that a server must know.
+        /// The migration that a server must have to use the schema.
         needed: i64,
-        /// The last migration that this server knows.
+        /// The last migration of this server.
         known: i64,
     },
     /// The database has an unknown migration that is not newer than this server.
@@ -111,7 +111,7 @@ pub(crate) use files;
 pub(crate) fn within_transaction(files: &[(&'static str, &'static str)]) -> Migrator {
     let migrations = files.iter().map(|(name, sql)| {
         let (number, description) = name.split_once('_').unwrap_or_default();
-        // A test compares all numbers with those of the files.
+        // A test compares all numbers with the names of the files.
         let number = number.parse().unwrap_or_default();
         let description = description.replace('_', " ").into();
         Migration::new(
@@ -171,8 +171,8 @@ pub(crate) async fn applied(
     rows.iter().map(applied_of).collect()
 }
 
-/// Checks that the schema is exactly that of this program, even if a server could use it: a command that checks or copies all
-/// records must know the whole schema, and may refuse.
+/// Checks that the schema matches this program exactly. A compatible schema is not enough: a command that checks or copies all
+/// records must cover the whole schema and, unlike a server, may refuse to run.
 pub(crate) async fn require_current(
     database: &str,
     reader: &Connections,
@@ -220,7 +220,7 @@ fn applied_of(row: &Row) -> Result<AppliedMigration, RepositoryError> {
     })
 }
 
-/// Returns the migration that a server must know to use this one. `None` if any server can.
+/// Returns the migration that a server must have to use a schema with this migration. `None` if every server can use it.
 fn needed_migration(description: &str) -> Option<i64> {
     let (before, number) = description.rsplit_once(' ')?;
     let (_, word) = before.rsplit_once(' ')?;
@@ -268,7 +268,7 @@ mod tests {
             .collect()
     }
 
-    /// Checks these additional migrations on a server that knows three.
+    /// Checks a database with these additional migrations on a server that has only the first three migrations.
     fn checked(later: &[(i64, &str)]) -> Result<(), SchemaVersionError> {
         let mut known = sqlite::migrations();
         known.migrations.to_mut().truncate(3);

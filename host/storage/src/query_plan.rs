@@ -1,5 +1,5 @@
-//! Explains the plan of every statement, and checks that none reads a whole table. Runs refused reads on PostgreSQL, and checks
-//! that none scans the credential or its versions.
+//! Tests that no statement's query plan reads a whole table, and that a refused read on PostgreSQL scans neither the credential
+//! nor its versions.
 
 use std::sync::Arc;
 
@@ -27,10 +27,10 @@ const INDEX_OF_VERSIONS: &str = "credential_version_credential";
 /// PostgreSQL: the index that lists the versions of all credentials.
 const INDEX_OF_ALL_VERSIONS: &str = "credential_version_pkey";
 
-/// SQLite: the index that covers a search by path.
+/// SQLite: the step of a search by path, which reads only a covering index.
 const INDEX_OF_LISTING: &str = "USING COVERING INDEX credential_listing";
 
-/// A limited number of names, read by id.
+/// PostgreSQL: the step that reads a sample of the names by id.
 const SAMPLE_OF_NAMES: &str = "credential_id_key on credential sampled";
 
 struct NoIdentifiers;
@@ -91,7 +91,7 @@ async fn no_statement_reads_a_whole_table_of_postgresql() {
         return;
     };
     let plan = |statement: &str| server.run_at(&url, &explain(statement));
-    // With few versions, sorting those of one credential is acceptable.
+    // With few versions, the plan may sort the versions of one credential.
     let of_few = stopping_early(Engine::Postgres)
         .filter(|&statement| statement != retention::POSTGRES_DELETABLE_VERSIONS);
     no_plan_reads_a_whole_table(plan, of_few);
@@ -126,7 +126,7 @@ async fn a_refused_read_scans_nothing_of_the_credential() {
     }
 }
 
-/// Returns a database with the schema in this folder.
+/// Creates a database with the current schema in this folder.
 async fn migrated_sqlite(folder: &TempDir) -> Database {
     let options = DatabaseOptions::Sqlite(SqliteOptions {
         path: folder.path().join("plans.sqlite"),
@@ -139,7 +139,7 @@ async fn migrated_sqlite(folder: &TempDir) -> Database {
         .unwrap()
 }
 
-/// Returns a PostgreSQL server and the URL of a database with the schema. `None` if PostgreSQL is not installed.
+/// Creates a database with the current schema, and returns its PostgreSQL server and URL. `None` if PostgreSQL is not installed.
 async fn migrated_postgres() -> Option<(&'static PostgresServer, String)> {
     let server = keywright_test_postgres::shared()?;
     let url = server.new_database();
@@ -198,8 +198,8 @@ async fn plan(database: &Database, sql: &str) -> Vec<String> {
     details.collect::<Result<_, _>>().unwrap()
 }
 
-/// A store for which PostgreSQL expects any credential to own nearly every version: one credential has thousands, all of them
-/// newer than those of the others.
+/// Fills a store so that PostgreSQL expects any credential to own nearly every version: one credential has thousands of
+/// versions, all newer than the versions of the other credentials.
 const MANY_VERSIONS_OF_ONE: &str = "
     insert into encryption_key (id, provider, canary_nonce, canary_ciphertext, created_at)
     values (gen_random_uuid(), 'raw', '', '', 0);
@@ -216,7 +216,8 @@ const MANY_VERSIONS_OF_ONE: &str = "
     set default_statistics_target = 1;
     analyze credential, credential_version";
 
-/// Returns SQL that explains the generic plan, in which PostgreSQL reads a whole table only if it has no alternative.
+/// Returns SQL that explains the generic plan of a statement. Without `enable_seqscan`, PostgreSQL plans to read a whole table
+/// only if it has no alternative.
 fn explain(statement: &str) -> String {
     let nulls = vec!["null"; parameters(statement)].join(", ");
     let arguments = if nulls.is_empty() {
@@ -246,8 +247,8 @@ fn parameter_types(statement: &str) -> String {
     format!(" (uuid, {version}, {version})")
 }
 
-/// Returns the steps of a plan that read a whole table or index. Accepts the encryption keys, of which there are few, the index
-/// of certificates, and the limited number of names read by id. The condition of an index is on a line below its step.
+/// Returns the steps of a plan that read a whole table or index. Accepts scans of the encryption keys, because there are few, of
+/// the index of certificates, and of the sample of names. The condition of an index is on a line below its step.
 fn whole_scans(plan: &str) -> Vec<&str> {
     let lines: Vec<&str> = plan.lines().collect();
     let reads = lines.iter().enumerate().filter(|(index, line)| {
@@ -275,8 +276,8 @@ fn whole_scans(plan: &str) -> Vec<&str> {
     whole.map(|(_, step)| *step).collect()
 }
 
-/// Whether a step reads a whole table or index. Accepts a full-text index with a constraint (after the colon), intermediate
-/// results, constant rows, the limited number of names read by id, and the encryption keys, of which there are few.
+/// Whether a step reads a whole table or index. Accepts scans of a full-text index with a constraint (after the colon), of
+/// intermediate results, constant rows and the sample of names, and of the encryption keys, because there are few.
 fn is_whole_scan(step: &str) -> bool {
     let is_constrained = step.contains("VIRTUAL TABLE INDEX") && !step.ends_with("INDEX 0:");
     let is_found = [
@@ -311,7 +312,7 @@ fn executed_scans(plan: &str) -> Vec<&str> {
     scans.collect()
 }
 
-/// The statements, with the arguments that select versions.
+/// The statements that check permissions and read versions, with the arguments that select the versions.
 const READS: [(&StatementOfMany, &str); 3] = [
     (&credential::POSTGRES_PERMITTED_VERSIONS_CURRENT, ""),
     (&credential::POSTGRES_PERMITTED_VERSIONS_NEWEST_FIRST, "1,"),
@@ -323,7 +324,7 @@ const READS: [(&StatementOfMany, &str); 3] = [
 
 const PERMISSION_TO_WRITE: &str = "insert into permission (id, path, actor, operations) values (gen_random_uuid(), '/4', 'writer', 2)";
 
-/// Returns the statements that must read by index, however much is stored.
+/// Returns the statements that must use an index, whatever the size of the store.
 fn indexed_statements(engine: Engine) -> Vec<String> {
     let by_names = [3, credential::NAMES_ONE_BY_ONE_MAX + 1].map(|count| {
         [
@@ -509,7 +510,7 @@ const POINT_READS: [&str; 9] = [
     credential::SQLITE_NAMED_VERSIONS_NEWEST_FIRST,
 ];
 
-/// Returns the statements that read versions in order and must stop early.
+/// Returns the statements that must read versions in the order of an index, so that they can stop early without sorting.
 fn stopping_early(engine: Engine) -> impl Iterator<Item = &'static str> {
     let of_engine = match engine {
         Engine::Postgres => &[

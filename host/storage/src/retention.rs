@@ -1,4 +1,4 @@
-//! Retention: the versions beyond the limits of a policy, the deletion of those that are not needed, and the record of the clock.
+//! Retention: finds versions that exceed the limits of a policy, deletes the unneeded versions, and records clock readings.
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
@@ -92,8 +92,8 @@ impl RetentionRepository for SqlCredentialRepository {
         let query = version_ids
             .iter()
             .fold(bound(query, threshold), |query, id| query.bind(*id));
-        // The statement itself checks which versions to keep. It never deletes the newest version or the newest one that is not
-        // transitional, so the columns of the credential that repeat its versions stay correct.
+        // The statement checks again that each version is deletable. It never deletes the newest version or the newest version
+        // that is not transitional, so the credential's columns that repeat values of its versions stay correct.
         let rows = self.pools().writer.serializable(query).await?;
         rows.iter()
             .map(|row| column!(row, "credential_version", "id"))
@@ -101,8 +101,8 @@ impl RetentionRepository for SqlCredentialRepository {
     }
 }
 
-/// Binds the threshold: how many versions to skip, how many to read then (0 without a maximum number of versions), and the time
-/// before which a version is too old.
+/// Binds the threshold: the maximum number of versions as `$4`, 1 or 0 as `$5` (whether there is a maximum), and the time before
+/// which a version is too old as `$6`.
 fn bound(query: Statement, threshold: RetentionThreshold) -> Statement {
     let created_before = threshold.created_before.as_ref();
     query
@@ -118,7 +118,7 @@ fn deletable_version(row: &Row) -> Result<DeletableVersion, RepositoryError> {
     })
 }
 
-/// The record of the clock in a database.
+/// The record of the last clock reading, in a database.
 #[derive(Clone)]
 pub struct SqlRetentionClock {
     pools: Pools,
@@ -154,21 +154,21 @@ impl RetentionClock for SqlRetentionClock {
     }
 }
 
-/// Less than every sequence.
+/// A lower bound, exclusive, that includes every sequence.
 const EVERY_SEQUENCE: i64 = 0;
 
-/// The id of the only row.
+/// The id of the only row of `retention_clock`.
 const CLOCK_ID: i64 = 1;
 
 pub(crate) mod statements {
-    //! The SQL. To find a single version, it does not use `exists`, which PostgreSQL may turn into a join that reads a whole
-    //! index. A credential's sequence is a range of one value, as in `newest_first!`.
+    //! The SQL. Subqueries check for a single version with `limit` instead of `exists`, because PostgreSQL may turn `exists` into
+    //! a join that reads a whole index. Conditions on a credential's sequence are ranges of one value, as in `newest_first!`.
 
     use crate::{connections::Engine, statement::placeholders};
 
-    /// The first `$3` credentials with names from `$1` up to, but not including, `$2`, and whether any of their versions is
-    /// beyond the threshold: a version after `$4` others (only if `$5` is 1), or an oldest version, other than the newest, that
-    /// was created before `$6`.
+    /// Selects the first `$3` credentials with folded names from `$1` up to, but not including, `$2`. `exceeds` is whether a
+    /// credential has more than `$4` versions (checked only if `$5` is 1), or an oldest version that was created before `$6`
+    /// and is not the newest.
     pub(crate) const PAGE: &str = "
         select c.id, c.name, c.name_folded,
             (
@@ -183,8 +183,8 @@ pub(crate) mod statements {
         from credential c where c.name_folded >= $1 and c.name_folded < $2
         order by c.name_folded limit $3";
 
-    /// PostgreSQL: the versions `n` after `v` of the same credential. With an equality of sequences, it might scan those of all
-    /// credentials.
+    /// PostgreSQL: matches the versions `n` after `v` of the same credential. With an equality of sequences, PostgreSQL might
+    /// scan the versions of all credentials.
     macro_rules! postgres_newer {
         () => {
             "(n.credential_sequence, n.sequence) > (v.credential_sequence, v.sequence)
@@ -192,17 +192,23 @@ pub(crate) mod statements {
         };
     }
 
-    /// SQLite: the versions `n` after `v` of the same credential. With a comparison of pairs, it would also scan earlier ones.
+    /// SQLite: matches the versions `n` after `v` of the same credential. With a comparison of pairs, SQLite would also scan
+    /// earlier versions.
     macro_rules! sqlite_newer {
         () => {
             "n.credential_sequence = v.credential_sequence and n.sequence > v.sequence"
         };
     }
 
-    /// The condition for deleting a version of the credential with the id `$1` and with a sequence after `$2`. It is beyond the
-    /// threshold, as in [`PAGE`]. It is not transitional, and a newer version is not transitional either. It signed no stored
-    /// version. It is neither the newest with a certificate nor the newest signed by its CA, because responses other than
-    /// version lists depend on those. (`coalesce` prevents the use of the index of all versions that a CA signed.)
+    /// The condition for deleting a version of the credential with the id `$1` and with a sequence after `$2`:
+    ///
+    /// - It exceeds the threshold, as in [`PAGE`].
+    /// - It is older than the newest version that is not transitional, and is not transitional itself.
+    /// - It signed no stored version.
+    /// - It is neither the newest version with a certificate nor the newest version signed by its CA: responses other than
+    ///   version lists depend on these two.
+    ///
+    /// `coalesce` prevents the use of the index of all versions that a CA signed.
     macro_rules! deletable {
         ($newer:expr) => {
             concat!(
@@ -247,13 +253,13 @@ pub(crate) mod statements {
         };
     }
 
-    /// Limited to `$3` versions.
+    /// PostgreSQL: selects at most `$3` deletable versions.
     pub(crate) const POSTGRES_DELETABLE_VERSIONS: &str = select_deletable!(postgres_newer!());
 
-    /// Limited to `$3` versions.
+    /// SQLite: selects at most `$3` deletable versions.
     pub(crate) const SQLITE_DELETABLE_VERSIONS: &str = select_deletable!(sqlite_newer!());
 
-    /// Deletes those of `count` versions, the last parameters, that are deletable.
+    /// Deletes the deletable versions among `count` versions, whose ids are the last parameters.
     pub(crate) fn delete_versions(engine: Engine, count: usize) -> String {
         let deletable = match engine {
             Engine::Postgres => deletable!(postgres_newer!()),

@@ -1,4 +1,4 @@
-//! A row of either engine.
+//! Rows of query results, on either engine.
 
 use std::sync::Arc;
 
@@ -7,38 +7,38 @@ use keywright_core::ports::RepositoryError;
 use rusqlite::types::{FromSql, Value, ValueRef};
 use sqlx::{Decode, Postgres, Row as _, Type, postgres::PgRow};
 
-/// A row of a result.
+/// A row of a query result.
 pub(crate) enum Row {
     Postgres(PgRow),
     Sqlite(SqliteRow),
 }
 
-/// A row of a SQLite result.
+/// A copy of a row of a SQLite result.
 pub(crate) struct SqliteRow {
     values: Vec<Value>,
-    /// The names of the columns.
+    /// The names of the columns, shared by all rows of the result.
     names: Arc<[Box<str>]>,
 }
 
-/// A type that can be read from a column of either engine. The only integer type that both have is `i64`.
+/// A type that can be read from a column of either engine. `i64` is the only integer type that both engines support.
 pub(crate) trait Column: Type<Postgres> + for<'r> Decode<'r, Postgres> + FromSql {}
 
 impl<T> Column for T where T: Type<Postgres> + for<'r> Decode<'r, Postgres> + FromSql {}
 
-/// The columns of a row.
+/// Reads the columns of a row by position.
 pub(crate) trait Columns {
     /// Returns the value of the column at this position, from 0.
     fn at<T: Column>(&self, position: usize) -> Result<T, sqlx::Error>;
 }
 
-/// Something that is decoded from the columns of a row by position. SQLite decodes it while it is at the row, without a copy of
-/// the row.
+/// A value that is decoded from the columns of a row by position. On SQLite, it is decoded from the current row of the running
+/// statement, without a copy of the row.
 pub(crate) trait Decoded: Sized + Send + 'static {
     fn decode(row: &impl Columns) -> Result<Self, RepositoryError>;
 }
 
 impl Row {
-    /// Returns the value of a column.
+    /// Returns the value of the column with this name.
     pub(crate) fn column<T: Column>(&self, name: &str) -> Result<T, sqlx::Error> {
         match self {
             Self::Postgres(row) => row.try_get(name),
@@ -64,7 +64,7 @@ impl Columns for rusqlite::Row<'_> {
 }
 
 impl SqliteRow {
-    /// Copies a row.
+    /// Copies a row, so that it can be used after the statement moves on to the next row.
     pub(crate) fn copy(row: &rusqlite::Row<'_>, names: Arc<[Box<str>]>) -> rusqlite::Result<Self> {
         let values = (0..names.len()).map(|position| row.get::<_, Value>(position));
         Ok(Self {
@@ -90,7 +90,8 @@ impl SqliteRow {
     }
 }
 
-/// Reads a column by name. A value that can't be read is an inconsistency of this table and column.
+/// Reads a column by name. Fails with `RepositoryError::Inconsistent`, which names the table and column, if the value can't be
+/// read.
 macro_rules! column {
     ($row:expr, $table:literal, $name:literal) => {
         $row.column($name).map_err(|_| {
@@ -115,7 +116,7 @@ pub(crate) fn small(number: i64, column: &'static str) -> Result<u32, Repository
     u32::try_from(number).map_err(|_| RepositoryError::Inconsistent(column))
 }
 
-/// Converts a time in milliseconds.
+/// Converts milliseconds since the Unix epoch to a time.
 pub(crate) fn time(
     milliseconds: i64,
     column: &'static str,

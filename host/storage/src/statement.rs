@@ -1,4 +1,4 @@
-//! A statement with its parameters, for either engine.
+//! SQL statements with their parameters, for either engine.
 
 use std::sync::{Arc, OnceLock};
 
@@ -20,9 +20,9 @@ pub(crate) struct Statement {
 /// The text of a statement.
 #[derive(Clone)]
 pub(crate) enum Text {
-    /// Connections keep it prepared.
+    /// A constant text. Connections cache its prepared statement.
     Constant(&'static str),
-    /// It is prepared for one use, because many different texts exist.
+    /// A text built for one use. Its prepared statement is not cached, because many different texts exist.
     Built(Arc<str>),
 }
 
@@ -37,10 +37,10 @@ pub(crate) fn built_statement(sql: String) -> Statement {
     Statement::of(Text::Built(sql.into()))
 }
 
-/// A statement with a variable number of parameters of one kind, after the others. Their number is rounded up to a power of
-/// two, so that few texts exist and stay prepared. Surplus parameters are null, which equals nothing.
+/// A statement that ends with a variable number of parameters of one kind. Their number is rounded up to a power of two, so
+/// that few texts exist and connections keep them prepared. Surplus parameters are null, which equals nothing.
 pub(crate) struct StatementOfMany {
-    /// Returns the text for a number of parameters.
+    /// Builds the text for a number of parameters.
     text: fn(usize) -> String,
     texts: [OnceLock<String>; TEXTS_CACHED_MAX],
 }
@@ -73,7 +73,7 @@ impl StatementOfMany {
         statement
     }
 
-    /// Returns the statement without parameters, and the number of its placeholders: at least this many.
+    /// Returns the statement before its parameters are bound, and the number of its placeholders, which is at least `count`.
     pub(crate) fn with_placeholders(&'static self, count: usize) -> (Statement, usize) {
         let count = count.next_power_of_two();
         let cached = self.texts.get(count.trailing_zeros() as usize);
@@ -85,7 +85,7 @@ impl StatementOfMany {
     }
 }
 
-/// Returns `count` placeholders, from the number `first`.
+/// Returns `count` placeholders, numbered from `first`.
 pub(crate) fn placeholders(first: usize, count: usize) -> String {
     let placeholders: Vec<String> = (first..first + count)
         .map(|number| format!("${number}"))
@@ -93,10 +93,10 @@ pub(crate) fn placeholders(first: usize, count: usize) -> String {
     placeholders.join(", ")
 }
 
-/// The number of cached texts of a statement with a variable number of parameters: those for 1, 2, 4, … 256.
+/// The maximum number of cached texts of a [`StatementOfMany`]: the texts for 1, 2, 4, … 256 parameters.
 const TEXTS_CACHED_MAX: usize = 9;
 
-/// A parameter. A null has a type too, because PostgreSQL requires one.
+/// A parameter. A null also has a type, because PostgreSQL requires one.
 #[derive(Clone)]
 pub(crate) enum Parameter {
     Boolean(Option<bool>),
@@ -121,8 +121,8 @@ impl Statement {
         self
     }
 
-    /// Marks a point read: a statement that reads only a few rows, by an index. SQLite runs it in place. Other reads are long
-    /// and use only a part of the connections.
+    /// Marks a point read: a statement that reads only a few rows, by an index. On SQLite, it runs in place, on the caller's
+    /// thread. All other reads are long reads, which use only a part of the connections.
     pub(crate) fn short(self) -> Self {
         Self {
             is_short: true,
@@ -134,8 +134,8 @@ impl Statement {
         self.is_short
     }
 
-    /// Returns the statement as a query of sqlx, for PostgreSQL, whose texts can't contain U+0000. No stored value equals such
-    /// a text, so it becomes null: it equals nothing, and a not-null column rejects it.
+    /// Returns the statement as a query of sqlx for PostgreSQL. Texts with U+0000 are bound as null, because PostgreSQL can't
+    /// store them: null equals no stored value either, and a not-null column rejects it.
     pub(crate) fn query(&self) -> Query<'_, Postgres, PgArguments> {
         let query = match &self.text {
             Text::Constant(sql) => sqlx::query(*sql),
@@ -153,7 +153,7 @@ impl Statement {
         })
     }
 
-    /// Binds the parameters to the statement whose text is [`numbered`].
+    /// Binds the parameters to a SQLite statement that was prepared from the [`numbered`] text.
     pub(crate) fn bind_to(&self, prepared: &mut rusqlite::Statement<'_>) -> rusqlite::Result<()> {
         let (given, expected) = (self.parameters.len(), prepared.parameter_count());
         if given != expected {
@@ -164,8 +164,8 @@ impl Statement {
     }
 }
 
-/// Returns the text for SQLite. For SQLite, `$2` is a name, which it looks up among all names and numbers by the order of their
-/// first use; `?2` is the second parameter. The texts contain no other dollar signs.
+/// Returns the text for SQLite, with `?2` instead of `$2`. SQLite treats `$2` as a name: it searches all names for it, and
+/// numbers names by their first use. `?2` is the second parameter. The texts contain no other dollar signs.
 pub(crate) fn numbered(sql: &str) -> String {
     sql.replace('$', "?")
 }

@@ -1,4 +1,4 @@
-//! The storage on PostgreSQL, with several servers on one database.
+//! Tests the storage on PostgreSQL, also with several servers on one database.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
@@ -179,7 +179,7 @@ async fn a_locked_credential_delays_no_other() {
             matches!(appended.await.unwrap(), Appended::Written(_))
         })
     };
-    // More than there are connections.
+    // More appends than there are connections that write.
     let delayed: Vec<_> = (0..6).map(|_| append("/locked")).collect();
     let others: Vec<_> = (0..30)
         .map(|number| append(&format!("/{number}")))
@@ -205,7 +205,7 @@ async fn a_damaged_credential_fails_no_other_of_its_batch() {
     let appended = fixture
         .credentials
         .append(new, AppendCondition::Always, &[]);
-    // The failure of the batch would be `Unavailable`.
+    // If the whole batch failed, the error would be `Unavailable`.
     let failure = appended.await.unwrap_err();
     assert!(
         matches!(failure, RepositoryError::Inconsistent(_)),
@@ -239,7 +239,7 @@ async fn a_version_with_a_sequence_before_earlier_ones_is_retried() {
     let fixture = Fixture::new().await;
     fixture.change(&sequences_after(100)).await;
     let before = fixture.append("/a", "value", 1).await;
-    // Like connections that cache sequences: the next ones are 92, 97 and 102.
+    // Simulates connections that cache sequences: the next sequences are 92, 97 and 102.
     fixture
         .change("alter table credential_version alter column sequence set increment by 5")
         .await;
@@ -316,7 +316,7 @@ async fn a_refused_write_replaces_all_older_connections() {
     let name = server().run_at(&url, "select current_database()");
     let elsewhere = server().new_database();
     let set = |rest: &str| server().run_at(&elsewhere, &format!("alter database {name} {rest}"));
-    // Like connections to a server that became a standby.
+    // Simulates connections to a server that became a standby.
     set("set default_transaction_read_only = on");
     server().run_at(&url, CUT);
     failures_before_success(async || fixture.credentials.ping().await).await;
@@ -328,7 +328,7 @@ async fn a_refused_write_replaces_all_older_connections() {
     fixture.credentials.ping().await.unwrap();
     assert!(!before.is_empty());
     let mut after = String::new();
-    // A process of the database ends shortly after its connection.
+    // A server process exits shortly after its connection is closed.
     for _ in 0..PROCESS_POLLS_MAX {
         after = server().run_at(&url, PROCESSES);
         if before
@@ -353,7 +353,7 @@ async fn a_database_opened_read_only_refuses_writes() {
     let written = written.append(new, AppendCondition::Always, &[]).await;
     assert!(written.is_err(), "{written:?}");
     let deleted = reading.permissions();
-    // Nor by a single statement.
+    // A write by a single statement is also refused.
     let deleted = deleted.delete(Uuid::nil()).await;
     assert!(deleted.is_err(), "{deleted:?}");
     assert!(fixture.all("/a").await.is_empty());
@@ -425,7 +425,7 @@ async fn open(options: PostgresOptions) -> Result<Database, DatabaseOpenError> {
     Database::open(&options, Arc::new(RandomIdentifiers)).await
 }
 
-/// Opens three servers on the fixture's database.
+/// Opens the fixture's database three times, as three servers do.
 async fn servers(fixture: &Fixture) -> Vec<SqlCredentialRepository> {
     let url = url(fixture);
     let mut servers = Vec::new();
@@ -435,7 +435,7 @@ async fn servers(fixture: &Fixture) -> Vec<SqlCredentialRepository> {
     servers
 }
 
-/// Appends this many versions concurrently on the servers, and returns the ids of the written ones.
+/// Appends `count` versions concurrently on the servers, and returns the ids of the written versions.
 async fn append_at_once(
     servers: &[SqlCredentialRepository],
     count: usize,
@@ -483,13 +483,13 @@ async fn failures_before_success<T>(
     panic!("no request succeeded")
 }
 
-/// How long to wait for the end of a process, in hundredths of a second: ten minutes.
+/// The maximum number of polls for the exit of a process. At one poll per 10 ms, they take ten minutes.
 const PROCESS_POLLS_MAX: usize = 60_000;
 
-/// The processes of connections to a database.
+/// Selects the server processes of this program's connections to the current database.
 const PROCESSES: &str = "select pid from pg_stat_activity
     where application_name = 'keywright' and datname = current_database()";
 
-/// Terminates those processes.
+/// Terminates the processes that [`PROCESSES`] selects.
 const CUT: &str = "select pg_terminate_backend(pid) from pg_stat_activity
     where application_name = 'keywright' and datname = current_database()";

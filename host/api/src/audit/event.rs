@@ -19,7 +19,7 @@ pub enum AuditFormat {
 }
 
 /// An access to one resource by a request or by the server itself, or a request that accessed no resource. In JSON, every
-/// event has all fields; unknown ones are null.
+/// event has all fields, with null for unknown values.
 #[derive(Serialize)]
 pub(super) struct Event<'a> {
     /// When the request arrived, in milliseconds since 1970.

@@ -1,14 +1,14 @@
-//! The audit trail: the caller, the resource and the result of each access. It never contains a credential's value.
+//! The audit trail: the caller, the resource and the result of each access. The trail never contains a credential's value.
 //!
 //! An [`AuditedRequest`] covers a request of an authenticated caller, from its authentication to its response. It writes one
 //! event per resource that the request accessed, or one event if it accessed no resource. Use cases record each access in
 //! the caller's [`Trail`](keywright_core::authorization::Trail) when they check permissions. Each route declares
-//! its action; an endpoint with two actions records its action in that trail.
+//! its action; an endpoint with two actions records the action of each request in that trail.
 //!
 //! The events are written before the response is sent, except for requests that are not admitted, because they access
-//! nothing. If the events can't be written, the response is withheld, and requests are refused before they access anything
-//! until the sink works again. With [`OnAuditFailure::Continue`], requests proceed instead. A request that is cancelled
-//! because its client has disconnected is also audited.
+//! nothing. If the events can't be written, the response is withheld. Until the sink works again, requests are refused before
+//! they access anything. With [`OnAuditFailure::Continue`], requests proceed instead. A request that is cancelled because its
+//! client has disconnected is also audited.
 //!
 //! Changes that the server itself makes to credentials are also audited: see `retention.rs`.
 //!
@@ -65,7 +65,7 @@ impl AuditedRequest {
     /// Starts to audit a request, before it accesses anything.
     ///
     /// # Errors
-    /// The response if events can't be written: the request must not be handled, and has no event.
+    /// The response if events can't be written. The request must not be handled, and has no event.
     pub(crate) fn begin(
         trail: Option<&Arc<AuditTrail>>,
         context: RequestContext<'_>,
@@ -192,7 +192,7 @@ impl Drop for Pending {
     }
 }
 
-/// Returns the response to a request that must not be handled: it accesses nothing, and has no event.
+/// Returns the response to a request that is not handled because events can't be written.
 fn refused() -> Response {
     ApiError::unavailable(
         "the audit trail can't be written at present; the request was not handled",

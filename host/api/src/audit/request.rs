@@ -143,8 +143,8 @@ fn is_known(pair: &str) -> bool {
 
 /// Returns the source address of a request: the peer, or the address that a trusted proxy forwards.
 ///
-/// Each proxy appends its peer to the header, so it is read from the end, as long as the addresses are trusted proxies. Values
-/// from the caller itself come before that, and are never trusted.
+/// Each proxy appends its peer's address to the header. So the header is read from the end, up to the first address that is not
+/// a trusted proxy. Earlier addresses may come from the caller, and are ignored.
 pub(super) fn source(peer: SocketAddr, headers: &HeaderMap, trusted_proxies: &[IpAddr]) -> IpAddr {
     let mut source = peer.ip().to_canonical();
     let values: Vec<&str> = headers
@@ -162,7 +162,7 @@ pub(super) fn source(peer: SocketAddr, headers: &HeaderMap, trusted_proxies: &[I
     source
 }
 
-/// Parses an address, which some proxies write with a port.
+/// Parses an address, with or without a port, because some proxies append one.
 fn address(text: &str) -> Option<IpAddr> {
     let text = text.trim();
     let ip = text

@@ -26,7 +26,7 @@ impl RetentionTrail for AuditTrail {
         let (lines, count) = self.lines_of(deletion, DELETED);
         let written = self.write(&lines, count).await;
         if written.is_err() {
-            // The lines may still be written.
+            // The first event may still be written later, so a second one corrects it.
             let (lines, count) = self.lines_of(deletion, WRITTEN_TOO_LATE);
             self.write_later(&lines, count);
         }

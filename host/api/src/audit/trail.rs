@@ -1,12 +1,12 @@
-//! The queue of the audit trail, and how it is written.
+//! Queues audit events and writes them in batches.
 //!
 //! A request adds its events to the queue and waits until they are written. The writer writes all queued events with one
 //! call (group commit):
 //!
 //! - Usually, the request itself is the writer, on the thread that serves it. It first yields to all other ready requests on
 //!   this thread, so that the same call writes their events. If no other request is ready, it continues at once.
-//! - The trail's own thread is the writer if an append may take long ([`AuditSink::is_prompt`]), if another request is
-//!   writing, if no request waits for the events, and after failures.
+//! - The trail's own thread is the writer if appends may be slow ([`AuditSink::is_prompt`]), if the runtime has only one
+//!   thread, if another request is writing, if no request waits for the events, and after failures.
 //!
 //! Events that could not be written stay in the queue, and are written first when the sink works again.
 
@@ -33,7 +33,7 @@ use super::{
 /// The settings of the audit trail.
 #[derive(Clone, Debug)]
 pub struct AuditSettings {
-    /// The format of its lines.
+    /// The format of each event.
     pub format: AuditFormat,
     /// The policy for requests whose events can't be written.
     pub on_failure: OnAuditFailure,
@@ -59,7 +59,7 @@ impl AuditSettings {
 /// The policy for requests whose events can't be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnAuditFailure {
-    /// Refuse them, before they access anything if the failure is known by then.
+    /// Refuse them. If the sink is already failing, refuse them before they access anything.
     Refuse,
     /// Let them proceed, and write their events once the sink works again.
     Continue,
@@ -75,16 +75,16 @@ pub struct AuditTrail {
 }
 
 impl AuditTrail {
-    /// Starts a trail that is written to a sink.
+    /// Starts the trail and its thread.
     ///
     /// # Errors
-    /// If its thread can't be started.
+    /// If the thread can't be started.
     pub fn start(
         settings: AuditSettings,
         sink: Box<dyn AuditSink>,
         clock: Arc<dyn Clock>,
     ) -> io::Result<Self> {
-        // While an append blocks one thread, another thread must serve other requests.
+        // An append blocks its thread. Requests append only if another thread can serve other requests in the meantime.
         let runtime = Handle::try_current().ok().filter(|runtime| {
             sink.is_prompt()
                 && runtime.runtime_flavor() == RuntimeFlavor::MultiThread
@@ -111,7 +111,7 @@ impl AuditTrail {
         self.shared.events_lost.load(Ordering::Relaxed)
     }
 
-    /// Returns `false` from a failure of the sink until a write succeeds.
+    /// Returns `false` after a write has failed or timed out, until a write succeeds.
     pub fn is_written(&self) -> bool {
         !self.is_failing()
     }
@@ -150,7 +150,6 @@ impl AuditTrail {
         self.written(self.put(&[], 0), time_max).await
     }
 
-    /// Returns whether the sink is failing.
     pub(super) fn is_failing(&self) -> bool {
         self.shared.is_failing()
     }
@@ -196,7 +195,7 @@ impl AuditTrail {
     ) -> Result<(), UnwrittenError> {
         let mut left = LeftToThread(Some(&self.shared));
         if self.shared.runtime.is_some() {
-            // First, all other ready requests on this thread queue their events.
+            // Let all other ready requests on this thread queue their events first.
             yield_now().await;
             left.0 = None;
             self.shared.write_on_request();
@@ -228,5 +227,5 @@ impl Drop for LeftToThread<'_> {
     }
 }
 
-/// Maximum time that a request waits for a failing sink before it starts.
+/// Maximum time to retry a failing sink before a request starts.
 const PROBE_TIME_MAX: Duration = Duration::from_secs(1);

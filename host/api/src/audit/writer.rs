@@ -1,9 +1,9 @@
 //! The queue of audit events, and the sink to which requests and the trail's own thread write it.
 //!
-//! The thread writes the events that requests leave to it, and watches requests that write. An append blocks the runtime's
-//! thread on which its request runs. Other threads continue, but only one thread of the runtime polls the network, which may
-//! be the blocked one. Spawning a task from outside the runtime wakes another thread, which then polls the network. The
-//! thread watches requests only while an append is in progress.
+//! The trail's thread writes the events that requests leave to it, and watches appends by requests. An append blocks the
+//! request's runtime thread. Only one runtime thread polls the network, and the append may block this thread. So while an append
+//! takes long, the trail's thread spawns empty tasks from outside the runtime. Each wakes another runtime thread, which then
+//! polls the network.
 
 use std::{
     io, mem,
@@ -19,10 +19,10 @@ use tokio::{runtime::Handle, sync::oneshot};
 
 use crate::response::error_chain;
 
-/// A sink to which the audit trail is written, one call at a time.
+/// A destination of the audit trail. Calls never overlap.
 pub trait AuditSink: Send {
-    /// Appends lines, each with its line break. On success, the lines have left this process. Without lines, checks whether
-    /// the sink works.
+    /// Appends lines, each with its line break. On success, the lines have left this process. If there are no lines,
+    /// checks whether the sink works.
     ///
     /// # Errors
     /// If not all lines could be written.

@@ -1,4 +1,4 @@
-//! The identity of a caller, and how a client certificate contains it.
+//! The identity of a caller, and its encoding in a client certificate.
 //!
 //! The listener has verified the certificate's chain, its validity, and that the client has its key. This module determines the
 //! identity, and checks that the certificate is for client authentication and has not expired since the connection was opened.
@@ -36,17 +36,17 @@ impl Identity {
 /// The reason to reject a client certificate, even if the request also has a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ClientCertificateError {
-    /// Several organizational units are different identities.
+    /// The organizational units contain different identities.
     Ambiguous,
     /// The certificate has expired since the connection was opened.
     Expired,
-    /// No organizational unit is an identity.
+    /// No organizational unit contains an identity.
     NoIdentity,
     /// The certificate is not for client authentication.
     Purpose,
 }
 
-/// Returns the identity in a certificate: the organizational unit that is `app:` and a version 4 UUID.
+/// Returns the identity in a certificate, from its organizational unit of the form `app:<version 4 UUID>`.
 pub(super) fn identity_in(
     certificate: &ClientCertificateFacts,
     now: DateTime<Utc>,
@@ -73,7 +73,7 @@ pub(super) fn identity_in(
     })
 }
 
-/// Returns the id in an organizational unit that is exactly `app:` and a version 4 UUID (RFC 9562) in lower case. The variant is
+/// Returns the id in an organizational unit of exactly the form `app:<version 4 UUID>` (RFC 9562), in lower case. The variant is
 /// not checked, as on the platforms that issue such certificates.
 fn application_id(unit: &str) -> Option<Uuid> {
     let text = unit.strip_prefix("app:")?;

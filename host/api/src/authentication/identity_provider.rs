@@ -23,30 +23,30 @@ pub(super) trait IdentityProvider: Send + Sync {
 }
 
 /// An identity provider that publishes its issuer and the URL of its keys at `<url>/.well-known/openid-configuration` (OIDC
-/// Discovery 1.0). The keys default to `<url>/token_keys`, as for UAA.
+/// Discovery 1.0). The URL of the keys defaults to `<url>/token_keys`, as in UAA.
 ///
-/// The keys may be on another host, because the discovery document comes from a trusted provider over verified TLS. Their URL
-/// must also be https, and its certificate is verified with the same CAs. Redirects are not followed.
+/// The keys may be on another host, because the discovery document comes from a trusted provider over verified TLS. The URL of
+/// the keys must also be https, and that host's certificate is verified with the same CAs. Redirects are not followed.
 pub struct HttpsIdentityProvider {
     client: Client,
     url: String,
     public_url: Option<String>,
     discovery_url: Url,
-    /// The unusable keys in the last response, so that each is logged once.
+    /// Log messages about ignored keys in the last response, to log each only once.
     ignored: Mutex<Vec<String>>,
 }
 
-/// The location of an identity provider, and its trusted CAs.
+/// The URLs of an identity provider, and the CAs trusted for it.
 #[derive(Clone, Debug)]
 pub struct HttpsIdentityProviderSettings {
-    /// The URL, which must be https without a trailing slash; its path is the prefix of both documents.
+    /// The https URL, without a trailing slash. The discovery document and, by default, the keys are below it.
     pub url: String,
-    /// The URL in the provider's own documents, without a trailing slash, if it differs. URLs of keys below it are requested below
-    /// `url`.
+    /// The URL in the provider's own documents, without a trailing slash, if it differs from `url`. If the URL of the keys is
+    /// below it, this prefix is replaced by `url`.
     pub public_url: Option<String>,
-    /// The trusted CA certificates, PEM. Defaults to those of the system.
+    /// The trusted CA certificates, in PEM. Defaults to the system's trusted CAs.
     pub trusted_certificates_pem: Option<String>,
-    /// The timeout of a whole response: see [`HttpsIdentityProviderSettings::TIMEOUT`].
+    /// The timeout of each request, including its response body. See [`HttpsIdentityProviderSettings::TIMEOUT`].
     pub timeout: Duration,
 }
 
@@ -75,7 +75,7 @@ impl HttpsIdentityProviderSettings {
 impl HttpsIdentityProvider {
     /// Creates the client, without sending a request.
     ///
-    /// Installs the process's TLS provider (aws-lc), unless there is one.
+    /// Installs aws-lc as the process's TLS provider, unless one is already installed.
     ///
     /// # Errors
     /// If the settings are invalid.
@@ -105,7 +105,7 @@ impl HttpsIdentityProvider {
         })
     }
 
-    /// Returns the URL of the keys.
+    /// Returns the URL of the keys: `jwks_uri`, or the default.
     fn keys_url(&self, discovery: &Discovery) -> Result<Url, DocumentError> {
         let fallback = || format!("{}/{KEYS_PATH}", self.url);
         let address = match &discovery.jwks_uri {
@@ -127,7 +127,7 @@ impl HttpsIdentityProvider {
         }
     }
 
-    /// Logs unusable keys, each once while it is published.
+    /// Logs ignored keys, except keys that were already ignored in the previous response.
     fn log_ignored(&self, ignored: Vec<String>) {
         let mut logged = self.ignored.lock().unwrap_or_else(PoisonError::into_inner);
         for key in ignored.iter().filter(|key| !logged.contains(key)) {
@@ -171,7 +171,7 @@ impl IdentityProvider for HttpsIdentityProvider {
     }
 }
 
-/// A document of the provider is invalid.
+/// A document of the provider is invalid or could not be fetched.
 #[derive(Debug, thiserror::Error)]
 enum DocumentError {
     #[error("the document is malformed")]
@@ -219,7 +219,7 @@ pub(super) struct PublishedKeys {
 pub(super) struct UsableKeys {
     /// The keys to verify tokens with.
     pub(super) keys: Vec<TrustedKey>,
-    /// Log messages about keys that should be usable but are not.
+    /// Log messages about keys that are for tokens but can't be used.
     pub(super) ignored: Vec<String>,
 }
 
@@ -287,7 +287,7 @@ impl UsableKeys {
 }
 
 impl PublishedKey {
-    /// Returns the algorithm of the key, which depends on its type. `alg` is optional, but must match.
+    /// Returns the algorithm for the key's type, without checking `alg`.
     fn algorithm(&self) -> Option<SignatureAlgorithm> {
         match (self.kty.as_str(), self.crv.as_deref()) {
             ("RSA", _) => Some(SignatureAlgorithm::Rs256),
@@ -296,6 +296,7 @@ impl PublishedKey {
         }
     }
 
+    /// Returns whether the key may verify tokens. `alg`, `use` and `key_ops` are optional, but must match.
     fn is_for_tokens(&self) -> bool {
         let agrees = |algorithm: SignatureAlgorithm| {
             let named = self.alg.as_deref();

@@ -109,7 +109,7 @@ enum KeySource {
 }
 
 impl TokenVerifier {
-    /// Verifies with one configured key, whatever key id tokens have.
+    /// Creates a verifier with one configured key. Key ids in tokens are ignored.
     ///
     /// # Errors
     /// If the key is not an RSA public key of 2048 to 8192 bits or a P-256 public key, in PEM.
@@ -122,7 +122,7 @@ impl TokenVerifier {
         Ok(Self::with_key(verification_key, key.issuer, rules, clock))
     }
 
-    /// Verifies with the keys that an identity provider publishes, and starts to fetch them, which requires a Tokio runtime.
+    /// Creates a verifier with the keys that an identity provider publishes, and starts to fetch them. Requires a Tokio runtime.
     /// While the provider is unavailable and there are no keys, requests with tokens get status 503; everything else works.
     #[must_use]
     pub fn with_identity_provider(
@@ -140,7 +140,7 @@ impl TokenVerifier {
         }
     }
 
-    /// Verifies with a key of this process.
+    /// Creates a verifier with a key of this process.
     pub(crate) fn with_key(
         key: VerificationKey,
         issuer: &str,
@@ -184,7 +184,7 @@ impl TokenVerifier {
     }
 }
 
-/// Returns the token in the `Authorization` header. Schemes other than `Bearer` count as no credentials.
+/// Returns the token in the `Authorization` header. Credentials of schemes other than `Bearer` count as absent.
 pub(crate) fn bearer_token(headers: &HeaderMap) -> Result<&str, TokenError> {
     let mut given = headers.get_all(AUTHORIZATION).iter();
     let Some(header) = given.next() else {

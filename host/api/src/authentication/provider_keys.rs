@@ -1,4 +1,4 @@
-//! The keys that an identity provider publishes: fetched when first needed, cached, and fetched again when they are old or a
+//! Fetches and caches the keys of an identity provider. Keys are fetched when first needed, and again when they are old or a
 //! token has an unknown key id.
 
 use std::{
@@ -14,7 +14,7 @@ use tokio::sync::{Mutex, Semaphore};
 use super::{identity_provider::IdentityProvider, trusted_keys::TrustedKeys};
 use crate::response::error_chain;
 
-/// The keys of one provider.
+/// The cached keys of one provider.
 ///
 /// The last fetched keys stay in use until newer ones replace them. While the provider is unavailable, tokens remain valid until
 /// they expire. Otherwise, an attack on the provider would lock out all callers.
@@ -31,12 +31,12 @@ pub(super) struct ProviderKeys {
     waiting: Arc<Semaphore>,
 }
 
-/// The frequency of fetches.
+/// Limits how often keys are fetched.
 #[derive(Clone, Copy, Debug)]
 pub struct KeyPace {
     /// The age at which keys are fetched again, so that a withdrawn key is not trusted for long.
     pub age_max: Duration,
-    /// Minimum time between two fetches, whatever key ids tokens have.
+    /// Minimum time between two fetches, even if tokens have unknown key ids.
     pub interval_min: Duration,
 }
 
@@ -64,9 +64,9 @@ impl ProviderKeys {
         Some(current)
     }
 
-    /// Returns the keys to verify a token with, and whether one of them has signed it. Fetches new keys if `have_signed`
-    /// returns `None` for the cached ones, unless [`WAITING_MAX`] callers already wait for the provider. Returns `None` if
-    /// there are no keys.
+    /// Returns the keys to verify a token with, and whether one of them has signed it. Returns `None` if there are no keys.
+    ///
+    /// If `have_signed` returns `None` for the cached keys, fetches new keys, unless [`WAITING_MAX`] callers are already waiting.
     pub(super) async fn for_token(
         self: &Arc<Self>,
         have_signed: impl Fn(&TrustedKeys) -> Option<bool>,
@@ -106,8 +106,9 @@ impl ProviderKeys {
         }
     }
 
-    /// Replaces the keys, unless there was an attempt since the caller read `attempts_seen`, or within the minimum interval. A
-    /// caller that waited for another attempt uses its result, instead of making the next caller wait as long.
+    /// Fetches keys and replaces the cached ones. Does nothing if another fetch has completed since the caller read
+    /// `attempts_seen`, or if the last fetch was too recent. So callers that wait at the same time share one fetch, even if it
+    /// fails.
     async fn fetch(&self, attempts_seen: u64) {
         let mut last_attempt = self.last_attempt.lock().await;
         let is_tried = self.attempts.load(Ordering::Acquire) != attempts_seen;
@@ -119,7 +120,7 @@ impl ProviderKeys {
         match fetched {
             Ok(keys) => {
                 let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
-                // Keys that are still the same keep their cache of tokens.
+                // Keep an unchanged set, because it caches verified tokens.
                 let keys = match current.take() {
                     Some((known, _)) if known.equal(&keys) => known,
                     _ => Arc::new(keys),
@@ -134,7 +135,7 @@ impl ProviderKeys {
         self.attempts.fetch_add(1, Ordering::Release);
     }
 
-    /// Returns whether no fetch is in progress and the minimum time since the last one has passed.
+    /// Returns whether a fetch may start: no fetch is in progress, and the minimum interval has passed.
     fn may_fetch_now(&self) -> bool {
         self.last_attempt
             .try_lock()
@@ -166,7 +167,7 @@ mod tests {
 
     static KEY: LazyLock<TestKey> = LazyLock::new(TestKey::generate);
 
-    /// Publishes one key, with a new id for each fetch if it rotates, and counts fetches; the first ones fail.
+    /// Publishes one key. If `rotates`, its id changes with each fetch. The first `failures` fetches fail.
     struct Rotating {
         rotates: bool,
         fetches: Arc<AtomicUsize>,
@@ -222,7 +223,7 @@ mod tests {
         }
     }
 
-    /// Returns whether there is a key with this id.
+    /// Returns `Some(true)` for keys with this id, otherwise `None`.
     fn named(key_id: &str) -> impl Fn(&TrustedKeys) -> Option<bool> {
         move |keys| keys.has_key(key_id).then_some(true)
     }

@@ -13,7 +13,7 @@ use super::{
     verification_key::{SignatureAlgorithm, VerificationKey},
 };
 
-/// A token is rejected.
+/// The reason to reject a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum TokenError {
     /// There is no token.
@@ -157,7 +157,7 @@ impl Claims {
         Self(payload)
     }
 
-    /// Checks everything that does not depend on the time.
+    /// Checks the claims, but does not compare times with the clock.
     pub(super) fn check(
         &self,
         issuer: &str,

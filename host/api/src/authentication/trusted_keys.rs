@@ -22,12 +22,11 @@ pub(super) struct TrustedKeys {
     checked: RwLock<HashMap<TokenDigest, CheckedToken>>,
 }
 
-/// One key.
+/// A trusted key.
 #[derive(PartialEq)]
 pub(super) struct TrustedKey {
     /// The key id in the headers of tokens, if it has one.
     pub(super) id: Option<String>,
-    /// The key itself.
     pub(super) key: VerificationKey,
 }
 
@@ -53,7 +52,7 @@ impl TrustedKeys {
         }
     }
 
-    /// Creates a set of one key, whatever key id tokens have.
+    /// Creates a set of one key, which matches tokens with any key id.
     pub(super) fn of_one(key: VerificationKey, issuer: &str) -> Self {
         Self::new(issuer.to_owned(), vec![TrustedKey { id: None, key }])
     }

@@ -245,7 +245,7 @@ fn former_username() -> Value {
     })
 }
 
-/// Returns the schema for setting values of a type, if it differs from the one for reading.
+/// Returns the schema for setting values of a type, if it differs from the schema for reading them.
 fn set_value(name: &str) -> Option<Value> {
     let key = json!({"type": ["string", "null"]});
     let computed = json!({"description": "Ignored; computed by the server."});

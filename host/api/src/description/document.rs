@@ -208,8 +208,8 @@ fn security_schemes() -> Value {
     })
 }
 
-/// Returns the error responses of an operation by status, both shared ones and its own. A shared response without additional
-/// conditions is a reference.
+/// Returns the error responses of an operation by status: the shared responses that apply to it, and its own. A shared
+/// response without additional conditions is a reference.
 fn failures(description: &Description, access: Access) -> Vec<(u16, Value)> {
     let is_shared = |failure: &&Shared| match failure.of {
         Of::Everything => true,

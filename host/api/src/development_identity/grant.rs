@@ -285,7 +285,7 @@ impl Provider {
     }
 }
 
-/// Returns the scopes of a token: those of the client and of the user, restricted to the requested ones, if any.
+/// Returns the scopes of a token: the client's scopes, restricted to the user's and to the requested scopes, if any.
 fn allowed_scopes(
     form: &QueryParameters,
     client_scopes: &[String],

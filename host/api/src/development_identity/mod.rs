@@ -79,7 +79,7 @@ impl DevelopmentIdentity {
         TokenVerifier::with_key(key, signer.issuer(), rules, clock)
     }
 
-    /// Returns the provider's routes. All are open, because clients that request a token have none yet.
+    /// Returns the provider's routes. All are open, because clients need them to get their first token.
     pub(crate) fn routes(&self) -> Vec<Mounted> {
         let below = self.0.path_prefix.trim_end_matches('/');
         let provider = || Arc::clone(&self.0);

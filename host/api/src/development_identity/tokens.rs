@@ -193,12 +193,12 @@ impl TokenSigner {
     }
 }
 
-/// The revoked logins, each until its expiry.
+/// The revoked logins. Each is stored until it expires.
 #[derive(Default)]
 pub(super) struct RevokedSessions(Mutex<HashMap<Uuid, i64>>);
 
 impl RevokedSessions {
-    /// Revokes a login that expires at this time; both times in seconds since 1970.
+    /// Revokes a login that expires at `ends_at_seconds`. Both times are in seconds since 1970.
     pub(super) fn revoke(&self, session: Uuid, ends_at_seconds: i64, now_seconds: i64) {
         let mut revoked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         revoked.retain(|_, ends_at_seconds| *ends_at_seconds >= now_seconds);

@@ -67,7 +67,7 @@ impl<'a> RequestObject<'a> {
         self.take_parsed(field, "a string")
     }
 
-    /// Takes a boolean field, as [`Checked::boolean`]; null is an error.
+    /// Takes a boolean field, parsed by [`Checked::boolean`]; null is an error.
     pub(crate) fn take_boolean(&mut self, field: &'static str) -> Result<Option<bool>, BodyError> {
         let Some(json) = self.fields.remove(field) else {
             return Ok(None);
@@ -79,7 +79,7 @@ impl<'a> RequestObject<'a> {
         json.boolean().map(Some).ok_or(refused)
     }
 
-    /// Takes a boolean field, as [`Self::take_boolean`]; null counts as absent.
+    /// Takes a boolean field like [`Self::take_boolean`], but null counts as absent.
     pub(crate) fn take_nullable_boolean(
         &mut self,
         field: &'static str,
@@ -89,7 +89,7 @@ impl<'a> RequestObject<'a> {
         self.take_boolean(field)
     }
 
-    /// Takes an integer field, as [`Checked::whole_number`]; null counts as absent.
+    /// Takes an integer field, parsed by [`Checked::whole_number`]; null counts as absent.
     pub(crate) fn take_integer(&mut self, field: &'static str) -> Result<Option<i64>, BodyError> {
         let Some(json) = self.take(field) else {
             return Ok(None);

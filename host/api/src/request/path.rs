@@ -119,7 +119,7 @@ fn nowhere() -> Uri {
     Uri::from_static("*")
 }
 
-/// Maximum length of a path, in bytes. The longest path of the API has about 250, with each byte encoded.
+/// Maximum length of a path, in bytes. The longest path of the API has about 250 if each byte is percent-encoded.
 const PATH_BYTES_MAX: usize = 2_048;
 
 #[cfg(test)]

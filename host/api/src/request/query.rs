@@ -10,7 +10,7 @@ pub(crate) struct QueryParameters {
 /// A query is invalid. Messages are for the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum QueryError {
-    /// Both parameters were given.
+    /// Two parameters that exclude each other were given.
     #[error("only one of the parameters {0} and {1} may be given")]
     Exclusive(&'static str, &'static str),
     /// A parameter is malformed.

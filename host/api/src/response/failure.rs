@@ -29,7 +29,7 @@ pub(crate) struct ApiError {
     error_description: Option<&'static str>,
     challenge: Option<Cow<'static, str>>,
     retry_after: Option<Duration>,
-    /// Whether the failure is not logged.
+    /// Whether the failure is expected, and therefore not logged.
     is_expected: bool,
     cause: Option<Box<dyn Error + Send + Sync + 'static>>,
 }
@@ -79,7 +79,7 @@ impl ApiError {
         }
     }
 
-    /// Creates the failure for read-only mode, without a `Retry-After`, because its end is unknown.
+    /// Creates the failure for read-only mode, without a `Retry-After`, because the end of the mode is unknown.
     pub(crate) fn read_only() -> Self {
         Self {
             is_expected: true,
@@ -167,8 +167,8 @@ impl ApiError {
         }
     }
 
-    /// Logs failures of the server. Errors of callers are not logged, because their messages may contain request data. Neither
-    /// are expected failures: callers could fill the log with them, and metrics count them.
+    /// Logs failures of the server. Errors of callers are not logged, because their messages may contain request data.
+    /// Expected failures are not logged either, because callers could fill the log with them; metrics count them.
     fn log(&self) {
         if self.is_expected || !self.status.is_server_error() {
             return;

@@ -1,4 +1,4 @@
-//! `GET /health`: whether the server is healthy.
+//! `GET /health` returns whether the server is healthy.
 
 use std::{
     sync::Arc,
@@ -73,8 +73,8 @@ pub struct HealthCheck {
 }
 
 impl HealthCheck {
-    /// Creates the check. The repository must respond, and the audit trail must be writable if requests are refused without
-    /// it.
+    /// Creates the check. The server is healthy if the repository responds, unless a failing audit trail causes it to refuse
+    /// requests.
     #[must_use]
     pub fn new(
         repository: Arc<dyn CredentialRepository>,

@@ -40,7 +40,7 @@ fn describe() -> Description {
         .error(501, "The server has no resolver configured.")
 }
 
-/// Responds with the document and its references resolved; fields keep their order.
+/// Returns the document with its references resolved. Fields keep their order.
 async fn handler(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,

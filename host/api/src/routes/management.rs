@@ -1,4 +1,4 @@
-//! `/management`: reads and switches the mode of the server. `server_mode::refusal` has authorized the caller.
+//! `/management`: reads and switches the mode of the server. `ServerMode::refusal` authorizes the caller beforehand.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! `GET /api/v1/types`: the types of this server, with their schemas.
+//! `GET /api/v1/types` returns the types of this server, with their schemas.
 
 use std::sync::Arc;
 

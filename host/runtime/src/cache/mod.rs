@@ -81,7 +81,7 @@ pub enum CacheAccess<'k> {
     None,
     /// Uses cached components and writes nothing.
     Read(&'k CacheKeys),
-    /// Uses cached components, and writes compiled ones.
+    /// Uses cached components, and writes newly compiled components to the cache.
     ReadWrite(&'k CacheKeys),
 }
 

@@ -1,10 +1,10 @@
 //! The entropy test: verifies that a generator's values depend only on the host's randomness, and contain as many random
 //! bits as the plugin declares.
 //!
-//! The language runtimes in guests have their own random generators, which can be constant: each fresh instance then
-//! generates the same secret. A single value does not reveal this. The test therefore generates many values, each in a fresh
-//! instance and from a repeatable stream of random bytes ([`stream`]), with the first of the `examples` in the parameters
-//! schema, or without parameters if there are none. It checks five rules, in this order:
+//! The language runtimes in guests have their own random generators, which can be constant: each fresh instance then generates
+//! the same secret. A single value does not reveal this. The test therefore generates many values, each in a fresh instance and
+//! from a repeatable stream of random bytes ([`stream`]). The parameters are the first of the `examples` in the parameters
+//! schema; without examples, the test uses no parameters. It checks five rules, in this order:
 //!
 //! 1. The same stream yields the same value ([`EntropyError::Unrepeatable`]).
 //! 2. Different streams change every secret part of the value ([`EntropyError::Constant`]).
@@ -13,11 +13,12 @@
 //! 5. Values do not repeat ([`EntropyError::Repeated`]), and the frequencies of their characters permit the declared bits
 //!    ([`EntropyError::Biased`]).
 //!
-//! [`statistics`] defines the measures and their bounds. Each of them refuses a correct plugin with a
-//! probability below 10⁻⁹. The streams are derived from the component's digest, so the verdict is deterministic, and an author
-//! can't prepare for it, as a component can't contain its own digest. The test is the same for all components, except those
-//! with slow calls ([`Effort`]): their few values suffice to find constant or unrepeatable values and too few drawn bits, but
-//! not skewed characters. [`EntropyReport`] has the number of values.
+//! [`statistics`] defines the measures and their bounds. Each bound refuses a correct plugin with a probability below 10⁻⁹. The
+//! streams are derived from the component's digest, so the result is deterministic. An author can't prepare a component for its
+//! streams, because it can't contain its own digest.
+//!
+//! The test is the same for all components, except components with slow calls ([`Effort`]). Their few values suffice to find
+//! constant or unrepeatable values and too few drawn bits, but not biased characters. [`EntropyReport`] has the number of values.
 //!
 //! The test does not detect deliberate misbehaviour in rare calls, nor anything other than violations of these rules.
 

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fmt};
 
 use serde::{Deserialize, Serialize};
 
-/// The version of the test's rules. Verdicts of other versions are discarded.
+/// The version of the test's rules. Results of other versions are discarded.
 pub(crate) const RULES_VERSION: u32 = 2;
 
 /// The result of an entropy test.
@@ -124,7 +124,7 @@ fn part_name(path: &str) -> String {
 pub struct TestedComponents(BTreeSet<String>);
 
 impl TestedComponents {
-    /// Reads a list. One of another version of the rules is empty: its components must be tested again.
+    /// Parses a list. Returns an empty list if the version of the rules differs: all components must be tested again.
     #[must_use]
     pub fn parse(list: &str) -> Self {
         let mut fields = list.split_ascii_whitespace();
@@ -160,7 +160,7 @@ impl fmt::Display for TestedComponents {
     }
 }
 
-/// The settings of a component whose configuration has none, as JSON text.
+/// The settings of a component without configured settings, as JSON text.
 const NO_SETTINGS: &str = "{}";
 
 #[cfg(test)]

@@ -1,12 +1,14 @@
-//! Bounds for the observations of a correct generator: their probability, as upper bounds in natural logarithms, and the random
-//! bits in its values, from the frequencies of characters at each position.
+//! The statistics of the entropy test. All results are upper bounds:
+//!
+//! - the probability of the observations if the generator is correct, as a natural logarithm
+//! - the random bits in the values, from the frequencies of characters at each position
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     str::Chars,
 };
 
-/// The threshold of implausibility: 10⁻⁹.
+/// Observations with a probability below 10⁻⁹ are implausible. This is the natural logarithm of that threshold.
 pub(super) const IMPLAUSIBLE: f64 = -20.723;
 /// The minimum number of values for estimates from frequencies.
 const VALUES_FOR_FREQUENCIES: u32 = 1_000;
@@ -18,14 +20,15 @@ const STANDARD_DEVIATIONS: f64 = 6.0;
 const ASCII_BITS: f64 = 7.0;
 const CHARACTER_BITS: f64 = 21.0;
 
-/// Returns the probability that at most `found` of `tested` bits affect the value if the fraction `share` of all bits does.
+/// Returns an upper bound, as a natural logarithm, of the probability that at most `found` of `tested` bits affect the value, if
+/// the fraction `share` of all bits affects it.
 ///
-/// Uses the bound of Chernoff and Hoeffding (W. Hoeffding, "Probability inequalities for sums of bounded random variables",
-/// 1963, theorem 1): `exp(-n·D(found/n ‖ share))`.
+/// Uses the bound of Chernoff and Hoeffding (W. Hoeffding, "Probability inequalities for sums of bounded random variables", 1963,
+/// theorem 1): `exp(-n·D(found/n ‖ share))`, where `n` is `tested`.
 ///
-/// The minimum of `share` follows from the edge-isoperimetric inequality of the hypercube (L. Harper, 1964): for the inputs
-/// of a value with probability `p`, on average at least `log2(1/p)` bits each change the value when flipped. The number
-/// of such bits, averaged over all streams, is therefore at least the entropy of the values.
+/// A lower bound of `share` follows from the edge-isoperimetric inequality of the hypercube (L. Harper, 1964). Take a value with
+/// probability `p`: in the streams that yield it, on average at least `log2(1/p)` single-bit flips change the value. Averaged
+/// over all streams, the number of such bits is therefore at least the entropy of the values.
 pub(super) fn ln_chance_of_at_most(found: u32, tested: u32, share: f64) -> f64 {
     let found_share = f64::from(found) / f64::from(tested.max(1));
     if found_share >= share {
@@ -40,11 +43,12 @@ pub(super) fn ln_chance_of_at_most(found: u32, tested: u32, share: f64) -> f64 {
     -f64::from(tested) * (counting + idle)
 }
 
-/// Returns the probability of this number of equal pairs among values with this entropy.
+/// Returns an upper bound, as a natural logarithm, of the probability of at least `pairs` equal pairs among `values` values with
+/// this entropy.
 ///
-/// By the birthday bound, each of the `n(n-1)/2` pairs is equal with a probability of at most `2^-bits`. Their number is
-/// treated as a Poisson variable, and its tail bounded by Chernoff's `exp(-λ)·(eλ/d)^d`. With 2,000 values, a single pair is
-/// implausible for 53 or more declared bits.
+/// Among `n` values, each of the `n(n-1)/2` pairs is equal with a probability of at most `2^-bits` (birthday bound). The number
+/// of equal pairs is treated as a Poisson variable with mean `λ`. Chernoff's bound for at least `d` pairs is `exp(-λ)·(eλ/d)^d`.
+/// With 2,000 values, a single equal pair is implausible for 53 or more declared bits.
 pub(super) fn ln_chance_of_repetitions(pairs: u32, values: u32, entropy_bits: u32) -> f64 {
     let values = f64::from(values);
     let ln_expected = (values * (values - 1.0) / 2.0).max(1.0).ln()
@@ -64,15 +68,17 @@ pub(super) struct BitsBound {
     pub(super) fixed_positions: u32,
 }
 
-/// Returns the upper bound of the random bits in values, given as their secret parts by path; `None` if it is at least
-/// `declared_bits`.
+/// Returns an upper bound of the random bits in values, or `None` if the bound is at least `declared_bits`. Each value is given
+/// as its secret parts by path.
 ///
-/// The entropy of a text is at most the sum of the entropies of its characters (subadditivity; T. Cover and J. Thomas,
-/// "Elements of Information Theory", theorem 2.6.6). This also holds for values with fixed or dependent positions, so only
-/// impossible claims are refused. The entropy of a position is estimated from the frequencies of its characters, with the
-/// Miller-Madow correction for unseen characters (G. Miller, "Note on the bias of information estimates", 1955), plus six
-/// standard deviations. With fewer than 1,000 values or very many characters, a position that varies counts as the maximum
-/// entropy of a character.
+/// The entropy of a text is at most the sum of the entropies of its characters (subadditivity; T. Cover and J. Thomas, "Elements
+/// of Information Theory", theorem 2.6.6). This also holds for values with fixed or dependent positions, so only impossible
+/// claims are refused.
+///
+/// The entropy of a position is estimated from the frequencies of its characters, with the Miller-Madow correction for unseen
+/// characters (G. Miller, "Note on the bias of information estimates", 1955), plus six standard deviations. With fewer than 1,000
+/// values, or too many distinct characters for an estimate, the position counts with the maximum entropy of a character. A
+/// position with the same character in every value counts with 0 bits.
 pub(super) fn bits_below(
     declared_bits: u32,
     values: &[&BTreeMap<String, String>],

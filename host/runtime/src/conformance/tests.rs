@@ -1,4 +1,4 @@
-//! Each rule, with functions as generators. Guests that violate the rules are in `tests/guests/`.
+//! Tests of each rule, with functions as generators. Guests that violate the rules are in `tests/guests/`.
 
 use aws_lc_rs::digest;
 
@@ -7,7 +7,7 @@ use crate::text::hexadecimal;
 
 const SEED: [u8; 32] = [3; 32];
 
-/// A generator with this number of declared bits, implemented by a function of the drawn bytes.
+/// A generator implemented by a function of the drawn bytes.
 struct Function<F>(F);
 
 impl<F: FnMut(&mut Draw) -> Vec<(&'static str, String)>> Subject for Function<F> {
@@ -172,7 +172,7 @@ fn unused_drawn_bytes_violate_only_the_fourth_rule() {
 fn implausibly_repeated_values_violate_only_the_fifth_rule() {
     let folded = |draw: &mut Draw| {
         let all = draw.bytes::<16>();
-        // All 128 bits affect the value, but it contains only 16 of entropy.
+        // All 128 bits affect the value, but its entropy is only 16 bits.
         let folded = |parity| (parity..16).step_by(2).fold(0, |sum, at| sum ^ all[at]);
         vec![("", stretched(&[folded(0), folded(1)]))]
     };
@@ -244,7 +244,7 @@ impl<F: Fn(u32) -> Duration> Subject for Computing<F> {
     }
 }
 
-/// Returns the numbers of values and flipped bits of a test at start, and its processor time.
+/// Returns the numbers of values and flipped bits of a test at start-up, and its processor time.
 fn tested_with(call: impl Fn(u32) -> Duration) -> (u32, u32, Duration) {
     let mut subject = Computing(call, 0, Duration::from_hours(1));
     let report = examine(&mut subject, 128, SEED, Effort::AT_START).unwrap();

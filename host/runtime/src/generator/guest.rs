@@ -88,7 +88,7 @@ impl GeneratorGuest {
             .map_err(PluginCallError::ParametersRefused)
     }
 
-    /// Returns the canonical form of parameters, from the guest's normalizer or, if it has none, from the host.
+    /// Returns the canonical form of parameters. The host computes it if the guest exports no normalizer.
     pub(crate) fn canonical(&self, given: &Parameters) -> Result<Parameters, PluginCallError> {
         if self.exports.has_normalizer() {
             self.normalize(given, &given.to_json())
@@ -182,7 +182,7 @@ impl GeneratorGuest {
         }
     }
 
-    /// Parses a value that a caller sets, and rejects fields that the schema does not know.
+    /// Parses a value that a caller sets, and rejects unknown fields.
     fn known_fields(&self, value: &Secret) -> Result<SensitiveJson, PluginCallError> {
         let json = SensitiveJson::parse(value)
             .map_err(|_| PluginCallError::ValueRefused(violation(None, "must be JSON")))?;

@@ -1,4 +1,4 @@
-//! Generators behind the domain's port: which calls the guest handles, on which lane, and which the host handles itself.
+//! Implements the domain's port for generators. Each call is handled by the guest, on one of the lanes, or by the host itself.
 
 mod description;
 mod entropy_test;

@@ -1,5 +1,5 @@
-//! The thread pools for guests: two lanes, so that short calls never wait behind long ones. Within a lane, actors are served
-//! in rotation; see [`Flow`].
+//! The thread pools for guests: two lanes, so that short calls never wait behind long calls. Within a lane, actors are served in
+//! rotation; see [`Flow`].
 
 mod queue;
 
@@ -136,9 +136,9 @@ impl Lane {
         }
     }
 
-    /// As [`Lane::run`], for the parts of bulk work. All bulk work is one flow, with at most as many running and queued jobs as
-    /// there are threads; further work waits for a permit. It is therefore exempt from the queue's limits, can use all threads,
-    /// and has one share of the rotation. A job holds its permit until it ends, even if this future is dropped.
+    /// Like [`Lane::run`], for the parts of bulk work. All bulk work is one flow, with at most as many running and queued jobs as
+    /// there are threads; further work waits for a permit. Bulk work is therefore exempt from the queue's limits, can use all
+    /// threads, and is served once per rotation. A job holds its permit until it ends, even if this future is dropped.
     pub(crate) async fn run_bulk<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,

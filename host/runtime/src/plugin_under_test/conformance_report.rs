@@ -26,7 +26,7 @@ use crate::{
 
 /// The number of values generated to check them against their schema.
 const VALUES: u32 = 20;
-/// A parameter that no plugin knows.
+/// The name of a parameter that no plugin has.
 const UNKNOWN_PARAMETER: &str = "keywright-unknown-parameter";
 
 /// The results of testing a generator.
@@ -36,7 +36,7 @@ pub struct ConformanceReport {
     pub checks: Vec<Check>,
     /// The peak usage of each limit by any call of these checks.
     pub limits: Vec<LimitUsed>,
-    /// The report of the entropy test; `None` if values are derived, or none could be generated.
+    /// The report of the entropy test; `None` if values are derived, or no value could be generated.
     pub entropy: Option<EntropyReport>,
 }
 
@@ -296,7 +296,8 @@ fn makes_values(guest: &GeneratorGuest, now_seconds: u64) -> Result<(), String> 
     Ok(())
 }
 
-/// Returns the parameter that a refusal names, or the empty string if it names none.
+/// Returns the parameter that a refusal names, or an empty string for a refusal without a parameter. Returns `None` for other
+/// errors.
 fn refused_field(failure: &PluginTestError) -> Option<&str> {
     match failure {
         PluginTestError::Failed(PluginCallError::ParametersRefused(Violation {
@@ -325,7 +326,7 @@ pub struct Vector {
 enum Expected {
     /// This value.
     Value(Value),
-    /// A refusal that names this parameter; the empty string if it names none.
+    /// A refusal that names this parameter, or no parameter if the string is empty.
     Refused(String),
 }
 

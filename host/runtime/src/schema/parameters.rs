@@ -70,7 +70,7 @@ impl ParametersSchema {
     /// Reads the parameters of a request, with scalars in the types that the schema declares.
     ///
     /// # Errors
-    /// If the schema does not know one of them and allows no others, or one is not JSON.
+    /// If a parameter is unknown and the schema allows no additional parameters, or if a parameter is not JSON.
     pub(crate) fn requested(
         &self,
         parameters: &RequestedParameters,
@@ -96,7 +96,7 @@ impl ParametersSchema {
         Parameters::new(self.example.clone())
     }
 
-    /// Returns the parameters that its properties list; all if it lists no properties.
+    /// Returns the parameters that the schema's `properties` contain, or all parameters if the schema has no `properties`.
     pub(crate) fn known(&self, parameters: Parameters) -> Parameters {
         match &self.properties {
             Some(properties) => parameters.retain(|name| properties.contains(name)),

@@ -69,7 +69,7 @@ const WRITE_ONLY: &str = "writeOnly";
 /// The parts of a value that its schema marks as secret.
 #[derive(Debug, PartialEq, Eq)]
 enum Secrecy {
-    /// None.
+    /// No part.
     Open,
     /// These fields of an object, completely or in part.
     Fields(BTreeMap<String, Secrecy>),
@@ -139,8 +139,8 @@ impl Secrecy {
         }
     }
 
-    /// Returns the secret parts of a value with their paths, field names joined by dots. For a completely secret value or
-    /// not secret at all, returns the value with the empty path.
+    /// Returns the secret parts of a value with their paths, field names joined by dots. If the value is secret as a whole, or
+    /// has no secret part, returns the whole value with the empty path.
     fn parts<'v>(&self, value: &'v Value) -> Vec<(String, &'v Value)> {
         let mut parts = Vec::new();
         match self {

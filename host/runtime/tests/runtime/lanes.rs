@@ -89,7 +89,7 @@ async fn a_full_queue_rejects_calls_but_not_short_ones() {
     let (generator, gate) = blocked();
     let running = start(&generator);
     gate.blocked_call().await;
-    // Both run on this thread in order, so this call occupies the queue.
+    // This call is polled before the calls below, so it occupies the queue.
     let none = no_parameters();
     let mut waiting = pin!(generator.generate(&none, Utc::now(), None));
     assert!(is_pending(waiting.as_mut()).await);

@@ -14,7 +14,7 @@ use tokio::{
 
 use super::work::{STOP_TIME_MAX, Stop, Work};
 
-/// Acquires leases for a process.
+/// Runs work under leases that it acquires, renews and releases.
 #[derive(Clone)]
 pub(crate) struct LeaseHolder {
     leases: Arc<dyn Leases>,
@@ -50,8 +50,8 @@ impl LeaseHolder {
         }
     }
 
-    /// Runs work, unless another server has its lease. The lease is renewed meanwhile and released afterwards. The work
-    /// is stopped when the lease is lost, or when `stop` is signalled.
+    /// Runs work, unless another server has its lease. Renews the lease during the run and releases it afterwards.
+    /// Stops the work when the lease is lost or `stop` is signalled.
     pub(crate) async fn run_under_lease(
         &self,
         work: &mut dyn Work,
@@ -119,12 +119,14 @@ impl LeaseHolder {
 }
 
 /// The lifetime of a lease without renewal, and the maximum time between attempts to acquire it while another server
-/// has it. So after a server was killed, another one takes over within twice this time, or within the work's interval
-/// if it did not wait for the lease.
+/// has it.
+///
+/// If a server is killed, a server that waits for the lease takes over within twice this time. A server whose last
+/// attempt ran the work makes its next attempt only after the work's interval.
 pub(crate) const LEASE_TIME: Duration = Duration::from_secs(15);
 
-/// The renewal interval. The rest of the lifetime is the maximum clock difference at which two servers never have the
-/// same lease: ten seconds.
+/// The renewal interval. Two servers never have the same lease while their clocks differ by at most the rest of
+/// [`LEASE_TIME`]: ten seconds.
 const RENEWAL_INTERVAL: Duration = Duration::from_secs(5);
 
 #[cfg(test)]
@@ -141,7 +143,7 @@ mod tests {
     use super::*;
     use crate::process::{self, RandomIdentifiers};
 
-    /// The lease of one name, in memory.
+    /// A single lease, in memory.
     #[derive(Default)]
     struct OneLease {
         holder: Mutex<Option<Uuid>>,
@@ -179,7 +181,7 @@ mod tests {
         }
     }
 
-    /// Work that calls `begin` when it runs, and then ends.
+    /// Work that calls `begin`, ends as `ends` specifies, and returns `outcome`.
     struct TestWork<F> {
         begin: F,
         ends: Ends,

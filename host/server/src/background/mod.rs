@@ -1,9 +1,9 @@
 //! Background work of a server, from start-up to shutdown.
 //!
-//! Work runs under a lease (`lease_holder.rs`): only one of several servers with the same database does it at a time,
-//! and another server can continue it. Work must tolerate being done more than once.
+//! Work runs under a lease (`lease_holder.rs`): of several servers with the same database, only one runs it at a time,
+//! and another server can continue it. Work must be idempotent, because steps may be repeated.
 //!
-//! To add work, implement [`Work`] in a file of its own, and let `app.rs` add it.
+//! To add work, implement [`Work`] in a new file, and add it in `app.rs`.
 
 mod lease_holder;
 pub(crate) mod retention;
@@ -44,7 +44,7 @@ impl Background {
         }
     }
 
-    /// Adds work, to be started with [`Self::start`].
+    /// Adds work. [`Self::start`] starts it.
     pub(crate) fn add(&mut self, work: impl Work) {
         self.added.push(Box::new(work));
     }
@@ -58,12 +58,12 @@ impl Background {
         }
     }
 
-    /// Asks all work to stop.
+    /// Signals all work to stop.
     pub(crate) fn request_stop(&self) {
         self.is_stopping.send_replace(true);
     }
 
-    /// Asks all work to stop, and waits until it has stopped.
+    /// Signals all work to stop, and waits until it has stopped.
     pub(crate) async fn finish(mut self) {
         self.request_stop();
         while self.tasks.join_next().await.is_some() {}
@@ -86,9 +86,9 @@ async fn run_until_shutdown(
     }
 }
 
-/// Returns the result of work, or `None` if it panics, which is logged.
+/// Returns the result of work, or logs a panic and returns `None`.
 pub(crate) async fn catch_panic<T>(name: &str, work: impl Future<Output = T>) -> Option<T> {
-    // Steps are safe to interrupt, because the process can be killed at any time.
+    // Unwinding is safe: steps must be interruptible anyway, because the process can be killed at any time.
     let ended = AssertUnwindSafe(work).catch_unwind().await;
     if ended.is_err() {
         tracing::error!(
@@ -99,7 +99,8 @@ pub(crate) async fn catch_panic<T>(name: &str, work: impl Future<Output = T>) ->
     ended.ok()
 }
 
-/// Runs work whenever it is due and no other server does it.
+/// Runs work at its interval, unless another server has the lease. Retries after failures. Returns when a stop is
+/// requested.
 async fn run_repeatedly(holder: &LeaseHolder, work: &mut dyn Work, mut stop: Stop) {
     let mut failures = Failures::default();
     while !stop.is_requested() {
@@ -125,14 +126,15 @@ async fn run_repeatedly(holder: &LeaseHolder, work: &mut dyn Work, mut stop: Sto
     }
 }
 
-/// Consecutive failures.
+/// A count of consecutive failures.
 #[derive(Default)]
 struct Failures {
     count: u32,
 }
 
 impl Failures {
-    /// Returns the pause after another failure, which doubles up to a maximum.
+    /// Counts a failure and returns the pause before the next attempt. The pause doubles with each failure, up to a
+    /// maximum.
     fn next_pause(&mut self) -> Duration {
         let pause = FAILURE_PAUSE_FIRST.saturating_mul(1 << self.count.min(DOUBLINGS_MAX));
         self.count = self.count.saturating_add(1);
@@ -140,9 +142,11 @@ impl Failures {
     }
 }
 
-/// The pauses after failures.
+/// The pause after the first failure.
 const FAILURE_PAUSE_FIRST: Duration = Duration::from_secs(1);
+/// The maximum pause after a failure.
 const FAILURE_PAUSE_MAX: Duration = Duration::from_secs(30);
+/// Bounds the shift that doubles the pause, so that it can't overflow.
 const DOUBLINGS_MAX: u32 = 8;
 
 /// The pause after a panic.

@@ -1,8 +1,8 @@
-//! Retention, at intervals.
+//! Deletes versions according to the retention policies, at intervals.
 //!
-//! A lease determines when the next run is due: the server that completes a run keeps the lease until then
-//! without renewing it. So there is one run per interval, no matter how many servers there are and how often they
-//! restart.
+//! A server that completes a run extends the pause lease to the time of the next run, and does not release it. No
+//! server starts a run before this lease expires. So there is one run per interval, no matter how many servers there
+//! are and how often they restart.
 
 use std::{sync::Arc, time::Duration};
 
@@ -30,7 +30,7 @@ use crate::{
     started::StartupError,
 };
 
-/// Retention, at intervals.
+/// Recurring work that applies the retention policies.
 pub(crate) struct RetentionWork {
     retention: Retention,
     leases: Arc<dyn Leases>,
@@ -41,7 +41,7 @@ pub(crate) struct RetentionWork {
     check_due_at: Instant,
 }
 
-/// Compares the clock with its record.
+/// Compares the clock with its last reading by any server.
 struct ClockCheck {
     record: Arc<dyn RetentionClock>,
     watch: ClockWatch,
@@ -51,7 +51,7 @@ struct ClockCheck {
     was_trusted: bool,
 }
 
-/// Creates the work for the configured policies, or `None` if no policy has a limit.
+/// Creates the work for the configured policies. Returns `None` if no policy has a limit.
 pub(crate) fn retention(
     config: &Config,
     database: &Database,
@@ -76,7 +76,8 @@ pub(crate) fn retention(
 }
 
 impl RetentionWork {
-    /// Creates the work. The first run starts a while after the server.
+    /// Creates the work. The first check whether a run is due comes after the interval, at most after
+    /// [`CHECK_INTERVAL_MAX`].
     fn new(
         retention: Retention,
         leases: Arc<dyn Leases>,
@@ -101,14 +102,14 @@ impl RetentionWork {
         }
     }
 
-    /// Does a run, if one is due. Returns whether it completed.
+    /// Runs retention if a run is due. Returns whether the run completed.
     async fn run_if_due(&mut self, stop: &mut Stop) -> Result<bool, RepositoryError> {
         let pause = Lease {
             name: PAUSE_LEASE,
             holder: self.retention.identifiers.fresh(),
         };
         let now = self.retention.clock.now();
-        // If this server is killed during the run, another one starts a run soon.
+        // The lease is short during the run. If this server is killed, another server soon starts a run.
         if !self
             .leases
             .acquire(&pause, now, now + delta(LEASE_TIME))
@@ -133,7 +134,8 @@ impl RetentionWork {
         ended.map(|_| false)
     }
 
-    /// Checks the clock, if a policy needs it. Returns whether the clock is trusted.
+    /// Checks the clock and returns whether it is trusted. Skips the check and returns `false` if no policy has an age
+    /// limit.
     async fn check_clock(&mut self) -> Result<bool, RepositoryError> {
         if !self.retention.policies.has_age_limits() {
             return Ok(false);
@@ -141,7 +143,7 @@ impl RetentionWork {
         self.clock_check.check(self.retention.clock.now()).await
     }
 
-    /// Goes through all names with limits.
+    /// Applies the policies step by step until the run completes, fails or is stopped.
     async fn run_to_end(
         &self,
         is_clock_trusted: bool,
@@ -187,7 +189,7 @@ impl Work for RetentionWork {
         "retention"
     }
 
-    /// The time until the next check of the clock or for a due run.
+    /// Returns the time until the next check of the clock, or the next check whether a run is due.
     fn interval(&self) -> Duration {
         let next = if self.retention.policies.has_age_limits() {
             self.check_due_at.min(self.clock_check.due_at)
@@ -198,7 +200,7 @@ impl Work for RetentionWork {
         pause.max(CHECK_INTERVAL_MIN)
     }
 
-    /// In read-only mode, the work is left to other servers, whose mode may differ.
+    /// Does nothing in read-only mode. Other servers can do the work, because the mode applies to one process.
     async fn run(&mut self, mut stop: Stop) -> Result<(), Failure> {
         let now = Instant::now();
         if now >= self.clock_check.due_at && !self.read_only.is_on() {
@@ -257,16 +259,16 @@ fn delta(time: Duration) -> TimeDelta {
     TimeDelta::from_std(time).unwrap_or(TimeDelta::MAX)
 }
 
-/// The lease between the end of a run and the next one.
+/// The name of the lease that separates two runs.
 const PAUSE_LEASE: &str = "retention pause";
 
-/// The maximum and minimum time between checks for a due run, which another server may have done. The first check comes
-/// after the maximum time, or after the interval if it is shorter.
+/// The maximum time until the next check whether a run is due, unless this server has just completed a run.
 const CHECK_INTERVAL_MAX: Duration = Duration::from_mins(1);
+/// The minimum time between checks.
 const CHECK_INTERVAL_MIN: Duration = Duration::from_secs(1);
 
 /// The interval between checks of the clock, even if runs are rarer.
 const CLOCK_CHECK_INTERVAL: Duration = Duration::from_mins(10);
 
-/// The pause after each step, for waiting writers.
+/// The pause after each step, so that waiting writers can proceed.
 const STEP_PAUSE: Duration = Duration::from_millis(10);

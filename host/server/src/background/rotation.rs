@@ -36,7 +36,7 @@ pub(crate) trait Reporter: Send + 'static {
     /// A version can't be decrypted, and is not changed. Reported once.
     fn failed(&mut self, version_id: Uuid);
 
-    /// The pass has ended: no version is left that can be rotated, or it was asked to stop.
+    /// The pass has ended: no remaining version can be rotated, or a stop was requested.
     fn ended(&mut self, counts: &Counts);
 
     /// Nothing is rotated, because a server with another active key started later.

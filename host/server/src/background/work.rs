@@ -1,4 +1,4 @@
-//! Background work, and how it is asked to stop.
+//! Background work, and the signal that stops it.
 
 use std::time::Duration;
 
@@ -9,42 +9,42 @@ use tokio::{sync::watch, time::sleep};
 /// Recurring background work.
 #[async_trait]
 pub(crate) trait Work: Send + 'static {
-    /// The name of its lease, the same on all servers and in all releases.
+    /// The name of the work's lease, the same on all servers and in all releases.
     fn name(&self) -> &'static str;
 
     /// The time to wait after a run before checking for work again.
     fn interval(&self) -> Duration;
 
-    /// Does all available work, in small steps, each of which leaves the data consistent. Returns soon after it is
-    /// asked to stop: after [`STOP_TIME_MAX`] it is cancelled.
+    /// Does all available work in small steps. Each step leaves the data consistent. Returns soon after a stop request;
+    /// [`STOP_TIME_MAX`] after the request, the run is cancelled.
     ///
     /// # Errors
-    /// If the work can't continue, for instance because the database is unavailable. It is retried after a pause.
+    /// If the work can't continue, for instance because the database is unavailable. The caller retries it after a
+    /// pause.
     async fn run(&mut self, stop: Stop) -> Result<(), Failure>;
 }
 
-/// Signals work to stop.
+/// Receives the request to stop work.
 #[derive(Clone, Debug)]
 pub(crate) struct Stop(watch::Receiver<bool>);
 
 impl Stop {
-    /// Stops when the channel's value becomes true.
+    /// Creates a receiver: a stop is requested when the channel's value becomes true.
     pub(crate) fn requested_by(is_stopping: &watch::Sender<bool>) -> Self {
         Self(is_stopping.subscribe())
     }
 
-    /// Returns whether to stop.
     pub(crate) fn is_requested(&self) -> bool {
         *self.0.borrow()
     }
 
-    /// Returns when it is time to stop.
+    /// Waits until a stop is requested, or the sender is dropped.
     pub(crate) async fn requested(&mut self) {
         // An error means that the sender was dropped.
         let _ = self.0.wait_for(|is_requested| *is_requested).await;
     }
 
-    /// Waits for this time, or until it is time to stop. Returns whether to continue.
+    /// Waits for this time, or until a stop is requested. Returns whether to continue.
     pub(crate) async fn pause(&mut self, time: Duration) -> bool {
         tokio::select! {
             biased;

@@ -217,7 +217,7 @@ fn rotation_failed(cause: Failure) -> StartupError {
 struct ProgressReporter {
     is_quiet: bool,
     progress: Option<Progress>,
-    /// The maximum number of versions ever left.
+    /// The maximum number of versions left so far.
     total: u64,
 }
 
@@ -275,7 +275,7 @@ impl Reporter for ProgressReporter {
         self.set_left(counts.remaining);
     }
 
-    /// The command checks this itself.
+    /// Does nothing: the command checks for another active key itself.
     fn superseded(&mut self) {}
 }
 
@@ -391,7 +391,7 @@ const WAITING_INTERVAL: Duration = Duration::from_secs(1);
 
 const ACTIVE: &str = "active";
 
-/// The note printed in this case.
+/// The note printed if the active key should be replaced soon.
 const EXHAUSTION_NOTE: &str = "The active key has encrypted more than half of its maximum number of values: configure a new active key.\n";
 
 /// The note printed if the active key is not in the table.

@@ -1,4 +1,4 @@
-//! The commands of the program. Those with more code have files of their own.
+//! The commands of the program. Longer commands have their own files.
 
 mod backup;
 mod check;

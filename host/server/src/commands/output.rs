@@ -43,14 +43,14 @@ enum Form {
     Silent,
 }
 
-/// When the last line was written.
+/// Progress as lines of text, with the time of the last line.
 struct Lines {
     what: &'static str,
     written_at: Instant,
 }
 
 impl Progress {
-    /// Starts showing how many of `total` are done. `what` names the items, as in `versions checked`.
+    /// Starts to show how many of `total` items are done. `what` names the items, as in `versions checked`.
     pub(super) fn start(what: &'static str, total: u64, is_quiet: bool) -> Self {
         let form = if is_quiet {
             Form::Silent
@@ -91,7 +91,7 @@ impl Progress {
         }
     }
 
-    /// Writes something else, above the bar if there is one.
+    /// Writes other output. If a bar is shown, the output appears above it.
     pub(super) fn suspend<T>(&self, write: impl FnOnce() -> T) -> T {
         match &self.form {
             Form::Bar(bar) => bar.suspend(write),

@@ -142,7 +142,7 @@ impl Default for LogConfig {
 }
 
 impl LogConfig {
-    /// Returns the filter: `KEYWRIGHT_LOG` in the environment, or the configured one.
+    /// Returns the filter: the environment variable `KEYWRIGHT_LOG`, or the configured filter if it is not set.
     pub(crate) fn filter(&self) -> Result<EnvFilter, StartupError> {
         let wanted = std::env::var(FILTER_VARIABLE).unwrap_or_else(|_| self.filter.clone());
         EnvFilter::try_new(&wanted).map_err(|cause| {

@@ -1,4 +1,4 @@
-//! How many versions of each credential are kept, and for how long.
+//! The number of versions to keep of each credential, and the maximum age of versions.
 
 use std::num::NonZeroU32;
 

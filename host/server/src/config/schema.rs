@@ -232,8 +232,8 @@ fn type_name(kind: &TypeKind) -> String {
     .to_owned()
 }
 
-/// Returns the known setting that is most likely meant by a name: the only one with the same last word, or else the one
-/// with the most similar spelling.
+/// Returns the known setting that is most likely meant by a name: the only setting with the same last word, or
+/// otherwise the setting with the most similar spelling.
 fn nearest(name: &str, known: &[String]) -> Option<String> {
     let last = |name: &str| name.rsplit('.').next().unwrap_or_default().to_owned();
     let mut elsewhere = known.iter().filter(|known| last(known) == last(name));

@@ -288,8 +288,8 @@ const AUTHORITIES: &str = "server.tls.client_authorities";
 const CERTIFICATE: &str = "server.tls.certificate";
 const PRIVATE_KEY: &str = "server.tls.private_key";
 
-/// The default share of all connections for one address: one in this many.
+/// The default limit per address is `connections_max` divided by this number.
 const ADDRESS_SHARE_DIVISOR: usize = 4;
 
-/// The default share of all concurrent requests for one actor: one in this many.
+/// Each default limit per actor is the limit for all actors divided by this number.
 const ACTOR_SHARE_DIVISOR: usize = 4;

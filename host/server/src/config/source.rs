@@ -123,6 +123,6 @@ pub(crate) fn joined(section: &str, field: &str) -> String {
 /// The prefix of the client's variables, after `KEYWRIGHT_`. No section's name may start with it.
 const CLIENT_PREFIX: &str = "client_";
 
-/// Explains the names of variables in errors about unknown ones.
+/// The hint in errors about unknown environment variables.
 const VARIABLES: &str =
     "a variable whose name begins with KEYWRIGHT_ must name a setting, as KEYWRIGHT_SECTION__NAME";

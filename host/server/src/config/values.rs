@@ -158,7 +158,8 @@ impl ListenAddress {
         Ok(addresses)
     }
 
-    /// Returns the addresses of a setting, or none if the host name can't be resolved, which is reported.
+    /// Returns the addresses of a setting. If the host name can't be resolved, reports the error and returns no
+    /// addresses.
     pub(super) fn resolve_or_report(
         &self,
         setting: &str,

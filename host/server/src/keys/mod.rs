@@ -57,8 +57,8 @@ pub(crate) async fn unlock_to_read(
     Ok(keys.shared(key_ring))
 }
 
-/// Returns a key ring of only the active key, without a database, or `None` unless that is a readable raw key. It can derive
-/// keys, but its id is in no record.
+/// Returns a key ring that contains only the active key, without using a database. Returns `None` unless the active key
+/// is a readable raw key. The key ring can derive keys, but no record contains its key's id.
 pub(crate) async fn raw_key_ring(config: &EncryptionConfig) -> Option<KeyRing> {
     let active = config.keys.iter().find(|key| key.active)?;
     let source = active.source().ok()?;

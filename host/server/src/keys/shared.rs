@@ -1,9 +1,9 @@
 //! The key ring of a running server, which recognizes keys that other servers activate.
 //!
-//! While an operator changes the key of several servers, some of them encrypt with a key that others only have in their
-//! configuration: it had no record when they started. They read the records when they first need the key for a value,
-//! and every few seconds while a configured key has no record. Records read earlier stay valid: records are only added,
-//! and no record is compared twice.
+//! While an operator changes the key of several servers, some servers encrypt with a key that other servers have only
+//! in their configuration, because the key had no record when they started. These servers read the records when they
+//! first need the key for a value, and every few seconds while a configured key has no record. Records read earlier
+//! stay valid: records are only added, and no record is compared twice.
 
 use std::{
     sync::{
@@ -130,7 +130,7 @@ impl SharedKeyRing {
         Arc::clone(&current)
     }
 
-    /// Reads the records, and compares the new ones on a blocking thread.
+    /// Reads the records, and compares new records with the configured keys on a blocking thread.
     async fn read_records(&self, failed_at: &mut Option<Instant>) -> Result<(), RepositoryError> {
         let records = records_of(self.repository.all().await?)
             .map_err(|_| RepositoryError::Inconsistent("encryption_key.provider"))?;

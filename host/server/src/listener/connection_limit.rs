@@ -8,7 +8,7 @@ use std::{
 
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
-/// The slots for connections: one for each.
+/// The slots for connections. Each connection uses one slot.
 pub(super) struct ConnectionLimit {
     count: usize,
     free: Arc<Semaphore>,
@@ -116,7 +116,7 @@ fn source(client: IpAddr) -> IpAddr {
 
 const NETWORK_MASK: u128 = !0 << 64;
 
-/// Free slots are plenty if they are at least one in this many of all.
+/// Enough slots are free if their number is at least the total divided by this number.
 const PLENTY_DIVISOR: usize = 16;
 
 #[cfg(test)]

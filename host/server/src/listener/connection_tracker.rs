@@ -1,4 +1,4 @@
-//! Tracks the bytes and requests of a connection. `timeouts.rs` decides what follows from them.
+//! Tracks the bytes and requests of a connection, from which `timeouts.rs` decides whether to close it.
 
 use std::{
     io,

@@ -3,8 +3,8 @@
 //! A request can be refused by its head alone while its body is still being sent. A response that is sent at that point can be
 //! lost:
 //!
-//! - Over HTTP/1.1, the connection of an incomplete request can't carry another one, so hyper closes it after the response
-//!   (RFC 9112, sections 9.3 and 9.6). A client that is still sending is reset and may lose the response.
+//! - Over HTTP/1.1, the connection of an incomplete request can't carry another request, so hyper closes it after the
+//!   response (RFC 9112, sections 9.3 and 9.6). A client that is still sending is reset and may lose the response.
 //! - Over HTTP/2, hyper resets the stream after the response. RFC 9113, section 8.1, forbids clients to discard the response
 //!   because of that reset, but curl 7.88 does.
 //!
@@ -34,8 +34,8 @@ pub(super) struct ReturnedBody {
 /// The body that a dropped [`ReturnedBody`] returned.
 pub(super) struct UnreadBody(Option<oneshot::Receiver<Incoming>>);
 
-/// Passes on a body that is returned unless it is read to its end. A body is never returned if it is empty, or if its
-/// client waits for `100 Continue` before sending it.
+/// Wraps a body so that it is returned if it is dropped before its end. A body is never returned if it is empty, or if
+/// its client waits for `100 Continue` before sending it.
 pub(super) fn returnable(body: Incoming, headers: &HeaderMap) -> (ReturnedBody, UnreadBody) {
     let may_return = !body.is_end_stream() && !headers.contains_key(EXPECT);
     let (owner, unread) = may_return.then(oneshot::channel).unzip();

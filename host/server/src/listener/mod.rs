@@ -145,7 +145,7 @@ impl Connections {
         }
     }
 
-    /// Returns a free slot. If there is none, closes idle connections and waits for one.
+    /// Returns a free slot. If no slot is free, closes idle connections and waits for a slot.
     async fn slot(&self) -> Option<Slot> {
         if let Some(slot) = self.limit.free_slot() {
             self.reopen_if_plenty();
@@ -241,7 +241,7 @@ impl Shared {
         stream: TcpStream,
         tracker: Arc<ConnectionTracker>,
     ) -> io::Result<TlsStream<TrackedStream>> {
-        // Small responses must not wait for the client's acknowledgement of earlier ones.
+        // Small responses must not wait for the client's acknowledgement of earlier responses.
         let _ = stream.set_nodelay(true);
         let stream = TrackedStream::new(stream, tracker, self.timeouts.write);
         timeout(self.handshake_time_max, self.tls.accept(stream))

@@ -23,7 +23,7 @@ pub(super) enum Stage {
     Open,
     /// Connections are served, but slots are scarce: idle connections are closed.
     Scarce,
-    /// The process is shutting down: requests in progress are completed, and no new ones are accepted.
+    /// The process is shutting down: requests in progress are completed, and no new requests are accepted.
     ShuttingDown,
     /// The shutdown time is over: requests in progress are aborted.
     Aborting,
@@ -91,7 +91,7 @@ pub(super) async fn shutdown_started(stage: &mut watch::Receiver<Stage>) {
 }
 
 /// Runs HTTP/2 request tasks until they complete or are aborted. A running task keeps a receiver of the stage, so that
-/// the listener knows when the last one has ended.
+/// the listener can wait for the end of the last task.
 #[derive(Clone)]
 pub(super) struct RequestExecutor(pub(super) watch::Sender<Stage>);
 

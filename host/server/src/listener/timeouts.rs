@@ -11,7 +11,7 @@ pub(super) struct Timeouts {
     pub(super) head: Duration,
     /// Without a request in progress.
     pub(super) idle: Duration,
-    /// Without accepting data of one response, no matter what else it receives or requests.
+    /// Without accepting data of one response, even if the client receives other data or sends requests.
     pub(super) write: Duration,
     /// For the whole connection.
     pub(super) connection: Duration,
@@ -38,11 +38,11 @@ pub(super) struct ConnectionState {
     /// Responses not yet written completely, by number, and when data of each was last accepted.
     responses: HashMap<u64, Instant>,
     responses_begun: u64,
-    /// When the last request started.
+    /// The start of the last request.
     last_request_at: Instant,
-    /// When the last request or response ended, or when the connection became ready.
+    /// The end of the last request or response, or the time when the connection became ready.
     idle_since: Instant,
-    /// When the first byte of the next request arrived. Unknown for HTTP/2, where other bytes arrive, too.
+    /// The arrival of the first byte of the next request. Unknown for HTTP/2, where other bytes arrive, too.
     head_since: Option<Instant>,
     last_write_at: Instant,
     is_write_blocked: bool,
@@ -131,7 +131,7 @@ impl ConnectionState {
                 Decision::Close("maximum connection time exceeded"),
             )),
         };
-        // No event from now on shortens the wait further than this.
+        // Later events can shorten the wait, but not below this time.
         let shortest = match closing_since {
             Some(_) => timeouts.write.min(QUIET_TIME),
             None => timeouts.head.min(timeouts.idle).min(timeouts.write),
@@ -188,8 +188,8 @@ impl ConnectionState {
         }
     }
 
-    /// Returns when a closing connection without requests is aborted. A transfer in progress may continue, but not
-    /// forever.
+    /// Returns the time at which a closing connection without requests is aborted. A transfer in progress may continue,
+    /// but not forever.
     fn quiet_deadline(&self, closing_since: Instant, timeouts: &Timeouts) -> Instant {
         let since = closing_since.max(self.idle_since);
         let latest = since + timeouts.idle.max(QUIET_TIME);

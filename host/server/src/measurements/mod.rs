@@ -205,7 +205,7 @@ impl StoredCounts {
 struct Counts {
     certificates: CertificatesByDaysLeft,
     key_usage: KeyUsage,
-    /// By the active key.
+    /// The number of encryptions with the active key.
     encryptions: u64,
 }
 

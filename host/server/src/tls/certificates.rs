@@ -147,7 +147,7 @@ impl ClientVerifier {
     }
 
     /// Checks that the CA at the end of a path is valid, as every other certificate of the path must be. If several CAs
-    /// share a name and key, as after a renewal, one valid one is enough.
+    /// share a name and key, as after a renewal, a single valid CA is enough.
     fn check_authority(
         &self,
         anchor: &TrustAnchor<'_>,
@@ -231,7 +231,8 @@ fn check_intermediates(path: &VerifiedPath<'_>) -> Result<(), webpki::Error> {
         .ok_or(webpki::Error::UnknownIssuer)
 }
 
-/// Returns the error that selects the alert: `Other` is `certificate_unknown`, the others have their own.
+/// Returns the error that selects the alert. `Other` selects `certificate_unknown`, and every other error its own
+/// alert.
 fn certificate_error(cause: webpki::Error) -> CertificateError {
     match cause {
         webpki::Error::BadDer | webpki::Error::BadDerTime | webpki::Error::TrailingData(_) => {

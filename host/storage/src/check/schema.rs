@@ -1,4 +1,4 @@
-//! Comparing the schema of a database with the one that the migrations create.
+//! Compares the schema of a database with the schema that the migrations create.
 //!
 //! SQLite stores the text of each table, index and trigger, so the migrations are run again, in memory, and the texts are
 //! compared. PostgreSQL does not: `postgres_schema.txt` contains a description of a new database, from its catalogs, and a test
@@ -20,7 +20,7 @@ use crate::{
 /// A table, an index or a trigger of SQLite: its type and its name.
 type SqliteObject = (String, String);
 
-/// Returns the objects of a SQLite file that are missing, or differ from those that the migrations create.
+/// Returns the objects of a SQLite file that are missing, or differ from the objects that the migrations create.
 pub(super) async fn sqlite_differences(
     reader: &Connections,
 ) -> Result<Vec<String>, RepositoryError> {

@@ -97,7 +97,7 @@ impl Connections {
         }
     }
 
-    /// As [`Self::fetch_each`], decodes the rows and passes on what they yield.
+    /// As [`Self::fetch_each`], but decodes each row and passes the decoded value, if any, to the receiver.
     pub(crate) async fn decode_each<T>(
         &self,
         statement: Statement,

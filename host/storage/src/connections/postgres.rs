@@ -458,10 +458,10 @@ impl PostgresConnection {
     }
 }
 
-/// Connects to a server. `statement_timeout` also cancels, on the server, a statement that is given up here: otherwise it would
-/// keep running next to those of a new connection. `enable_seqscan` is off because a sequential scan in a serializable
-/// transaction conflicts with every write to the table; PostgreSQL would choose one for a small table, or for an index with a
-/// long pending list. `jit` is off because compiling these plans takes longer than running them.
+/// Connects to a server. With `statement_timeout`, the server also cancels a statement that this program has given up. Otherwise
+/// the statement would keep running alongside the statements of a new connection. `enable_seqscan` is off because a sequential
+/// scan in a serializable transaction conflicts with every write to the table; PostgreSQL would choose one for a small table, or
+/// for an index with a long pending list. `jit` is off because compiling these plans takes longer than running them.
 async fn connect(
     options: &PgConnectOptions,
     wait_max: Duration,

@@ -44,7 +44,7 @@ struct Shared {
     connections_max: usize,
     wait_max: Duration,
     slots: Arc<Semaphore>,
-    /// The connections that are not checked out. The one that was used last is at the end: it has the most useful cache.
+    /// The connections that are not checked out. The most recently used connection is last: it has the most useful cache.
     idle: Mutex<Vec<SqliteConnection>>,
     waiting: WaitCounter,
     long_reads: LongReads,

@@ -34,7 +34,8 @@ pub(crate) struct Ended<T> {
     completion: Completion,
 }
 
-/// Whether to keep what a transaction wrote. PostgreSQL has already done so; on SQLite, the owner of the connection must.
+/// Whether an ended transaction is committed or rolled back. On PostgreSQL, this has already happened; on SQLite, the owner of
+/// the connection must do it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Completion {
     Commit,

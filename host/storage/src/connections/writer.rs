@@ -263,7 +263,7 @@ impl Writer {
         }
     }
 
-    /// Refuses new transactions, waits for running ones, for at most as long as a caller waits, and closes all connections.
+    /// Refuses new transactions, waits for running transactions (at most as long as a caller waits), and closes all connections.
     pub(crate) async fn close(&self) {
         self.state.is_closed.store(true, Ordering::Release);
         match &self.backend {

@@ -1,8 +1,8 @@
 //! Adding versions of several credentials in one PostgreSQL transaction.
 //!
 //! The slow part of a commit is the flush of the disk, and serializable transactions that look up neighbouring names conflict.
-//! So versions that arrive while others are written are added together, by a read-committed transaction that locks the rows of
-//! the credentials, except those that are locked already. For the versions that [`is_batched`] accepts, that is as safe as a
+//! So versions that arrive during a write are added together, by one read-committed transaction that locks the rows of their
+//! credentials and skips rows that are already locked. For the versions that [`is_batched`] accepts, this is as safe as a
 //! serializable transaction; `host/docs/decisions/storage.md` explains why. A version that does not fit, and each version of a
 //! batch that conflicts with another transaction, is added by its own serializable transaction, which determines the reason.
 
@@ -281,7 +281,8 @@ fn folded_name(addition: &Addition) -> String {
     addition.version.name.lookup().folded().to_owned()
 }
 
-/// Adds the versions that fit, and returns their outcomes by id. Leaves out those that were skipped.
+/// Adds the versions that fit, and returns the outcomes by the versions' ids. Omits versions with the outcome
+/// [`Response::Skipped`].
 async fn append_all(
     mut transaction: Transaction,
     additions: Arc<[Arc<Addition>]>,
@@ -343,7 +344,7 @@ async fn lock_credentials(
     Ok(credentials)
 }
 
-/// Inserts credentials, except those that another transaction inserted in the meantime.
+/// Inserts the credentials that no other transaction has inserted in the meantime.
 async fn insert_credentials<'a>(
     transaction: &mut Transaction,
     absent: Vec<&'a Addition>,

@@ -284,10 +284,10 @@ pub(crate) mod statements {
         };
     }
 
-    /// PostgreSQL: the sequences of the credentials whose names contain the text of a parameter. Looks up the text's rare parts, or
-    /// all its trigrams if it has none, or the text itself if it is shorter, and compares the names that match. Gathers the
-    /// sequences first: the planner does not know the text and expects more matches in a larger store, so it would eventually read
-    /// all credentials instead.
+    /// PostgreSQL: the sequences of the credentials whose names contain the text of a parameter. Looks up the text's rare parts
+    /// and compares the names that match. Looks up all trigrams of a text without rare parts, or the text itself if it is shorter
+    /// than a trigram. Gathers the sequences first: the plan does not depend on the text, and the planner expects more matches in
+    /// a larger store, so it would eventually read all credentials instead.
     macro_rules! postgres_containing {
         ($text:literal) => {
             concat!(
@@ -374,7 +374,7 @@ pub(crate) mod statements {
     }
 
     /// The links of the chains of versions in use that expire until `$1`, in the order of expiry. A chain goes from each version to
-    /// the older one that signed it, so it has no cycle. The farthest link has the depth `$2`.
+    /// the older version that signed it, so it has no cycle. Links have a depth of at most `$2`.
     macro_rules! select_effective_expiries {
         ($($names:expr),*) => {
             concat!(

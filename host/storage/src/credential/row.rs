@@ -18,7 +18,7 @@ impl Decoded for StoredVersion {
     }
 }
 
-/// Decodes a version with `first` columns before those of `select_version!`.
+/// Decodes a version from the columns of `select_version!`, which begin at `first`.
 pub(crate) fn stored_version_from(
     row: &impl Columns,
     first: usize,

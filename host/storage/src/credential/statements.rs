@@ -354,7 +354,7 @@ macro_rules! point_at_new_version {
 }
 
 /// PostgreSQL: inserts a version and points its credential at it, in a single round trip. Returns no row if the version's
-/// sequence is not after that of the newest one.
+/// sequence is not after the newest version's sequence.
 pub(crate) const POSTGRES_ADD_VERSION: &str = concat!(
     "with added as (",
     insert_version!(),

@@ -1,4 +1,4 @@
-//! Which versions are beyond the limits, and which of them are kept nevertheless.
+//! Tests which versions exceed the limits of a policy, and which of these are not deleted.
 
 use keywright_core::{
     credential::{CredentialName, IssuerVersion, LookupName, StoredVersion},
@@ -158,7 +158,7 @@ async fn versions_needed_at_the_deletion_are_kept() {
         .credentials
         .move_transitional(id, to, Additions::default());
     moved.await.unwrap();
-    // The active version is not among the requested ones, but would be kept as well.
+    // Also requests the active version, which is never deleted.
     assert_eq!(
         fixture.delete("/c", NEWEST_ALONE, &ids).await,
         [ids[0], ids[2]]
@@ -294,7 +294,7 @@ impl Fixture {
         found.unwrap().iter().map(|version| version.id).collect()
     }
 
-    /// Deletes the deletable ones of these versions, and returns them, oldest first.
+    /// Deletes the deletable versions among `ids`, and returns their ids, oldest first.
     async fn delete(&self, name: &str, threshold: RetentionThreshold, ids: &[Uuid]) -> Vec<Uuid> {
         let credential_id = self.all(name).await.first().unwrap().credential_id;
         let mut deleted = self

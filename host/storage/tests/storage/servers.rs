@@ -1,4 +1,4 @@
-//! Several servers on one database: leases, and schemas that a newer server changed.
+//! Tests several servers on one database: leases, and schemas that a newer server migrated.
 
 use std::{error::Error, sync::Arc};
 

@@ -309,7 +309,7 @@ pub(crate) fn facts(expires_at_milliseconds: i64) -> CertificateFacts {
 }
 
 const FILE_NAME: &str = "test.sqlite";
-/// Longer than any lock is held, however slow the machine is.
+/// Longer than any test holds a lock, even on a slow machine.
 const WAIT_MAX: Duration = Duration::from_mins(2);
 
 /// The key under which [`version`] pretends to be sealed.

@@ -1,4 +1,4 @@
-//! `GET /api/v1/certificates`: all certificates, or the one named in the query.
+//! `GET /api/v1/certificates` returns all certificates, or the certificate named in the query.
 
 use std::sync::Arc;
 
@@ -172,7 +172,6 @@ fn describe() -> Description {
         .error(413, "The response would be too large; use `name` to read one certificate.")
 }
 
-/// Lists certificates.
 async fn handler(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,

@@ -30,7 +30,7 @@ pub(crate) fn route() -> Route {
     route!(POST "/api/v1/certificates/{certificate_id}/regenerate", Permission(Write), "REGENERATE_CERTIFICATE", handler, describe)
 }
 
-/// The fields of the body. All fields are optional, and so is the body.
+/// Options for regenerating a certificate. The body and all its fields are optional.
 #[derive(Default, JsonSchema)]
 #[schemars(rename = "RegenerateCertificateRequest", deny_unknown_fields)]
 struct RegenerateRequest {
@@ -99,7 +99,6 @@ fn describe() -> Description {
         .error(422, "The body has an unknown field.")
 }
 
-/// Regenerates a certificate.
 async fn handler(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,

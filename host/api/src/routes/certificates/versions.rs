@@ -64,7 +64,7 @@ fn describe_list() -> Description {
     .error(413, "The response would be too large.")
 }
 
-/// Responds with all versions, newest first, or with the current ones.
+/// Returns all versions, newest first, or only the active and the transitional version.
 async fn list(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
@@ -82,7 +82,7 @@ async fn list(
     many(caller, versions).await
 }
 
-/// The fields of the body.
+/// A certificate version to add.
 #[derive(JsonSchema)]
 #[schemars(rename = "AddCertificateVersionRequest", deny_unknown_fields)]
 struct AddVersionRequest {
@@ -141,7 +141,6 @@ fn describe_add() -> Description {
     .error(422, "The body or the value has an unknown field.")
 }
 
-/// Adds a version.
 async fn add(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
@@ -173,7 +172,7 @@ fn describe_delete() -> Description {
     )
 }
 
-/// Deletes a version and responds with it.
+/// Deletes a version and returns it.
 async fn delete(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,

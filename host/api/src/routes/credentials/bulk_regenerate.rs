@@ -38,10 +38,10 @@ pub(crate) fn route() -> Route {
     extend("anyOf" = [{"required": [SIGNED_BY]}, {"required": [GENERATED_BY]}])
 )]
 struct BulkRegenerateRequest {
-    /// The name of the CA whose signed certificates are regenerated.
+    /// The name of the CA. All certificates that it signed are regenerated.
     #[schemars(with = "Option<LookedUpName>")]
     signed_by: Option<String>,
-    /// The plugin whose generated credentials are regenerated: the SHA-256 of its component.
+    /// The SHA-256 of a plugin's component. The credentials that the plugin generated are regenerated.
     #[schemars(regex(pattern = "^(sha256:)?[0-9A-Fa-f]{64}$"))]
     generated_by: Option<String>,
     /// With `generated_by`: regenerates only credentials strictly below this path.
@@ -98,9 +98,9 @@ fn refused(field: &'static str, expected: &'static str) -> BodyError {
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "RegeneratedCredentials")]
 struct BulkRegenerateBody<'a> {
-    /// Their names, in alphabetical order.
+    /// The names of the credentials, in alphabetical order.
     regenerated_credentials: Vec<&'a str>,
-    /// True with `dry_run`, when nothing was regenerated; otherwise absent.
+    /// `true` if the request had `dry_run` and nothing was regenerated; otherwise absent.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[schemars(default)]
     dry_run: bool,

@@ -38,7 +38,6 @@ fn describe() -> Description {
     )
 }
 
-/// Deletes a credential.
 async fn handler(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,

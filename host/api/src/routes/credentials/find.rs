@@ -1,4 +1,4 @@
-//! `GET /api/v1/data` with `path`, `name-like` or `generated_by`: a search.
+//! `GET /api/v1/data` with `path`, `name-like` or `generated_by` searches for credentials.
 
 use std::sync::Arc;
 
@@ -22,13 +22,13 @@ use crate::{
     response::{ApiError, LazyList, list_bytes, rendered, rendered_list, timestamp},
 };
 
-/// The criterion of a search.
+/// The criteria of a search.
 pub(super) struct FindRequest {
     names: FindNames,
     restriction: Restriction,
 }
 
-/// The other parameters of a search.
+/// A further restriction of the found credentials.
 enum Restriction {
     None,
     Expiry(Expiry),
@@ -50,7 +50,7 @@ impl FindRequest {
             .any(|parameter| query.has(parameter))
     }
 
-    /// Validates the parameters.
+    /// Validates the search parameters, even if the query is not a search.
     pub(super) fn check_kinds(query: &QueryParameters) -> Result<(), QueryError> {
         query.integer(EXPIRES_WITHIN_DAYS)?;
         query.boolean(EFFECTIVE)?;
@@ -76,7 +76,6 @@ impl FindRequest {
             .tell_details(Value::Object(details.collect()));
     }
 
-    /// Parses a search.
     pub(super) fn read(query: &QueryParameters) -> Result<Self, QueryError> {
         let generated_by = generated_by(query)?;
         let names = match (query.text(PATH)?, query.text(NAME_LIKE)?) {
@@ -180,7 +179,6 @@ impl<'a> FoundBody<'a> {
     }
 }
 
-/// Responds to a search.
 pub(super) async fn response(
     api: &Api,
     caller: Arc<Caller>,

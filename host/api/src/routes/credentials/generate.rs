@@ -38,7 +38,7 @@ pub(crate) fn regenerate_route() -> Route {
     route!(POST "/api/v1/regenerate", Permission(Write), "REGENERATE", regenerate, describe_regenerate)
 }
 
-/// A parsed request.
+/// A request to `POST /api/v1/data`.
 enum PostRequest {
     Generate(GenerateRequest),
     Regenerate(RegenerateRequest),
@@ -47,7 +47,7 @@ enum PostRequest {
 /// The fields of a request to generate.
 struct GenerateRequest {
     name: Option<String>,
-    /// Validated after the name, whose errors are reported first.
+    /// Validated after the name, so that errors in the name are reported first.
     mode: Result<WriteMode, BodyError>,
     credential_type: Option<String>,
     parameters: Option<RequestedParameters>,
@@ -205,7 +205,6 @@ fn describe_generate() -> Description {
         .error(413, "The parameters, the generated value or, with `regenerate`, the metadata are too large.")
 }
 
-/// Generates or regenerates a credential.
 async fn generate(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
@@ -234,7 +233,7 @@ async fn generate(
     }
 }
 
-/// The fields of the body.
+/// A request to regenerate a credential.
 #[derive(JsonSchema)]
 #[schemars(rename = "RegenerateRequest", deny_unknown_fields)]
 struct RegenerateRequest {
@@ -247,7 +246,6 @@ struct RegenerateRequest {
 }
 
 impl RegenerateRequest {
-    /// Takes the fields from a body.
     fn read(mut fields: RequestObject<'_>) -> Result<Self, BodyError> {
         let request = Self {
             name: fields.take_text("name")?,
@@ -261,7 +259,7 @@ impl RegenerateRequest {
         let name = self.name.unwrap_or_default();
         let name = match CredentialName::parse(&name) {
             Ok(name) => name.lookup(),
-            // Only the data endpoint rejects malformed names; here they match no credential.
+            // `POST /api/v1/data` rejects malformed names. `POST /api/v1/regenerate` treats them as unknown.
             Err(malformed)
                 if endpoint == Endpoint::Regenerate && malformed != NameError::Missing =>
             {
@@ -291,7 +289,6 @@ fn describe_regenerate() -> Description {
         .error(422, "The body has an unknown field.")
 }
 
-/// Regenerates a credential.
 async fn regenerate(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,
@@ -302,7 +299,7 @@ async fn regenerate(
     respond_regenerated(&api, &caller, request, Endpoint::Regenerate).await
 }
 
-/// Regenerates the credential in a body of either endpoint.
+/// Regenerates the credential named in the body. Used by both endpoints.
 async fn respond_regenerated(
     api: &Api,
     caller: &Caller,

@@ -1,4 +1,4 @@
-//! `GET /api/v1/data`: versions by name, or a search. `GET /api/v1/data/{id}`: one version.
+//! `GET /api/v1/data` returns versions by name, or searches for credentials. `GET /api/v1/data/{id}` returns one version.
 
 use std::sync::Arc;
 
@@ -52,14 +52,14 @@ impl GetRequest {
     }
 }
 
-/// Validates the parameters, even if they are ignored.
+/// Validates all parameters, including ignored ones.
 fn check_kinds(query: &QueryParameters) -> Result<(), QueryError> {
     query.boolean("current")?;
     versions(query)?;
     FindRequest::check_kinds(query)
 }
 
-/// Returns the maximum number of versions.
+/// Parses `versions`, the maximum number of versions.
 fn versions(query: &QueryParameters) -> Result<Option<u32>, QueryError> {
     match query.integer("versions")? {
         Some(count) if count < 0 => Err(QueryError::Malformed {
@@ -139,7 +139,7 @@ fn describe_get() -> Description {
         .error(413, "The response would be too large; request fewer versions or a longer path.")
 }
 
-/// Responds to a search if the query has `path`, `name-like` or `generated_by`, and otherwise with versions by name.
+/// Searches if the query has `path`, `name-like` or `generated_by`. Otherwise, returns versions by name.
 async fn get(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,

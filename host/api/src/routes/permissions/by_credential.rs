@@ -228,7 +228,6 @@ fn describe_add() -> Description {
     )
 }
 
-/// Adds the permissions.
 async fn add(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,

@@ -104,11 +104,11 @@ async fn replace(
     responded(replaced)
 }
 
-/// The fields of the body.
+/// The new operations of a permission.
 #[derive(JsonSchema)]
 #[schemars(rename = "AmendPermissionRequest", deny_unknown_fields)]
 struct AmendRequest {
-    /// The new operations. They replace the current ones.
+    /// The new operations. They replace the current operations.
     #[schemars(with = "Vec<OperationSchema>", length(min = 1, max = OPERATIONS_LISTED_MAX))]
     operations: Vec<String>,
 }

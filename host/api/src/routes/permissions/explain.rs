@@ -1,4 +1,4 @@
-//! `GET /api/v2/permissions/explain`: why an operation is allowed or denied.
+//! `GET /api/v2/permissions/explain` explains why an operation is allowed or denied.
 
 use std::sync::Arc;
 
@@ -189,7 +189,6 @@ fn describe() -> Description {
         .error(422, "The operation is unknown.")
 }
 
-/// Explains why an operation is allowed or denied.
 async fn handler(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,

@@ -1,4 +1,4 @@
-//! `GET /api/v2/permissions`: a permission by path and actor, or by id.
+//! `GET /api/v2/permissions` returns a permission by path and actor, or by id.
 
 use std::sync::Arc;
 
@@ -66,7 +66,6 @@ fn describe_get_by_id() -> Description {
         )
 }
 
-/// Responds with a permission.
 async fn get_by_id(
     State(api): State<Arc<Api>>,
     Extension(caller): Extension<Arc<Caller>>,

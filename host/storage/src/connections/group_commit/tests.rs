@@ -252,7 +252,8 @@ async fn closing_writes_queued_transactions_and_refuses_later_ones() {
     assert_eq!(fixture.numbers(), [1, 2]);
 }
 
-/// Returns what a group of one transaction receives if `sent` arrives while it waits, after a group of `last_length`.
+/// Returns the message that a group of one transaction receives if `sent` arrives while it waits. The previous group had
+/// `last_length` transactions, and its commit took `last_commit`.
 fn received(last_length: usize, last_commit: Duration, sent: Option<Message>) -> Option<Message> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("test.sqlite");

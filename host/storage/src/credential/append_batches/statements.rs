@@ -26,7 +26,7 @@ pub(super) fn insert_credentials(credentials: &[(Uuid, &NewVersion)]) -> Stateme
 }
 
 /// Inserts versions of the credentials with these sequences, and points the credentials at them. Returns no row for a version
-/// whose sequence is not after that of the newest one.
+/// whose sequence is not after the newest version's sequence.
 pub(super) fn add_versions(versions: &[(i64, &NewVersion)]) -> Statement {
     let (query, count) = ADD_VERSIONS.with_placeholders(versions.len());
     (0..count).fold(query, |query, row| {
