@@ -43,7 +43,7 @@ pub struct SandboxConfig {
     #[schemars(range(min = 1, max = QUEUE_LENGTH_MAX))]
     #[serde(default = "default_queue_length")]
     pub queue_length: usize,
-    /// Maximum number of these calls per actor. Further calls of that actor are refused with 429. Defaults to half of
+    /// Maximum number of calls of one actor that wait in each lane. Further calls of that actor are refused with 429. Defaults to half of
     /// `queue_length`.
     #[serde(default)]
     #[schemars(range(max = QUEUE_LENGTH_MAX))]
@@ -53,9 +53,9 @@ pub struct SandboxConfig {
     #[serde(default = "default_retry_after_seconds")]
     pub retry_after_seconds: u64,
     /// Consecutive faults of a component (traps, exceeded deadlines, exceeded memory) that open its circuit. With this many faults
-    /// of one actor's calls, that actor's calls are refused with 503 for `rest_seconds`, and again after each further fault. With
-    /// this many faults of at least three actors' calls and no success in between, the calls of every actor without an earlier
-    /// success are refused as well.
+    /// of one actor's calls, that actor's calls are refused with 503 for `rest_seconds`, and again after each further fault. The
+    /// circuit opens for all actors after this many faults of at least three actors without a success in between. Actors whose
+    /// latest calls succeeded are still served.
     #[schemars(range(min = 1, max = FAULTS_MAX_MAX))]
     #[serde(default = "default_faults_max")]
     pub faults_max: u32,

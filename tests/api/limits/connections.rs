@@ -59,7 +59,7 @@ async fn idle_connections_are_closed_when_the_limit_is_reached() {
     assert!(
         server
             .log()
-            .contains("as many connections are open as may be")
+            .contains("reached the connection limit")
     );
 }
 

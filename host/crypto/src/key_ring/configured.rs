@@ -294,7 +294,7 @@ impl fmt::Debug for WrappingKey {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("WrappingKey")
-            .field("place", &self.source)
+            .field("source", &self.source)
             .finish_non_exhaustive()
     }
 }

@@ -20,7 +20,7 @@ use serde::{Deserialize, Deserializer};
 use super::{findings::Findings, source::Section, values::Number};
 use crate::{process, started::StartupError};
 
-/// Which access tokens are accepted. Without `url` and `static_key`, none are.
+/// Verification of access tokens. Without `url` and `static_key`, no access tokens are accepted.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct AuthenticationConfig {

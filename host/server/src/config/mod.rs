@@ -167,10 +167,10 @@ pub(crate) enum LogFormat {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct CertificatesConfig {
-    /// Minimum duration of a CA certificate; a shorter one is raised to it.
+    /// Minimum duration of a CA certificate; shorter durations are raised to this minimum.
     #[schemars(range(max = DURATION_DAYS_MAX))]
     ca_minimum_duration_in_days: u32,
-    /// Minimum duration of any other certificate; a shorter one is raised to it.
+    /// Minimum duration of any other certificate; shorter durations are raised to this minimum.
     #[schemars(range(max = DURATION_DAYS_MAX))]
     leaf_minimum_duration_in_days: u32,
     /// Whether a CA generated without key usages gets `key_cert_sign` and `crl_sign`.

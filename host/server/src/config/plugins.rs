@@ -42,8 +42,8 @@ pub(crate) struct PluginConfig {
     /// Host interfaces that the plugin may use. A plugin that imports others is rejected.
     #[serde(default)]
     pub(crate) grants: Vec<Grant>,
-    /// Whether the plugin may derive values from its parameters alone. A generator that declares its values not random
-    /// is rejected without this. All others are always tested for the random bits they declare.
+    /// Whether the plugin may derive values from its parameters alone. If `false`, a generator that declares no random
+    /// bits is rejected. Generators that declare random bits are always tested for them.
     #[serde(default)]
     pub(crate) derived: bool,
     /// The limits of each call.

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use super::{source::Section, values::Number};
 use crate::started::StartupError;
 
-/// How many versions of each credential are kept, and for how long. Without a policy, all are kept forever.
+/// Limits on the number and age of each credential's versions. Without a policy, no version is deleted.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct RetentionConfig {

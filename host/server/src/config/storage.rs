@@ -26,7 +26,7 @@ pub(crate) struct StorageConfig {
     #[serde(default = "file_creation_enabled")]
     file_creation_enabled: bool,
     /// The PostgreSQL database: `postgres://user@host:port/database`, without a password. Its certificate must be
-    /// trusted and name the host, unless `?sslmode=` says otherwise.
+    /// trusted and name the host, unless `?sslmode=` sets a weaker mode.
     url: Option<String>,
     /// The file that contains the password for `url`. A trailing line break is ignored. Either this or
     /// `password_environment`, or neither.

@@ -153,7 +153,7 @@ impl Connections {
         }
         if self.set_stage(Stage::Scarce) {
             tracing::warn!(
-                "as many connections are open as may be: idle ones are ended, further ones wait"
+                "reached the connection limit: closing idle connections; new connections wait"
             );
         }
         self.limit.wait_for_slot().await
