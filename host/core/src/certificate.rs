@@ -1,5 +1,5 @@
-//! The facts of certificates, and the settings for generated ones. The host reads facts from the certificate and never relies on a
-//! guest for them.
+//! The facts of certificates, and the settings for generated certificates. The host reads facts from the certificate itself and
+//! never relies on a guest for them.
 
 use std::fmt;
 

@@ -18,7 +18,7 @@ use crate::{
 pub struct EncryptionKeys {
     /// The records of the keys.
     pub repository: Arc<dyn EncryptionKeyRepository>,
-    /// Knows the configured keys.
+    /// The configured keys.
     pub sealer: Arc<dyn Sealer>,
 }
 
@@ -34,8 +34,8 @@ pub struct KeyUsage {
 }
 
 impl EncryptionKeys {
-    /// Counts the versions of all credentials by encryption key. A rotation is complete when an old key encrypts none. The
-    /// numbers reveal no credential, so every authenticated caller may read them.
+    /// Counts the versions of all credentials by encryption key. A rotation is complete when no version is encrypted
+    /// with the old key. The numbers reveal no credential, so every authenticated caller may read them.
     pub async fn usage(&self) -> Result<KeyUsage, Failure> {
         let mut usage = KeyUsage::default();
         for (key_id, versions) in self.repository.versions_by_key().await? {

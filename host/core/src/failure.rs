@@ -17,7 +17,7 @@ pub enum Failure {
     /// The certificate to set breaks a rule.
     #[error(transparent)]
     CertificateRefused(#[from] CertificateError),
-    /// Concurrent writers of the same name kept changing it.
+    /// Concurrent requests changed the credential in every attempt.
     #[error("other requests changed the credential at the same time; try again")]
     Contended,
     /// The plugin generated an invalid certificate.
@@ -35,7 +35,7 @@ pub enum Failure {
     /// The name breaks a rule.
     #[error(transparent)]
     NameMalformed(#[from] NameError),
-    /// A bulk regeneration failed for one credential, so it regenerated none.
+    /// A bulk regeneration failed for one credential, so no credential was regenerated.
     #[error("no credential was regenerated, because {name} failed")]
     NotAllRegenerated {
         /// The credential.
@@ -121,7 +121,7 @@ pub enum Failure {
     /// A stored value can't be decrypted, or a new value can't be encrypted.
     #[error(transparent)]
     Seal(#[from] SealError),
-    /// A decrypted value does not have the form in which values are stored.
+    /// A decrypted value can't be parsed.
     #[error("the stored value is malformed")]
     StoredValueMalformed,
     /// The request sets the transitional flag on a second version of a credential.

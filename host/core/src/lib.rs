@@ -1,14 +1,14 @@
-//! The domain of Keywright: credentials, their use cases, and the ports to the outside.
+//! The domain of Keywright: credentials, their use cases, and ports.
 //!
-//! This crate knows no HTTP, no SQL and no WebAssembly, and does no I/O. Its dependencies are the traits in [`ports`]. The
-//! other crates of the host implement these traits, and the server wires them together.
+//! This crate is independent of HTTP, SQL and WebAssembly, and does no I/O. It defines its external dependencies as traits in
+//! [`ports`]. The other crates of the host implement these traits, and the server wires them together.
 //!
 //! Read [`credential`] first (names, types, versions and use cases), then [`authorization`], which every use case calls, and
 //! [`interpolation`]. [`permission`] has the types of permissions, and [`permission_management`] their use cases.
 //! [`retention`] runs in the background.
 //!
-//! To add a use case, write it as a method next to those that it is read with, against the existing ports. Add a method to
-//! a port only if the use case needs it. Then add a route in `keywright-api`.
+//! To add a use case, write it as a method next to related use cases, and use the existing ports. Add a method to a port only
+//! if the use case needs it. Then add a route in `keywright-api`.
 
 pub mod authorization;
 pub mod certificate;

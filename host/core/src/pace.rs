@@ -6,7 +6,7 @@ use std::task::Poll;
 /// versions.
 pub(crate) const STEPS_BEFORE_YIELD: usize = 8;
 
-/// The progress of a loop.
+/// Counts the steps of a loop.
 #[derive(Default)]
 pub(crate) struct Pace {
     steps: usize,

@@ -22,7 +22,7 @@ pub struct Permissions {
     pub repository: Arc<dyn PermissionRepository>,
     /// The stored credentials, for the older API, which addresses permissions by credential name.
     pub credentials: Arc<dyn CredentialRepository>,
-    /// Decides who may read and change permissions.
+    /// Decides which callers may read and change permissions.
     pub authorization: Authorization,
 }
 

@@ -1,7 +1,7 @@
 //! Limits of the memory used by responses: per response, per actor and in total.
 //!
 //! A use case reserves memory before it reads the data of its response. The reservation is released when the connection has
-//! taken the whole response. So a client that requests large responses and reads nothing holds at most its actor's limit.
+//! taken the whole response. So a client that requests large responses and reads nothing occupies at most its actor's limit.
 
 use std::{
     collections::{HashMap, hash_map::Entry},

@@ -4,19 +4,22 @@
 //! [`Trail`], from which the audit trail is written.
 //!
 //! The types guarantee that use cases decrypt and encrypt only through `VersionStore::open` and `VersionStore::seal`, which
-//! require a permit for this very credential and check its operation. `seal` requires a permit to write. `open` requires one
-//! to read or to write, or one to delete that explicitly includes opening. Only this crate can create a permit.
+//! require a permit for exactly this credential and check its operation. `seal` requires a permit to write. `open` requires a
+//! permit to read, to write, or to delete with decryption. Only this crate can create a permit.
 //!
 //! The types do not guarantee that a use case requests a permit before it lists, deletes, or reads unencrypted data, nor that it
 //! requests the right operation. Tests cover this: `host/api/tests/service/routes.rs` checks that every route of the router
-//! refuses a caller without permissions, and the table in `tests/api/authorization/` has the operation that each route
-//! requires, and checks that no other suffices.
+//! refuses a caller without permissions. The tests in `tests/api/authorization/` list the operation that each route requires,
+//! and check that no other operation suffices.
 //!
 //! A caller who may not read a credential must not learn whether it exists. The result is [`Failure::NotFound`] in either case,
-//! and the work for the decision does not depend on what exists. By name, only the stored name is read before the decision:
-//! the caller needs the permission for the name as in the request and for the stored name. By id, one index lookup finds the
-//! name; for an unknown id, as many permissions are looked up as for any other. An interpolation of a few names reads the newest
-//! versions, still encrypted, together with the stored names, if the caller may read the names as in the request.
+//! and the work for the decision does not depend on whether the credential exists:
+//! - For a request by name, only the stored name is read before the decision. The caller needs the permission for the name as in
+//!   the request and for the stored name.
+//! - For a request by id, one index lookup finds the name. For an unknown id, as many permissions are looked up as for any
+//!   other id.
+//! - An interpolation of a few names reads the newest versions, still encrypted, together with the stored names, if the caller
+//!   may read the names as in the request.
 //!
 //! There are three exceptions:
 //! - A missing write permission has its own result, [`Failure::WriteNotPermitted`]. It is the same for names that exist and for
@@ -117,7 +120,7 @@ impl Authorization {
     }
 
     /// Permits an operation on a credential named by an id, with the stored casing of its name. `None` means that the id is
-    /// unknown; refusing it takes as much work as refusing a credential that the caller may not see.
+    /// unknown. Refusing it takes as much work as refusing a credential that the caller may not access.
     ///
     /// # Errors
     /// [`Failure::NotFound`] for `None`; otherwise as [`Authorization::permit`].
@@ -188,7 +191,7 @@ impl Authorization {
         Ok((permit, sources.versions(name, versions).await?))
     }
 
-    /// Refuses to read a version whose id does not exist, after the same work as for one that the caller may not read.
+    /// Refuses to read a version with an unknown id, after the same work as for a version that the caller may not read.
     pub(crate) async fn refuse_absent_version(
         &self,
         caller: &Caller,
@@ -228,7 +231,7 @@ impl Authorization {
         Ok((effective, found))
     }
 
-    /// Returns all permissions of a caller, for responses that contain only what it may read.
+    /// Returns all permissions of a caller, for responses that contain only credentials that it may read.
     pub(crate) async fn permissions_of(
         &self,
         caller: &Caller,
@@ -240,8 +243,8 @@ impl Authorization {
         Ok(EffectivePermissions::of(permissions))
     }
 
-    /// Returns the permissions of a caller that cover any of these names, or all of its permissions if they are covered by more than
-    /// [`PATHS_AT_ONCE`] paths.
+    /// Returns the permissions of a caller that cover any of these names. If more than [`PATHS_AT_ONCE`] paths cover the names,
+    /// returns all permissions of the caller.
     pub(crate) async fn permissions_covering_all(
         &self,
         caller: &Caller,

@@ -1,4 +1,4 @@
-//! Findings of a check.
+//! Findings of a database check.
 
 use std::borrow::Cow;
 
@@ -36,16 +36,16 @@ pub enum Subject {
 /// An inconsistency. `Display` is a message for operators.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
-    /// An actor of a permission breaks a rule.
+    /// The actor of a permission breaks a rule.
     #[error("the actor is malformed")]
     ActorMalformed,
-    /// A column that repeats a field of the certificate has another value.
+    /// This column, a copy of a field of the certificate, differs from the field.
     #[error("column {0} does not match the certificate")]
     CertificateColumnDiffers(&'static str),
     /// A field of a certificate's value breaks a rule.
     #[error(transparent)]
     CertificateRefused(#[from] CertificateError),
-    /// The decrypted content does not have the form in which content is encrypted.
+    /// The decrypted content can't be parsed as the content of a version.
     #[error("the decrypted content is malformed")]
     ContentMalformed,
     /// A credential has no version.
@@ -107,7 +107,7 @@ pub enum Fault {
     /// A column can't be read.
     #[error("column {0} is malformed")]
     RowMalformed(&'static str),
-    /// The schema of the database is not the one that the migrations create.
+    /// The schema of the database differs from the schema that the migrations create.
     #[error("the schema differs from the schema of this release: {0}")]
     SchemaDiffers(String),
     /// More than one version of a credential is transitional.
@@ -137,7 +137,7 @@ pub enum Fault {
         /// The error of the database.
         cause: String,
     },
-    /// A value does not have the form of its type.
+    /// A value is invalid for its credential's type.
     #[error("the value does not match the credential's type")]
     ValueMalformed,
     /// The credential of a version does not exist.

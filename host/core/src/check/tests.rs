@@ -1,4 +1,4 @@
-//! Checks of rows in memory, some of which change before they are read again.
+//! Tests the check with rows in memory. Some rows change before they are read again.
 
 use std::{borrow::Cow, sync::Mutex};
 
@@ -188,7 +188,7 @@ impl Rows {
         Ok(())
     }
 
-    /// Returns the sequences of a range up to the last, each with whether this read is faulty.
+    /// Returns the sequences of a range, none after `last`, each with a flag: whether the row is faulty in this read.
     fn read(&self, range: SequenceRange, last: i64) -> Vec<(i64, bool)> {
         self.ranges.lock().unwrap().push(range);
         let count = usize::try_from(range.count_max).unwrap();
@@ -321,7 +321,7 @@ impl CheckRepository for Rows {
     }
 }
 
-/// A sealer without encryption that knows some key ids and can recognise one more.
+/// A sealer that does not encrypt. It has some keys, and can recognise one more.
 struct PlainText(Mutex<Vec<Uuid>>);
 
 #[async_trait]

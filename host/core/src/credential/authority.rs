@@ -12,25 +12,25 @@ use crate::{
     ports::{CertificateError, NOT_AN_AUTHORITY, ReadVersions},
 };
 
-/// The decrypted CA version that signs.
+/// A CA that is ready to sign, with its private key decrypted.
 pub(super) struct Authority {
     /// The CA's name, in the casing of its first writer.
     pub(super) name: CredentialName,
-    /// The signing version.
+    /// The record of the signing version as an issuer.
     pub(super) issuer: Option<IssuerVersion>,
     /// The certificate of the signing version, PEM.
     pub(super) certificate: String,
     /// Its private key, PEM.
     pub(super) private_key: Secret,
-    /// The certificate of the other version in rotation, PEM: of the transitional version, or of the active version if the
-    /// transitional version signs. `None` if the CA has no other version in rotation.
+    /// The other trusted certificate during a rotation, PEM: the certificate of the transitional version, or of the active
+    /// version if the transitional version signs. `None` if the CA has no other version in rotation.
     pub(super) trusted_certificate: Option<String>,
     /// The versions that were read to find the CA.
     pub(super) read: ReadVersions,
 }
 
 impl Authority {
-    /// Creates an authority from the signing certificate and the other trusted certificate.
+    /// Creates an authority. Fails if the value of the signing version lacks its certificate or its private key.
     pub(super) fn new(
         name: CredentialName,
         issuer: Option<IssuerVersion>,
@@ -54,7 +54,7 @@ impl Authority {
 pub enum TransitionalParent {
     /// The transitional version signs if it is newer.
     MaySign,
-    /// The active version signs.
+    /// The active version always signs.
     MayNotSign,
 }
 
@@ -91,7 +91,7 @@ impl Credentials {
         let Some(issuer) = self.store.active_versions(&signer).await?.active else {
             return Ok(false);
         };
-        // The caller only learns that the CA has changed.
+        // The caller needs no permission to read the CA: the result only reveals that the CA has changed.
         let permit = permit.extended_to(Operation::Read, &signer);
         if !version.stored.credential_type.is_certificate() {
             return self
@@ -108,8 +108,8 @@ impl Credentials {
         })
     }
 
-    /// Returns whether the CA version that signed for a credential of a type other than certificate has another certificate
-    /// than the active version. `false` if the CA version is unknown.
+    /// Returns whether the CA's active version has another certificate than the recorded signing version, for a credential
+    /// of a type other than certificate. Returns `false` if no signing version is recorded, and `true` if it was deleted.
     async fn is_issuer_replaced(
         &self,
         permit: &Permit<'_>,
@@ -158,7 +158,7 @@ impl VersionStore {
     /// Returns the current versions of the permit's credential. Checks that it is a CA, but not that it can sign.
     ///
     /// # Errors
-    /// [`Failure::IssuerNotFound`] if it does not exist, [`Failure::IssuerUnusable`] if it is not a CA.
+    /// [`Failure::IssuerNotFound`] if no certificate has this name, [`Failure::IssuerUnusable`] if it is not a CA.
     pub(super) async fn checked_authority(
         &self,
         permit: &Permit<'_>,

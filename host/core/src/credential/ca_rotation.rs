@@ -201,7 +201,7 @@ impl Credentials {
     }
 
     /// Adds a version to the certificate with this id. If it is transitional, also adds versions to the certificates that
-    /// this CA signed. `None` if data that it was generated from has changed.
+    /// this CA signed. `None` if the data that they depend on has changed.
     pub(super) async fn append_to_certificate(
         &self,
         permit: &Permit<'_>,
@@ -356,7 +356,7 @@ impl Credentials {
         additions: &mut Additions,
     ) -> Result<Vec<StoredVersion>, Failure> {
         let signers = vec![authority.clone()];
-        // The host only knows the `ca` of certificates.
+        // Only in values of type certificate is `ca` known to be the CA certificate.
         let types = SignedTypes::Certificates;
         // The count allows for one certificate past the limit, and for the CA itself.
         let mut children = self

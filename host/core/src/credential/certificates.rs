@@ -39,7 +39,7 @@ pub struct ListedVersion {
     pub id: Uuid,
     /// Whether it has the transitional flag.
     pub is_transitional: bool,
-    /// Whether the server generated it; `None` if unknown, for versions that a caller added by the certificate's id.
+    /// Whether the server generated it; `None` (unknown) for versions that a caller added by the certificate's id.
     pub is_generated: Option<bool>,
     /// The facts of the certificate, if the version has one.
     pub facts: Option<CertificateFacts>,
@@ -100,9 +100,9 @@ pub struct EffectiveExpiry {
 pub struct ChainLink {
     /// Its depth: 0 is the certificate itself, 1 its issuer, and so on.
     pub depth: u32,
-    /// The credential that it belongs to. `None` if the issuer was never stored, or the caller may not read it.
+    /// The name of its credential. `None` if the issuer was never stored, or the caller may not read it.
     pub name: Option<CredentialName>,
-    /// Its version, while that exists.
+    /// The id of its version, if the version still exists.
     pub version_id: Option<Uuid>,
     /// The end of its validity.
     pub expires_at: DateTime<Utc>,
@@ -112,11 +112,11 @@ pub struct ChainLink {
 /// search by expiry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CertificatesByDaysLeft {
-    /// The expired certificates.
+    /// The number of expired certificates.
     pub expired: u64,
-    /// The certificates by maximum days left, each excluding those of the entry before; see [`DAYS_LEFT`].
+    /// The numbers of certificates by maximum days left; see [`DAYS_LEFT`]. Each entry excludes the certificates before it.
     pub within: [(u32, u64); DAYS_LEFT.len()],
-    /// The certificates with more days left than the last entry.
+    /// The number of certificates with more days left than the last entry.
     pub more: u64,
 }
 
@@ -147,8 +147,8 @@ impl CertificatesByDaysLeft {
 }
 
 impl Credentials {
-    /// Returns all certificates that the caller may read, ordered from the newest version. `signs` contains those of them
-    /// whose newest version it signed. Sends no query if the caller may read no credential.
+    /// Returns all certificates that the caller may read, ordered from the newest version. In each, `signs` contains the
+    /// returned certificates whose newest version it signed. Sends no query if the caller may read no credential.
     pub async fn certificates(&self, caller: &Caller) -> Result<Vec<CertificateSummary>, Failure> {
         let permissions = self.authorization.permissions_of(caller).await?;
         if !permissions.allow_somewhere(Operation::Read) {
@@ -235,8 +235,8 @@ impl Credentials {
             .await
     }
 
-    /// Permits a caller to perform an operation on the certificate with this id, and returns the chosen versions of it,
-    /// still encrypted, at least one.
+    /// Permits a caller to perform an operation on the certificate with this id. Returns the chosen versions, at least one,
+    /// still encrypted.
     pub(super) async fn permitted_certificate_versions<'a>(
         &self,
         caller: &'a Caller,
@@ -271,7 +271,7 @@ impl Credentials {
             .await
     }
 
-    /// Returns versions of a certificate, still encrypted, at least one.
+    /// Returns versions of a certificate, at least one, still encrypted.
     pub(super) async fn stored_certificate_versions(
         &self,
         certificate_id: Uuid,
@@ -343,7 +343,7 @@ fn summary(
     }
 }
 
-/// Returns the versions if they are a certificate's and there is at least one.
+/// Returns the versions if there is at least one and the credential is a certificate.
 fn certificates_alone(versions: Vec<StoredVersion>) -> Result<Vec<StoredVersion>, Failure> {
     match versions.first() {
         Some(version) if version.credential_type.is_certificate() => Ok(versions),

@@ -113,7 +113,7 @@ pub(super) fn as_set(
     }
     if let Some(signer) = set.signer {
         recovered.insert(issuer_parameter, Value::String(signer.to_string()));
-        // A plugin can't verify every kind of signature, but the host knows the signer.
+        // The recorded signer takes precedence, because a plugin can't verify every kind of signature.
         if recovered.is_true(SELF_SIGN) {
             recovered.insert(SELF_SIGN, Value::Bool(false));
         }
@@ -184,7 +184,7 @@ const SELF_SIGN: &str = "self_sign";
 /// Calls the guest only if another component generated the version.
 ///
 /// # Errors
-/// [`PluginCallError::ParametersRefused`] if the configured plugin does not accept one of them; or if the guest fails.
+/// [`PluginCallError::ParametersRefused`] if the configured plugin does not accept one of the parameters; or if the guest fails.
 pub(super) async fn current_parameters(
     version: &OpenVersion,
     generator: &dyn Generator,
@@ -201,8 +201,8 @@ pub(super) async fn current_parameters(
         .map(Some)
 }
 
-/// Like [`current_parameters`], for comparisons: omits parameters that the configured plugin does not know, since no request
-/// can name them. Also returns `None` if the plugin refuses the others.
+/// Like [`current_parameters`], for comparisons: omits parameters that are not in the configured plugin's schema, because no
+/// request can contain them. Also returns `None` if the plugin refuses the other parameters.
 ///
 /// # Errors
 /// If the guest fails.
@@ -243,7 +243,7 @@ async fn normalized(
 ) -> Result<Parameters, PluginCallError> {
     let mut given = stored.clone();
     if credential_type.is_certificate() {
-        // A certificate that was set may have a duration that no request may have.
+        // A certificate that was set may have a duration that is not allowed in a request.
         given.remove(DURATION);
     }
     let normalized = generator.normalize(&given).await?;

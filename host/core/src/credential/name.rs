@@ -75,7 +75,7 @@ impl LookupName {
         &self.requested
     }
 
-    /// Returns the name in lower case. Two names refer to the same credential if these are equal.
+    /// Returns the name in lower case. Two names refer to the same credential if their lower-case forms are equal.
     #[must_use]
     pub fn folded(&self) -> &str {
         &self.folded

@@ -116,7 +116,7 @@ impl std::fmt::Debug for Parameters {
 
 /// The parameters of a request: each is JSON text, as the caller wrote it.
 ///
-/// Only the generator knows whether `1.50` is a number or the text of a string, so it parses them.
+/// The generator parses them: whether `1.50` is a number or the text of a string depends on its schema.
 #[derive(Clone, Default)]
 pub struct RequestedParameters(BTreeMap<String, String>);
 

@@ -182,7 +182,7 @@ impl Credentials {
         }
     }
 
-    /// Returns the host's facts about a certificate that was set. It has none about other types.
+    /// Returns the host's facts about a certificate that was set, or defaults for a value of another type.
     fn set_certificate_of<'a>(&self, base: &'a OpenVersion) -> Result<SetCertificate<'a>, Failure> {
         let facts = base.stored.certificate.as_ref();
         let issuance = match facts {
@@ -351,7 +351,7 @@ async fn changed(
     if let Some(key_length) = regenerate.key_length {
         parameters.insert(KEY_LENGTH, key_length.into());
     }
-    // A certificate that was set keeps its duration, even if no request may have it. So the plugin must not see it.
+    // A certificate that was set keeps its duration, which is not passed to the plugin because a request may not have it.
     let kept_duration = match regenerate.duration {
         Some(duration) => {
             parameters.insert(DURATION, duration.into());

@@ -42,7 +42,8 @@ impl Credentials {
             .authorization
             .permit(caller, Operation::Delete, name)
             .await?;
-        // An absent credential costs two reads and no transaction, as one that is stored in a casing that the caller may not delete.
+        // A missing credential takes two reads and no transaction, the same as a credential in a casing that the caller may not
+        // delete.
         let stored = self.store.repository.stored_name(name).await?;
         stored.ok_or(Failure::NotFound)?;
         let deleted = self.store.repository.delete(name).await?;

@@ -34,7 +34,7 @@ pub struct CredentialVersion {
 pub struct CertificateMarks {
     /// Whether the version has the transitional flag.
     pub is_transitional: bool,
-    /// Whether the server generated it; `None` if unknown, for versions that a caller added by the certificate's id.
+    /// Whether the server generated it; `None` (unknown) for versions that a caller added by the certificate's id.
     pub is_generated: Option<bool>,
     /// The facts of the certificate; `None` if the version has no certificate.
     pub facts: Option<CertificateFacts>,
@@ -77,7 +77,7 @@ pub struct StoredVersion {
     pub created_at: DateTime<Utc>,
     /// Whether the version has the transitional flag.
     pub is_transitional: bool,
-    /// Whether the server generated it; `None` if unknown, for versions that a caller added by the certificate's id.
+    /// Whether the server generated it; `None` (unknown) for versions that a caller added by the certificate's id.
     pub is_generated: Option<bool>,
     /// The facts of the certificate in its value; for another type, of the certificate that its issuer signed.
     pub certificate: Option<CertificateFacts>,

@@ -24,9 +24,9 @@ pub struct VersionStore {
     pub repository: Arc<dyn CredentialRepository>,
     /// Encrypts the values.
     pub sealer: Arc<dyn Sealer>,
-    /// The time.
+    /// The current time.
     pub clock: Arc<dyn Clock>,
-    /// Fresh ids.
+    /// Generates the ids of versions.
     pub identifiers: Arc<dyn Identifiers>,
 }
 
@@ -35,7 +35,7 @@ pub(super) struct Draft {
     pub(super) name: CredentialName,
     pub(super) credential_type: CredentialType,
     pub(super) is_transitional: bool,
-    /// Whether the service generated it; unknown for versions that are added unchanged.
+    /// Whether the server generated it; `None` (unknown) for versions that are added unchanged.
     pub(super) is_generated: Option<bool>,
     pub(super) content: Content,
     pub(super) certificate: Option<CertificateFacts>,
@@ -78,7 +78,7 @@ impl OpenVersion {
 }
 
 impl VersionStore {
-    /// Decrypts a version of the credential that the permit allows to open. Refuses any other as if it did not exist.
+    /// Decrypts a version of the credential that the permit allows to open. Refuses any other version as if it did not exist.
     pub(crate) async fn open(
         &self,
         permit: &Permit<'_>,

@@ -1,6 +1,6 @@
 //! Interpolation: replacing the references in a document with stored values.
 //!
-//! The resolver, a plugin, only returns the positions and the names of the references. It never sees a value: the host
+//! The resolver, a plugin, only returns the positions and the names of the references. It never receives a value: the host
 //! authorizes the caller, fetches and decrypts the values, and substitutes the references.
 
 mod substitute;

@@ -70,10 +70,10 @@ pub trait RetentionRepository: Send + Sync {
         count_max: u32,
     ) -> Result<Vec<DeletableVersion>, RepositoryError>;
 
-    /// Deletes the versions among these that are still deletable, in one transaction. Returns their ids, in no order.
+    /// Deletes the versions among these that are still deletable, in one transaction. Returns their ids, in no particular order.
     ///
     /// # Errors
-    /// If the transaction fails. Nothing is deleted then, unless only the response to the commit was lost.
+    /// If the transaction fails. Nothing is deleted then, unless the commit succeeded and its response was lost.
     async fn delete_versions(
         &self,
         credential_id: Uuid,
@@ -190,7 +190,8 @@ pub trait KeyRotationRepository: Send + Sync {
     /// Returns the active key of the last recorded start, or `None` before the first.
     async fn last_activated(&self) -> Result<Option<Uuid>, RepositoryError>;
 
-    /// Returns the keys that encrypt at least one version, in no order. The cost doesn't depend on the number of versions.
+    /// Returns the keys that encrypt at least one version, in no particular order. The cost doesn't depend on the number of
+    /// versions.
     async fn keys_in_use(&self) -> Result<Vec<Uuid>, RepositoryError>;
 
     /// Returns at most `count_max` versions of a key after this sequence, in the order of their sequences. Returns fewer if
@@ -206,7 +207,7 @@ pub trait KeyRotationRepository: Send + Sync {
     /// that were concurrently deleted or re-encrypted. Returns the number of replaced envelopes.
     ///
     /// # Errors
-    /// If a transaction fails. The envelopes of earlier ones are replaced.
+    /// If a transaction fails. Envelopes that earlier transactions replaced stay replaced.
     async fn replace_envelopes(&self, versions: &[ResealedVersion])
     -> Result<u64, RepositoryError>;
 }

@@ -17,15 +17,18 @@ pub trait Certificates: Send + Sync {
     /// If it is not a certificate.
     fn facts(&self, certificate: &str) -> Result<CertificateFacts, CertificateError>;
 
-    /// Returns the properties that an issuer must allow to issue a certificate like the first one of a PEM text.
+    /// Returns the properties that an issuer must allow to issue a certificate like the first certificate of a PEM text.
     ///
     /// # Errors
     /// If it is not a certificate.
     fn issuance_facts(&self, certificate: &str) -> Result<IssuanceFacts, CertificateError>;
 
-    /// Checks the value of a certificate to set: every certificate must be well formed, `ca` must be a CA certificate and
-    /// must have signed `certificate`, `private_key` must belong to `certificate`, and RSA keys must not be too short.
-    /// Missing fields are not checked.
+    /// Checks the value of a certificate to set. A rule applies only if the fields that it concerns are present:
+    ///
+    /// - Every certificate must be well formed.
+    /// - `ca` must be a CA certificate and must have signed `certificate`.
+    /// - `private_key` must belong to `certificate`.
+    /// - RSA keys must not be too short.
     fn check_fields(
         &self,
         fields: CertificateFields<'_>,
@@ -41,7 +44,7 @@ pub trait Certificates: Send + Sync {
         fields: CertificateFields<'_>,
     ) -> Result<Option<CertificateFacts>, CertificateError>;
 
-    /// Checks a generated certificate: it must be well formed, the private key must belong to it, and `ca` must be the
+    /// Checks a generated certificate. It must be well formed, and the private key must belong to it. `ca` must be the
     /// issuer's certificate, or the certificate itself if there is no issuer.
     fn check_generated(
         &self,
@@ -79,12 +82,12 @@ pub struct CertificateFields<'a> {
     pub certificate: Option<&'a str>,
     /// Its private key, PEM.
     pub private_key: Option<&'a Secret>,
-    /// Whether `ca` is from the stored credential that the caller named as `ca_name`. Then it is stored unchanged, the
-    /// certificate does not count as self-signed, and errors name `ca_name`.
+    /// Whether `ca` is from the stored credential that the caller named as `ca_name`. If so, `ca` is stored unchanged,
+    /// the certificate does not count as self-signed, and errors name the field `ca_name`.
     pub ca_is_stored: bool,
 }
 
-/// The checked fields to store. They are unchanged, except that PEM that other programs might not read is rewritten.
+/// The checked fields to store. PEM text is rewritten if other programs might not read it; otherwise fields are unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CheckedFields {
     /// The issuing CA certificate, PEM.
@@ -105,7 +108,7 @@ pub struct CheckedFields {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field} {rule}")]
 pub struct CertificateError {
-    /// The field that violates it.
+    /// The field that violates the rule.
     pub field: &'static str,
     /// The rule, as the predicate of a sentence whose subject is the field.
     pub rule: Cow<'static, str>,
@@ -132,12 +135,11 @@ pub trait CertificateIssuer: Send + Sync {
     /// Checks a DER `TBSCertificate` (RFC 5280) against the rules of this call, signs it and returns the certificate, DER.
     fn sign_certificate(&self, tbs_certificate: &[u8]) -> Result<Vec<u8>, SigningError>;
 
-    /// Returns the facts of the certificate that it has signed, or `None` if it has signed none. An issuer signs at most
-    /// one certificate.
+    /// Returns the facts of the signed certificate, or `None` before it is signed. An issuer signs at most one certificate.
     fn signed(&self) -> Option<CertificateFacts>;
 }
 
-/// The rule because of which an issuer refused to sign a certificate body.
+/// The reason why an issuer refused to sign a certificate body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the issuer refused to sign: {0}")]
 pub struct SigningError(pub &'static str);

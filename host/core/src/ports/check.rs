@@ -1,4 +1,4 @@
-//! Reading all records unchecked, for a check of the database.
+//! Reading all records without validation, for a check of the database.
 
 use async_trait::async_trait;
 use uuid::Uuid;
@@ -8,12 +8,12 @@ use crate::{credential::StoredVersion, ports::RepositoryError};
 /// Read-only access to all records, in batches in the order of their sequences. Each batch is one snapshot of the database.
 #[async_trait]
 pub trait CheckRepository: Send + Sync {
-    /// Returns the damage that the database engine finds in its own file, one line each. Empty if there is none, or if only
-    /// the tools of the engine can find it.
+    /// Returns the damage that the database engine reports in its own file, one line each. Empty if the file is intact, or
+    /// if only separate tools of the engine can detect damage.
     async fn damage(&self) -> Result<Vec<String>, RepositoryError>;
 
-    /// Returns the differences between the schema and the schema of this release, one line each: tables, columns, indexes,
-    /// constraints and triggers.
+    /// Returns the differences between the schema of the database and the schema of this release, one line each. Compares
+    /// tables, columns, indexes, constraints and triggers.
     async fn schema_differences(&self) -> Result<Vec<String>, RepositoryError>;
 
     /// Returns the current last sequence of each table.
@@ -37,8 +37,8 @@ pub trait CheckRepository: Send + Sync {
         range: SequenceRange,
     ) -> Result<Vec<CheckedIndexEntry>, RepositoryError>;
 
-    /// Returns the sequences of credentials with a name index entry of the right size for another name, which
-    /// [`CheckRepository::credentials`] does not detect. Only the first of them if there are many.
+    /// Returns the sequences of credentials whose name index entry has the right size but contains another name.
+    /// [`CheckRepository::credentials`] does not detect these entries. If there are many, returns only the first.
     async fn wrongly_indexed(&self) -> Result<Vec<i64>, RepositoryError>;
 
     /// Returns the permissions of a range.
@@ -48,7 +48,7 @@ pub trait CheckRepository: Send + Sync {
     ) -> Result<Vec<CheckedPermission>, RepositoryError>;
 }
 
-/// A part of a table, in the order of its sequences.
+/// A range of the rows of a table, in the order of their sequences.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SequenceRange {
     /// The sequence before the range.
@@ -72,7 +72,7 @@ pub struct CheckEnds {
     pub permissions: i64,
 }
 
-/// A credential, with its columns about its versions and the corresponding values of the versions.
+/// A credential, with its columns that repeat data of its versions, and with the same data read from the versions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckedCredential {
     /// Its sequence.
@@ -85,11 +85,11 @@ pub struct CheckedCredential {
     pub credential_type: String,
     /// Its columns about its newest version.
     pub newest: PointedVersion,
-    /// Its newest version.
+    /// The same data, read from its newest version.
     pub newest_found: PointedVersion,
     /// Its columns about its active version, the newest that is not transitional.
     pub current: PointedVersion,
-    /// Its active version.
+    /// The same data, read from its active version.
     pub current_found: PointedVersion,
     /// The number of its transitional versions.
     pub transitional_count: u64,
@@ -154,6 +154,6 @@ pub struct CheckedPermission {
     pub path: String,
     /// Its actor.
     pub actor: String,
-    /// Its operations, as a sum.
+    /// The stored sum of its operations.
     pub operations: i64,
 }

@@ -9,10 +9,10 @@ use crate::{Secret, credential::LookupName, ports::RepositoryError};
 /// Encryption of stored values. Each ciphertext is bound to its record.
 #[async_trait]
 pub trait Sealer: Send + Sync {
-    /// Encrypts with the active key, after counting this use. The result can only be decrypted for the same record.
+    /// Counts the encryption, then encrypts with the active key. The result can only be decrypted for the same record.
     ///
     /// # Errors
-    /// If the cipher fails, the key has reached its limit, or its use can't be counted.
+    /// If the cipher fails, the key has reached its limit, or the encryption can't be counted.
     async fn seal(
         &self,
         context: SealContext<'_>,
@@ -25,19 +25,18 @@ pub trait Sealer: Send + Sync {
     /// If the key is not configured, or the envelope was encrypted for another record or modified.
     fn open(&self, context: SealContext<'_>, envelope: &Envelope) -> Result<Secret, SealError>;
 
-    /// Returns the standing of the key with this id.
+    /// Returns whether the key with this id is active, inactive or unknown.
     fn standing(&self, key_id: Uuid) -> KeyStanding;
 
-    /// Compares a key whose standing is unknown with the configured keys: another server may have activated it since this
-    /// server started. Call it before [`Sealer::open`], which doesn't compare keys. Cheap for a key that was compared
-    /// before.
+    /// Compares an unknown key with the configured keys: another server may have activated it since this server started.
+    /// Call it before [`Sealer::open`], which doesn't compare keys. Cheap for a key that was compared before.
     ///
     /// # Errors
     /// If the key can't currently be compared.
     async fn recognise(&self, key_id: Uuid) -> Result<(), RecognitionError>;
 }
 
-/// The standing of an encryption key.
+/// Whether an encryption key is configured, and whether it is active.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyStanding {
     /// The key encrypts and decrypts.
@@ -51,17 +50,17 @@ pub enum KeyStanding {
 /// The stored records of encryption keys.
 #[async_trait]
 pub trait EncryptionKeyRepository: Send + Sync {
-    /// Returns the number of versions encrypted with each key that has a record, in no order.
+    /// Returns the number of versions encrypted with each key that has a record, in no particular order.
     async fn versions_by_key(&self) -> Result<Vec<(Uuid, u64)>, RepositoryError>;
 
-    /// Returns the number of encryptions reserved for each key, in no order. Unused keys may be missing.
+    /// Returns the number of encryptions reserved for each key, in no particular order. Unused keys may be missing.
     async fn encryptions_by_key(&self) -> Result<Vec<(Uuid, u64)>, RepositoryError>;
 }
 
 /// The record to which a ciphertext is bound.
 #[derive(Clone, Copy, Debug)]
 pub struct SealContext<'a> {
-    /// The version.
+    /// The id of the version.
     pub version_id: Uuid,
     /// The name of its credential.
     pub name: &'a LookupName,
@@ -102,7 +101,7 @@ pub enum SealError {
     /// Encryption failed.
     #[error("the value could not be encrypted")]
     SealingFailed,
-    /// The use of the active key could not be counted, which is required before it encrypts.
+    /// The storage could not count the encryption. The active key must not encrypt before the encryption is counted.
     #[error(
         "the value can't be encrypted at present: the storage failed to count the use of the encryption key"
     )]

@@ -1,4 +1,4 @@
-//! Generators and the resolver.
+//! The ports of plugins: generators and the resolver.
 
 use std::{sync::Arc, time::Duration};
 
@@ -35,30 +35,30 @@ pub trait Generator: Send + Sync {
     /// Returns the name of the parameter that names the issuer's credential, if the plugin has one.
     fn issuer_parameter(&self) -> Option<&str>;
 
-    /// Returns the maximum number of concurrent generations, at least one. Further calls only wait.
+    /// Returns the maximum number of concurrent generations, at least one. Further calls wait.
     fn generations_at_once(&self) -> usize;
 
     /// Returns the same generator for calls on behalf of an actor: they share the threads fairly with calls of other actors,
     /// and their faults count against this actor.
     fn for_actor(&self, actor: &Actor) -> Arc<dyn Generator>;
 
-    /// Returns the same generator for work of many calls: if the queue is full, its calls wait instead of failing, and all
-    /// such calls together never occupy more slots than there are threads.
+    /// Returns the same generator for work of many calls. If the queue is full, its calls wait instead of failing. All such
+    /// calls together occupy at most as many slots as there are threads.
     fn in_turn(&self) -> Arc<dyn Generator>;
 
-    /// Runs work of the host on one of the threads for short calls, scheduled fairly by actor. For work that can be too slow
-    /// for the threads that serve requests.
+    /// Runs work of the host on one of the threads for short calls, scheduled fairly by actor. Use it for work that may be
+    /// too slow for the threads that serve requests.
     ///
     /// # Errors
     /// If the queue is full, or the work panicked.
     async fn run_for_host(&self, work: HostWork) -> Result<(), PluginCallError>;
 
-    /// Returns the read-only parameters, which no caller may send because the plugin sets them when it recovers parameters.
-    /// The parameters from [`Self::recover`] are compared with a request if a value was generated with any of them.
+    /// Returns the read-only parameters. Only the plugin sets them, when it recovers parameters, so callers may not send
+    /// them. If a value was generated with any of them, requests are compared with the parameters from [`Self::recover`]
+    /// instead of the stored parameters.
     fn read_only_parameters(&self) -> &[String];
 
-    /// Returns the parameters without unknown ones: those that are not properties in the schema. Returns them unchanged if
-    /// the schema lists no properties.
+    /// Returns the parameters that are properties in the schema, or all parameters if the schema lists no properties.
     fn known_parameters(&self, parameters: &Parameters) -> Parameters;
 
     /// Reads the parameters of a request. Converts a number, a boolean or a string to the type that the schema declares if
@@ -68,8 +68,8 @@ pub trait Generator: Send + Sync {
     /// If the schema does not allow a parameter.
     fn requested(&self, parameters: &RequestedParameters) -> Result<Parameters, PluginCallError>;
 
-    /// Returns the canonical form of parameters: from a request, from changed canonical parameters, or from another release
-    /// of the plugin.
+    /// Returns the canonical form of parameters. The parameters are from a request, are canonical with changes, or were
+    /// stored with another release of the plugin.
     ///
     /// # Errors
     /// If the parameters break a rule, or the guest fails.
@@ -92,8 +92,8 @@ pub trait Generator: Send + Sync {
     /// If the value breaks a rule, or the guest fails.
     async fn accept(&self, value: &Secret) -> Result<Secret, PluginCallError>;
 
-    /// Returns the parameters to regenerate a stored value: from the guest's `recover` if it exports one, otherwise the
-    /// stored parameters. `None` if there are none.
+    /// Returns the parameters to regenerate a stored value: the result of the guest's `recover` if the guest exports it,
+    /// otherwise the stored parameters, if any.
     ///
     /// `value` is the whole stored value. This method withholds its secret fields from the guest.
     ///
@@ -106,7 +106,7 @@ pub trait Generator: Send + Sync {
     ) -> Result<Option<Recovered>, PluginCallError>;
 }
 
-/// Work of the host, which passes its result to its caller itself.
+/// Work of the host, without a return value: the closure must deliver its result itself.
 pub type HostWork = Box<dyn FnOnce() + Send>;
 
 /// The description of a generator for clients.
@@ -121,7 +121,7 @@ pub struct GeneratorDescription {
     pub value_schema: String,
 }
 
-/// Parameters found for a stored value.
+/// The parameters to regenerate a stored value.
 #[derive(Clone, Debug)]
 pub struct Recovered {
     /// The canonical parameters.
@@ -166,16 +166,16 @@ pub struct Reference {
 /// The error of a plugin call.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PluginCallError {
-    /// The maximum number of guest calls of this actor is waiting.
+    /// The actor already has the maximum number of waiting guest calls.
     #[error("too many of your plugin calls are waiting")]
     ActorQueueFull {
-        /// The time until the next attempt.
+        /// The time to wait before a retry.
         retry_after: Duration,
     },
     /// The resolver rejected the document, with a message for the caller.
     #[error("the document was refused: {0}")]
     DocumentRefused(String),
-    /// The guest failed. Contains the plugin's name and the fault, never its data.
+    /// The guest failed. The error contains no data from the guest, only the plugin's name and the fault.
     #[error("the plugin {plugin} {fault}")]
     Faulted {
         /// The plugin's configured name.
@@ -189,7 +189,7 @@ pub enum PluginCallError {
     /// The queue for guest calls is full.
     #[error("too many plugin calls are waiting")]
     QueueFull {
-        /// The time until the next attempt.
+        /// The time to wait before a retry.
         retry_after: Duration,
     },
     /// The component failed too often in a row and is temporarily disabled.
@@ -197,10 +197,10 @@ pub enum PluginCallError {
     CircuitOpen {
         /// The plugin's configured name.
         plugin: String,
-        /// The time until the next attempt.
+        /// The time to wait before a retry.
         retry_after: Duration,
     },
-    /// The value has a field that the plugin does not know.
+    /// The value has this field, which is not in the plugin's schema.
     #[error("the value has an unknown field")]
     ValueFieldUnknown(String),
     /// The value breaks a rule of the plugin, with a message for the caller.
@@ -208,7 +208,7 @@ pub enum PluginCallError {
     ValueRefused(Violation),
 }
 
-/// The way in which a guest failed. `Display` completes the sentence "the plugin password …".
+/// The way in which a guest failed. `Display` is a predicate with the plugin as its subject: "exceeded its deadline".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PluginFaultError {
     /// The input exceeds its limit.
@@ -246,7 +246,7 @@ pub enum PluginFaultError {
 /// A violated rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// The parameter or the field that violates it, if it is a single one.
+    /// The parameter or field that violates the rule; `None` if the violation concerns more than one.
     pub field: Option<String>,
     /// The rule, as a message for the caller.
     pub rule: String,

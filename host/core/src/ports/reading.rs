@@ -11,15 +11,15 @@ use crate::{
     ports::RepositoryError,
 };
 
-/// Reads versions together with the permissions that decide about them, in one step: in one read transaction on the calling
-/// thread, or in one round trip to a database server.
+/// Reads versions together with the permissions that control access to them, in one step: in one read transaction on the
+/// calling thread, or in one round trip to a database server.
 #[async_trait]
 pub trait PermittedReads: Send + Sync {
     /// Reads the actor's permissions on the paths, passes them to `permits`, and reads the versions if that returns `true`.
     ///
     /// If no permission includes the operation, it reads only the credential's name. It reads no version of a credential whose
-    /// stored name differs from the name in the request, even if only in casing. The duration therefore does not reveal what
-    /// exists.
+    /// stored name differs from the name in the request, even if only in casing. The duration therefore does not reveal
+    /// whether a credential or a version exists.
     ///
     /// # Errors
     /// If the database query fails. A retry calls `permits` again.
@@ -30,7 +30,7 @@ pub trait PermittedReads: Send + Sync {
     ) -> Result<PermittedVersions, RepositoryError>;
 }
 
-/// The versions to read, and the permissions that decide about them.
+/// The versions to read, and the permissions that control access to them.
 #[derive(Clone, Copy, Debug)]
 pub struct PermittedRead<'a> {
     /// The calling actor.

@@ -6,13 +6,13 @@
 
 use chrono::{NaiveDate, NaiveTime};
 
-/// How strictly bytes must follow DER.
+/// The strictness of a DER check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Strictness {
-    /// Exactly: for bytes from a guest.
+    /// Allows no deviation. For bytes from a guest.
     Exact,
-    /// With the deviations of certificates from other programs: encoded default values, unsorted sets, trailing zeros in named
-    /// bits, and other visible characters in a `PrintableString`. All programs read these in the same way.
+    /// Allows deviations found in certificates from other programs: encoded default values, unsorted sets, trailing zeros in
+    /// named bits, and other visible characters in a `PrintableString`. All programs read these in the same way.
     AsFound,
 }
 
@@ -320,7 +320,7 @@ pub(super) const BMP_STRING: u8 = 0x1e;
 pub(super) const SEQUENCE: u8 = 0x30;
 pub(super) const SET: u8 = 0x31;
 
-/// The class bits of a tag. Universal tags have none of them.
+/// The class bits of a tag. They are 0 in universal tags.
 const CLASS: u8 = 0xc0;
 
 /// The bit of a tag for constructed elements.
@@ -343,7 +343,7 @@ const PRINTABLE_PUNCTUATION: &[u8] = b" '()+,-./:=?";
 
 const LENGTH_BYTES_MAX: usize = 4;
 
-/// More than any certificate needs, and safe for the stack.
+/// The maximum nesting depth: more than any certificate needs, and safe for the stack.
 const DEPTH_MAX: usize = 32;
 
 #[cfg(test)]

@@ -39,8 +39,8 @@ pub(super) fn all_certificates(pem: &str) -> impl Iterator<Item = Option<Vec<u8>
         .map(|block| Some(block.decode()?.to_vec()))
 }
 
-/// Returns the text to store for certificates: the original text if every program finds the same certificates in it, otherwise only
-/// the certificates. All its certificates must be decodable.
+/// Returns the text to store for certificates: the original text if every program finds the same certificates in it, otherwise
+/// only the certificates. All its certificates must be decodable.
 pub(super) fn stored_text(pem: &str) -> String {
     let mut before =
         PemBlock::all(pem).take_while(|block| !CERTIFICATE_LABELS.contains(&block.label));
@@ -101,7 +101,7 @@ pub(super) fn issuance_facts(certificate: &X509Certificate<'_>) -> IssuanceFacts
     }
 }
 
-/// Returns what a certificate's key may sign for its issuer. Ignores malformed extensions.
+/// Returns the signing usages of a certificate's key. Ignores malformed extensions.
 pub(super) fn signing_usages(tbs: &TbsCertificate<'_>) -> SigningUsages {
     let key_usage = tbs.key_usage().ok().flatten();
     let extended_key_usage = tbs.extended_key_usage().ok().flatten();
@@ -114,7 +114,7 @@ pub(super) fn signing_usages(tbs: &TbsCertificate<'_>) -> SigningUsages {
     }
 }
 
-/// Returns whether issuer and subject of a certificate are the same, and its own key verifies it.
+/// Returns whether a certificate has the same issuer and subject, and its signature is by its own key.
 pub(super) fn is_self_signed(certificate: &X509Certificate<'_>) -> bool {
     certificate.issuer().as_raw() == certificate.subject().as_raw()
         && is_made_by(certificate, certificate.public_key()) == Ok(true)

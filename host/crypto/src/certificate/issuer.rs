@@ -273,8 +273,8 @@ fn is_no_longer_than_requested(request: &Request<'_>) -> bool {
     seconds <= i64::from(request.issuer.rules.duration_days_max) * DAY_SECONDS
 }
 
-/// Detects the issuer's key in any encoding, such as a compressed point or a padded integer: the number that identifies the key must
-/// not occur anywhere in the bytes.
+/// Detects the issuer's key in any encoding, such as a compressed point or a padded integer: the number that identifies the key
+/// must not occur anywhere in the bytes.
 fn has_public_key_of_its_own(request: &Request<'_>) -> bool {
     let number = request.issuer.key.public_number();
     !number.is_empty()
@@ -350,8 +350,8 @@ fn has_key_identifier_of_its_own(request: &Request<'_>) -> bool {
     }
 }
 
-/// A CA may be issued by a CA with the same name, as when a CA replaces its key. A caller may also give a leaf the name of its CA;
-/// other programs distinguish the two by their key identifiers.
+/// A CA may be issued by a CA with the same name, for example when a CA replaces its key. A request may also name a leaf like its
+/// CA; other programs distinguish the two by their key identifiers.
 fn has_subject_of_its_own(request: &Request<'_>) -> bool {
     let rules = &request.issuer.rules;
     let subject = &request.tbs.subject;
@@ -387,7 +387,7 @@ fn extension<'a>(request: &Request<'a>, oid: &Oid<'_>) -> Option<&'a X509Extensi
     request.tbs.get_extension_unique(oid).ok().flatten()
 }
 
-/// How long before the call a validity may start, in seconds.
+/// The maximum time from the start of a validity to the call, in seconds.
 const VALIDITY_BEGIN_TOLERANCE_SECONDS: i64 = 1;
 
 const DAY_SECONDS: i64 = 24 * 60 * 60;

@@ -28,7 +28,7 @@ use x509_parser::{
     x509::{AlgorithmIdentifier, SubjectPublicKeyInfo},
 };
 
-/// Why a signature can't be verified.
+/// The reason why a signature can't be verified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Unverifiable {
     /// The signature algorithm or its parameters are not supported.

@@ -69,7 +69,7 @@ pub struct ConfiguredKeys {
     active: usize,
 }
 
-/// Why the configured keys were rejected.
+/// The reason why the configured keys were rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyRingError {
     /// The number of iterations for a password is out of range.
@@ -93,7 +93,7 @@ pub enum KeyRingError {
     SeveralActiveKeys,
 }
 
-/// Why the record of a new key could not be created.
+/// The reason why the record of a new key could not be created.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
     /// Reading randomness failed, or the cipher failed.
@@ -110,7 +110,7 @@ pub enum RecordError {
     WrappedKeyTooLong(String),
 }
 
-/// Why a record could not be compared with the configured keys.
+/// The reason why a record could not be compared with the configured keys.
 #[derive(Debug, thiserror::Error)]
 pub enum ComparisonError {
     /// The derivation of a key failed.
@@ -159,7 +159,7 @@ impl ConfiguredKeys {
         self.active
     }
 
-    /// Creates a record for the active key, which must have none yet. Store the record before you encrypt anything with the key.
+    /// Creates a record for the active key, which must not have a record yet. Store the record before you encrypt with the key.
     pub async fn new_record(&self, id: Uuid, now: DateTime<Utc>) -> Result<KeyRecord, RecordError> {
         let key = self
             .keys
@@ -260,7 +260,7 @@ impl KeySource {
 }
 
 impl WrappingKey {
-    /// Decrypts a key with the service. Returns `None` if another service encrypted it, or it is malformed.
+    /// Decrypts a key with the service. Returns `None` if another service encrypted the key, or it is malformed.
     async fn unwrap_key(
         &self,
         wrapped_key: &[u8],

@@ -12,7 +12,7 @@ use chrono::{DateTime, Utc};
 use uuid::Uuid;
 use zeroize::Zeroizing;
 
-/// The maximum number of iterations. Without it, a record could delay a start endlessly.
+/// The maximum number of iterations. Without it, a record could delay the start-up endlessly.
 pub const PASSWORD_ITERATIONS_MAX: u32 = 10_000_000;
 
 /// The longest stored wrapped key, in bytes.
@@ -103,7 +103,7 @@ pub struct KeyRecord {
     pub canary_nonce: Vec<u8>,
     /// The canary, encrypted with the key.
     pub canary_ciphertext: Vec<u8>,
-    /// When the key was first active.
+    /// The time when the key was first active.
     pub created_at: DateTime<Utc>,
 }
 
@@ -190,5 +190,5 @@ const LABEL_PURPOSE: &str = "label:";
 /// The plaintext of a canary.
 const CANARY: &[u8] = b"keywright encryption key canary";
 
-/// The format byte of a canary's associated data. It differs from that of values.
+/// The format byte of a canary's associated data. It differs from the format byte of values.
 const CANARY_FORMAT: u8 = 0;

@@ -72,7 +72,7 @@ impl KeyRing {
         key.derive(label)
     }
 
-    /// Encrypts with the active key. The result can only be decrypted with the same `place`.
+    /// Encrypts with the active key. The result can only be decrypted with the same `context`.
     pub fn seal(
         &self,
         context: SealContext<'_>,
@@ -95,7 +95,7 @@ impl KeyRing {
     /// Decrypts an envelope.
     ///
     /// # Errors
-    /// If the key is unknown, or the envelope was modified or sealed for another place.
+    /// If the key is unknown, or the envelope was modified or encrypted for another record.
     pub fn open(&self, context: SealContext<'_>, envelope: &Envelope) -> Result<Secret, SealError> {
         let key = self
             .keys
@@ -146,7 +146,7 @@ pub const ENCRYPTIONS_PER_KEY_MAX: u64 = (1 << 32) - (1 << 16);
 /// The number of encrypted values at which the server warns that a new key is needed.
 pub const ENCRYPTIONS_PER_KEY_WARNED: u64 = 1 << 31;
 
-/// Encodes the place unambiguously: one byte for the format, sixteen bytes for the version's id, and the name.
+/// Encodes the record unambiguously: one byte for the format, sixteen bytes for the version's id, and the name.
 fn associated_data(context: SealContext<'_>) -> Vec<u8> {
     let name = context.name.folded().as_bytes();
     [
@@ -222,7 +222,7 @@ impl Recognition {
     /// Checks that at least one of the keys of stored values is known: a server with wrong keys must not start.
     ///
     /// # Errors
-    /// If values are stored, and none of their keys is known.
+    /// If values are stored, and all of their keys are unknown.
     pub fn check(&self, in_use: &[Uuid]) -> Result<(), NoMatchingKeyError> {
         if in_use.is_empty() || in_use.iter().any(|id| self.keys.contains_key(id)) {
             return Ok(());

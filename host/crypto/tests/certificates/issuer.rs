@@ -1,4 +1,4 @@
-//! Which bodies an issuer signs and refuses.
+//! Tests which certificate bodies an issuer signs and which bodies it refuses.
 
 use std::{sync::Arc, time::Duration};
 
@@ -173,7 +173,7 @@ fn issuer_refuses_its_own_key_in_every_encoding() {
     }
 }
 
-/// An RSA key whose modulus has one leading zero more than necessary. Only the exponent, 65537, follows it.
+/// Returns an RSA key with a superfluous leading zero in its modulus. The exponent of the key must be 65537.
 fn padded(key: &[u8], bits: u32) -> Vec<u8> {
     const EXPONENT: &[u8] = &[0x02, 0x03, 0x01, 0x00, 0x01];
     let modulus = key.strip_suffix(EXPONENT).unwrap();
@@ -186,7 +186,7 @@ fn padded(key: &[u8], bits: u32) -> Vec<u8> {
     element(0x30, &[RSA_ENCRYPTION, &bits].concat())
 }
 
-/// The algorithm of RSA keys.
+/// The DER `AlgorithmIdentifier` of RSA keys.
 const RSA_ENCRYPTION: &[u8] = &[
     0x30, 0x0d, 0x06, 0x09, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x01, 0x05, 0x00,
 ];
@@ -319,7 +319,7 @@ fn rules(may_be_authority: bool) -> IssuanceRules {
     }
 }
 
-/// One time for the whole run, so that bodies can be created before their issuers.
+/// Returns the same time for the whole run, so that a body can be created before its issuer.
 fn now() -> DateTime<Utc> {
     static NOW: std::sync::OnceLock<DateTime<Utc>> = std::sync::OnceLock::new();
     *NOW.get_or_init(|| Utc::now().trunc_subsecs(0))
@@ -335,7 +335,7 @@ pub(crate) fn leaf(openssl: &Openssl, issuer: &dyn CertificateIssuer) -> Body {
     )
 }
 
-/// Returns the DER of a key's public half.
+/// Returns the public key of the key pair in a file, DER.
 fn public_key(openssl: &Openssl, file: &str, options: &[&str]) -> Vec<u8> {
     let text = openssl.run(&[&["pkey", "-in", file, "-pubout"], options].concat());
     STANDARD

@@ -60,7 +60,7 @@ impl Order {
             .extend(released.into_iter().map(|waiting| waiting.version));
     }
 
-    /// Takes the first certificate of a cycle. If all remaining certificates wait, each of them leads into a cycle.
+    /// Takes the first certificate of a cycle. There is a cycle if all remaining certificates wait.
     fn take_from_cycle(&mut self) -> Option<StoredVersion> {
         let cycle = self.cycle();
         let (signer, index) = self

@@ -25,7 +25,7 @@ use super::{
 /// Checks a certificate from another program.
 ///
 /// # Errors
-/// The first part that is malformed.
+/// The first malformed part.
 pub(super) fn check_certificate(certificate: &[u8]) -> Result<(), Part> {
     let strictness = Strictness::AsFound;
     let Some((SEQUENCE, content, [])) = split_element(certificate) else {
@@ -47,7 +47,7 @@ pub(super) fn check_certificate(certificate: &[u8]) -> Result<(), Part> {
 /// Checks the body of a certificate.
 ///
 /// # Errors
-/// The first part that is malformed.
+/// The first malformed part.
 pub(super) fn check_body(body: &[u8], strictness: Strictness) -> Result<(), Part> {
     let Some((SEQUENCE, content, [])) = split_element(body) else {
         return Err(ENCODING);
