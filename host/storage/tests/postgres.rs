@@ -239,7 +239,7 @@ async fn a_version_with_a_sequence_before_earlier_ones_is_retried() {
     let fixture = Fixture::new().await;
     fixture.change(&sequences_after(100)).await;
     let before = fixture.append("/a", "value", 1).await;
-    // Like connections that cache sequences: the next ones are 92, 97 and 102.
+    // Simulates connections that cache sequences: the next values are 92, 97 and 102.
     fixture
         .change("alter table credential_version alter column sequence set increment by 5")
         .await;
@@ -316,7 +316,7 @@ async fn a_refused_write_replaces_all_older_connections() {
     let name = server().run_at(&url, "select current_database()");
     let elsewhere = server().new_database();
     let set = |rest: &str| server().run_at(&elsewhere, &format!("alter database {name} {rest}"));
-    // Like connections to a server that became a standby.
+    // Simulates a server that became a standby.
     set("set default_transaction_read_only = on");
     server().run_at(&url, CUT);
     failures_before_success(async || fixture.credentials.ping().await).await;
@@ -353,7 +353,7 @@ async fn a_database_opened_read_only_refuses_writes() {
     let written = written.append(new, AppendCondition::Always, &[]).await;
     assert!(written.is_err(), "{written:?}");
     let deleted = reading.permissions();
-    // Nor by a single statement.
+    // A write in a single statement is refused, too.
     let deleted = deleted.delete(Uuid::nil()).await;
     assert!(deleted.is_err(), "{deleted:?}");
     assert!(fixture.all("/a").await.is_empty());
@@ -435,7 +435,7 @@ async fn servers(fixture: &Fixture) -> Vec<SqlCredentialRepository> {
     servers
 }
 
-/// Appends this many versions concurrently on the servers, and returns the ids of the written ones.
+/// Appends this many versions concurrently on the servers. Returns the ids of the written versions.
 async fn append_at_once(
     servers: &[SqlCredentialRepository],
     count: usize,
@@ -483,7 +483,7 @@ async fn failures_before_success<T>(
     panic!("no request succeeded")
 }
 
-/// How long to wait for the end of a process, in hundredths of a second: ten minutes.
+/// The maximum number of polls for the end of a process. At 10 ms each, this is ten minutes.
 const PROCESS_POLLS_MAX: usize = 60_000;
 
 /// The processes of connections to a database.

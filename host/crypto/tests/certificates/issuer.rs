@@ -1,4 +1,4 @@
-//! Which bodies an issuer signs and refuses.
+//! The bodies that an issuer signs, and the bodies that it refuses.
 
 use std::{sync::Arc, time::Duration};
 

@@ -88,7 +88,7 @@ fn encrypted_and_malformed_keys_are_rejected() {
     }
 }
 
-/// Returns the key in PKCS#8, and in the older format of its kind, except for Ed25519, which has none.
+/// Returns the key in PKCS#8 and, except for Ed25519, in the older format of its kind.
 fn forms(openssl: &Openssl, kind: &[&str], identity: &Identity) -> Vec<Secret> {
     let pkcs8 = identity.private_key.clone();
     if kind == ["ED25519"] {

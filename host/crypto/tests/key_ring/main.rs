@@ -355,13 +355,13 @@ fn debug_shows_no_key() {
 pub(crate) struct Unlocked {
     pub(crate) ring: KeyRing,
     pub(crate) recognition: Recognition,
-    /// The record that was created for the active key if it had none.
+    /// The record created for the active key; `None` if the key already had a record.
     pub(crate) added: Option<KeyRecord>,
     /// The indexes of the keys without a record.
     pub(crate) unrecognised: Vec<usize>,
 }
 
-/// Recognizes keys by their records, and creates one for the active key if it has none.
+/// Recognizes keys by their records. Creates a record for the active key if it is missing.
 pub(crate) fn unlock(configured: Vec<ConfiguredKey>, records: &[KeyRecord]) -> Unlocked {
     let configured = ConfiguredKeys::new(configured).unwrap();
     let mut recognition = Recognition::default();

@@ -183,8 +183,8 @@ async fn dropping_an_append_at_any_point_writes_all_or_nothing() {
         if let Some(outcome) = outcome {
             assert!(matches!(outcome, Appended::Written(_)));
             assert_eq!(found.len(), 1);
-            // An append is polled at its beginning, at its end and mostly for each statement. Continues up to the minimum even
-            // if a slow machine has the responses before they are polled.
+            // An append needs a poll at its start, at its end and usually for each statement. On a slow machine, responses may
+            // arrive before a poll, so the loop continues up to the minimum.
             if polls > POLLS_MIN {
                 break;
             }

@@ -247,7 +247,7 @@ async fn a_batch_has_a_size_limit_and_at_least_one_version() {
     let fixture = with_another_key().await;
     let repository = fixture.database.key_rotation();
     let most = usize::try_from(BATCH_BYTES_MAX).unwrap();
-    // Two that have the maximum length together, two that exceed it by one byte, and one that alone is too long.
+    // Two lengths that add up to the maximum, two that exceed it by one byte, one that exceeds it alone, and a short one.
     let lengths = [most - 1, 1, most - 1, 2, most + 1, 1];
     for _ in lengths {
         fixture.append("/a", "value", 1).await;

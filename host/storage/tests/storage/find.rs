@@ -251,7 +251,7 @@ async fn find_by_expiry_uses_the_newest_version_of_any_kind() {
 async fn a_chain_is_walked_up_to_the_limit() {
     let fixture = Fixture::new().await;
     let mut issuer = None;
-    // The first is the root, the only one that expires soon. The last is one link past the limit.
+    // The first certificate is the root. Only the root expires soon. The last certificate is one link past the limit.
     for number in 0..=CHAIN_DEPTH_MAX + 1 {
         let name = format!("/c/{number:03}");
         // The chain of another type counts, too.

@@ -1,4 +1,4 @@
-//! Which versions are beyond the limits, and which of them are kept nevertheless.
+//! The versions beyond the limits, and the exceptions that are not deleted.
 
 use keywright_core::{
     credential::{CredentialName, IssuerVersion, LookupName, StoredVersion},
@@ -90,7 +90,7 @@ async fn the_transitional_and_the_active_version_are_kept() {
         (None, vec![one, two]),
         (Some(one), vec![two]),
         (Some(two), vec![one]),
-        // Then the second one is active.
+        // This makes the second version active.
         (Some(three), vec![one]),
     ] {
         let to = transitional.map_or(TransitionalVersion::None, TransitionalVersion::Id);
@@ -158,7 +158,7 @@ async fn versions_needed_at_the_deletion_are_kept() {
         .credentials
         .move_transitional(id, to, Additions::default());
     moved.await.unwrap();
-    // The active version is not among the requested ones, but would be kept as well.
+    // The active version is not among the requested versions, but would be kept as well.
     assert_eq!(
         fixture.delete("/c", NEWEST_ALONE, &ids).await,
         [ids[0], ids[2]]
@@ -294,7 +294,7 @@ impl Fixture {
         found.unwrap().iter().map(|version| version.id).collect()
     }
 
-    /// Deletes the deletable ones of these versions, and returns them, oldest first.
+    /// Deletes the deletable versions among these. Returns the deleted versions, oldest first.
     async fn delete(&self, name: &str, threshold: RetentionThreshold, ids: &[Uuid]) -> Vec<Uuid> {
         let credential_id = self.all(name).await.first().unwrap().credential_id;
         let mut deleted = self

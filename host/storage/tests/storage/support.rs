@@ -181,7 +181,7 @@ impl Fixture {
                 .append(new.clone(), AppendCondition::Always, &[]);
             match appending.await.unwrap() {
                 Appended::Written(written) => return written.id,
-                // Like callers that seal a version for its stored name.
+                // Retries with the stored name. A caller also seals the version for that name.
                 Appended::NamedOtherwise(name) if name != new.name => new.name = name,
                 other => panic!("{other:?}"),
             }
@@ -309,7 +309,7 @@ pub(crate) fn facts(expires_at_milliseconds: i64) -> CertificateFacts {
 }
 
 const FILE_NAME: &str = "test.sqlite";
-/// Longer than any lock is held, however slow the machine is.
+/// Longer than the duration of any lock, even on a slow machine.
 const WAIT_MAX: Duration = Duration::from_mins(2);
 
 /// The key under which [`version`] pretends to be sealed.
